@@ -1,11 +1,12 @@
 """How time and memory grow with the size of the work: slopes, and plots where matplotlib is installed.
 
-    python benchmarks/growth.py [--only SUBSTRING] [--limit 60] [--write]
+    python benchmarks/growth.py [--only PART,PART] [--limit 60] [--write]
 
 Every point runs in a process of its own: seconds per call (the least of some), seconds of the first call (trace,
 rewrite, link, run), and the megabytes that the process gained until then, at their peak. A slope is the exponent b of
 y ~ x^b between the largest points, where costs of every call no longer hide it: 1 is linear. A series ends at the
-first point that takes longer than --limit seconds. --write keeps GROWTH.md, and the plots in benchmarks/plots.
+first point that takes longer than --limit seconds. --write keeps the rows in GROWTH.md, and the plots in
+benchmarks/plots.
 """
 
 from __future__ import annotations
@@ -23,8 +24,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sections import Section, instruction_sets, keep, machine, peer_versions, stamp
 
 HERE = Path(__file__).resolve().parent
+COLUMNS = (
+    "series", "sizes", "slope of a call", "of the first call", "of memory",
+    "largest: a call", "first call", "memory", "measured",
+)  # fmt: skip
+HEAD = """# Growth
+
+Written by `python benchmarks/growth.py --write`, which says how it is measured. A slope is the exponent b of y ~ x^b
+between the largest sizes: 1 is linear. Plots lie in `plots/`."""
 Call = Callable[[], Any]
 
 
@@ -287,14 +297,17 @@ def slope(found: list[dict[str, float]], field: str) -> float:
     return math.log(last[field] / other[field]) / math.log(last["size"] / other["size"])
 
 
+def title(series: Series) -> str:
+    return f"{series.name}: {(series.make.__doc__ or '').split(':')[0]}"
+
+
 def row(series: Series, found: list[dict[str, float]]) -> str:
     last = found[-1]
-    what = (series.make.__doc__ or "").split(":")[0]
     sizes = f"{found[0]['size']:,} to {last['size']:,} {series.axis}"
     slopes = " | ".join(f"{slope(found, field):.2f}" for field in ("call", "first", "memory"))
     return (
-        f"| {series.name}: {what} | {sizes} | {slopes} | {last['call'] * 1e3:,.3g} ms | "
-        f"{last['first'] * 1e3:,.3g} ms | {last['memory']:,.0f} MB |"
+        f"| {title(series)} | {sizes} | {slopes} | {last['call'] * 1e3:,.3g} ms | "
+        f"{last['first'] * 1e3:,.3g} ms | {last['memory']:,.0f} MB | {stamp()} |"
     )
 
 
@@ -324,7 +337,7 @@ def plot(series: Series, found: list[dict[str, float]], folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="series whose name holds this")
+    parser.add_argument("--only", default="", help="series whose name holds one of these (comma between)")
     parser.add_argument("--limit", type=float, default=60, help="seconds of a point after which a series ends")
     parser.add_argument("--write", action="store_true", help="keep benchmarks/GROWTH.md and the plots")
     parser.add_argument("--point", nargs=2, metavar=("SERIES", "SIZE"), help=argparse.SUPPRESS)
@@ -332,25 +345,20 @@ def main() -> None:
     if arguments.point:
         print(json.dumps(measure(arguments.point[0], int(arguments.point[1]))))
         return
-    lines = [
-        "| series | sizes | slope of a call | of the first call | of memory | largest: a call | first call | memory |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    print("\n".join(lines))
+    print(f"| {' | '.join(COLUMNS)} |\n|" + "---|" * len(COLUMNS))
+    rows = []
     for series in SERIES.values():
-        if arguments.only not in series.name:
+        if not any(part in series.name for part in arguments.only.split(",")):
             continue
         found = points(series, arguments.limit)
-        lines.append(row(series, found))
-        print(lines[-1], flush=True)
+        rows.append(row(series, found))
+        print(rows[-1], flush=True)
         if arguments.write:
             plot(series, found, HERE / "plots")
     if arguments.write:
-        import run
-
-        head = "# Growth\n\nWritten by `python benchmarks/growth.py --write`, which says how it is measured.\n"
-        head += f"Plots lie in `plots/`. {run.machine()}, {run.instruction_sets()}.\n\n"
-        (HERE / "GROWTH.md").write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+        order = tuple(title(series) for series in SERIES.values())
+        where = f"{machine()}: {instruction_sets(dict(os.environ))}"
+        keep(HERE / "GROWTH.md", HEAD, Section(where, peer_versions(), COLUMNS, tuple(rows), order))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
 """What hybridize() gains: 40 networks run as they are and hybridized, in prediction and in training.
 
-    python benchmarks/hybrid_gain.py [NAME...] [--rounds 7] [--memory]
+    python benchmarks/hybrid_gain.py [NAME...] [--rounds 9] [--memory] [--write]
 
 Each network is what a user writes, without a thought of what graphs like. The two ways take turns in one process; a
 figure is the median over the rounds of the ratio of their times, with the quartiles beside it: 1.00 [0.97, 1.04].
---memory also measures, in a process of its own for each, what the network adds to the resident size at its peak.
+--memory measures in place of that, in a process of its own for each, what the network adds to the resident size at its
+peak. --write keeps the rows in benchmarks/HYBRID_GAIN.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -23,9 +25,17 @@ import numpy as np
 from hybridnet import autograd, gluon, nd
 from hybridnet.gluon import nn, rnn
 from hybridnet.gluon.model_zoo import vision
+from sections import Section, instruction_sets, keep, machine, peer_versions, stamp
 
 Made = tuple[Any, tuple[Any, ...]]  # a network and what it is called on
 SECONDS_PER_ROUND = 0.15
+HERE = Path(__file__).resolve().parent
+COLUMNS = ("network", "prediction", "training", "measured")
+MEMORY_COLUMNS = ("network", "memory of prediction", "of training", "measured")
+HEAD = """# What hybridize() gains
+
+Written by `python benchmarks/hybrid_gain.py --write` and the same with `--memory`. Hybridized / imperative: below 1 the
+hybridized network is faster, or smaller. Of times the median over the rounds, with the quartiles."""
 
 
 def _data(*shape: int) -> Any:
@@ -309,8 +319,9 @@ def _memory_ratio(name: str, train: bool) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(NETWORKS)}")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--memory", action="store_true", help="also the peak of memory")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--memory", action="store_true", help="the peak of memory in place of time")
+    parser.add_argument("--write", action="store_true", help="keep the rows in benchmarks/HYBRID_GAIN.md")
     parser.add_argument("--memory-of", nargs=3, metavar=("NAME", "MODE", "WAY"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.memory_of:
@@ -319,25 +330,27 @@ def main() -> None:
         return
     if unknown := set(arguments.names) - set(NETWORKS):
         parser.error(f"unknown networks: {', '.join(sorted(unknown))}")
-    columns = [
-        "network",
-        "prediction",
-        "training",
-        *(["memory of prediction", "of training"] if arguments.memory else []),
-    ]
-    print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
-    slower = []
+    columns = MEMORY_COLUMNS if arguments.memory else COLUMNS
+    print(f"| {' | '.join(columns)} |\n|" + "---|" * len(columns))
+    rows, slower, measured = [], [], stamp()
     for name in arguments.names or NETWORKS:
         cells = []
         for train in (False, True):
+            if arguments.memory:
+                cells.append(f"{_memory_ratio(name, train):.2f}")
+                continue
             median, low, high = ratio(name, train, arguments.rounds)
             cells.append(f"{median:.2f} [{low:.2f}, {high:.2f}]")
             if low > 1:
                 slower.append(f"{name}, {'training' if train else 'prediction'}: {median:.2f}")
-        if arguments.memory:
-            cells += [f"{_memory_ratio(name, train):.2f}" for train in (False, True)]
-        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
-    print("\nslower when hybridized: " + ("; ".join(slower) or "none"))
+        rows.append(f"| {' | '.join([name, *cells, measured])} |")
+        print(rows[-1], flush=True)
+    if not arguments.memory:
+        print("\nslower when hybridized: " + ("; ".join(slower) or "none"))
+    if arguments.write:
+        what = "memory" if arguments.memory else "time"
+        title = f"{machine()}: {instruction_sets(dict(os.environ))}, {what}"
+        keep(HERE / "HYBRID_GAIN.md", HEAD, Section(title, peer_versions(), columns, tuple(rows), tuple(NETWORKS)))
 
 
 if __name__ == "__main__":

@@ -1,78 +1,46 @@
-"""HybridNet beside its peers, in one run: medians and ratios, one row per budget.
+"""HybridNet beside its peers, in one run: one row a case of cases.py, the best of our modes over the best peer.
 
-    python benchmarks/run.py [--only SUBSTRING] [--rounds 7] [--isa WORD] [--write]
+    python benchmarks/run.py [--only PART,PART] [--rounds 9] [--isa WORD] [--write]
+    python benchmarks/run.py --warm             # runs everything once: fills the compilers' caches, measures nothing
     python benchmarks/run.py --against FOLDER   # another built checkout of HybridNet as the peer: before and after
 
-Each side runs in a process of its own and the two take turns, so both see the same state of the machine and neither's
-threads disturb the other's. A ratio is HybridNet / peer: lower is better. Where a peer is not installed, HybridNet's
-own time is shown alone.
-``--isa avx2`` measures with instruction sets up to AVX2 on both sides: HYBRIDNET_MAX_ISA, and the peers' settings.
-``--write`` puts the table into benchmarks/RESULTS.md (with --isa avx2: RESULTS_avx2.md) with date, machine and
-instruction sets.
+Each side runs in a process of its own and the sides take turns, so all see the same state of the machine and nobody's
+threads disturb the others'. Figures are medians over the rounds, the least in brackets. A ratio is HybridNet / peer:
+lower is better. Peers that are not installed are left out.
+``--isa avx2`` measures with instruction sets up to AVX2 on all sides: HYBRIDNET_MAX_ISA, and the peers' settings (ONNX
+Runtime has none: it uses what the machine has). ``--isa best``, the default, uses what the machine has everywhere.
+``--write`` puts the rows into the section of this machine and instruction set in benchmarks/RESULTS.md; without --isa
+it measures the best instruction sets and, where those are wider, AVX2 too. Runs of parts (--only) add up to a section.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import datetime
 import importlib.util
 import json
 import os
-import pathlib
-import platform
 import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROUND_SECONDS = 0.25
+from cases import CASES, SIDES, Case, Peer
+from quiet import Watch
+from sections import Section, instruction_sets, keep, machine, peer_versions, stamp
 
+HERE = Path(__file__).resolve().parent
+ROUND_SECONDS = 0.12
+LEAST_ROUNDS = 9  # of a run that is written down
+SETTLE_SECONDS = 0.02  # in which the threads of the side before end their waiting
+COLUMNS = ("work", "HybridNet", "best peer", "ratio", "goal", "met", "the others", "measured")
+HEAD = """# Measured side by side
 
-@dataclasses.dataclass(frozen=True)
-class Case:
-    """One row: a name that both sides know, what it is, the budget (None: shown only), the peer's variant.
-
-    side: the peer's name. theirs: what the case is called there, if otherwise. limit: a budget in seconds.
-    """
-
-    name: str
-    what: str
-    budget: float | None
-    peer: str = "PyTorch eager"
-    side: str = "torch"
-    theirs: str = ""
-    limit: float | None = None
-
-
-CASES = [
-    Case("add_4x4", "imperative a+b, 4x4", 0.8),
-    Case("record_backward_5", "record + backward of five ops, 4x4", 0.8),
-    Case("mlp_imperative", "MLP 784-512-512-10 train step, batch 128, imperative", 0.9),
-    Case("mlp_hybrid", "the same, hybridized", 0.75),
-    Case("lenet_hybrid", "LeNet train step, batch 64, hybridized", 0.9, "PyTorch channels-last"),
-    Case("resnet18_train", "ResNet-18 train step, batch 8, 224x224, hybridized", 1.0, "PyTorch channels-last"),
-    Case("resnet50_infer_1", "ResNet-50 inference, batch 1, hybridized", 0.6),
-    Case("resnet50_infer_16", "ResNet-50 inference, batch 16, hybridized", None),
-    Case("expression_16m", "tanh(a*x+b)*sigmoid(x)+x, 16M float32, hybridized", 0.25),
-    Case("linear_16m", "a*x+b*y+z, 16M float32, hybridized", None),
-    Case("loader_0", "DataLoader, 1024 samples of 3x64x64, batch 32, 0 workers", 1.0),
-    Case("loader_2", "the same, 2 workers", 1.0),
-    Case("lstm_foreach", "LSTM 2x256 by foreach, batch 32, length 35, forward, hybridized", 1.0, "PyTorch, cells"),
-    Case("lstm_foreach", "the same", 1.0, "PyTorch nn.LSTM", theirs="lstm_fused"),
-    Case("lstm_foreach", "the same", 1.0, "torch.compile, cells", theirs="lstm_compiled"),
-    Case("lstm_foreach", "the same", 1.0, "jax.lax.scan", "jax"),
-    Case("lstm_foreach_train", "LSTM 2x256 by foreach, forward and backward", 1.0, "PyTorch, cells"),
-    Case("lstm_foreach_train", "the same", 1.0, "PyTorch nn.LSTM", theirs="lstm_fused_train"),
-    Case("lstm_foreach_train", "the same", 1.0, "torch.compile, cells", theirs="lstm_compiled_train"),
-    Case("lstm_foreach_train", "the same", 1.0, "jax.lax.scan", "jax"),
-    Case("while_1000", "while_loop of 1000 tiny iterations, hybridized, at most 1 ms", 0.1, limit=1e-3),
-    Case("while_1000", "the same", None, "jax.lax.while_loop", "jax", limit=1e-3),
-    Case("cond_call", "cond of two tiny branches, hybridized", 0.8),
-    Case("cond_call", "the same", None, "jax.lax.cond", "jax"),
-]
-PEERS = ("torch", "jax")
+Written by `tools/dev bench --write`; `benchmarks/run.py` says how it is measured, `benchmarks/cases.py` what.
+Times are medians of at least 9 rounds in which the sides take turns, the least in brackets. A ratio is HybridNet / best
+peer, of the medians (of the least): lower is better. Where HybridNet has two modes, the better one counts. "ahead" is a
+ratio of at most 1 that misses the goal. The last column says on which day and commit a row was measured."""
 # What caps the instruction sets of each library: HybridNet; oneDNN; PyTorch's own kernels; MKL; JAX.
 ISA_CAPS = {
     isa: {
@@ -87,24 +55,24 @@ ISA_CAPS = {
         ("avx2", "AVX2", "avx2", "AVX2", "AVX2"),
         ("avx512", "AVX512_CORE", "avx512", "AVX512", "AVX512"),
     )
-}
+} | {"best": {}}
 
 
 class Side:
     """One framework in a process of its own, asked over a pipe."""
 
-    def __init__(self, script: str, checkout: pathlib.Path = HERE.parent, arguments: tuple[str, ...] = ()) -> None:
-        env = dict(os.environ)
+    def __init__(self, name: str, checkout: Path = HERE.parent, env: dict[str, str] | None = None) -> None:
+        env = dict(os.environ if env is None else env)
         env["PYTHONPATH"] = os.pathsep.join([str(checkout / "python"), env.get("PYTHONPATH", "")])
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "sides" / script), *arguments],
+            [sys.executable, str(HERE / "sides" / f"{name}_side.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env=env,
         )
 
-    def ask(self, **request) -> dict:
+    def ask(self, **request: object) -> dict:
         assert self.process.stdin and self.process.stdout
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
@@ -119,35 +87,62 @@ class Side:
         self.process.wait(timeout=30)
 
 
-def rounds_of(sides: dict[str, Side], case: Case, rounds: int) -> dict[str, list[float]]:
-    """Seconds per call, by side, one number a round; the sides take turns."""
-    repeats, times = {}, {}
-    called = {name: (case.theirs or case.name) if name in PEERS else case.name for name in sides}
-    for name, side in sides.items():
-        reply = side.ask(case=called[name], repeat=1)
-        if "error" in reply:
-            print(f"  {name}: {reply['error']}", file=sys.stderr)
-            continue
-        reply = side.ask(case=called[name], repeat=2)
-        repeats[name] = max(1, int(ROUND_SECONDS / max(reply["seconds"], 1e-9)))
-        times[name] = []
+@dataclasses.dataclass
+class Program:
+    """One way to do the work: a case of one side, and what it took in each round."""
+
+    label: str
+    side: Side
+    key: str
+    peer: Peer | None = None
+    repeat: int = 1
+    times: list[float] = dataclasses.field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.times)
+
+    @property
+    def least(self) -> float:
+        return min(self.times)
+
+    def prepare(self) -> bool:
+        """Builds, compiles and warms it, and finds how often to call it in a round; False if it fails."""
+        for repeat in (1, 2, 0):
+            repeat = repeat or max(1, int(ROUND_SECONDS / 4 / self.seconds))
+            reply = self.side.ask(case=self.key, repeat=repeat)
+            if "error" in reply:
+                print(f"  {self.key}: {reply['error']}", file=sys.stderr)
+                return False
+            self.seconds = max(reply["seconds"], 1e-9)
+        self.repeat = max(1, int(ROUND_SECONDS / self.seconds))
+        return True
+
+    def measure(self) -> None:
+        time.sleep(SETTLE_SECONDS)
+        self.times.append(self.side.ask(case=self.key, repeat=self.repeat)["seconds"])
+
+    def __str__(self) -> str:
+        return f"{self.label} {unit(self.median)} ({unit(self.least)})"
+
+
+def take_turns(programs: list[Program], rounds: int) -> tuple[list[Program], str]:
+    """Measures those that run, and lets the sides forget the case. Also says whether the machine did something else."""
+    working = [program for program in programs if program.prepare()]
+    watch = Watch()
     for _ in range(rounds):
-        for name in repeats:
-            times[name].append(sides[name].ask(case=called[name], repeat=repeats[name])["seconds"])
-    return times
+        for program in working:
+            program.measure()
+    remark = watch.remark()
+    for side in {id(program.side): program.side for program in programs}.values():
+        side.ask(case="forget")
+    return working, remark
 
 
-def import_seconds(module: str, rounds: int) -> float:
-    """Median wall time that `import module` adds to a bare interpreter."""
-    env = dict(os.environ, PYTHONPATH=str(HERE.parent / "python"))
-
-    def run(code: str) -> float:
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], env=env, check=True)
-        return time.perf_counter() - start
-
-    run(f"import {module}")
-    return statistics.median(run(f"import {module}") - run("pass") for _ in range(rounds))
+def programs_of(case: Case, sides: dict[str, Side]) -> list[Program]:
+    ours = [Program(mode, sides["hybridnet"], f"{case.name}/{mode}") for mode in case.modes]
+    peers = [peer for peer in case.peers if peer.side in sides]
+    return ours + [Program(peer.label, sides[peer.side], f"{case.name}/{peer.variant}", peer) for peer in peers]
 
 
 def unit(seconds: float) -> str:
@@ -157,108 +152,136 @@ def unit(seconds: float) -> str:
     return f"{seconds * 1e9:.0f} ns"
 
 
-def row(
-    what: str, peer: str, ours: float, theirs: float | None, budget: float | None, limit: float | None = None
-) -> str:
-    ratio = f"{ours / theirs:.2f}" if theirs else "-"
-    kept = [ours <= limit] if limit else []
-    if theirs and budget:
-        kept.append(ours / theirs <= budget)
-    met = ("yes" if all(kept) else "NO") if kept else ""
-    return f"| {what} | {peer} | {unit(ours)} | {unit(theirs) if theirs else '-'} | {ratio} | {budget or ''} | {met} |"
+def verdict(case: Case, ratio: float, ours: Program, peers: list[Program]) -> str:
+    """yes: all goals of the row are reached; ahead: no peer is faster; NO: one is, or the time's limit is exceeded."""
+    own_goals = [ours.median / one.median <= one.peer.goal for one in peers if one.peer and one.peer.goal]
+    in_time = case.limit is None or ours.median <= case.limit
+    if ratio <= case.goal and in_time and all(own_goals):
+        return "yes"
+    return "ahead" if ratio <= 1 and in_time else "NO"
 
 
-def machine() -> str:
-    lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    model = next(
-        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor()
-    )
-    return f"{model}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}"
+def row(case: Case, programs: list[Program], measured: str) -> str:
+    """The line of the table for programs that have been measured."""
+    ours = sorted((one for one in programs if one.peer is None), key=lambda one: one.median)
+    peers = sorted((one for one in programs if one.peer and not one.peer.is_limit), key=lambda one: one.median)
+    if not ours:
+        return f"| {case.what} | failed | | | {case.goal} | NO | | {measured} |"
+    best, *others = ours
+    mine = str(best) if len(case.modes) > 1 else str(best).removeprefix(f"{best.label} ")
+    if not peers:
+        return f"| {case.what} | {mine} | - | - | {case.goal} | | {'; '.join(map(str, others))} | {measured} |"
+    rival = peers[0]
+    ratio = best.median / rival.median
+    for one in programs:
+        if one.peer and one is not rival:
+            others.append(one)
+    shown = []
+    for one in others:
+        goal = f", goal {one.peer.goal}" if one.peer and one.peer.goal else ""
+        shown.append(f"{one}" + (f": {best.median / one.median:.2g}{goal}" if one.peer else ""))
+    least = best.least / rival.least
+    cells = [
+        case.what,
+        mine,
+        str(rival),
+        f"{ratio:.2f} ({least:.2f})",
+        str(case.goal),
+        verdict(case, ratio, best, peers),
+    ]
+    return f"| {' | '.join(cells)} | {'; '.join(shown)} | {measured} |"
 
 
-def instruction_sets() -> str:
-    """Those that HybridNet's kernels use, such as "avx2 (Highway AVX2, oneDNN AVX2)"."""
-    env = dict(os.environ, PYTHONPATH=str(HERE.parent / "python"))
-    code = "import hybridnet; print(hybridnet.runtime.isa())"
-    done = subprocess.run([sys.executable, "-c", code], env=env, check=True, stdout=subprocess.PIPE, text=True)
-    return done.stdout.strip()
+def chosen(only: str) -> list[Case]:
+    """The cases with one of these words in their name; commas separate: "lenet,infer" is LeNet and all inference."""
+    parts = only.split(",")
+    return [case for case in CASES if any(f"_{part}" in f"_{case.name}" for part in parts if part or not only)]
 
 
-def compare_builds(other: pathlib.Path, only: str, rounds: int) -> None:
-    """Prints one row per case of HybridNet itself: the other checkout's time, this one's, and their ratio.
-
-    The minima are shown beside the medians: noise of the machine only adds time.
-    """
-    sides = {"before": Side("hybridnet_side.py", other), "now": Side("hybridnet_side.py")}
+def compare_builds(other: Path, only: str, rounds: int, env: dict[str, str]) -> None:
+    """Prints one row per case of HybridNet itself: the other checkout's time, this one's, and their ratio."""
+    before, now = Side("hybridnet", other, env), Side("hybridnet", HERE.parent, env)
     print("| work | before | now | ratio of medians | ratio of minima |\n|---|---|---|---|---|")
-    for case in {case.name: case for case in CASES}.values():
-        if only not in case.name:
-            continue
-        times = rounds_of(sides, case, rounds)
-        if len(times) < len(sides):
-            print(f"| {case.name} | failed | | | |", flush=True)
-            continue
-        before, now = (statistics.median(times[name]) for name in sides)
-        fastest = min(times["now"]) / min(times["before"])
-        print(f"| {case.name} | {unit(before)} | {unit(now)} | {now / before:.2f} | {fastest:.2f} |", flush=True)
+    for case in chosen(only):
+        for mode in case.modes:
+            key = f"{case.name}/{mode}"
+            working, _ = take_turns([Program("before", before, key), Program("now", now, key)], rounds)
+            if len(working) < 2:
+                print(f"| {key} | failed | | | |", flush=True)
+                continue
+            old, new = working
+            ratios = f"{new.median / old.median:.2f} | {new.least / old.least:.2f}"
+            print(f"| {key} | {unit(old.median)} | {unit(new.median)} | {ratios} |", flush=True)
+    before.close()
+    now.close()
+
+
+def start_sides(only: str, env: dict[str, str]) -> dict[str, Side]:
+    """HybridNet's, and those peers' that are installed and have a part in the cases."""
+    needed = {"hybridnet"} | {peer.side for case in chosen(only) for peer in case.peers}
+    return {
+        name: Side(name, env=env)
+        for name in SIDES
+        if name in needed and (name == "hybridnet" or importlib.util.find_spec(name) is not None)
+    }
+
+
+def run(isa: str, only: str, rounds: int, write: bool) -> None:
+    """Measures the cases with one cap of the instruction sets; prints the table and keeps it if asked to."""
+    env = dict(os.environ, **ISA_CAPS[isa])
+    used = instruction_sets(env)
+    if isa != "best" and used.split()[0] != isa:
+        raise SystemExit(f"run.py: --isa {isa}: this machine computes with {used}")
+    sides = start_sides(only, env)
+    versions = peer_versions()
+    print(f"{machine()}: {used}\n{versions}\n\n| {' | '.join(COLUMNS)} |\n|" + "---|" * len(COLUMNS))
+    measured, order = stamp(), tuple(case.what for case in CASES)
+    for case in chosen(only):
+        programs, remark = take_turns(programs_of(case, sides), rounds)
+        line = row(case, programs, f"{measured} {remark}".strip())
+        print(line, flush=True)
+        if write:  # each at once: a run that is cut short keeps what it measured
+            keep(HERE / "RESULTS.md", HEAD, Section(f"{machine()}: {used}", versions, COLUMNS, (line,), order))
+    for side in sides.values():
+        side.close()
+
+
+def warm(only: str, env: dict[str, str]) -> None:
+    """Calls every program once: the compilers of the peers keep what they made in caches on disk."""
+    sides = start_sides(only, env)
+    for case in chosen(only):
+        for program in programs_of(case, sides):
+            begin = time.perf_counter()
+            works = program.prepare()
+            print(f"{program.key}: {time.perf_counter() - begin:.1f} s{'' if works else ', failed'}", flush=True)
+        for side in sides.values():
+            side.ask(case="forget")
     for side in sides.values():
         side.close()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="run the cases whose name holds this")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--write", action="store_true", help="keep the table in benchmarks/RESULTS.md")
-    parser.add_argument("--against", metavar="FOLDER", type=pathlib.Path, help="another built checkout as the peer")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--only", default="", help="run the cases with one of these words in their name (comma between)"
+    )
+    parser.add_argument("--rounds", type=int, default=LEAST_ROUNDS)
+    parser.add_argument("--write", action="store_true", help="keep the rows in benchmarks/RESULTS.md")
+    parser.add_argument("--warm", action="store_true", help="run each program once and measure nothing")
+    parser.add_argument("--against", metavar="FOLDER", type=Path, help="another built checkout as the peer")
     parser.add_argument("--isa", choices=ISA_CAPS, help="the widest instruction sets to use")
     args = parser.parse_args()
-    if args.isa:
-        os.environ.update(ISA_CAPS[args.isa])
-    isa = instruction_sets()
-    if args.isa and isa.split()[0] != args.isa:
-        raise SystemExit(f"run.py: --isa {args.isa}: this machine computes with {isa}")
-    print(isa)
+    if args.write and args.rounds < LEAST_ROUNDS:
+        parser.error(f"--write needs at least {LEAST_ROUNDS} rounds, got --rounds {args.rounds}")
+    env = dict(os.environ, **ISA_CAPS[args.isa or "best"])
     if args.against:
-        compare_builds(args.against.resolve(), args.only, args.rounds)
-        return
-    sides = {"hybridnet": Side("hybridnet_side.py")}
-    for name in PEERS:
-        if importlib.util.find_spec(name) is not None:
-            sides[name] = Side(f"{name}_side.py")
-    versions = {name: side.ask(case="version", repeat=0)["version"] for name, side in sides.items()}
-    lines = ["| work | peer | HybridNet | peer | ratio | budget | met |", "|---|---|---|---|---|---|---|"]
-    print("\n".join(lines))
-
-    def show(line: str) -> None:
-        lines.append(line)
-        print(line, flush=True)
-
-    for case in CASES:
-        if args.only not in case.name:
-            continue
-        pair = {name: side for name, side in sides.items() if name in ("hybridnet", case.side)}
-        times = rounds_of(pair, case, args.rounds)
-        if "hybridnet" not in times:
-            show(f"| {case.what} | {case.peer} | failed | | | {case.budget or ''} | NO |")
-            continue
-        theirs = statistics.median(times[case.side]) if times.get(case.side) else None
-        show(row(case.what, case.peer, statistics.median(times["hybridnet"]), theirs, case.budget, case.limit))
-    for side in sides.values():
-        side.close()
-    if args.only in "import":
-        ours = import_seconds("hybridnet", 5)
-        theirs = import_seconds("torch", 3) if "torch" in sides else None
-        show(row("import (budget 0.25 s)", "import torch", ours, theirs, 0.3))
-    if args.write:
-        stamp = f"{datetime.date.today()}, {machine()}, instruction sets {isa}, "
-        stamp += ", ".join(f"{k} {v}" for k, v in versions.items())
-        command = "tools/dev bench --write" + (f" --isa {args.isa}" if args.isa else "")
-        (HERE / (f"RESULTS_{args.isa}.md" if args.isa else "RESULTS.md")).write_text(
-            f"# Measured side by side\n\nWritten by `{command}`; how it is measured stands in run.py. "
-            f"Ratios are HybridNet / peer, medians of {args.rounds} rounds.\n\n{stamp}\n\n" + "\n".join(lines) + "\n",
-            encoding="utf-8",
-        )
+        compare_builds(args.against.resolve(), args.only, args.rounds, env)
+    elif args.warm:
+        warm(args.only, env)
+    else:
+        run(args.isa or "best", args.only, args.rounds, args.write)
+        if args.write and not args.isa and instruction_sets(dict(os.environ)).split()[0].startswith(("avx512", "amx")):
+            run("avx2", args.only, args.rounds, args.write)
 
 
 if __name__ == "__main__":

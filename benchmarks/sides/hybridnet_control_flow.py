@@ -1,114 +1,87 @@
-"""HybridNet's loops and branches; torch_control_flow.py mirrors them."""
+"""HybridNet's recurrent layers, loops and branches; torch_control_flow.py and jax_side.py mirror them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import hybridnet as mx
-import numpy as np
 from hybridnet import autograd, gluon
-from hybridnet.contrib import cond, foreach, while_loop
+from hybridnet.gluon import rnn
+from hybridnet_networks import array, ready
 from serve import Step
 
-RNG = np.random.default_rng(0)
 HIDDEN, BATCH, LENGTH = 256, 32, 35
 
 
-class Function(gluon.HybridBlock):
-    """A hybridized function that uses some blocks."""
+class Loop(gluon.HybridBlock):
+    """Two cells, one on top of the other, over data (T, N, HIDDEN)."""
 
-    def __init__(self, function: Callable[..., Any], *children: gluon.Block) -> None:
-        super().__init__()
-        self.function = function
-        for i, child in enumerate(children):
-            setattr(self, f"child{i}", child)
-        self.initialize()
-        self.hybridize(static_alloc=True)
-
-    def forward(self, *args: Any) -> Any:
-        return self.function(*args)
-
-
-class Cell(gluon.HybridBlock):
     def __init__(self) -> None:
         super().__init__()
-        self.of_input = gluon.nn.Dense(4 * HIDDEN, in_units=HIDDEN)
-        self.of_state = gluon.nn.Dense(4 * HIDDEN, in_units=HIDDEN)
+        with self.name_scope():
+            self.cells = rnn.HybridSequentialRNNCell()
+            self.cells.add(rnn.LSTMCell(HIDDEN, input_size=HIDDEN))
+            self.cells.add(rnn.LSTMCell(HIDDEN, input_size=HIDDEN))
 
-    def hybrid_forward(self, F: Any, x: Any, h: Any, c: Any) -> Any:
-        i, f, g, o = F.split(self.of_input(x) + self.of_state(h), num_outputs=4, axis=1)
-        c = F.sigmoid(f) * c + F.sigmoid(i) * F.tanh(g)
-        return F.sigmoid(o) * F.tanh(c), c
-
-
-def lstm() -> tuple[Function, list[Any]]:
-    cells = [Cell(), Cell()]
-
-    def run(data: Any, *states: Any) -> Any:
-        def body(x: Any, s: Any) -> Any:
-            h0, c0 = cells[0](x, s[0], s[1])
-            h1, c1 = cells[1](h0, s[2], s[3])
-            return h1, [h0, c0, h1, c1]
-
-        return foreach(body, data, list(states))[0]
-
-    data = mx.nd.array(RNG.standard_normal((LENGTH, BATCH, HIDDEN), dtype="float32"))
-    return Function(run, *cells), [data, *(mx.nd.zeros((BATCH, HIDDEN)) for _ in range(4))]
+    def hybrid_forward(self, F: Any, data: Any, *states: Any) -> Any:
+        return F.contrib.foreach(self.cells, data, list(states))[0]
 
 
-def lstm_foreach() -> Step:
-    net, args = lstm()
+class While(gluon.HybridBlock):
+    """1,000 iterations on 8 numbers."""
+
+    def hybrid_forward(self, F: Any, i: Any, x: Any) -> Any:
+        _, last = F.contrib.while_loop(
+            lambda i, x: i < 1000, lambda i, x: ([], (i + 1, x * 0.999)), (i, x), max_iterations=1000
+        )
+        return last[1]
+
+
+class Cond(gluon.HybridBlock):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return F.contrib.cond(x.sum() > 0, lambda: x * 2, lambda: x * 3)
+
+
+def loop() -> tuple[gluon.HybridBlock, list[mx.nd.NDArray]]:
+    net = Loop()
+    return net, [array(LENGTH, BATCH, HIDDEN), *net.cells.begin_state(batch_size=BATCH)]
+
+
+def fused() -> tuple[gluon.HybridBlock, list[mx.nd.NDArray]]:
+    return rnn.LSTM(HIDDEN, num_layers=2, input_size=HIDDEN), [array(LENGTH, BATCH, HIDDEN)]
+
+
+def forward(net: gluon.HybridBlock, inputs: list[mx.nd.NDArray], hybrid: bool = True) -> Step:
+    ready(net, hybrid)
 
     def step(repeat: int) -> None:
         for _ in range(repeat):
-            net(*args)
-        mx.nd.waitall()
+            out = net(*inputs)
+        out.wait_to_read()
 
     return step
 
 
-def lstm_foreach_train() -> Step:
-    net, args = lstm()
+def forward_backward(net: gluon.HybridBlock, inputs: list[mx.nd.NDArray], hybrid: bool = True) -> Step:
+    ready(net, hybrid)
 
     def step(repeat: int) -> None:
         for _ in range(repeat):
             with autograd.record():
-                loss = net(*args).sum()
+                loss = net(*inputs).sum()
             loss.backward()
         mx.nd.waitall()
 
     return step
 
 
-def while_1000() -> Step:
-    def run(i: Any, x: Any) -> Any:
-        return while_loop(lambda i, x: i < 1000, lambda i, x: (i + 1, x * 0.999), (i, x), 1000, has_outputs=False)
-
-    net, args = Function(run), [mx.nd.zeros((1,)), mx.nd.ones((8,))]
-
-    def step(repeat: int) -> None:
-        for _ in range(repeat):
-            net(*args)
-        mx.nd.waitall()
-
-    return step
-
-
-def cond_call() -> Step:
-    net, x = Function(lambda x: cond(x.sum() > 0, lambda: x * 2, lambda: x * 3)), mx.nd.ones((8,))
-
-    def step(repeat: int) -> None:
-        for _ in range(repeat):
-            net(x)
-        mx.nd.waitall()
-
-    return step
-
-
 CASES = {
-    "lstm_foreach": lstm_foreach,
-    "lstm_foreach_train": lstm_foreach_train,
-    "while_1000": while_1000,
-    "cond_call": cond_call,
+    "lstm_foreach/hybridized": lambda: forward(*loop()),
+    "lstm_foreach_train/hybridized": lambda: forward_backward(*loop()),
+    "lstm_fused/imperative": lambda: forward(*fused(), hybrid=False),
+    "lstm_fused/hybridized": lambda: forward(*fused()),
+    "lstm_fused_train/imperative": lambda: forward_backward(*fused(), hybrid=False),
+    "lstm_fused_train/hybridized": lambda: forward_backward(*fused()),
+    "while_1000/hybridized": lambda: forward(While(), [mx.nd.zeros((1,)), mx.nd.ones((8,))]),
+    "cond_call/hybridized": lambda: forward(Cond(), [mx.nd.ones((8,))]),
 }

@@ -1,37 +1,32 @@
-"""HybridNet's half of the benchmarks; torch_side.py mirrors it case by case."""
+"""HybridNet's programs, as its users write them; torch_side.py mirrors them case by case."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from typing import Any
+
 import hybridnet as mx
 import hybridnet_control_flow as control_flow
+import hybridnet_networks as networks
 import numpy as np
 from hybridnet import autograd, gluon
-from hybridnet.gluon import nn
+from hybridnet_networks import RNG, array, infer
 from serve import Step, serve
 
-RNG = np.random.default_rng(0)
 
-
-def array(*shape: int) -> mx.nd.NDArray:
-    return mx.nd.array(RNG.standard_normal(shape, dtype="float32"))
-
-
-def labels(count: int, classes: int) -> mx.nd.NDArray:
-    return mx.nd.array(RNG.integers(0, classes, count).astype("float32"))
-
-
-def add_4x4() -> Step:
-    a, b = array(4, 4), array(4, 4)
+def called(run: Callable[..., Any], *inputs: mx.nd.NDArray) -> Step:
+    """Calls without a wait between them, as a script writes them."""
 
     def step(repeat: int) -> None:
         for _ in range(repeat):
-            a + b
-        mx.nd.waitall()
+            out = run(*inputs)
+        out.wait_to_read()
 
     return step
 
 
-def record_backward_5() -> Step:
+def record_backward() -> Step:
     x, w = array(4, 4), array(4, 4)
     x.attach_grad()
 
@@ -41,73 +36,7 @@ def record_backward_5() -> Step:
                 y = mx.nd.tanh(x * w + w)
                 z = mx.nd.relu(y) * x
             z.backward()
-        mx.nd.waitall()
-
-    return step
-
-
-def train_step(net: gluon.Block, data: mx.nd.NDArray, label: mx.nd.NDArray) -> Step:
-    net.initialize(mx.init.Xavier())
-    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.01, "momentum": 0.9})
-    loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
-    loss_of.hybridize()
-
-    def step(repeat: int) -> None:
-        for _ in range(repeat):
-            with autograd.record():
-                loss = loss_of(net(data), label)
-            loss.backward()
-            trainer.step(data.shape[0])
-        mx.nd.waitall()
-
-    return step
-
-
-def mlp() -> nn.HybridSequential:
-    net = nn.HybridSequential()
-    net.add(nn.Dense(512, activation="relu"), nn.Dense(512, activation="relu"), nn.Dense(10))
-    return net
-
-
-def mlp_imperative() -> Step:
-    return train_step(mlp(), array(128, 784), labels(128, 10))
-
-
-def mlp_hybrid() -> Step:
-    net = mlp()
-    net.hybridize(static_alloc=True, static_shape=True)
-    return train_step(net, array(128, 784), labels(128, 10))
-
-
-def lenet_hybrid() -> Step:
-    net = nn.HybridSequential()
-    net.add(
-        nn.Conv2D(20, 5, activation="tanh"),
-        nn.MaxPool2D(2, 2),
-        nn.Conv2D(50, 5, activation="tanh"),
-        nn.MaxPool2D(2, 2),
-        nn.Dense(500, activation="tanh"),
-        nn.Dense(10),
-    )
-    net.hybridize(static_alloc=True, static_shape=True)
-    return train_step(net, array(64, 1, 28, 28), labels(64, 10))
-
-
-def resnet18_train() -> Step:
-    net = gluon.model_zoo.vision.resnet18_v1()
-    net.hybridize(static_alloc=True, static_shape=True)
-    return train_step(net, array(8, 3, 224, 224), labels(8, 1000))
-
-
-def resnet50_infer(batch: int) -> Step:
-    net = gluon.model_zoo.vision.resnet50_v1()
-    net.initialize(mx.init.Xavier())
-    net.hybridize(static_alloc=True, static_shape=True)
-    data = array(batch, 3, 224, 224)
-
-    def step(repeat: int) -> None:
-        for _ in range(repeat):
-            net(data).wait_to_read()
+        x.grad.wait_to_read()
 
     return step
 
@@ -122,13 +51,30 @@ class Linear(gluon.HybridBlock):
         return a * x + b * y + z
 
 
-def elementwise(block: gluon.HybridBlock, count: int) -> Step:
-    block.hybridize(static_alloc=True, static_shape=True)
-    arrays = [array(1 << 24) for _ in range(count)]
+def on_16m(block: gluon.HybridBlock, count: int) -> Step:
+    return infer(block, True, *(array(1 << 24) for _ in range(count)))
 
-    def step(repeat: int) -> None:
+
+def adam_300() -> Step:
+    params = gluon.ParameterDict()
+    for number in range(150):
+        params.get(f"weight{number}", shape=(64, 64))
+        params.get(f"bias{number}", shape=(64,), init="zeros")
+    params.initialize()
+    trainer = gluon.Trainer(params, "adam", {"learning_rate": 1e-3})
+
+    def step(repeat: int) -> float:
+        spent = 0.0
         for _ in range(repeat):
-            block(*arrays).wait_to_read()
+            with autograd.record():
+                total = mx.nd.add_n(*(param.data().sum() for param in params.values()))
+            total.backward()
+            mx.nd.waitall()
+            start = time.perf_counter()
+            trainer.step(1)
+            mx.nd.waitall()
+            spent += time.perf_counter() - start
+        return spent
 
     return step
 
@@ -146,22 +92,19 @@ def loader(workers: int) -> Step:
     return step
 
 
+CASES = {
+    "add_scalar/imperative": lambda: called(lambda x: x + 1, array(4, 4)),
+    "multiply_add/imperative": lambda: called(lambda a, b, c: a * b + c, *(array(4, 4) for _ in range(3))),
+    "dot_32/imperative": lambda: called(mx.nd.dot, array(32, 32), array(32, 32)),
+    "record_backward/imperative": record_backward,
+    "expression_16m/hybridized": lambda: on_16m(Expression(), 3),
+    "linear_16m/hybridized": lambda: on_16m(Linear(), 5),
+    "adam_300/imperative": adam_300,
+    "loader_0/imperative": lambda: loader(0),
+    "loader_2/imperative": lambda: loader(2),
+    **networks.CASES,
+    **control_flow.CASES,
+}
+
 if __name__ == "__main__":
-    serve(
-        mx.__version__,
-        {
-            "add_4x4": add_4x4,
-            "record_backward_5": record_backward_5,
-            "mlp_imperative": mlp_imperative,
-            "mlp_hybrid": mlp_hybrid,
-            "lenet_hybrid": lenet_hybrid,
-            "resnet18_train": resnet18_train,
-            "resnet50_infer_1": lambda: resnet50_infer(1),
-            "resnet50_infer_16": lambda: resnet50_infer(16),
-            "expression_16m": lambda: elementwise(Expression(), 3),
-            "linear_16m": lambda: elementwise(Linear(), 5),
-            "loader_0": lambda: loader(0),
-            "loader_2": lambda: loader(2),
-            **control_flow.CASES,
-        },
-    )
+    serve(mx.__version__, CASES)

@@ -1,4 +1,4 @@
-"""JAX's part of the benchmarks: the loops and branches of hybridnet_control_flow.py, compiled by jax.jit."""
+"""JAX's programs: the whole step compiled by jax.jit, as JAX's documentation writes training steps and loops."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
+import jax_networks as networks
+from jax_networks import array
 from serve import Step, serve
 
-RNG = np.random.default_rng(0)
 
-
-def array(*shape: int) -> jax.Array:
-    return jnp.asarray(RNG.standard_normal(shape, dtype="float32"))
-
-
-def repeated(function: Callable[..., Any], *inputs: jax.Array) -> Step:
+def repeated(function: Callable[..., Any], *inputs: Any) -> Step:
     """Compiled now; the results of all calls are waited for at the end."""
     compiled = jax.jit(function)
     jax.block_until_ready(compiled(*inputs))
@@ -55,13 +50,13 @@ def run_lstm(weights: list[jax.Array], data: jax.Array) -> jax.Array:
     return jax.lax.scan(body, ((zeros, zeros), (zeros, zeros)), data)[1]
 
 
-def lstm_foreach() -> Step:
-    return repeated(run_lstm, lstm_weights(), array(35, 32, 256))
-
-
 def lstm_foreach_train() -> Step:
     gradient = jax.value_and_grad(lambda weights, data: run_lstm(weights, data).sum())
     return repeated(gradient, lstm_weights(), array(35, 32, 256))
+
+
+def expression(x: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
+    return jnp.tanh(a * x + b) * jax.nn.sigmoid(x) + x
 
 
 def while_1000() -> Step:
@@ -71,17 +66,22 @@ def while_1000() -> Step:
     return repeated(count, jnp.zeros(()), jnp.ones(8))
 
 
-def cond_call() -> Step:
-    return repeated(lambda x: jax.lax.cond(x.sum() > 0, lambda: x * 2, lambda: x * 3), jnp.ones(8))
-
+CASES = {
+    "add_scalar/jit": lambda: repeated(lambda x: x + 1, array(4, 4)),
+    "multiply_add/jit": lambda: repeated(lambda a, b, c: a * b + c, *(array(4, 4) for _ in range(3))),
+    "dot_32/jit": lambda: repeated(jnp.dot, array(32, 32), array(32, 32)),
+    "mlp_train/jit": lambda: networks.train(*networks.mlp()),
+    "lenet_train/jit": lambda: networks.train(*networks.lenet()),
+    "transformer_train/jit": lambda: networks.train(*networks.transformer()),
+    "resnet50_infer_1/jit": lambda: repeated(*networks.resnet50(1)),
+    "bert_infer/jit": lambda: repeated(*networks.bert()),
+    "lstm_foreach/jit": lambda: repeated(run_lstm, lstm_weights(), array(35, 32, 256)),
+    "lstm_foreach_train/jit": lstm_foreach_train,
+    "expression_16m/jit": lambda: repeated(expression, *(array(1 << 24) for _ in range(3))),
+    "linear_16m/jit": lambda: repeated(lambda x, y, z, a, b: a * x + b * y + z, *(array(1 << 24) for _ in range(5))),
+    "while_1000/jit": while_1000,
+    "cond_call/jit": lambda: repeated(lambda x: jax.lax.cond(x.sum() > 0, lambda: x * 2, lambda: x * 3), jnp.ones(8)),
+}
 
 if __name__ == "__main__":
-    serve(
-        jax.__version__,
-        {
-            "lstm_foreach": lstm_foreach,
-            "lstm_foreach_train": lstm_foreach_train,
-            "while_1000": while_1000,
-            "cond_call": cond_call,
-        },
-    )
+    serve(jax.__version__, CASES)

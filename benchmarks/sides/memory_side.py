@@ -1,6 +1,6 @@
-"""One process of benchmarks/memory.py: loads a network one way, predicts, and prints what it holds.
+"""One process of benchmarks/memory.py: predicts or trains one way, and prints what it holds after each phase.
 
-python memory_side.py SIDE NETWORK PREFIX      # with SIDE 'write': makes the files
+python memory_side.py SIDE NETWORK FOLDER      # with SIDE 'write': makes the files that predictions load
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+NETWORKS = {"resnet50": "resnet50_infer_1", "mobilenet": "mobilenet_infer_1", "bert": "bert_infer"}
 
 
 def _fields(path: str) -> dict[str, float]:
@@ -27,50 +29,50 @@ def report(phase: str) -> None:
 
 def _write(name: str, prefix: str) -> None:
     import hybridnet as mx
-    from memory_networks import NETWORKS, make_input, write_onnx
 
-    data = mx.nd.array(make_input(name))
+    net, data = _network(name)
     mx.random.seed(0)
-    net = NETWORKS[name]()
     net.initialize(mx.init.Xavier())
     net.hybridize()
     net(data).wait_to_read()
     net.export(prefix)
     net.save_parameters(f"{prefix}.params")
-    write_onnx(Path(prefix), data.shape)
+
+
+def _network(name: str) -> tuple[Any, Any]:
+    """HybridNet's network without values, and what it is called on."""
+    import hybridnet_networks as networks
+
+    make, inputs = networks.INFERENCE[NETWORKS[name]]
+    return make(), inputs()
 
 
 def _gluon(name: str, prefix: str) -> Callable[[], Any]:
-    import hybridnet as mx
-    from memory_networks import NETWORKS, make_input
+    import hybridnet  # noqa: F401
 
     report("import")
-    net = NETWORKS[name]()
+    net, data = _network(name)
     net.load_parameters(f"{prefix}.params")
     net.hybridize()
-    data = mx.nd.array(make_input(name))
     return lambda: net(data).asnumpy()
 
 
 def _initialized(name: str, prefix: str) -> Callable[[], Any]:
-    import hybridnet as mx
-    from memory_networks import NETWORKS, make_input
+    import hybridnet  # noqa: F401
 
     report("import")
-    net = NETWORKS[name]()
+    net, data = _network(name)
     net.initialize()
     net.hybridize()
-    data = mx.nd.array(make_input(name))
     return lambda: net(data).asnumpy()
 
 
 def _imports(name: str, prefix: str) -> Callable[[], Any]:
     import hybridnet as mx
-    from memory_networks import make_input
 
     report("import")
     net = mx.gluon.SymbolBlock.imports(f"{prefix}-symbol.json", ["data"], f"{prefix}-0000.params")
-    data = mx.nd.array(make_input(name))
+    _, data = _network(name)
     return lambda: net(data).asnumpy()
 
 
@@ -105,29 +107,59 @@ def _c(name: str, prefix: str) -> Callable[[], Any]:
 
 
 def _onnxruntime(name: str, prefix: str) -> Callable[[], Any]:
+    import numpy as np
     import onnxruntime
-    from memory_networks import make_input
 
     report("import")
     session = onnxruntime.InferenceSession(f"{prefix}.onnx", providers=["CPUExecutionProvider"])
-    data = make_input(name)
+    draw = np.random.default_rng(0)
+    data = draw.integers(0, 30522, (1, 128)) if name == "bert" else draw.random((1, 3, 224, 224), dtype="float32")
     return lambda: session.run(None, {"data": data})
 
 
-SIDES = {"gluon": _gluon, "initialized": _initialized, "imports": _imports, "c": _c, "onnxruntime": _onnxruntime}
+def _train_hybridnet(name: str, prefix: str) -> Callable[[], Any]:
+    import hybridnet  # noqa: F401
+
+    report("import")
+    import hybridnet_networks as networks
+
+    step = networks.train_case(name, hybrid=True)
+    return lambda: step(1)
+
+
+def _train_torch(name: str, prefix: str) -> Callable[[], Any]:
+    import torch  # noqa: F401
+
+    report("import")
+    import torch_networks as networks
+
+    step = networks.train_case(name, compiled=False, channels_last=name == "resnet18_train")
+    return lambda: step(1)
+
+
+SIDES = {
+    "gluon": _gluon,
+    "initialized": _initialized,
+    "imports": _imports,
+    "c": _c,
+    "onnxruntime": _onnxruntime,
+    "train": _train_hybridnet,
+    "torch": _train_torch,
+}
 
 
 def main() -> None:
-    side, name, prefix = sys.argv[1:]
+    side, name, folder = sys.argv[1:]
+    prefix = f"{folder}/{name}"
     if side == "write":
         _write(name, prefix)
         return
-    predict = SIDES[side](name, prefix)
+    run = SIDES[side](name, prefix)
     report("load")
-    predict()
+    run()
     report("first")
     for _ in range(9):
-        predict()
+        run()
     report("tenth")
 
 

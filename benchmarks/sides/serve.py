@@ -1,34 +1,50 @@
-"""The loop both sides share: read a case, run it `repeat` times, answer with the seconds per call."""
+"""The loop all sides share: build a case, run it `repeat` times, answer with the seconds per call."""
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
 import traceback
 from collections.abc import Callable
+from typing import Any
 
-Step = Callable[[int], None]  # runs the work that many times and waits for the results
+# Runs the work that many times and waits for the results. Where only a part counts, it returns that part's seconds.
+Step = Callable[[int], float | None]
 
 
 def serve(version: str, cases: dict[str, Callable[[], Step]]) -> None:
+    """Answers requests on stdin, one line of JSON each, until it ends.
+
+    {"case": NAME, "repeat": N} builds the case where it is not there yet and runs it; with "each": N, every call alone.
+    "version" and "forget" are words of their own.
+    """
     ready: dict[str, Step] = {}
-    current = None
     for line in sys.stdin:
-        request = json.loads(line)
-        name = request["case"]
-        if name == "version":
-            reply = {"version": version}
-        else:
-            try:
-                if name != current:  # one case's arrays at a time
-                    ready.clear()
-                    ready[name] = cases[name]()
-                    current = name
-                start = time.perf_counter()
-                ready[name](request["repeat"])
-                reply = {"seconds": (time.perf_counter() - start) / max(1, request["repeat"])}
-            except Exception as error:  # the parent shows it and goes on with the next case
-                traceback.print_exc(file=sys.stderr)
-                reply = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
-        print(json.dumps(reply), flush=True)
+        print(json.dumps(_answer(json.loads(line), version, cases, ready)), flush=True)
+
+
+def _seconds(step: Step, repeat: int) -> float:
+    start = time.perf_counter()
+    part = step(repeat)
+    return time.perf_counter() - start if part is None else part
+
+
+def _answer(request: dict[str, Any], version: str, cases: dict[str, Any], ready: dict[str, Step]) -> dict[str, Any]:
+    name = request["case"]
+    if name == "version":
+        return {"version": version}
+    if name == "forget":  # the next row's arrays take their place
+        ready.clear()
+        gc.collect()
+        return {}
+    try:
+        if name not in ready:
+            ready[name] = cases[name]()
+        if "each" in request:
+            return {"each": [_seconds(ready[name], 1) for _ in range(request["each"])]}
+        return {"seconds": _seconds(ready[name], request["repeat"]) / max(1, request["repeat"])}
+    except Exception as error:  # the parent shows it and goes on with the next case
+        traceback.print_exc(file=sys.stderr)
+        return {"error": f"{type(error).__name__}: {error}".splitlines()[0]}

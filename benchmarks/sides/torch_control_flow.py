@@ -1,10 +1,11 @@
-"""PyTorch's loops and branches: Python ones, as PyTorch users write them."""
+"""PyTorch's recurrent layers, loops and branches: Python ones, as PyTorch users write them."""
 
 from __future__ import annotations
 
 import torch
 from serve import Step
 from torch import nn
+from torch_networks import Recurrent
 
 HIDDEN, BATCH, LENGTH = 256, 32, 35
 
@@ -27,15 +28,8 @@ class Cells(nn.Module):
         return torch.stack(outputs)
 
 
-class Fused(nn.Module):
-    """The same as one operator of PyTorch's."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lstm = nn.LSTM(HIDDEN, HIDDEN, num_layers=2)
-
-    def forward(self, data: torch.Tensor) -> torch.Tensor:
-        return self.lstm(data)[0]
+def fused() -> nn.Module:
+    return Recurrent(HIDDEN, 2)
 
 
 def forward(net: nn.Module) -> Step:
@@ -54,7 +48,7 @@ def forward_backward(net: nn.Module) -> Step:
 
     def step(repeat: int) -> None:
         for _ in range(repeat):
-            net.zero_grad(set_to_none=True)
+            net.zero_grad()
             net(data).sum().backward()
 
     return step
@@ -83,12 +77,14 @@ def cond_call() -> Step:
 
 
 CASES = {
-    "lstm_foreach": lambda: forward(Cells()),
-    "lstm_fused": lambda: forward(Fused()),
-    "lstm_compiled": lambda: forward(torch.compile(Cells())),
-    "lstm_foreach_train": lambda: forward_backward(Cells()),
-    "lstm_fused_train": lambda: forward_backward(Fused()),
-    "lstm_compiled_train": lambda: forward_backward(torch.compile(Cells())),
-    "while_1000": while_1000,
-    "cond_call": cond_call,
+    "lstm_foreach/cells": lambda: forward(Cells()),
+    "lstm_foreach/compiled_cells": lambda: forward(torch.compile(Cells())),
+    "lstm_foreach/fused": lambda: forward(fused()),
+    "lstm_foreach_train/cells": lambda: forward_backward(Cells()),
+    "lstm_foreach_train/compiled_cells": lambda: forward_backward(torch.compile(Cells())),
+    "lstm_foreach_train/fused": lambda: forward_backward(fused()),
+    "lstm_fused/fused": lambda: forward(fused()),
+    "lstm_fused_train/fused": lambda: forward_backward(fused()),
+    "while_1000/eager": while_1000,
+    "cond_call/eager": cond_call,
 }
