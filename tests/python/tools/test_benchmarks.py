@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import pathlib
 import re
 import subprocess
@@ -11,7 +12,7 @@ import sys
 import pytest
 
 BENCHMARKS = pathlib.Path(__file__).resolve().parents[3] / "benchmarks"
-MODULES = ("cases", "quiet", "sections", "run", "growth")
+MODULES = ("cases", "quiet", "sections", "run", "growth", "stability", "cold_side")
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +204,19 @@ def test_own_work_does_not_disturb(benchmark, monkeypatch):
     monkeypatch.setattr(quiet, "_busy_ticks", lambda: next(ticks["busy"]))
     monkeypatch.setattr(quiet, "_own_ticks", lambda: next(ticks["own"]))
     assert quiet.Watch().remark() == ""
+
+
+def test_two_groups_are_found_and_single_late_processes_are_not(benchmark):
+    two_groups = benchmark["stability"].two_groups
+    assert two_groups([1.0, 1.01, 1.02, 1.35, 1.36])
+    assert not two_groups([1.0, 1.01, 1.02, 1.03, 1.5])
+    assert not two_groups([1.0, 1.1, 1.2, 1.3, 1.4])
+    assert not two_groups([1.0])
+
+
+def test_no_layer_of_the_cold_start_is_like_another(benchmark):
+    widths = benchmark["cold_side"].widths()
+    assert len(set(itertools.pairwise(widths))) == benchmark["cold_side"].LAYERS
 
 
 def test_each_series_of_growth_runs_at_its_smallest(benchmark):
