@@ -1,7 +1,6 @@
 #include "ops/random/samplers.h"
 
 #include <cmath>
-#include <limits>
 
 namespace hybridnet::ops {
 namespace {
@@ -66,8 +65,9 @@ double draw_exponential(kernels::ElementBits& bits) { return -std::log(bits.unif
 
 double draw_gamma(kernels::ElementBits& bits, double alpha) {
   // Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; below 1 by the boost of its section 6.
-  if (!(alpha < std::numeric_limits<double>::infinity()))
-    return alpha;  // infinity and NaN would never be accepted below
+  // None of these would ever be accepted below.
+  if (!(alpha >= 0)) return std::nan("");
+  if (std::isinf(alpha)) return alpha;
   double boost = 1.0;
   if (alpha < 1.0) {
     boost = std::pow(bits.uniform_positive(), 1.0 / alpha);
@@ -103,7 +103,7 @@ int64_t draw_binomial(kernels::ElementBits& bits, int64_t n, double p) {
     }
   }
   if (p >= 1) return successes + n;
-  if (p <= 0) return successes;
+  if (!(p > 0)) return successes;  // NaN, too
   for (; n > 0; --n) successes += bits.uniform() < p;
   return successes;
 }

@@ -35,11 +35,12 @@ std::vector<SliceRange> crop_ranges(const CropParams& p, const Shape& in, int64_
   const int64_t sizes[] = {height, width};
   std::vector<SliceRange> ranges = {{0, 1, in[0]}, {0, 1, in[1]}};
   for (int i = 0; i < 2; ++i) {
-    const int64_t begin = p.center_crop ? (in[2 + i] - sizes[i]) / 2 : p.offset[i];
-    if (begin < 0 || sizes[i] < 0 || begin + sizes[i] > in[2 + i]) {
+    const bool fits = sizes[i] >= 0 && sizes[i] <= in[2 + i];
+    const int64_t begin = !p.center_crop ? p.offset[i] : fits ? (in[2 + i] - sizes[i]) / 2 : 0;
+    if (!fits || begin < 0 || begin > in[2 + i] - sizes[i]) {
       throw ShapeError(
           {.input = "data",
-           .expected = "at least " + std::to_string(begin + sizes[i]) + " in axis " + std::to_string(2 + i),
+           .expected = "a crop inside axis " + std::to_string(2 + i),
            .given = in.str(),
            .because = "the crop begins at " + std::to_string(begin) + " and has size " + std::to_string(sizes[i])});
     }

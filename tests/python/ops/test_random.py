@@ -84,6 +84,17 @@ def test_floating_dtypes(dtype):
     assert abs(draws.asnumpy().astype("float64").mean()) < 0.2
 
 
+def test_samples_of_parameters_that_are_none_are_nan_and_end():
+    """Found by fuzzing: samplers by rejection accepted nothing for ever."""
+    wrong = mx.nd.array([-2.0, -0.5, float("nan")])
+    one = mx.nd.ones((3,))
+    assert np.isnan(mx.nd.sample_gamma(wrong, one, shape=(4,)).asnumpy()).all()
+    assert np.isnan(mx.nd.sample_poisson(wrong, shape=(4,)).asnumpy()).all()
+    assert np.isnan(mx.nd.sample_negative_binomial(wrong, one * 0.5, shape=(4,)).asnumpy()).all()
+    assert np.isnan(mx.nd.sample_generalized_negative_binomial(one, wrong, shape=(4,)).asnumpy()).all()
+    assert np.isfinite(mx.nd.sample_gamma(one * 0.0, one, shape=(4,)).asnumpy()).all()
+
+
 def test_a_gamma_distribution_without_bound_ends():
     assert np.isinf(mx.nd.random_gamma(alpha=float("inf"), beta=1.0, shape=(3,)).asnumpy()).all()
 
