@@ -8,8 +8,8 @@
 namespace hybridnet {
 
 // write(file) writes beside the target; what it wrote is given to the disk and renamed at the end, so that a failure in
-// the middle, be it of the machine, leaves the old file as it was. The new file has the permissions of the old one, and a
-// link stays a link. Devices and pipes are written to as they are. write returns false where it failed, with errno.
+// the middle, be it of the machine, leaves the old file as it was. The new file has the permissions of the old one, a
+// link stays a link, and devices and pipes are written to as they are. write returns false where it failed, with errno.
 // Throws FileError.
 void replace_file(const std::string& path, const std::function<bool(std::FILE*)>& write);
 
