@@ -1,7 +1,7 @@
 """Compiled training steps (mx.jit.train_step) beside the hybridized loop: losses, time and memory in one run.
 
-Times are taken in turns and are minima over the rounds. Memory is taken in a process of its own. "Arrays" is the peak of
-what the library's storage has handed out: parameters, gradients, states of the optimizer, and all that a step needs
+Times are taken in turns and are minima over the rounds. Memory is taken in a process of its own. "Arrays" is the peak
+of what the library's storage has handed out: parameters, gradients, states of the optimizer, and all that a step needs
 besides. "Process" is the peak of resident memory, less what the process has before the net is made; it holds code, too,
 that a step runs for the first time: about 15 MB. Losses are those of the first steps of two runs from the same seeds.
 """
@@ -196,6 +196,12 @@ def grown_memory(case: str, compiled: bool) -> tuple[float, float]:
     return _core.memory_statistics(1, 0)["peak_in_use"] / 2**20, _status("VmHWM") - before
 
 
+def _memory_apart(case: str, mode: str) -> list[float]:
+    """grown_memory() of a process of its own."""
+    printed = subprocess.check_output([sys.executable, __file__, "--memory-of", case, mode])
+    return [float(part) for part in printed.split()]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", default=[*CASES], help=f"of {', '.join(CASES)}")
@@ -212,11 +218,8 @@ def main() -> None:
     print("|" + " --- |" * 11)
     for case in arguments.cases:
         loop, step, apart = compare_times(case, arguments.seconds)
-        of_loop, of_step = (
-            [float(part) for part in subprocess.check_output([sys.executable, __file__, "--memory-of", case, mode]).split()]
-            for mode in ("loop", "step")
-        )
-        memory = " ".join(f"{a:.1f} | {b:.1f} | {b / a:.3f} |" for a, b in zip(of_loop, of_step, strict=True))
+        pairs = zip(_memory_apart(case, "loop"), _memory_apart(case, "step"), strict=True)
+        memory = " ".join(f"{a:.1f} | {b:.1f} | {b / a:.3f} |" for a, b in pairs)
         print(f"| {case} | {loop:.2f} | {step:.2f} | {step / loop:.3f} | {memory} {apart:.2g} |", flush=True)
 
 

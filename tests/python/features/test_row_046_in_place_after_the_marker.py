@@ -1,7 +1,7 @@
-"""Row 46: rules in place stand behind the marker: one below 50 is rejected where it is registered. No node of a graph
-writes over what it reads: results are placed over inputs when a plan is made, so that nothing a rule does can make a run
-write over an array of the caller, or make two results one array (GRAPH A5's Supervisor and NoAliasOut have nothing to
-refuse)."""
+"""Row 46: rules in place stand behind the marker: one below 50 is rejected where it is registered. HybridNet: no node
+of a graph writes over what it reads. Results are placed over values when a plan is made, so that whatever rules do, a
+run writes over no array of the caller and makes no two results one array: Theano's features Supervisor and NoAliasOut
+would have nothing to refuse."""
 
 from __future__ import annotations
 
