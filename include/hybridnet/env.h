@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -49,8 +50,8 @@ struct Environment {
 };
 const Environment& environment();  // read at first use
 
-// Sets a variable that another library reads while it is loaded, unless the user has set it or value is null; removes
-// it again, so that child processes and other copies of that library do not see it.
+// Sets a variable that another library reads while it is loaded, unless value is null; puts back what was there before,
+// so that child processes and other copies of that library do not see it.
 class TemporaryVariable {
  public:
   TemporaryVariable(const char* name, const char* value);
@@ -59,6 +60,7 @@ class TemporaryVariable {
 
  private:
   const char* name_;  // null: nothing was set
+  std::optional<std::string> before_;
 };
 
 }  // namespace hybridnet

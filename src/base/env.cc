@@ -142,13 +142,15 @@ const std::string& max_isa_at_load() {
   return word;
 }
 
-TemporaryVariable::TemporaryVariable(const char* name, const char* value)
-    : name_(value && !std::getenv(name) ? name : nullptr) {
-  if (name_) setenv(name_, value, 1);
+TemporaryVariable::TemporaryVariable(const char* name, const char* value) : name_(value ? name : nullptr) {
+  if (!name_) return;
+  if (const char* before = std::getenv(name)) before_ = before;
+  setenv(name_, value, 1);
 }
 
 TemporaryVariable::~TemporaryVariable() {
-  if (name_) unsetenv(name_);
+  if (!name_) return;
+  before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_);
 }
 
 const Environment& environment() {

@@ -8,7 +8,9 @@
 #include "base/team.h"
 #include "hybridnet/error.h"
 #include "kernels/dnnl/program.h"
+#include "kernels/gemm_choice.h"
 #include "kernels/lapack.h"
+#include "kernels/row_dots.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -20,8 +22,6 @@ void scale(const GemmShape& s, T beta, T* c) {
 
 // Below this many multiplications a plain loop beats any call overhead and packing.
 constexpr int64_t kTiny = 512;
-// A tile of C: what one task computes.
-constexpr int64_t kTileRows = 192, kTileColumns = 384;
 
 template <typename T>
 void gemm_tiny(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c) {
@@ -56,22 +56,26 @@ void gemm_outer(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* 
   });
 }
 
-template <typename T>
-bool gemm_trivial(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c) {
-  if (s.m == 0 || s.n == 0) return true;
-  if (s.k == 0) return scale(s, beta, c), true;
-  if (s.k == 1) return gemm_outer(s, alpha, a, b, beta, c), true;
-  if (s.m * s.n <= kTiny && s.m * s.n * s.k <= kTiny) return gemm_tiny(s, alpha, a, b, beta, c), true;
-  return false;
-}
-}  // namespace
+bool is_trivial(const GemmShape& s) { return s.k <= 1 || (s.m * s.n <= kTiny && s.m * s.n * s.k <= kTiny); }
 
-void gemm(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c) {
-  if (gemm_trivial(s, alpha, a, b, beta, c)) return;
-  const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-  const CoreLease lease(static_cast<int>(std::min<int64_t>(onednn::worthwhile_cores(flops), current_cores())));
-  std::optional<TeamRegion> region;
-  if (lease.cores() > 1) region.emplace(lease.cores(), onednn::expected_ns(flops));
+template <typename T>
+void gemm_trivial(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c) {
+  if (s.k == 0) return scale(s, beta, c);
+  if (s.k == 1) return gemm_outer(s, alpha, a, b, beta, c);
+  gemm_tiny(s, alpha, a, b, beta, c);
+}
+
+// The whole of C as one tile, which `compute` computes.
+template <typename F>
+void as_one_tile(const GemmShape& s, const GemmEnds* ends, const F& compute) {
+  const GemmTile whole{0, 0, s.m, s.n};
+  if (ends) ends->begin(whole);
+  compute();
+  if (ends) ends->end(whole);
+}
+
+// One tile of C on the calling thread.
+void onednn_tile(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c) {
   // A row of length 0 or 1 leaves its stride free; oneDNN requires at least one.
   const dnnl_status_t status =
       dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, alpha, a,
@@ -82,32 +86,79 @@ void gemm(const GemmShape& s, float alpha, const float* a, const float* b, float
   }
 }
 
-void gemm(const GemmShape& s, double alpha, const double* a, const double* b, double beta, double* c) {
-  gemm_in_tiles(s, alpha, a, b, beta, c);
+template <typename T>
+void openblas_tile(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c) {
+  // A row of length 0 or 1 leaves its stride free.
+  const auto row = [](int64_t stride, int64_t length) { return blas_size(std::max(stride, length)); };
+  lapack<T>().gemm(kRowMajor, s.transpose_a ? kTranspose : kNoTranspose, s.transpose_b ? kTranspose : kNoTranspose,
+                   blas_size(s.m), blas_size(s.n), blas_size(s.k), alpha, a, row(s.lda, s.transpose_a ? s.m : s.k), b,
+                   row(s.ldb, s.transpose_b ? s.k : s.n), beta, c, row(s.ldc, s.n));
+}
+
+// f(shape, a, b, c) of each tile of C. The cores that the calling thread may use share the tiles.
+template <typename T, typename F>
+void for_each_tile(const GemmShape& s, GemmTileSize size, const T* a, const T* b, T* c, const GemmEnds* ends,
+                   const F& f) {
+  const int64_t a_row = s.transpose_a ? 1 : s.lda, b_column = s.transpose_b ? s.ldb : 1;
+  const int64_t down = (s.m + size.rows - 1) / size.rows, across = (s.n + size.columns - 1) / size.columns;
+  const auto tiles = [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      GemmTile tile{t / across * size.rows, t % across * size.columns, 0, 0};
+      GemmShape part = s;
+      part.m = tile.rows = std::min(size.rows, s.m - tile.row);
+      part.n = tile.columns = std::min(size.columns, s.n - tile.column);
+      if (ends) ends->begin(tile);
+      f(part, a + tile.row * a_row, b + tile.column * b_column, c + tile.row * s.ldc + tile.column);
+      if (ends) ends->end(tile);
+    }
+  };
+  parallel_for(down * across, int64_t{1}, tiles);
+}
+
+// oneDNN's sgemm with threads of its own.
+void onednn_threads(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c) {
+  const double flops = gemm_flops(s.m, s.n, s.k);
+  const CoreLease lease(static_cast<int>(std::min<int64_t>(onednn::worthwhile_cores(flops), current_cores())));
+  std::optional<TeamRegion> region;
+  if (lease.cores() > 1) region.emplace(lease.cores(), onednn::expected_ns(flops));
+  onednn_tile(s, alpha, a, b, beta, c);
+}
+}  // namespace
+
+void gemm(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c, const GemmEnds* ends) {
+  if (s.m == 0 || s.n == 0) return;
+  if (is_trivial(s)) return as_one_tile(s, ends, [&] { gemm_trivial(s, alpha, a, b, beta, c); });
+  const GemmAlgorithm algorithm = choose_gemm(s);
+  if (algorithm == GemmAlgorithm::kOneDnnThreads)
+    return as_one_tile(s, ends, [&] { onednn_threads(s, alpha, a, b, beta, c); });
+  for_each_tile(s, gemm_tile_size(s, algorithm == GemmAlgorithm::kOpenBlas), a, b, c, ends,
+                [&](const GemmShape& part, const float* left, const float* right, float* out) {
+                  if (algorithm == GemmAlgorithm::kOpenBlas) {
+                    openblas_tile(part, alpha, left, right, beta, out);
+                  } else if (algorithm == GemmAlgorithm::kRowDots) {
+                    row_dots(part, alpha, left, right, beta, out);
+                  } else {
+                    const CoreScope one(1);
+                    onednn_tile(part, alpha, left, right, beta, out);
+                  }
+                });
+}
+
+void gemm(const GemmShape& s, double alpha, const double* a, const double* b, double beta, double* c,
+          const GemmEnds* ends) {
+  gemm_in_tiles(s, alpha, a, b, beta, c, ends);
 }
 
 template <typename T>
-void gemm_in_tiles(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c) {
-  if (gemm_trivial(s, alpha, a, b, beta, c)) return;
-  const auto& blas = lapack<T>();
-  const int64_t a_row = s.transpose_a ? 1 : s.lda, b_column = s.transpose_b ? s.ldb : 1;
-  const int depth = blas_size(s.k);
-  // A row of length 0 or 1 leaves its stride free.
-  const int lda = blas_size(std::max(s.lda, s.transpose_a ? s.m : s.k)),
-            ldb = blas_size(std::max(s.ldb, s.transpose_b ? s.k : s.n)), ldc = blas_size(std::max(s.ldc, s.n));
-  const int64_t down = (s.m + kTileRows - 1) / kTileRows, across = (s.n + kTileColumns - 1) / kTileColumns;
-  const double tile_ns = 0.03 * static_cast<double>(std::min(s.m, kTileRows) * std::min(s.n, kTileColumns) * s.k);
-  parallel_for(down * across, tile_ns, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t row = t / across * kTileRows, column = t % across * kTileColumns;
-      blas.gemm(kRowMajor, s.transpose_a ? kTranspose : kNoTranspose, s.transpose_b ? kTranspose : kNoTranspose,
-                static_cast<int>(std::min(kTileRows, s.m - row)),
-                static_cast<int>(std::min(kTileColumns, s.n - column)), depth, alpha, a + row * a_row, lda,
-                b + column * b_column, ldb, beta, c + row * s.ldc + column, ldc);
-    }
-  });
+void gemm_in_tiles(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c, const GemmEnds* ends) {
+  if (s.m == 0 || s.n == 0) return;
+  if (is_trivial(s)) return as_one_tile(s, ends, [&] { gemm_trivial(s, alpha, a, b, beta, c); });
+  for_each_tile(s, gemm_tile_size(s, true), a, b, c, ends,
+                [&](const GemmShape& part, const T* left, const T* right, T* out) {
+                  openblas_tile(part, alpha, left, right, beta, out);
+                });
 }
-template void gemm_in_tiles(const GemmShape&, float, const float*, const float*, float, float*);
-template void gemm_in_tiles(const GemmShape&, double, const double*, const double*, double, double*);
+template void gemm_in_tiles(const GemmShape&, float, const float*, const float*, float, float*, const GemmEnds*);
+template void gemm_in_tiles(const GemmShape&, double, const double*, const double*, double, double*, const GemmEnds*);
 
 }  // namespace hybridnet::kernels

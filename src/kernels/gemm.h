@@ -21,11 +21,29 @@ struct GemmShape {
   }
 };
 
-void gemm(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c);
-void gemm(const GemmShape& s, double alpha, const double* a, const double* b, double beta, double* c);
+// A rectangle of C.
+struct GemmTile {
+  int64_t row, column, rows, columns;
+};
+
+// What is done to C beside the product. A product is computed in tiles, and each tile begins and ends on the thread
+// that computes it, while it is in the cache of that thread.
+class GemmEnds {
+ public:
+  virtual void begin(const GemmTile& tile) const = 0;  // before: writes what the product is added to
+  virtual void end(const GemmTile& tile) const = 0;    // after
+
+ protected:
+  ~GemmEnds() = default;
+};
+
+void gemm(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c,
+          const GemmEnds* ends = nullptr);
+void gemm(const GemmShape& s, double alpha, const double* a, const double* b, double beta, double* c,
+          const GemmEnds* ends = nullptr);
 // OpenBLAS's product for float and double: the same bits for any number of cores. In double gemm is this one.
 template <typename T>
-void gemm_in_tiles(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c);
+void gemm_in_tiles(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c, const GemmEnds* ends = nullptr);
 
 // Any other type, accumulated in accumulator_t<T>: a plain loop, right but not fast.
 template <typename T>

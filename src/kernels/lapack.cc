@@ -52,16 +52,18 @@ class OnOneCore {
   bool changed_ = false;
 };
 
-// The processor whose kernels OpenBLAS shall take; null: the best that it finds.
+// The processor whose kernels OpenBLAS shall take; null: the best that it finds, or what the user's OPENBLAS_CORETYPE
+// names. With AVX2 there is one choice only, and products in float32 count on its speed (gemm_choice.cc): a variable
+// that was set for another program, to an older processor, would make them 3 times as slow.
 const char* core_type() {
-  if (max_isa_at_load().empty()) return nullptr;
+  const bool capped = !max_isa_at_load().empty();
   switch (isa_in_force().level) {
     case Isa::kSse4:
-      return "Nehalem";
+      return capped ? "Nehalem" : nullptr;
     case Isa::kAvx2:
       return "Haswell";
     case Isa::kAvx512:
-      return "SkylakeX";
+      return capped ? "SkylakeX" : nullptr;
     default:
       return nullptr;
   }

@@ -4,6 +4,7 @@
 #include "hybridnet/op.h"
 #include "kernels/dnnl/matmul.h"
 #include "kernels/gemm.h"
+#include "kernels/gemm_choice.h"
 
 namespace hybridnet::ops {
 
@@ -11,13 +12,18 @@ namespace hybridnet::ops {
 // and bfloat16 are multiplied and summed in float32.
 void batched_product(DType dtype, int64_t batch, const kernels::GemmShape& s, const void* a, const void* b, void* out);
 
-// Whether oneDNN's blocked product is faster, which multiplies float32, and bfloat16 where the machine does. Measured:
-// with fewer than 32 rows of one product of matrices the plain product is faster. Many plain products in a row also
-// cost page faults, as each allocates its own scratch memory.
+// Whether oneDNN's matmul is faster than kernels::gemm of each product. It multiplies float32, and bfloat16 where the
+// machine does. Measured: with fewer than 32 rows of one product of matrices the plain product is faster. Many plain
+// products in a row also cost page faults, as each allocates its own scratch memory. Where kernels::gemm computes in
+// tiles, it shares them better among cores, and where it takes another algorithm, matmul is slow as oneDNN's gemm is.
 inline bool pays_blocked_product(DType dtype, int ndim, int64_t batch, const kernels::GemmShape& s) {
   if (dtype != DType::kFloat32 && !(dtype == DType::kBFloat16 && onednn::has_bfloat16())) return false;
   const int64_t work = batch * s.m * s.n * s.k;
-  return ndim == 2 ? s.m >= 32 && work >= 32 * 32 * 32 : work >= 4096;
+  if (ndim == 2 ? s.m < 32 || work < 32 * 32 * 32 : work < 4096) return false;
+  if (dtype != DType::kFloat32) return true;
+  const kernels::GemmAlgorithm algorithm = kernels::choose_gemm(s);
+  return algorithm == kernels::GemmAlgorithm::kOneDnnThreads ||
+         (ndim > 2 && algorithm == kernels::GemmAlgorithm::kOneDnn);
 }
 
 // alpha * op(a[i]) op(b[i]) + addend[i] for one dtype and shape through oneDNN. The third operand of the kernel is the

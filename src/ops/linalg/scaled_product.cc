@@ -62,7 +62,11 @@ class PlainKernel final : public Kernel {
     T* out = args.out[0].as<T>();
     const int64_t size = sizes_.batch * s.m * s.n;
     if (size == 0) return;
-    if (p_.with_addend) std::copy_n(args.in[2].as<T>(), size, out);
+    if (p_.with_addend) {
+      const T* addend = args.in[2].as<T>();
+      parallel_for(size, 0.3,
+                   [=](int64_t begin, int64_t end) { std::copy(addend + begin, addend + end, out + begin); });
+    }
     const T *a = args.in[0].as<T>(), *b = args.in[1].as<T>();
     const auto products = [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 #include <iterator>
+#include <optional>
 
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
@@ -44,13 +45,27 @@ auto threads_of_the_process() {
   std::cerr << of_openblas<const char*()>("scipy_openblas_get_corename")() << ", computes on "
             << of_openblas<int()>("scipy_openblas_get_num_threads")() << ", started "
             << threads_of_the_process() - threads << ", variable "
-            << (std::getenv("OPENBLAS_CORETYPE") ? "left behind" : "removed");
+            << (std::getenv("OPENBLAS_CORETYPE") ? std::getenv("OPENBLAS_CORETYPE") : "removed");
   std::_Exit(0);
 }
+
+class VariableForTest {
+ public:
+  VariableForTest(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    value ? setenv(name, value, 1) : unsetenv(name);
+  }
+  ~VariableForTest() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
 
 // Fresh processes, as in isa_test.cc.
 TEST(LapackDeathTest, LoadingStartsNoThreadsLeavesNoVariableAndObeysTheCap) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const VariableForTest none("OPENBLAS_CORETYPE", nullptr);
   const struct {
     Isa level;
     const char* word;
@@ -58,11 +73,17 @@ TEST(LapackDeathTest, LoadingStartsNoThreadsLeavesNoVariableAndObeysTheCap) {
   } cases[] = {{Isa::kSse4, "sse4", "Nehalem"}, {Isa::kAvx2, "avx2", "Haswell"}, {Isa::kAvx512, "avx512", "SkylakeX"}};
   for (const auto& c : cases) {
     if (c.level > isa_in_force().level) continue;
-    setenv("HYBRIDNET_MAX_ISA", c.word, 1);
+    const VariableForTest cap("HYBRIDNET_MAX_ISA", c.word);
     EXPECT_EXIT(load_and_print(), ::testing::ExitedWithCode(0),
                 std::string(c.core) + ", computes on 1, started 0, variable removed");
   }
-  max_isa_at_load().empty() ? unsetenv("HYBRIDNET_MAX_ISA") : setenv("HYBRIDNET_MAX_ISA", max_isa_at_load().c_str(), 1);
+}
+
+TEST(LapackDeathTest, AnOlderProcessorInTheEnvironmentDoesNotSlowProductsDown) {
+  if (isa_in_force().level < Isa::kAvx2) GTEST_SKIP() << "needs AVX2, where the processor is set in any case";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const VariableForTest cap("HYBRIDNET_MAX_ISA", "avx2"), older("OPENBLAS_CORETYPE", "Nehalem");
+  EXPECT_EXIT(load_and_print(), ::testing::ExitedWithCode(0), "Haswell, computes on 1, started 0, variable Nehalem");
 }
 
 template <typename T>

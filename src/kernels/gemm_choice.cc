@@ -1,0 +1,96 @@
+// Measured with oneDNN 3.2 and OpenBLAS 0.3.34 on one core of an AMD EPYC without AVX-512, whose limit is 104 GFLOP/s:
+// GFLOP/s, the most of many interleaved runs. "T" before k or m: the operand is transposed, its row length is the other
+// size.
+//
+//    m x    n x    k      | oneDNN | OpenBLAS | row dots
+//    4 x   512 x   512 T  |    39  |      27  |     62
+//    8 x  1024 x  1024 T  |    36  |      39  |     66
+//   16 x   784 x   512 T  |    71  |      59  |     64
+//   32 x  1024 x   256 T  |    84  |      75  |     57
+//   16 x    10 x   512 T  |    30  |      38  |     64
+//  128 x    10 x   512 T  |    53  |      53  |     63
+//  128 x   512 x   784 T  |    93  |      89  |     64
+//   16 x   512 x   512    |    57  |      59  |
+//   16 x  1024 x  1024    |    45  |      63  |
+//   32 x  1024 x   256    |    46  |      76  |
+//   64 x   256 x   256    |    93  |      87  |
+//   64 x  1536 x   256    |    66  |      84  |
+//  128 x   512 x   512    |    65  |      92  |
+//  128 x   784 x   512    |    99  |      92  |
+//  512 x   512 x   512    |    64  |      96  |
+// T 512 x  512 x    32    |    59  |      78  |
+// T 1024 x 256 x    32    |    49  |      78  |
+// T 512 x  512 x   128    |    60  |      92  |
+// T 256 x  256 x   512    |    71  |      93  |
+// T  10 x  512 x   128    |    63  |      44  |
+// T 650 x  650 x    64    |    93  |      85  |
+//
+// oneDNN's kernel packs nothing below about 500 rows and columns. It reads B, and a transposed A, down their columns:
+// where rows lie a power of two apart, these elements share a few lines of the cache. OpenBLAS packs both operands in
+// each call, which few rows do not repay. Two cores: oneDNN's own threads reach 87 to 140 GFLOP/s of 128 x 512 x 784 T,
+// 128 x 784 x 512 and T 650 x 650 x 64, tiles on each core 175 to 195.
+//
+// With SSE4, oneDNN wins everywhere (34 against 27). AVX-512 has not been measured in tiles.
+#include "kernels/gemm_choice.h"
+
+#include <algorithm>
+
+#include "kernels/isa.h"
+
+namespace hybridnet::kernels {
+namespace {
+
+bool is_slow_row_length(int64_t length, int64_t unit) { return length >= unit && length % unit == 0; }
+
+bool pays_row_dots(const GemmShape& s) {
+  constexpr int64_t kMinDepth = 128, kFewRows = 8, kFewColumns = 16;
+  return !s.transpose_a && s.transpose_b && s.k >= kMinDepth && (s.m <= kFewRows || s.n <= kFewColumns);
+}
+
+// Does oneDNN's kernel meet rows a power of two apart, and is there enough work to pack them?
+bool pays_packing(const GemmShape& s) {
+  constexpr int64_t kMinRows = 16, kMinDepth = 32;
+  if (s.m < kMinRows || s.k < kMinDepth) return false;
+  const int64_t unit = s.transpose_a ? 256 : 512;  // elements
+  return (!s.transpose_b && is_slow_row_length(s.ldb, unit)) || (s.transpose_a && is_slow_row_length(s.lda, unit));
+}
+
+// Two tiles as soon as two cores pay, more for larger products, so that larger machines have work for all cores.
+int64_t wanted_tiles(double flops) {
+  constexpr double kMinFlops = 2e6;  // about 20 us of one core
+  constexpr double kTileFlops = 1.6e7;
+  constexpr int64_t kMaxTiles = 64;
+  if (flops < kMinFlops) return 1;
+  int64_t tiles = 2;
+  while (tiles < kMaxTiles && flops > 2 * kTileFlops * static_cast<double>(tiles)) tiles *= 2;
+  return tiles;
+}
+
+int64_t half(int64_t size, int64_t unit) { return ((size + 1) / 2 + unit - 1) / unit * unit; }
+
+}  // namespace
+
+GemmAlgorithm choose_gemm(const GemmShape& s) {
+  const Isa isa = isa_in_force().level;
+  if (isa >= Isa::kAvx512) return GemmAlgorithm::kOneDnnThreads;
+  if (isa == Isa::kAvx2 && pays_row_dots(s)) return GemmAlgorithm::kRowDots;
+  if (isa == Isa::kAvx2 && pays_packing(s)) return GemmAlgorithm::kOpenBlas;
+  return GemmAlgorithm::kOneDnn;
+}
+
+GemmTileSize gemm_tile_size(const GemmShape& s, bool packs) {
+  const int64_t min_size = packs ? 128 : 64;
+  constexpr int64_t kColumnUnit = 16, kRowUnit = 8;  // what kernels compute at a time, at least
+  GemmTileSize tile{s.m, s.n};
+  bool first = true;
+  for (int64_t tiles = wanted_tiles(gemm_flops(s.m, s.n, s.k)); tiles > 1; tiles /= 2) {
+    const bool cut_columns = tile.columns >= tile.rows;
+    int64_t& size = cut_columns ? tile.columns : tile.rows;
+    if (!first && size < 2 * min_size) break;
+    size = half(size, cut_columns ? kColumnUnit : kRowUnit);
+    first = false;
+  }
+  return tile;
+}
+
+}  // namespace hybridnet::kernels
