@@ -1,4 +1,5 @@
-// The ways to compute a dense layer with frozen weights beside the plain product with bias and activation fused.
+// The ways to compute a dense layer with frozen weights beside the plain product with bias and activation fused, and
+// the products of its gradients beside oneDNN's matmul.
 #include "kernels/comparison.h"
 #include "kernels/dnnl/dense_choice.h"
 #include "kernels/dnnl/matmul.h"
@@ -51,6 +52,27 @@ void add(Comparisons& all, int64_t rows, int64_t hidden, int64_t features) {
   all.push_back({"dense layer, packed inner product", work, inner, unpacked, off});
 }
 
+// C = op(A) B as kernels::gemm computes it.
+void add_product(Comparisons& all, const std::string& kernel, bool transpose_a, int64_t m, int64_t n, int64_t k) {
+  const Floats a(m * k), b(k * n), out(m * n), other(m * n);
+  const auto matmul = std::make_shared<Matmul>(Matmul::Options{.m = m, .n = n, .k = k, .transpose_a = transpose_a});
+  const Buffer<char> space(matmul->workspace_bytes());
+  const auto library = [=] {
+    matmul->run(a.get(), {b.get(), nullptr, DType::kFloat32}, nullptr, other.get(), space.get());
+  };
+  const auto ours = [=] {
+    kernels::gemm(kernels::GemmShape::dense(transpose_a, false, m, n, k), 1.0F, a.get(), b.get(), 0.0F, out.get());
+  };
+  const std::string work = std::to_string(m) + " x " + std::to_string(n) + ", sums of " + std::to_string(k);
+  all.push_back({kernel, work, ours, library, [=] { return difference(out, other); }});
+}
+
+// The gradients of a layer of `rows` x `features` to `hidden`.
+void add_gradients(Comparisons& all, int64_t rows, int64_t hidden, int64_t features) {
+  add_product(all, "gradient of data", false, rows, features, hidden);
+  add_product(all, "gradient of weights", true, hidden, features, rows);
+}
+
 }  // namespace
 
 void add_dense(Comparisons& all) {
@@ -58,6 +80,8 @@ void add_dense(Comparisons& all) {
                               {8, 1000, 2048},  {8, 3072, 768},  {16, 1024, 1024}, {32, 768, 768}, {64, 1024, 784},
                               {64, 4096, 4096}, {128, 768, 768}, {128, 3072, 768}, {512, 512, 512}};
   for (const auto& [rows, hidden, features] : works) add(all, rows, hidden, features);
+  const int64_t gradients[][3] = {{32, 1024, 256}, {64, 1024, 1024}, {128, 512, 512}, {128, 512, 784}, {512, 768, 768}};
+  for (const auto& [rows, hidden, features] : gradients) add_gradients(all, rows, hidden, features);
 }
 
 }  // namespace hybridnet::benchmarks

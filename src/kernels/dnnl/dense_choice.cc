@@ -22,9 +22,11 @@
 //
 // Here matmul packs nothing: it transposes the weights, and reads columns that lie a power of two apart slowly. The
 // inner product packs: it wins by 1.2 to 2.3 for 2 to 32 rows, as long as the weights fit the caches, and by less than
-// 10 % from 64 rows on, which a second copy of the weights is not worth. With two cores the ratios are the same, and
-// one row of large weights is 1.6 times as fast fused, because the plain product of one row runs on one core.
-// With AVX-512 matmul packs too, and wins by 3 to 4 for few rows.
+// 10 % from 64 rows on, which a second copy of the weights is not worth.
+//
+// With two cores the plain product, which kernels::gemm cuts into tiles, wins over the fused one, which oneDNN shares
+// among its own threads (gemm_choice.cc): bias and activation are part of each tile there too. With AVX-512
+// kernels::gemm knows no tiles, matmul packs too, and wins by 3 to 4 for few rows.
 #include "kernels/dnnl/dense_choice.h"
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -69,6 +71,7 @@ DenseAlgorithm choose_dense(const DenseShape& s) {
   if (s.rows * s.features * s.hidden < kSmallProduct) return DenseAlgorithm::kProduct;
   const DenseAlgorithm fused = choose_fused_dense(s);
   if (fused != DenseAlgorithm::kFusedProduct) return fused;
+  if (packs() != Packs::kMatmul) return DenseAlgorithm::kProduct;
   const bool fusing_pays = s.rows >= (s.activation ? 16 : 32) || s.features * s.hidden >= kLargeWeights;
   return fusing_pays ? DenseAlgorithm::kFusedProduct : DenseAlgorithm::kProduct;
 }

@@ -1,8 +1,6 @@
 #include "ops/nn/activation_params.h"
 
-#include <cmath>
-
-#include "hybridnet/threads.h"
+#include "kernels/pointwise.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -17,49 +15,48 @@ constexpr double kInvSqrtTwoPi = 0.39894228040143267794;
 constexpr double kSqrtTwoOverPi = 0.79788456080286535588;
 constexpr double kGeluCubic = 0.044715;  // Hendrycks and Gimpel, "Gaussian Error Linear Units", section 2
 
-template <typename T>
-T activate(const Activation& a, T x) {
-  switch (a.kind) {
+const kernels::SpanLoops& loops_of(ActivationKind kind) {
+  using kernels::Pointwise;
+  switch (kind) {
     case ActivationKind::kNone:
-      return x;
+      break;
     case ActivationKind::kRelu:
-      return x > T(0) ? x : T(0);
+      return kernels::loops(Pointwise::kRelu);
     case ActivationKind::kSigmoid:
-      return T(1) / (T(1) + std::exp(-x));
+      return kernels::loops(Pointwise::kSigmoid);
     case ActivationKind::kTanh:
-      return std::tanh(x);
+      return kernels::loops(Pointwise::kTanh);
     case ActivationKind::kSoftRelu:
-      return x > T(0) ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+      return kernels::loops(Pointwise::kSoftrelu);
     case ActivationKind::kGelu:
-      return T(0.5) * x * (T(1) + std::erf(x * T(kSqrtHalf)));
+      return kernels::loops(Pointwise::kGelu);
     case ActivationKind::kGeluTanh:
-      return T(0.5) * x * (T(1) + std::tanh(T(kSqrtTwoOverPi) * x * (T(1) + T(kGeluCubic) * x * x)));
+      return kernels::loops(Pointwise::kGeluTanh);
     case ActivationKind::kSilu:
-      return x / (T(1) + std::exp(-x));
+      return kernels::loops(Pointwise::kSilu);
     case ActivationKind::kClip:
-      return std::min(std::max(x, static_cast<T>(a.alpha)), static_cast<T>(a.beta));
+      return kernels::loops(Pointwise::kClip);
     case ActivationKind::kElu:
-      return x > T(0) ? x : static_cast<T>(a.alpha) * std::expm1(x);
+      return kernels::loops(Pointwise::kElu);
     case ActivationKind::kLeaky:
-      return x > T(0) ? x : static_cast<T>(a.alpha) * x;
+      return kernels::loops(Pointwise::kLeaky);
   }
-  return x;
+  return kernels::loops(Pointwise::kCopy);
 }
 
-template <typename T>
-void apply(const Activation& a, T* data, int64_t n) {
+void apply(const Activation& a, DType dtype, void* data, int64_t n) {
   if (a.kind == ActivationKind::kNone) return;
-  parallel_for(n, 5.0, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) data[i] = activate(a, data[i]);
-  });
+  const double scalars[] = {a.alpha, a.beta};
+  const void* const in[] = {data};
+  kernels::apply_parallel(loops_of(a.kind), dtype, in, data, n, scalars);
 }
 
 Value inside(const Value& y, double low, double high) { return greater(y, low) * lesser(y, high); }
 
 }  // namespace
 
-void apply_activation(const Activation& a, float* data, int64_t n) { apply(a, data, n); }
-void apply_activation(const Activation& a, double* data, int64_t n) { apply(a, data, n); }
+void apply_activation(const Activation& a, float* data, int64_t n) { apply(a, DType::kFloat32, data, n); }
+void apply_activation(const Activation& a, double* data, int64_t n) { apply(a, DType::kFloat64, data, n); }
 
 bool has_gradient_through_output(ActivationKind kind) {
   switch (kind) {

@@ -109,51 +109,56 @@ struct Sizes {
 
 // ---- kernels
 
-// Copies bias into each row of out, so that the product only adds.
+// Begins each tile of out with what the product is added to, addend + bias, and ends it with the activation.
 template <typename T>
-void fill_rows(const T* bias, const Sizes& s, T* out) {
-  parallel_for(s.rows, 1.2 * static_cast<double>(s.hidden), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      std::memcpy(out + i * s.hidden, bias, static_cast<size_t>(s.hidden) * sizeof(T));
-  });
-}
-
-// The same for addend + bias; bias may be null.
-template <typename T>
-void copy_with_bias(const T* addend, const T* bias, const Sizes& s, T* out) {
-  parallel_for(s.rows, 1.2 * static_cast<double>(s.hidden), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const T* from = addend + i * s.hidden;
-      T* to = out + i * s.hidden;
-      if (!bias) std::memcpy(to, from, static_cast<size_t>(s.hidden) * sizeof(T));
-      for (int64_t j = 0; bias && j < s.hidden; ++j) to[j] = from[j] + bias[j];
+class DenseEnds final : public kernels::GemmEnds {
+ public:
+  DenseEnds(const T* addend, const T* bias, const onednn::Activation& activation, int64_t hidden, T* out)
+      : addend_(addend), bias_(bias), activation_(activation), hidden_(hidden), out_(out) {}
+  void begin(const kernels::GemmTile& tile) const override {
+    if (!addend_ && !bias_) return;
+    for (int64_t i = tile.row; i < tile.row + tile.rows; ++i) {
+      T* to = out_ + i * hidden_ + tile.column;
+      const T* from = addend_ ? addend_ + i * hidden_ + tile.column : bias_ + tile.column;
+      if (addend_ && bias_) {
+        for (int64_t j = 0; j < tile.columns; ++j) to[j] = from[j] + bias_[tile.column + j];
+      } else {
+        std::memcpy(to, from, static_cast<size_t>(tile.columns) * sizeof(T));
+      }
     }
-  });
-}
+  }
+  void end(const kernels::GemmTile& tile) const override {
+    if (activation_.kind == onednn::ActivationKind::kNone) return;
+    if (tile.columns == hidden_) return apply_activation(activation_, out_ + tile.row * hidden_, tile.rows * hidden_);
+    for (int64_t i = tile.row; i < tile.row + tile.rows; ++i)
+      apply_activation(activation_, out_ + i * hidden_ + tile.column, tile.columns);
+  }
+
+ private:
+  const T* addend_;
+  const T* bias_;
+  const onednn::Activation& activation_;
+  int64_t hidden_;
+  T* out_;
+};
 
 template <typename T>
 class PlainKernel final : public Kernel {
  public:
   PlainKernel(const Sizes& s, bool bias, bool addend, const onednn::Activation& activation)
-      : sizes_(s),
-        bias_(bias),
+      : bias_(bias),
         addend_(addend),
         activation_(activation),
         gemm_(kernels::GemmShape::dense(false, true, s.rows, s.hidden, s.features)) {}
   std::string description() const override { return "gemm"; }
   void run(const KernelArgs& args) override {
     T* out = args.out[0].as<T>();
-    const T* bias = bias_ ? args.in[2].as<T>() : nullptr;
-    if (addend_)
-      copy_with_bias(args.in.back().as<T>(), bias, sizes_, out);
-    else if (bias_)
-      fill_rows(bias, sizes_, out);
-    kernels::gemm(gemm_, T(1), args.in[0].as<T>(), args.in[1].as<T>(), bias_ || addend_ ? T(1) : T(0), out);
-    apply_activation(activation_, out, sizes_.rows * sizes_.hidden);
+    const DenseEnds<T> ends(addend_ ? args.in.back().as<T>() : nullptr, bias_ ? args.in[2].as<T>() : nullptr,
+                            activation_, gemm_.n, out);
+    kernels::gemm(gemm_, T(1), args.in[0].as<T>(), args.in[1].as<T>(), bias_ || addend_ ? T(1) : T(0), out, &ends);
   }
 
  private:
-  Sizes sizes_;
   bool bias_, addend_;
   onednn::Activation activation_;
   kernels::GemmShape gemm_;
