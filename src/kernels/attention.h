@@ -7,17 +7,19 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "hybridnet/op.h"
 
 namespace hybridnet::kernels {
 
-// Where the matrices of one operand lie: row r of matrix i begins at `first + i * matrix + r * row`; its elements are
-// neighbours.
+// Where the matrices of one operand lie: so many elements apart within a group (the heads of one sequence), as the
+// groups; row r of a matrix begins r * row behind it; its elements are neighbours.
 struct AttentionRows {
   int64_t first = 0, matrix = 0, row = 0;
-  int64_t at(int64_t i) const { return first + i * matrix; }
+  int64_t per_group = std::numeric_limits<int64_t>::max(), group = 0;
+  int64_t at(int64_t i) const { return first + i / per_group * group + i % per_group * matrix; }
 };
 
 // Which keys a query attends to. Element (r, c) of the mask of matrix i is data[offsets[i] + r * row + c * column].
@@ -54,10 +56,6 @@ void attention(const AttentionShape& s, const T* q, const T* k, const T* v, cons
 template <typename T>
 void attention_gradient(const AttentionShape& s, const T* d_out, const T* q, const T* k, const T* v,
                         const AttentionMask& mask, const T* out, const T* log_sums, T* dq, T* dk, T* dv);
-
-// to (matrices, queries, keys): 1 / keep for the weights that dropout keeps, else 0.
-template <typename T>
-void attention_kept(const AttentionShape& s, T* to);
 
 // Nanoseconds on one core, roughly.
 double attention_ns(const AttentionShape& s);

@@ -3,18 +3,12 @@
 #include <optional>
 
 #include "passes/attributes.h"
+#include "passes/layer_epilogues.h"
 #include "passes/remat.h"
 #include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
-
-// Layers that have a form with an activation, and that form's name.
-const char* fused_name(const std::string& op) {
-  if (op == "FullyConnected") return "_fused_fully_connected";
-  if (op == "Convolution") return "_fused_convolution";
-  return nullptr;
-}
 
 bool stands_apart(const Node& layer) { return layer.attrs.count(kApartAttribute) != 0; }
 
@@ -48,6 +42,13 @@ std::optional<Attributes> activation_of(const Node& node) {
 
 }  // namespace
 
+const Op* fused_form(const Node& layer) {
+  if (layer.is_variable()) return nullptr;
+  if (layer.op->name == "FullyConnected") return op_registry().find("_fused_fully_connected");
+  if (layer.op->name == "Convolution") return op_registry().find("_fused_convolution");
+  return nullptr;
+}
+
 Replacement fuse_activation(Graph& graph, Node& node) {
   const std::optional<Attributes> activation = activation_of(node);
   if (!activation || node.inputs.size() != 1) return no_change();
@@ -56,8 +57,7 @@ Replacement fuse_activation(Graph& graph, Node& node) {
   if (layer.is_variable() || stands_apart(layer) || graph.only_reader(before) != &node ||
       !(graph.spec(before) == node.specs[0]))
     return no_change();
-  const char* name = fused_name(layer.op->name);
-  const Op* fused = name ? op_registry().find(name) : nullptr;
+  const Op* fused = fused_form(layer);
   if (!fused) return no_change();
   const NodeEntry both{graph.add(*fused, make_params(*fused, &layer, *activation), layer.inputs, &layer), 0};
   graph.set_format(both, graph.format(before));
@@ -71,8 +71,7 @@ Replacement fuse_addend(Graph& graph, Node& node) {
     const NodeEntry& before = node.inputs[static_cast<size_t>(side)];
     const NodeEntry& other = node.inputs[static_cast<size_t>(1 - side)];
     Node& layer = *before.node;
-    const char* name = layer.is_variable() ? nullptr : fused_name(layer.op->name);
-    const Op* fused = name ? op_registry().find(name) : nullptr;
+    const Op* fused = fused_form(layer);
     if (!fused || stands_apart(layer) || graph.only_reader(before) != &node) continue;
     if (!(graph.spec(before) == node.specs[0]) || !(graph.spec(other) == node.specs[0])) continue;
     if (graph.format(other) != graph.format(before) || graph.label(*other.node) >= graph.label(node)) continue;

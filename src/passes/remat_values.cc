@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/control/control_flow.h"
+#include "passes/attributes.h"
 #include "passes/gradient.h"
 #include "passes/preparation.h"
 
@@ -45,14 +46,25 @@ NodeSet forward_of_cut(const Graph& graph) {
   return forward;
 }
 
-const OpRef kNorm{"BatchNorm"}, kNormRelu{"_contrib_BatchNormWithReLU"}, kApply{"_batch_norm_apply"};
+const OpRef kNorm{"BatchNorm"}, kNormRelu{"_contrib_BatchNormWithReLU"}, kApply{"_batch_norm_apply"},
+    kLayerNorm{"LayerNorm"}, kAddNorm{"_add_layer_norm"}, kDropoutAddNorm{"_dropout_add_layer_norm"};
+
+bool is_residual_norm(const Node& node) {
+  return !node.is_variable() && (node.op == &kAddNorm.op() || node.op == &kDropoutAddNorm.op());
+}
 
 }  // namespace
 
-bool repeats_first_output_only(const Node& node) { return node.op == &kNorm.op() || node.op == &kNormRelu.op(); }
+bool repeats_first_output_only(const Node& node) {
+  return node.op == &kNorm.op() || node.op == &kNormRelu.op() || is_residual_norm(node);
+}
 
 Repetition repetition_of(const Node& node) {
   if (!repeats_first_output_only(node)) return {node.op, node.params, node.inputs};
+  if (is_residual_norm(node)) {
+    const NodeEntry sum{NodePtr(const_cast<Node*>(&node)), 1};
+    return {&kLayerNorm.op(), make_params(kLayerNorm.op(), &node, {}), {sum, node.inputs[2], node.inputs[3]}};
+  }
   const SchemaBase& schema = *node.op->schema;
   const auto parameter = [&](const char* name) { return schema.get(node.params->data(), schema.find(name)); };
   const NodePtr self(const_cast<Node*>(&node));
@@ -170,7 +182,7 @@ bool KeptValues::is_repeatable(const Node& node, bool any) const {
   if (node.is_variable() || is_late(node) || !node.subgraphs.empty() || !node.control.empty() || is_opaque(node) ||
       is_preparation(node) || node.op->data_dependent_shape || !(any || passes_over_input(node)))
     return false;
-  return !is_random(node) || random_stream(node).has_value();
+  return !is_random(node) || random_stream(node).has_value() || repeats_first_output_only(node);
 }
 
 }  // namespace hybridnet::passes

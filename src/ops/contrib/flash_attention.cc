@@ -45,17 +45,6 @@ struct FlashAttentionParams : AttentionParams {
   static void describe(ParamSchema<FlashAttentionParams>& schema) { describe_scores(schema); }
 };
 
-struct KeptParams {
-  Tuple shape;
-  double p;
-  DType dtype = DType::kFloat32;
-  static void describe(ParamSchema<KeptParams>& schema) {
-    schema.field("shape", &KeptParams::shape).doc("(matrices, queries, keys).");
-    schema.field("p", &KeptParams::p).range(0, 1).doc("Probability of the dropout.");
-    schema.field("dtype", &KeptParams::dtype).default_value("float32").doc("float32 or float64.");
-  }
-};
-
 // ---- shapes
 int64_t divided(int64_t size, int64_t by) { return size == kUnknownDim ? kUnknownDim : size / by; }
 int64_t times(int64_t size, int64_t by) { return size == kUnknownDim ? kUnknownDim : checked_times(size, by, "heads"); }
@@ -85,6 +74,17 @@ void check_mask(const AttentionParams& p, InferContext& c, const Shape& weights)
                     .given = "shape " + given.str()});
 }
 
+// (batch..., queries, keys), heads in front of the lengths.
+Shape weights_of_separate(const AttentionParams& p, const Shape& query, const Shape& key) {
+  const int row = query.ndim() - p.length_axis();
+  Shape weights = Shape::scalar();
+  for (int i = 0; i + 1 < query.ndim(); ++i)
+    if (i != row) weights.push_back(query[i]);
+  weights.push_back(query[row]);
+  weights.push_back(key[row]);
+  return weights;
+}
+
 void infer_outputs(const AttentionParams& p, InferContext& c, const Shape& weights, const Shape& out) {
   c.set_out_shape(0, out);
   Shape rows = Shape::scalar();
@@ -99,19 +99,22 @@ void infer_separate(const AttentionParams& p, InferContext& c) {
     if (c.in_shape(i).rank_known()) ndim = c.in_shape(i).ndim();
   if (c.out_shape(0).rank_known()) ndim = c.out_shape(0).ndim();
   if (ndim == kUnknownNdim) return;
-  if (ndim < 2) {
+  if (ndim < p.length_axis()) {
     throw ShapeError({.input = "query",
-                      .expected = "at least two axes: (batch..., length, size)",
+                      .expected = p.heads_inside ? "at least three axes: (batch..., length, heads, size)"
+                                                 : "at least two axes: (batch..., length, size)",
                       .given = "shape " + c.in_shape(0).str()});
   }
   for (int i = 0; i < 3; ++i) c.set_in_shape(i, Shape::unknown(ndim));
   c.set_out_shape(0, Shape::unknown(ndim));
-  const int row = ndim - 2, column = ndim - 1;
+  const int row = ndim - p.length_axis(), column = ndim - 1;
   const auto known = [](int64_t a, int64_t b) { return a != kUnknownDim ? a : b; };
   const Shape q = c.in_shape(0), k = c.in_shape(1), v = c.in_shape(2), out = c.out_shape(0);
   Shape query = q, key = k, value = v, output = out;
-  for (int i = 0; i < row; ++i)
+  for (int i = 0; i < column; ++i) {
+    if (i == row) continue;
     query[i] = key[i] = value[i] = output[i] = known(known(q[i], k[i]), known(v[i], out[i]));
+  }
   query[row] = output[row] = known(q[row], out[row]);
   key[row] = value[row] = known(k[row], v[row]);
   query[column] = key[column] = known(q[column], k[column]);
@@ -119,9 +122,7 @@ void infer_separate(const AttentionParams& p, InferContext& c) {
   c.set_in_shape(0, query);
   c.set_in_shape(1, key);
   c.set_in_shape(2, value);
-  Shape weights = query;
-  weights[column] = key[row];
-  infer_outputs(p, c, weights, output);
+  infer_outputs(p, c, weights_of_separate(p, query, key), output);
 }
 
 void infer_interleaved(const AttentionParams& p, InferContext& c) {
@@ -140,12 +141,26 @@ void infer_interleaved(const AttentionParams& p, InferContext& c) {
   infer_outputs(p, c, Shape({times(q[1], p.heads), q[0], c.in_shape(p.key())[0]}), Shape({q[0], q[1], width}));
 }
 
+// Queries, keys and values of heads side by side in one tensor.
+void infer_side_by_side(const AttentionParams& p, InferContext& c) {
+  const Shape& all = c.in_shape(0);
+  if (!all.rank_known()) return;
+  const int head = all.ndim() - 2;
+  if (head < 1 || (all[head] != kUnknownDim && all[head] % 3 != 0)) {
+    throw ShapeError(
+        {.input = c.input_name(0), .expected = "(batch..., length, 3 * heads, size)", .given = "shape " + all.str()});
+  }
+  Shape out = all;
+  out[head] = divided(all[head], 3);
+  infer_outputs(p, c, weights_of_separate(p, out, out), out);
+}
+
 void infer_forward(const AttentionParams& p, InferContext& c) {
   for (int i = 0; i < p.data_inputs(); ++i) c.unify_dtypes({0, i}, {0});
   c.require_dtype(0, kFloating);
   const DType dtype = c.in_dtype(0);
   if (dtype != DType::kUnknown) c.set_out_dtype(1, dtype == DType::kFloat64 ? dtype : DType::kFloat32);
-  p.parts == 0 ? infer_separate(p, c) : infer_interleaved(p, c);
+  p.parts == 0 ? infer_separate(p, c) : p.heads_inside ? infer_side_by_side(p, c) : infer_interleaved(p, c);
   if (c.num_out() > 2) {
     c.set_out_dtype(2, DType::kInt64);
     c.set_out_shape(2, Shape{2});
@@ -304,9 +319,17 @@ void AttentionParams::describe(ParamSchema<AttentionParams>& schema) {
       .default_value(0)
       .range(0, 3)
       .doc("Vectors per head in the last tensor; 0: queries, keys and values are three tensors.");
+  schema.field("heads_inside", &AttentionParams::heads_inside)
+      .default_value(false)
+      .doc(
+          "Whether the tensors are (batch..., length, heads, size); with parts = 3 one of (batch..., length, 3 * "
+          "heads, "
+          "size).");
   schema.field("p", &AttentionParams::p).default_value(0.0).range(0, 1).doc("Probability that a weight becomes 0.");
   schema.check([](const AttentionParams& p) {
     if (p.parts == 1) throw ParamError({.input = "parts", .expected = "0, 2 or 3", .given = "1"});
+    if (p.parts == 2 && p.heads_inside)
+      throw ParamError({.input = "heads_inside", .expected = "False where parts = 2", .given = "True"});
   });
 }
 
@@ -314,18 +337,40 @@ AttentionGeometry::AttentionGeometry(const AttentionParams& p, std::span<const T
   const Shape &q = in[0].shape, &k = in[static_cast<size_t>(p.key())].shape;
   const Shape& v = in[static_cast<size_t>(p.value())].shape;
   if (p.parts == 0) {
-    const int row = q.ndim() - 2, column = row + 1;
-    shape = {.matrices = q.size(0, row),
+    const int row = q.ndim() - p.length_axis(), column = q.ndim() - 1;
+    const int64_t heads = q.size(row + 1, column), groups = q.size(0, row);
+    const auto rows = [&](int64_t length, int64_t size) -> AttentionRows {
+      if (!p.heads_inside) return {0, length * size, size};
+      return {0, size, heads * size, heads, length * heads * size};
+    };
+    shape = {.matrices = groups * heads,
              .queries = q[row],
              .keys = k[row],
              .size = q[column],
              .value_size = v[column],
-             .q = {0, q[row] * q[column], q[column]},
-             .k = {0, k[row] * k[column], k[column]},
-             .v = {0, v[row] * v[column], v[column]},
-             .out = {0, q[row] * v[column], v[column]}};
-    weights = q;
-    weights[column] = k[row];
+             .q = rows(q[row], q[column]),
+             .k = rows(k[row], k[column]),
+             .v = rows(v[row], v[column]),
+             .out = rows(q[row], v[column])};
+    weights = weights_of_separate(p, q, k);
+  } else if (p.heads_inside) {
+    const int row = q.ndim() - 3;
+    const int64_t heads = q[row + 1] / 3, groups = q.size(0, row), length = q[row], size = q[row + 2];
+    const auto rows = [&](int64_t first, int64_t all) -> AttentionRows {
+      return {first * size, size, all * size, heads, length * all * size};
+    };
+    shape = {.matrices = groups * heads,
+             .queries = length,
+             .keys = length,
+             .size = size,
+             .value_size = size,
+             .q = rows(0, 3 * heads),
+             .k = rows(heads, 3 * heads),
+             .v = rows(2 * heads, 3 * heads),
+             .out = rows(0, heads)};
+    Shape query = q;
+    query[row + 1] = heads;
+    weights = weights_of_separate(p, query, query);
   } else {
     const int64_t matrices = q[1] * p.heads, parts = p.parts, of_q = parts == 3 ? 3 : 1;
     const int64_t size = q[2] / (p.heads * of_q);
@@ -386,6 +431,11 @@ void register_flash_attention(OpRegistry& ops) {
       .doc("_contrib_flash_attention, also of the interleaved projections of _contrib_interleaved_matmul_*.")
       .sample({{3, 2, 12}}, {{"heads", "2"}, {"parts", "3"}}, -1, 1)
       .sample({{3, 2, 4}, {5, 2, 8}}, {{"heads", "2"}, {"parts", "2"}, {"causal", "True"}}, -1, 1)
+      .sample({{2, 3, 2, 4}, {2, 5, 2, 4}, {2, 5, 2, 3}}, {{"heads_inside", "True"}}, -1, 1)
+      .sample({{3, 2, 4}, {5, 2, 4}, {5, 2, 4}, {2, 3, 5}}, {{"heads_inside", "True"}, {"mask_type", "added"}}, -1, 1)
+      .sample({{2, 0, 3, 4}, {2, 2, 3, 4}, {2, 2, 3, 4}}, {{"heads_inside", "True"}})
+      .sample({{2, 3, 6, 4}}, {{"heads_inside", "True"}, {"parts", "3"}}, -1, 1)
+      .sample({{3, 6, 4}, {2, 1, 3}}, {{"heads_inside", "True"}, {"parts", "3"}, {"mask_type", "added"}}, -1, 1)
       .sample({{3, 2, 12}, {3, 3}}, {{"heads", "2"}, {"parts", "3"}, {"mask_type", "added"}}, -1, 1);
   Sample dropped;
   dropped.inputs = {{3, 2, 12}};
@@ -403,37 +453,6 @@ void register_flash_attention(OpRegistry& ops) {
         return p;
       })
       .sample(dropped);
-  Sample kept;
-  kept.inputs = {{2}};
-  kept.attrs = {{"shape", "(2, 3, 5)"}, {"p", "0.25"}};
-  kept.dtypes = {DType::kInt64};
-  kept.integer_valued = true;
-  kept.low = 0;
-  kept.high = 100;
-  kept.check_gradient = false;
-  kept.note = "no gradient: a key of random numbers";
-  ops.declare<KeptParams>("_flash_attention_kept")
-      .internal()
-      .doc("What _flash_attention_dropout multiplies its weights with: 0 or 1 / (1 - p).")
-      .input("rng", "its output rng")
-      .output("output", "shape")
-      .infer([](const KeptParams& p, InferContext& c) {
-        c.set_in_dtype(0, DType::kInt64);
-        c.set_in_shape(0, Shape{2});
-        c.set_out_dtype(0, p.dtype);
-        c.set_out_shape(0, p.shape);
-      })
-      .cpu(
-          [](const KeptParams& p, const KernelArgs& a) {
-            AttentionShape shape{.matrices = p.shape[0], .queries = p.shape[1], .keys = p.shape[2], .keep = 1 - p.p};
-            std::memcpy(&shape.rng, a.in[0].data, sizeof(shape.rng));
-            p.dtype == DType::kFloat64 ? kernels::attention_kept(shape, a.out[0].as<double>())
-                                       : kernels::attention_kept(shape, a.out[0].as<float>());
-          },
-          DTypeSet(DType::kInt64))
-      .gradient(kNotDifferentiable)
-      .cost([](const KeptParams& p, auto, auto) { return 2 * elements(p.shape); })
-      .sample(kept);
   ops.declare<AttentionParams>("_backward_flash_attention")
       .internal()
       .doc("Input gradients of the operators of fused attention.")

@@ -11,20 +11,25 @@ namespace hybridnet::ops {
 
 enum class MaskType : int32_t { kNone, kAdded, kKept, kLengths };
 
-// parts == 0: queries, keys and values are three tensors (batch..., length, size). Else they are parts of projection
-// tensors (length, batch, heads * parts * size), as _contrib_interleaved_matmul_* read them: parts == 3 is one tensor
-// with queries, keys and values, parts == 2 one with queries and one with keys and values.
+// parts == 0: queries, keys and values are three tensors (batch..., length, size), with heads_inside (batch..., length,
+// heads, size), as a dense layer makes them; the output likewise. parts == 3 with heads_inside: one such tensor, which
+// has the heads of the queries, of the keys, of the values. Else they are parts of projection tensors (length, batch,
+// heads * parts * size), as _contrib_interleaved_matmul_* read them: parts == 3 is one tensor with queries, keys and
+// values, parts == 2 one with queries and one with keys and values.
 struct AttentionParams {
   std::optional<double> scale;
   bool causal = false;
   MaskType mask_type = MaskType::kNone;
   int32_t heads = 1, parts = 0;
+  bool heads_inside = false;
   double p = 0;  // of dropout of the weights
   int data_inputs() const { return parts == 0 ? 3 : 4 - parts; }
   int num_inputs() const { return data_inputs() + (mask_type == MaskType::kNone ? 0 : 1); }
   int query() const { return 0; }
   int key() const { return data_inputs() == 1 ? 0 : 1; }
   int value() const { return data_inputs() - 1; }
+  // Of three tensors: the axis of the lengths, seen from behind.
+  int length_axis() const { return heads_inside ? 3 : 2; }
   static void describe(ParamSchema<AttentionParams>& schema);
 };
 

@@ -9,7 +9,7 @@ namespace hybridnet::ops {
 namespace {
 
 const OpRef kExp{"exp"}, kArange{"_arange"}, kLesser{"broadcast_lesser"}, kLesserEqual{"broadcast_lesser_equal"},
-    kKept{"_flash_attention_kept"};
+    kKept{"_dropout_kept"};
 
 // Tensors of forward as stacks of matrices (matrices, length, size), and back.
 struct Layout {
@@ -29,6 +29,13 @@ struct Layout {
   Value matrices(const Value& v, int64_t parts, int64_t part, int64_t size) const {
     if (!v) return v;
     const Shape s = spec_of(v).shape;
+    if (p.heads_inside) {
+      const int row = s.ndim() - 3;
+      Value grouped = reshape(v, Shape({s.size(0, row), s[row], s[row + 1], size}));
+      const int64_t heads = parts == 3 ? s[row + 1] / 3 : s[row + 1];
+      if (parts == 3) grouped = slice_axis(grouped, 2, part * heads, (part + 1) * heads);
+      return reshape(transpose(grouped, Tuple{0, 2, 1, 3}), Shape({shape.matrices, s[row], size}));
+    }
     if (p.parts == 0) return reshape(v, Shape({shape.matrices, s[s.ndim() - 2], size}));
     Value split = reshape(v, Shape({s[0], shape.matrices, parts, size}));
     if (parts > 1) split = slice_axis(split, 2, part, part + 1);
@@ -42,6 +49,16 @@ struct Layout {
 
   // Matrices as they lie in a tensor of this shape.
   Value joined(const Values& parts, const Shape& to) const {
+    if (p.heads_inside) {
+      const int row = to.ndim() - 3;
+      const int64_t count = static_cast<int64_t>(parts.size()), heads = to[row + 1] / count;
+      Values moved;
+      for (const Value& m : parts) {
+        const Value split = reshape(m, Shape({to.size(0, row), heads, to[row], to[row + 2]}));
+        moved.push_back(transpose(split, Tuple{0, 2, 1, 3}));
+      }
+      return reshape(count == 1 ? moved[0] : concat(moved, 2), to);
+    }
     if (p.parts == 0) return reshape(parts[0], to);
     Values rows;
     for (const Value& m : parts) {

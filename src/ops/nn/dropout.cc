@@ -80,8 +80,8 @@ class MaskRows {
   int64_t length_, count_;
 };
 
-constexpr int64_t kTile = 4096;  // elements whose mask fits the first cache; a multiple of 4
-constexpr double kElementNs = 1.2;
+constexpr int64_t kTile = 4096;  // elements whose mask fits the first cache
+constexpr double kElementNs = 0.8;
 
 template <typename T>
 void scale_kept(const T* in, const uint8_t* mask, int64_t n, double scale, T* out) {
@@ -191,6 +191,44 @@ void infer_backward(const BackwardParams&, InferContext& c) {
     throw ShapeError({.input = "mask", .expected = std::to_string(data.ndim()) + " axes", .given = mask.str()});
 }
 
+// ---- the factors of a dropout, for gradients of operators that have one inside
+struct KeptParams {
+  Tuple shape;
+  double p;
+  DType dtype = DType::kFloat32;
+  static void describe(ParamSchema<KeptParams>& schema) {
+    schema.field("shape", &KeptParams::shape).doc("Of the elements that were dropped.");
+    schema.field("p", &KeptParams::p).range(0, 1).doc("Probability of the dropout.");
+    schema.field("dtype", &KeptParams::dtype).default_value("float32").doc("float32 or float64.");
+  }
+};
+
+template <typename T>
+void write_kept(RngKey rng, const KeptParams& p, int64_t n, T* to) {
+  const T factor = p.p < 1 ? static_cast<T>(1 / (1 - p.p)) : T(0);
+  uint8_t kept[kTile];
+  for (int64_t first = 0; first < n; first += kTile) {
+    const int64_t count = std::min(kTile, n - first);
+    kernels::fill_bernoulli(rng, 1 - p.p, first, count, kept);
+    for (int64_t i = 0; i < count; ++i) to[first + i] = kept[i] ? factor : T(0);
+  }
+}
+
+void run_kept(const KeptParams& p, const KernelArgs& a) {
+  RngKey rng;
+  std::memcpy(&rng, a.in[0].data, sizeof(rng));
+  const int64_t n = a.out[0].size();
+  p.dtype == DType::kFloat64 ? write_kept(rng, p, n, a.out[0].as<double>())
+                             : write_kept(rng, p, n, a.out[0].as<float>());
+}
+
+void infer_kept(const KeptParams& p, InferContext& c) {
+  c.set_in_dtype(0, DType::kInt64);
+  c.set_in_shape(0, Shape{2});
+  c.set_out_dtype(0, p.dtype);
+  c.set_out_shape(0, p.shape);
+}
+
 }  // namespace
 
 void register_dropout(OpRegistry& ops) {
@@ -258,6 +296,26 @@ void register_dropout(OpRegistry& ops) {
           },
           Saves::of({1}))
       .sample(backward);
+
+  Sample kept;
+  kept.inputs = {{2}};
+  kept.attrs = {{"shape", "(2, 3, 5)"}, {"p", "0.25"}};
+  kept.dtypes = {DType::kInt64};
+  kept.integer_valued = true;
+  kept.low = 0;
+  kept.high = 100;
+  kept.check_gradient = false;
+  kept.note = "no gradient: a key of random numbers";
+  ops.declare<KeptParams>("_dropout_kept")
+      .internal()
+      .doc("What a dropout of elements with this key multiplies them with: 0 or 1 / (1 - p).")
+      .input("rng", "(2,): output rng of an operator with dropout inside")
+      .output("output", "shape")
+      .infer(infer_kept)
+      .cpu(run_kept, DTypeSet(DType::kInt64))
+      .gradient(kNotDifferentiable)
+      .cost([](const KeptParams& p, auto, auto) { return 2 * p.shape.size(); })
+      .sample(kept);
 }
 
 }  // namespace hybridnet::ops

@@ -1,8 +1,8 @@
 // LayerNorm: normalizes along one axis.
 //   Ba, Kiros, Hinton: Layer normalization, 2016.
-#include "kernels/layer_norm.h"
+#include "ops/nn/layer_norm.h"
 
-#include "hybridnet/op.h"
+#include "kernels/layer_norm.h"
 #include "ops/nn/axis_as_rows.h"
 
 namespace hybridnet::ops {
@@ -119,31 +119,33 @@ Values layer_norm_gradient(const LayerNormParams& p, const GradientContext& g) {
   return grads;
 }
 
+}  // namespace
+
 // With h = (x - mean) / std, w = gamma dy and P(u) = (u - mean(u) - h mean(u h)) / std, the helper computes P(w),
 // sum(dy h), sum(dy). P is symmetric, so the products with u, v, z are sum(w P(u)) + sum(v dy h) + sum(z dy).
-Values backward_gradient(const NoParams&, const GradientContext& g) {
-  const Shape& shape = g.input_spec(1).shape;
+Values layer_norm_second_gradient(const Values& inputs, const Values& arriving) {
+  const Value &dy = inputs[0], &x = inputs[1], &gamma = inputs[2], &mean = inputs[3], &std = inputs[4];
+  const Shape shape = spec_of(x).shape;
   const int last = shape.ndim() - 1;
   Values grads(5);
   if (shape.size() == 0) return grads;
-  const Value dy = g.input(0), gamma = g.input(2), inverse = 1.0 / g.input(4);
-  const Value h = (g.input(1) - g.input(3)) * inverse;
+  const Value inverse = 1.0 / std, h = (x - mean) * inverse;
   const double width = static_cast<double>(shape[last]);
   const auto row_sum = [&](const Value& v) { return sum(v, Tuple{last}, true); };
   const auto row_mean = [&](const Value& v) { return row_sum(v) / width; };
   Value of_h, of_inverse;
-  if (const Value u = g.output_grad(0)) {
+  if (const Value u = arriving[0]) {
     const Value w = dy * gamma, uh = row_mean(u * h), projected = (u - row_mean(u) - h * uh) * inverse;
     grads[0] = projected * gamma;
-    grads[2] = sum_to(dy * projected, g.input_spec(2).shape);
+    grads[2] = sum_to(dy * projected, spec_of(gamma).shape);
     of_h = -((u * row_mean(w * h) + w * uh) * inverse);
-    of_inverse = row_sum(w * projected) * g.input(4);
+    of_inverse = row_sum(w * projected) * std;
   }
-  if (const Value v = g.output_grad(1)) {
+  if (const Value v = arriving[1]) {
     grads[0] = grads[0] + h * v;
     of_h = of_h + dy * v;
   }
-  if (const Value z = g.output_grad(2)) {
+  if (const Value z = arriving[2]) {
     Shape row = shape;
     for (int i = 0; i < last; ++i) row[i] = 1;
     grads[0] = grads[0] + broadcast_to(reshape(z, row), shape);
@@ -151,12 +153,21 @@ Values backward_gradient(const NoParams&, const GradientContext& g) {
   if (!of_h) return grads;
   grads[1] = of_h * inverse;
   grads[3] = -row_sum(grads[1]);
-  of_inverse = of_inverse + row_sum(of_h * h) * g.input(4);
+  of_inverse = of_inverse + row_sum(of_h * h) * std;
   grads[4] = -(of_inverse * inverse * inverse);
   return grads;
 }
 
-int64_t cost_ns(const TensorSpec& data) { return data.shape.size() / 2 + 300; }
+int64_t layer_norm_cost_ns(const TensorSpec& data) { return data.shape.size() / 2 + 300; }
+
+namespace {
+
+Values backward_gradient(const NoParams&, const GradientContext& g) {
+  Values inputs, arriving;
+  for (int i = 0; i < 5; ++i) inputs.push_back(g.input(i));
+  for (int i = 0; i < 3; ++i) arriving.push_back(g.output_grad(i));
+  return layer_norm_second_gradient(inputs, arriving);
+}
 
 }  // namespace
 
@@ -176,7 +187,7 @@ void register_layer_norm(OpRegistry& ops) {
       .halves_through_float()
       .gradient(layer_norm_gradient, Saves::of({0, 1}, {1, 2}))
       .skips_unwanted_outputs()
-      .cost([](const LayerNormParams&, auto in, auto) { return cost_ns(in[0]); })
+      .cost([](const LayerNormParams&, auto in, auto) { return layer_norm_cost_ns(in[0]); })
       .flops([](const LayerNormParams&, auto in, auto) { return 8.0 * static_cast<double>(in[0].shape.size()); })
       .sample({{3, 5}, Shape{5}, Shape{5}})
       .sample({{2, 4, 3}, Shape{4}, Shape{4}}, {{"axis", "1"}, {"eps", "0.01"}})
@@ -200,7 +211,7 @@ void register_layer_norm(OpRegistry& ops) {
       .gradient(backward_gradient, Saves::all_inputs())
       .inplace(0, 0)
       .skips_unwanted_outputs()
-      .cost([](const NoParams&, auto in, auto) { return 2 * cost_ns(in[1]); })
+      .cost([](const NoParams&, auto in, auto) { return 2 * layer_norm_cost_ns(in[1]); })
       .sample(Sample{.inputs = {{3, 5}, {3, 5}, Shape{5}, {3, 1}, {3, 1}}, .low = 0.5});
 }
 

@@ -159,6 +159,40 @@ Graph attention_by_hand(const char* axis) {
   return make_graph({q, k, v}, {spec, spec, spec}, {use("batch_dot", {use("softmax", {scores}, {{"axis", axis}}), v})});
 }
 
+// (2, 64, 3 heads, 8) with the heads moved in front of the lengths, or not moved, to (6, 64, 8).
+Graph attention_of_heads(bool moved) {
+  std::vector<NodeEntry> inputs, operands;
+  for (const char* name : {"q", "k", "v"}) {
+    inputs.push_back(var(name));
+    operands.push_back(reshaped(moved ? transposed(inputs.back(), "(0, 2, 1, 3)") : inputs.back(), "(6, 64, 8)"));
+  }
+  const TensorSpec spec = float32({2, 64, 3, 8});
+  return make_graph(inputs, {spec, spec, spec}, {use("_flash_attention", operands)});
+}
+
+// Attention of three dense layers, whose weights are rows of one array: one behind the other, or exchanged.
+Graph attention_of_projections(bool in_order) {
+  const NodeEntry x = var("x"), w = var("w");
+  std::vector<NodeEntry> operands;
+  for (const auto& [begin, end] : {std::pair{"0", "8"},
+                                   {in_order ? "8" : "16", in_order ? "16" : "24"},
+                                   {in_order ? "16" : "8", in_order ? "24" : "16"}}) {
+    const NodeEntry dense = use("FullyConnected", {x, rows(w, begin, end)},
+                                {{"num_hidden", "8"}, {"no_bias", "True"}, {"flatten", "False"}});
+    operands.push_back(reshaped(dense, "(0, 0, 2, 4)"));
+  }
+  return make_graph({x, w}, {float32({2, 64, 8}), float32({24, 8})},
+                    {use("_flash_attention", operands, {{"heads_inside", "True"}})});
+}
+
+// LayerNorm of what is made of x, plus y; the sum is read elsewhere, too.
+Graph norm_of_sum(const std::function<NodeEntry(const NodeEntry&)>& summand, std::initializer_list<int64_t> addend) {
+  const NodeEntry x = var("x"), y = var("y"), gamma = var("gamma"), beta = var("beta");
+  const NodeEntry sum = use("broadcast_add", {summand(x), y});
+  return make_graph({x, y, gamma, beta}, {kRows, {Shape(addend), DType::kFloat32}, kVector, kVector},
+                    {use("LayerNorm", {sum, gamma, beta}), sum});
+}
+
 Graph fused_chain(int64_t size, const char* native) {
   const std::string program = "_mul_scalar(0, scalar=2.0); _plus_scalar(1, scalar=1.0) -> 2@0";
   return of_x(
@@ -693,6 +727,15 @@ const std::map<std::string, Example>& examples() {
       {"gelu", {[] { return gelu_by_hand("erf"); }, [] { return gelu_by_hand("tanh"); }}},
       {"gelu_tanh", {[] { return gelu_with_tanh("0.044715"); }, [] { return gelu_with_tanh("0.05"); }}},
       {"silu", {[] { return gate("sigmoid"); }, [] { return gate("tanh"); }}},
+      {"add_layer_norm",
+       {[] {
+          return norm_of_sum([](auto& x) { return use("tanh", {x}); }, {5, 2, 4});
+        },
+        [] {
+          return norm_of_sum([](auto& x) { return use("tanh", {x}); }, {2, 4});
+        }}},
+      {"qkv_merge", {[] { return attention_of_projections(true); }, [] { return attention_of_projections(false); }}},
+      {"heads_inside", {[] { return attention_of_heads(true); }, [] { return attention_of_heads(false); }}},
       {"attention", {[] { return attention_by_hand("-1"); }, [] { return attention_by_hand("1"); }}},
       {"transposed_operands",
        {[] { return product_of_transposed(false); }, [] { return product_of_transposed(true); }}},

@@ -54,6 +54,42 @@ def _interleaved_cross(F: Any, q: Any, kv: Any, mask: Any) -> Any:
     return F.contrib.interleaved_matmul_encdec_valatt(kv, F.softmax(scores + mask), heads=3)
 
 
+def _split(F: Any, x: Any) -> Any:  # (batch, length, 3 heads * size) to (batch * heads, length, size)
+    return x.reshape((0, 0, 3, -1)).transpose((0, 2, 1, 3)).reshape((-3, 0, 0))
+
+
+def _joined(x: Any) -> Any:
+    return x.reshape((-4, -1, 3, 0, 0)).transpose((0, 2, 1, 3)).reshape((0, 0, -3))
+
+
+def _heads(F: Any, q: Any, k: Any, v: Any) -> Any:
+    return _joined(_plain(F, *(_split(F, x) for x in (q, k, v))))
+
+
+def _heads_dropped(F: Any, q: Any, k: Any, v: Any) -> Any:
+    return _joined(_dropped(F, *(_split(F, x) for x in (q, k, v))))
+
+
+def _heads_masked(F: Any, q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return _joined(_masked(F, *(_split(F, x) for x in (q, k, v)), mask))
+
+
+def _heads_shortened(F: Any, q: Any, k: Any, v: Any, lengths: Any) -> Any:
+    return _joined(_shortened(F, *(_split(F, x) for x in (q, k, v)), lengths))
+
+
+def _heads_of_four_axes(F: Any, q: Any, k: Any, v: Any, mask: Any) -> Any:
+    q, k, v = (x.reshape((0, 0, 3, -1)) for x in (q, k, v))
+    scores = F.batch_dot(q.transpose((0, 2, 1, 3)), k.transpose((0, 2, 3, 1))) / 4
+    weights = F.softmax(F.broadcast_add(scores, mask))
+    return F.batch_dot(weights, F.swapaxes(v, 1, 2)).transpose((0, 2, 1, 3)).reshape((0, 0, -3))
+
+
+def _heads_of_one_sequence(F: Any, q: Any, k: Any, v: Any) -> Any:
+    q, k, v = (x.reshape((0, 3, -1)).transpose((1, 0, 2)) for x in (q, k, v))
+    return _plain(F, q, k, v).transpose((1, 0, 2)).reshape((0, -1))
+
+
 QUERY, KEY, VALUE = (2, 70, 16), (2, 91, 16), (2, 91, 24)
 FORMS = {
     "plain": (_plain, [QUERY, KEY, VALUE]),
@@ -61,6 +97,20 @@ FORMS = {
     "masked": (_masked, [QUERY, KEY, VALUE, (1, 70, 91)]),
     "lengths": (_shortened, [QUERY, KEY, VALUE, np.arange(140).reshape(2, 70).astype("int32") % 92]),
     "dropout": (_dropped, [QUERY, KEY, VALUE]),
+    **(
+        HEADS := {
+            "heads": (_heads, [(2, 70, 48), (2, 91, 48), (2, 91, 72)]),
+            "heads with dropout": (_heads_dropped, [(2, 70, 48), (2, 91, 48), (2, 91, 72)]),
+            "heads with one mask": (_heads_masked, [(2, 70, 48), (2, 91, 48), (2, 91, 72), (1, 70, 91)]),
+            "heads with masks": (_heads_masked, [(2, 70, 48), (2, 91, 48), (2, 91, 72), (6, 1, 91)]),
+            "heads with lengths": (
+                _heads_shortened,
+                [(2, 70, 48), (2, 91, 48), (2, 91, 72), np.arange(420).reshape(6, 70).astype("int32") % 92],
+            ),
+            "heads of four axes": (_heads_of_four_axes, [(2, 70, 48), (2, 91, 48), (2, 91, 72), (2, 1, 1, 91)]),
+            "heads of one sequence": (_heads_of_one_sequence, [(70, 48), (91, 48), (91, 72)]),
+        }
+    ),
     "interleaved": (_interleaved, [(70, 2, 3 * 3 * 8)]),
     "interleaved encoder": (_interleaved_cross, [(70, 2, 3 * 8), (91, 2, 3 * 2 * 8), (6, 70, 91)]),
 }
@@ -109,11 +159,45 @@ def test_every_form_is_one_operator(form, rng):
     assert "softmax" not in net.plan_text()
 
 
-def test_second_derivatives_survive_dropout(rng):
-    arrays = _arrays(rng, [QUERY, KEY, VALUE], "float64")
+@pytest.mark.parametrize("form", HEADS)
+def test_heads_stay_where_they_are(form, rng):
+    function, inputs = HEADS[form]
+    net = _Function(function)
+    net.hybridize()
+    arrays = _arrays(rng, inputs, "float32")
+    net(*arrays)
+    assert "transpose" not in net.plan_text()
+    assert "SwapAxis" not in net.plan_text()
+    for array in arrays[:3]:  # the gradient of a mask has the shape of the weights
+        array.attach_grad()
+    with autograd.record():
+        net(*arrays).backward()
+    assert "transpose" not in net.plan_text()
+
+
+def test_heads_that_another_axis_stands_between_are_moved(rng):
+    def run(F: Any, q: Any, k: Any, v: Any) -> Any:  # (length, batch, heads, size)
+        q, k, v = (x.transpose((1, 2, 0, 3)).reshape((-3, 0, 0)) for x in (q, k, v))
+        return _plain(F, q, k, v)
+
+    net = _Function(run)
+    net.hybridize()
+    arrays = _arrays(rng, [(70, 2, 3, 16)] * 3, "float64")
+    out = net(*arrays).asnumpy()
+    assert "heads_inside" not in net.plan_text()
+    q, k, v = (a.asnumpy().transpose(1, 2, 0, 3).reshape(6, 70, 16) for a in arrays)
+    weights = np.exp(q @ k.swapaxes(-1, -2) / 4)
+    np.testing.assert_allclose(out, weights / weights.sum(-1, keepdims=True) @ v, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"), [(_dropped, [QUERY, KEY, VALUE]), (_heads_dropped, [(2, 50, 24), (2, 60, 24), (2, 60, 36)])]
+)
+def test_second_derivatives_survive_dropout(function, shapes, rng):
+    arrays = _arrays(rng, shapes, "float64")
     results = []
     for exclude in (["attention"], []):
-        net = _Function(_dropped)
+        net = _Function(function)
         net.hybridize(exclude=exclude)
         for array in arrays:
             array.attach_grad()

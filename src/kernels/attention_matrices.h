@@ -1,0 +1,176 @@
+// Products of small matrices that lie in tiles, and transposes, for fused attention. Included once per SIMD target,
+// hence the toggled guard.
+#if defined(HYBRIDNET_ATTENTION_MATRICES_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HYBRIDNET_ATTENTION_MATRICES_H_
+#undef HYBRIDNET_ATTENTION_MATRICES_H_
+#else
+#define HYBRIDNET_ATTENTION_MATRICES_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+HWY_BEFORE_NAMESPACE();
+namespace hybridnet::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+enum class Into { kSet, kAdd, kScaled };  // c = a b; c += a b; c = c * factor + a b, with one factor per column
+
+// Rows of c that are computed together, and vectors of each: what fits into the registers.
+constexpr int kRowsAtOnce = 6;
+#if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3
+constexpr int kVectorsAtOnce = 2;
+#else
+constexpr int kVectorsAtOnce = 4;
+#endif
+
+// Element (i, l) of the left operand is a[i * row + l * step].
+template <typename T>
+struct Left {
+  const T* a;
+  int64_t row, step;
+};
+
+// f(0) to f(kCount - 1), with numbers that are known to the compiler: arrays that are indexed by them stay in
+// registers.
+template <int kCount, typename F>
+HWY_INLINE void unrolled(F&& f) {
+  if constexpr (kCount > 0) {
+    unrolled<kCount - 1>(f);
+    f(std::integral_constant<int, kCount - 1>());
+  }
+}
+
+template <Into kInto, int kM, int kV, typename T>
+HWY_NOINLINE void block(Left<T> left, int64_t depth, const T* b, int64_t b_row, T* c, int64_t c_row, const T* factor) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  hn::Vec<decltype(d)> sum[kM][kV], right[kV];
+  const auto each = [](auto&& f) HWY_ATTR {
+    unrolled<kM>([&](auto i) HWY_ATTR { unrolled<kV>([&](auto j) HWY_ATTR { f(i, j); }); });
+  };
+  each([&](auto i, auto j) HWY_ATTR {
+    if constexpr (kInto == Into::kSet) {
+      sum[i][j] = hn::Zero(d);
+    } else {
+      sum[i][j] = hn::LoadU(d, c + i * c_row + j * lanes);
+      if constexpr (kInto == Into::kScaled) sum[i][j] = hn::Mul(sum[i][j], hn::LoadU(d, factor + j * lanes));
+    }
+  });
+  for (int64_t l = 0; l < depth; ++l) {
+    unrolled<kV>([&](auto j) HWY_ATTR { right[j] = hn::LoadU(d, b + l * b_row + j * lanes); });
+    unrolled<kM>([&](auto i) HWY_ATTR {
+      const auto x = hn::Set(d, left.a[i * left.row + l * left.step]);
+      unrolled<kV>([&](auto j) HWY_ATTR { sum[i][j] = hn::MulAdd(x, right[j], sum[i][j]); });
+    });
+  }
+  each([&](auto i, auto j) HWY_ATTR { hn::StoreU(sum[i][j], d, c + i * c_row + j * lanes); });
+}
+
+template <Into kInto, int kM, typename T>
+HWY_INLINE void block_row(int64_t width, Left<T> left, int64_t depth, const T* b, int64_t b_row, T* c, int64_t c_row,
+                          const T* factor) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  int64_t j = 0;
+  const auto columns = [&]<int kV>() HWY_ATTR {
+    for (; j + kV * lanes <= width; j += kV * lanes)
+      block<kInto, kM, kV>(left, depth, b + j, b_row, c + j, c_row, factor ? factor + j : nullptr);
+  };
+  if constexpr (kVectorsAtOnce == 4) columns.template operator()<4>();
+  columns.template operator()<2>();
+  columns.template operator()<1>();
+}
+
+// c (m, width) from left (m, depth) and b (depth, width); width is a whole number of vectors.
+template <Into kInto, typename T>
+void product(int64_t m, int64_t width, int64_t depth, Left<T> left, const T* b, int64_t b_row, T* c, int64_t c_row,
+             const T* factor = nullptr) {
+  int64_t i = 0;
+  const auto rows = [&]<int kM>() HWY_ATTR {
+    for (; i + kM <= m; i += kM) {
+      block_row<kInto, kM>(width, {left.a + i * left.row, left.row, left.step}, depth, b, b_row, c + i * c_row, c_row,
+                           factor);
+    }
+  };
+  rows.template operator()<kRowsAtOnce>();
+  rows.template operator()<4>();
+  rows.template operator()<2>();
+  rows.template operator()<1>();
+}
+
+template <typename T>
+int64_t whole_vectors(int64_t n) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  return (n + lanes - 1) / lanes * lanes;
+}
+
+// to (columns, rows) = from (rows, columns) transposed, kSide x kSide numbers of 16 bytes at a time.
+template <typename T>
+void transpose(const T* from, int64_t from_row, int64_t rows, int64_t columns, T* to, int64_t to_row) {
+  constexpr int64_t kSide = 16 / sizeof(T);
+  const hn::FixedTag<T, kSide> d;
+  const int64_t whole_rows = rows / kSide * kSide, whole_columns = columns / kSide * kSide;
+  for (int64_t r = 0; r < whole_rows; r += kSide) {
+    for (int64_t c = 0; c < whole_columns; c += kSide) {
+      const T* p = from + r * from_row + c;
+      T* q = to + c * to_row + r;
+      if constexpr (kSide == 2) {
+        const auto x = hn::LoadU(d, p), y = hn::LoadU(d, p + from_row);
+        hn::StoreU(hn::InterleaveLower(d, x, y), d, q);
+        hn::StoreU(hn::InterleaveUpper(d, x, y), d, q + to_row);
+      } else {
+        const hn::Repartition<double, decltype(d)> pairs;
+        const auto a = hn::LoadU(d, p), b = hn::LoadU(d, p + from_row), e = hn::LoadU(d, p + 2 * from_row),
+                   f = hn::LoadU(d, p + 3 * from_row);
+        const auto ab = hn::BitCast(pairs, hn::InterleaveLower(d, a, b)),
+                   ef = hn::BitCast(pairs, hn::InterleaveLower(d, e, f)),
+                   upper_ab = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b)),
+                   upper_ef = hn::BitCast(pairs, hn::InterleaveUpper(d, e, f));
+        hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab, ef)), d, q);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ef)), d, q + to_row);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, upper_ab, upper_ef)), d, q + 2 * to_row);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, upper_ab, upper_ef)), d, q + 3 * to_row);
+      }
+    }
+    for (int64_t c = whole_columns; c < columns; ++c)
+      for (int64_t i = r; i < r + kSide; ++i) to[c * to_row + i] = from[i * from_row + c];
+  }
+  for (int64_t r = whole_rows; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) to[c * to_row + r] = from[r * from_row + c];
+}
+
+// to (columns, width) = factor * from (count, columns) transposed; columns behind count are 0.
+template <typename T>
+void turned(const T* from, int64_t from_row, int64_t count, int64_t columns, T factor, T* to, int64_t width) {
+  transpose(from, from_row, count, columns, to, width);
+  for (int64_t c = 0; c < columns; ++c) {
+    for (int64_t r = 0; r < count; ++r) to[c * width + r] *= factor;
+    std::fill(to + c * width + count, to + (c + 1) * width, T(0));
+  }
+}
+
+// to (count, width) = factor * from (count, columns); columns behind it are 0.
+template <typename T>
+void widened(const T* from, int64_t from_row, int64_t count, int64_t columns, T factor, T* to, int64_t width) {
+  for (int64_t r = 0; r < count; ++r) {
+    for (int64_t c = 0; c < columns; ++c) to[r * width + c] = from[r * from_row + c] * factor;
+    std::fill(to + r * width + columns, to + (r + 1) * width, T(0));
+  }
+}
+
+// Rows that are neighbours in memory: those given, or else a copy in `to`. Rows a power of two apart share few places
+// in the caches, too few to be read once per column.
+template <typename T>
+const T* close_rows(const T* from, int64_t from_row, int64_t rows, int64_t columns, T* to) {
+  if (from_row == columns) return from;
+  for (int64_t r = 0; r < rows; ++r) std::copy_n(from + r * from_row, columns, to + r * columns);
+  return to;
+}
+
+}  // namespace hybridnet::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
