@@ -8,6 +8,7 @@
 #include "passes/gradient_nodes.h"
 #include "passes/preparation.h"
 #include "passes/rules.h"
+#include "passes/size_questions.h"
 
 namespace hybridnet::passes {
 namespace {
@@ -63,11 +64,15 @@ NodeEntry concatenated(Graph& graph, const std::vector<NodeEntry>& parts, const 
   return all;
 }
 
-// Weights that would be joined in every step: a copy of each, and of its gradient.
+// Joined weights are a second copy: in training of every step, in prediction for good. Of large ones it gained no time
+// (measured with 128 rows of 768), so that memory decides.
 bool may_join(const Graph& graph, const std::vector<NodeEntry>& weights) {
+  constexpr int64_t kMaxCopied = int64_t{1} << 18;  // elements of each
+  if (adjacent(graph, weights)) return true;
   const auto is_known = [&](const NodeEntry& part) { return is_parameter(graph, part); };
-  return adjacent(graph, weights).has_value() ||
-         (!graph.train() && std::all_of(weights.begin(), weights.end(), is_known));
+  return !graph.train() && std::all_of(weights.begin(), weights.end(), is_known) &&
+         ask_sizes({graph.spec(weights[0]).shape},
+                   [](std::span<const Shape> shapes) { return shapes[0].size() <= kMaxCopied; });
 }
 
 NodeEntry joined(Graph& graph, const std::vector<NodeEntry>& parts, const Node& origin) {

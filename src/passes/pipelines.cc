@@ -493,8 +493,8 @@ std::vector<Rewrite> own_rows() {
        .tags = {"fast_run", "fusion", "pre_grad"},
        .after = {"heads_inside"},
        .exactness = Exactness::kRounding,
-       .what = "the dense layers that make queries, keys and values of one array are one product; in training where "
-               "their weights are parts of one array",
+       .what = "the dense layers that make queries, keys and values of one array are one product; where their "
+               "weights are rows of one array, or small and frozen",
        .why = "attention reads the parts as they lie once heads are inside"},
       {.stage = Stage::kFuseWithGradient,
        .name = "transposed_operands",

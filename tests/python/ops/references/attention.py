@@ -91,6 +91,9 @@ def _matrices(inputs, attrs):
     parts, heads = value(attrs, "parts", 0), value(attrs, "heads", 1)
     count = 4 - parts if parts else 3
     mask = inputs[count] if value(attrs, "mask_type", "none") != "none" else None
+    if value(attrs, "heads_inside", False):
+        three = np.split(inputs[0], 3, axis=-2) if parts else inputs[:3]
+        return *(np.swapaxes(x, -3, -2) for x in three), mask
     if not parts:
         return *inputs[:3], mask
     last = inputs[count - 1]
@@ -101,7 +104,9 @@ def _matrices(inputs, attrs):
 def _flash_attention(inputs, attrs):
     query, key, values, mask = _matrices(inputs, attrs)
     out, sums = _attended(query, key, values, attrs, mask)
-    if value(attrs, "parts", 0):
+    if value(attrs, "heads_inside", False):
+        out = np.swapaxes(out, -3, -2)
+    elif value(attrs, "parts", 0):
         out = _joined(out, value(attrs, "heads", 1))
     dtype = inputs[0].dtype
     return [out.astype(dtype), sums.astype("float64" if dtype == np.float64 else "float32")]

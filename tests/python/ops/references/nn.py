@@ -107,6 +107,11 @@ def _layer_norm_backward(inputs, attrs):
     return [dx, (dy * h).sum(rows), dy.sum(rows)]
 
 
+def _add_layer_norm_backward(inputs, attrs):
+    dx, dgamma, dbeta = _layer_norm_backward(inputs[:5], attrs)
+    return [dx + inputs[5] if value(attrs, "with_sum", False) else dx, dgamma, dbeta]
+
+
 def _rms_norm_backward(inputs, attrs):
     dy, x, gamma, rms = inputs
     h, w = x / rms, dy * gamma
@@ -120,6 +125,7 @@ REFERENCES = {
     "_conv_backward_weights": _convolution_of_weights,
     "_softmax_backward": _softmax_backward,
     "_layer_norm_backward": _layer_norm_backward,
+    "_add_layer_norm_backward": _add_layer_norm_backward,
     "_rms_norm_backward": _rms_norm_backward,
     "_log_softmax_pick": _log_softmax_pick,
     "_log_softmax_pick_backward": _log_softmax_pick_backward,

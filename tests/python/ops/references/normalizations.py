@@ -61,6 +61,13 @@ def _layer_norm(inputs, attrs):
     return [(data - mean) / std * spread(gamma) + spread(beta), mean, std]
 
 
+def _add_layer_norm(inputs, attrs):
+    data, addend, gamma, beta = inputs
+    total = data + addend
+    out, mean, std = _layer_norm([total, gamma, beta], {"eps": attrs.get("eps", "1e-5")})
+    return [out, total, mean, std]
+
+
 def _rms_norm(inputs, attrs):
     data, gamma = inputs
     axis = value(attrs, "axis", -1)
@@ -112,6 +119,7 @@ REFERENCES = {
     "_contrib_SyncBatchNorm": _batch_norm(),
     "_contrib_BatchNormWithReLU": _batch_norm(relu=True),
     "LayerNorm": _layer_norm,
+    "_add_layer_norm": _add_layer_norm,
     "_contrib_rms_norm": _rms_norm,
     "GroupNorm": _group_norm,
     "InstanceNorm": _instance_norm,
