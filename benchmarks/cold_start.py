@@ -92,19 +92,17 @@ def main() -> None:
     args = parser.parse_args()
     sides = [side for side in args.sides.split(",") if side == "hybridnet" or importlib.util.find_spec(side)]
     print(f"| {' | '.join(COLUMNS)} |\n|" + "---|" * len(COLUMNS))
-    rows, measured = [], stamp()
+    measured, order = stamp(), tuple(name_of(side, network) for network in NETWORKS for side in LABELS)
+    title = f"{machine()}: {instruction_sets(dict(os.environ, **ISA_CAPS[args.isa]))}"
     with tempfile.TemporaryDirectory() as folder:
         for network in (name for name in NETWORKS if any(part in name for part in args.only.split(","))):
             for side in sides:
                 rounds = args.rounds if side == "hybridnet" else 1
                 first, second = measure(side, network, rounds, args.isa, Path(folder))
-                rows.append(row(side, network, first, second, measured))
-                print(rows[-1], flush=True)
-    if args.write:
-        env = dict(os.environ, **ISA_CAPS[args.isa])
-        order = tuple(name_of(side, network) for network in NETWORKS for side in LABELS)
-        title = f"{machine()}: {instruction_sets(env)}"
-        keep(HERE / "COLD_START.md", HEAD, Section(title, peer_versions(), COLUMNS, tuple(rows), order))
+                line = row(side, network, first, second, measured)
+                print(line, flush=True)
+                if args.write:
+                    keep(HERE / "COLD_START.md", HEAD, Section(title, peer_versions(), COLUMNS, (line,), order))
 
 
 if __name__ == "__main__":

@@ -346,19 +346,17 @@ def main() -> None:
         print(json.dumps(measure(arguments.point[0], int(arguments.point[1]))))
         return
     print(f"| {' | '.join(COLUMNS)} |\n|" + "---|" * len(COLUMNS))
-    rows = []
+    order = tuple(title(series) for series in SERIES.values())
+    where = f"{machine()}: {instruction_sets(dict(os.environ))}"
     for series in SERIES.values():
         if not any(part in series.name for part in arguments.only.split(",")):
             continue
         found = points(series, arguments.limit)
-        rows.append(row(series, found))
-        print(rows[-1], flush=True)
+        line = row(series, found)
+        print(line, flush=True)
         if arguments.write:
             plot(series, found, HERE / "plots")
-    if arguments.write:
-        order = tuple(title(series) for series in SERIES.values())
-        where = f"{machine()}: {instruction_sets(dict(os.environ))}"
-        keep(HERE / "GROWTH.md", HEAD, Section(where, peer_versions(), COLUMNS, tuple(rows), order))
+            keep(HERE / "GROWTH.md", HEAD, Section(where, peer_versions(), COLUMNS, (line,), order))
 
 
 if __name__ == "__main__":

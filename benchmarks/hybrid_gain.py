@@ -332,7 +332,8 @@ def main() -> None:
         parser.error(f"unknown networks: {', '.join(sorted(unknown))}")
     columns = MEMORY_COLUMNS if arguments.memory else COLUMNS
     print(f"| {' | '.join(columns)} |\n|" + "---|" * len(columns))
-    rows, slower, measured = [], [], stamp()
+    slower, measured = [], stamp()
+    title = f"{machine()}: {instruction_sets(dict(os.environ))}, {'memory' if arguments.memory else 'time'}"
     for name in arguments.names or NETWORKS:
         cells = []
         for train in (False, True):
@@ -343,14 +344,12 @@ def main() -> None:
             cells.append(f"{median:.2f} [{low:.2f}, {high:.2f}]")
             if low > 1:
                 slower.append(f"{name}, {'training' if train else 'prediction'}: {median:.2f}")
-        rows.append(f"| {' | '.join([name, *cells, measured])} |")
-        print(rows[-1], flush=True)
+        line = f"| {' | '.join([name, *cells, measured])} |"
+        print(line, flush=True)
+        if arguments.write:
+            keep(HERE / "HYBRID_GAIN.md", HEAD, Section(title, peer_versions(), columns, (line,), tuple(NETWORKS)))
     if not arguments.memory:
         print("\nslower when hybridized: " + ("; ".join(slower) or "none"))
-    if arguments.write:
-        what = "memory" if arguments.memory else "time"
-        title = f"{machine()}: {instruction_sets(dict(os.environ))}, {what}"
-        keep(HERE / "HYBRID_GAIN.md", HEAD, Section(title, peer_versions(), columns, tuple(rows), tuple(NETWORKS)))
 
 
 if __name__ == "__main__":

@@ -92,7 +92,11 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="keep the rows in benchmarks/MEMORY.md")
     options = parser.parse_args()
     print(f"| {' | '.join(COLUMNS)} |\n|" + "---|" * len(COLUMNS))
-    rows, measured = [], stamp()
+    measured = stamp()
+    names = [(side, name) for name in INFERENCE for side in INFERENCE_SIDES]
+    names += [(side, name) for name in TRAINING for side in TRAINING_SIDES]
+    order = tuple(row_name(side, name) for side, name in names)
+    title = f"{machine()}: {instruction_sets(dict(os.environ, **ISA_CAPS[options.isa]))}"
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.folder or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
@@ -108,15 +112,11 @@ def main() -> None:
                 if side == "onnxruntime" and not (folder / f"{name}.onnx").exists():
                     continue
                 found = measure(side, name, folder, options.checkout, options.isa)
-                rows.append(row(side, name, found, peer, measured))
-                print(rows[-1], flush=True)
+                line = row(side, name, found, peer, measured)
+                print(line, flush=True)
+                if options.write:
+                    keep(HERE / "MEMORY.md", HEAD, Section(title, peer_versions(), COLUMNS, (line,), order))
                 peer = found if side in ("torch", "onnxruntime") else peer
-    if options.write:
-        names = [(side, name) for name in INFERENCE for side in INFERENCE_SIDES]
-        names += [(side, name) for name in TRAINING for side in TRAINING_SIDES]
-        order = tuple(row_name(side, name) for side, name in names)
-        title = f"{machine()}: {instruction_sets(dict(os.environ, **ISA_CAPS[options.isa]))}"
-        keep(HERE / "MEMORY.md", HEAD, Section(title, peer_versions(), COLUMNS, tuple(rows), order))
 
 
 if __name__ == "__main__":

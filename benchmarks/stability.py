@@ -137,16 +137,11 @@ def main() -> None:
 
     def show(what: str, columns: tuple[str, ...], rows: Iterator[str], order: tuple[str, ...]) -> None:
         print(f"| {' | '.join(columns)} |\n|" + "---|" * len(columns))
-        lines = []
         for line in rows:
-            lines.append(line)
             print(line, flush=True)
-        if args.write and lines:
-            keep(
-                HERE / "STABILITY.md",
-                HEAD,
-                Section(f"{where}, {what}", peer_versions(), columns, tuple(lines), order),
-            )
+            if args.write:
+                new = Section(f"{where}, {what}", peer_versions(), columns, (line,), order)
+                keep(HERE / "STABILITY.md", HEAD, new)
 
     if args.processes:
         modes = [(case, mode) for case in wanted(ROWS) for mode in case.modes]
