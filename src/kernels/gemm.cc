@@ -95,6 +95,19 @@ void openblas_tile(const GemmShape& s, T alpha, const T* a, const T* b, T beta, 
                    row(s.ldb, s.transpose_b ? s.k : s.n), beta, c, row(s.ldc, s.n));
 }
 
+// Where part i of `count` parts of a row or column begins: parts differ by one unit at most, so that cores get equal
+// work.
+int64_t part_begin(int64_t i, int64_t count, int64_t size, int64_t unit) {
+  return std::min(size, (size + unit - 1) / unit * i / count * unit);
+}
+
+GemmTile tile_at(const GemmShape& s, int64_t row, int64_t down, int64_t column, int64_t across) {
+  const auto down_to = [&](int64_t i) { return part_begin(i, down, s.m, GemmTileSize::kRowUnit); };
+  const auto across_to = [&](int64_t j) { return part_begin(j, across, s.n, GemmTileSize::kColumnUnit); };
+  const int64_t top = down_to(row), left = across_to(column);
+  return {top, left, down_to(row + 1) - top, across_to(column + 1) - left};
+}
+
 // f(shape, a, b, c) of each tile of C. The cores that the calling thread may use share the tiles.
 template <typename T, typename F>
 void for_each_tile(const GemmShape& s, GemmTileSize size, const T* a, const T* b, T* c, const GemmEnds* ends,
@@ -103,10 +116,10 @@ void for_each_tile(const GemmShape& s, GemmTileSize size, const T* a, const T* b
   const int64_t down = (s.m + size.rows - 1) / size.rows, across = (s.n + size.columns - 1) / size.columns;
   const auto tiles = [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      GemmTile tile{t / across * size.rows, t % across * size.columns, 0, 0};
+      const GemmTile tile = tile_at(s, t / across, down, t % across, across);
       GemmShape part = s;
-      part.m = tile.rows = std::min(size.rows, s.m - tile.row);
-      part.n = tile.columns = std::min(size.columns, s.n - tile.column);
+      part.m = tile.rows;
+      part.n = tile.columns;
       if (ends) ends->begin(tile);
       f(part, a + tile.row * a_row, b + tile.column * b_column, c + tile.row * s.ldc + tile.column);
       if (ends) ends->end(tile);

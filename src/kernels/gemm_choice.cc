@@ -80,14 +80,13 @@ GemmAlgorithm choose_gemm(const GemmShape& s) {
 
 GemmTileSize gemm_tile_size(const GemmShape& s, bool packs) {
   const int64_t min_size = packs ? 128 : 64;
-  constexpr int64_t kColumnUnit = 16, kRowUnit = 8;  // what kernels compute at a time, at least
   GemmTileSize tile{s.m, s.n};
   bool first = true;
   for (int64_t tiles = wanted_tiles(gemm_flops(s.m, s.n, s.k)); tiles > 1; tiles /= 2) {
     const bool cut_columns = tile.columns >= tile.rows;
     int64_t& size = cut_columns ? tile.columns : tile.rows;
     if (!first && size < 2 * min_size) break;
-    size = half(size, cut_columns ? kColumnUnit : kRowUnit);
+    size = half(size, cut_columns ? GemmTileSize::kColumnUnit : GemmTileSize::kRowUnit);
     first = false;
   }
   return tile;

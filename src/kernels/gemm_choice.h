@@ -19,6 +19,7 @@ GemmAlgorithm choose_gemm(const GemmShape& s);
 // The size of the tiles that tasks compute: that of C where a second core would not pay. Follows from the sizes alone,
 // never from the cores, so that the bits are equal for any number of them. `packs`: each tile packs its operands again.
 struct GemmTileSize {
+  static constexpr int64_t kRowUnit = 8, kColumnUnit = 16;  // what kernels compute at a time, at least
   int64_t rows, columns;
 };
 GemmTileSize gemm_tile_size(const GemmShape& s, bool packs);

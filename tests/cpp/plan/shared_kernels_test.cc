@@ -50,11 +50,14 @@ TEST(SharedKernels, OtherSizesParametersAndOperatorsDoNot) {
   const NodeEntry rows = layers.dense(layers.x, layers.w), square = layers.dense(layers.w, layers.v);
   const std::vector<Kernel*> layer = kernels_of(layers.graph({rows, square}));
   EXPECT_NE(layer[0], layer[1]);
-  const NodeEntry product = use("dot", {layers.w, layers.v}), same = use("dot", {layers.v, layers.w});
-  const NodeEntry other = use("dot", {layers.w, layers.v}, {{"transpose_a", "1"}});
-  const std::vector<Kernel*> dots = kernels_of(layers.graph({product, same, other}));
-  EXPECT_EQ(dots[0], dots[1]);
-  EXPECT_NE(dots[0], dots[2]);
+  const auto product = [](const NodeEntry& a, const NodeEntry& b, const char* alpha) {
+    return use("_scaled_product", {a, b}, {{"alpha", alpha}});
+  };
+  const NodeEntry first = product(layers.w, layers.v, "2"), same = product(layers.v, layers.w, "2");
+  const NodeEntry other = product(layers.w, layers.v, "3");
+  const std::vector<Kernel*> products = kernels_of(layers.graph({first, same, other}));
+  EXPECT_EQ(products[0], products[1]);
+  EXPECT_NE(products[0], products[2]);
 }
 
 TEST(SharedKernels, LayersThatPackTheirWeightsShareOneToo) {
