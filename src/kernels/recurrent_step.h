@@ -18,12 +18,24 @@ inline int64_t packed_recurrent_size(int64_t gates, int64_t hidden, int64_t recu
 void pack_recurrent(int gates, int64_t hidden, int64_t recurrent, const float* weights, float* packed);
 void pack_recurrent(int gates, int64_t hidden, int64_t recurrent, const double* weights, double* packed);
 
-// state (rows, recurrent): the one before the step. s.gates holds what the input and the biases give, and receives
-// activations.
-void lstm_step(const float* packed, int64_t recurrent, const float* state, const LstmStep<float>& s);
-void lstm_step(const double* packed, int64_t recurrent, const double* state, const LstmStep<double>& s);
+// The input of a step where the step multiplies it, too. Without weights, s.gates holds what the input gives already;
+// the biases as well, but for those in s.
+template <typename T>
+struct StepInput {
+  const T* packed = nullptr;  // by pack_recurrent
+  int64_t size = 0;
+  const T* data = nullptr;  // (rows, size)
+};
+
+// state (rows, recurrent): the one before the step. s.gates receives activations.
+void lstm_step(const float* packed, int64_t recurrent, const float* state, const LstmStep<float>& s,
+               const StepInput<float>& input = {});
+void lstm_step(const double* packed, int64_t recurrent, const double* state, const LstmStep<double>& s,
+               const StepInput<double>& input = {});
 // s.recurrent is not read.
-void gru_step(const float* packed, int64_t recurrent, const float* state, const GruStep<float>& s);
-void gru_step(const double* packed, int64_t recurrent, const double* state, const GruStep<double>& s);
+void gru_step(const float* packed, int64_t recurrent, const float* state, const GruStep<float>& s,
+              const StepInput<float>& input = {});
+void gru_step(const double* packed, int64_t recurrent, const double* state, const GruStep<double>& s,
+              const StepInput<double>& input = {});
 
 }  // namespace hybridnet::kernels

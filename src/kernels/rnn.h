@@ -5,6 +5,7 @@
 // order, the biases of input and state, gates * hidden each. Gates: LSTM i, f, g, o; GRU r, z, n.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -34,6 +35,11 @@ struct RnnGeometry {
   int64_t cells() const { return layers * directions; }
   // Are there enough steps to pay for packing the recurrent weights?
   bool packs_weights() const { return gates() > 1 && steps >= 4; }
+  // Whether each step multiplies its input, too, instead of one product of all steps ahead of them.
+  bool steps_take_inputs() const;
+  // Whether the gradients of states and inputs come from packed weights.
+  bool packs_gradients() const;
+  int64_t max_layer_input() const { return layers > 1 ? std::max(input, output()) : input; }
 
   // Offsets into the packed parameters.
   struct CellParameters {

@@ -6,6 +6,7 @@
 #include "kernels/gemm.h"
 #include "kernels/reduce.h"
 #include "kernels/rnn.h"
+#include "kernels/rnn_product.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -47,6 +48,7 @@ class Backward {
     dcell_ = take(N * g.hidden);
     kept_cell_ = take(N * g.hidden);
     dhidden_ = take(N * g.hidden);
+    if (g.packs_gradients()) packed_ = take(g.gate_size() * std::max(g.recurrent(), g.max_layer_input()));
   }
 
   void run() {
@@ -97,6 +99,7 @@ class Backward {
     const int64_t cell = layer * g_.directions + direction, N = g_.batch, R = g_.recurrent(), H = g_.hidden;
     start(a_.dstate_out, cell, N * R, dstate_);
     if (g_.mode == RnnMode::kLstm) start(a_.dcell_out, cell, N * H, dcell_);
+    if (packed_) pack_columns(g_.gate_size(), R, a_.parameters + p.h2h, packed_);
     for (int64_t i = g_.steps - 1; i >= 0; --i) {
       const int64_t t = direction == 0 ? i : g_.steps - 1 - i, before = direction == 0 ? t - 1 : t + 1;
       add_output_gradient(t, direction, dout);
@@ -151,6 +154,15 @@ class Backward {
                  [&f](int64_t begin, int64_t end) { f(begin, end - begin); });
   }
 
+  // out = gradients of gates (rows, gate_size) * weights (gate_size, columns), which are in packed_ if that is there.
+  void down(int64_t rows, int64_t columns, const T* gradients, const T* weights, bool accumulate, T* out) const {
+    const int64_t G = g_.gate_size();
+    if (packed_)
+      packed_product(PackedProduct<T>{packed_, G, columns, gradients, rows, accumulate ? out : nullptr, out});
+    else
+      gemm(GemmShape::dense(false, false, rows, columns, G), T(1), gradients, weights, T(accumulate), out);
+  }
+
   // With zero gradients arriving, a finished example's gates get zero gradients. before: the step that ran ahead of t,
   // or -1.
   void step(int64_t layer, int64_t direction, const RnnGeometry::CellParameters& p, int64_t t, int64_t before) {
@@ -159,7 +171,6 @@ class Backward {
     const auto r = g_.reserve_of(layer, direction);
     const T *gates = a_.reserve + r.gates + t * N * G, *extra = a_.reserve + r.extra;
     T *dgates = dgates_ + t * N * G, *drecurrent = drecurrent_ + t * N * G;
-    const GemmShape down = GemmShape::dense(false, false, N, R, G);
     const T* weights = a_.parameters + p.h2h;
     switch (g_.mode) {
       case RnnMode::kLstm: {
@@ -176,7 +187,7 @@ class Backward {
           lstm_backward_step(LstmBackwardStep<T>{rows, H, gates + 4 * at, c_prev + at, c + at, dhidden + at,
                                                  dcell_ + at, dgates + 4 * at, g_.clip});
         });
-        gemm(down, T(1), dgates, weights, T(0), dstate_);
+        down(N, R, dgates, weights, false, dstate_);
         break;
       }
       case RnnMode::kGru: {
@@ -187,14 +198,14 @@ class Backward {
           gru_backward_step(GruBackwardStep<T>{rows, H, gates + 3 * at, recurrent_n + at, h_prev + at, up_ + at,
                                                dgates + 3 * at, drecurrent + 3 * at});
         });
-        gemm(down, T(1), drecurrent, weights, T(1), up_);
+        down(N, R, drecurrent, weights, true, up_);
         std::swap(up_, dstate_);
         break;
       }
       case RnnMode::kRelu:
       case RnnMode::kTanh:
         plain_backward_step(g_.mode == RnnMode::kRelu, N * H, state_at(states(layer, direction), t), up_, dgates);
-        gemm(down, T(1), dgates, weights, T(0), dstate_);
+        down(N, R, dgates, weights, false, dstate_);
         break;
     }
   }
@@ -203,8 +214,8 @@ class Backward {
     const auto p = g_.parameters_of(layer, direction);
     const int64_t P = g_.positions(), G = g_.gate_size(), inputs = g_.layer_input(layer);
     gemm(GemmShape::dense(true, false, G, inputs, P), T(1), dgates_, in, T(0), a_.dparameters + p.i2h);
-    gemm(GemmShape::dense(false, false, P, inputs, G), T(1), dgates_, a_.parameters + p.i2h,
-         direction == 0 ? T(0) : T(1), din);
+    if (packed_) pack_columns(G, inputs, a_.parameters + p.i2h, packed_);
+    down(P, inputs, dgates_, a_.parameters + p.i2h, direction != 0, din);
     state_weight_gradient(layer, direction, p);
     if (g_.projection > 0) {
       const auto r = g_.reserve_of(layer, direction);
@@ -243,7 +254,7 @@ class Backward {
   const RnnGeometry& g_;
   const RnnBackward<T>& a_;
   T *dgates_, *drecurrent_, *dinput_[2] = {}, *dprojected_ = nullptr, *hidden_ = nullptr, *dropped_ = nullptr;
-  T *dstate_, *up_, *kept_state_, *state_copy_, *dcell_, *kept_cell_, *dhidden_;
+  T *dstate_, *up_, *kept_state_, *state_copy_, *dcell_, *kept_cell_, *dhidden_, *packed_ = nullptr;
 };
 
 }  // namespace

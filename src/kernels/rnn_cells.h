@@ -46,12 +46,13 @@ void lstm_hidden(int64_t rows, int64_t hidden, const double* gates, const double
 template <typename T>
 struct GruStep {
   int64_t rows, hidden;
-  T* gates;            // (rows, 3 hidden): from the input; receives r, z, n
-  const T* recurrent;  // (rows, 3 hidden): h_prev times the recurrent weights
-  const T* bias;       // (hidden): of the recurrent part of n
-  T* recurrent_n;      // (rows, hidden): receives recurrent_n + bias_n
-  const T* h_prev;     // (rows, hidden)
-  T* h;                // (rows, hidden)
+  T* gates;                       // (rows, 3 hidden): from the input; receives r, z, n
+  const T* recurrent;             // (rows, 3 hidden): h_prev times the recurrent weights
+  const T* bias;                  // (hidden): of the recurrent part of n
+  T* recurrent_n;                 // (rows, hidden): receives recurrent_n + bias_n
+  const T* h_prev;                // (rows, hidden)
+  T* h;                           // (rows, hidden)
+  const T* input_bias = nullptr;  // (3 hidden), where a step multiplies its input
 };
 void gru_step(const GruStep<float>& s);
 void gru_step(const GruStep<double>& s);

@@ -23,6 +23,7 @@ class Forward {
     T* at = a.workspace;
     const auto take = [&at](int64_t n) { return std::exchange(at, at + n); };
     if (g.packs_weights()) packed_ = take(packed_recurrent_size(g.gates(), g.hidden, g.recurrent()));
+    if (g.steps_take_inputs()) packed_input_ = take(packed_recurrent_size(g.gates(), g.hidden, g.max_layer_input()));
     bias_ = take(g.gate_size());
     states_[0] = take(g.batch * g.recurrent());
     states_[1] = take(g.batch * g.recurrent());
@@ -68,8 +69,13 @@ class Forward {
     const int64_t cell = layer * g_.directions + direction, R = g_.recurrent(), H = g_.hidden, N = g_.batch;
     T *gates = a_.reserve + r.gates, *extra = a_.reserve + r.extra;
     add_biases(p);
-    start_gates(layer, p, in, gates);
-    if (packed_) pack_recurrent(static_cast<int>(g_.gates()), H, R, a_.parameters + p.h2h, packed_);
+    const int64_t inputs = g_.layer_input(layer);
+    const int gate_count = static_cast<int>(g_.gates());
+    if (packed_input_)
+      pack_recurrent(gate_count, H, inputs, a_.parameters + p.i2h, packed_input_);
+    else
+      start_gates(layer, p, in, gates);
+    if (packed_) pack_recurrent(gate_count, H, R, a_.parameters + p.h2h, packed_);
     // Where states of all steps lie one after the other, a step writes its state in place.
     T* sequence = g_.masked ? a_.reserve + r.states : g_.directions == 1 ? out : nullptr;
     const T* state = a_.state + cell * N * R;
@@ -78,7 +84,8 @@ class Forward {
       const int64_t t = direction == 0 ? i : g_.steps - 1 - i;
       T* next = sequence ? sequence + t * N * R : states_[i % 2];
       T* next_cell = g_.mode == RnnMode::kLstm ? extra + t * N * H : nullptr;
-      step(p, gates + t * N * g_.gate_size(), extra + t * N * H, state, cell_state, next, next_cell);
+      const StepInput<T> input{packed_input_, packed_input_ ? inputs : 0, in + t * N * inputs};
+      step(p, input, gates + t * N * g_.gate_size(), extra + t * N * H, state, cell_state, next, next_cell);
       freeze_finished(t, state, cell_state, next, next_cell);
       if (next != out + t * N * R) write_output(t, direction, next, out);
       state = next;
@@ -88,8 +95,8 @@ class Forward {
     if (a_.cell_out) copy(cell_state, N * H, a_.cell_out + cell * N * H);
   }
 
-  void step(const RnnGeometry::CellParameters& p, T* gates, T* extra, const T* state, const T* cell_state, T* next,
-            T* next_cell) {
+  void step(const RnnGeometry::CellParameters& p, const StepInput<T>& input, T* gates, T* extra, const T* state,
+            const T* cell_state, T* next, T* next_cell) {
     const int64_t N = g_.batch, H = g_.hidden, R = g_.recurrent();
     const GemmShape shape = GemmShape::dense(false, true, N, g_.gate_size(), R);
     const T* weights = a_.parameters + p.h2h;
@@ -98,7 +105,7 @@ class Forward {
         T* hidden = g_.projection > 0 ? hidden_ : next;
         const LstmStep<T> s{N, H, gates, cell_state, next_cell, hidden, g_.clip, bias_};
         if (packed_) {
-          lstm_step(packed_, R, state, s);
+          lstm_step(packed_, R, state, s, input);
         } else {
           gemm(shape, T(1), state, weights, T(1), gates);
           lstm_step(s);
@@ -108,9 +115,9 @@ class Forward {
         break;
       }
       case RnnMode::kGru: {
-        const GruStep<T> s{N, H, gates, product_, a_.parameters + p.h2h_bias + 2 * H, extra, state, next};
+        const GruStep<T> s{N, H, gates, product_, a_.parameters + p.h2h_bias + 2 * H, extra, state, next, bias_};
         if (packed_) {
-          gru_step(packed_, R, state, s);
+          gru_step(packed_, R, state, s, input);
         } else {
           gemm(shape, T(1), state, weights, T(0), product_);
           gru_step(s);
@@ -166,7 +173,7 @@ class Forward {
   const RnnGeometry& g_;
   const RnnForward<T>& a_;
   T *bias_, *states_[2];
-  T *product_ = nullptr, *packed_ = nullptr, *hidden_ = nullptr, *dropped_ = nullptr;
+  T *product_ = nullptr, *packed_ = nullptr, *packed_input_ = nullptr, *hidden_ = nullptr, *dropped_ = nullptr;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "kernels/rnn.h"
+#include "kernels/rnn_product.h"
 
 namespace hybridnet::kernels {
 
@@ -38,20 +39,26 @@ int64_t RnnGeometry::multiplier_offset(int64_t layer) const {
 }
 int64_t RnnGeometry::reserve_size() const { return layer_output_offset(layers - 1); }
 
+// A step reads the weights of its input again: few examples are not worth that.
+bool RnnGeometry::steps_take_inputs() const { return packs_weights() && batch >= 12 && packed_products_pay(); }
+bool RnnGeometry::packs_gradients() const { return steps >= 4 && batch >= 2 && packed_products_pay(); }
+
 // Biases; states of this step and the one before, the product with the state (GRU), the hidden state before its
 // projection, the dropped outputs of a layer, packed weights.
 int64_t RnnGeometry::forward_workspace() const {
-  return gate_size() + (packs_weights() ? gate_size() * recurrent() : 0) + 2 * batch * recurrent() +
+  return gate_size() + (packs_weights() ? gate_size() * recurrent() : 0) +
+         (steps_take_inputs() ? gate_size() * max_layer_input() : 0) + 2 * batch * recurrent() +
          (mode == RnnMode::kGru && !packs_weights() ? batch * gate_size() : 0) + (projection > 0 ? batch * hidden : 0) +
          (dropout > 0 ? positions() * output() : 0);
 }
 
 // Gradients of the gates (twice for GRU), of two layers' inputs, of states, cells, kept rows and copies of states, of
-// the projected states with the hidden states again, and the dropped outputs of a layer.
+// the projected states with the hidden states again, the dropped outputs of a layer, and packed weights.
 int64_t RnnGeometry::backward_workspace() const {
   const int64_t sequences = gate_size() * (mode == RnnMode::kGru ? 2 : 1) + 2 * output() * (layers > 1 ? 1 : 0) +
                             (projection > 0 ? projection + hidden : 0) + (dropout > 0 ? output() : 0);
-  return positions() * sequences + batch * (4 * recurrent() + 3 * hidden);
+  const int64_t packed = packs_gradients() ? gate_size() * std::max(recurrent(), max_layer_input()) : 0;
+  return positions() * sequences + batch * (4 * recurrent() + 3 * hidden) + packed;
 }
 
 }  // namespace hybridnet::kernels

@@ -98,6 +98,46 @@ TEST(RecurrentStep, AgreesWithAProductAndAPassOverIt) {
   compare_gru<double>(1e-13);
 }
 
+// A step that multiplies its input itself, beside one that finds the input's product in the gates.
+template <typename T>
+void compare_with_input(double tolerance) {
+  for (const int64_t gates : {4, 3}) {
+    for (const auto& [rows, hidden, inputs] : kSizes) {
+      const Layer<T> l(gates, rows, hidden, hidden), of_input(gates, rows, hidden, inputs);
+      const std::vector<T> packed = l.packed(), packed_input = of_input.packed();
+      const StepInput<T> input{packed_input.data(), inputs, of_input.state.data()};
+      std::vector<T> given(l.inputs.size()), taken(given), c(l.states()), h(c), given_c(c), given_h(h);
+      for (size_t i = 0; i < given.size(); ++i) given[i] = gates == 3 ? l.bias[i % l.bias.size()] : T(0);
+      gemm(GemmShape::dense(false, true, rows, gates * hidden, inputs), T(1), of_input.state.data(),
+           of_input.weights.data(), T(1), given.data());
+      if (gates == 4) {
+        LstmStep<T> s{rows, hidden, given.data(), l.before.data(), given_c.data(), given_h.data(), {}, l.bias.data()};
+        lstm_step(packed.data(), hidden, l.state.data(), s);
+        s.gates = taken.data();
+        s.c = c.data();
+        s.h = h.data();
+        lstm_step(packed.data(), hidden, l.state.data(), s, input);
+      } else {
+        GruStep<T> s{rows,           hidden,         given.data(),   nullptr,      l.before.data(),
+                     given_c.data(), l.state.data(), given_h.data(), l.bias.data()};
+        gru_step(packed.data(), hidden, l.state.data(), s);
+        s.gates = taken.data();
+        s.recurrent_n = c.data();
+        s.h = h.data();
+        gru_step(packed.data(), hidden, l.state.data(), s, input);
+      }
+      expect_near(taken, given, tolerance);
+      expect_near(c, given_c, tolerance);
+      expect_near(h, given_h, tolerance);
+    }
+  }
+}
+
+TEST(RecurrentStep, MultipliesItsInputToo) {
+  compare_with_input<float>(1e-5);
+  compare_with_input<double>(1e-13);
+}
+
 TEST(RecurrentStep, SameBitsForAnyNumberOfCores) {
   const Layer<float> l(4, 33, 200, 200);
   std::vector<float> h[3];

@@ -1,0 +1,82 @@
+// Tiles of a product of rows with packed weights: the sums of some rows and some vectors of columns stay in registers.
+// Included once per SIMD target, hence the toggled guard.
+#if defined(HYBRIDNET_RNN_TILE_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HYBRIDNET_RNN_TILE_H_
+#undef HYBRIDNET_RNN_TILE_H_
+#else
+#define HYBRIDNET_RNN_TILE_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace hybridnet::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Rows of a tile with so many vectors of columns. AVX2 has 16 registers: 12 hold sums, the others what is multiplied.
+// With 8 sums, a core would wait for the latency of its additions.
+constexpr int tile_rows(int vectors) {
+  if (HWY_TARGET <= HWY_AVX3) return 6;
+  if (HWY_TARGET == HWY_AVX2) return vectors >= 4 ? 3 : vectors == 3 ? 4 : 6;
+  return 2;
+}
+
+// sums += rows (kRows, depth), `stride` apart, times a block of packed weights: kVectors vectors for each element of a
+// row, one behind the other.
+template <int kRows, int kVectors, class D, typename T = hn::TFromD<D>>
+HWY_INLINE void add_products(D d, const T* block, int64_t depth, const T* rows, int64_t stride,
+                             hn::Vec<D> (&sums)[kRows][kVectors]) {
+  using V = hn::Vec<D>;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t k = 0; k < depth; ++k, block += kVectors * lanes) {
+    // Fewer of the two kinds of factors are held at once.
+    if constexpr (kRows <= kVectors) {
+      V x[kRows];
+      for (int r = 0; r < kRows; ++r) x[r] = hn::Set(d, rows[r * stride + k]);
+      for (int v = 0; v < kVectors; ++v) {
+        const V weight = hn::LoadU(d, block + v * lanes);
+        for (int r = 0; r < kRows; ++r) sums[r][v] = hn::MulAdd(x[r], weight, sums[r][v]);
+      }
+    } else {
+      V weights[kVectors];
+      for (int v = 0; v < kVectors; ++v) weights[v] = hn::LoadU(d, block + v * lanes);
+      for (int r = 0; r < kRows; ++r) {
+        const V x = hn::Set(d, rows[r * stride + k]);
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(x, weights[v], sums[r][v]);
+      }
+    }
+  }
+}
+
+// f(d, j, width) for blocks of columns [begin, end): vectors of at most kLanes, then of half the length each as long as
+// columns remain. begin is a whole number of the longest vectors.
+template <typename T, size_t kLanes, class F>
+HWY_INLINE void for_blocks(int64_t begin, int64_t end, const F& f) {
+  const hn::CappedTag<T, kLanes> d;
+  const int64_t width = static_cast<int64_t>(hn::Lanes(d));
+  int64_t j = begin;
+  for (; j + width <= end; j += width) f(d, j, width);
+  if constexpr (kLanes > 1) {
+    if (j < end) for_blocks<T, kLanes / 2>(j, end, f);
+  }
+}
+template <typename T>
+constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(T);
+
+// f(first row, constant) for tiles that cover the rows; the constant is their number of rows, kRows at most.
+template <int kRows, class F>
+HWY_INLINE void for_tiles(int64_t rows, const F& f) {
+  int64_t row = 0;
+  for (; row + kRows <= rows; row += kRows) f(row, std::integral_constant<int, kRows>{});
+  if constexpr (kRows > 2) {
+    for (; row + 2 <= rows; row += 2) f(row, std::integral_constant<int, 2>{});
+  }
+  for (; row < rows; ++row) f(row, std::integral_constant<int, 1>{});
+}
+
+}  // namespace hybridnet::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
