@@ -44,7 +44,11 @@ bool is_slow_row_length(int64_t length, int64_t unit) { return length >= unit &&
 
 bool pays_row_dots(const GemmShape& s) {
   constexpr int64_t kMinDepth = 128, kFewRows = 8, kFewColumns = 16;
-  return !s.transpose_a && s.transpose_b && s.k >= kMinDepth && (s.m <= kFewRows || s.n <= kFewColumns);
+  // Up to here a call of oneDNN's sgemm, which allocates memory, costs more than the work.
+  constexpr int64_t kFewDots = 1024, kSmallProduct = 1 << 15;
+  if (s.transpose_a || !s.transpose_b) return false;
+  if (s.m * s.n <= kFewDots && s.m * s.n * s.k <= kSmallProduct) return true;
+  return s.k >= kMinDepth && (s.m <= kFewRows || s.n <= kFewColumns);
 }
 
 // Does oneDNN's kernel meet rows a power of two apart, and is there enough work to pack them?
