@@ -89,8 +89,15 @@ Matmul::Variant Matmul::make_inner_product() const {
   if (o.add) post.append_binary(dnnl::algorithm::binary_add, out);
   append(post, o.activation);
   attributes.set_post_ops(post);
-  const dnnl::inner_product_forward::primitive_desc pd(cpu_engine(), dnnl::prop_kind::forward_inference, a, b_any, bias,
-                                                       out, attributes);
+  const auto described = [&](const Desc& rows, const Desc& weights, const Desc& result, const auto& with) {
+    return dnnl::inner_product_forward::primitive_desc(cpu_engine(), dnnl::prop_kind::forward_inference, rows, weights,
+                                                       bias, result, with);
+  };
+  // One layout for all numbers of rows, so that networks that meet several keep one copy. Left to itself oneDNN takes
+  // another one from 8 rows on; that of 4 is as fast there, and up to 1.2 times as fast below (measured with AVX2).
+  constexpr int64_t kRows = 4;
+  const Desc few(Dims{kRows, o.k}, type, Dims{o.k, 1}), few_out(Dims{kRows, o.n}, type, Dims{o.n, 1});
+  const auto pd = described(a, described(few, b_any, few_out, dnnl::primitive_attr()).weights_desc(), out, attributes);
   Variant v;
   v.implementation = pd.impl_info_str();
   set_packing(v, b, pd.weights_desc());
