@@ -72,6 +72,10 @@ inline constexpr Stages kAllStages{0, kEndPosition};
 // rows run where the query asks for "fast_math".
 enum class Exactness : int8_t { kBitwise, kRounding, kUnsafe };
 
+// Tag of rows whose operators have gradients of a limited order. They do not run on gradients that may be
+// differentiated again.
+inline constexpr char kLimitedOrder[] = "limited_order";
+
 struct StageInfo {
   Stage stage{};
   double position = 0;

@@ -50,6 +50,7 @@ Replacement log_softmax_of_difference(Graph& graph, Node& node);
 Replacement softmax_of_quotient(Graph& graph, Node& node);
 Replacement plain_leaky_relu(Graph& graph, Node& node);
 
+bool rnn_cell(Graph& graph);
 bool merge_loops(Graph& graph);
 bool unchanged_carries(Graph& graph);
 bool share_loop_slots(Graph& graph);

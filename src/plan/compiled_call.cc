@@ -123,8 +123,9 @@ std::vector<int> outputs_with_heads(const Gradients& gradients) {
 }
 
 // Rewriting for these options, observed as around it.
-PipelineScope scope_of(const CompileOptions& options, PassReport* report) {
-  return PipelineScope({.query = QueryScope::applied_to(options.query),
+PipelineScope scope_of(const CompileOptions& options, PassReport* report,
+                       const std::vector<std::string>& without = {}) {
+  return PipelineScope({.query = QueryScope::applied_to(options.query).excluding(without),
                         .report = report,
                         .observer = PipelineScope::current().observer,
                         .pipeline = PipelineScope::current().pipeline});
@@ -417,7 +418,7 @@ GradientDefinition make_gradient_definition(const GraphDefinition& definition, c
   stateless.updates.clear();
   stateless.donated.clear();
   Graph graph = GraphMaker(stateless, signature).run();
-  const PipelineScope scope = scope_of(options, nullptr);
+  const PipelineScope scope = scope_of(options, nullptr, {kLimitedOrder});
   run_pipeline(graph, kForwardStages);
   expand_gradient_nodes(graph);
   const std::vector<int> wanted = wanted_inputs(signature);

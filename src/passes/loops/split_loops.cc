@@ -19,8 +19,6 @@ namespace {
 
 using NodeSet = std::unordered_set<const Node*>;
 
-constexpr int64_t kMaxRowBytesInPrediction = int64_t{16} << 20;
-
 bool is_plain(const LoopSpec& loop) {
   return !loop.counted && loop.checkpoint.empty() && loop.truncate_gradient == 0 && loop.detach_every == 0;
 }

@@ -438,6 +438,49 @@ Graph stacked_layers(bool train) {
   return graph.outputs({"loop.0", "loop.1", "loop.2"}).graph(train);
 }
 
+// An LSTM cell of 4 units: its gates in the order i, f, g, o or another one; what else the step gives as first output.
+struct LstmLoop {
+  const char* forget = "gates.1";
+  const char* output = "h";
+  const char* next_memory = "c";
+  std::vector<Slot> carries{{"h0", "s"}, {"c0", "t"}};
+};
+Graph lstm_loop(const LstmLoop& how, bool train = false) {
+  const TextAttrs gates{{"num_hidden", "16"}};
+  FileGraph graph = FileGraph()
+                        .input("x", kRows)
+                        .input("h0", kState)
+                        .input("c0", kState)
+                        .input("w", float32({16, 4}))
+                        .input("u", float32({16, 4}))
+                        .input("b", float32({16}));
+  const FileGraph body = FileGraph()
+                             .input("d")
+                             .input("s")
+                             .input("t")
+                             .input("w")
+                             .input("u")
+                             .input("b")
+                             .node("FullyConnected", "i2h", {"d", "w", "b"}, gates)
+                             .node("FullyConnected", "h2h", {"s", "u", "b"}, gates)
+                             .node("elemwise_add", "sum", {"i2h", "h2h"})
+                             .node("SliceChannel", "gates", {"sum"}, {{"num_outputs", "4"}})
+                             .node("sigmoid", "i", {std::string(how.forget) == "gates.1" ? "gates.0" : "gates.1"})
+                             .node("sigmoid", "f", {how.forget})
+                             .node("tanh", "g", {"gates.2"})
+                             .node("Activation", "o", {"gates.3"}, {{"act_type", "sigmoid"}})
+                             .node("elemwise_mul", "kept", {"t", "f"})
+                             .node("elemwise_mul", "added", {"i", "g"})
+                             .node("elemwise_add", "c", {"kept", "added"})
+                             .node("tanh", "shown", {"c"})
+                             .node("broadcast_mul", "h", {"shown", "o"})
+                             .node("_mul_scalar", "half", {"h"}, {{"scalar", "0.5"}})
+                             .node("elemwise_add", "mixed", {"c", "t"})
+                             .outputs({how.output, "h", how.next_memory});
+  add_foreach(graph, "loop", {{"x", "d"}}, how.carries, {{"w", "w"}, {"u", "u"}, {"b", "b"}}, 1, body);
+  return graph.outputs({"loop.0", "loop.1", "loop.2"}).graph(train);
+}
+
 // A loop over the rows of each row, whose sum is added to the state; it reads the state itself, too, or not.
 Graph loop_in_loop(bool inner_reads_state) {
   FileGraph graph = FileGraph().input("x", kRows).input("h", kVector).input("z", kVector);
@@ -761,6 +804,7 @@ const std::map<std::string, Example>& examples() {
         [] { return of_x([](auto& x) {
                return use("LeakyReLU", {x}, {{"act_type", "rrelu"}});
              }); }}},
+      {"rnn_cell", {[] { return lstm_loop({}); }, [] { return lstm_loop({.forget = "gates.0"}); }}},
       {"merge_loops", {[] { return two_loops(true); }, [] { return two_loops(false); }}},
       {"unchanged_carries",
        {[] {
@@ -869,6 +913,33 @@ TEST(Rules, EachHasAGraphThatItMustLeave) {
     EXPECT_FALSE(run_rewrite(graph, row)) << row.name << " fired on\n" << before;
     EXPECT_EQ(graph.fingerprint(), structure) << row.name << " changed\n" << before;
     graph.check();
+  }
+}
+
+int64_t count_of(const Graph& graph, std::string_view op) {
+  const std::vector<Node*> nodes = graph.order();
+  return std::count_if(nodes.begin(), nodes.end(), [&](const Node* n) { return n->op && n->op->name == op; });
+}
+
+TEST(RnnCell, LeavesWhatElseTheStepDoesInTheLoop) {
+  const Rewrite& row = RewriteDatabase::current()->at("rnn_cell");
+  Graph whole = lstm_loop({});
+  run_rewrite(whole, row);
+  run_rewrite(whole, RewriteDatabase::current()->at("copied_rows"));
+  EXPECT_EQ(count_of(whole, "_foreach"), 0) << whole.text();
+  EXPECT_EQ(count_of(whole, "RNN"), 1) << whole.text();
+  Graph part = lstm_loop({.output = "half"});
+  EXPECT_TRUE(run_rewrite(part, row));
+  EXPECT_EQ(count_of(part, "_foreach"), 1) << part.text();
+  EXPECT_EQ(count_of(part, "RNN"), 1) << part.text();
+}
+
+TEST(RnnCell, LeavesCellsWhoseMemoryIsReadOrChangedOtherwise) {
+  const Rewrite& row = RewriteDatabase::current()->at("rnn_cell");
+  for (const LstmLoop& how : {LstmLoop{.output = "c"}, LstmLoop{.output = "gates.0"}, LstmLoop{.output = "mixed"},
+                              LstmLoop{.next_memory = "mixed"}, LstmLoop{.output = "s"}}) {
+    Graph graph = lstm_loop(how);
+    EXPECT_FALSE(run_rewrite(graph, row)) << graph.text();
   }
 }
 
