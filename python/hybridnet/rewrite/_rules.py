@@ -192,7 +192,11 @@ def local(
     """
     ops, wanted = _checked_tracks(tracks, traits)
     if pattern is not None and (ops or wanted):
-        raise HybridNetValueError("mx.rewrite.local: pattern= beside tracks= or traits=", because="it says which nodes")
+        raise HybridNetValueError(
+            "mx.rewrite.local: pattern= beside tracks= or traits=",
+            because="a pattern says which nodes the rule is shown",
+            fix="give pattern= alone",
+        )
 
     def make(function: Callable[..., Any]) -> LocalRewriter:
         if not callable(function):

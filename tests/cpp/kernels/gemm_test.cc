@@ -6,24 +6,16 @@
 
 #include <array>
 #include <cmath>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "hybridnet/runtime.h"
 #include "kernels/gemm_choice.h"
 #include "kernels/isa.h"
+#include "kernels/random_values.h"
 
 namespace hybridnet::kernels {
 namespace {
-
-std::vector<float> random_values(int64_t size, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  std::vector<float> values(static_cast<size_t>(size));
-  for (float& v : values) v = uniform(generator);
-  return values;
-}
 
 // C of `s` with random operands; elements between the rows of C keep the value kOutside.
 constexpr float kOutside = 7;

@@ -4,24 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "hybridnet/runtime.h"
 #include "kernels/dnnl/dense_choice.h"
+#include "kernels/random_values.h"
 
 namespace hybridnet::onednn {
 namespace {
 
+using kernels::random_values;
 using Packing = Matmul::Options::Packing;
-
-std::vector<float> random_values(int64_t size, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  std::vector<float> values(static_cast<size_t>(size));
-  for (float& v : values) v = uniform(generator);
-  return values;
-}
 
 struct Product {
   int64_t m, n, k;

@@ -3,23 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "hybridnet/threads.h"
 #include "kernels/gemm.h"
+#include "kernels/random_values.h"
 
 namespace hybridnet::kernels {
 namespace {
-
-template <typename T>
-std::vector<T> random_vector(int64_t n, unsigned seed) {
-  std::mt19937 engine(seed);
-  std::uniform_real_distribution<double> uniform(-1, 1);
-  std::vector<T> values(static_cast<size_t>(n));
-  for (T& v : values) v = static_cast<T>(uniform(engine));
-  return values;
-}
 
 template <typename T>
 struct Layer {
@@ -30,11 +21,11 @@ struct Layer {
         rows(n),
         hidden(h),
         recurrent(r),
-        weights(random_vector<T>(g * h * r, 1)),
-        state(random_vector<T>(n * r, 2)),
-        inputs(random_vector<T>(n * g * h, 3)),
-        before(random_vector<T>(n * h, 4)),
-        bias(random_vector<T>(g * h, 5)) {}
+        weights(random_values<T>(g * h * r, 1)),
+        state(random_values<T>(n * r, 2)),
+        inputs(random_values<T>(n * g * h, 3)),
+        before(random_values<T>(n * h, 4)),
+        bias(random_values<T>(g * h, 5)) {}
   std::vector<T> packed() const {
     std::vector<T> p(static_cast<size_t>(packed_recurrent_size(gates, hidden, recurrent)));
     pack_recurrent(static_cast<int>(gates), hidden, recurrent, weights.data(), p.data());

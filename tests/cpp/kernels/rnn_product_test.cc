@@ -2,23 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
 #include <vector>
 
 #include "hybridnet/threads.h"
 #include "kernels/gemm.h"
+#include "kernels/random_values.h"
 
 namespace hybridnet::kernels {
 namespace {
-
-template <typename T>
-std::vector<T> random_vector(int64_t n, unsigned seed) {
-  std::mt19937 engine(seed);
-  std::uniform_real_distribution<double> uniform(-1, 1);
-  std::vector<T> values(static_cast<size_t>(n));
-  for (T& v : values) v = static_cast<T>(uniform(engine));
-  return values;
-}
 
 template <typename T>
 struct Operands {
@@ -28,10 +19,10 @@ struct Operands {
       : rows(m),
         depth(k),
         columns(n),
-        a(random_vector<T>(m * k, 1)),
-        weights(random_vector<T>(k * n, 2)),
+        a(random_values<T>(m * k, 1)),
+        weights(random_values<T>(k * n, 2)),
         packed(weights.size()),
-        addend(random_vector<T>(m * n, 3)) {
+        addend(random_values<T>(m * n, 3)) {
     pack_columns(k, n, weights.data(), packed.data());
   }
   PackedProduct<T> product(const T* added, T* out) const {

@@ -4,21 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "kernels/conv_reference.h"
+#include "kernels/random_values.h"
 
 namespace hybridnet::kernels {
 namespace {
-
-std::vector<float> random_values(int64_t count, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& v : values) v = uniform(generator);
-  return values;
-}
 
 ConvGeometry geometry(int64_t n, int64_t c, int64_t o, int64_t height, int64_t width, int64_t pad) {
   ConvGeometry g;

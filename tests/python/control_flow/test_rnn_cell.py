@@ -177,3 +177,19 @@ def test_other_sizes_take_the_same_graph():
     for inputs, expected in zip(calls, want, strict=True):
         for one, two in zip(evaluate(block, inputs, 1), expected, strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("lengths", [(4, 64), (64, 4)])
+def test_few_steps_of_large_cells_stay_loops_whatever_ran_before(order, lengths):
+    """The operator packs the weights in each call, which few positions do not repay."""
+    units = 128
+    block = made(rnn.LSTMCell(units, input_size=units))
+    block.hybridize()
+    for steps in lengths:
+        rng = np.random.default_rng(steps)
+        shapes = (steps, BATCH, units), (BATCH, units), (BATCH, units)
+        inputs = [nd.array(rng.normal(size=shape), dtype="float64") for shape in shapes]
+        operators = ran(block, inputs, order)
+        assert ("RNN" in operators) == (steps == 64)
+        assert ("_foreach" in operators) == (steps == 4)

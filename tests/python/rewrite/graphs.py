@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import hybridnet as mx
 import numpy as np
+from hybridnet import gluon
 from hybridnet import rewrite as rw
 
 SHAPE = (2, 3)
+
+
+class Function(gluon.HybridBlock):
+    """A block without parameters that calls a function of F and its arguments."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def hybrid_forward(self, F: Any, *args: Any) -> Any:
+        return self.function(F, *args)
 
 
 def variables(*names: str) -> list[Any]:

@@ -11,15 +11,7 @@ import pytest
 from hybridnet import autograd, gluon
 from numpy.testing import assert_allclose, assert_array_equal
 
-
-class _Function(gluon.HybridBlock):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def hybrid_forward(self, F: Any, *args: Any) -> Any:
-        return self.function(F, *args)
-
+from rewrite.graphs import Function
 
 Case = tuple[Callable[..., Any], Callable[..., Any], list[tuple[int, ...]], str]
 # How it is written, the same in NumPy, shapes, and the product that is left.
@@ -108,9 +100,9 @@ def test_values_and_gradients_are_those_of_the_parts(case, dtype, rng):
     function, expected, shapes, product = ABSORBED[case]
     arrays = [rng.normal(size=shape).astype(dtype) for shape in shapes]
     head = rng.normal(size=expected(*arrays).shape).astype(dtype)
-    net = _Function(function)
+    net = Function(function)
     net.hybridize()
-    got, apart = _run(net, arrays, head), _run(_Function(function), arrays, head)
+    got, apart = _run(net, arrays, head), _run(Function(function), arrays, head)
     for a, b in zip(got, apart, strict=True):
         assert_allclose(a, b, rtol=RTOL[dtype], atol=RTOL[dtype] * np.abs(b).max())
     wide = [a.astype("float64") for a in arrays]
@@ -130,7 +122,7 @@ def test_infinities_and_nan_stay_what_they_were(case, rng):
     arrays[0].flat[-1] = np.nan
     nets = []
     for words in ("fast_run,-gemm_absorb", "fast_run"):
-        net = _Function(function)
+        net = Function(function)
         net.hybridize(passes=words)
         nets.append(net(*(mx.nd.array(a) for a in arrays)).asnumpy())
     assert_array_equal(np.isnan(nets[1]), np.isnan(nets[0]))
@@ -140,7 +132,7 @@ def test_infinities_and_nan_stay_what_they_were(case, rng):
 @pytest.mark.parametrize("shapes", [[(0, 5), (5, 6)], [(7, 0), (0, 6)], [(7, 5), (5, 0)], [(1, 1), (1, 1)]])
 def test_empty_and_single_matrices(shapes, rng):
     arrays = [rng.normal(size=shape).astype("float32") for shape in shapes]
-    net = _Function(lambda F, a, b: F.transpose(F.dot(a, b.T, transpose_b=True)) * 0.5)
+    net = Function(lambda F, a, b: F.transpose(F.dot(a, b.T, transpose_b=True)) * 0.5)
     net.hybridize()
     out = net(*(mx.nd.array(a, dtype="float32") for a in arrays)).asnumpy()
     assert_allclose(out, (arrays[0] @ arrays[1]).T / 2, rtol=1e-6)
@@ -150,7 +142,7 @@ def test_second_derivatives_go_through_the_flags(rng):
     a, b = (mx.nd.array(rng.normal(size=size), dtype="float64") for size in ((3, 4), (5, 4)))
     found = []
     for hybridized in (False, True):
-        net = _Function(lambda F, a, b: F.dot(a, b.T) * 0.5)
+        net = Function(lambda F, a, b: F.dot(a, b.T) * 0.5)
         net.hybridize(active=hybridized)
         for array in (a, b):
             array.attach_grad()
@@ -195,7 +187,7 @@ LEFT_ALONE: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], str]] = {
 def test_what_gains_nothing_or_would_change_stays(case, rng):
     function, shapes, kept = LEFT_ALONE[case]
     arrays = [mx.nd.array(rng.normal(size=shape)) for shape in shapes]
-    net = _Function(function)
+    net = Function(function)
     expected = net(*arrays).asnumpy()
     net.hybridize()
     assert_allclose(net(*arrays).asnumpy(), expected, rtol=1e-4, atol=1e-5)
@@ -209,13 +201,13 @@ def test_other_sizes_decide_anew(case, rng):
     function, _, shapes, _ = ABSORBED[case]
     columns = shapes[0][1]
     kept = [rng.normal(size=shape).astype("float32") for shape in shapes[1:]]
-    net = _Function(function)
+    net = Function(function)
     net.hybridize()
     for rows in (64, 65, 66, 4 * columns, 8, 3):
         data = rng.normal(size=(rows, columns)).astype("float32")
         others = [kept[0], rng.normal(size=(rows, 35)).astype("float32") if case == "summand" else kept[1]]
         arrays = [mx.nd.array(a) for a in (data, *others)]
-        alone = _Function(function)
+        alone = Function(function)
         alone.hybridize()
         assert_array_equal(net(*arrays).asnumpy(), alone(*arrays).asnumpy())
 
@@ -223,6 +215,6 @@ def test_other_sizes_decide_anew(case, rng):
 def test_a_transposed_sparse_matrix_keeps_its_storage(rng):
     dense = rng.normal(size=(6, 5)) * (rng.random((6, 5)) < 0.4)
     data, weight = mx.nd.array(dense).tostype("csr"), mx.nd.array(rng.normal(size=(5, 4)))
-    net = _Function(lambda F, a, w: F.dot(a, w) * 0.5)
+    net = Function(lambda F, a, w: F.dot(a, w) * 0.5)
     net.hybridize()
     assert_allclose(net(data, weight).asnumpy(), dense @ weight.asnumpy() / 2, rtol=1e-5)

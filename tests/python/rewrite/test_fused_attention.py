@@ -10,14 +10,7 @@ import numpy as np
 import pytest
 from hybridnet import autograd, gluon
 
-
-class _Function(gluon.HybridBlock):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def hybrid_forward(self, F: Any, *args: Any) -> Any:
-        return self.function(F, *args)
+from rewrite.graphs import Function
 
 
 def _scores(F: Any, q: Any, k: Any) -> Any:
@@ -124,7 +117,7 @@ def _arrays(rng: np.random.Generator, inputs: list[Any], dtype: str) -> list[mx.
 
 
 def _trained(function: Callable[..., Any], arrays: list[mx.nd.NDArray], exclude: list[str]) -> list[np.ndarray]:
-    net = _Function(function)
+    net = Function(function)
     net.hybridize(exclude=exclude)
     for array in arrays:
         array.attach_grad()
@@ -152,7 +145,7 @@ def test_every_form_gives_the_values_and_gradients_of_its_parts(form, dtype, tol
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_one_operator(form, rng):
     function, inputs = FORMS[form]
-    net = _Function(function)
+    net = Function(function)
     net.hybridize()
     net(*_arrays(rng, inputs, "float32"))
     assert _is_fused(net)
@@ -162,7 +155,7 @@ def test_every_form_is_one_operator(form, rng):
 @pytest.mark.parametrize("form", HEADS)
 def test_heads_stay_where_they_are(form, rng):
     function, inputs = HEADS[form]
-    net = _Function(function)
+    net = Function(function)
     net.hybridize()
     arrays = _arrays(rng, inputs, "float32")
     net(*arrays)
@@ -180,7 +173,7 @@ def test_heads_that_another_axis_stands_between_are_moved(rng):
         q, k, v = (x.transpose((1, 2, 0, 3)).reshape((-3, 0, 0)) for x in (q, k, v))
         return _plain(F, q, k, v)
 
-    net = _Function(run)
+    net = Function(run)
     net.hybridize()
     arrays = _arrays(rng, [(70, 2, 3, 16)] * 3, "float64")
     out = net(*arrays).asnumpy()
@@ -197,7 +190,7 @@ def test_second_derivatives_survive_dropout(function, shapes, rng):
     arrays = _arrays(rng, shapes, "float64")
     results = []
     for exclude in (["attention"], []):
-        net = _Function(function)
+        net = Function(function)
         net.hybridize(exclude=exclude)
         for array in arrays:
             array.attach_grad()
@@ -232,13 +225,13 @@ def test_attention_in_the_body_of_a_loop_is_fused(rng):
     def run(F: Any, q: Any, k: Any, v: Any) -> Any:
         return F.contrib.foreach(lambda x, s: (_plain(F, x, s[0], s[1]), s), q, [k, v])[0]
 
-    net = _Function(run)
+    net = Function(run)
     net.hybridize()
     arrays = _arrays(rng, [(3, *QUERY), KEY, VALUE], "float32")
     out = net(*arrays).asnumpy()
     assert _is_fused(net)
     for i in range(3):
-        alone = _Function(_plain)
+        alone = Function(_plain)
         np.testing.assert_allclose(out[i], alone(arrays[0][i], *arrays[1:]).asnumpy(), rtol=1e-5, atol=1e-5)
 
 
@@ -277,7 +270,7 @@ LEFT_ALONE = {
 @pytest.mark.parametrize("case", LEFT_ALONE)
 def test_what_is_no_such_attention_stays(case, rng):
     function, inputs = LEFT_ALONE[case]
-    net = _Function(function)
+    net = Function(function)
     net.hybridize()
     net(*_arrays(rng, inputs, "float32"))
     assert not _is_fused(net)
@@ -286,7 +279,7 @@ def test_what_is_no_such_attention_stays(case, rng):
 def test_a_query_whose_keys_are_all_masked_gives_zeros(rng):
     mask = np.zeros((1, 70, 91), "float32")
     mask[0, 5] = -np.inf
-    net = _Function(_masked)
+    net = Function(_masked)
     net.hybridize()
     out = net(*_arrays(rng, [QUERY, KEY, VALUE], "float32"), mx.nd.array(mask)).asnumpy()
     assert (out[:, 5] == 0).all() and np.isfinite(out).all()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import hybridnet as mx
@@ -11,16 +10,9 @@ import pytest
 from hybridnet import autograd, gluon
 from hybridnet.gluon import nn
 
+from rewrite.graphs import Function
+
 ROOT = 0.7978845608028654
-
-
-class _Function(gluon.HybridBlock):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def hybrid_forward(self, F: Any, *args: Any) -> Any:
-        return self.function(F, *args)
 
 
 GELU_TANH = {
@@ -57,7 +49,7 @@ def _expected(op: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 2e-6)])
 def test_every_form_is_one_operator_with_the_right_slope(op, form, dtype, tolerance):
     x = np.linspace(-12, 12, 301).astype(dtype)
-    net = _Function(FORMS[op, form])
+    net = Function(FORMS[op, form])
     net.hybridize()
     out, slope = _value_and_slope(net, x)
     net(mx.nd.array(x, dtype=dtype))
@@ -69,7 +61,7 @@ def test_every_form_is_one_operator_with_the_right_slope(op, form, dtype, tolera
 @pytest.mark.parametrize("op", ["_gelu_tanh", "_silu"])
 def test_far_from_zero_the_slope_is_zero_or_one(op):
     x = np.array([-1e30, -200, -100, 100, 200, 1e30], "float32")
-    net = _Function(FORMS[op, "product" if op == "_silu" else "taken out"])
+    net = Function(FORMS[op, "product" if op == "_silu" else "taken out"])
     net.hybridize()
     out, slope = _value_and_slope(net, x)
     np.testing.assert_array_equal(slope, [0, 0, 0, 1, 1, 1])
@@ -108,7 +100,7 @@ LEFT_ALONE = {
 @pytest.mark.parametrize("case", LEFT_ALONE)
 def test_other_functions_stay_themselves(case, rng):
     x = mx.nd.array(rng.normal(size=(3, 4)))
-    net = _Function(LEFT_ALONE[case])
+    net = Function(LEFT_ALONE[case])
     expected = net(x).asnumpy()
     net.hybridize()
     np.testing.assert_allclose(net(x).asnumpy(), expected, rtol=1e-5, atol=1e-6)

@@ -12,17 +12,10 @@ import pytest
 from hybridnet import autograd, gluon
 from numpy.testing import assert_allclose, assert_array_equal
 
+from rewrite.graphs import Function
+
 RTOL = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-2, "bfloat16": 2e-2}
 EPS = 1e-3
-
-
-class _Function(gluon.HybridBlock):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def hybrid_forward(self, F: Any, *args: Any) -> Any:
-        return self.function(F, *args)
 
 
 def _mean_square(F: Any, x: Any, axis: Any = -1) -> Any:
@@ -71,7 +64,7 @@ def _expected(x: np.ndarray, w: np.ndarray, head: np.ndarray, weighted: bool) ->
 @pytest.mark.parametrize("dtype", RTOL)
 def test_every_form_is_one_operator_with_the_right_gradient(form, dtype, rng):
     x, w, head = (rng.uniform(-2, 2, size).astype(_dtype(dtype)) for size in ((5, 3, 37), (37,), (5, 3, 37)))
-    net = _Function(FORMS[form])
+    net = Function(FORMS[form])
     net.hybridize()
     got = _run(net, x, w, head)
     text = net.plan_text()
@@ -87,7 +80,7 @@ def test_infinities_nan_and_signed_zeros_stay_what_they_were(form):
     w = np.array([1, -0.0, np.inf, 2], "float32")
     results = []
     for words in ("-rms_norm", "fast_run"):
-        net = _Function(FORMS[form])
+        net = Function(FORMS[form])
         net.hybridize(passes="fast_run,-rms_norm" if words == "-rms_norm" else words)
         results.append(net(mx.nd.array(x), mx.nd.array(w)).asnumpy())
     assert_array_equal(np.isnan(results[1]), np.isnan(results[0]))
@@ -99,15 +92,15 @@ def test_infinities_nan_and_signed_zeros_stay_what_they_were(form):
 @pytest.mark.parametrize("shape", [(0, 3, 4), (2, 3, 0), (1, 1, 1), (2, 3, 1), (2, 1, 5)])
 def test_empty_and_narrow_arrays(shape, rng):
     x, w, head = (rng.normal(size=size) for size in (shape, shape[-1:], shape))
-    net = _Function(FORMS["rsqrt"])
+    net = Function(FORMS["rsqrt"])
     net.hybridize()
-    for a, b in zip(_run(net, x, w, head), _run(_Function(FORMS["rsqrt"]), x, w, head), strict=True):
+    for a, b in zip(_run(net, x, w, head), _run(Function(FORMS["rsqrt"]), x, w, head), strict=True):
         assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
 def test_sums_of_squares_beyond_a_half_count(rng):
     x = (300 * rng.choice([-1.0, 1.0], (2, 2, 64))).astype("float16")
-    net = _Function(FORMS["no weight"])
+    net = Function(FORMS["no weight"])
     net.hybridize()
     assert_allclose(net(mx.nd.array(x, dtype="float16"), mx.nd.ones(64)).asnumpy(), np.sign(x), rtol=2e-3)
 
@@ -115,7 +108,7 @@ def test_sums_of_squares_beyond_a_half_count(rng):
 @pytest.mark.parametrize("hybridized", [False, True])
 def test_the_second_derivative_agrees_with_central_differences(hybridized, rng):
     x, w, a, b = (rng.uniform(0.5, 1.5, size) for size in ((3, 5), (5,), (3, 5), (5,)))
-    net = _Function(lambda F, x, w: F.contrib.rms_norm(x, w, eps=EPS) if not hybridized else FORMS["rsqrt"](F, x, w))
+    net = Function(lambda F, x, w: F.contrib.rms_norm(x, w, eps=EPS) if not hybridized else FORMS["rsqrt"](F, x, w))
     net.hybridize(active=hybridized)
 
     def slopes(at: np.ndarray, weight: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -160,7 +153,7 @@ LEFT_ALONE: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("case", LEFT_ALONE)
 def test_other_functions_stay_themselves(case, rng):
     x, w = mx.nd.array(rng.normal(size=(3, 4, 5)) + 2), mx.nd.array(rng.normal(size=5))
-    net = _Function(LEFT_ALONE[case])
+    net = Function(LEFT_ALONE[case])
     expected = net(x, w).asnumpy()
     net.hybridize()
     assert_allclose(net(x, w).asnumpy(), expected, rtol=1e-5, atol=1e-6)
@@ -172,7 +165,7 @@ def test_a_layer_norm_written_out_is_not_the_root_mean_square_norm_of_what_is_ce
         centered = F.broadcast_sub(x, F.mean(x, axis=-1, keepdims=True))
         return F.broadcast_mul(F.broadcast_mul(centered, F.rsqrt(_mean_square(F, centered))), w)
 
-    net = _Function(written_out)
+    net = Function(written_out)
     net.hybridize()
     net(mx.nd.array(rng.normal(size=(2, 3, 4))), mx.nd.ones(4))
     assert "LayerNorm" in net.plan_text()

@@ -11,6 +11,8 @@ import pytest
 from hybridnet import autograd, gluon
 from hybridnet.gluon import nn
 
+from rewrite.graphs import Function
+
 UNITS, HEADS = 24, 3
 X = (2, 60, UNITS)
 
@@ -24,15 +26,6 @@ def _attention(F: Any, q: Any, k: Any, v: Any, drop: float = 0) -> Any:
 
 def _dense(F: Any, x: Any, w: Any, b: Any) -> Any:
     return F.FullyConnected(x, w, b, num_hidden=UNITS, flatten=False)
-
-
-class _Function(gluon.HybridBlock):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def hybrid_forward(self, F: Any, *args: Any) -> Any:
-        return self.function(F, *args)
 
 
 def _slices(F: Any, x: Any, w: Any, b: Any) -> Any:
@@ -53,7 +46,7 @@ def _part_only(F: Any, x: Any, w: Any, b: Any) -> Any:
 
 
 def _trained(function: Callable[..., Any], arrays: list[mx.nd.NDArray], exclude: list[str]) -> Any:
-    net = _Function(function)
+    net = Function(function)
     net.hybridize(exclude=exclude)
     for array in arrays:
         array.attach_grad()

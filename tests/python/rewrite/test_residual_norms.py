@@ -9,19 +9,12 @@ import hybridnet as mx
 import ml_dtypes
 import numpy as np
 import pytest
-from hybridnet import autograd, gluon
+from hybridnet import autograd
+
+from rewrite.graphs import Function
 
 RTOL = {"float64": 1e-11, "float32": 2e-5, "float16": 1e-2, "bfloat16": 4e-2}
 EPS = 1e-3
-
-
-class _Function(gluon.HybridBlock):
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def hybrid_forward(self, F: Any, *args: Any) -> Any:
-        return self.function(F, *args)
 
 
 def _plain(F: Any, x: Any, y: Any, gamma: Any, beta: Any) -> Any:
@@ -60,7 +53,7 @@ def _arrays(rng: np.random.Generator, dtype: str) -> list[mx.nd.NDArray]:
 
 
 def _trained(function: Callable[..., Any], arrays: list[mx.nd.NDArray], **options: Any) -> tuple[list[np.ndarray], str]:
-    net = _Function(function)
+    net = Function(function)
     net.hybridize(**options)
     for array in arrays:
         array.attach_grad()
@@ -91,7 +84,7 @@ def test_every_form_is_one_operator_in_prediction(form, rng):
     arrays = _arrays(rng, "float64")
     results = []
     for exclude in (["add_layer_norm"], []):
-        net = _Function(FORMS[form])
+        net = Function(FORMS[form])
         net.hybridize(exclude=exclude)
         results.append(net(*arrays).asnumpy())
     assert "_add_layer_norm" in net.plan_text()
@@ -112,7 +105,7 @@ def test_second_derivatives(form, rng):
     arrays = _arrays(rng, "float64")
     results = []
     for exclude in (["add_layer_norm"], []):
-        net = _Function(FORMS[form])
+        net = Function(FORMS[form])
         net.hybridize(exclude=exclude)
         for array in arrays:
             array.attach_grad()
@@ -128,7 +121,7 @@ def test_second_derivatives(form, rng):
 
 
 def test_arrays_without_elements(rng):
-    net = _Function(_sum_read)
+    net = Function(_sum_read)
     net.hybridize()
     arrays = [mx.nd.zeros((0, 37)), mx.nd.zeros((0, 37)), mx.nd.ones((37,)), mx.nd.ones((37,))]
     for array in arrays:
@@ -157,7 +150,7 @@ LEFT_ALONE: dict[str, tuple[Callable[..., Any], list[Any]]] = {
 @pytest.mark.parametrize("case", LEFT_ALONE)
 def test_other_norms_stay(case, rng):
     function, shapes = LEFT_ALONE[case]
-    net = _Function(function)
+    net = Function(function)
     net.hybridize()
     net(*(mx.nd.array(rng.normal(size=shape)) for shape in shapes))
     assert "LayerNorm" in net.plan_text()
