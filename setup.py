@@ -32,7 +32,6 @@ class CMakeBuild(build_ext):
             "-DCMAKE_BUILD_TYPE=Release",
             f"-DPython_EXECUTABLE={sys.executable}",
             f"-DHYBRIDNET_OUTPUT_DIR={package}",
-            "-DHYBRIDNET_BUNDLE_OPENMP=ON",
         )  # fmt: skip
         cores = self.parallel or len(os.sched_getaffinity(0))
         self._announce(cores)

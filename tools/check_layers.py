@@ -27,6 +27,7 @@ CPP_LINES: list[tuple[str, ...]] = [  # top to bottom
     ("op",),  # what an operator is: its declaration, parameters, inference and registry
     ("engine", "storage"),
     ("base",),
+    ("teams",),  # threads that work together: a library of its own
 ]
 CPP_ARROWS: dict[str, set[str]] = {"c_api": {"runtime"}, "plan": {"imperative"}}
 CPP_ONLY: dict[str, set[str]] = {  # rooms that see less than their line would allow
@@ -66,10 +67,7 @@ FOREIGN_HEADERS: dict[str, set[str]] = {  # libhybridnet.so knows no Python and 
     "jni.h": {"jni"},
 }
 FOREIGN_QUOTED = ("hwy/",)  # foreach_target.h and what must follow it, as Highway's documentation writes them
-ENVIRONMENT_READERS = (
-    Path("src/base/env.cc"),
-    Path("src/base/gomp_spin.cc"),  # a library of its own, run before any other: bounds the spin of libgomp's threads
-)
+ENVIRONMENT_READERS = (Path("src/base/env.cc"),)
 
 PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line may import each other
     ("__init__", "__main__", "_command_line", "test_utils", "as_mxnet"),

@@ -17,7 +17,7 @@ MAX_OWN_BYTES = 20_000_000  # everything but oneDNN and OpenBLAS
 MAX_ALL_BYTES = 105_000_000
 WANTED = (
     "libhybridnet.so",
-    "libhybridnet_threads_init.so",
+    "libhnteam.so",
     "libdnnl.so.3",
     "libscipy_openblas.so",
     "libscipy_openblas.LICENSE.txt",

@@ -9,6 +9,7 @@
 
 #include "hybridnet/error.h"
 #include "hybridnet/threads.h"
+#include "teams/team.h"
 
 namespace hybridnet {
 namespace {
@@ -31,9 +32,10 @@ cpu_set_t allowed_cores() {
 // On each thread of a team of so many: f(0) on the calling one.
 template <typename F>
 void on_team(int threads, const F& f) {
-  parallel_for(threads, int64_t{1}, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) f(static_cast<int>(i));
-  });
+  const auto member = [&f] { f(teams::number_in_team()); };
+  teams::run(
+      threads, [](void* m) { (*static_cast<decltype(member)*>(m))(); },
+      const_cast<void*>(static_cast<const void*>(&member)));
 }
 
 void check_cores(std::span<const int> cores, const cpu_set_t& allowed) {
@@ -57,7 +59,8 @@ void check_cores(std::span<const int> cores, const cpu_set_t& allowed) {
 
 void release() {
   const cpu_set_t before = pinned->before;
-  on_team(current_cores(), [&](int) { sched_setaffinity(0, sizeof(before), &before); });
+  teams::keep_helpers(0);
+  sched_setaffinity(0, sizeof(before), &before);
   pinned.reset();
 }
 
@@ -70,6 +73,7 @@ void pin_thread(std::span<const int> cores) {
   if (pinned) release();
   if (cores.empty()) return;
   pinned.emplace(before, static_cast<int>(cores.size()));
+  teams::keep_helpers(static_cast<int>(cores.size()) - 1);
   std::atomic<bool> failed{false};
   on_team(static_cast<int>(cores.size()), [&](int thread) {
     cpu_set_t one;

@@ -226,7 +226,6 @@ void WorkerPool::run_and_collect(Lock& lock, QueuedTask* task) {
     const int teams = shares ? std::min(running_long_ + ready_long_, policy_.max_workers) : 1;
     const int wanted = is_parallel ? cores_worth_having(task->options) : 1;
     const int most = is_parallel ? cores_for_team(task) : 1;
-    const TeamLimit limit(most);
     const CoreLease lease(std::min(wanted, std::max(1, most / teams)));
     call_workers();
     lock.unlock();

@@ -3,9 +3,7 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
-#include <optional>
 
-#include "base/team.h"
 #include "hybridnet/error.h"
 #include "kernels/dnnl/program.h"
 #include "kernels/gemm_choice.h"
@@ -132,8 +130,6 @@ void for_each_tile(const GemmShape& s, GemmTileSize size, const T* a, const T* b
 void onednn_threads(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c) {
   const double flops = gemm_flops(s.m, s.n, s.k);
   const CoreLease lease(static_cast<int>(std::min<int64_t>(onednn::worthwhile_cores(flops), current_cores())));
-  std::optional<TeamRegion> region;
-  if (lease.cores() > 1) region.emplace(lease.cores(), onednn::expected_ns(flops));
   onednn_tile(s, alpha, a, b, beta, c);
 }
 }  // namespace

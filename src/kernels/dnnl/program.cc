@@ -84,8 +84,6 @@ int rounded_cores(int cores) {
   return power;
 }
 
-double expected_ns(double flops) { return flops / 100; }
-
 int64_t worthwhile_cores(double flops) {
   constexpr double kFlopsPerCore = 1.0e6;  // about 10 us of one core
   if (flops < 2 * kFlopsPerCore) return 1;
@@ -97,9 +95,7 @@ int cores_for(double flops) {
 }
 
 PrimitiveCores::PrimitiveCores(double flops)
-    : lease_(cores_for(flops)), count_(rounded_cores(lease_.cores())), scope_(count_) {
-  if (count_ > 1) region_.emplace(count_, expected_ns(flops));
-}
+    : lease_(cores_for(flops)), count_(rounded_cores(lease_.cores())), scope_(count_) {}
 
 // Memory objects of all steps, in step order. One run uses them at a time; the next run takes them over.
 struct Program::Bound {

@@ -8,13 +8,11 @@
 #include <memory>
 #include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/team.h"
 #include "hybridnet/base.h"
 #include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
@@ -94,7 +92,6 @@ dnnl::primitive_attr user_scratchpad();
 int rounded_cores(int cores);
 // With more cores, waking them costs more than they save.
 int64_t worthwhile_cores(double flops);
-double expected_ns(double flops);  // on one core, roughly
 // The number of cores for a primitive of so many operations on this thread: worthwhile, granted and rounded.
 int cores_for(double flops);
 
@@ -108,7 +105,6 @@ class PrimitiveCores {
   const CoreLease lease_;
   const int count_;
   const CoreScope scope_;
-  std::optional<TeamRegion> region_;
 };
 
 template <typename Variant>

@@ -1,7 +1,6 @@
 #include "hybridnet/threads.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +16,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "teams/team.h"
 
 namespace hybridnet {
 namespace {
@@ -60,6 +61,18 @@ TEST(ParallelFor, RunsRangesAtTheSameTimeOnSeveralThreads) {
     all_started.arrive_and_wait();  // passes only if three ranges run side by side
   });
   EXPECT_EQ(ranges.load(), 3);
+}
+
+TEST(ParallelFor, AThreadThatIsDoneTakesPartsOfTheOthers) {
+  const CoresForTest cores(2);
+  std::mutex mutex;
+  std::array<std::thread::id, 8> runners;
+  parallel_for(8, 1, [&](int64_t begin, int64_t) {
+    if (begin < 4) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const std::lock_guard lock(mutex);
+    runners[static_cast<size_t>(begin)] = std::this_thread::get_id();
+  });
+  EXPECT_NE(std::count(runners.begin(), runners.begin() + 4, runners[0]), 4);
 }
 
 TEST(ParallelFor, NestedLoopsRunOnTheirThreadAlone) {
@@ -134,25 +147,6 @@ TEST(CoreScope, BoundsAndRestores) {
   EXPECT_EQ(current_cores(), 4);
 }
 
-int threads_of_next_team() {
-  std::atomic<int> threads{0};
-  parallel_for(100, 1, [&threads](int64_t, int64_t) { threads = omp_get_num_threads(); });
-  return threads;
-}
-
-// Teams do not shrink by themselves (see threads.cc), and the threads without a part would take a core all the same.
-TEST(TeamLimit, HoldsForATeamThatWasLarger) {
-  const CoresForTest cores(4);
-  std::thread([] {
-    const CoreScope four(4);
-    EXPECT_EQ(threads_of_next_team(), 4);
-    const CoreScope two(2);
-    EXPECT_EQ(threads_of_next_team(), 4);
-    const TeamLimit limit(2);
-    EXPECT_EQ(threads_of_next_team(), 2);
-  }).join();
-}
-
 cpu_set_t allowed_cores() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -172,7 +166,7 @@ int members_held_on_one_core(int threads) {
   std::atomic<int> held{0};
   parallel_for(threads, 1, [&](int64_t, int64_t) {
     const cpu_set_t cores = allowed_cores();
-    if (omp_get_thread_num() > 0 && CPU_COUNT(&cores) == 1) ++held;
+    if (teams::number_in_team() > 0 && CPU_COUNT(&cores) == 1) ++held;
   });
   return held;
 }
@@ -185,7 +179,7 @@ TEST(Teams, MembersOnTheCoreOfTheThreadThatOpensTheTeamAreMovedAndFree) {
     for (int round = 0; round < 3; ++round) {
       const int core = sched_getcpu();
       parallel_for(threads, 1, [&](int64_t, int64_t) {
-        if (omp_get_thread_num() == threads - 1) stay_on(core);
+        if (teams::number_in_team() == threads - 1) stay_on(core);
       });
       // The next look may have to wait because foreign threads are busy.
       const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -234,27 +228,6 @@ TEST(Threads, AForkedChildRunsLoopsAfterItsParentUsedATeam) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
-
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-std::string openmp_settings(const std::string& environment) {
-  const std::string command = environment + " OMP_DISPLAY_ENV=verbose /proc/" + std::to_string(getpid()) +
-                              "/exe --gtest_list_tests --gtest_filter=none 2>&1";
-  std::string text;
-  std::FILE* pipe = popen(command.c_str(), "r");
-  std::array<char, 512> line;
-  while (std::fgets(line.data(), line.size(), pipe) != nullptr) text += line.data();
-  pclose(pipe);
-  return text;
-}
-
-TEST(Threads, OpenMPTeamsSpinOnlyBrieflyUnlessTheUserSays) {
-  const std::string unset = "env -u GOMP_SPINCOUNT -u OMP_WAIT_POLICY ";
-  EXPECT_NE(openmp_settings(unset).find("GOMP_SPINCOUNT = '2000'"), std::string::npos);
-  EXPECT_EQ(std::getenv("GOMP_SPINCOUNT"), nullptr);  // not for other libraries and children
-  EXPECT_NE(openmp_settings(unset + "GOMP_SPINCOUNT=77").find("GOMP_SPINCOUNT = '77'"), std::string::npos);
-  EXPECT_NE(openmp_settings(unset + "OMP_WAIT_POLICY=passive").find("GOMP_SPINCOUNT = '0'"), std::string::npos);
-}
-#endif
 
 }  // namespace
 }  // namespace hybridnet

@@ -1,0 +1,59 @@
+// A region: what a team runs, from its opening to the moment when all of its members are done.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "teams/helpers.h"
+#include "teams/team.h"
+
+namespace hybridnet::teams {
+
+struct Team {
+  Body body = nullptr;
+  void* data = nullptr;
+  int threads = 1;
+  int opener_core = -1;
+  // Helpers that are not done, and whether the opener sleeps until none is left.
+  static constexpr uint32_t kOpenerSleeps = uint32_t{1} << 31;
+  alignas(64) std::atomic<uint32_t> unfinished{0};
+  std::atomic<int> unstarted{0};
+  alignas(64) std::atomic<int> arrived{0};  // at the barrier
+  std::atomic<uint32_t> barriers{0};        // that all have passed
+
+  void done(uint32_t helpers);
+};
+
+// What a thread is at the moment.
+struct Membership {
+  Team* team = nullptr;
+  int number = 0;
+  int most_threads = 0;  // set_most_threads(); 0: the default
+};
+Membership& membership();
+
+void barrier(Team& team);
+void forget_kept_helpers();  // of the calling thread: they are gone
+
+class Region {
+ public:
+  static constexpr int kMaxThreads = 1024;
+
+  // The calling thread becomes number 0 of a team of `threads`, and the others begin.
+  Region(int threads, Body body, void* data);
+  ~Region();  // waits for the others
+  Region(const Region&) = delete;
+
+  void retract_unstarted();
+
+ private:
+  void take_helpers(int count);
+  void wait_for_helpers();
+  Team team_;
+  const Membership before_;
+  int64_t begin_ = 0;
+  std::array<Helper*, kMaxThreads> helpers_;  // threads - 1 of them
+};
+
+}  // namespace hybridnet::teams
