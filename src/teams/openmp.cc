@@ -23,7 +23,9 @@ class OpenRegions {
   }
   void close() {
     --depth_;
-    std::launder(reinterpret_cast<Region*>(memory_[depth_]->bytes))->~Region();
+    auto* region = std::launder(reinterpret_cast<Region*>(memory_[depth_]->bytes));
+    if (members_are_independent()) region->run_unstarted();
+    region->~Region();
   }
 
  private:

@@ -10,6 +10,7 @@ namespace {
 thread_local Membership this_thread;
 thread_local SpinLimit opener_limit, barrier_limit;
 thread_local Helper* kept_helpers = nullptr;
+thread_local bool independent_members = false;
 std::atomic<int> default_threads{1};
 
 void release_kept_helpers() {
@@ -80,16 +81,30 @@ Region::~Region() {
   this_thread = before_;
 }
 
+bool Region::retract(int number) {
+  Helper* helper = helpers_[static_cast<size_t>(number - 1)];
+  if (!teams::retract(helper, &team_)) return false;
+  team_.unstarted.fetch_sub(1, std::memory_order_relaxed);
+  if (kept_helpers == nullptr) give_back(helper);
+  return true;
+}
+
 void Region::retract_unstarted() {
   uint32_t retracted = 0;
-  for (int number = 1; number < team_.threads && team_.unstarted.load(std::memory_order_relaxed) > 0; ++number) {
-    Helper* helper = helpers_[static_cast<size_t>(number - 1)];
-    if (!retract(helper, &team_)) continue;
-    team_.unstarted.fetch_sub(1, std::memory_order_relaxed);
-    if (kept_helpers == nullptr) give_back(helper);
-    ++retracted;
-  }
+  for (int number = 1; number < team_.threads && team_.unstarted.load(std::memory_order_relaxed) > 0; ++number)
+    retracted += retract(number) ? 1 : 0;
   if (retracted > 0) team_.done(retracted);
+}
+
+// From the last on: the first ones are more likely to begin meanwhile.
+void Region::run_unstarted() {
+  for (int number = team_.threads - 1; number > 0 && team_.unstarted.load(std::memory_order_relaxed) > 0; --number) {
+    if (!retract(number)) continue;
+    this_thread.number = number;
+    team_.body(team_.data);
+    this_thread.number = 0;
+    team_.done(1);
+  }
 }
 
 void Region::wait_for_helpers() {
@@ -137,6 +152,12 @@ void run_while_there_is_work(int threads, Body body, void* data) {
   body(data);
   region.retract_unstarted();
 }
+
+IndependentMembers::IndependentMembers(bool independent) : before_(independent_members) {
+  independent_members = independent;
+}
+IndependentMembers::~IndependentMembers() { independent_members = before_; }
+bool members_are_independent() { return independent_members; }
 
 int number_in_team() { return this_thread.number; }
 int threads_of_team() { return this_thread.team != nullptr ? this_thread.team->threads : 1; }

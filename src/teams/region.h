@@ -45,9 +45,13 @@ class Region {
   ~Region();  // waits for the others
   Region(const Region&) = delete;
 
+  // Members that have not begun never will,
   void retract_unstarted();
+  // or the opener runs their parts.
+  void run_unstarted();
 
  private:
+  bool retract(int number);  // if it has not begun
   void take_helpers(int count);
   void wait_for_helpers();
   Team team_;

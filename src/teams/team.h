@@ -28,6 +28,20 @@ void set_most_threads(int threads);
 void set_default_threads(int threads);
 int most_threads();
 
+// While it lives, members of the teams that oneDNN opens on the calling thread do not wait for each other: the opener
+// runs the part of a member that has not begun when its own is done. (A primitive with a barrier inside would never
+// end.)
+class IndependentMembers {
+ public:
+  explicit IndependentMembers(bool independent);
+  ~IndependentMembers();
+  IndependentMembers(const IndependentMembers&) = delete;
+
+ private:
+  const bool before_;
+};
+bool members_are_independent();
+
 // From now on, the teams of the calling thread have these helpers and no others, so that they may be bound to cores; 0
 // gives them back, free to run where they could before. They go back when the thread ends, too.
 void keep_helpers(int count);

@@ -200,6 +200,25 @@ TEST(OneDnnThreads, HaveTheSizeThatTheThreadSetUnlessTheCallSays) {
   }).join();
 }
 
+TEST(OneDnnThreads, IndependentMembersThatHaveNotBegunAreRunByTheOpener) {
+  std::thread([] {
+    std::array<std::atomic<int>, 4> calls{};
+    const IndependentMembers independent(true);
+    int run_by_opener = 0;
+    const auto opener = std::this_thread::get_id();
+    for (int round = 0; round < 200; ++round) {
+      run_through_openmp(4, [&] {
+        ++calls[static_cast<size_t>(hnt_get_thread_num())];
+        if (std::this_thread::get_id() == opener && hnt_get_thread_num() > 0) ++run_by_opener;
+      });
+      for (const auto& count : calls) EXPECT_EQ(count.load(), round + 1);
+      EXPECT_EQ(hnt_get_thread_num(), 0);
+      if (round % 20 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the helpers sleep
+    }
+    EXPECT_GT(run_by_opener, 0);
+  }).join();
+}
+
 TEST(OneDnnThreads, NobodyPassesABarrierBeforeAllAreThere) {
   std::atomic<int> there{0};
   run_through_openmp(3, [&] {
