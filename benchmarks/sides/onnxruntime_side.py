@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,11 @@ HERE = Path(__file__).resolve().parent
 def repeated(model: Any, **inputs: np.ndarray) -> Step:
     """A session with the default options: all graph optimizations, a thread per core."""
     source = model if isinstance(model, str) else model.SerializeToString()
-    session = onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    cores = len(os.sched_getaffinity(0))
+    if cores < (os.cpu_count() or cores):  # by default it would use those too that this process may not use
+        options.intra_op_num_threads = cores
+    session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
     def step(repeat: int) -> None:
         for _ in range(repeat):

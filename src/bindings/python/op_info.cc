@@ -138,21 +138,28 @@ bool set_directly(const FieldInfo& field, void* params, PyObject* value) {
   }
 }
 
-AttrValue list_value(PyObject* sequence, const char* what) {
+// Of lists in lists; one that contains itself has no end. Not Python's own limit for C code: versions 3.12 and 3.13
+// count to 10,000, for which the stack is too small.
+constexpr int kMaxNesting = 64;
+
+AttrValue nested_value(PyObject* value, const char* what, int depth);
+
+AttrValue list_value(PyObject* sequence, const char* what, int depth) {
+  if (depth > kMaxNesting) {
+    PyErr_Format(PyExc_RecursionError, "%s: lists nest more than %d levels deep", what, kMaxNesting);
+    throw PythonErrorIsSet();
+  }
   Owned items = checked(PySequence_Fast(sequence, "a sequence was expected"));
-  if (Py_EnterRecursiveCall(" in a parameter of an operator")) throw PythonErrorIsSet();  // a list may contain itself
-  struct Leave {
-    ~Leave() { Py_LeaveRecursiveCall(); }
-  } leave;
   AttrValue::List list;
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(items.get());
   list.reserve(static_cast<size_t>(size));
-  for (Py_ssize_t i = 0; i < size; ++i) list.push_back(to_attr_value(PySequence_Fast_GET_ITEM(items.get(), i), what));
+  for (Py_ssize_t i = 0; i < size; ++i)
+    list.push_back(nested_value(PySequence_Fast_GET_ITEM(items.get(), i), what, depth));
   return AttrValue(std::move(list));
 }
 
-// Plain Python values; false for anything else.
-bool plain_value(PyObject* value, const char* what, AttrValue* result) {
+// Plain Python values, inside `depth` lists; false for anything else.
+bool plain_value(PyObject* value, const char* what, int depth, AttrValue* result) {
   if (value == Py_None)
     *result = AttrValue();
   else if (PyBool_Check(value))
@@ -172,10 +179,22 @@ bool plain_value(PyObject* value, const char* what, AttrValue* result) {
     if (text == nullptr) throw PythonErrorIsSet();
     *result = AttrValue(std::string(text, static_cast<size_t>(size)));
   } else if (PyTuple_Check(value) || PyList_Check(value))
-    *result = list_value(value, what);
+    *result = list_value(value, what, depth + 1);
   else
     return false;
   return true;
+}
+
+AttrValue nested_value(PyObject* value, const char* what, int depth) {
+  AttrValue result;
+  if (plain_value(value, what, depth, &result)) return result;
+  if (value_simplifier != nullptr) {
+    Owned simple = checked(PyObject_CallOneArg(value_simplifier, value));
+    if (simple.get() != value && plain_value(simple.get(), what, depth, &result)) return result;
+  }
+  raise(ErrorKind::kType, {.input = what,
+                           .expected = "a number, bool, str, None, tuple, list, dtype or Context",
+                           .given = type_name(value) + " " + short_repr(value)});
 }
 
 }  // namespace
@@ -240,17 +259,7 @@ void set_field(const OpInfo& info, void* params, int field, PyObject* value) {
   info.op->schema->set(params, field, to_attr_value(value, described.name.c_str()), info.op->name);
 }
 
-AttrValue to_attr_value(PyObject* value, const char* what) {
-  AttrValue result;
-  if (plain_value(value, what, &result)) return result;
-  if (value_simplifier != nullptr) {
-    Owned simple = checked(PyObject_CallOneArg(value_simplifier, value));
-    if (simple.get() != value && plain_value(simple.get(), what, &result)) return result;
-  }
-  raise(ErrorKind::kType, {.input = what,
-                           .expected = "a number, bool, str, None, tuple, list, dtype or Context",
-                           .given = type_name(value) + " " + short_repr(value)});
-}
+AttrValue to_attr_value(PyObject* value, const char* what) { return nested_value(value, what, 0); }
 
 Owned from_attr_value(const AttrValue& value) {
   switch (value.value.index()) {

@@ -71,11 +71,37 @@ def test_an_object_that_is_no_parameter():
         mx.nd.FullyConnected(mx.nd.ones((2, 3)), mx.nd.ones((4, 3)), no_bias=True, num_hidden=object())
 
 
-def test_a_list_that_contains_itself():
-    loop = []
-    loop.append(loop)
-    with pytest.raises(RecursionError):
-        mx.nd.transpose(mx.nd.ones((2, 3)), axes=loop)
+def test_a_list_that_contains_itself_also_where_the_stack_is_small():
+    """In a process of its own, which a full stack would end."""
+    code = """
+        import threading
+        import hybridnet as mx
+
+        def give():
+            loop = []
+            loop.append(loop)
+            try:
+                mx.nd.transpose(mx.nd.ones((2, 3)), axes=loop)
+            except RecursionError as error:
+                print(error)
+
+        threading.stack_size(256 << 10)
+        thread = threading.Thread(target=give)
+        thread.start()
+        thread.join()
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "axes: lists nest more than 64 levels deep\n"), done.stderr
+
+
+def test_lists_may_nest():
+    nested = 0
+    for _ in range(64):
+        nested = [nested]
+    with pytest.raises(errors.ParamError, match="axes"):  # it was read, and is no tuple of integers
+        mx.nd.transpose(mx.nd.ones((2, 3)), axes=nested)
+    with pytest.raises(RecursionError, match="64"):
+        mx.nd.transpose(mx.nd.ones((2, 3)), axes=[nested])
 
 
 @pytest.mark.parametrize("value", [1, "x", np.ones(2), [mx.nd.ones((1,))]], ids=["int", "str", "numpy", "list"])
