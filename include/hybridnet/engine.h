@@ -94,6 +94,7 @@ class Engine {
   virtual void wait_for_var(Var& var) = 0;
   virtual void wait_to_read(Var& var) = 0;
   virtual void wait_all() = 0;
+  virtual bool has_pending() const = 0;  // a task that was pushed is not over; may be out of date on return
   // engine.bulk, a hint. Running cheap tasks inline is what collecting them into one was for, so all it does is to
   // raise the inline limit while it is above 0: the user says that many small tasks follow each other.
   virtual void set_bulk_size(int tasks) = 0;

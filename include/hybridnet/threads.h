@@ -9,8 +9,8 @@
 
 namespace hybridnet {
 
-// Up to so many cores, work that is worth two is given all: a team costs the same whether or not all of its threads
-// have a part, and what one operator leaves in the caches of all cores the next one reads there.
+// Up to so many cores, work that is worth two is given all: what one operator leaves in the caches of all cores the
+// next one reads there, and helpers that another operator has just used cost little.
 inline constexpr int kSmallMachine = 8;
 
 int cpu_cores();                // cores this process may use: affinity, cgroup quota, HYBRIDNET_NUM_THREADS
@@ -21,17 +21,6 @@ bool uses_all_cores();          // cpu_cores() are all that the system grants, n
 // How many cores parallel regions opened by this thread may use now. 1 inside a parallel region or a cheap task. A
 // thread without a scope or lease may use what is free: parallel_for claims it for each region.
 int current_cores();
-
-// Teams that the calling thread opens while it lives have at most this many threads, also where a larger one was open.
-class TeamLimit {
- public:
-  explicit TeamLimit(int threads);
-  ~TeamLimit();
-  TeamLimit(const TeamLimit&) = delete;
-
- private:
-  int before_;
-};
 
 // Gives the calling thread `cores` for its lifetime (also to oneDNN on this thread), restores what was before.
 class CoreScope {
@@ -60,8 +49,8 @@ class CoreLease {
   CoreScope scope_;
 };
 
-// Called in the child of a fork, on the thread that forked (Runtime registers it): an OpenMP team does not survive a
-// fork, so this thread runs its loops serially from now on; threads started by the child are not affected.
+// Called in the child of a fork, on the thread that forked (Runtime registers it): this thread runs its loops serially
+// from now on, since such children are workers beside others; threads started by the child are not affected.
 void threads_after_fork_in_child();
 
 namespace detail {
@@ -69,8 +58,9 @@ using RangeFn = void (*)(void* closure, int64_t begin, int64_t end);
 void parallel_ranges(int64_t count, int64_t grain, RangeFn fn, void* closure);
 }  // namespace detail
 
-// Calls f(begin, end) for disjoint ranges covering [0, count), on up to current_cores() threads; ranges hold at least
-// `grain` items. Exceptions of f reach the caller (the first one). Runs on the caller alone when count <= grain.
+// Calls f(begin, end) for disjoint ranges covering [0, count), on up to current_cores() threads, of which each may call
+// it several times; ranges hold at least `grain` items. Exceptions of f reach the caller (the first one). Runs on the
+// caller alone when count <= grain.
 template <std::integral Grain, typename F>
 void parallel_for(int64_t count, Grain grain, F&& f) {
   if (count <= 0) return;

@@ -30,6 +30,7 @@ class SerialEngine final : public Engine {
   void wait_for_var(Var& var) override;
   void wait_to_read(Var& var) override;
   void wait_all() override;
+  bool has_pending() const override { return !pending_.nothing(); }
   void set_bulk_size(int tasks) override { bulk_size_ = std::max(tasks, 0); }
   int bulk_size() const override { return bulk_size_; }
   const char* type_name() const override { return "NaiveEngine"; }

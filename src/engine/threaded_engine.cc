@@ -42,6 +42,7 @@ class ThreadedEngine final : public Engine {
   void wait_for_var(Var& var) override;
   void wait_to_read(Var& var) override;
   void wait_all() override;
+  bool has_pending() const override { return !pending_.nothing(); }
   void set_bulk_size(int tasks) override;
   int bulk_size() const override { return bulk_size_.load(std::memory_order_relaxed); }
   const char* type_name() const override { return "ThreadedEnginePerDevice"; }

@@ -383,7 +383,7 @@ static void wait_all_at_once() {
 }
 
 void wait_all_interruptibly() {
-  if (!is_main_thread() || run_ahead().waits_no_more()) return wait_all_at_once();
+  if (!engine().has_pending() || !is_main_thread() || run_ahead().waits_no_more()) return wait_all_at_once();
   auto signal = std::make_shared<Signal>();
   auto failure = std::make_shared<std::exception_ptr>();
   try {

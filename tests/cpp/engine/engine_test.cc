@@ -207,6 +207,16 @@ TEST_P(BothEngines, WaitAllWaitsForWhatWasPushedBeforeAndNotForWhatOthersPushMea
   EXPECT_EQ(early, 0);
 }
 
+TEST_P(BothEngines, SaysWhetherATaskIsPending) {
+  EXPECT_FALSE(engine->has_pending());
+  Var var;
+  bool seen = false;
+  push({}, {&var}, [&] { seen = engine->has_pending(); });
+  engine->wait_all();
+  EXPECT_TRUE(seen);
+  EXPECT_FALSE(engine->has_pending());
+}
+
 TEST_P(BothEngines, WaitAllWaitsForTheTasksThatTasksPush) {
   const Pushers others(*this, 2);
   for (int i = 0; i < 30; ++i) {
