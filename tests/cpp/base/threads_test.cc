@@ -1,7 +1,6 @@
 #include "hybridnet/threads.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -145,53 +144,6 @@ TEST(CoreScope, BoundsAndRestores) {
     EXPECT_EQ(current_cores(), 1);
   }
   EXPECT_EQ(current_cores(), 4);
-}
-
-cpu_set_t allowed_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  EXPECT_EQ(sched_getaffinity(0, sizeof(cores), &cores), 0);
-  return cores;
-}
-
-void stay_on(int core) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
-  EXPECT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
-}
-
-// The number of members of a team, the opener aside, that may run on one core only.
-int members_held_on_one_core(int threads) {
-  std::atomic<int> held{0};
-  parallel_for(threads, 1, [&](int64_t, int64_t) {
-    const cpu_set_t cores = allowed_cores();
-    if (teams::number_in_team() > 0 && CPU_COUNT(&cores) == 1) ++held;
-  });
-  return held;
-}
-
-TEST(Teams, MembersOnTheCoreOfTheThreadThatOpensTheTeamAreMovedAndFree) {
-  const int threads = cpu_cores();
-  const cpu_set_t all = allowed_cores();
-  if (CPU_COUNT(&all) == 1 || CPU_COUNT(&all) > threads) GTEST_SKIP() << "the team does not need all cores";
-  std::thread([threads, &all] {
-    for (int round = 0; round < 3; ++round) {
-      const int core = sched_getcpu();
-      parallel_for(threads, 1, [&](int64_t, int64_t) {
-        if (teams::number_in_team() == threads - 1) stay_on(core);
-      });
-      // The next look may have to wait because foreign threads are busy.
-      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-      int held = 1;
-      while (held > 0 && std::chrono::steady_clock::now() < end) {
-        stay_on(core);  // the opener
-        EXPECT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
-        held = members_held_on_one_core(threads);
-      }
-      EXPECT_EQ(held, 0);
-    }
-  }).join();
 }
 
 TEST(Threads, UnscopedLoopsShareTheBudget) {
