@@ -60,7 +60,7 @@ struct RnnGeometry {
   int64_t reserve_size() const;
 
   int64_t forward_workspace() const;  // elements
-  int64_t backward_workspace() const;
+  int64_t backward_workspace(bool over_reserve = false) const;
 };
 
 template <typename T>
@@ -80,8 +80,9 @@ struct RnnBackward {
   const T *data, *parameters, *state, *cell;
   const int64_t* lengths;
   const T *out, *reserve;
-  const T *dout, *dstate_out, *dcell_out;  // the last two may be null: zero
-  T *ddata, *dparameters, *dstate, *dcell;
+  const T *dout, *dstate_out, *dcell_out;   // the last two may be null: zero
+  T *ddata, *dparameters, *dstate, *dcell;  // ddata may be null: not wanted
+  T* dgates;  // null: in the workspace. Else as long as the reserve, and may be the reserve, whose gates are lost then
   T* workspace;
   bool drop;
 };

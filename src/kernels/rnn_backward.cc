@@ -30,8 +30,8 @@ class Backward {
     T* at = a.workspace;
     const auto take = [&at](int64_t n) { return std::exchange(at, at + n); };
     const int64_t P = g.positions(), N = g.batch;
-    dgates_ = take(P * g.gate_size());
-    drecurrent_ = g.mode == RnnMode::kGru ? take(P * g.gate_size()) : dgates_;
+    if (!a.dgates) dgates_ = take(P * g.gate_size());
+    if (g.mode == RnnMode::kGru) drecurrent_ = take(P * g.gate_size());
     if (g.layers > 1) {
       dinput_[0] = take(P * g.output());
       dinput_[1] = take(P * g.output());
@@ -97,6 +97,7 @@ class Backward {
   void run_cell(int64_t layer, int64_t direction, const T* dout) {
     const auto p = g_.parameters_of(layer, direction);
     const int64_t cell = layer * g_.directions + direction, N = g_.batch, R = g_.recurrent(), H = g_.hidden;
+    place_gates(layer, direction);
     start(a_.dstate_out, cell, N * R, dstate_);
     if (g_.mode == RnnMode::kLstm) start(a_.dcell_out, cell, N * H, dcell_);
     if (packed_) pack_columns(g_.gate_size(), R, a_.parameters + p.h2h, packed_);
@@ -109,6 +110,14 @@ class Backward {
     }
     copy(dstate_, N * R, a_.dstate + cell * N * R);
     if (g_.mode == RnnMode::kLstm) copy(dcell_, N * H, a_.dcell + cell * N * H);
+  }
+
+  // Before a step writes the gradients of its gates, which may be where the gates are.
+  void place_gates(int64_t layer, int64_t direction) {
+    const auto r = g_.reserve_of(layer, direction);
+    if (a_.dgates) dgates_ = a_.dgates + r.gates;
+    if (g_.mode != RnnMode::kGru) drecurrent_ = dgates_;
+    if (g_.projection > 0) lstm_hidden(g_.positions(), g_.hidden, a_.reserve + r.gates, a_.reserve + r.extra, hidden_);
   }
 
   static void start(const T* gradients, int64_t cell, int64_t n, T* to) {
@@ -214,12 +223,12 @@ class Backward {
     const auto p = g_.parameters_of(layer, direction);
     const int64_t P = g_.positions(), G = g_.gate_size(), inputs = g_.layer_input(layer);
     gemm(GemmShape::dense(true, false, G, inputs, P), T(1), dgates_, in, T(0), a_.dparameters + p.i2h);
-    if (packed_) pack_columns(G, inputs, a_.parameters + p.i2h, packed_);
-    down(P, inputs, dgates_, a_.parameters + p.i2h, direction != 0, din);
+    if (din) {
+      if (packed_) pack_columns(G, inputs, a_.parameters + p.i2h, packed_);
+      down(P, inputs, dgates_, a_.parameters + p.i2h, direction != 0, din);
+    }
     state_weight_gradient(layer, direction, p);
     if (g_.projection > 0) {
-      const auto r = g_.reserve_of(layer, direction);
-      lstm_hidden(P, g_.hidden, a_.reserve + r.gates, a_.reserve + r.extra, hidden_);
       gemm(GemmShape::dense(true, false, g_.projection, g_.hidden, P), T(1), dprojected_, hidden_, T(0),
            a_.dparameters + p.h2r);
     }
@@ -253,7 +262,8 @@ class Backward {
 
   const RnnGeometry& g_;
   const RnnBackward<T>& a_;
-  T *dgates_, *drecurrent_, *dinput_[2] = {}, *dprojected_ = nullptr, *hidden_ = nullptr, *dropped_ = nullptr;
+  T *dgates_ = nullptr, *drecurrent_ = nullptr, *dinput_[2] = {}, *dprojected_ = nullptr, *hidden_ = nullptr,
+    *dropped_ = nullptr;
   T *dstate_, *up_, *kept_state_, *state_copy_, *dcell_, *kept_cell_, *dhidden_, *packed_ = nullptr;
 };
 

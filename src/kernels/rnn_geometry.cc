@@ -54,9 +54,10 @@ int64_t RnnGeometry::forward_workspace() const {
 
 // Gradients of the gates (twice for GRU), of two layers' inputs, of states, cells, kept rows and copies of states, of
 // the projected states with the hidden states again, the dropped outputs of a layer, and packed weights.
-int64_t RnnGeometry::backward_workspace() const {
-  const int64_t sequences = gate_size() * (mode == RnnMode::kGru ? 2 : 1) + 2 * output() * (layers > 1 ? 1 : 0) +
-                            (projection > 0 ? projection + hidden : 0) + (dropout > 0 ? output() : 0);
+int64_t RnnGeometry::backward_workspace(bool over_reserve) const {
+  const int64_t sequences = gate_size() * ((over_reserve ? 0 : 1) + (mode == RnnMode::kGru ? 1 : 0)) +
+                            2 * output() * (layers > 1 ? 1 : 0) + (projection > 0 ? projection + hidden : 0) +
+                            (dropout > 0 ? output() : 0);
   const int64_t packed = packs_gradients() ? gate_size() * std::max(recurrent(), max_layer_input()) : 0;
   return positions() * sequences + batch * (4 * recurrent() + 3 * hidden) + packed;
 }

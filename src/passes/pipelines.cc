@@ -881,6 +881,12 @@ std::vector<Rewrite> own_rows() {
        .exactness = Exactness::kRounding,
        .what = "large 3x3 convolutions and their gradients by Winograd's algorithm",
        .why = "it takes bias, sum and activation of the node along, and images that lie channels-last only"},
+      {.stage = Stage::kSpecialize,
+       .name = "overwrite_reserve",
+       .local = overwrite_reserve,
+       .ops = {"_backward_RNN"},
+       .tags = {"fast_run", "inplace"},
+       .what = "the gradient of an RNN takes the memory of what the RNN kept for it, where both are in one plan"},
       // ---- fuse_chains
       {.stage = Stage::kFuseChains,
        .name = "fuse_elementwise",

@@ -94,6 +94,7 @@ Replacement fuse_requantize(Graph& graph, Node& node);
 Replacement fuse_quantized_addend(Graph& graph, Node& node);
 Replacement fuse_quantized_relu(Graph& graph, Node& node);
 Replacement winograd(Graph& graph, Node& node);
+Replacement overwrite_reserve(Graph& graph, Node& node);
 bool fuse_elementwise(Graph& graph);
 bool native_loops(Graph& graph);
 Replacement native_chains(Graph& graph, Node& node);

@@ -384,7 +384,8 @@ class PlanBuilder {
     PlanStorage*& in = storage_by_root_.at(input);
     PlanStorage* out = storage_by_root_.at(output);
     if (in == out || in->kind != Kind::kTemporary || in->last != step || in->bytes != out->bytes) return false;
-    if (out->kind == Kind::kInput || !graph_.is_used(node, pair.output)) return false;
+    if (out->kind == Kind::kInput) return false;
+    if (node.op->skips_unwanted_outputs && !graph_.is_used(node, pair.output)) return false;
     if (graph_.format(node.inputs[static_cast<size_t>(pair.input)]) != graph_.format(output)) return false;
     // The memory is written while the node's other inputs are still read.
     for (size_t i = 0; i < node.inputs.size(); ++i) {

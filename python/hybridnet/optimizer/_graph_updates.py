@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .. import _core, symbol
@@ -182,11 +183,14 @@ def _operator(name: str) -> Any:
     return getattr(symbol._internal if name.startswith("_") else symbol, name)
 
 
+_rule_of_row = lru_cache(maxsize=64)(Rule)
+
+
 def rule_of(optimizer: Optimizer) -> Rule:
     """The rule of an optimizer. Raises UnsupportedError for those whose update is written in Python."""
     row = vars(type(optimizer)).get("_rule")
     if row is not None:
-        return Rule(row)
+        return _rule_of_row(row)
     raise UnsupportedError(
         f"train_step: optimizer {type(optimizer).__name__} cannot be compiled",
         because="its update is written in Python, not as operators",

@@ -99,6 +99,7 @@ Values rnn_gradient(const RnnParams& p, const GradientContext& g) {
   q.dropped = g.train() && p.p > 0;
   const Value dstate = p.state_outputs ? g.output_grad(1) : Value{};
   const Value dcell = p.state_outputs && p.lstm() ? g.output_grad(2) : Value{};
+  q.data_grad = g.wants(0);
   q.state_grad = static_cast<bool>(dstate);
   q.cell_grad = static_cast<bool>(dcell);
   if (!g.output_grad(0) && !dstate && !dcell) return grads;
@@ -110,7 +111,7 @@ Values rnn_gradient(const RnnParams& p, const GradientContext& g) {
   if (dstate) in.push_back(dstate);
   if (dcell) in.push_back(dcell);
   const Values found = call_all(kBackward, in, ParamSchema<RnnBackwardParams>::box(std::move(q)));
-  for (size_t i = 0; i < found.size(); ++i) grads[i] = found[i];
+  for (size_t i = q.data_grad ? 0 : 1; i < found.size(); ++i) grads[i] = found[i];
   return grads;
 }
 

@@ -11,17 +11,22 @@ namespace {
 const OpRef kSecondOrder{"_rnn_second_order"};
 
 void infer_backward(const RnnBackwardParams& p, InferContext& c) {
-  for (int i = 0; i < 3 + p.lstm(); ++i) {
-    c.set_out_shape(i, c.in_shape(i));
+  for (int i = 0; i < p.num_gradients(); ++i) {
+    c.set_out_shape(i, i == 0 && !p.data_grad ? Shape{0} : c.in_shape(i));
     c.set_out_dtype(i, c.in_dtype(i));
   }
+  if (!p.over_reserve) return;
+  c.set_out_shape(p.num_gradients(), c.in_shape(p.reserve_input()));
+  c.set_out_dtype(p.num_gradients(), c.in_dtype(p.reserve_input()));
 }
 
 template <typename T>
 class BackwardKernel final : public Kernel {
  public:
   BackwardKernel(const RnnBackwardParams& p, const RnnGeometry& g) : p_(p), g_(g) {}
-  int64_t workspace_bytes() const override { return g_.backward_workspace() * static_cast<int64_t>(sizeof(T)); }
+  int64_t workspace_bytes() const override {
+    return g_.backward_workspace(p_.over_reserve) * static_cast<int64_t>(sizeof(T));
+  }
   void run(const KernelArgs& a) override {
     kernels::RnnBackward<T> b{};
     const std::vector<int64_t> lengths = lengths_of(p_, a, g_.steps);
@@ -36,10 +41,11 @@ class BackwardKernel final : public Kernel {
     b.dout = a.in[next++].as<T>();
     b.dstate_out = p_.state_grad ? a.in[next++].as<T>() : nullptr;
     b.dcell_out = p_.cell_grad ? a.in[next++].as<T>() : nullptr;
-    b.ddata = a.out[0].as<T>();
+    b.ddata = p_.data_grad ? a.out[0].as<T>() : nullptr;
     b.dparameters = a.out[1].as<T>();
     b.dstate = a.out[2].as<T>();
     b.dcell = p_.lstm() ? a.out[3].as<T>() : nullptr;
+    b.dgates = p_.over_reserve ? a.out[static_cast<size_t>(p_.num_gradients())].as<T>() : nullptr;
     b.workspace = static_cast<T*>(a.workspace);
     b.drop = p_.dropped;
     kernels::rnn_backward(g_, b);
@@ -52,7 +58,7 @@ class BackwardKernel final : public Kernel {
 
 // The output and the reserve follow from the other inputs: their parts of the gradient are among those of the others.
 Values rnn_backward_gradient(const RnnBackwardParams& p, const GradientContext& g) {
-  const int inputs = p.forward_inputs(), differentiable = 3 + p.lstm(), heads = p.num_inputs() - inputs - 2;
+  const int inputs = p.forward_inputs(), differentiable = p.num_gradients(), heads = p.num_inputs() - inputs - 2;
   Values grads(static_cast<size_t>(g.num_inputs())), in;
   bool any = false;
   for (int i = 0; i < differentiable; ++i) any = any || g.output_grad(i);
@@ -97,7 +103,12 @@ void register_rnn_backward(OpRegistry& ops) {
       .output("parameters_grad", "as parameters")
       .output("state_grad", "as state")
       .output("cell_grad", "as state_cell")
-      .num_outputs([](const RnnBackwardParams& q) { return 3 + q.lstm(); })
+      .output("gate_grads", "over_reserve: as the reserve")
+      .num_outputs([](const RnnBackwardParams& q) { return q.num_gradients() + q.over_reserve; })
+      .num_visible_outputs([](const RnnBackwardParams& q) { return q.num_gradients(); })
+      .variadic_inplace([](const RnnBackwardParams& q, int output) {
+        return q.over_reserve && output == q.num_gradients() ? q.reserve_input() : -1;
+      })
       .infer(infer_backward)
       .link(link_rnn<BackwardKernel, RnnBackwardParams>)
       .halves_through_float()

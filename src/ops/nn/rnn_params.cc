@@ -82,6 +82,12 @@ void RnnBackwardParams::describe(ParamSchema<RnnBackwardParams>& schema) {
   schema.field("cell_grad", &RnnBackwardParams::cell_grad)
       .default_value(false)
       .doc("Whether the final cell has a gradient.");
+  schema.field("data_grad", &RnnBackwardParams::data_grad)
+      .default_value(true)
+      .doc("Whether the gradient of the data is wanted.");
+  schema.field("over_reserve", &RnnBackwardParams::over_reserve)
+      .default_value(false)
+      .doc("Whether gradients of gates may take the memory of the reserve.");
 }
 
 RnnGeometry geometry_of(const RnnParams& p, int64_t steps, int64_t batch, int64_t input) {

@@ -31,11 +31,15 @@ struct RnnParams {
   static void describe(ParamSchema<RnnParams>& schema);
 };
 
-// Also says which optional inputs are there.
+// Also says which optional inputs and outputs are there.
 struct RnnBackwardParams : RnnParams {
   bool dropped = false, state_grad = false, cell_grad = false;
+  bool data_grad = true;      // else the gradient of the data is empty
+  bool over_reserve = false;  // another output may have the memory of the reserve, which nobody reads afterwards
   int forward_inputs() const { return RnnParams::num_inputs(); }
   int num_inputs() const { return forward_inputs() + 3 + state_grad + cell_grad; }
+  int reserve_input() const { return forward_inputs() + 1; }
+  int num_gradients() const { return 3 + lstm(); }  // the first outputs
   static void describe(ParamSchema<RnnBackwardParams>& schema);
 };
 

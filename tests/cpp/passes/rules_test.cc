@@ -287,6 +287,19 @@ Graph large_convolutions(bool channels_last) {
   return graph;
 }
 
+// An LSTM and its gradient in one graph; what it kept for the gradient is an output, too, or not.
+Graph recurrent_layer_and_gradient(bool gives_reserve) {
+  const TextAttrs attrs{{"mode", "lstm"}, {"state_size", "2"}, {"num_layers", "1"}};
+  const NodeEntry x = var("x"), weights = var("weights"), h = var("h"), c = var("c"), head = var("head");
+  const NodeEntry out = use("RNN", {x, weights, h, c}, attrs), reserve = output(out, 1);
+  const NodeEntry grads = use("_backward_RNN", {x, weights, h, c, out, reserve, head}, attrs);
+  std::vector<NodeEntry> outputs{output(grads, 1)};
+  if (gives_reserve) outputs.push_back(reserve);
+  return make_graph({x, weights, h, c, head},
+                    {float32({3, 2, 4}), float32({64}), float32({1, 2, 2}), float32({1, 2, 2}), float32({3, 2, 2})},
+                    outputs);
+}
+
 // After fuse_addend: what fuse_activation_of_sum finds.
 Graph after_fuse_addend(Graph graph) {
   run_rewrite(graph, RewriteDatabase::current()->at("fuse_addend"));
@@ -875,6 +888,8 @@ const std::map<std::string, Example>& examples() {
       {"fuse_quantized_relu",
        {[] { return relu_behind_quantized_layer(true); }, [] { return relu_behind_quantized_layer(false); }}},
       {"winograd", {[] { return large_convolutions(true); }, [] { return large_convolutions(false); }}},
+      {"overwrite_reserve",
+       {[] { return recurrent_layer_and_gradient(false); }, [] { return recurrent_layer_and_gradient(true); }}},
       {"fuse_elementwise",
        {[] { return of_x([](auto& x) { return use("tanh", {use("sigmoid", {x})}); }); },
         [] { return of_x([](auto& x) { return use("softmax", {use("sigmoid", {x})}); }); }}},

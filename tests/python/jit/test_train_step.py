@@ -684,3 +684,108 @@ def test_the_profile_debug_follows_every_rewrite_of_a_step():
     loop = looped(mlp, "adam", dict, data)
     for got, want in zip(step[0] + step[1], loop[0] + loop[1], strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def layers_of(make):
+    """What make() gives, over (length, batch, 6), and a layer on its last row."""
+
+    class Layers(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            with self.name_scope():
+                self.layers = make()
+                self.out = nn.Dense(10)
+
+        def hybrid_forward(self, F, x):
+            return self.out(F.SequenceLast(self.layers(x)))
+
+    return Layers
+
+
+RECURRENT_LAYERS = {
+    "lstm": lambda: rnn.LSTM(8),
+    "two_layers": lambda: rnn.LSTM(8, num_layers=2, dropout=0.3),
+    "bidirectional": lambda: rnn.LSTM(8, num_layers=2, bidirectional=True),
+    "projected": lambda: rnn.LSTM(8, num_layers=2, bidirectional=True, projection_size=5),
+    "clipped": lambda: rnn.LSTM(8, state_clip_min=-0.1, state_clip_max=0.1),
+    "gru": lambda: rnn.GRU(8, num_layers=2, bidirectional=True),
+    "relu": lambda: rnn.RNN(8, num_layers=2, bidirectional=True),
+    "tanh": lambda: rnn.RNN(7, activation="tanh"),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("length", [1, 6])
+@pytest.mark.parametrize("kind", RECURRENT_LAYERS)
+def test_the_gradient_of_recurrent_layers_may_take_the_memory_of_what_they_kept(kind, length, dtype):
+    build = layers_of(RECURRENT_LAYERS[kind])
+    data = list(batches((length, 3, 6), dtype, steps=3, axis=1))
+    options = lambda: {"learning_rate": 0.1, "momentum": 0.9}  # noqa: E731
+    loop = looped(build, "sgd", options, data, dtype)
+    step = stepped(build, "sgd", options, data, dtype)
+    check_equal(loop, step)
+    text = step[4].plan_text()
+    assert any("_backward_RNN" in line and "(in place)" in line for line in text.splitlines()), text
+
+
+def test_the_gradient_of_rows_of_unequal_lengths_may_take_that_memory_too():
+    class Layers(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            with self.name_scope():
+                self.layers = rnn.LSTM(8, num_layers=2, bidirectional=True, use_sequence_length=True)
+                self.out = nn.Dense(10)
+
+        def hybrid_forward(self, F, x):
+            lengths = F.sum(F.sum(x > 0, axis=0), axis=1) / 6  # of each example, from 0 to all
+            return self.out(F.SequenceLast(self.layers(x, sequence_length=lengths)))
+
+    data = list(batches((6, 5, 6), steps=3, axis=1))
+    options = lambda: {"learning_rate": 0.1}  # noqa: E731
+    step = stepped(Layers, "sgd", options, data)
+    check_equal(looped(Layers, "sgd", options, data), step)
+    assert any("_backward_RNN" in line and "(in place)" in line for line in step[4].plan_text().splitlines())
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_the_gradient_of_a_sequence_is_made_where_it_is_wanted_only(wanted):
+    net, x = rnn.LSTM(8), nd.array(np.random.RandomState(0).randn(4, 3, 6))
+    net.initialize()
+    net.hybridize()
+    grads = []
+    for _ in range(2):  # imperative arrays, too
+        x.attach_grad("write" if wanted else "null")
+        with autograd.record():
+            out = net(x).sum()
+        out.backward()
+        of = [param.grad() for param in net.collect_params().values()] + ([x.grad] if wanted else [])
+        grads.append([grad.asnumpy() for grad in of])
+        assert not wanted or np.abs(x.grad.asnumpy()).min() > 0
+        if net._active:
+            (line,) = [line for line in net.plan_text().splitlines() if "_backward_RNN (" in line]
+            assert ("float32(0,)" in line) != wanted
+        net.hybridize(False)
+    for hybridized, imperative in zip(*grads, strict=True):
+        np.testing.assert_allclose(hybridized, imperative, rtol=1e-5, atol=1e-6)
+
+
+def test_the_gradient_of_a_recurrent_layer_leaves_alone_what_it_may_not_write():
+    build, data = layers_of(RECURRENT_LAYERS["lstm"]), list(batches((6, 3, 6), steps=2, axis=1))
+    options = lambda: {"learning_rate": 0.1}  # noqa: E731
+    kept = stepped(build, "sgd", options, data, passes="fast_run,-inplace")
+    check_equal(looped(build, "sgd", options, data), kept)
+    assert "(in place)" not in kept[4].plan_text()
+
+
+def test_backward_runs_again_over_what_a_recurrent_layer_kept():
+    net, x = rnn.LSTM(8), nd.ones((4, 3, 6))
+    net.initialize()
+    net.hybridize()
+    with autograd.record():
+        out = net(x).sum()
+    grads = []
+    for _ in range(2):
+        out.backward(retain_graph=True)
+        grads.append([param.grad().asnumpy() for param in net.collect_params().values()])
+    for first, second in zip(*grads, strict=True):
+        np.testing.assert_array_equal(first, second)
