@@ -20,13 +20,11 @@ namespace hybridnet::kernels::HWY_NAMESPACE {
 // A tile multiplies one part, so that AVX2's registers hold the sums of six rows. Its sums go through memory that stays
 // in the nearest cache, and the cells of a block are computed once all its sums are there.
 
-constexpr int gates_of_part(int gates) { return HWY_TARGET == HWY_AVX2 && gates == 4 ? 2 : gates; }
-
 template <typename T>
 void pack(int gates, int64_t hidden, int64_t recurrent, const T* weights, T* packed) {
   const hn::ScalableTag<T> longest;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(longest)), vectors = (hidden + lanes - 1) / lanes;
-  const int64_t part_gates = gates_of_part(gates);
+  const int64_t part_gates = part_of(gates);
   parallel_for(vectors, 0.6 * static_cast<double>(lanes * gates * recurrent), [&](int64_t begin, int64_t end) {
     for_blocks<T, kMaxLanes<T>>(begin * lanes, std::min(end * lanes, hidden), [&](auto, int64_t j, int64_t width) {
       T* block = packed + gates * j * recurrent;
@@ -111,23 +109,14 @@ HWY_NOINLINE void add_tile(D d, const T* weights, int64_t depth, const T* rows, 
     for (int v = 0; v < kVectors; ++v) hn::StoreU(s[r][v], d, sums + r * pitch + v * lanes);
 }
 
-// sums (count, kGates vectors) += rows (count, depth) * one block's weights. Tiles of three rows and less take all
-// parts at once: with one part they would have too few sums to hide the latency of their additions.
+// sums (count, kGates vectors) += rows (count, depth) * one block's weights
 template <int kGates, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void add_block(D d, const T* weights, int64_t depth, const T* rows, int64_t count, T* sums) {
-  constexpr int kPart = gates_of_part(kGates);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), pitch = kGates * lanes;
-  for (int gate = 0; gate < kGates; gate += kPart) {
-    for_tiles<tile_rows(kPart)>(count, [&](int64_t row, auto tile) HWY_ATTR {
-      constexpr int kRows = decltype(tile)::value;
-      if constexpr (kRows > 3 || kPart == kGates) {
-        add_tile<kRows, kPart, kPart>(d, weights + gate * lanes * depth, depth, rows + row * depth,
-                                      sums + row * pitch + gate * lanes, pitch);
-      } else if (gate == 0) {
-        add_tile<kRows, kGates, kPart>(d, weights, depth, rows + row * depth, sums + row * pitch, pitch);
-      }
-    });
-  }
+  for_part_tiles<kGates>(count, [&](int64_t row, auto tile, int gate, auto gates) HWY_ATTR {
+    add_tile<decltype(tile)::value, decltype(gates)::value, part_of(kGates)>(
+        d, weights + gate * lanes * depth, depth, rows + row * depth, sums + row * pitch + gate * lanes, pitch);
+  });
 }
 
 // Units [j, j + lanes) of `rows` examples from `row` on, at most kMaxRows.

@@ -93,6 +93,26 @@ HWY_INLINE void for_tiles(int64_t rows, const F& f) {
   while (row < rows) take(std::integral_constant<int, 1>{});
 }
 
+// How many of kVectors vectors of columns a tile takes at a time, and a part of a packed block holds.
+constexpr int part_of(int vectors) { return HWY_TARGET == HWY_AVX2 && vectors == 4 ? 2 : vectors; }
+
+// f(first row, rows, first vector, vectors) for tiles that cover the rows and kVectors vectors; rows and vectors are
+// constants. Tiles of three rows and less take all parts at once: with one they would have too few sums to hide the
+// latency of their additions.
+template <int kVectors, class F>
+HWY_INLINE void for_part_tiles(int64_t rows, const F& f) {
+  constexpr int kPart = part_of(kVectors);
+  for (int first = 0; first < kVectors; first += kPart) {
+    for_tiles<tile_rows(kPart)>(rows, [&](int64_t row, auto count) HWY_ATTR {
+      if constexpr (decltype(count)::value > 3 || kPart == kVectors) {
+        f(row, count, first, std::integral_constant<int, kPart>{});
+      } else if (first == 0) {
+        f(row, count, first, std::integral_constant<int, kVectors>{});
+      }
+    });
+  }
+}
+
 }  // namespace hybridnet::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
