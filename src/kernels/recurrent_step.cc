@@ -13,15 +13,18 @@
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
-// Hidden units are taken in blocks of whole vectors, then of vectors of falling length. Within a block the packed
-// weights hold, for each element of the state, one vector for each gate. A block of units [j, j + width) begins at
-// packed + gates
-// * j * recurrent.
+// Hidden units are taken in blocks of whole vectors, then of vectors of falling length. A block of units [j, j + width)
+// begins at packed + gates * j * recurrent. It consists of parts, one behind the other, that hold, for each element of
+// the state, one vector for each of some gates.
+//
+// A tile multiplies one part, so that AVX2's registers hold the sums of six rows. Its sums go through memory that stays
+// in the nearest cache, and the cells of a block are computed once all its sums are there.
 
 template <typename T>
 void pack(int gates, int64_t hidden, int64_t recurrent, const T* weights, T* packed) {
   const hn::ScalableTag<T> longest;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(longest)), vectors = (hidden + lanes - 1) / lanes;
+  const int64_t part_gates = part_of(gates);
   parallel_for(vectors, 0.6 * static_cast<double>(lanes * gates * recurrent), [&](int64_t begin, int64_t end) {
     for_blocks<T, kMaxLanes<T>>(begin * lanes, std::min(end * lanes, hidden), [&](auto, int64_t j, int64_t width) {
       T* block = packed + gates * j * recurrent;
@@ -29,11 +32,13 @@ void pack(int gates, int64_t hidden, int64_t recurrent, const T* weights, T* pac
       constexpr int64_t kTile = 16;
       for (int64_t first = 0; first < recurrent; first += kTile) {
         const int64_t last = std::min(first + kTile, recurrent);
-        for (int64_t g = 0; g < gates; ++g)
+        for (int64_t g = 0; g < gates; ++g) {
+          T* part = block + (g / part_gates * part_gates * recurrent + g % part_gates) * width;
           for (int64_t l = 0; l < width; ++l) {
             const T* row = weights + (g * hidden + j + l) * recurrent;
-            for (int64_t k = first; k < last; ++k) block[(k * gates + g) * width + l] = row[k];
+            for (int64_t k = first; k < last; ++k) part[k * part_gates * width + l] = row[k];
           }
+        }
       }
     });
   });
@@ -49,16 +54,17 @@ struct LstmCell {
     return s.bias ? hn::LoadU(d, s.bias + gate * s.hidden + j) : hn::Zero(d);
   }
   // The sums go on with the state.
-  template <class D, class V>
-  HWY_INLINE void take_input(D, int64_t, int64_t, V*) const {}
-  template <class D, class V>
-  HWY_INLINE void operator()(D d, int64_t row, int64_t j, V* sums) const {
+  template <class D>
+  HWY_INLINE void take_input(D, int64_t, int64_t, T*) const {}
+  template <class D>
+  HWY_INLINE void operator()(D d, int64_t row, int64_t j, const T* sums) const {
     const int64_t H = s.hidden;
     T* gates = s.gates + row * 4 * H;
-    if (!input.packed)
-      for (int g = 0; g < 4; ++g) sums[g] = hn::Add(sums[g], hn::LoadU(d, gates + g * H + j));
-    lstm_cell(d, j, H, sums[0], sums[1], sums[2], sums[3], s.clip, gates, s.c_prev + row * H, s.c + row * H,
-              s.h + row * H);
+    const auto sum = [&](int g) HWY_ATTR {
+      const auto products = hn::LoadU(d, sums + g * static_cast<int64_t>(hn::Lanes(d)));
+      return input.packed ? products : hn::Add(products, hn::LoadU(d, gates + g * H + j));
+    };
+    lstm_cell(d, j, H, sum(0), sum(1), sum(2), sum(3), s.clip, gates, s.c_prev + row * H, s.c + row * H, s.h + row * H);
   }
 };
 
@@ -72,36 +78,62 @@ struct GruCell {
     return input.packed ? hn::LoadU(d, s.input_bias + gate * s.hidden + j) : hn::Zero(d);
   }
   // n needs the two products apart.
-  template <class D, class V>
-  HWY_INLINE void take_input(D d, int64_t row, int64_t j, V* sums) const {
-    for (int g = 0; g < 3; ++g) {
-      hn::StoreU(sums[g], d, s.gates + (row * 3 + g) * s.hidden + j);
-      sums[g] = hn::Zero(d);
+  template <class D>
+  HWY_INLINE void take_input(D d, int64_t row, int64_t j, T* sums) const {
+    for (int g = 0; g < 3; ++g, sums += hn::Lanes(d)) {
+      hn::StoreU(hn::LoadU(d, sums), d, s.gates + (row * 3 + g) * s.hidden + j);
+      hn::StoreU(hn::Zero(d), d, sums);
     }
   }
-  template <class D, class V>
-  HWY_INLINE void operator()(D d, int64_t row, int64_t j, V* sums) const {
-    const int64_t H = s.hidden;
-    gru_cell(d, j, H, sums[0], sums[1], sums[2], s.bias, s.gates + row * 3 * H, s.recurrent_n + row * H,
-             s.h_prev + row * H, s.h + row * H);
+  template <class D>
+  HWY_INLINE void operator()(D d, int64_t row, int64_t j, const T* sums) const {
+    const int64_t H = s.hidden, lanes = static_cast<int64_t>(hn::Lanes(d));
+    gru_cell(d, j, H, hn::LoadU(d, sums), hn::LoadU(d, sums + lanes), hn::LoadU(d, sums + 2 * lanes), s.bias,
+             s.gates + row * 3 * H, s.recurrent_n + row * H, s.h_prev + row * H, s.h + row * H);
   }
 };
 
-// kRows examples and one block of units: kRows * kGates sums in registers.
-template <int kRows, class D, class Cell, typename T = hn::TFromD<D>>
-HWY_INLINE void step_tile(D d, const T* packed, int64_t recurrent, const T* state, const StepInput<T>& input,
-                          const Cell& cell, int64_t row, int64_t j) {
-  constexpr int kGates = Cell::kGates;
-  hn::Vec<D> sums[kRows][kGates];
+// Rows of a block whose sums are held at once.
+constexpr int64_t kMaxRows = 64;
+
+// sums (kRows, kVectors vectors), `pitch` apart, += rows (kRows, depth) * a block's weights, kPart vectors a part.
+// Not inlined: next to other loops compilers run out of registers here and read the weights once for each row.
+template <int kRows, int kVectors, int kPart, class D, typename T = hn::TFromD<D>>
+HWY_NOINLINE void add_tile(D d, const T* weights, int64_t depth, const T* rows, T* sums, int64_t pitch) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  hn::Vec<D> s[kRows][kVectors];
   for (int r = 0; r < kRows; ++r)
-    for (int g = 0; g < kGates; ++g) sums[r][g] = cell.start(d, g, j);
+    for (int v = 0; v < kVectors; ++v) s[r][v] = hn::LoadU(d, sums + r * pitch + v * lanes);
+  add_products<kRows, kVectors, kPart>(d, weights, depth, rows, depth, s);
+  for (int r = 0; r < kRows; ++r)
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(s[r][v], d, sums + r * pitch + v * lanes);
+}
+
+// sums (count, kGates vectors) += rows (count, depth) * one block's weights
+template <int kGates, class D, typename T = hn::TFromD<D>>
+HWY_INLINE void add_block(D d, const T* weights, int64_t depth, const T* rows, int64_t count, T* sums) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), pitch = kGates * lanes;
+  for_part_tiles<kGates>(count, [&](int64_t row, auto tile, int gate, auto gates) HWY_ATTR {
+    add_tile<decltype(tile)::value, decltype(gates)::value, part_of(kGates)>(
+        d, weights + gate * lanes * depth, depth, rows + row * depth, sums + row * pitch + gate * lanes, pitch);
+  });
+}
+
+// Units [j, j + lanes) of `rows` examples from `row` on, at most kMaxRows.
+template <class D, class Cell, typename T = hn::TFromD<D>>
+HWY_INLINE void step_block(D d, const T* packed, int64_t recurrent, const T* state, const StepInput<T>& input,
+                           const Cell& cell, int64_t row, int64_t rows, int64_t j) {
+  constexpr int kGates = Cell::kGates;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), pitch = kGates * lanes;
+  HWY_ALIGN T sums[kMaxRows * kGates * kMaxLanes<T>];
+  for (int64_t r = 0; r < rows; ++r)
+    for (int g = 0; g < kGates; ++g) hn::StoreU(cell.start(d, g, j), d, sums + r * pitch + g * lanes);
   if (input.packed) {
-    add_products<kRows, kGates>(d, input.packed + kGates * j * input.size, input.size, input.data + row * input.size,
-                                input.size, sums);
-    for (int r = 0; r < kRows; ++r) cell.take_input(d, row + r, j, sums[r]);
+    add_block<kGates>(d, input.packed + kGates * j * input.size, input.size, input.data + row * input.size, rows, sums);
+    for (int64_t r = 0; r < rows; ++r) cell.take_input(d, row + r, j, sums + r * pitch);
   }
-  add_products<kRows, kGates>(d, packed + kGates * j * recurrent, recurrent, state + row * recurrent, recurrent, sums);
-  for (int r = 0; r < kRows; ++r) cell(d, row + r, j, sums[r]);
+  add_block<kGates>(d, packed + kGates * j * recurrent, recurrent, state + row * recurrent, rows, sums);
+  for (int64_t r = 0; r < rows; ++r) cell(d, row + r, j, sums + r * pitch);
 }
 
 template <typename T, class Cell>
@@ -112,9 +144,8 @@ void step(const T* packed, int64_t recurrent, const T* state, int64_t rows, int6
   const int64_t work = 1 + rows * (recurrent + input.size) * Cell::kGates * lanes;  // products of one block
   parallel_for(vectors, 0.08 * static_cast<double>(work), [&](int64_t begin, int64_t end) {
     for_blocks<T, kMaxLanes<T>>(begin * lanes, std::min(end * lanes, hidden), [&](auto d, int64_t j, int64_t) HWY_ATTR {
-      for_tiles<tile_rows(Cell::kGates)>(rows, [&](int64_t row, auto count) HWY_ATTR {
-        step_tile<decltype(count)::value>(d, packed, recurrent, state, input, cell, row, j);
-      });
+      for (int64_t row = 0; row < rows; row += kMaxRows)
+        step_block(d, packed, recurrent, state, input, cell, row, std::min(kMaxRows, rows - row), j);
     });
   });
 }

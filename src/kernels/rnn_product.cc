@@ -16,7 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
 // Columns are taken in blocks of kVectors whole vectors; what remains, in vectors of falling length. A block that
-// begins at column j begins at packed + j * depth.
+// begins at column j begins at packed + j * depth. It consists of parts of part_of(its vectors) vectors for all of the
+// depth, one part behind the other.
 constexpr int kVectors = 4;
 
 // f(d, constant, j) for the blocks of [begin, end); the constant is the block's number of vectors.
@@ -42,23 +43,27 @@ void pack_weights(int64_t depth, int64_t columns, const T* weights, T* packed) {
   parallel_for(blocks_of(columns, wide), 0.3 * static_cast<double>(wide * depth), [&](int64_t begin, int64_t end) {
     for_column_blocks<T>(begin * wide, std::min(end * wide, columns), [&](auto d, auto vectors, int64_t j) HWY_ATTR {
       const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+      constexpr int kWidth = decltype(vectors)::value, kPart = part_of(kWidth);
       T* to = packed + j * depth;
-      for (int64_t k = 0; k < depth; ++k) {
-        for (int v = 0; v < vectors(); ++v, to += lanes)
-          hn::StoreU(hn::LoadU(d, weights + k * columns + j + v * lanes), d, to);
+      for (int64_t first = j; first < j + kWidth * lanes; first += kPart * lanes) {
+        for (int64_t k = 0; k < depth; ++k) {
+          for (int v = 0; v < kPart; ++v, to += lanes)
+            hn::StoreU(hn::LoadU(d, weights + k * columns + first + v * lanes), d, to);
+        }
       }
     });
   });
 }
 
-template <int kRows, int kWidth, class D, typename T>
-HWY_INLINE void product_tile(D d, const PackedProduct<T>& p, int64_t row, int64_t j) {
+// Columns j and on of `row` and those behind it. Not inlined, for the reason given at add_tile of recurrent_step.cc.
+template <int kRows, int kWidth, int kPart, class D, typename T>
+HWY_NOINLINE void product_tile(D d, const PackedProduct<T>& p, int64_t row, int64_t j) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), at = row * p.columns + j;
   hn::Vec<D> sums[kRows][kWidth];
   for (int r = 0; r < kRows; ++r)
     for (int v = 0; v < kWidth; ++v)
       sums[r][v] = p.addend ? hn::LoadU(d, p.addend + at + r * p.columns + v * lanes) : hn::Zero(d);
-  add_products<kRows, kWidth>(d, p.packed + j * p.depth, p.depth, p.rows + row * p.depth, p.depth, sums);
+  add_products<kRows, kWidth, kPart>(d, p.packed + j * p.depth, p.depth, p.rows + row * p.depth, p.depth, sums);
   for (int r = 0; r < kRows; ++r)
     for (int v = 0; v < kWidth; ++v) hn::StoreU(sums[r][v], d, p.out + at + r * p.columns + v * lanes);
 }
@@ -70,8 +75,10 @@ void product(const PackedProduct<T>& p) {
   parallel_for(blocks, ns, [&](int64_t begin, int64_t end) {
     for_column_blocks<T>(begin * wide, std::min(end * wide, p.columns), [&](auto d, auto vectors, int64_t j) HWY_ATTR {
       constexpr int kWidth = decltype(vectors)::value;
-      for_tiles<tile_rows(kWidth)>(
-          p.count, [&](int64_t row, auto rows) HWY_ATTR { product_tile<decltype(rows)::value, kWidth>(d, p, row, j); });
+      const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+      for_part_tiles<kWidth>(p.count, [&](int64_t row, auto rows, int first, auto width) HWY_ATTR {
+        product_tile<decltype(rows)::value, decltype(width)::value, part_of(kWidth)>(d, p, row, j + first * lanes);
+      });
     });
   });
 }

@@ -16,7 +16,7 @@ namespace hybridnet::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Rows of a tile with so many vectors of columns. AVX2 has 16 registers: 12 hold sums, the others what is multiplied.
-// With 8 sums, a core would wait for the latency of its additions.
+// Six rows of two vectors are the fastest: they read the weights from the cache half as often as three rows of four.
 constexpr int tile_rows(int vectors) {
   if (HWY_TARGET <= HWY_AVX3) return 6;
   if (HWY_TARGET == HWY_AVX2) return vectors >= 4 ? 3 : vectors == 3 ? 4 : 6;
@@ -24,24 +24,27 @@ constexpr int tile_rows(int vectors) {
 }
 
 // sums += rows (kRows, depth), `stride` apart, times a block of packed weights: kVectors vectors for each element of a
-// row, one behind the other.
-template <int kRows, int kVectors, class D, typename T = hn::TFromD<D>>
+// row, one behind the other. If kPart is less than kVectors, the block consists of parts of kPart vectors for all of
+// the depth, one part behind the other.
+template <int kRows, int kVectors, int kPart = kVectors, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void add_products(D d, const T* block, int64_t depth, const T* rows, int64_t stride,
                              hn::Vec<D> (&sums)[kRows][kVectors]) {
   using V = hn::Vec<D>;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t k = 0; k < depth; ++k, block += kVectors * lanes) {
+  const auto weight = [&](int v)
+                          HWY_ATTR { return hn::LoadU(d, block + (v / kPart * kPart * depth + v % kPart) * lanes); };
+  for (int64_t k = 0; k < depth; ++k, block += kPart * lanes) {
     // Fewer of the two kinds of factors are held at once.
     if constexpr (kRows <= kVectors) {
       V x[kRows];
       for (int r = 0; r < kRows; ++r) x[r] = hn::Set(d, rows[r * stride + k]);
       for (int v = 0; v < kVectors; ++v) {
-        const V weight = hn::LoadU(d, block + v * lanes);
-        for (int r = 0; r < kRows; ++r) sums[r][v] = hn::MulAdd(x[r], weight, sums[r][v]);
+        const V w = weight(v);
+        for (int r = 0; r < kRows; ++r) sums[r][v] = hn::MulAdd(x[r], w, sums[r][v]);
       }
     } else {
       V weights[kVectors];
-      for (int v = 0; v < kVectors; ++v) weights[v] = hn::LoadU(d, block + v * lanes);
+      for (int v = 0; v < kVectors; ++v) weights[v] = weight(v);
       for (int r = 0; r < kRows; ++r) {
         const V x = hn::Set(d, rows[r * stride + k]);
         for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(x, weights[v], sums[r][v]);
@@ -65,15 +68,49 @@ HWY_INLINE void for_blocks(int64_t begin, int64_t end, const F& f) {
 template <typename T>
 constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(T);
 
-// f(first row, constant) for tiles that cover the rows; the constant is their number of rows, kRows at most.
+// f(first row, constant) for tiles that cover the rows; the constant is their number of rows, kRows at most. With six
+// rows a tile, all but one, two, three or seven rows are covered by tiles of four and more.
 template <int kRows, class F>
 HWY_INLINE void for_tiles(int64_t rows, const F& f) {
   int64_t row = 0;
-  for (; row + kRows <= rows; row += kRows) f(row, std::integral_constant<int, kRows>{});
-  if constexpr (kRows > 2) {
-    for (; row + 2 <= rows; row += 2) f(row, std::integral_constant<int, 2>{});
+  const auto take = [&](auto count) HWY_ATTR {
+    f(row, count);
+    row += count();
+  };
+  if constexpr (kRows == 6) {
+    while (rows - row == 6 || (rows - row >= 10 && rows - row != 13)) take(std::integral_constant<int, 6>{});
+    if (rows - row > 4 && (rows - row) % 4 == 1) take(std::integral_constant<int, 5>{});
+    while (rows - row >= 4) take(std::integral_constant<int, 4>{});
+  } else {
+    while (rows - row >= kRows) take(std::integral_constant<int, kRows>{});
   }
-  for (; row < rows; ++row) f(row, std::integral_constant<int, 1>{});
+  if constexpr (kRows > 3) {
+    if (rows - row == 3) take(std::integral_constant<int, 3>{});
+  }
+  if constexpr (kRows > 2) {
+    if (rows - row >= 2) take(std::integral_constant<int, 2>{});
+  }
+  while (row < rows) take(std::integral_constant<int, 1>{});
+}
+
+// How many of kVectors vectors of columns a tile takes at a time, and a part of a packed block holds.
+constexpr int part_of(int vectors) { return HWY_TARGET == HWY_AVX2 && vectors == 4 ? 2 : vectors; }
+
+// f(first row, rows, first vector, vectors) for tiles that cover the rows and kVectors vectors; rows and vectors are
+// constants. Tiles of three rows and less take all parts at once: with one they would have too few sums to hide the
+// latency of their additions.
+template <int kVectors, class F>
+HWY_INLINE void for_part_tiles(int64_t rows, const F& f) {
+  constexpr int kPart = part_of(kVectors);
+  for (int first = 0; first < kVectors; first += kPart) {
+    for_tiles<tile_rows(kPart)>(rows, [&](int64_t row, auto count) HWY_ATTR {
+      if constexpr (decltype(count)::value > 3 || kPart == kVectors) {
+        f(row, count, first, std::integral_constant<int, kPart>{});
+      } else if (first == 0) {
+        f(row, count, first, std::integral_constant<int, kVectors>{});
+      }
+    });
+  }
 }
 
 }  // namespace hybridnet::kernels::HWY_NAMESPACE

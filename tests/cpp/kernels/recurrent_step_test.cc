@@ -41,7 +41,9 @@ void expect_near(const std::vector<T>& a, const std::vector<T>& b, double tolera
 }
 
 // Sizes around the vectors' lengths and the tiles' rows; the state may be narrower than the hidden units (projection).
-const int64_t kSizes[][3] = {{1, 1, 1}, {7, 37, 5}, {8, 64, 64}, {13, 95, 33}, {2, 16, 16}, {3, 100, 100}};
+const int64_t kSizes[][3] = {{1, 1, 1},     {7, 37, 5},   {8, 64, 64},  {13, 95, 33}, {2, 16, 16},
+                             {3, 100, 100}, {5, 9, 9},    {6, 16, 3},   {9, 20, 20},  {10, 33, 33},
+                             {11, 8, 8},    {23, 17, 17}, {64, 12, 12}, {71, 24, 24}};
 
 template <typename T>
 void compare_lstm(double tolerance) {

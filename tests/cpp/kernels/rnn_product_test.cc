@@ -33,7 +33,7 @@ struct Operands {
 // Sizes around the blocks' columns and the tiles' rows.
 template <typename T>
 void compare_with_gemm(double tolerance) {
-  for (const int64_t rows : {1, 2, 3, 7, 12})
+  for (const int64_t rows : {1, 2, 3, 5, 7, 8, 12, 13})
     for (const int64_t depth : {1, 5, 40})
       for (const int64_t columns : {1, 7, 8, 31, 32, 45, 100}) {
         const Operands<T> o(rows, depth, columns);
