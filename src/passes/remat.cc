@@ -301,8 +301,8 @@ class Rebuilding {
     copy->block = node->block;
     copy->where = node->where;
     if (is_random(*node)) mark_as_repeating(*copy, *node);
-    for (uint32_t i = 0; i < copy->op->num_outputs(copy->params->data()); ++i)
-      graph_.set_format({copy, i}, graph_.format({node, i}));
+    const auto outputs = static_cast<uint32_t>(copy->op->num_outputs(copy->params->data()));
+    for (uint32_t i = 0; i < outputs; ++i) graph_.set_format({copy, i}, graph_.format({node, i}));
     copies_.emplace(node.get(), copy);
     return copy;
   }

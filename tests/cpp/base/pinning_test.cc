@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <latch>
 #include <set>
 #include <thread>
 #include <vector>
@@ -29,6 +30,17 @@ void on_own_thread(const F& f) {
   std::thread(f).join();
 }
 
+// f(number) on each thread of a team; none takes the part of another one.
+template <typename F>
+void on_each_member(size_t threads, const F& f) {
+  std::latch all_there(static_cast<std::ptrdiff_t>(threads));
+  parallel_for(static_cast<int64_t>(threads), int64_t{1}, [&](int64_t begin, int64_t end) {
+    EXPECT_EQ(end, begin + 1);
+    all_there.arrive_and_wait();
+    f(static_cast<size_t>(begin));
+  });
+}
+
 TEST(PinThread, RunsWhereItIsToldAndAnywhereAgain) {
   on_own_thread([] {
     const std::vector<int> before = cores_of_this_thread();
@@ -53,19 +65,14 @@ TEST(PinThread, TheTeamHasTheOtherCores) {
     const std::vector<int> cores(before.begin(), before.begin() + static_cast<int64_t>(threads));
     pin_thread(cores);
     std::vector<int> found(threads, -1);
-    const auto look = [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const std::vector<int> own = cores_of_this_thread();
-        found[static_cast<size_t>(i)] = own.size() == 1 ? own[0] : -1;
-      }
-    };
-    parallel_for(static_cast<int64_t>(threads), int64_t{1}, look);
+    on_each_member(threads, [&](size_t number) {
+      const std::vector<int> own = cores_of_this_thread();
+      found[number] = own.size() == 1 ? own[0] : -1;
+    });
     EXPECT_EQ(found, cores);
     pin_thread({});
     std::vector<size_t> allowed(threads);
-    parallel_for(static_cast<int64_t>(threads), int64_t{1}, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) allowed[static_cast<size_t>(i)] = cores_of_this_thread().size();
-    });
+    on_each_member(threads, [&](size_t number) { allowed[number] = cores_of_this_thread().size(); });
     EXPECT_EQ(allowed, std::vector<size_t>(threads, before.size()));
   });
 }
