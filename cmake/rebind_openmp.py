@@ -60,9 +60,12 @@ def rebind(data: bytes) -> bytes:
 def main() -> None:
     source, target = map(Path, sys.argv[1:])
     try:
-        target.write_bytes(rebind(source.read_bytes()))
+        copy = rebind(source.read_bytes())
     except ValueError as problem:
         sys.exit(f"{source}: {problem}")
+    if target.exists() and target.read_bytes() == copy:
+        return  # what is linked with it stays up to date
+    target.write_bytes(copy)
     target.chmod(0o755)
 
 

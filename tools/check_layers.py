@@ -32,7 +32,7 @@ CPP_LINES: list[tuple[str, ...]] = [  # top to bottom
 CPP_ARROWS: dict[str, set[str]] = {"c_api": {"runtime"}, "plan": {"imperative"}}
 CPP_ONLY: dict[str, set[str]] = {  # rooms that see less than their line would allow
     # loops over memory that a TensorRef (op.h) describes; no arrays, nodes or tasks
-    "kernels": {"base", "op", "storage", "teams"},
+    "kernels": {"base", "op", "storage"},
     "cpp": {"c_api"},  # the C++ front end that users compile stands on the C ABI alone
     "jni": {"c_api"},  # and so does the library that Java loads, src/bindings/jni
 }

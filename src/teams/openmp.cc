@@ -24,7 +24,7 @@ class OpenRegions {
   void close() {
     --depth_;
     auto* region = std::launder(reinterpret_cast<Region*>(memory_[depth_]->bytes));
-    if (members_are_independent()) region->run_unstarted();
+    region->run_unstarted();
     region->~Region();
   }
 

@@ -10,7 +10,6 @@ namespace {
 thread_local Membership this_thread;
 thread_local SpinLimit opener_limit, barrier_limit;
 thread_local Helper* kept_helpers = nullptr;
-thread_local bool independent_members = false;
 std::atomic<int> default_threads{1};
 
 void release_kept_helpers() {
@@ -96,7 +95,8 @@ void Region::retract_unstarted() {
   if (retracted > 0) team_.done(retracted);
 }
 
-// From the last on: the first ones are more likely to begin meanwhile.
+// From the last on: the first ones are more likely to begin meanwhile. Members may meet at barriers: what is not taken
+// back still begins by itself.
 void Region::run_unstarted() {
   for (int number = team_.threads - 1; number > 0 && team_.unstarted.load(std::memory_order_relaxed) > 0; --number) {
     if (!retract(number)) continue;
@@ -152,12 +152,6 @@ void run_while_there_is_work(int threads, Body body, void* data) {
   body(data);
   region.retract_unstarted();
 }
-
-IndependentMembers::IndependentMembers(bool independent) : before_(independent_members) {
-  independent_members = independent;
-}
-IndependentMembers::~IndependentMembers() { independent_members = before_; }
-bool members_are_independent() { return independent_members; }
 
 int number_in_team() { return this_thread.number; }
 int threads_of_team() { return this_thread.team != nullptr ? this_thread.team->threads : 1; }

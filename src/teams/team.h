@@ -12,7 +12,7 @@ namespace hybridnet::teams {
 using Body = void (*)(void* data);
 
 // Calls body(data) on `threads` threads at the same time, the calling one is number 0; returns when all are done. The
-// team is smaller if the system has no more threads. `body` may not throw.
+// team is smaller if the system has no more threads, and has 1,024 at most. `body` may not throw.
 void run(int threads, Body body, void* data);
 
 // As run(), for work that the members take piece by piece: members that have not begun when the calling thread finds no
@@ -27,20 +27,6 @@ bool in_team();         // of two threads or more
 void set_most_threads(int threads);
 void set_default_threads(int threads);
 int most_threads();
-
-// While it lives, members of the teams that oneDNN opens on the calling thread do not wait for each other: the opener
-// runs the part of a member that has not begun when its own is done. (A primitive with a barrier inside would never
-// end.)
-class IndependentMembers {
- public:
-  explicit IndependentMembers(bool independent);
-  ~IndependentMembers();
-  IndependentMembers(const IndependentMembers&) = delete;
-
- private:
-  const bool before_;
-};
-bool members_are_independent();
 
 // From now on, the teams of the calling thread have these helpers and no others, so that they may be bound to cores; 0
 // gives them back, free to run where they could before. They go back when the thread ends, too.

@@ -40,7 +40,7 @@ extern Crowding crowding;
 class SpinLimit {
  public:
   // Spins until done(), which is asked again and again, is true. Returns false when the time is up. Calls
-  // now_and_then() every few microseconds.
+  // now_and_then() about every microsecond.
   template <typename Done, typename F>
   bool spin(const Done& done, const F& now_and_then) {
     constexpr int kRounds = 32;  // between two looks at the clock: about a microsecond

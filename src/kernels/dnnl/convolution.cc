@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "kernels/dnnl/conv_descs.h"
-#include "teams/team.h"
 
 namespace hybridnet::onednn {
 namespace {
@@ -159,8 +158,6 @@ void Convolution::run(const Tensors& t) {
     }
     workspace = scratch;
   }
-  // No forward convolution has a barrier. The first one of a call often finds the other threads asleep.
-  const teams::IndependentMembers independent(options_.kind == ConvKind::kForward);
   v.main.run(slots, workspace);
 }
 

@@ -200,10 +200,9 @@ TEST(OneDnnThreads, HaveTheSizeThatTheThreadSetUnlessTheCallSays) {
   }).join();
 }
 
-TEST(OneDnnThreads, IndependentMembersThatHaveNotBegunAreRunByTheOpener) {
+TEST(OneDnnThreads, MembersThatHaveNotBegunAreRunByTheOpener) {
   std::thread([] {
     std::array<std::atomic<int>, 4> calls{};
-    const IndependentMembers independent(true);
     int run_by_opener = 0;
     const auto opener = std::this_thread::get_id();
     for (int round = 0; round < 200; ++round) {
@@ -229,6 +228,20 @@ TEST(OneDnnThreads, NobodyPassesABarrierBeforeAllAreThere) {
       HNTM_barrier();
     }
   });
+}
+
+TEST(OneDnnThreads, MeetAtABarrierAlsoWhereTheyBeginLate) {
+  for (int round = 0; round < 20; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the helpers sleep
+    std::atomic<int> there{0};
+    run_through_openmp(4, [&] {
+      if (hnt_get_thread_num() == 0) return void(++there);  // the opener is done at once
+      while (there.load() == 0) std::this_thread::yield();
+      ++there;
+      while (there.load() < 4) std::this_thread::yield();  // the others wait for each other
+    });
+    EXPECT_EQ(there.load(), 4);
+  }
 }
 
 TEST(OneDnnThreads, ShareTheIterationsOfALoopOnceEach) {

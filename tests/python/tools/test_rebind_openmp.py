@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -64,6 +65,18 @@ def test_a_function_that_we_do_not_have_is_named(tmp_path: Path) -> None:
     assert run.returncode == 1
     assert "GOMP_taskwait" in run.stderr
     assert not target.exists()
+
+
+def test_a_copy_that_is_up_to_date_is_not_written_again(tmp_path: Path) -> None:
+    source, target = library(tmp_path, ALL), tmp_path / "copy.so"
+    command = [sys.executable, ROOT / "cmake/rebind_openmp.py", source, target]
+    subprocess.run(command, check=True)
+    os.utime(target, (1, 1))
+    subprocess.run(command, check=True)
+    assert target.stat().st_mtime == 1
+    target.write_bytes(b"old")
+    subprocess.run(command, check=True)
+    assert target.read_bytes() == rebind_openmp.rebind(source.read_bytes())
 
 
 def test_what_is_no_such_library_is_refused(tmp_path: Path) -> None:
