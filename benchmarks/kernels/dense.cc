@@ -4,22 +4,22 @@
 #include "kernels/dnnl/dense_choice.h"
 #include "kernels/dnnl/matmul.h"
 #include "kernels/gemm.h"
+#include "kernels/packed_product.h"
 
 namespace hybridnet::benchmarks {
 namespace {
 
 using onednn::DenseAlgorithm;
 using onednn::Matmul;
-using Packing = Matmul::Options::Packing;
 
 void add(Comparisons& all, int64_t rows, int64_t hidden, int64_t features) {
   const std::string work =
       std::to_string(rows) + " rows, " + std::to_string(features) + " to " + std::to_string(hidden);
   const Floats a(rows * features), b(hidden * features), bias(hidden), out(rows * hidden), plain(rows * hidden);
   const auto derived = std::make_shared<DerivedData>();
-  const auto matmul = [=](Packing packing, const Floats& to) -> std::function<void()> {
+  const auto matmul = [=](bool packs, const Floats& to) -> std::function<void()> {
     const auto m = std::make_shared<Matmul>(
-        Matmul::Options{.m = rows, .n = hidden, .k = features, .transpose_b = true, .bias = true, .packing = packing});
+        Matmul::Options{.m = rows, .n = hidden, .k = features, .transpose_b = true, .bias = true, .packs = packs});
     const Buffer<char> space(m->workspace_bytes());
     return [=] {
       m->run(a.get(), {b.get(), nullptr, DType::kFloat32, Format::kPlain, derived.get()}, bias.get(), to.get(),
@@ -31,25 +31,35 @@ void add(Comparisons& all, int64_t rows, int64_t hidden, int64_t features) {
     kernels::gemm(kernels::GemmShape::dense(false, true, rows, hidden, features), 1.0F, a.get(), b.get(), 1.0F,
                   out.get());
   };
-  const std::function<void()> packed = matmul(Packing::kMatmul, out), inner = matmul(Packing::kInnerProduct, out),
-                              unpacked = matmul(Packing::kNone, plain);
+  const Floats packed(hidden * features);
+  kernels::pack_weights(kernels::ProductWeights<float>::transposed(b.get(), features, hidden), packed.get());
+  const auto columns = [=] {
+    kernels::packed_product({.packed = packed.get(),
+                             .depth = features,
+                             .columns = hidden,
+                             .rows = a.get(),
+                             .count = rows,
+                             .out = out.get(),
+                             .bias = bias.get()});
+  };
+  const std::function<void()> unpacked = matmul(false, plain);
   const auto chosen = [&]() -> std::function<void()> {
     switch (onednn::choose_dense({rows, features, hidden, false, true})) {
       case DenseAlgorithm::kProduct:
         return product;
       case DenseAlgorithm::kFusedProduct:
-        return matmul(Packing::kNone, out);
+        return matmul(false, out);
       case DenseAlgorithm::kPackedMatmul:
-        return packed;
-      case DenseAlgorithm::kPackedInnerProduct:
-        return inner;
+        return matmul(true, out);
+      case DenseAlgorithm::kPackedProduct:
+        return columns;
     }
     return {};
   };
   const auto off = [=] { return difference(out, plain); };
   all.push_back({"dense layer as chosen", work, chosen(), unpacked, off});
-  all.push_back({"dense layer, packed matmul", work, packed, unpacked, off});
-  all.push_back({"dense layer, packed inner product", work, inner, unpacked, off});
+  all.push_back({"dense layer, packed matmul", work, matmul(true, out), unpacked, off});
+  all.push_back({"dense layer, packed product", work, columns, unpacked, off});
 }
 
 // C = op(A) B as kernels::gemm computes it.

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <bit>
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
@@ -261,6 +262,32 @@ decltype(auto) dispatch_floating(DType dtype, F&& f) {
       return f(float{});
   }
 }
+// Type for adding and multiplying elements of an integer type: the unsigned one of its size, in which overflow wraps
+// around, as in NumPy; in signed types it is undefined. Other types: themselves.
+template <typename T>
+struct wrapping {
+  using type = T;
+};
+template <std::signed_integral T>
+struct wrapping<T> {
+  using type = std::make_unsigned_t<T>;
+};
+template <typename T>
+using wrapping_t = typename wrapping<T>::type;
+
+// As dispatch_dtype, for code that adds and multiplies elements: calls f with a value of the wrapping_t of their type.
+template <typename F>
+decltype(auto) dispatch_wrapping(DType dtype, F&& f) {
+  return dispatch_dtype(dtype, [&](auto zero) -> decltype(auto) { return f(wrapping_t<decltype(zero)>{}); });
+}
+
+// The whole number next to zero; what does not fit saturates, and nan becomes `nan`.
+constexpr int64_t whole_number(double value, int64_t nan = 0) {
+  constexpr double kBeyond = 9223372036854775808.0;  // 2^63
+  if (value >= -kBeyond && value < kBeyond) return static_cast<int64_t>(value);
+  return value < 0 ? INT64_MIN : value > 0 ? INT64_MAX : nan;
+}
+
 // Type in which values of T are accumulated or computed.
 template <typename T>
 struct accumulator {

@@ -8,11 +8,12 @@
 
 namespace hybridnet::kernels {
 
-// A number as an element; whole numbers beyond a narrow integer type wrap, as NumPy's astype does.
+// A number as an element; whole numbers beyond a narrow integer type wrap, as NumPy's astype does. What int64 does not
+// hold saturates there first; nan is 0.
 template <typename T>
 T element_from(double value) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-    return static_cast<T>(static_cast<int64_t>(value));
+    return static_cast<T>(whole_number(value));
   else
     return static_cast<T>(value);
 }

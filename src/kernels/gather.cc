@@ -140,7 +140,7 @@ void scatter_rows(const void* values, RowLayout l, const int64_t* ids, int64_t c
 void scatter_add_rows(const TensorRef& grads, RowLayout l, const int64_t* ids, int64_t count, const TensorRef& out) {
   zero_bytes(out.data, out.size() * dtype_size(out.dtype));
   if (grads.size() == 0) return;
-  dispatch_dtype(out.dtype, [&](auto zero) {
+  dispatch_wrapping(out.dtype, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (!kIsHalf<T>) {
       // Finding equal indices costs more than adding short rows. Where many rows meet, sums are kept in float64.
@@ -168,7 +168,7 @@ void gather_along(const void* data, RowLayout l, const int64_t* ids, int64_t cou
 
 void scatter_add_along(const TensorRef& grads, RowLayout l, const int64_t* ids, int64_t count, const TensorRef& out) {
   zero_bytes(out.data, out.size() * dtype_size(out.dtype));
-  dispatch_dtype(out.dtype, [&](auto zero) {
+  dispatch_wrapping(out.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* g = grads.as<T>();
     T* to = out.as<T>();

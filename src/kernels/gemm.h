@@ -45,10 +45,10 @@ void gemm(const GemmShape& s, double alpha, const double* a, const double* b, do
 template <typename T>
 void gemm_in_tiles(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c, const GemmEnds* ends = nullptr);
 
-// Any other type, accumulated in accumulator_t<T>: a plain loop, right but not fast.
+// Any other type, accumulated in accumulator_t<T>, where integers wrap around: a plain loop, right but not fast.
 template <typename T>
 void gemm_plain(const GemmShape& s, const T* a, const T* b, T* c) {
-  using Acc = accumulator_t<T>;
+  using Acc = wrapping_t<accumulator_t<T>>;
   const int64_t a_row = s.transpose_a ? 1 : s.lda, a_col = s.transpose_a ? s.lda : 1;
   const int64_t b_row = s.transpose_b ? 1 : s.ldb, b_col = s.transpose_b ? s.ldb : 1;
   parallel_for(s.m, 1.2 * static_cast<double>(s.n * s.k), [&](int64_t begin, int64_t end) {

@@ -30,7 +30,14 @@ Indices::Indices(const TensorRef& tensor) : Indices(tensor.size()) {
   dispatch_dtype(tensor.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* from = tensor.as<T>();
-    for (int64_t i = 0; i < size_; ++i) data_[i] = static_cast<int64_t>(from[i]);
+    // nan is out of bounds.
+    for (int64_t i = 0; i < size_; ++i) {
+      if constexpr (std::is_integral_v<T>) {
+        data_[i] = static_cast<int64_t>(from[i]);
+      } else {
+        data_[i] = whole_number(static_cast<double>(from[i]), INT64_MIN);
+      }
+    }
   });
 }
 

@@ -8,7 +8,7 @@
 
 #include "hybridnet/threads.h"
 #include "kernels/cell_math.h"
-#include "kernels/rnn_tile.h"
+#include "kernels/product_tile.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
@@ -104,7 +104,7 @@ HWY_NOINLINE void add_tile(D d, const T* weights, int64_t depth, const T* rows, 
   hn::Vec<D> s[kRows][kVectors];
   for (int r = 0; r < kRows; ++r)
     for (int v = 0; v < kVectors; ++v) s[r][v] = hn::LoadU(d, sums + r * pitch + v * lanes);
-  add_products<kRows, kVectors, kPart>(d, weights, depth, rows, depth, s);
+  add_products<kRows, kVectors, kPart>(d, weights, depth, rows, depth, 0, depth, s);
   for (int r = 0; r < kRows; ++r)
     for (int v = 0; v < kVectors; ++v) hn::StoreU(s[r][v], d, sums + r * pitch + v * lanes);
 }

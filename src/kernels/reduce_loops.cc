@@ -17,10 +17,6 @@ HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Where integers of 64 bits are added and multiplied: unsigned, so that overflow wraps around.
-template <class A>
-using wrapping_t = std::conditional_t<std::is_same_v<A, int64_t>, uint64_t, A>;
-
 // What a reduction does with an element (map) and with two accumulators (combine), for scalars and for vectors.
 struct Identity {
   template <class A>

@@ -4,9 +4,9 @@
 
 #include "hybridnet/threads.h"
 #include "kernels/gemm.h"
+#include "kernels/packed_product.h"
 #include "kernels/reduce.h"
 #include "kernels/rnn.h"
-#include "kernels/rnn_product.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -100,7 +100,7 @@ class Backward {
     place_gates(layer, direction);
     start(a_.dstate_out, cell, N * R, dstate_);
     if (g_.mode == RnnMode::kLstm) start(a_.dcell_out, cell, N * H, dcell_);
-    if (packed_) pack_columns(g_.gate_size(), R, a_.parameters + p.h2h, packed_);
+    if (packed_) pack_weights(ProductWeights<T>::plain(a_.parameters + p.h2h, g_.gate_size(), R), packed_);
     for (int64_t i = g_.steps - 1; i >= 0; --i) {
       const int64_t t = direction == 0 ? i : g_.steps - 1 - i, before = direction == 0 ? t - 1 : t + 1;
       add_output_gradient(t, direction, dout);
@@ -167,7 +167,7 @@ class Backward {
   void down(int64_t rows, int64_t columns, const T* gradients, const T* weights, bool accumulate, T* out) const {
     const int64_t G = g_.gate_size();
     if (packed_)
-      packed_product(PackedProduct<T>{packed_, G, columns, gradients, rows, accumulate ? out : nullptr, out});
+      packed_product(PackedProduct<T>{packed_, G, columns, gradients, rows, out, accumulate ? out : nullptr});
     else
       gemm(GemmShape::dense(false, false, rows, columns, G), T(1), gradients, weights, T(accumulate), out);
   }
@@ -224,7 +224,7 @@ class Backward {
     const int64_t P = g_.positions(), G = g_.gate_size(), inputs = g_.layer_input(layer);
     gemm(GemmShape::dense(true, false, G, inputs, P), T(1), dgates_, in, T(0), a_.dparameters + p.i2h);
     if (din) {
-      if (packed_) pack_columns(G, inputs, a_.parameters + p.i2h, packed_);
+      if (packed_) pack_weights(ProductWeights<T>::plain(a_.parameters + p.i2h, G, inputs), packed_);
       down(P, inputs, dgates_, a_.parameters + p.i2h, direction != 0, din);
     }
     state_weight_gradient(layer, direction, p);

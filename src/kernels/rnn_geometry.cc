@@ -1,5 +1,5 @@
+#include "kernels/packed_product.h"
 #include "kernels/rnn.h"
-#include "kernels/rnn_product.h"
 
 namespace hybridnet::kernels {
 

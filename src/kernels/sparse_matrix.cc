@@ -320,7 +320,7 @@ void take_nonzeros(const void* dense, int64_t rows, int64_t columns, DType dtype
 
 void csr_to_dense(const CsrPattern& p, const void* data, int64_t columns, DType dtype, void* out) {
   zero_bytes(out, p.rows() * columns * dtype_size(dtype));
-  dispatch_dtype(dtype, [&](auto zero) {
+  dispatch_wrapping(dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* values = static_cast<const T*>(data);
     T* to = static_cast<T*>(out);
@@ -338,7 +338,7 @@ void csr_to_dense(const CsrPattern& p, const void* data, int64_t columns, DType 
 
 void csr_dot(const CsrPattern& p, const void* data, DType dtype, const void* rhs, int64_t width, void* out) {
   if (width == 0) return;
-  dispatch_dtype(dtype, [&](auto zero) {
+  dispatch_wrapping(dtype, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (kHasVectorLoops<T>) {
       if (width == 1 && !p.narrow.empty()) {
@@ -358,7 +358,7 @@ void csr_dot(const CsrPattern& p, const void* data, DType dtype, const void* rhs
 void csr_transposed_dot(const RowGroups& groups, std::span<const int64_t> row_of, const void* data, DType dtype,
                         const void* rhs, int64_t width, void* out) {
   if (width == 0) return;
-  dispatch_dtype(dtype, [&](auto zero) {
+  dispatch_wrapping(dtype, [&](auto zero) {
     using T = decltype(zero);
     run_product(Product<T>{groups.starts.data(), groups.order.data(), row_of.data(), static_cast<const T*>(data),
                            static_cast<const T*>(rhs), width, static_cast<T*>(out)},
@@ -406,7 +406,7 @@ std::vector<int64_t> rows_of_values(std::span<const int64_t> indptr) {
 
 void dense_dot_csr(const void* lhs, int64_t lhs_rows, const CsrPattern& p, const void* data, int64_t columns,
                    DType dtype, void* out) {
-  dispatch_dtype(dtype, [&](auto zero) {
+  dispatch_wrapping(dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
     const T *left = static_cast<const T*>(lhs), *values = static_cast<const T*>(data);
@@ -429,7 +429,7 @@ void dense_dot_csr(const void* lhs, int64_t lhs_rows, const CsrPattern& p, const
 }
 
 void csr_row_sums(const CsrPattern& p, const void* data, DType dtype, void* out) {
-  dispatch_dtype(dtype, [&](auto zero) {
+  dispatch_wrapping(dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
     const T* values = static_cast<const T*>(data);
@@ -445,7 +445,7 @@ void csr_row_sums(const CsrPattern& p, const void* data, DType dtype, void* out)
 }
 
 void csr_column_sums(const CsrPattern& p, const void* data, DType dtype, int64_t columns, void* out) {
-  dispatch_dtype(dtype, [&](auto zero) {
+  dispatch_wrapping(dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
     const T* values = static_cast<const T*>(data);

@@ -98,7 +98,7 @@ RowGroups group_rows(std::span<const int64_t> ids) {
 
 void sum_groups(const RowGroups& groups, const void* rows, int64_t width, DType dtype, void* out) {
   if (groups.size() == 0 || width == 0) return;
-  dispatch_dtype(dtype, [&](auto zero) {
+  dispatch_wrapping(dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* from = static_cast<const T*>(rows);
     T* to = static_cast<T*>(out);

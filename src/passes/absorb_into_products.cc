@@ -32,9 +32,7 @@ std::optional<NodeEntry> transposed_matrices(const Graph& graph, const NodeEntry
   const auto from_front = [&](int64_t axis) { return axis < 0 ? axis + ndim : axis; };
   const Node& node = *entry.node;
   if (is_first_of(entry, kSwapAxis)) {
-    const auto axis = [&](const char* name) {
-      return from_front(static_cast<int64_t>(number_attribute(node, name, 0)));
-    };
+    const auto axis = [&](const char* name) { return from_front(whole_attribute(node, name, 0)); };
     if (std::minmax({axis("dim1"), axis("dim2")}) != std::pair<int64_t, int64_t>(ndim - 2, ndim - 1))
       return std::nullopt;
     return node.inputs[0];

@@ -153,7 +153,7 @@ class Matcher {
     const Shape& s = &product == &node_ ? node_.specs[0].shape : graph_.spec(product.inputs[0]).shape;
     return s[s.ndim() - 1];
   }
-  int64_t heads() const { return static_cast<int64_t>(number_attribute(node_, "heads", 1)); }
+  int64_t heads() const { return whole_attribute(node_, "heads", 1); }
 
   const Graph& graph_;
   const Node& node_;
@@ -178,7 +178,7 @@ NodeEntry turned_back(Graph& graph, const NodeEntry& entry) {
   } else if (is_first_of(entry, kSwapAxis)) {
     source = node.inputs[0];
     const auto axis = [&](const char* name) {
-      const int number = static_cast<int>(number_attribute(node, name, 0));
+      const int number = static_cast<int>(whole_attribute(node, name, 0));
       return number < 0 ? number + ndim : number;
     };
     std::swap(axes[axis("dim1")], axes[axis("dim2")]);
@@ -206,7 +206,7 @@ Replacement attention(Graph& graph, Node& node) {
   } else {
     inputs = product.inputs;
     parts = inputs.size() == 1 ? 3 : 2;
-    heads = static_cast<int64_t>(number_attribute(node, "heads", 1));
+    heads = whole_attribute(node, "heads", 1);
     const int64_t width = graph.spec(inputs[0]).shape[2] / (parts == 3 ? 3 : 1) / heads;
     scale /= std::sqrt(static_cast<double>(std::max<int64_t>(width, 1)));
   }

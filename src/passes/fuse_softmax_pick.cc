@@ -26,7 +26,7 @@ bool is_plain_one_hot(const NodeEntry& entry) {
 // 1 where one_hot marks an element, 0 where the label is out of range; labels are rounded towards zero there.
 NodeEntry is_in_range(Graph& graph, const Node& one_hot, DType dtype, const Node& origin) {
   const NodeEntry label = emit(graph, kCast, {one_hot.inputs[0]}, {{"dtype", "float64"}}, &origin);
-  const std::string depth = std::to_string(static_cast<int64_t>(number_attribute(one_hot, "depth", 0)));
+  const std::string depth = std::to_string(whole_attribute(one_hot, "depth", 0));
   const NodeEntry above = emit(graph, kGreater, {label}, {{"scalar", "-1"}}, &origin);
   const NodeEntry below = emit(graph, kLesser, {label}, {{"scalar", depth}}, &origin);
   return emit(graph, kCast, {emit(graph, kProduct, {above, below}, {}, &origin)}, {{"dtype", dtype_name(dtype)}},

@@ -27,7 +27,7 @@ RowsOf rows_of(const Graph& graph, const NodeEntry& entry) {
   const Node& node = *entry.node;
   if (is_first_of(entry, kSlice) && number_attribute(node, "axis", 0) == 0) {
     const int64_t all = graph.spec(node.inputs[0]).shape[0];
-    int64_t begin = static_cast<int64_t>(number_attribute(node, "begin", 0));
+    int64_t begin = whole_attribute(node, "begin", 0);
     if (begin < 0) begin += all;
     return {node.inputs[0], begin, begin + count};
   }

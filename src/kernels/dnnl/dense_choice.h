@@ -6,10 +6,10 @@
 namespace hybridnet::onednn {
 
 enum class DenseAlgorithm : int8_t {
-  kProduct,            // kernels::gemm; bias before it, activation behind it
-  kFusedProduct,       // oneDNN's matmul of the plain weights, with bias and activation
-  kPackedMatmul,       // the same of weights in the layout that matmul prefers
-  kPackedInnerProduct  // oneDNN's inner product, likewise
+  kProduct,       // kernels::gemm; bias before it, activation behind it
+  kFusedProduct,  // oneDNN's matmul of the plain weights, with bias and activation
+  kPackedMatmul,  // the same of weights in the layout that matmul prefers
+  kPackedProduct  // kernels/packed_product.h
 };
 
 struct DenseShape {

@@ -52,11 +52,9 @@ void Matmul::set_packing(Variant& v, const Desc& plain, const Desc& packed) cons
 
 Matmul::Variant Matmul::make() const {
   const Options& o = options_;
-  if (o.packing == Options::Packing::kInnerProduct) return make_inner_product();
   const Desc a = matrix(o, o.m, o.k, o.transpose_a), b = matrix(o, o.k, o.n, o.transpose_b),
              out = matrix(o, o.m, o.n, false);
-  const bool packs = o.packing == Options::Packing::kMatmul;
-  const Desc b_any = packs ? Desc(b.get_dims(), b.get_data_type(), memory::format_tag::any) : b;
+  const Desc b_any = o.packs ? Desc(b.get_dims(), b.get_data_type(), memory::format_tag::any) : b;
   Desc bias;
   if (o.bias) {
     const Dims dims = o.batch == 1 ? Dims{1, o.n} : Dims{1, 1, o.n};
@@ -75,33 +73,6 @@ Matmul::Variant Matmul::make() const {
   v.implementation = pd.impl_info_str();
   set_packing(v, b, pd.weights_desc());
   add_product(v.main, pd, o, bias, out, addend_at);
-  return v;
-}
-
-Matmul::Variant Matmul::make_inner_product() const {
-  const Options& o = options_;
-  const auto type = data_type(o.dtype);
-  const Desc a(Dims{o.m, o.k}, type, Dims{o.k, 1}), b(Dims{o.n, o.k}, type, Dims{o.k, 1}),
-      b_any(Dims{o.n, o.k}, type, memory::format_tag::any), out(Dims{o.m, o.n}, type, Dims{o.n, 1});
-  const Desc bias = o.bias ? Desc(Dims{o.n}, type, Dims{1}) : Desc();
-  dnnl::primitive_attr attributes = user_scratchpad();
-  dnnl::post_ops post;
-  if (o.add) post.append_binary(dnnl::algorithm::binary_add, out);
-  append(post, o.activation);
-  attributes.set_post_ops(post);
-  const auto described = [&](const Desc& rows, const Desc& weights, const Desc& result, const auto& with) {
-    return dnnl::inner_product_forward::primitive_desc(cpu_engine(), dnnl::prop_kind::forward_inference, rows, weights,
-                                                       bias, result, with);
-  };
-  // One layout for all numbers of rows, so that networks that meet several keep one copy. Left to itself oneDNN takes
-  // another one from 8 rows on; that of 4 is as fast there, and up to 1.2 times as fast below (measured with AVX2).
-  constexpr int64_t kRows = 4;
-  const Desc few(Dims{kRows, o.k}, type, Dims{o.k, 1}), few_out(Dims{kRows, o.n}, type, Dims{o.n, 1});
-  const auto pd = described(a, described(few, b_any, few_out, dnnl::primitive_attr()).weights_desc(), out, attributes);
-  Variant v;
-  v.implementation = pd.impl_info_str();
-  set_packing(v, b, pd.weights_desc());
-  add_product(v.main, pd, o, bias, out, 0);
   return v;
 }
 

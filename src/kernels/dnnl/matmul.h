@@ -13,10 +13,8 @@ class Matmul {
     bool transpose_a = false, transpose_b = false;
     DType dtype = DType::kFloat32;
     bool bias = false;  // (n), added to each row
-    float alpha = 1;    // not with kInnerProduct
-    // What keeps a packed copy of b, which rarely changes. kInnerProduct: for one matrix b, transposed; nothing else is
-    // transposed or accumulated.
-    enum class Packing : int8_t { kNone, kMatmul, kInnerProduct } packing = Packing::kNone;
+    float alpha = 1;
+    bool packs = false;       // keeps a packed copy of b, which rarely changes
     bool accumulate = false;  // out += a b
     bool add = false;         // a further operand like out is added
     Activation activation = {};
@@ -36,7 +34,6 @@ class Matmul {
     int64_t bytes() const { return std::max(pack.workspace_bytes(), main.workspace_bytes()); }
   };
   Variant make() const;
-  Variant make_inner_product() const;
   void set_packing(Variant& v, const Desc& plain, const Desc& packed) const;
   double flops() const;
 

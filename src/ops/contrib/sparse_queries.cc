@@ -1,6 +1,7 @@
 // _contrib_getnnz and _contrib_edge_id: questions to sparse matrices, which are kept densely: what is zero is not
 // stored.
 #include "hybridnet/op.h"
+#include "kernels/fill.h"
 #include "kernels/indices.h"
 
 namespace hybridnet::ops {
@@ -43,7 +44,7 @@ void run_edge_id(const NoParams&, const KernelArgs& a) {
     using T = decltype(zero);
     for (int64_t i = 0; i < from.size(); ++i) {
       const T stored = a.in[0].as<T>()[from[i] * columns + to[i]];
-      a.out[0].as<T>()[i] = static_cast<double>(stored) == 0.0 ? static_cast<T>(-1.0f) : stored;
+      a.out[0].as<T>()[i] = static_cast<double>(stored) == 0.0 ? kernels::element_from<T>(-1) : stored;
     }
   });
 }

@@ -56,7 +56,7 @@ void BilinearResizeParams::describe(ParamSchema<BilinearResizeParams>& schema) {
   });
 }
 
-int64_t scaled(int64_t size, float scale) { return static_cast<int64_t>(static_cast<float>(size) * scale); }
+int64_t scaled(int64_t size, float scale) { return whole_number(static_cast<float>(size) * scale); }
 
 int64_t resized(ResizeMode mode, int64_t size, int64_t given, const std::optional<float>& scale) {
   if (mode == ResizeMode::kSize && !scale) return given;

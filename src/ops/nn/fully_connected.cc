@@ -1,11 +1,14 @@
 // FullyConnected, and the same with what may follow it fused in: out = activation(data weight^T + bias + addend).
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "hybridnet/op.h"
 #include "kernels/dnnl/dense_choice.h"
 #include "kernels/dnnl/matmul.h"
 #include "kernels/gemm.h"
+#include "kernels/packed.h"
+#include "kernels/packed_product.h"
 #include "op/through_float.h"
 #include "ops/emit.h"
 #include "ops/nn/activation_params.h"
@@ -164,6 +167,53 @@ class PlainKernel final : public Kernel {
   kernels::GemmShape gemm_;
 };
 
+// With weights that are packed once.
+class PackedKernel final : public Kernel, public kernels::ReadsPackedWeights {
+ public:
+  PackedKernel(const Sizes& s, bool bias, bool addend, const onednn::Activation& activation)
+      : sizes_(s),
+        bias_(bias),
+        addend_(addend),
+        activation_(activation),
+        packed_("columns of " + std::to_string(s.hidden) + " x " + std::to_string(s.features),
+                s.hidden * s.features * static_cast<int64_t>(sizeof(float))) {
+    using enum onednn::ActivationKind;
+    if (activation.kind == kRelu) low_ = 0;
+    if (activation.kind == kClip) low_ = activation.alpha, high_ = activation.beta;
+    ends_ = activation.kind != kNone && activation.kind != kRelu && activation.kind != kClip;
+  }
+  std::string description() const override { return "packed product"; }
+  bool reads_packed(size_t input) const override { return input == 1; }
+  void run(const KernelArgs& args) override {
+    float* out = args.out[0].as<float>();
+    const std::shared_ptr<const OwnedBlock> weights = packed_.get(args.in[1], [&](void* target) {
+      kernels::pack_weights(
+          kernels::ProductWeights<float>::transposed(args.in[1].as<float>(), sizes_.features, sizes_.hidden),
+          static_cast<float*>(target));
+    });
+    const DenseEnds<float> ends(nullptr, nullptr, activation_, sizes_.hidden, out);
+    kernels::packed_product({.packed = static_cast<const float*>(weights->data()),
+                             .depth = sizes_.features,
+                             .columns = sizes_.hidden,
+                             .rows = args.in[0].as<float>(),
+                             .count = sizes_.rows,
+                             .out = out,
+                             .addend = addend_ ? args.in.back().as<float>() : nullptr,
+                             .bias = bias_ ? args.in[2].as<float>() : nullptr,
+                             .low = low_,
+                             .high = high_,
+                             .ends = ends_ ? &ends : nullptr});
+  }
+
+ private:
+  const Sizes sizes_;
+  const bool bias_, addend_;
+  const onednn::Activation activation_;
+  kernels::PackedWeights packed_;
+  float low_ = -std::numeric_limits<float>::infinity(), high_ = std::numeric_limits<float>::infinity();
+  bool ends_ = false;  // an activation that is not a matter of bounds
+};
+
 class DnnlKernel final : public Kernel {
  public:
   explicit DnnlKernel(const onednn::Matmul::Options& o) : bias_(o.bias), addend_(o.add), matmul_(o) {}
@@ -196,19 +246,17 @@ Ref<Kernel> link_fully_connected(const FullyConnectedParams& p, const onednn::Ac
   const DenseAlgorithm algorithm = native_half ? onednn::choose_fused_dense(shape) : onednn::choose_dense(shape);
   if (algorithm == DenseAlgorithm::kProduct)
     return Ref<Kernel>(new PlainKernel<float>(s, !p.no_bias, addend, activation));
-  using Packing = onednn::Matmul::Options::Packing;
-  return Ref<Kernel>(
-      new DnnlKernel({.m = s.rows,
-                      .n = s.hidden,
-                      .k = s.features,
-                      .transpose_b = true,
-                      .dtype = dtype,
-                      .bias = !p.no_bias,
-                      .packing = algorithm == DenseAlgorithm::kPackedMatmul         ? Packing::kMatmul
-                                 : algorithm == DenseAlgorithm::kPackedInnerProduct ? Packing::kInnerProduct
-                                                                                    : Packing::kNone,
-                      .add = addend,
-                      .activation = activation}));
+  if (algorithm == DenseAlgorithm::kPackedProduct)
+    return Ref<Kernel>(new PackedKernel(s, !p.no_bias, addend, activation));
+  return Ref<Kernel>(new DnnlKernel({.m = s.rows,
+                                     .n = s.hidden,
+                                     .k = s.features,
+                                     .transpose_b = true,
+                                     .dtype = dtype,
+                                     .bias = !p.no_bias,
+                                     .packs = algorithm == DenseAlgorithm::kPackedMatmul,
+                                     .add = addend,
+                                     .activation = activation}));
 }
 
 int bias_inputs(const FullyConnectedParams& p) { return p.no_bias ? 2 : 3; }

@@ -206,29 +206,61 @@ TextAttrs with(TextAttrs attrs, const std::string& name, const std::string& valu
 
 DType swept_dtype(const Op& op) { return op.dtypes.has(DType::kFloat32) ? DType::kFloat32 : DType::kInt32; }
 
+// Those that the operator takes, one of each kind.
+std::vector<DType> swept_dtypes(const Op& op) {
+  std::vector<DType> dtypes;
+  for (const DType dtype : {DType::kFloat32, DType::kInt32, DType::kInt64, DType::kUInt8})
+    if (op.dtypes.has(dtype)) dtypes.push_back(dtype);
+  if (dtypes.empty()) dtypes.push_back(DType::kInt32);
+  return dtypes;
+}
+
 TEST_F(AbsurdArguments, ParametersGiveAResultOrAnError) {
   for_each_sample([&](const SampleRun& sample) {
     for (const FieldInfo& field : op_->schema->fields())
       for (const std::string& value : absurd_values(field))
-        call(with(sample.sample->attrs, field.name, value), sample.arrays(swept_dtype(*op_)), field.name + "=" + value);
+        for (const DType dtype : swept_dtypes(*op_))
+          call(with(sample.sample->attrs, field.name, value), sample.arrays(dtype),
+               field.name + "=" + value + ", " + dtype_name(dtype));
+  });
+}
+
+TEST_F(AbsurdArguments, NumbersThatTheDtypeDoesNotHoldGiveAResultOrAnError) {
+  for_each_sample([&](const SampleRun& sample) {
+    const std::vector<FieldInfo>& fields = op_->schema->fields();
+    for (const FieldInfo& dtype : fields) {
+      if (dtype.kind != FieldKind::kDType && dtype.kind != FieldKind::kOptDType) continue;
+      for (const FieldInfo& number : fields) {
+        if (number.kind != FieldKind::kFloat && number.kind != FieldKind::kDouble &&
+            number.kind != FieldKind::kOptFloat && number.kind != FieldKind::kOptDouble)
+          continue;
+        for (const std::string& value : absurd_values(number))
+          for (const char* name : {"int32", "uint8", "int64", "bool"})
+            call(with(with(sample.sample->attrs, dtype.name, name), number.name, value),
+                 sample.arrays(swept_dtype(*op_)), number.name + "=" + value + ", " + dtype.name + "=" + name);
+      }
+    }
   });
 }
 
 TEST_F(AbsurdArguments, ValuesGiveAResultOrAnError) {
   for_each_sample([&](const SampleRun& sample) {
-    for (size_t i = 0; i < sample.inputs.size(); ++i) {
+    for (size_t i = 0; i < sample.inputs.size() * swept_dtypes(*op_).size(); ++i) {
+      const DType dtype = swept_dtypes(*op_)[i / sample.inputs.size()];
       for (double value : {std::nan(""), -std::numeric_limits<double>::infinity(), 1e300, -1e30, 2147483648.0, -7.0}) {
-        std::vector<NDArray> inputs = sample.arrays(swept_dtype(*op_));
-        dispatch_dtype(inputs[i].dtype(), [&](auto zero) {
+        std::vector<NDArray> inputs = sample.arrays(dtype);
+        const size_t filled = i % sample.inputs.size();
+        dispatch_dtype(inputs[filled].dtype(), [&](auto zero) {
           using T = decltype(zero);
           T converted{};
           if constexpr (std::is_integral_v<T>)
             converted = value > 0 ? std::numeric_limits<T>::max() : std::numeric_limits<T>::lowest();
           else
             converted = static_cast<T>(static_cast<float>(value));
-          std::fill_n(static_cast<T*>(inputs[i].data()), inputs[i].size(), converted);
+          std::fill_n(static_cast<T*>(inputs[filled].data()), inputs[filled].size(), converted);
         });
-        call(sample.sample->attrs, inputs, "input " + std::to_string(i) + " filled with " + std::to_string(value));
+        call(sample.sample->attrs, inputs,
+             "input " + std::to_string(filled) + " filled with " + std::to_string(value) + ", " + dtype_name(dtype));
       }
     }
   });

@@ -1,10 +1,10 @@
 // Tiles of a product of rows with packed weights: the sums of some rows and some vectors of columns stay in registers.
 // Included once per SIMD target, hence the toggled guard.
-#if defined(HYBRIDNET_RNN_TILE_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HYBRIDNET_RNN_TILE_H_
-#undef HYBRIDNET_RNN_TILE_H_
+#if defined(HYBRIDNET_PRODUCT_TILE_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HYBRIDNET_PRODUCT_TILE_H_
+#undef HYBRIDNET_PRODUCT_TILE_H_
 #else
-#define HYBRIDNET_RNN_TILE_H_
+#define HYBRIDNET_PRODUCT_TILE_H_
 #endif
 
 #include <hwy/highway.h>
@@ -23,17 +23,18 @@ constexpr int tile_rows(int vectors) {
   return 2;
 }
 
-// sums += rows (kRows, depth), `stride` apart, times a block of packed weights: kVectors vectors for each element of a
-// row, one behind the other. If kPart is less than kVectors, the block consists of parts of kPart vectors for all of
-// the depth, one part behind the other.
+// sums += elements [begin, end) of rows (kRows, depth), `stride` apart, times those of a block of packed weights:
+// kVectors vectors for each element of a row, one behind the other. If kPart is less than kVectors, the block consists
+// of parts of kPart vectors for all of the depth, one part behind the other.
 template <int kRows, int kVectors, int kPart = kVectors, class D, typename T = hn::TFromD<D>>
-HWY_INLINE void add_products(D d, const T* block, int64_t depth, const T* rows, int64_t stride,
-                             hn::Vec<D> (&sums)[kRows][kVectors]) {
+HWY_INLINE void add_products(D d, const T* block, int64_t depth, const T* rows, int64_t stride, int64_t begin,
+                             int64_t end, hn::Vec<D> (&sums)[kRows][kVectors]) {
   using V = hn::Vec<D>;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto weight = [&](int v)
                           HWY_ATTR { return hn::LoadU(d, block + (v / kPart * kPart * depth + v % kPart) * lanes); };
-  for (int64_t k = 0; k < depth; ++k, block += kPart * lanes) {
+  block += begin * kPart * lanes;
+  for (int64_t k = begin; k < end; ++k, block += kPart * lanes) {
     // Fewer of the two kinds of factors are held at once.
     if constexpr (kRows <= kVectors) {
       V x[kRows];

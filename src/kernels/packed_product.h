@@ -1,0 +1,50 @@
+// Products of rows with packed weights. float32 and float64.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "kernels/gemm.h"
+
+namespace hybridnet::kernels {
+
+// Whether products with weights that are packed once are faster than gemm and oneDNN here: with AVX2. With AVX-512
+// oneDNN packs, too; other instruction sets were not measured.
+bool packed_products_pay();
+
+// (depth, columns), in memory of any order.
+template <typename T>
+struct ProductWeights {
+  const T* data;
+  int64_t depth, columns;
+  int64_t depth_stride, column_stride;  // elements from one to the next
+  static ProductWeights plain(const T* data, int64_t depth, int64_t columns) {
+    return {data, depth, columns, columns, 1};
+  }
+  static ProductWeights transposed(const T* data, int64_t depth, int64_t columns) {
+    return {data, depth, columns, 1, depth};
+  }
+};
+
+// packed: as many elements, in the order in which products read them. Uses the cores of the calling thread.
+void pack_weights(const ProductWeights<float>& weights, float* packed);
+void pack_weights(const ProductWeights<double>& weights, double* packed);
+
+// out = min(high, max(low, rows * weights + addend + bias)); nan stays nan. Uses the cores of the calling thread; the
+// bits do not depend on their number.
+template <typename T>
+struct PackedProduct {
+  const T* packed;
+  int64_t depth, columns;
+  const T* rows;  // (count, depth)
+  int64_t count;
+  T* out;                     // (count, columns)
+  const T* addend = nullptr;  // (count, columns), null for none; may be out
+  const T* bias = nullptr;    // (columns), null for none
+  T low = -std::numeric_limits<T>::infinity(), high = std::numeric_limits<T>::infinity();
+  const GemmEnds* ends = nullptr;  // end() of each tile, on the thread that computed it
+};
+void packed_product(const PackedProduct<float>& p);
+void packed_product(const PackedProduct<double>& p);
+
+}  // namespace hybridnet::kernels
