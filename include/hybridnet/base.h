@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -281,11 +282,22 @@ decltype(auto) dispatch_wrapping(DType dtype, F&& f) {
   return dispatch_dtype(dtype, [&](auto zero) -> decltype(auto) { return f(wrapping_t<decltype(zero)>{}); });
 }
 
-// The whole number next to zero; what does not fit saturates, and nan becomes `nan`.
-constexpr int64_t whole_number(double value, int64_t nan = 0) {
-  constexpr double kBeyond = 9223372036854775808.0;  // 2^63
-  if (value >= -kBeyond && value < kBeyond) return static_cast<int64_t>(value);
-  return value < 0 ? INT64_MIN : value > 0 ? INT64_MAX : nan;
+// The whole number next to zero; what T does not hold saturates, and nan becomes `nan`.
+template <std::integral T = int64_t>
+constexpr T whole_number(double value, T nan = 0) {
+  constexpr T kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
+  constexpr double kBelow = static_cast<double>(kLeast) - 1, kBeyond = static_cast<double>(kMost / 2 + 1) * 2;
+  if (value > kBelow && value < kBeyond) return static_cast<T>(value);
+  return value < 0 ? kLeast : value > 0 ? kMost : nan;
+}
+
+// A computed number as an element of an array; integers as whole_number, bool: is it not zero?
+template <typename T>
+constexpr T saturated(double value) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    return whole_number<T>(value);
+  else
+    return static_cast<T>(value);
 }
 
 // Type in which values of T are accumulated or computed.

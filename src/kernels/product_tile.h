@@ -34,7 +34,20 @@ HWY_INLINE void add_products(D d, const T* block, int64_t depth, const T* rows, 
   const auto weight = [&](int v)
                           HWY_ATTR { return hn::LoadU(d, block + (v / kPart * kPart * depth + v % kPart) * lanes); };
   block += begin * kPart * lanes;
-  for (int64_t k = begin; k < end; ++k, block += kPart * lanes) {
+  int64_t k = begin;
+  if constexpr (kRows == 1) {
+    // So few sums would wait for each other: those of every other element are apart.
+    V others[kVectors];
+    for (int v = 0; v < kVectors; ++v) others[v] = hn::Zero(d);
+    for (; k + 2 <= end; k += 2, block += kPart * lanes) {
+      const V x = hn::Set(d, rows[k]), other = hn::Set(d, rows[k + 1]);
+      for (int v = 0; v < kVectors; ++v) sums[0][v] = hn::MulAdd(x, weight(v), sums[0][v]);
+      block += kPart * lanes;
+      for (int v = 0; v < kVectors; ++v) others[v] = hn::MulAdd(other, weight(v), others[v]);
+    }
+    for (int v = 0; v < kVectors; ++v) sums[0][v] = hn::Add(sums[0][v], others[v]);
+  }
+  for (; k < end; ++k, block += kPart * lanes) {
     // Fewer of the two kinds of factors are held at once.
     if constexpr (kRows <= kVectors) {
       V x[kRows];

@@ -43,7 +43,13 @@ void formula_loop(const F& formula, const void* const* in, void* out, int64_t n,
   using C = formula_type<T>;
   const F f = formula;  // a copy that the loop's writes cannot change keeps the parameters in registers
   T* result = static_cast<T*>(out);
-  for (int64_t i = 0; i < n; ++i) result[i] = static_cast<T>(f(static_cast<C>(static_cast<const T*>(in[I])[i])...));
+  for (int64_t i = 0; i < n; ++i) {
+    const C value = f(static_cast<C>(static_cast<const T*>(in[I])[i])...);
+    if constexpr (std::is_integral_v<T>)
+      result[i] = saturated<T>(value);
+    else
+      result[i] = static_cast<T>(value);
+  }
 }
 
 template <class F>

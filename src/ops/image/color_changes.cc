@@ -59,7 +59,7 @@ ColorImage::ColorImage(const TensorRef& image) : channels_((*image.shape)[2]), d
 void ColorImage::store(const TensorRef& out) const {
   dispatch_dtype(dtype_, [&](auto zero) {
     using T = decltype(zero);
-    std::transform(values_.begin(), values_.end(), out.as<T>(), [](double v) { return static_cast<T>(v); });
+    std::transform(values_.begin(), values_.end(), out.as<T>(), [](double v) { return saturated<T>(v); });
   });
 }
 

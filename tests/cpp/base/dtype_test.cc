@@ -128,6 +128,12 @@ TEST(WholeNumber, TruncatesSaturatesAndKeepsNanApart) {
   EXPECT_EQ(whole_number(-std::numeric_limits<double>::infinity()), INT64_MIN);
   EXPECT_EQ(whole_number(1e300), INT64_MAX);
   EXPECT_EQ(whole_number(std::numeric_limits<double>::quiet_NaN()), 0);
+  EXPECT_EQ(whole_number<uint8_t>(255.9), 255);
+  EXPECT_EQ(whole_number<uint8_t>(-0.5), 0);
+  EXPECT_EQ(whole_number<uint8_t>(256), 255);
+  EXPECT_EQ(whole_number<int8_t>(-1e9), -128);
+  EXPECT_EQ(saturated<int32_t>(1e30), INT32_MAX);
+  EXPECT_TRUE(saturated<bool>(0.25));
   EXPECT_EQ(whole_number(std::numeric_limits<double>::quiet_NaN(), INT64_MIN), INT64_MIN);
 }
 
