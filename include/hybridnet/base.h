@@ -3,11 +3,9 @@
 
 #include <atomic>
 #include <bit>
-#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -263,43 +261,6 @@ decltype(auto) dispatch_floating(DType dtype, F&& f) {
       return f(float{});
   }
 }
-// Type for adding and multiplying elements of an integer type: the unsigned one of its size, in which overflow wraps
-// around, as in NumPy; in signed types it is undefined. Other types: themselves.
-template <typename T>
-struct wrapping {
-  using type = T;
-};
-template <std::signed_integral T>
-struct wrapping<T> {
-  using type = std::make_unsigned_t<T>;
-};
-template <typename T>
-using wrapping_t = typename wrapping<T>::type;
-
-// As dispatch_dtype, for code that adds and multiplies elements: calls f with a value of the wrapping_t of their type.
-template <typename F>
-decltype(auto) dispatch_wrapping(DType dtype, F&& f) {
-  return dispatch_dtype(dtype, [&](auto zero) -> decltype(auto) { return f(wrapping_t<decltype(zero)>{}); });
-}
-
-// The whole number next to zero; what T does not hold saturates, and nan becomes `nan`.
-template <std::integral T = int64_t>
-constexpr T whole_number(double value, T nan = 0) {
-  constexpr T kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
-  constexpr double kBelow = static_cast<double>(kLeast) - 1, kBeyond = static_cast<double>(kMost / 2 + 1) * 2;
-  if (value > kBelow && value < kBeyond) return static_cast<T>(value);
-  return value < 0 ? kLeast : value > 0 ? kMost : nan;
-}
-
-// A computed number as an element of an array; integers as whole_number, bool: is it not zero?
-template <typename T>
-constexpr T saturated(double value) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-    return whole_number<T>(value);
-  else
-    return static_cast<T>(value);
-}
-
 // Type in which values of T are accumulated or computed.
 template <typename T>
 struct accumulator {

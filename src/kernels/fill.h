@@ -5,6 +5,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "kernels/integers.h"
 
 namespace hybridnet::kernels {
 

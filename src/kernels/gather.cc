@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hybridnet/threads.h"
+#include "kernels/integers.h"
 #include "kernels/strided_copy.h"
 
 namespace hybridnet::kernels {

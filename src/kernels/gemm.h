@@ -7,6 +7,7 @@
 
 #include "hybridnet/base.h"
 #include "hybridnet/threads.h"
+#include "kernels/integers.h"
 
 namespace hybridnet::kernels {
 

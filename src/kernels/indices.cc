@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hybridnet/error.h"
+#include "kernels/integers.h"
 
 namespace hybridnet::kernels {
 namespace {

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "kernels/convert.h"
+#include "kernels/integers.h"
 #include "kernels/reduce.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "hybridnet/threads.h"
+#include "kernels/integers.h"
 #include "kernels/isa.h"
 #include "kernels/strided_copy.h"
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "hybridnet/threads.h"
+#include "kernels/integers.h"
 
 namespace hybridnet::kernels {
 namespace {

@@ -2,11 +2,11 @@
 // backward.
 #include <fuzzer/FuzzedDataProvider.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "../cpp/ops/result_bytes.h"
 #include "fuzz.h"
 #include "hybridnet/op.h"
 #include "hybridnet/runtime.h"
@@ -101,21 +101,17 @@ const std::vector<const Op*>& operators() {
 // Results that would fit into a machine but not into a test are not asked for.
 bool is_size_testable(const Op& op, const std::vector<std::string>& keys, const std::vector<std::string>& texts,
                       const std::vector<HnTensorSpec>& inputs) {
-  constexpr int64_t kManyBytes = int64_t{1} << 28, kImpossibleBytes = int64_t{1} << 46;
+  constexpr int64_t kManyBytes = int64_t{1} << 28;
   try {
     std::vector<std::pair<std::string, std::string>> attrs;
     for (size_t i = 0; i < keys.size(); ++i) attrs.emplace_back(keys[i], texts[i]);
     const ParamsPtr params = op.schema->parse(attrs, op.name, false);
-    std::vector<TensorSpec> in, out(static_cast<size_t>(op.num_outputs(params->data())));
+    std::vector<TensorSpec> in;
     for (const HnTensorSpec& spec : inputs)
       in.push_back({Shape(std::span<const int64_t>(spec.shape, static_cast<size_t>(spec.ndim))),
                     static_cast<DType>(spec.dtype)});
-    InferContext context(op, in, out);
-    op.infer(params->data(), context);
-    int64_t bytes = 0;
-    for (const TensorSpec& spec : out)
-      if (spec.shape.known() && spec.dtype != DType::kUnknown) bytes = std::max(bytes, spec.bytes());
-    return bytes <= kManyBytes || bytes >= kImpossibleBytes;
+    const int64_t bytes = testing::largest_result_bytes(op, *params, std::move(in));
+    return bytes <= kManyBytes || bytes >= testing::kImpossibleBytes;
   } catch (const Error&) {
     return true;  // the call will say so, too
   }

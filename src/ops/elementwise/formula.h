@@ -17,6 +17,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "kernels/integers.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
@@ -43,13 +44,8 @@ void formula_loop(const F& formula, const void* const* in, void* out, int64_t n,
   using C = formula_type<T>;
   const F f = formula;  // a copy that the loop's writes cannot change keeps the parameters in registers
   T* result = static_cast<T*>(out);
-  for (int64_t i = 0; i < n; ++i) {
-    const C value = f(static_cast<C>(static_cast<const T*>(in[I])[i])...);
-    if constexpr (std::is_integral_v<T>)
-      result[i] = saturated<T>(value);
-    else
-      result[i] = static_cast<T>(value);
-  }
+  for (int64_t i = 0; i < n; ++i)
+    result[i] = kernels::saturated_element<T>(f(static_cast<C>(static_cast<const T*>(in[I])[i])...));
 }
 
 template <class F>

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/integers.h"
+
 namespace hybridnet::ops {
 namespace {
 
@@ -59,7 +61,8 @@ ColorImage::ColorImage(const TensorRef& image) : channels_((*image.shape)[2]), d
 void ColorImage::store(const TensorRef& out) const {
   dispatch_dtype(dtype_, [&](auto zero) {
     using T = decltype(zero);
-    std::transform(values_.begin(), values_.end(), out.as<T>(), [](double v) { return saturated<T>(v); });
+    std::transform(values_.begin(), values_.end(), out.as<T>(),
+                   [](double v) { return kernels::saturated_element<T>(v); });
   });
 }
 

@@ -1,5 +1,6 @@
 // _contrib_BilinearResize2D: images of another size by bilinear interpolation.
 #include "hybridnet/op.h"
+#include "kernels/integers.h"
 #include "ops/emit.h"
 #include "ops/nn/resample.h"
 
@@ -56,7 +57,10 @@ void BilinearResizeParams::describe(ParamSchema<BilinearResizeParams>& schema) {
   });
 }
 
-int64_t scaled(int64_t size, float scale) { return whole_number(static_cast<float>(size) * scale); }
+// At most a size that no array has, and that one may be added to.
+int64_t scaled(int64_t size, float scale) {
+  return std::min(kernels::whole_number(static_cast<float>(size) * scale), INT64_MAX / 2);
+}
 
 int64_t resized(ResizeMode mode, int64_t size, int64_t given, const std::optional<float>& scale) {
   if (mode == ResizeMode::kSize && !scale) return given;

@@ -7,6 +7,7 @@
 #include "hybridnet/threads.h"
 #include "kernels/fill.h"
 #include "kernels/indices.h"
+#include "kernels/integers.h"
 #include "ops/numpy/promote.h"
 
 namespace hybridnet::ops {
@@ -166,7 +167,7 @@ struct BincountParams {
 
 template <typename T>
 void add_weights(const kernels::Indices& ids, const TensorRef& weights, const TensorRef& out) {
-  using A = wrapping_t<accumulator_t<T>>;
+  using A = kernels::wrapping_t<accumulator_t<T>>;
   std::vector<A> sums(static_cast<size_t>(out.size()), A(0));
   for (int64_t i = 0; i < ids.size(); ++i) sums[static_cast<size_t>(ids[i])] += static_cast<A>(weights.as<T>()[i]);
   for (size_t i = 0; i < sums.size(); ++i) out.as<T>()[i] = static_cast<T>(sums[i]);

@@ -128,7 +128,7 @@ void run_sum(const SumParams& p, const KernelArgs& a) {
       const auto sum = [=](int64_t i) { return static_cast<float>(x[i]) * of_lhs + static_cast<float>(y[i]) * of_rhs; };
       if (out == DType::kInt32) {
         auto* z = a.out[0].as<int32_t>();
-        for_elements(n, [=](int64_t i) { z[i] = truncated(std::nearbyint(sum(i))); });
+        for_elements(n, [=](int64_t i) { z[i] = kernels::whole_number<int32_t>(std::nearbyint(sum(i))); });
       } else {
         with_bytes(out, [&](auto o) {
           auto* z = a.out[0].as<decltype(o)>();
@@ -162,7 +162,8 @@ void run_product(const ProductParams& p, const KernelArgs& a) {
     const float factor = unit * steps_per_unit(DType::kInt8, p.range());
     auto* z = a.out[0].as<int8_t>();
     for_elements(n, [=](int64_t i) {
-      z[i] = static_cast<int8_t>(std::clamp(truncated(static_cast<float>(product(i)) * factor), -128, 127));
+      z[i] = static_cast<int8_t>(
+          std::clamp(kernels::whole_number<int32_t>(static_cast<float>(product(i)) * factor), -128, 127));
     });
     return write_range(a, p.range());
   }

@@ -188,7 +188,8 @@ class LayerKernel final : public Kernel {
     if (out_ == DType::kInt32) {
       auto* whole = reinterpret_cast<int32_t*>(bias);
       for (size_t o = 0; o < w->bias.size(); ++o)
-        whole[o] = truncated(std::nearbyint(static_cast<double>(w->bias[o]) * data_steps * w->steps[o]));
+        whole[o] =
+            kernels::whole_number<int32_t>(std::nearbyint(static_cast<double>(w->bias[o]) * data_steps * w->steps[o]));
       product_->run(t);
       return finish_sums(a, *w, data_steps);
     }
@@ -225,7 +226,8 @@ class LayerKernel final : public Kernel {
     };
     for (int64_t i = 0; i < n && (relu || end_.with_sum); ++i) {
       if (relu) y[i] = std::max(y[i], 0);
-      if (end_.with_sum) y[i] = truncated(std::nearbyint(static_cast<double>(y[i]) + addend(i) * factor));
+      if (end_.with_sum)
+        y[i] = kernels::whole_number<int32_t>(std::nearbyint(static_cast<double>(y[i]) + addend(i) * factor));
       if (end_.relu_of_sum) y[i] = std::max(y[i], 0);
     }
     const float reach = steps_of(DType::kInt8) / w.steps[0];

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "hybridnet/op.h"
+#include "kernels/integers.h"
 
 namespace hybridnet::ops {
 
@@ -51,11 +52,6 @@ T nearest_step(float x) {
   inside = inside < kLow ? kLow : inside;
   inside = inside > kHigh ? kHigh : inside;
   return static_cast<T>(static_cast<int32_t>((inside + kWhole) - kWhole));
-}
-
-// The integer next to zero, saturated; zero for NaN.
-inline int32_t truncated(double x) {
-  return x == x ? static_cast<int32_t>(std::clamp(x, -2147483648.0, 2147483647.0)) : 0;
 }
 
 inline void infer_range_inputs(InferContext& c, int first, int last) {

@@ -3,6 +3,7 @@
 
 #include "base/checked_size.h"
 #include "hybridnet/threads.h"
+#include "kernels/integers.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
 
@@ -166,7 +167,7 @@ void run_col2im(const Col2imParams& p, const KernelArgs& a) {
   const int64_t planes = w.pixels() > 0 ? a.out[0].size() / w.pixels() : 0;
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    using A = wrapping_t<accumulator_t<T>>;
+    using A = kernels::wrapping_t<accumulator_t<T>>;
     parallel_for(planes, 1.2 * static_cast<double>(w.positions() * w.taps()), [&](int64_t begin, int64_t end) {
       std::vector<A> sums(static_cast<size_t>(w.pixels()));
       for (int64_t plane = begin; plane < end; ++plane) {

@@ -6,6 +6,7 @@
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/fill.h"
+#include "kernels/integers.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/shape/slice_ranges.h"
@@ -190,7 +191,7 @@ void run_pad_grad(const PadGradParams& p, const KernelArgs& a) {
   const FramedAxes axes({p.mode, p.pad_width, 0.0}, in);
   dispatch_dtype(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    using A = wrapping_t<accumulator_t<T>>;
+    using A = kernels::wrapping_t<accumulator_t<T>>;
     parallel_for(axes.outer, 0.6 * static_cast<double>(axes.out_inner), [&](int64_t begin, int64_t end) {
       std::vector<A> sums(static_cast<size_t>(axes.in_inner));
       const std::vector<int64_t>& columns = axes.source.back();

@@ -8,6 +8,7 @@
 
 #include "hybridnet/runtime.h"
 #include "kernels/dnnl/dense_choice.h"
+#include "kernels/packed_product.h"
 #include "kernels/random_values.h"
 
 namespace hybridnet::onednn {
@@ -105,10 +106,15 @@ TEST(ChooseDense, PacksFrozenWeightsOnly) {
   }
 }
 
-TEST(ChooseDense, PacksNothingForFewColumnsOrOneRowOfLargeWeightsWithoutAvx512) {
-  if (has_bfloat16()) GTEST_SKIP() << "this machine has AVX-512: all sizes gain there";
-  EXPECT_EQ(choose_dense(dense(1, 2048, 1000, true)), DenseAlgorithm::kProduct);
-  EXPECT_EQ(choose_dense(dense(128, 768, 10, true)), DenseAlgorithm::kProduct);
+TEST(ChooseDense, PacksWhereThatPaysWithTheseInstructionSets) {
+  const bool avx512 = has_bfloat16();
+  const DenseAlgorithm narrow = avx512 ? DenseAlgorithm::kPackedMatmul : DenseAlgorithm::kProduct,
+                       wide = kernels::packed_products_pay() ? DenseAlgorithm::kPackedProduct : narrow;
+  EXPECT_EQ(choose_dense(dense(128, 768, 3072, true)), wide);
+  EXPECT_EQ(choose_dense(dense(8, 256, 256, true)), wide);
+  EXPECT_EQ(choose_dense(dense(1, 784, 512, true)), wide);
+  EXPECT_EQ(choose_dense(dense(1, 2048, 1000, true)), narrow);  // one row of weights that leave the caches
+  EXPECT_EQ(choose_dense(dense(128, 768, 10, true)), narrow);   // few columns
 }
 
 TEST(ChooseDense, LeavesSmallProductsPlain) {

@@ -1,0 +1,27 @@
+// How large the results of an operator are, for tests that draw its arguments.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "hybridnet/op.h"
+
+namespace hybridnet::testing {
+
+// Bytes of the largest result whose size is known before the operator runs. Throws what inference throws.
+inline int64_t largest_result_bytes(const Op& op, const Params& params, std::vector<TensorSpec> in) {
+  std::vector<TensorSpec> out(static_cast<size_t>(op.num_outputs(params.data())));
+  InferContext context(op, in, out);
+  op.infer(params.data(), context);
+  int64_t bytes = 0;
+  for (const TensorSpec& spec : out)
+    if (spec.shape.known() && spec.dtype != DType::kUnknown) bytes = std::max(bytes, spec.bytes());
+  return bytes;
+}
+
+// Results from this size on are refused by every machine: they may be asked for, as small ones may.
+inline constexpr int64_t kImpossibleBytes = int64_t{1} << 46;
+
+}  // namespace hybridnet::testing
