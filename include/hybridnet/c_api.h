@@ -302,8 +302,9 @@ HN_API int hn_model_plan_text(HnModel model, const char** out);
 /* ---- sessions ----
  *
  * A session binds arrays to a model once and predicts again and again: a run reads the inputs where they are, writes
- * the outputs where they shall be, allocates nothing, and is done when it returns. A model may have many sessions, one
- * for each thread or for each size of its inputs; they share its parameters.
+ * the outputs where they shall be, allocates nothing, takes no lock, and is done when it returns. A model may have many
+ * sessions, one for each thread or for each size of its inputs; they share its parameters, and each has its own memory
+ * for values between operators.
  */
 
 /* inputs: arrays that runs read, of the shapes and dtypes of all runs. outputs: arrays that they write, or NULL for new

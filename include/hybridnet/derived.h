@@ -25,6 +25,7 @@
 namespace hybridnet {
 
 class DerivedBudget;
+class DerivedCopy;
 class DerivedData;
 
 // An array that a copy is made from. derived == nullptr: its writes are unknown, so nothing is kept of it.
@@ -32,6 +33,40 @@ struct DerivedSource {
   const void* data = nullptr;
   DerivedData* derived = nullptr;
   bool operator==(const DerivedSource&) const = default;
+};
+
+// The copy that one reader used last, so that its next use takes no lock and shares nothing with other readers. For one
+// use at a time, on any thread: others meanwhile do without. It dies before the users that it is given to.
+class LastCopy {
+ public:
+  struct Held {
+    const void* user = nullptr;
+    std::vector<DerivedSource> sources;
+    std::shared_ptr<DerivedCopy> copy;
+    std::shared_ptr<const void> value;
+    bool is_for(const void* reader, std::span<const DerivedSource> from) const {
+      return user == reader && std::equal(from.begin(), from.end(), sources.begin(), sources.end());
+    }
+  };
+  LastCopy() = default;
+  ~LastCopy() { forget(take()); }
+  LastCopy(const LastCopy&) = delete;
+
+  // What is held, for a use that ends with give() or forget(); null: nothing is, or a use is under way.
+  std::unique_ptr<Held> take() noexcept;
+  void give(std::unique_ptr<Held> held) noexcept;
+  void forget(std::unique_ptr<Held> held) noexcept;  // null: nothing to do
+
+ private:
+  friend class DerivedCopy;
+  // Under the lock of the copy that holds or held it.
+  bool begin_use() noexcept;              // where nothing is held
+  std::unique_ptr<Held> drop() noexcept;  // null: it is in use, and give() will drop it
+
+  static Held* in_use() { return reinterpret_cast<Held*>(&states_[0]); }
+  static Held* in_use_and_dropped() { return reinterpret_cast<Held*>(&states_[1]); }
+  static inline void* states_[2] = {};  // whose addresses stand for states
+  std::atomic<Held*> held_{nullptr};
 };
 
 // One copy. Its users own it; its arrays know it.
@@ -49,15 +84,21 @@ class DerivedCopy {
   bool retired() const { return retired_.load(std::memory_order_acquire); }
   bool is_kept() const;  // is there a value, for later uses, too?
   const std::string& key() const { return key_; }
+  // A use of `value` by a reader, which holds it from then on. False: the value is not kept, or the reader is in use.
+  bool add_reader(LastCopy& reader, const Value& value);
+  void remove_reader(LastCopy& reader) noexcept;
 
  private:
   friend class DerivedBudget;
+  using Dropped = std::vector<std::shared_ptr<const void>>;  // to be freed after the locks
+  void drop_value(Dropped& dropped);                         // under the lock
   const std::string key_;
   DerivedBudget& budget_;
   std::atomic<bool> retired_{false};
   std::atomic<uint64_t> last_used_{0};  // in ticks of the budget
   mutable std::mutex mutex_;
-  Value value_;  // not null: counted by the budget
+  Value value_;                     // not null: counted by the budget
+  std::vector<LastCopy*> readers_;  // that hold it
   int64_t bytes_ = 0;
   bool was_refused_ = false;
   uint64_t last_refused_ = 0;
@@ -123,9 +164,66 @@ class DerivedUser {
   // `recipe` must name all that a value depends on besides the arrays.
   explicit DerivedUser(std::string recipe) : recipe_(std::move(recipe)) {}
 
-  // make(): std::shared_ptr<const T> of `bytes` bytes.
+  // A value, for as long as this lives.
+  class Use {
+   public:
+    Use() = default;
+    Use(Use&& other) noexcept
+        : value_(std::exchange(other.value_, nullptr)),
+          own_(std::move(other.own_)),
+          reader_(other.reader_),
+          held_(std::move(other.held_)) {}
+    Use& operator=(Use&& other) noexcept {
+      end();
+      value_ = std::exchange(other.value_, nullptr);
+      own_ = std::move(other.own_);
+      reader_ = other.reader_;
+      held_ = std::move(other.held_);
+      return *this;
+    }
+    ~Use() { end(); }
+    explicit operator bool() const { return value_ != nullptr; }
+    const T* get() const { return value_; }
+    const T& operator*() const { return *value_; }
+    const T* operator->() const { return value_; }
+
+   private:
+    friend class DerivedUser;
+    explicit Use(std::shared_ptr<const T> value) : value_(value.get()), own_(std::move(value)) {}
+    Use(LastCopy& reader, std::unique_ptr<LastCopy::Held> held)
+        : value_(static_cast<const T*>(held->value.get())), reader_(&reader), held_(std::move(held)) {}
+    void end() noexcept {
+      if (held_) reader_->give(std::move(held_));
+    }
+
+    const T* value_ = nullptr;
+    std::shared_ptr<const T> own_;  // where no reader holds it
+    LastCopy* reader_ = nullptr;
+    std::unique_ptr<LastCopy::Held> held_;
+  };
+
+  // make(): std::shared_ptr<const T> of `bytes` bytes. reader: remembers the copy for its next use; may be null.
   template <typename Make>
-  std::shared_ptr<const T> get(std::span<const DerivedSource> sources, int64_t bytes, const Make& make) {
+  Use get(LastCopy* reader, std::span<const DerivedSource> sources, int64_t bytes, const Make& make) {
+    if (!reader) return Use(get(sources, bytes, make));
+    std::unique_ptr<LastCopy::Held> held = reader->take();
+    if (held && held->is_for(this, sources)) {
+      held->copy->touch();
+      return Use(*reader, std::move(held));
+    }
+    reader->forget(std::move(held));
+    std::shared_ptr<DerivedCopy> copy;
+    std::shared_ptr<const T> value = get(sources, bytes, make, &copy);
+    if (!copy) return Use(std::move(value));
+    held = std::make_unique<LastCopy::Held>(
+        LastCopy::Held{this, {sources.begin(), sources.end()}, copy, DerivedCopy::Value(value)});
+    return copy->add_reader(*reader, held->value) ? Use(*reader, std::move(held)) : Use(std::move(value));
+  }
+
+  // used_copy: receives the copy that the value is of, if there is one; may be null.
+  template <typename Make>
+  std::shared_ptr<const T> get(std::span<const DerivedSource> sources, int64_t bytes, const Make& make,
+                               std::shared_ptr<DerivedCopy>* used_copy = nullptr) {
     const auto read_and_make = [&] {
       std::deque<SourceReading> readings;
       for (const DerivedSource& source : sources) readings.emplace_back(source.derived);
@@ -138,11 +236,12 @@ class DerivedUser {
     {
       const std::lock_guard lock(mutex_);
       Used& used = used_for(sources);
+      copy = used.copy;
+      if (used_copy) *used_copy = copy;
       if (std::shared_ptr<const T> value = used.latest.lock()) {
-        used.copy->touch();
+        copy->touch();
         return value;
       }
-      copy = used.copy;
     }
     // Without the lock: threads that want the copies of other arrays need not wait for this one.
     auto value =
@@ -203,7 +302,7 @@ class DerivedBudget {
 
  private:
   friend class DerivedCopy;
-  bool admit(DerivedCopy& newcomer, int64_t bytes, std::vector<DerivedCopy::Value>& dropped);
+  bool admit(DerivedCopy& newcomer, int64_t bytes, DerivedCopy::Dropped& dropped);
   void remove(DerivedCopy& copy, int64_t bytes);
   uint64_t tick() const { return tick_.load(std::memory_order_relaxed); }
 

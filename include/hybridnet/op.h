@@ -19,6 +19,7 @@
 namespace hybridnet {
 
 class DerivedData;
+class LastCopy;
 class Op;
 
 // ---------------------------------------------------------------------------------------------------- inference
@@ -78,6 +79,7 @@ struct TensorRef {
   DType dtype = DType::kUnknown;
   Format format = Format::kPlain;
   DerivedData* derived = nullptr;  // where packed copies of the data are kept (derived.h); null: keep none
+  LastCopy* last_copy = nullptr;   // which of them this argument was read by last; null: not remembered
   template <typename T>
   T* as() const {
     return static_cast<T*>(data);

@@ -64,7 +64,7 @@ struct Budget {
   }
   const int granted = std::min(affinity_cores(), quota_cores());
   std::atomic<int> total{1};
-  std::atomic<int> free{1};  // below zero while more is claimed than set_cpu_cores() has left
+  std::atomic<int> free{1};  // below zero while more is claimed than there is
 };
 
 Budget& budget() {
@@ -86,8 +86,10 @@ std::pair<int, int> claim(int wanted) {
   wanted = std::max(wanted, 1);
   if (thread_lost_team) return {1, 0};
   if (thread_cores > 0) return {std::min(wanted, thread_cores), 0};  // part of what this thread was given before
-  const int taken = take_free_cores(wanted);
-  return {std::max(taken, 1), taken};  // nothing is free: run on this thread's own core
+  if (const int taken = take_free_cores(wanted); taken > 0) return {taken, taken};
+  // Nothing is free: it runs on this thread's own core, which others who ask later find claimed.
+  budget().free.fetch_sub(1, std::memory_order_acq_rel);
+  return {1, 1};
 }
 
 // Inside a region each thread, the opener included, has one core: nested loops run serially.

@@ -266,7 +266,7 @@ void BatchQueue::run_together(Request* batch) {
 std::vector<NDArray> BatchQueue::call(std::span<const NDArray> inputs) {
   std::vector<NDArray> all = values_;
   for (size_t i = 0; i < inputs_.size(); ++i) all[inputs_[i].position] = inputs[i];
-  BoundCall bound(function_, std::move(all), {});
+  BoundCall bound(function_, std::move(all), {}, BoundCall::Calls::kOne);
   bound.run();
   return bound.outputs();
 }

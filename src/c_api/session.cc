@@ -14,7 +14,7 @@ namespace {
 struct SessionHandle final : c_api::Handled {
   static constexpr c_api::HandleKind kKind = c_api::HandleKind::kSession;
   SessionHandle(Ref<GraphFunction> function, std::vector<NDArray> inputs, std::span<const NDArray> outputs)
-      : call(std::move(function), std::move(inputs), outputs) {}
+      : call(std::move(function), std::move(inputs), outputs, BoundCall::Calls::kMany) {}
   BoundCall call;
 };
 

@@ -26,11 +26,12 @@ class PackedWeights {
   PackedWeights(std::string layout, int64_t bytes) : bytes_(bytes), user_("packed " + std::move(layout)) {}
   int64_t bytes() const { return bytes_; }
 
+  using Use = DerivedUser<OwnedBlock>::Use;
   // pack(void* target): writes bytes() bytes.
   template <typename Pack>
-  std::shared_ptr<const OwnedBlock> get(const TensorRef& weights, const Pack& pack) {
+  Use get(const TensorRef& weights, const Pack& pack) {
     const DerivedSource source{weights.data, weights.derived};
-    return user_.get({&source, 1}, bytes_, [&] {
+    return user_.get(weights.last_copy, {&source, 1}, bytes_, [&] {
       auto block = std::make_shared<OwnedBlock>(bytes_);
       pack(block->data());
       return block;

@@ -33,7 +33,8 @@ void check_output(const GraphFunction& function, size_t index, const NDArray& gi
 
 }  // namespace
 
-BoundCall::BoundCall(Ref<GraphFunction> function, std::vector<NDArray> inputs, std::span<const NDArray> outputs)
+BoundCall::BoundCall(Ref<GraphFunction> function, std::vector<NDArray> inputs, std::span<const NDArray> outputs,
+                     Calls calls)
     : function_(std::move(function)),
       compiled_(function_->compiled_for_prediction(inputs)),
       inputs_(std::move(inputs)) {
@@ -71,10 +72,12 @@ BoundCall::BoundCall(Ref<GraphFunction> function, std::vector<NDArray> inputs, s
     if (std::find(writes_.begin(), writes_.end(), &array.var()) == writes_.end()) add_once(reads_, &array.var());
   bindings_.resize(inputs_.size());
   places_.resize(fresh_.size());
+  if (calls == Calls::kOne) return;
+  own_.emplace(compiled_->forward);
+  if (Ref<Plan> prompt = function_->prompt_plan(*compiled_)) prompt_.emplace(std::move(prompt));
 }
 
 void BoundCall::run() {
-  const std::lock_guard lock(mutex_);
   for (const NDArray& output : outputs_) note_overwrite(output);
   const RngKey key = compiled_->forward->uses_random() ? next_rng_key() : RngKey{};
   Engine& e = engine();
@@ -85,11 +88,20 @@ void BoundCall::run() {
     for (Var* var : writes_) e.wait_for_var(*var);
   }
   const InlineRun running(e, access);
-  const CoreLease lease(compiled_->forward->cores());
-  run_plan(key);
+  const bool is_prompt = prompt_ && finds_team_awake();
+  const CoreLease lease(is_prompt ? prompt_->plan->cores() : compiled_->forward->cores());
+  run_plan(key, is_prompt ? &*prompt_ : own_ ? &*own_ : nullptr);
+  if (prompt_) ended_ = Clock::now();
 }
 
-void BoundCall::run_plan(RngKey key) {
+// Its members look out for work for some time before they sleep, and waking them would cost what they save. Cores that
+// others use are none to count on.
+bool BoundCall::finds_team_awake() const {
+  constexpr std::chrono::microseconds kAwake(30);
+  return Clock::now() - ended_ < kAwake && free_cores() >= std::min(prompt_->plan->cores(), cpu_cores());
+}
+
+void BoundCall::run_plan(RngKey key, OwnPlan* own) {
   const profile::Scope scope(function_->task_name(), "graph");
   for (size_t i = 0; i < inputs_.size(); ++i) bindings_[i] = {inputs_[i].data(), inputs_[i].impl()->chunk->derived()};
   for (size_t i = 0; i < fresh_.size(); ++i) places_[i] = fresh_[i].data();
@@ -97,7 +109,10 @@ void BoundCall::run_plan(RngKey key) {
   call.inputs = bindings_;
   call.outputs = places_;
   call.rng = key;
-  compiled_->forward->run(call);
+  if (own)
+    own->runs.run(call);
+  else
+    compiled_->forward->run(call);
   for (const Copy& copy : copies_)
     if (const int64_t bytes = outputs_[copy.output].bytes(); bytes > 0)
       std::memcpy(outputs_[copy.output].data(), places_[copy.fresh], static_cast<size_t>(bytes));

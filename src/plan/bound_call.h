@@ -2,7 +2,8 @@
 // nothing, it orders itself among the users of the arrays and runs the plan on the calling thread.
 #pragma once
 
-#include <mutex>
+#include <chrono>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,10 +13,14 @@ namespace hybridnet {
 
 class BoundCall {
  public:
+  enum class Calls : int8_t {
+    kOne,   // uses memory that it shares with other calls of the graph
+    kMany,  // at any time: keeps memory for values between operators of its own
+  };
   // inputs: of the graph, in order. outputs: arrays that receive the results; empty: new ones are made. Throws
   // ShapeError and DTypeError for outputs of other specs, UnsupportedError for graphs whose sizes only values tell and
   // for sparse arrays.
-  BoundCall(Ref<GraphFunction> function, std::vector<NDArray> inputs, std::span<const NDArray> outputs);
+  BoundCall(Ref<GraphFunction> function, std::vector<NDArray> inputs, std::span<const NDArray> outputs, Calls calls);
   const std::vector<NDArray>& outputs() const { return outputs_; }
   // Any number of threads; one at a time. Values of the inputs that are still being computed are waited for.
   void run();
@@ -24,7 +29,15 @@ class BoundCall {
   struct Copy {
     size_t fresh, output;
   };
-  void run_plan(RngKey key);
+  using Clock = std::chrono::steady_clock;
+  // A plan with memory of its own.
+  struct OwnPlan {
+    explicit OwnPlan(Ref<Plan> shared) : plan(std::move(shared)), runs(*plan, Plan::Repeated::Memory::kOwn) {}
+    const Ref<Plan> plan;
+    Plan::Repeated runs;
+  };
+  void run_plan(RngKey key, OwnPlan* own);  // own: null: shares memory
+  bool finds_team_awake() const;
 
   const Ref<GraphFunction> function_;
   const Ref<CompiledCall> compiled_;
@@ -32,9 +45,11 @@ class BoundCall {
   std::vector<NDArray> fresh_, outputs_;
   std::vector<Copy> copies_;  // of results that could not be written where they are wanted
   std::vector<Var*> reads_, writes_;
-  std::mutex mutex_;  // of what follows, and of the values
+  // Used while the engine lets this run write its outputs: one run at a time.
   std::vector<Plan::InputBinding> bindings_;
   std::vector<void*> places_;
+  std::optional<OwnPlan> own_, prompt_;  // prompt_: what finds_team_awake() is for; empty: there is nothing to gain
+  Clock::time_point ended_{};            // the last run; known where prompt_ is
 };
 
 }  // namespace hybridnet

@@ -152,7 +152,7 @@ Ref<Plan> link_plan(const Graph& graph, const CompileOptions& options, Plan::Opt
   plan_options.keep_arena = options.keep_arena;
   plan_options.arenas = options.arenas;
   plan_options.kernels = options.kernels;
-  plan_options.whole_call = true;
+  plan_options.wakes_team = options.wakes_team;
   if (known)
     if (Ref<Plan> plan = Plan::lay_out(graph, plan_options, known)) return plan;
   return Plan::compile(graph, plan_options);
@@ -307,7 +307,8 @@ Query chosen_query(const std::string& passes) {
 int64_t CompiledCall::held_bytes() const {
   const size_t own = sizeof(CompiledCall) + sources.size() * sizeof(BackwardInput) +
                      signature.inputs.size() * (sizeof(TensorSpec) + sizeof(int));
-  return static_cast<int64_t>(own) + (forward ? forward->held_bytes() : 0) + (backward ? backward->held_bytes() : 0);
+  return static_cast<int64_t>(own) + (forward ? forward->held_bytes() : 0) +
+         (prompt ? prompt->held_bytes() + prompt->linked()->held_bytes() : 0) + (backward ? backward->held_bytes() : 0);
 }
 
 void add_gradients_of_call(Graph& graph, const CallSignature& signature, const CompileOptions& options,

@@ -49,6 +49,7 @@ struct CompileOptions {
   RematPolicy remat;
   bool keep_arena = false;
   bool weights_change = false;  // between calls for prediction, too: copies of them in other forms would not last
+  bool wakes_team = true;       // calls come when the team sleeps
   Ref<ArenaPool> arenas;        // of all signatures
   Ref<KernelStore> kernels;     // the same, and of functions that are copies of each other; null: none
 };
@@ -66,6 +67,8 @@ class CompiledCall : public RefCounted<CompiledCall> {
   CallSignature signature;
   std::set<const Node*> unequal;  // branches that differ in size; not empty: no plan, the graph is cut there
   Ref<Plan> forward;
+  Ref<Plan>
+      prompt;  // forward for calls that find the team awake; guarded by the function's mutex, null until asked for
   Ref<Plan> backward;                  // null: no gradient reaches a wanted input, or none is wanted
   std::vector<BackwardInput> sources;  // of backward's inputs; kHead counts the outputs of the call
   std::vector<int> gradient_of_input;  // per input: output number of backward, -1: zero, unwanted or by rows

@@ -177,6 +177,17 @@ Ref<CompiledCall> GraphFunction::compiled_for_prediction(std::span<const NDArray
   return compiled;
 }
 
+Ref<Plan> GraphFunction::prompt_plan(CompiledCall& compiled) {
+  if (!compiled.forward->gains_from_awake_team()) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (compiled.prompt) return compiled.prompt;
+  CompileOptions options = options_;
+  options.wakes_team = false;
+  options.kernels = nullptr;  // those are linked for one core
+  const RewrittenCall rewritten = rewrite_call(definition_, compiled.signature, options, false, {});
+  return compiled.prompt = link_call(rewritten, definition_, compiled.signature, options)->forward;
+}
+
 std::vector<NDArray> GraphFunction::copied_to(std::span<const NDArray> out, std::vector<NDArray> results) {
   for (size_t i = 0; i < out.size(); ++i)
     if (!results[i].shares_memory(out[i])) copy_array(results[i], out[i]);

@@ -44,6 +44,8 @@ class GraphFunction : public RefCounted<GraphFunction> {
   // The plan for inputs of these specs, without gradients. Throws UnsupportedError where there is no single one: values
   // tell sizes, arrays are sparse, or code outside of the library runs.
   Ref<CompiledCall> compiled_for_prediction(std::span<const NDArray> inputs);
+  // The same plan for calls that follow each other so closely that the team is awake; null where it would be the same.
+  Ref<Plan> prompt_plan(CompiledCall& compiled);
 
   // For runs that go part by part (graph_run.h): runs on the calling thread, recorded as autograd says.
   std::vector<NDArray> run_parts(std::span<const NDArray> inputs, RngKey key);

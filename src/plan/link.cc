@@ -459,6 +459,7 @@ class PlanBuilder {
           break;
         case Kind::kInput:
           plan.input_patches_.push_back({arg, storage->index, 0});
+          plan.given_args_.push_back(arg);
           break;
         case Kind::kOutput:
           plan.output_patches_.push_back({arg, storage->index, 0});
@@ -467,6 +468,7 @@ class PlanBuilder {
           plan.residual_patches_.push_back({arg, 0, storage->offset});
           break;
         case Kind::kConstant: {
+          plan.given_args_.push_back(arg);
           const auto* array = static_cast<const ArrayImpl*>(constants_[static_cast<size_t>(storage->index)].get());
           ref.data = static_cast<char*>(array->chunk->memory()) + array->offset;
           ref.derived = array->chunk->derived();
@@ -479,25 +481,26 @@ class PlanBuilder {
 
   // Work that several cores can share saves time only if it is worth the wake-up of the team, which sleeps between
   // calls: 20 to 30 us measured. Two cores save half of the work, and guesses are up to twice too high.
-  bool is_for_one_core() const {
+  bool is_worth_waking() const {
     constexpr double kWorthWaking = 100e3;
-    if (!plan_->options_.whole_call || graph_.train()) return false;  // the steps of a training run close together
+    if (graph_.train()) return true;  // the steps of a training run close together
     double shared_ns = 0;
     for (const Node* node : steps_) {
-      if (!node->subgraphs.empty()) return false;  // known when the bodies are linked, which may run many times
+      if (!node->subgraphs.empty()) return true;  // known when the bodies are linked, which may run many times
       std::vector<TensorSpec> in;
       for (const NodeEntry& input : node->inputs) in.push_back(graph_.spec(input));
       const auto cost = static_cast<double>(node->op->cost_ns(node->params->data(), in, node->specs));
       if (cost >= 2 * kNsWorthACore) shared_ns += cost;
     }
-    return shared_ns < kWorthWaking;
+    plan_->gains_from_awake_team_ = shared_ns > 0 && shared_ns < kWorthWaking;
+    return shared_ns >= kWorthWaking;
   }
 
   void emit_nodes() {
-    plan_->for_one_core_ = is_for_one_core();
     std::optional<CoreScope> alone;  // kernels are linked for the cores that they will run on
-    if (plan_->for_one_core_) alone.emplace(1);
+    if (plan_->options_.wakes_team && !is_worth_waking()) alone.emplace(1);
     for (size_t step = 0; step < steps_.size(); ++step) emit(*steps_[step], static_cast<int>(step));
+    if (alone) plan_->cores_ = 1;
   }
 
   void emit(const Node& node, int step) {

@@ -58,7 +58,7 @@ class Plan : public RefCounted<Plan> {
     std::vector<int> first_of;
     Ref<ArenaPool> arenas;         // shared with plans that mostly run at other times; null: the plan's own
     Ref<KernelStore> kernels;      // of plans of similar graphs; null: only nodes of this graph share kernels
-    bool whole_call = false;       // is run by itself, not as part of another plan: its team sleeps before
+    bool wakes_team = false;       // is run by itself, not as part of another plan: its team sleeps before
     std::vector<uint8_t> donated;  // per input: outputs may be written into its memory; empty: none is
   };
   // Throws what linking throws, with node, block and source line. The graph may be thrown away afterwards.
@@ -96,7 +96,11 @@ class Plan : public RefCounted<Plan> {
   // Runs the plan as often as one likes with one frame, on one thread at a time: what loops do with their bodies.
   class Repeated {
    public:
-    explicit Repeated(Plan& plan);
+    enum class Memory : int8_t {
+      kShared,  // with other runs of the plan, for a row of runs between which no parameter is written
+      kOwn,     // for runs at any time: they share nothing that they write with others, and take no lock
+    };
+    explicit Repeated(Plan& plan, Memory memory = Memory::kShared);
     ~Repeated();
     Repeated(const Repeated&) = delete;
     Repeated& operator=(const Repeated&) = delete;
@@ -104,8 +108,9 @@ class Plan : public RefCounted<Plan> {
 
    private:
     Plan& plan_;
+    const Memory memory_;
     std::unique_ptr<Frame> frame_;
-    std::shared_ptr<const Prepared> prepared_;
+    DerivedUser<Prepared>::Use prepared_;
   };
 
   // An output (residuals not counted): fresh array `fresh` seen with this spec. Two outputs may share one.
@@ -136,7 +141,9 @@ class Plan : public RefCounted<Plan> {
   int64_t cost_ns() const { return cost_ns_; }    // guessed, of one core
   MeasuredTime& time_of_runs() { return runs_; }  // of calls by themselves, with the cores that they got
   // That its most costly instruction can use; 1 where all of them together are not worth waking a team.
-  int cores() const { return for_one_core_ ? 1 : cores_; }
+  int cores() const { return cores_; }
+  // Would the same graph, linked without Options::wakes_team, use more?
+  bool gains_from_awake_team() const { return gains_from_awake_team_; }
   size_t num_instructions() const { return instructions_.size(); }
   size_t num_own_kernels() const { return own_kernels_.size(); }  // that lay_out linked for these sizes
   bool uses_random() const { return uses_random_; }
@@ -154,7 +161,7 @@ class Plan : public RefCounted<Plan> {
   friend class PlanPrinter;
   static Ref<Plan> build(const Graph& graph, const Options& options, const Ref<Linked>& known);
   static Ref<Plan> build_prepared(const Graph& graph, const Options& options, const Ref<Linked>& known);
-  std::shared_ptr<const Prepared> prepared_for(std::span<const DerivedSource> sources, const Call& call);
+  DerivedUser<Prepared>::Use prepared_for(Frame& frame, const Call& call);
   std::shared_ptr<const Prepared> prepare(const Call& call) const;
   void note_plain_reads(size_t num_inputs);
   void run_instructions(Frame& frame, const Call& call);
@@ -178,9 +185,10 @@ class Plan : public RefCounted<Plan> {
     int index = 0;  // of the input or output
     int64_t offset = 0;
   };
+  std::unique_ptr<Frame> new_frame() const;
   std::unique_ptr<Frame> take_frame();
   void give_frame(std::unique_ptr<Frame> frame);
-  void take_arena(Frame& frame);
+  void take_arena(Frame& frame, bool of_pool);
   void bind(Frame& frame, const Call& call);
   [[noreturn]] void fail(size_t instruction);
 
@@ -193,6 +201,7 @@ class Plan : public RefCounted<Plan> {
   std::deque<TensorSpec> specs_;          // stable addresses: arguments point to the shapes
   std::vector<TensorRef> args_;           // as a fresh frame starts: constants bound
   std::vector<Patch> arena_patches_, input_patches_, output_patches_, residual_patches_;
+  std::vector<int> given_args_;   // arguments that are inputs or constants: copies may be derived from them
   std::vector<Cell> cells_;       // for text()
   std::vector<int> cell_of_arg_;  // -1: the argument has no memory
   std::vector<OutputInfo> outputs_;
@@ -207,7 +216,7 @@ class Plan : public RefCounted<Plan> {
   size_t first_write_ = SIZE_MAX;  // instruction that is the first to write to an input
   std::atomic<bool> torn_{false};
   size_t num_temporaries_ = 0;
-  bool uses_random_ = false, is_opaque_ = false, for_one_core_ = false;
+  bool uses_random_ = false, is_opaque_ = false, gains_from_awake_team_ = false;
 
   std::atomic<Frame*> spare_{nullptr};
   std::mutex frames_mutex_;

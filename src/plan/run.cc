@@ -18,7 +18,9 @@ namespace hybridnet {
 // Arguments of every instruction, bound to one call, and, while it runs, the arena.
 struct Plan::Frame {
   std::vector<TensorRef> args;
+  std::unique_ptr<LastCopy[]> last_copies;  // one for each of given_args_
   std::vector<DerivedSource> prepared_from;
+  LastCopy last_prepared;
   std::unique_ptr<ArenaPool::Arena> kept;  // with keep_arena
   Storage::Block taken;                    // without
   char* arena = nullptr;                   // either of them; null before the first run
@@ -112,8 +114,15 @@ std::unique_ptr<Plan::Frame> Plan::take_frame() {
       return frame;
     }
   }
+  return new_frame();
+}
+
+std::unique_ptr<Plan::Frame> Plan::new_frame() const {
   auto frame = std::make_unique<Frame>();
   frame->args = args_;
+  frame->last_copies = std::make_unique<LastCopy[]>(given_args_.size());
+  for (size_t i = 0; i < given_args_.size(); ++i)
+    frame->args[static_cast<size_t>(given_args_[i])].last_copy = &frame->last_copies[i];
   return frame;
 }
 
@@ -131,8 +140,8 @@ void Plan::give_frame(std::unique_ptr<Frame> frame) {
   frames_.push_back(std::move(frame));
 }
 
-void Plan::take_arena(Frame& frame) {
-  if (options_.keep_arena) {
+void Plan::take_arena(Frame& frame, bool of_pool) {
+  if (of_pool) {
     frame.kept = options_.arenas->take(arena_bytes_, options_.device);
     frame.arena = static_cast<char*>(frame.kept->block.data);
   } else {
@@ -146,7 +155,7 @@ void Plan::take_arena(Frame& frame) {
 
 void Plan::bind(Frame& frame, const Call& call) {
   TensorRef* args = frame.args.data();
-  if (arena_bytes_ > 0 && frame.arena == nullptr) take_arena(frame);
+  if (arena_bytes_ > 0 && frame.arena == nullptr) take_arena(frame, options_.keep_arena);
   for (const Patch& p : input_patches_) {
     const auto index = static_cast<size_t>(p.index);
     const InputBinding& input =
@@ -165,9 +174,9 @@ std::shared_ptr<const Plan::Prepared> Plan::prepare(const Call& call) const {
       std::make_unique<PreparedArrays>(linked_->preparation, linked_->prepared_reads, call));
 }
 
-std::shared_ptr<const Plan::Prepared> Plan::prepared_for(std::span<const DerivedSource> sources, const Call& call) {
-  return linked_->prepared->get(sources, PreparedArrays::bytes_of(*linked_->preparation),
-                                [&] { return prepare(call); });
+DerivedUser<Plan::Prepared>::Use Plan::prepared_for(Frame& frame, const Call& call) {
+  return linked_->prepared->get(&frame.last_prepared, frame.prepared_from,
+                                PreparedArrays::bytes_of(*linked_->preparation), [&] { return prepare(call); });
 }
 
 void Plan::note_plain_reads(size_t num_inputs) {
@@ -186,19 +195,21 @@ void Plan::note_plain_reads(size_t num_inputs) {
 
 size_t Plan::num_preparations() const { return linked_->num_preparations.load(std::memory_order_relaxed); }
 
-void Plan::run(const Call& call) {
-  std::optional<CoreScope> alone;
-  if (for_one_core_) alone.emplace(1);
-  Repeated(*this).run(call);
+void Plan::run(const Call& call) { Repeated(*this).run(call); }
+
+Plan::Repeated::Repeated(Plan& plan, Memory memory)
+    : plan_(plan), memory_(memory), frame_(memory == Memory::kOwn ? plan.new_frame() : plan.take_frame()) {
+  if (memory == Memory::kOwn && plan.arena_bytes_ > 0) plan.take_arena(*frame_, false);
 }
 
-Plan::Repeated::Repeated(Plan& plan) : plan_(plan), frame_(plan.take_frame()) {}
-
-Plan::Repeated::~Repeated() { plan_.give_frame(std::move(frame_)); }
+Plan::Repeated::~Repeated() {
+  prepared_ = {};  // what it gives back is the frame's
+  plan_.give_frame(std::move(frame_));
+}
 
 void Plan::Repeated::run(const Call& call) {
   if (!plan_.linked_->preparation) return plan_.run_instructions(*frame_, call);
-  bool current = prepared_ != nullptr;
+  bool current = static_cast<bool>(prepared_);
   std::vector<DerivedSource>& from = frame_->prepared_from;
   const std::vector<int>& reads = plan_.linked_->prepared_reads;
   from.resize(reads.size());
@@ -209,13 +220,15 @@ void Plan::Repeated::run(const Call& call) {
     from[i] = source;
   }
   if (!current) {
-    prepared_ = plan_.prepared_for(from, call);
+    prepared_ = {};  // so that the frame can find it again
+    prepared_ = plan_.prepared_for(*frame_, call);
     for (const size_t value : plan_.plain_reads_) prepared_->keep(value);
   }
   Call extended = call;
   extended.prepared = prepared_->values;
   plan_.run_instructions(*frame_, extended);
   prepared_->arrays->drop_again();
+  if (memory_ == Memory::kOwn) prepared_ = {};
 }
 
 void Plan::run_instructions(Frame& frame, const Call& call) {

@@ -9,6 +9,43 @@
 
 namespace hybridnet {
 
+// ---- readers
+
+// Only the reader itself puts something in, so what take() saw is what it takes.
+std::unique_ptr<LastCopy::Held> LastCopy::take() noexcept {
+  Held* held = held_.load(std::memory_order_acquire);
+  if (held == nullptr || held == in_use() || held == in_use_and_dropped()) return nullptr;
+  return std::unique_ptr<Held>(held_.compare_exchange_strong(held, in_use(), std::memory_order_acq_rel) ? held
+                                                                                                        : nullptr);
+}
+
+void LastCopy::give(std::unique_ptr<Held> held) noexcept {
+  Held* expected = in_use();
+  if (held_.compare_exchange_strong(expected, held.get(), std::memory_order_acq_rel)) {
+    held.release();
+    return;
+  }
+  held_.store(nullptr, std::memory_order_release);  // dropped meanwhile: the copy has forgotten this reader
+}
+
+void LastCopy::forget(std::unique_ptr<Held> held) noexcept {
+  if (held) held->copy->remove_reader(*this);
+}
+
+bool LastCopy::begin_use() noexcept {
+  Held* expected = nullptr;
+  return held_.compare_exchange_strong(expected, in_use(), std::memory_order_acq_rel);
+}
+
+std::unique_ptr<LastCopy::Held> LastCopy::drop() noexcept {
+  Held* held = held_.load(std::memory_order_acquire);
+  while (true) {
+    Held* const then = held == in_use() ? in_use_and_dropped() : nullptr;
+    if (held_.compare_exchange_weak(held, then, std::memory_order_acq_rel))
+      return std::unique_ptr<Held>(then ? nullptr : held);
+  }
+}
+
 // ---- copies
 
 DerivedCopy::DerivedCopy(std::string key) : key_(std::move(key)), budget_(storage(Device{}).derived_budget()) {}
@@ -16,7 +53,7 @@ DerivedCopy::DerivedCopy(std::string key) : key_(std::move(key)), budget_(storag
 DerivedCopy::~DerivedCopy() { retire(); }
 
 DerivedCopy::Value DerivedCopy::get(int64_t bytes, const std::function<Value()>& make) {
-  std::vector<Value> dropped;  // freed after the locks
+  Dropped dropped;
   const std::lock_guard lock(mutex_);
   touch();
   if (value_) return value_;
@@ -32,15 +69,40 @@ DerivedCopy::Value DerivedCopy::get(int64_t bytes, const std::function<Value()>&
   return value_;
 }
 
-void DerivedCopy::touch() { last_used_.store(budget_.tick(), std::memory_order_relaxed); }
+// Mostly it reads only, so that the cores of many readers can share the line.
+void DerivedCopy::touch() {
+  const uint64_t now = budget_.tick();
+  if (last_used_.load(std::memory_order_relaxed) != now) last_used_.store(now, std::memory_order_relaxed);
+}
 
 void DerivedCopy::retire() {
-  Value dropped;  // freed after the lock
+  Dropped dropped;
   const std::lock_guard lock(mutex_);
   retired_.store(true, std::memory_order_release);
   if (!value_) return;
   budget_.remove(*this, bytes_);
-  dropped = std::move(value_);
+  drop_value(dropped);
+}
+
+void DerivedCopy::drop_value(Dropped& dropped) {
+  dropped.push_back(std::move(value_));
+  for (LastCopy* reader : readers_) dropped.emplace_back(reader->drop());
+  readers_.clear();
+}
+
+bool DerivedCopy::add_reader(LastCopy& reader, const Value& value) {
+  const std::lock_guard lock(mutex_);
+  if (value_ != value) return false;
+  readers_.push_back(&reader);
+  if (reader.begin_use()) return true;
+  readers_.pop_back();
+  return false;
+}
+
+void DerivedCopy::remove_reader(LastCopy& reader) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase(readers_, &reader);
+  reader.held_.store(nullptr, std::memory_order_release);
 }
 
 bool DerivedCopy::is_kept() const {
@@ -60,7 +122,7 @@ int64_t DerivedBudget::limit() const {
   return limit_;
 }
 
-bool DerivedBudget::admit(DerivedCopy& newcomer, int64_t bytes, std::vector<DerivedCopy::Value>& dropped) {
+bool DerivedBudget::admit(DerivedCopy& newcomer, int64_t bytes, DerivedCopy::Dropped& dropped) {
   const std::lock_guard lock(mutex_);
   const auto fits = [&] { return limit_ < 0 || this->bytes() + bytes <= limit_; };
   // Makes room of copies that were not used since the newcomer was refused last, the oldest first.
@@ -74,7 +136,7 @@ bool DerivedBudget::admit(DerivedCopy& newcomer, int64_t bytes, std::vector<Deri
     if (!oldest) break;
     const std::unique_lock lock_oldest(oldest->mutex_, std::try_to_lock);
     if (!lock_oldest || !oldest->value_) break;  // in use after all, or being made
-    dropped.push_back(std::move(oldest->value_));
+    oldest->drop_value(dropped);
     bytes_.fetch_sub(oldest->bytes_, std::memory_order_relaxed);
     std::erase(kept_, oldest);
   }

@@ -1,5 +1,5 @@
 // The functions of OpenMP that oneDNN calls, under names of our own: an application beside us keeps the OpenMP library
-// that it was built with. cmake/rebind_openmp.py writes these names into the copy of oneDNN that lies beside
+// that it was built with. cmake/rebind_dnnl.py writes these names into the copy of oneDNN that lies beside
 // libhybridnet.so. What each does: the OpenMP specification 4.0, sections 2.7.1 (static schedules) and 3.2, and the
 // calls that GCC makes of the directives (libgomp, "Implementing ... directive").
 #include <algorithm>

@@ -141,7 +141,7 @@ void Convolution::run(const Tensors& t) {
   }
   void* slots[kNumSlots] = {const_cast<void*>(t.a), t.b.data, const_cast<void*>(t.c),
                             const_cast<void*>(t.d), t.out0,   t.out1};
-  std::shared_ptr<const OwnedBlock> kept;
+  kernels::PackedWeights::Use kept;
   const SourceReading reading(v.kept ? nullptr : t.b.derived);
   if (!v.pack.empty()) {
     char* scratch = v.kept ? workspace : workspace + v.packed_bytes;

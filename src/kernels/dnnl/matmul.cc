@@ -86,7 +86,7 @@ void Matmul::run(const void* a, const TensorRef& b, const void* bias, void* out,
     space = static_cast<char*>(larger->data());
   }
   void* slots[kNumSlots] = {const_cast<void*>(a), b.data, const_cast<void*>(bias), out, const_cast<void*>(addend)};
-  std::shared_ptr<const OwnedBlock> packed;
+  kernels::PackedWeights::Use packed;
   if (v.packed) {
     packed = v.packed->get(b, [&](void* target) {
       void* const tensors[] = {b.data, target};

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <string>
 
+#include "base/short_lived_blocks.h"
 #include "hybridnet/error.h"
 
 namespace hybridnet::onednn {
@@ -172,6 +173,7 @@ void Program::run(std::span<void* const> externals, void* workspace) const {
   if (steps_.empty()) return;
   std::unique_ptr<Bound> bound(idle_->take());
   if (!bound) bound = bind();
+  const ShortLivedBlocks blocks;
   for (size_t i = 0; i < steps_.size(); ++i) {
     Bound::StepMemory& m = bound->steps[i];
     for (size_t j = 0; j < m.arguments.size(); ++j) {

@@ -113,18 +113,12 @@ class PerCores {
   // make(): builds the variant for the cores of the calling thread's scope.
   template <typename Make>
   const Variant& get(int cores, Make&& make) const {
-    Entry* last = recent_.load(std::memory_order_acquire);
-    if (last && last->cores == cores) return last->variant;
+    if (const Entry* known = find(cores)) return known->variant;
     const std::lock_guard lock(mutex_);
-    for (const auto& e : entries_) {
-      if (e->cores == cores) {
-        recent_.store(e.get(), std::memory_order_release);
-        return e->variant;
-      }
-    }
+    if (const Entry* known = find(cores)) return known->variant;
     const CoreScope scope(cores);
-    entries_.push_back(std::make_unique<Entry>(Entry{cores, make()}));
-    recent_.store(entries_.back().get(), std::memory_order_release);
+    entries_.push_back(std::make_unique<const Entry>(Entry{cores, make(), newest_.load(std::memory_order_relaxed)}));
+    newest_.store(entries_.back().get(), std::memory_order_release);
     return entries_.back()->variant;
   }
 
@@ -132,10 +126,16 @@ class PerCores {
   struct Entry {
     int cores;
     Variant variant;
+    const Entry* older;
   };
-  mutable std::atomic<Entry*> recent_{nullptr};
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Entry>> entries_;
+  const Entry* find(int cores) const {  // without the lock
+    const Entry* entry = newest_.load(std::memory_order_acquire);
+    while (entry && entry->cores != cores) entry = entry->older;
+    return entry;
+  }
+  mutable std::atomic<const Entry*> newest_{nullptr};
+  mutable std::mutex mutex_;  // of additions
+  mutable std::vector<std::unique_ptr<const Entry>> entries_;
 };
 
 }  // namespace hybridnet::onednn

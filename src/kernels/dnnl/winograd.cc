@@ -93,7 +93,7 @@ void Winograd::run_images(const Convolution::Tensors& t, char* workspace) {
   const auto transform = [&](void* to) {
     kernels::winograd_weights(weights_, t.b.as<float>(), static_cast<float*>(to));
   };
-  std::shared_ptr<const OwnedBlock> kept;
+  kernels::PackedWeights::Use kept;
   const float* matrices;
   if (kept_) {
     kept = kept_->get(t.b, transform);

@@ -74,7 +74,7 @@ class WinogradKernel final : public Kernel, public kernels::ReadsPackedWeights {
     float* y = args.out[0].as<float>();
     char* workspace = static_cast<char*>(args.workspace);
     const auto pack = [&](void* target) { kernels::winograd_pack(g_, w, backward_, static_cast<float*>(target)); };
-    std::shared_ptr<const OwnedBlock> kept;
+    kernels::PackedWeights::Use kept;
     const void* packed = workspace;
     if (kept_) {
       kept = kept_->get(args.in[1], pack);

@@ -186,7 +186,7 @@ class PackedKernel final : public Kernel, public kernels::ReadsPackedWeights {
   bool reads_packed(size_t input) const override { return input == 1; }
   void run(const KernelArgs& args) override {
     float* out = args.out[0].as<float>();
-    const std::shared_ptr<const OwnedBlock> weights = packed_.get(args.in[1], [&](void* target) {
+    const kernels::PackedWeights::Use weights = packed_.get(args.in[1], [&](void* target) {
       kernels::pack_weights(
           kernels::ProductWeights<float>::transposed(args.in[1].as<float>(), sizes_.features, sizes_.hidden),
           static_cast<float*>(target));

@@ -171,7 +171,7 @@ class LayerKernel final : public Kernel {
   std::string description() const override { return product_->description(); }
 
   void run(const KernelArgs& a) override {
-    const std::shared_ptr<const Prepared> w = prepared(a);
+    const DerivedUser<Prepared>::Use w = prepared(a);
     const float data_steps = steps_per_unit(data_, range_at(a, 2));
     char* workspace = static_cast<char*>(a.workspace);
     auto* scale = reinterpret_cast<float*>(workspace);
@@ -234,10 +234,10 @@ class LayerKernel final : public Kernel {
     write_range(a, range_of_products(data_, range_at(a, 2), DType::kInt8, {-reach, reach}));
   }
 
-  std::shared_ptr<const Prepared> prepared(const KernelArgs& a) {
+  DerivedUser<Prepared>::Use prepared(const KernelArgs& a) {
     std::vector<DerivedSource> sources{source(a.in[1])};
     for (size_t i = places_.rest; i < places_.count; ++i) sources.push_back(source(a.in[i]));
-    return prepared_->get(sources, product_->packed_bytes(),
+    return prepared_->get(a.in[1].last_copy, sources, product_->packed_bytes(),
                           [&] { return weights_.bytes ? prepare_bytes(a) : prepare_floats(a); });
   }
   static DerivedSource source(const TensorRef& t) { return {t.data, t.derived}; }

@@ -102,7 +102,7 @@ class FusedKernel final : public Kernel {
     t.scale = scale;
     if (!p_.no_bias) t.bias = bias;
     if (p_.with_addend) t.addend = a.in[static_cast<size_t>(first_addend(p_))].data;
-    std::shared_ptr<const OwnedBlock> kept;
+    kernels::PackedWeights::Use kept;
     const auto pack = [&](void* target) { product_->pack(a.in[1].as<int8_t>(), target); };
     if (kept_) {
       kept = kept_->get(a.in[1], pack);

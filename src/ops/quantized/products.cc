@@ -99,7 +99,7 @@ class ProductKernel final : public Kernel {
       t.bias = bias;
       workspace += rounded(bias_bytes());
     }
-    std::shared_ptr<const OwnedBlock> kept;
+    kernels::PackedWeights::Use kept;
     const auto pack = [&](void* target) { product_->pack(a.in[1].as<int8_t>(), target); };
     if (kept_) {
       kept = kept_->get(a.in[1], pack);

@@ -115,8 +115,8 @@ class RnnKernel final : public Kernel {
 
   void run(const KernelArgs& a) override {
     const DerivedSource source{a.in[1].data, a.in[1].derived};
-    const std::shared_ptr<const Prepared> w =
-        prepared_.get({&source, 1}, 2 * g_.parameter_count(), [&] { return prepare(a.in[1].as<float>()); });
+    const DerivedUser<Prepared>::Use w = prepared_.get(a.in[1].last_copy, {&source, 1}, 2 * g_.parameter_count(),
+                                                       [&] { return prepare(a.in[1].as<float>()); });
     const float scale = *a.in[4].as<float>(), shift = *a.in[5].as<float>();
     std::vector<uint8_t> bytes(a.in[0].as<uint8_t>(), a.in[0].as<uint8_t>() + a.in[0].size());
     std::vector<float> out(static_cast<size_t>(g_.positions() * g_.output()));

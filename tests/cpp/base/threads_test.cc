@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <latch>
 #include <mutex>
+#include <semaphore>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -113,6 +114,26 @@ TEST(CoreLease, TakesWhatIsFreeAndAtLeastOne) {
   }).join();
   EXPECT_EQ(seen[0], 1);  // the fourth core
   EXPECT_EQ(seen[1], 1);  // nothing left: its own thread all the same
+}
+
+TEST(CoreLease, OfAThreadThatFoundNoneFreeCountsToo) {
+  const CoresForTest cores(2);
+  std::binary_semaphore leased(0), seen(0);
+  std::thread second;
+  {
+    const CoreLease both(2);
+    second = std::thread([&] {
+      const CoreLease lease(2);
+      EXPECT_EQ(lease.cores(), 1);
+      leased.release();
+      seen.acquire();
+    });
+    leased.acquire();
+  }
+  EXPECT_EQ(free_cores(), 1);
+  seen.release();
+  second.join();
+  EXPECT_EQ(free_cores(), 2);
 }
 
 TEST(CoreLease, ComesBackWhenItEnds) {

@@ -1,11 +1,15 @@
-/* Counts what a session allocates.
+/* Counts what a session allocates, and the locks that it takes.
  *
  *   session_allocations SYMBOL PARAMS RUNS NAME SIZE... [NAME SIZE...]
  *
  * Inputs are arrays of the sizes behind their names, float32. Runs the session 100 times, then RUNS times, and prints the
- * number of calls of malloc and its like of all threads during the latter, and the microseconds of one run.
+ * number of calls of malloc and its like and the number of mutexes that were locked, both of all threads, during the
+ * latter, and the microseconds of one run.
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +19,7 @@
 #include "hybridnet/c_api.h"
 
 static atomic_int counting;
-static atomic_long allocations;
+static atomic_long allocations, locks;
 static void count(void) {
   if (atomic_load_explicit(&counting, memory_order_relaxed)) atomic_fetch_add(&allocations, 1);
 }
@@ -49,6 +53,17 @@ int posix_memalign(void** out, size_t alignment, size_t size) {
   count();
   *out = __libc_memalign(alignment, size);
   return *out ? 0 : ENOMEM;
+}
+
+int pthread_mutex_lock(pthread_mutex_t* mutex) {
+  static _Atomic(int (*)(pthread_mutex_t*)) found;
+  int (*lock)(pthread_mutex_t*) = atomic_load_explicit(&found, memory_order_relaxed);
+  if (!lock) {
+    *(void**)&lock = dlsym(RTLD_NEXT, "pthread_mutex_lock");
+    atomic_store_explicit(&found, lock, memory_order_relaxed);
+  }
+  if (atomic_load_explicit(&counting, memory_order_relaxed)) atomic_fetch_add(&locks, 1);
+  return lock(mutex);
 }
 
 static void check(int status) {
@@ -103,6 +118,7 @@ int main(int argc, char** argv) {
     check(hn_array_copy_to(output, result, (size_t)out_size * sizeof(float)));
   }
   atomic_store(&counting, 0);
-  printf("%ld allocations, %.2f us\n", atomic_load(&allocations), (now() - begin) / (double)runs);
+  printf("%ld allocations, %ld locks, %.2f us\n", atomic_load(&allocations), atomic_load(&locks),
+         (now() - begin) / (double)runs);
   return 0;
 }

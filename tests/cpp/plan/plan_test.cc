@@ -58,7 +58,7 @@ Graph products(int count, bool train = false) {
 
 TEST(Plan, ACallThatIsNotWorthWakingATeamHasOneCore) {
   Plan::Options call, part;
-  call.whole_call = true;
+  call.wakes_team = true;
   EXPECT_EQ(Plan::compile(products(1), call)->cores(), 1);
   EXPECT_GT(Plan::compile(products(2), call)->cores(), 1);
   EXPECT_GT(Plan::compile(products(1), part)->cores(), 1);  // the team may be awake when a part of a call begins

@@ -49,6 +49,10 @@ class User {
     for (const NDArray& a : arrays) sources.push_back(source(a));
     return user_.get(sources, bytes_, [this] { return std::make_shared<const int>(++made); });
   }
+  DerivedUser<int>::Use use(LastCopy& reader, const NDArray& a) {
+    const DerivedSource from = source(a);
+    return user_.get(&reader, {&from, 1}, bytes_, [this] { return std::make_shared<const int>(++made); });
+  }
   int made = 0;
 
  private:
@@ -161,6 +165,112 @@ TEST(DerivedData, NothingIsKeptOfForeignMemory) {
   user.get({foreign});
   user.get({foreign});
   EXPECT_EQ(user.made, 2);
+  EXPECT_EQ(kept.bytes(), 0);
+}
+
+TEST(LastCopy, GivesTheValueOfItsLastUseUntilTheArrayIsWritten) {
+  const Kept kept;
+  const NDArray a = array();
+  User user("read");
+  LastCopy reader;
+  for (int write_number = 1; write_number < 4; ++write_number) {
+    for (int use = 0; use < 3; ++use) EXPECT_EQ(*user.use(reader, a), write_number);
+    EXPECT_EQ(kept.bytes(), 100);
+    write(a);
+    EXPECT_EQ(kept.bytes(), 0);  // though the reader was idle: what it held is gone
+  }
+}
+
+TEST(LastCopy, HoldsTheValueOfTheArrayThatWasReadLast) {
+  const Kept kept;
+  NDArray a = array();
+  const NDArray b = array();
+  User user("read in turns");
+  LastCopy reader;
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(*user.use(reader, a), 1);
+    EXPECT_EQ(*user.use(reader, b), 2);
+  }
+  a = NDArray();
+  EXPECT_EQ(kept.bytes(), 100);
+  write(b);
+  EXPECT_EQ(kept.bytes(), 0);
+}
+
+TEST(LastCopy, OverlappingUsesDoWithout) {
+  const Kept kept;
+  const NDArray a = array(), b = array();
+  User user("overlap");
+  LastCopy reader;
+  auto first = user.use(reader, a);
+  const auto second = user.use(reader, a), other = user.use(reader, b);
+  EXPECT_EQ(*second, 1);
+  EXPECT_EQ(*other, 2);
+  first = user.use(reader, b);
+  EXPECT_EQ(*first, 2);
+  EXPECT_EQ(*user.use(reader, a), 1);
+}
+
+TEST(LastCopy, AValueInUseOutlivesItsCopy) {
+  const Kept kept;
+  LastCopy reader;
+  User user("outlived");
+  {
+    const NDArray a = array();
+    auto use = user.use(reader, a);
+    a.impl()->chunk->derived()->drop();
+    EXPECT_EQ(kept.bytes(), 0);
+    EXPECT_EQ(*use, 1);
+    auto moved = std::move(use);
+    EXPECT_FALSE(use);
+    EXPECT_EQ(*moved, 1);
+  }
+  EXPECT_EQ(*user.use(reader, array()), 2);
+}
+
+TEST(LastCopy, MakesRoomWhenItsCopyIsNoLongerUsed) {
+  const Kept kept;
+  const Limit limit(150);
+  const NDArray a = array();
+  User first("1"), second("2");
+  LastCopy reader;
+  EXPECT_EQ(*first.use(reader, a), 1);
+  second.get({a});
+  second.get({a});
+  EXPECT_EQ(kept.bytes(), 100);  // of the second
+  EXPECT_EQ(*first.use(reader, a), 2);
+  EXPECT_EQ(*first.use(reader, a), 3);  // there was no room, so nothing was held; now it has the second's
+  EXPECT_EQ(*first.use(reader, a), 3);
+}
+
+TEST(LastCopy, IsDroppedByOneThreadWhileAnotherUsesIt) {
+  const Kept kept;
+  constexpr int kThreads = 3, kRounds = 20000;
+  const NDArray a = array();
+  DerivedUser<std::array<int, 2>> pairs("pairs");
+  std::atomic<bool> done{false};
+  std::atomic<int> wrong{0};
+  std::thread dropper([&] {
+    while (!done) a.impl()->chunk->derived()->drop();
+  });
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      LastCopy reader;
+      for (int i = 0; i < kRounds; ++i) {
+        const DerivedSource from = source(a);
+        const auto use = pairs.get(&reader, {&from, 1}, 8, [i] {
+          return std::make_shared<const std::array<int, 2>>(std::array<int, 2>{i, ~i});
+        });
+        if ((*use)[0] != ~(*use)[1]) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  done = true;
+  dropper.join();
+  EXPECT_EQ(wrong, 0);
+  a.impl()->chunk->derived()->drop();
   EXPECT_EQ(kept.bytes(), 0);
 }
 

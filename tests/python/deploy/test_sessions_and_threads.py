@@ -1,4 +1,4 @@
-"""Sessions allocate nothing; many threads on one model get the bits of one thread."""
+"""Sessions allocate nothing and lock nothing; many threads on one model get the bits of one thread."""
 
 from __future__ import annotations
 
@@ -40,6 +40,23 @@ def dense(folder: pathlib.Path) -> list[str]:
     return export(net, folder, mx.nd.zeros((3, 16)))
 
 
+def packed(folder: pathlib.Path) -> list[str]:
+    """Layers that read their weights by packed copies, two of them by one kernel."""
+    net = mx.gluon.nn.HybridSequential()
+    for units in (128, 128, 128, 4):
+        net.add(mx.gluon.nn.Dense(units, activation="relu"))
+    return export(net, folder, mx.nd.zeros((1, 128)))
+
+
+def lenet(folder: pathlib.Path) -> list[str]:
+    """Work that two cores share where calls follow each other closely."""
+    net = mx.gluon.nn.HybridSequential()
+    for channels in (20, 50):
+        net.add(mx.gluon.nn.Conv2D(channels, 5, activation="relu"), mx.gluon.nn.MaxPool2D())
+    net.add(mx.gluon.nn.Dense(500, activation="relu"), mx.gluon.nn.Dense(10))
+    return export(net, folder, mx.nd.zeros((1, 1, 28, 28)))
+
+
 def branching(folder: pathlib.Path) -> list[str]:
     class Branching(mx.gluon.HybridBlock):
         def hybrid_forward(self, F, x):
@@ -62,17 +79,25 @@ def programs(tmp_path_factory) -> dict[str, pathlib.Path]:
 
 
 @pytest.mark.parametrize(
-    ("make", "inputs"),
+    ("make", "runs", "inputs"),
     [
-        (dense, ["data", 3, 16]),
-        (branching, ["data", 2, 3]),
-        (small_lstm, ["data0", 5, 2, 8, "data1", 2, 8, "data2", 2, 8]),
+        (dense, 100_000, ["data", 3, 16]),
+        (packed, 100_000, ["data", 1, 128]),
+        (branching, 100_000, ["data", 2, 3]),
+        (small_lstm, 100_000, ["data0", 5, 2, 8, "data1", 2, 8, "data2", 2, 8]),
     ],
 )
-def test_a_session_allocates_nothing_in_a_hundred_thousand_runs(make, inputs, programs, tmp_path) -> None:
+def test_a_session_allocates_nothing_and_takes_no_lock(make, runs, inputs, programs, tmp_path) -> None:
     symbol, params = make(tmp_path)
-    text = run(programs["session_allocations.c"], [symbol, params, 100_000, *inputs])
-    assert text.startswith("0 allocations"), text
+    text = run(programs["session_allocations.c"], [symbol, params, runs, *inputs])
+    assert text.startswith("0 allocations, 0 locks,"), text
+
+
+def test_a_session_whose_work_cores_share_allocates_nothing(programs, tmp_path) -> None:
+    """Its team may lock: members sleep and wake."""
+    symbol, params = lenet(tmp_path)
+    text = run(programs["session_allocations.c"], [symbol, params, 5_000, "data", 1, 1, 28, 28])
+    assert text.startswith("0 allocations,"), text
 
 
 def test_many_threads_get_the_bits_of_one(programs, tmp_path) -> None:

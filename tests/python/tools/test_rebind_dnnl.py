@@ -1,4 +1,4 @@
-"""The build gives oneDNN our threads in place of libgomp's (cmake/rebind_openmp.py)."""
+"""The build gives oneDNN our threads in place of libgomp's, and our operators new and delete (cmake/rebind_dnnl.py)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-SPEC = importlib.util.spec_from_file_location("rebind_openmp", ROOT / "cmake/rebind_openmp.py")
-rebind_openmp = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(rebind_openmp)
+SPEC = importlib.util.spec_from_file_location("rebind_dnnl", ROOT / "cmake/rebind_dnnl.py")
+rebind_dnnl = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(rebind_dnnl)
 
-ALL = "".join(f"    {name.decode()}();\n" for name in rebind_openmp.FUNCTIONS)
+NAMES = rebind_dnnl.FUNCTIONS | rebind_dnnl.OPERATORS
+ALL = "".join(f"    {name.decode()}();\n" for name in NAMES)
 
 
 def library(folder: Path, calls: str) -> Path:
@@ -40,9 +41,9 @@ def library(folder: Path, calls: str) -> Path:
 
 def test_names_of_the_library_and_its_functions_are_replaced_and_nothing_moves(tmp_path: Path) -> None:
     before = library(tmp_path, ALL).read_bytes()
-    after = rebind_openmp.rebind(before)
+    after = rebind_dnnl.rebind(before)
     assert len(after) == len(before)
-    assert rebind_openmp.sections(after) == rebind_openmp.sections(before)
+    assert rebind_dnnl.sections(after) == rebind_dnnl.sections(before)
     changed = tmp_path / "changed.so"
     changed.write_bytes(after)
     text = subprocess.run(
@@ -50,7 +51,7 @@ def test_names_of_the_library_and_its_functions_are_replaced_and_nothing_moves(t
     ).stdout
     assert "[libhnteam.so]" in text
     assert "libgomp" not in text
-    for old, new in rebind_openmp.FUNCTIONS.items():
+    for old, new in NAMES.items():
         assert f" {new.decode()}\n" in text
         assert f" {old.decode()}\n" not in text
 
@@ -58,9 +59,9 @@ def test_names_of_the_library_and_its_functions_are_replaced_and_nothing_moves(t
 def test_a_function_that_we_do_not_have_is_named(tmp_path: Path) -> None:
     source = library(tmp_path, ALL + "    GOMP_taskwait();\n")
     with pytest.raises(ValueError, match="GOMP_taskwait"):
-        rebind_openmp.rebind(source.read_bytes())
+        rebind_dnnl.rebind(source.read_bytes())
     target = tmp_path / "copy.so"
-    command = [sys.executable, ROOT / "cmake/rebind_openmp.py", source, target]
+    command = [sys.executable, ROOT / "cmake/rebind_dnnl.py", source, target]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert "GOMP_taskwait" in run.stderr
@@ -69,18 +70,18 @@ def test_a_function_that_we_do_not_have_is_named(tmp_path: Path) -> None:
 
 def test_a_copy_that_is_up_to_date_is_not_written_again(tmp_path: Path) -> None:
     source, target = library(tmp_path, ALL), tmp_path / "copy.so"
-    command = [sys.executable, ROOT / "cmake/rebind_openmp.py", source, target]
+    command = [sys.executable, ROOT / "cmake/rebind_dnnl.py", source, target]
     subprocess.run(command, check=True)
     os.utime(target, (1, 1))
     subprocess.run(command, check=True)
     assert target.stat().st_mtime == 1
     target.write_bytes(b"old")
     subprocess.run(command, check=True)
-    assert target.read_bytes() == rebind_openmp.rebind(source.read_bytes())
+    assert target.read_bytes() == rebind_dnnl.rebind(source.read_bytes())
 
 
 def test_what_is_no_such_library_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="ELF"):
-        rebind_openmp.rebind(b"\x7fELF\x01\x01" + bytes(100))
+        rebind_dnnl.rebind(b"\x7fELF\x01\x01" + bytes(100))
     with pytest.raises(ValueError, match="is not among its names"):
-        rebind_openmp.rebind(library(tmp_path, "    GOMP_barrier();\n").read_bytes())
+        rebind_dnnl.rebind(library(tmp_path, "    GOMP_barrier();\n").read_bytes())

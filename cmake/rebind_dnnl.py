@@ -1,6 +1,6 @@
-"""Copies a shared library that uses libgomp, bound to libhnteam.so instead.
+"""Copies oneDNN's shared library, which uses libgomp, bound to libhnteam.so instead: for OpenMP, `new` and `delete`.
 
-    python rebind_openmp.py LIBRARY COPY
+    python rebind_dnnl.py LIBRARY COPY
 
 Names of the library and of its functions are replaced in the table of strings of dynamic symbols, by names of the same
 length or shorter: nothing moves. OpenMP's own names stay with whatever OpenMP library the application uses.
@@ -13,6 +13,10 @@ import sys
 from pathlib import Path
 
 LIBRARY = (b"libgomp.so.1", b"libhnteam.so")
+OPERATORS = {  # src/teams/blocks.cc
+    b"_Znwm": b"HNnwm",
+    b"_ZdlPv": b"HNdlPv",
+}
 FUNCTIONS = {  # src/teams/openmp.cc
     b"GOMP_barrier": b"HNTM_barrier",
     b"GOMP_loop_end_nowait": b"HNTM_loop_end_nowait",
@@ -50,7 +54,7 @@ def rebind(data: bytes) -> bytes:
     unknown = sorted(n for n in wanted if n.startswith((b"GOMP_", b"omp_", b"kmp_", b"__kmpc_")) and n not in FUNCTIONS)
     if unknown:
         raise ValueError(f"it calls {b', '.join(unknown).decode()}, which src/teams/openmp.cc does not have")
-    for old, new in (LIBRARY, *FUNCTIONS.items()):
+    for old, new in (LIBRARY, *FUNCTIONS.items(), *OPERATORS.items()):
         if table.count(b"\0" + old + b"\0") != 1:
             raise ValueError(f"{old.decode()} is not among its names")
         table = table.replace(b"\0" + old + b"\0", b"\0" + new.ljust(len(old), b"\0") + b"\0")

@@ -1,0 +1,99 @@
+#include "teams/blocks.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+extern "C" {
+void* HNnwm(size_t bytes);
+void HNdlPv(void* p) noexcept;
+}
+
+namespace hybridnet::teams {
+namespace {
+
+TEST(ShortLivedBlocks, ComeAgainOnTheSameThread) {
+  const ShortLivedBlocks scope;
+  void* const first = HNnwm(100);
+  std::memset(first, 1, 256);
+  HNdlPv(first);
+  EXPECT_EQ(HNnwm(8), first);
+  HNdlPv(first);
+}
+
+TEST(ShortLivedBlocks, AreGivenWithinAScopeOnlyAndWithinTheirSize) {
+  void* block;
+  {
+    const ShortLivedBlocks scope;
+    block = HNnwm(256);
+    void* const large = HNnwm(257);
+    std::memset(large, 1, 257);
+    HNdlPv(block);
+    HNdlPv(large);
+    EXPECT_EQ(HNnwm(256), block);
+    const ShortLivedBlocks inner;
+    HNdlPv(block);
+  }
+  void* const outside = HNnwm(256);
+  EXPECT_NE(outside, block);
+  ::operator delete(outside);  // as any other
+  HNdlPv(::operator new(16));
+  HNdlPv(nullptr);
+}
+
+// More than there are: those of the heap go on.
+TEST(ShortLivedBlocks, NeverRunOut) {
+  const ShortLivedBlocks scope;
+  for (int round = 0; round < 2; ++round) {
+    std::set<void*> taken;
+    for (int i = 0; i < 10000; ++i) {
+      void* const p = HNnwm(64);
+      std::memset(p, round, 64);
+      EXPECT_TRUE(taken.insert(p).second);
+    }
+    for (void* const p : taken) HNdlPv(p);
+  }
+}
+
+TEST(ShortLivedBlocks, MayBeDeletedByAnyThreadAndOutliveTheirs) {
+  for (int round = 0; round < 200; ++round) {  // 200 threads of 100 blocks are more than there are
+    std::vector<void*> taken;
+    std::thread([&] {
+      const ShortLivedBlocks scope;
+      for (int i = 0; i < 100; ++i) taken.push_back(HNnwm(200));
+    }).join();
+    std::thread([&] {
+      for (void* const p : taken) HNdlPv(p);
+    }).join();
+  }
+  const ShortLivedBlocks scope;
+  void* const block = HNnwm(200);
+  void* const heap = ::operator new(200);
+  // Blocks lie in the memory of the library, near its functions.
+  EXPECT_LT(std::abs(static_cast<char*>(block) - reinterpret_cast<char*>(&HNnwm)), 1 << 24);
+  EXPECT_GT(std::abs(static_cast<char*>(heap) - reinterpret_cast<char*>(&HNnwm)), 1 << 24);
+  HNdlPv(block);
+  ::operator delete(heap);
+}
+
+// A destructor of a thread may run behind those of the blocks.
+struct Late {
+  void* block = nullptr;
+  ~Late() { HNdlPv(block); }
+};
+
+TEST(ShortLivedBlocks, MayBeDeletedWhenTheThreadEnds) {
+  std::thread([] {
+    static thread_local Late late;
+    late.block = nullptr;
+    const ShortLivedBlocks scope;
+    late.block = HNnwm(10);
+  }).join();
+}
+
+}  // namespace
+}  // namespace hybridnet::teams
