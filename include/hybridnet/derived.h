@@ -1,7 +1,7 @@
 // Data derived from arrays and kept for later use: packed weights, folded parameters. The process holds one copy per
 // array and recipe, shared by every kernel and plan that reads the array.
-// Life:    a copy is dropped when one of its arrays is written or dies, when its last user dies, or when the limit of
-//          DerivedBudget needs its memory for copies in use; the next use makes it again.
+// Life:    a copy is dropped when one of its arrays is written or dies, when its last user and reader die, or when the
+//          limit of DerivedBudget needs its memory for copies in use; the next use makes it again.
 // Threads: every member is safe from any thread. As for the data of an array, no use may overlap with a write: the
 //          engine orders both.
 #pragma once

@@ -98,6 +98,7 @@ void BoundCall::run() {
 // others use are none to count on.
 bool BoundCall::finds_team_awake() const {
   constexpr std::chrono::microseconds kAwake(30);
+  if (current_cores() == 1) return false;  // this thread was given no more
   return Clock::now() - ended_ < kAwake && free_cores() >= std::min(prompt_->plan->cores(), cpu_cores());
 }
 

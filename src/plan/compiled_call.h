@@ -67,9 +67,8 @@ class CompiledCall : public RefCounted<CompiledCall> {
   CallSignature signature;
   std::set<const Node*> unequal;  // branches that differ in size; not empty: no plan, the graph is cut there
   Ref<Plan> forward;
-  Ref<Plan>
-      prompt;  // forward for calls that find the team awake; guarded by the function's mutex, null until asked for
-  Ref<Plan> backward;                  // null: no gradient reaches a wanted input, or none is wanted
+  Ref<Plan> prompt;    // GraphFunction::prompt_plan(); guarded by the function's mutex, null until asked for
+  Ref<Plan> backward;  // null: no gradient reaches a wanted input, or none is wanted
   std::vector<BackwardInput> sources;  // of backward's inputs; kHead counts the outputs of the call
   std::vector<int> gradient_of_input;  // per input: output number of backward, -1: zero, unwanted or by rows
   std::vector<std::vector<RowsOfGradient>> rows_of_input;  // per input: terms of a gradient by rows

@@ -6,6 +6,7 @@
 #include "graph/control/control_flow.h"
 #include "graph/control/unequal_branches.h"
 #include "hybridnet/env.h"
+#include "hybridnet/threads.h"
 #include "imperative/sparse_operators.h"
 #include "passes/control_gradient.h"
 #include "plan/task.h"
@@ -178,7 +179,7 @@ Ref<CompiledCall> GraphFunction::compiled_for_prediction(std::span<const NDArray
 }
 
 Ref<Plan> GraphFunction::prompt_plan(CompiledCall& compiled) {
-  if (!compiled.forward->gains_from_awake_team()) return nullptr;
+  if (cpu_cores() == 1 || !compiled.forward->gains_from_awake_team()) return nullptr;
   const std::lock_guard lock(mutex_);
   if (compiled.prompt) return compiled.prompt;
   CompileOptions options = options_;

@@ -104,7 +104,9 @@ bool is_size_testable(const Op& op, const std::vector<std::string>& keys, const 
   constexpr int64_t kManyBytes = int64_t{1} << 28;
   try {
     std::vector<std::pair<std::string, std::string>> attrs;
-    for (size_t i = 0; i < keys.size(); ++i) attrs.emplace_back(keys[i], texts[i]);
+    for (size_t i = 0; i < keys.size(); ++i)
+      if (keys[i] != op.count_param) attrs.emplace_back(keys[i], texts[i]);
+    if (!op.count_param.empty()) attrs.emplace_back(op.count_param, std::to_string(inputs.size()));
     const ParamsPtr params = op.schema->parse(attrs, op.name, false);
     std::vector<TensorSpec> in;
     for (const HnTensorSpec& spec : inputs)

@@ -10,8 +10,10 @@
 
 namespace hybridnet::testing {
 
-// Bytes of the largest result whose size is known before the operator runs. Throws what inference throws.
+// Bytes of the largest result whose size is known before the operator runs; 0 for a number of inputs that it does not
+// take. Throws what inference throws.
 inline int64_t largest_result_bytes(const Op& op, const Params& params, std::vector<TensorSpec> in) {
+  if (op.variadic ? in.empty() : op.num_inputs(params.data()) != static_cast<int>(in.size())) return 0;
   std::vector<TensorSpec> out(static_cast<size_t>(op.num_outputs(params.data())));
   InferContext context(op, in, out);
   op.infer(params.data(), context);
