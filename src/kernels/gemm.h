@@ -69,9 +69,9 @@ void gemm_plain(const GemmShape& s, const T* a, const T* b, T* c) {
 inline double gemm_flops(int64_t m, int64_t n, int64_t k) {
   return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
 }
-inline int64_t gemm_cost_ns(int64_t m, int64_t n, int64_t k, DType dtype) {
+inline double gemm_cost_ns(int64_t m, int64_t n, int64_t k, DType dtype) {
   const double flops = gemm_flops(m, n, k);
-  return static_cast<int64_t>(flops / (dtype == DType::kFloat64 ? 20.0 : is_floating(dtype) ? 50.0 : 1.0)) + 300;
+  return flops / (dtype == DType::kFloat64 ? 20.0 : is_floating(dtype) ? 50.0 : 1.0) + 300;
 }
 
 }  // namespace hybridnet::kernels

@@ -13,6 +13,7 @@
 
 #include "hybridnet/op.h"
 #include "kernels/image_resize.h"
+#include "kernels/integers.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
@@ -26,9 +27,7 @@ HWY_INLINE T from_sum(A value) {
     constexpr float low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
     return static_cast<T>(static_cast<int32_t>(std::rint(std::min(std::max(value, low), high))));
   } else if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(std::clamp(std::nearbyint(static_cast<double>(value)),
-                                     static_cast<double>(std::numeric_limits<T>::min()),
-                                     static_cast<double>(std::numeric_limits<T>::max())));
+    return whole_number<T>(std::nearbyint(static_cast<double>(value)));
   } else {
     return static_cast<T>(value);
   }

@@ -7,6 +7,7 @@
 
 #include "hybridnet/threads.h"
 #include "kernels/convert.h"
+#include "kernels/integers.h"
 #include "kernels/pointwise.h"
 
 namespace hybridnet::kernels {
@@ -81,7 +82,7 @@ class Store {
         value = std::sqrt(value);
       } else {
         int64_t& value = static_cast<int64_t*>(acc)[i];
-        value = static_cast<int64_t>(std::sqrt(static_cast<double>(value)));
+        value = whole_number(std::sqrt(static_cast<double>(value)));
       }
     }
   }

@@ -3,6 +3,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "kernels/integers.h"
 #include "kernels/strided_copy.h"
 #include "ops/contrib/boxes.h"
 #include "ops/emit.h"
@@ -128,7 +129,7 @@ std::vector<Candidate<A>> candidates(const BoxNmsParams& p, const T* data, const
     const A id = p.id_index >= 0 ? static_cast<A>(one[p.id_index]) : A(0);
     if (p.id_index >= 0 && id == static_cast<A>(p.background_id)) continue;
     const Box<A> box = Box<A>::load(one + p.coord_start, p.in_format);
-    found.push_back({box, box.area(), score, row, static_cast<int64_t>(id), true});
+    found.push_back({box, box.area(), score, row, kernels::whole_number(static_cast<double>(id)), true});
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
   if (p.topk >= 0 && static_cast<int64_t>(found.size()) > p.topk) found.resize(static_cast<size_t>(p.topk));

@@ -4,6 +4,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "kernels/integers.h"
 #include "ops/contrib/boxes.h"
 #include "ops/cost.h"
 
@@ -154,7 +155,7 @@ void mine_negatives(const TargetParams& p, Matching& m, const T* predictions, in
     if (background == background) found.emplace_back(background, j);
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  const size_t take = std::min(found.size(), static_cast<size_t>(std::min(wanted, static_cast<double>(m.anchors))));
+  const size_t take = std::min<size_t>(found.size(), std::max<int64_t>(kernels::whole_number(wanted), 0));
   for (size_t i = 0; i < take; ++i) m.verdict(found[i].second) = Verdict::kNegative;
 }
 

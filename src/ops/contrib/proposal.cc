@@ -2,6 +2,7 @@
 //   Ren et al.: Faster R-CNN, NIPS 2015, section 3.
 #include "base/checked_size.h"
 #include "hybridnet/threads.h"
+#include "kernels/integers.h"
 #include "ops/contrib/boxes.h"
 #include "ops/cost.h"
 
@@ -108,7 +109,7 @@ std::vector<Region> all_regions(const ProposalParams& p, const T* scores, const 
   const float image_h = static_cast<float>(info[0]), image_w = static_cast<float>(info[1]);
   const float stride = static_cast<float>(p.feature_stride),
               least = static_cast<float>(p.rpn_min_size) * static_cast<float>(info[2]);
-  const int64_t real_h = static_cast<int64_t>(image_h / stride), real_w = static_cast<int64_t>(image_w / stride);
+  const int64_t real_h = kernels::whole_number(image_h / stride), real_w = kernels::whole_number(image_w / stride);
   std::vector<Region> regions;
   regions.reserve(static_cast<size_t>(pixels * count));
   for (int64_t i = 0; i < pixels; ++i) {

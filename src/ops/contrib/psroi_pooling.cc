@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/checked_size.h"
+#include "kernels/integers.h"
 #include "ops/contrib/region_reads.h"
 #include "ops/emit.h"
 
@@ -57,7 +58,7 @@ RegionReads<accumulator_t<T>> bins_of(const PsRoiParams& p, const T* region, con
   const A bin_w = std::max(right - left, A(0.1)) / static_cast<A>(p.pooled_size),
           bin_h = std::max(bottom - top, A(0.1)) / static_cast<A>(p.pooled_size);
   const auto bound = [](A position, int64_t size) {
-    return static_cast<int64_t>(std::clamp(position, A(0), static_cast<A>(size)));
+    return kernels::whole_number(std::clamp(position, A(0), static_cast<A>(size)));
   };
   RegionReads<A> reads;
   reads.image = image_of_region(region, data[0]);

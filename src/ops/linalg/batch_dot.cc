@@ -112,7 +112,8 @@ void register_batch_dot(OpRegistry& ops) {
       .cost([](const BatchDotParams& p, auto in, auto out) {
         (void)out;
         const kernels::GemmShape s = matrix_sizes(p, in[0].shape, in[1].shape);
-        return in[0].shape.size(0, in[0].shape.ndim() - 2) * kernels::gemm_cost_ns(s.m, s.n, s.k, in[0].dtype);
+        return static_cast<double>(in[0].shape.size(0, in[0].shape.ndim() - 2)) *
+               kernels::gemm_cost_ns(s.m, s.n, s.k, in[0].dtype);
       })
       .flops([](const BatchDotParams& p, auto in, auto) {
         const kernels::GemmShape s = matrix_sizes(p, in[0].shape, in[1].shape);

@@ -2,6 +2,7 @@
 // section 2.6).
 #include "base/checked_size.h"
 #include "hybridnet/threads.h"
+#include "kernels/integers.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {
@@ -33,7 +34,7 @@ void infer_khatri_rao(const KhatriRaoParams&, InferContext& c) {
 
 void run_khatri_rao(const KhatriRaoParams&, const KernelArgs& a) {
   const int64_t rows = (*a.out[0].shape)[0], columns = (*a.out[0].shape)[1];
-  dispatch_dtype(a.out[0].dtype, [&](auto zero) {
+  kernels::dispatch_wrapping(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     parallel_for(rows, 5.0 * static_cast<double>(columns), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {

@@ -128,7 +128,7 @@ void register_scaled_product(OpRegistry& ops) {
       .gradient(gradient, Saves::of({0, 1}))
       .cost([](const ScaledProductParams& p, auto in, auto) {
         const Sizes s(p, in[0].shape, in[1].shape);
-        return s.batch * kernels::gemm_cost_ns(s.shape.m, s.shape.n, s.shape.k, in[0].dtype);
+        return static_cast<double>(s.batch) * kernels::gemm_cost_ns(s.shape.m, s.shape.n, s.shape.k, in[0].dtype);
       })
       .flops([](const ScaledProductParams& p, auto in, auto) {
         const Sizes s(p, in[0].shape, in[1].shape);

@@ -223,8 +223,8 @@ Ref<Kernel> link_conv(const LinkContext& c, const ConvGeometry& g, Convolution::
   return Ref<Kernel>(new ConvKernel<Convolution>(g, options));
 }
 
-int64_t conv_cost_ns(const ConvGeometry& g, DType dtype) {
-  return static_cast<int64_t>(g.flops() / (dtype == DType::kFloat64 ? 1.0 : 50.0)) + 1000;
+double conv_cost_ns(const ConvGeometry& g, DType dtype) {
+  return g.flops() / (dtype == DType::kFloat64 ? 1.0 : 50.0) + 1000;
 }
 
 }  // namespace hybridnet::ops

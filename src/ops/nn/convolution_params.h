@@ -87,6 +87,6 @@ kernels::ConvGeometry conv_geometry(const ConvolutionParams& p, const Shape& x, 
 Ref<Kernel> link_conv(const LinkContext& c, const kernels::ConvGeometry& g, onednn::Convolution::Options options);
 
 // Nanoseconds on one core.
-int64_t conv_cost_ns(const kernels::ConvGeometry& g, DType dtype);
+double conv_cost_ns(const kernels::ConvGeometry& g, DType dtype);
 
 }  // namespace hybridnet::ops

@@ -300,7 +300,7 @@ Values fused_gradient(const FusedFullyConnectedParams& p, const GradientContext&
   return finish(gradient_through_input(p, x, d));
 }
 
-int64_t cost_ns(const FullyConnectedParams& p, std::span<const TensorSpec> in) {
+double cost_ns(const FullyConnectedParams& p, std::span<const TensorSpec> in) {
   const Sizes s(p, in[0].shape);
   return kernels::gemm_cost_ns(s.rows, s.hidden, s.features, in[0].dtype);
 }

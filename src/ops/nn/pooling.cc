@@ -70,7 +70,7 @@ Ref<Kernel> link_one_operand(const PoolGeometry& g, const LinkContext& c, bool g
 double pool_flops(const PoolGeometry& g) {  // one per element of a window
   return static_cast<double>(g.n * g.c) * static_cast<double>(g.out_size() * g.kernel_size());
 }
-int64_t pool_cost_ns(const PoolGeometry& g) { return static_cast<int64_t>(pool_flops(g) / 4.0) + 300; }
+double pool_cost_ns(const PoolGeometry& g) { return pool_flops(g) / 4.0 + 300; }
 
 // ---- gradients
 

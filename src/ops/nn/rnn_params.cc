@@ -120,11 +120,11 @@ std::vector<int64_t> lengths_of(const RnnParams& p, const KernelArgs& a, int64_t
   return lengths;
 }
 
-int64_t rnn_cost_ns(const RnnParams& p, const TensorSpec& data) {
+double rnn_cost_ns(const RnnParams& p, const TensorSpec& data) {
   const RnnGeometry g = geometry_of(p, data.shape);
-  int64_t cost = 300;
+  double cost = 300;
   for (int64_t layer = 0; layer < g.layers; ++layer)
-    cost += g.directions *
+    cost += static_cast<double>(g.directions) *
             kernels::gemm_cost_ns(g.positions(), g.gate_size(), g.layer_input(layer) + g.recurrent(), data.dtype);
   return cost;
 }

@@ -59,7 +59,7 @@ Ref<Kernel> link_rnn(const P& p, const LinkContext& c) {
   return Ref<Kernel>(new KernelOf<float>(p, g));
 }
 
-int64_t rnn_cost_ns(const RnnParams& p, const TensorSpec& data);
+double rnn_cost_ns(const RnnParams& p, const TensorSpec& data);
 double rnn_flops(const RnnParams& p, const TensorSpec& data);  // of its products
 
 // Inputs and attributes of a use of RNN on data of this shape; `attrs` names the mode and what else differs from a

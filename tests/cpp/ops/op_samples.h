@@ -10,6 +10,7 @@
 
 #include "hybridnet/imperative.h"
 #include "hybridnet/runtime.h"
+#include "kernels/integers.h"
 
 namespace hybridnet::testing {
 
@@ -19,7 +20,7 @@ inline NDArray array_of(const Shape& shape, const std::vector<double>& values, D
   dispatch_dtype(dtype, [&](auto zero) {
     using T = decltype(zero);
     for (size_t i = 0; i < values.size(); ++i)
-      static_cast<T*>(a.data())[i] = static_cast<T>(static_cast<float>(values[i]));
+      static_cast<T*>(a.data())[i] = kernels::saturated_element<T>(static_cast<float>(values[i]));
     if constexpr (std::is_same_v<T, double>)
       for (size_t i = 0; i < values.size(); ++i) static_cast<T*>(a.data())[i] = values[i];
   });
