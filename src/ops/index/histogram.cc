@@ -6,7 +6,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/integers.h"
+#include "kernels/fill.h"
 #include "kernels/strided_copy.h"
 
 namespace hybridnet::ops {
@@ -104,7 +104,7 @@ void run_histogram(const HistogramParams& p, const KernelArgs& a) {
   }
   dispatch_dtype(a.out[1].dtype, [&](auto zero) {
     using T = decltype(zero);
-    for (size_t i = 0; i < edges.size(); ++i) a.out[1].as<T>()[i] = kernels::saturated_element<T>(edges[i]);
+    for (size_t i = 0; i < edges.size(); ++i) a.out[1].as<T>()[i] = kernels::element_from<T>(edges[i]);
   });
   int64_t* counts = a.out[0].as<int64_t>();
   std::fill_n(counts, a.out[0].size(), int64_t{0});

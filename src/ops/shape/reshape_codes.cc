@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/checked_size.h"
 #include "kernels/strided_copy.h"
 
 namespace hybridnet::ops {
@@ -57,7 +58,7 @@ class CodeReader {
         break;
       case -3: {
         const int64_t a = take(code), b = take(code);
-        out_.push_back(a < 0 || b < 0 ? kUnknownDim : a * b);
+        out_.push_back(a < 0 || b < 0 ? kUnknownDim : checked_times(a, b, "shape"));
         break;
       }
       default:
@@ -79,7 +80,7 @@ class CodeReader {
     } else {
       if (left == -1) left = whole / right;
       if (right == -1) right = whole / left;
-      if (left * right != whole) {
+      if (checked_times(left, right, "shape") != whole) {
         throw ShapeError({.input = "shape",
                           .expected = "two sizes after -4 that multiply to " + std::to_string(whole),
                           .given = std::to_string(left) + " and " + std::to_string(right)});
@@ -94,8 +95,10 @@ class CodeReader {
     bool known = from_.known();
     for (int i = 0; i < out_.ndim(); ++i) {
       if (i == inferred_) continue;
-      if (out_[i] < 0) known = false;
-      others *= out_[i];
+      if (out_[i] < 0)
+        known = false;
+      else
+        others = checked_times(others, out_[i], "shape");
     }
     if (!known) {
       out_[inferred_] = kUnknownDim;

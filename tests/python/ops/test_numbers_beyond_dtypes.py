@@ -38,3 +38,38 @@ def test_sums_of_products_of_large_integers_wrap_around(dtype):
     dense, csr = mx.nd.array(values, dtype=dtype), mx.nd.sparse.csr_matrix(values, dtype=dtype)
     np.testing.assert_array_equal(mx.nd.dot(dense, dense, transpose_a=True).asnumpy(), expected)
     np.testing.assert_array_equal(mx.nd.sparse.dot(csr, dense, transpose_a=True).asnumpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_khatri_rao_of_integers_wraps_around(dtype):
+    least = np.iinfo(dtype).min
+    product = mx.nd.khatri_rao(mx.nd.array([[least]], dtype=dtype), mx.nd.array([[-1], [2]], dtype=dtype))
+    np.testing.assert_array_equal(product.asnumpy(), np.array([[least], [0]], dtype))
+
+
+def test_norms_of_integers_whose_sum_wraps_are_defined():
+    x = mx.nd.array([2**31, 2**31, 2**31], dtype="int64")  # 3 * 2^62 is beyond int64: the sum wraps below 0
+    assert mx.nd.norm(x).asscalar() == 0
+
+
+def test_edges_of_histograms_of_bytes_wrap_as_in_numpy():
+    _, edges = mx.nd.histogram(mx.nd.array([1, 2], dtype="uint8"), bins=4, range=(-2, 2))
+    np.testing.assert_array_equal(edges.asnumpy().astype("int64") % 256, [254, 255, 0, 1, 2])
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e30])
+def test_regions_and_boxes_that_are_no_numbers_give_results(value):
+    data = mx.nd.ones((1, 4, 3, 3))
+    pooled = mx.nd.contrib.PSROIPooling(
+        data, mx.nd.array([[0, value, value, 2, value]]), spatial_scale=1.0, output_dim=1, pooled_size=2
+    )
+    assert pooled.shape == (1, 1, 2, 2)
+    kept = mx.nd.contrib.box_nms(mx.nd.array([[[value, 0.9, 0, 0, 1, 1], [1, 0.8, 0, 0, 1, 1]]]), id_index=0)
+    assert kept.shape == (1, 2, 6)
+    kept.wait_to_read()
+
+
+@pytest.mark.parametrize("shape", [(2**62, 4, -1), (-4, 2**33, 2**33, -2), (2**63 - 1, 2**20, -1)])
+def test_reshapes_whose_sizes_multiply_beyond_int64_are_errors(shape):
+    with pytest.raises(mx.base.MXNetError, match="shape"):
+        mx.nd.reshape(mx.nd.zeros((4, 3)), shape=shape).wait_to_read()
