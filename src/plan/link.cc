@@ -1,5 +1,6 @@
 // From a rewritten graph to a Plan: where every value lives, in which order nodes run, and their linked kernels.
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -479,26 +480,30 @@ class PlanBuilder {
     plan.args_.push_back(ref);
   }
 
-  // Work that several cores can share saves time only if it is worth the wake-up of the team, which sleeps between
-  // calls: 20 to 30 us measured. Two cores save half of the work, and guesses are up to twice too high.
-  bool is_worth_waking() const {
-    constexpr double kWorthWaking = 100e3;
-    if (graph_.train()) return true;  // the steps of a training run close together
+  // Of work that several cores can share, as it is guessed.
+  double shared_ns() const {
     double shared_ns = 0;
     for (const Node* node : steps_) {
-      if (!node->subgraphs.empty()) return true;  // known when the bodies are linked, which may run many times
+      // Known when the bodies are linked, which may run many times.
+      if (!node->subgraphs.empty()) return std::numeric_limits<double>::infinity();
       std::vector<TensorSpec> in;
       for (const NodeEntry& input : node->inputs) in.push_back(graph_.spec(input));
       const auto cost = static_cast<double>(node->op->cost_ns(node->params->data(), in, node->specs));
       if (cost >= 2 * kNsWorthACore) shared_ns += cost;
     }
-    plan_->gains_from_awake_team_ = shared_ns > 0 && shared_ns < kWorthWaking;
-    return shared_ns >= kWorthWaking;
+    return shared_ns;
   }
 
+  // Shared work saves time only if it is worth the wake-up of the team, which sleeps between calls: 20 to 30 us
+  // measured. Two cores save half of the work, and guesses are up to twice too high.
   void emit_nodes() {
-    std::optional<CoreScope> alone;  // kernels are linked for the cores that they will run on
-    if (plan_->options_.wakes_team && !is_worth_waking()) alone.emplace(1);
+    constexpr double kWorthWaking = 100e3;
+    std::optional<CoreScope> alone;                       // kernels are linked for the cores that they will run on
+    if (plan_->options_.wakes_team && !graph_.train()) {  // the steps of a training run close together
+      const double shared = shared_ns();
+      if (shared < kWorthWaking) alone.emplace(1);
+      plan_->gains_from_awake_team_ = alone && shared > 0;
+    }
     for (size_t step = 0; step < steps_.size(); ++step) emit(*steps_[step], static_cast<int>(step));
     if (alone) plan_->cores_ = 1;
   }

@@ -1,6 +1,7 @@
 #include "teams/blocks.h"
 
-#include <algorithm>
+#include <pthread.h>
+
 #include <array>
 #include <cstddef>
 #include <mutex>
@@ -38,6 +39,9 @@ class Spare {
     const std::lock_guard lock(mutex_);
     for (size_t i = 0; i < count; ++i) free_ = new (blocks[i]) Free{free_};
   }
+  // Around a fork: the child must not find the lock of a thread that it does not have.
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
 
  private:
   struct Free {
@@ -48,6 +52,10 @@ class Spare {
   size_t unused_ = 0;  // those behind it were never taken
 };
 constinit Spare spare;
+
+[[gnu::constructor]] void follow_forks() {
+  pthread_atfork([] { spare.lock(); }, [] { spare.unlock(); }, [] { spare.unlock(); });
+}
 
 // Those of a thread.
 struct Kept {

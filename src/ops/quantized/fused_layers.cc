@@ -4,6 +4,7 @@
 // result is kept beside the arrays, and because the end of the product (scales, bias, sum, activation, rounding) is one
 // step, too: from the 32-bit sums in registers to bytes in memory.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -118,6 +119,7 @@ struct FusedDenseParams : LayerEnd {
 
 // Where the inputs stand: data, weight, the range of data, perhaps an addend and its range, the rest of the weights.
 struct Places {
+  static constexpr size_t kMostParameters = 10;  // weight, bias, four of a norm, two ranges of two each
   size_t addend = 4, rest, bias, norm, weight_range, bias_range, count;
   Places(const WeightForm& w, bool sum) {
     size_t at = rest = sum ? 7 : 4;
@@ -235,9 +237,10 @@ class LayerKernel final : public Kernel {
   }
 
   DerivedUser<Prepared>::Use prepared(const KernelArgs& a) {
-    std::vector<DerivedSource> sources{source(a.in[1])};
-    for (size_t i = places_.rest; i < places_.count; ++i) sources.push_back(source(a.in[i]));
-    return prepared_->get(a.in[1].last_copy, sources, product_->packed_bytes(),
+    std::array<DerivedSource, Places::kMostParameters> sources{source(a.in[1])};
+    size_t count = 1;
+    for (size_t i = places_.rest; i < places_.count; ++i) sources[count++] = source(a.in[i]);
+    return prepared_->get(a.in[1].last_copy, {sources.data(), count}, product_->packed_bytes(),
                           [&] { return weights_.bytes ? prepare_bytes(a) : prepare_floats(a); });
   }
   static DerivedSource source(const TensorRef& t) { return {t.data, t.derived}; }

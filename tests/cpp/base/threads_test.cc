@@ -17,20 +17,13 @@
 #include <thread>
 #include <vector>
 
+#include "base/cores_for_test.h"
 #include "teams/team.h"
 
 namespace hybridnet {
 namespace {
 
-// Gives the test a machine of `cores` cores and puts the real number back.
-class CoresForTest {
- public:
-  explicit CoresForTest(int cores) : before_(cpu_cores()) { set_cpu_cores(cores); }
-  ~CoresForTest() { set_cpu_cores(before_); }
-
- private:
-  int before_;
-};
+using testing::CoresForTest;
 
 TEST(ParallelFor, CoversEveryItemOnceInRangesOfAtLeastTheGrain) {
   const CoresForTest cores(4);

@@ -4,20 +4,13 @@
 
 #include <thread>
 
+#include "base/cores_for_test.h"
 #include "graph/build_graph.h"
-#include "hybridnet/threads.h"
 
 namespace hybridnet::graph_testing {
 namespace {
 
-class CoresForTest {
- public:
-  explicit CoresForTest(int cores) : before_(cpu_cores()) { set_cpu_cores(cores); }
-  ~CoresForTest() { set_cpu_cores(before_); }
-
- private:
-  const int before_;
-};
+using testing::CoresForTest;
 
 // Convolutions that are not worth waking a team, as they are guessed, and dense layers.
 struct Net {

@@ -1,7 +1,12 @@
 #include "teams/blocks.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <string>
@@ -93,6 +98,36 @@ TEST(ShortLivedBlocks, MayBeDeletedWhenTheThreadEnds) {
     const ShortLivedBlocks scope;
     late.block = HNnwm(10);
   }).join();
+}
+
+// Also while other threads are handing blocks over: without the lock that only they could give back.
+TEST(ShortLivedBlocks, AreThereInTheChildOfAFork) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the thread sanitizer does not follow a fork of a process with threads";
+#endif
+  const auto take_and_give = [] {
+    const ShortLivedBlocks scope;
+    std::array<void*, 100> taken;  // more than a thread keeps
+    for (void*& p : taken) p = HNnwm(100);
+    for (void* const p : taken) HNdlPv(p);
+  };
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    while (!done) take_and_give();
+  });
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);  // ends a child that waits for ever
+      take_and_give();
+      _exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  done = true;
+  other.join();
 }
 
 }  // namespace

@@ -54,19 +54,18 @@ def test_norms_of_integers_whose_sum_wraps_are_defined():
 
 def test_edges_of_histograms_of_bytes_wrap_as_in_numpy():
     _, edges = mx.nd.histogram(mx.nd.array([1, 2], dtype="uint8"), bins=4, range=(-2, 2))
-    np.testing.assert_array_equal(edges.asnumpy().astype("int64") % 256, [254, 255, 0, 1, 2])
+    np.testing.assert_array_equal(edges.asnumpy(), np.array([254, 255, 0, 1, 2], "uint8"))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e30])
-def test_regions_and_boxes_that_are_no_numbers_give_results(value):
+def test_regions_that_are_no_numbers_hold_no_pixels_and_classes_that_are_none_stay_apart(value):
     data = mx.nd.ones((1, 4, 3, 3))
     pooled = mx.nd.contrib.PSROIPooling(
         data, mx.nd.array([[0, value, value, 2, value]]), spatial_scale=1.0, output_dim=1, pooled_size=2
     )
-    assert pooled.shape == (1, 1, 2, 2)
+    np.testing.assert_array_equal(pooled.asnumpy(), np.zeros((1, 1, 2, 2)))
     kept = mx.nd.contrib.box_nms(mx.nd.array([[[value, 0.9, 0, 0, 1, 1], [1, 0.8, 0, 0, 1, 1]]]), id_index=0)
-    assert kept.shape == (1, 2, 6)
-    kept.wait_to_read()
+    np.testing.assert_allclose(kept.asnumpy()[0, :, 1], [0.9, 0.8], rtol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(2**62, 4, -1), (-4, 2**33, 2**33, -2), (2**63 - 1, 2**20, -1)])
