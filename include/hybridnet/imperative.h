@@ -53,12 +53,15 @@ class RecordedFunction : public RefCounted<RecordedFunction> {
     return {};
   }
   virtual void free_residuals() {}  // retain_graph=False
+  // Shows each array of the caller that it holds, so that its handle can be replaced by another one of the same memory.
+  virtual void visit_saved(const std::function<void(NDArray&)>& visit) { (void)visit; }
 };
 // Marks outputs as produced by `function` from `inputs`. Does nothing when no input needs a gradient.
 void record(Ref<RecordedFunction> function, std::span<const NDArray> inputs, std::span<const NDArray> outputs);
 bool needs_gradient(const NDArray& a);  // has a grad buffer or stems from one, on this tape
 
-// attach_grad / mark_variables: makes `a` a leaf with gradient buffer `grad`.
+// attach_grad / mark_variables: makes `a` a leaf with gradient buffer `grad`. Throws ValueError where `a` would be its
+// own gradient, directly or by way of the gradients of gradients.
 void mark_variable(const NDArray& a, const NDArray& grad, GradReq req);
 NDArray grad_of(const NDArray& a);  // null handle if none
 GradReq grad_req_of(const NDArray& a);

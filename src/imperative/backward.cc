@@ -51,21 +51,6 @@ struct Slot {
   bool owned = false;
 };
 
-[[noreturn]] void overwritten(const TapeNode& node, const TapeNode::Saved& saved, const std::string& name) {
-  const Chunk& chunk = saved.array.impl()->chunk->owner();
-  const SourceLocation written{chunk.overwrite_file.load(std::memory_order_relaxed),
-                               chunk.overwrite_line.load(std::memory_order_relaxed)};
-  ErrorFields e;
-  e.op = node.name();
-  e.input = name;
-  e.message = "the value that its gradient needs was overwritten in place";
-  e.because = "it was recorded at " + (node.where.known() ? node.where.str() : std::string("an unknown line")) +
-              " and overwritten at " + (written.known() ? written.str() : std::string("an unknown line"));
-  e.fix = "write to a new array (y = x + 1 instead of x += 1), or copy first: x.copy()";
-  e.where = node.where;
-  throw GradientError(std::move(e));
-}
-
 class TapeContext final : public GradientContext {
  public:
   TapeContext(TapeNode& node, std::vector<Slot>& out_grads, bool create_graph)
@@ -103,13 +88,13 @@ class TapeContext final : public GradientContext {
   }
   // name: what the value is called, asked for where it is told.
   template <typename Name>
-  void check(const TapeNode::Saved& saved, Name name) const {
+  void check(const SavedArray& saved, Name name) const {
     if (!saved.array) {
       throw Error(ErrorKind::kError, {.op = node_.name(),
                                       .input = name(),
                                       .message = "the gradient rule reads a value that its Saves do not declare"});
     }
-    if (saved.array.impl()->chunk->overwritten_since(saved.overwrites)) overwritten(node_, saved, name());
+    if (saved.is_overwritten()) throw_overwritten(node_.name(), name(), saved, node_.where);
   }
   // The array as it stood on the tape when it was recorded, whatever became of its handle since.
   Value value(const NDArray& saved, const Ref<TapeMark>& mark) const {

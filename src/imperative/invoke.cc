@@ -483,8 +483,11 @@ void note_overwrite(const NDArray& a) {
 
 void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                  std::vector<NDArray>* results) {
-  if (any_sparse(inputs) || any_sparse(options.out)) [[unlikely]]
-    return invoke_sparse(op, params, inputs, options.out, results);
+  if (any_sparse(inputs) || any_sparse(options.out)) [[unlikely]] {
+    invoke_sparse(op, params, inputs, options.out, results);
+    if (autograd_state().recording) break_cycles(options.out);
+    return;
+  }
   const void* p = params->data();
   if (const int expected = op.variadic ? static_cast<int>(inputs.size()) : op.num_inputs(p);
       static_cast<size_t>(expected) != inputs.size()) {
@@ -495,8 +498,11 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   const size_t num_outputs = static_cast<size_t>(outputs);
   if (options.out.size() > num_outputs) wrong_out_count(op, options.out.size(), num_outputs);
   results->resize(num_outputs);
-  if (op.composed()) return invoke_composed(op, params, inputs, options, results);
-  invoke_itself(op, params, inputs, options, results);
+  if (op.composed())
+    invoke_composed(op, params, inputs, options, results);
+  else
+    invoke_itself(op, params, inputs, options, results);
+  if (!options.out.empty() && autograd_state().recording) break_cycles(options.out);
 }
 
 namespace {

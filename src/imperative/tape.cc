@@ -10,12 +10,6 @@ namespace {
 
 std::atomic<uint64_t> g_sequence{0};
 
-TapeNode::Saved save(const NDArray& a) {
-  Chunk& chunk = *a.impl()->chunk;
-  watch_overwrites(chunk);
-  return {a, chunk.overwrites.load(std::memory_order_relaxed)};
-}
-
 Ref<TapeNode> make_tape_node(std::span<const NDArray> inputs) {
   Ref<TapeNode> node = make_ref<TapeNode>();
   node->sequence = g_sequence.fetch_add(1, std::memory_order_relaxed);
@@ -29,11 +23,21 @@ Ref<TapeNode> make_tape_node(std::span<const NDArray> inputs) {
   return node;
 }
 
+bool is_buffer(const NDArray& array) {
+  const TapeMark* mark = mark_of(array);
+  return mark != nullptr && mark->is_buffer;
+}
+
+void replace_mark(const NDArray& array, const Ref<TapeMark>& mark) {
+  mark->is_buffer = is_buffer(array);
+  array.impl()->tape = Ref<TapeInfo>(mark.get());
+}
+
 void mark_output(const Ref<TapeNode>& node, size_t index, const NDArray& array) {
   Ref<TapeMark> mark = make_ref<TapeMark>();
   mark->node = node;
   mark->index = static_cast<uint32_t>(index);
-  array.impl()->tape = Ref<TapeInfo>(mark.get());
+  replace_mark(array, mark);
 }
 
 bool has_gradient(DType output, std::span<const NDArray> inputs) {
@@ -55,6 +59,20 @@ GradReq grad_req_from_name(std::string_view name) {
   if (name == "null") return GradReq::kNull;
   throw ValueError(
       {.input = "grad_req", .expected = "'write', 'add' or 'null'", .given = "'" + std::string(name) + "'"});
+}
+
+void throw_overwritten(const std::string& op, const std::string& input, const SavedArray& saved,
+                       SourceLocation recorded) {
+  const Chunk& chunk = saved.array.impl()->chunk->owner();
+  const SourceLocation written{chunk.overwrite_file.load(std::memory_order_relaxed),
+                               chunk.overwrite_line.load(std::memory_order_relaxed)};
+  throw GradientError({.op = op,
+                       .input = input,
+                       .message = "the value that its gradient needs was overwritten in place",
+                       .because = (recorded.known() ? "it was recorded at " + recorded.str() + " and" : "it was") +
+                                  " overwritten at " + (written.known() ? written.str() : "an unknown line"),
+                       .fix = "write to a new array (y = x + 1 instead of x += 1), or copy first: x.copy()",
+                       .where = recorded});
 }
 
 std::string TapeNode::name() const { return op ? op->name : function->name(); }
@@ -100,13 +118,13 @@ void record_op(const Op& op, const ParamsPtr& params, std::span<const NDArray> i
   node->params = params;
   const Saves& saves = op.saves();
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (saves.input(static_cast<int>(i))) node->inputs[i].saved = save(inputs[i]);
+    if (saves.input(static_cast<int>(i))) node->inputs[i].saved = SavedArray::of(inputs[i]);
   node->outputs.resize(outputs.size());
   const int visible = op.num_visible_outputs(params->data());
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i]) continue;
     node->outputs[i].spec = outputs[i].spec();
-    if (saves.output(static_cast<int>(i))) node->outputs[i].saved = save(outputs[i].detached());
+    if (saves.output(static_cast<int>(i))) node->outputs[i].saved = SavedArray::of(outputs[i].detached());
     if (static_cast<int>(i) < visible && has_gradient(outputs[i].dtype(), inputs)) mark_output(node, i, outputs[i]);
   }
 }
@@ -131,7 +149,20 @@ void mark_variable(const NDArray& a, const NDArray& grad, GradReq req) {
   Ref<TapeMark> mark = make_ref<TapeMark>();
   mark->grad = grad;
   mark->req = req;
-  a.impl()->tape = Ref<TapeInfo>(mark.get());
+  if (grad) {
+    require_other_gradient(a, grad, *mark);
+    if (TapeMark* known = mark_of(grad))
+      known->is_buffer = true;
+    else
+      keep_as_buffer(grad);
+  }
+  replace_mark(a, mark);
+}
+
+void keep_as_buffer(const NDArray& grad) {
+  Ref<TapeMark> mark = make_ref<TapeMark>();
+  mark->is_buffer = true;
+  grad.impl()->tape = Ref<TapeInfo>(mark.get());
 }
 
 NDArray grad_of(const NDArray& a) {
@@ -142,7 +173,12 @@ GradReq grad_req_of(const NDArray& a) {
   TapeMark* mark = mark_of(a);
   return mark ? mark->req : GradReq::kNull;
 }
-void drop_grad(const NDArray& a) { a.impl()->tape = nullptr; }
+void drop_grad(const NDArray& a) {
+  if (is_buffer(a))
+    keep_as_buffer(a);
+  else
+    a.impl()->tape = nullptr;
+}
 
 bool gradient_is_fresh(const NDArray& a) {
   const TapeMark* mark = mark_of(a);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hybridnet/imperative.h"
+#include "imperative/saved_array.h"
 
 namespace hybridnet {
 
@@ -17,24 +18,21 @@ class TapeMark final : public TapeInfo {
   uint32_t index = 0;
   NDArray grad;  // leaves only
   GradReq req = GradReq::kNull;
-  bool fresh = false;  // backward has written grad since this was last cleared
+  bool fresh = false;          // backward has written grad since this was last cleared
+  bool is_buffer = false;      // the array was made the gradient buffer of a leaf: break_cycles() looks at it
 };
 
 // One recorded step. Holds its inputs' marks (so the graph behind stays alive) and only the values its rule reads.
 class TapeNode final : public RefCounted<TapeNode> {
  public:
-  struct Saved {
-    NDArray array;            // without tape mark of its own for outputs: the node would own itself
-    uint64_t overwrites = 0;  // Chunk::overwrites when saved
-  };
   struct Input {
     Ref<TapeMark> mark;  // null: constant
     TensorSpec spec;     // unknown where the array was pending
-    Saved saved;
+    SavedArray saved;
   };
   struct Output {
     TensorSpec spec;
-    Saved saved;
+    SavedArray saved;  // without the handle's mark: the node would own itself
   };
   const Op* op = nullptr;  // or:
   Ref<RecordedFunction> function;
@@ -54,6 +52,18 @@ class TapeNode final : public RefCounted<TapeNode> {
 
 void record_op(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::vector<NDArray>& outputs,
                bool is_sparse = false);
+
+// References are counted, so what holds itself is never freed. That threatens where a recorded result is written into an
+// array of the caller: the array then holds the new step and all that it stems from, and some of these may hold the
+// array, as a value that they saved or as the gradient buffer of a leaf. The former keep its memory without its handle
+// from now on (the value is overwritten anyway). In the latter case the result is not recorded: it is a gradient.
+void break_cycles(std::span<const NDArray> given);
+
+// For mark_variable, which gives `a` this mark with this gradient buffer: throws ValueError where `a` would hold itself.
+void require_other_gradient(const NDArray& a, const NDArray& grad, const TapeMark& mark);
+
+// Makes an array a constant that is known as a gradient buffer.
+void keep_as_buffer(const NDArray& grad);
 
 inline TapeMark* mark_of(const NDArray& a) { return static_cast<TapeMark*>(a.impl()->tape.get()); }
 

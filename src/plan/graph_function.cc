@@ -8,6 +8,7 @@
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
 #include "imperative/sparse_operators.h"
+#include "imperative/tape.h"
 #include "passes/control_gradient.h"
 #include "plan/task.h"
 #include "plan/value_comparison.h"
@@ -21,7 +22,10 @@ const OpRef kCopy{"_copy"}, kGradientNode{"_gradient"};
 class RecordedCall final : public RecordedFunction {
  public:
   RecordedCall(Ref<GraphFunction> function, Ref<GraphRun> run, std::span<const NDArray> inputs)
-      : function_(std::move(function)), run_(std::move(run)), inputs_(inputs.begin(), inputs.end()) {}
+      : function_(std::move(function)), run_(std::move(run)), train_(autograd_state().training) {
+    inputs_.reserve(inputs.size());
+    for (const NDArray& input : inputs) inputs_.push_back(SavedArray::of(input));
+  }
 
   std::string name() const override { return function_->options().name; }
   bool returns_fresh_arrays() const override { return true; }
@@ -30,7 +34,7 @@ class RecordedCall final : public RecordedFunction {
     return function_->definition().applied_to(inputs);
   }
   std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) override {
-    return create_graph ? run_->differentiable_backward(inputs_, out_grads) : run_->backward(out_grads, {});
+    return create_graph ? run_->differentiable_backward(values(), out_grads) : run_->backward(out_grads, {});
   }
   std::vector<NDArray> backward_into(std::span<const NDArray> out_grads, std::span<const NDArray> into) override {
     return run_->backward(out_grads, into);
@@ -39,11 +43,30 @@ class RecordedCall final : public RecordedFunction {
     inputs_.clear();
     run_ = nullptr;
   }
+  void visit_saved(const std::function<void(NDArray&)>& visit) override {
+    for (SavedArray& input : inputs_) visit(input.array);
+    if (run_) run_->visit_saved(visit);
+  }
 
  private:
+  // The inputs as they were, for a gradient that repeats the run. What the run itself wrote (running means), it did not
+  // read.
+  std::vector<NDArray> values() const {
+    const std::vector<uint8_t> written = function_->written_inputs(train_);
+    std::vector<NDArray> arrays;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const bool was_read = written.empty() || written[i] == 0;
+      if (was_read && inputs_[i].is_overwritten())
+        throw_overwritten(name(), function_->definition().inputs[i]->name, inputs_[i], {});
+      arrays.push_back(inputs_[i].array);
+    }
+    return arrays;
+  }
+
   const Ref<GraphFunction> function_;
   Ref<GraphRun> run_;
-  std::vector<NDArray> inputs_;
+  std::vector<SavedArray> inputs_;
+  const bool train_;
 };
 
 // One flag per array, on the stack for few.
@@ -119,6 +142,7 @@ std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::s
                                          recorded ? &run : nullptr);
   if (recorded)
     record(Ref<RecordedFunction>(new RecordedCall(Ref<GraphFunction>(this), std::move(run), inputs)), inputs, results);
+  if (recorded && !out.empty()) break_cycles(out);
   return results;
 }
 

@@ -27,7 +27,7 @@ std::vector<NDArray> GraphFunction::run_backward(const PlanRun& run, std::span<c
   inputs.reserve(compiled.sources.size());
   for (size_t i = 0; i < compiled.sources.size(); ++i) {
     const BackwardInput& source = compiled.sources[i];
-    const PlanRun::Saved& saved = run.sources[i];
+    const SavedArray& saved = run.sources[i];
     if (source.kind == BackwardInput::Kind::kHead) {
       const TensorSpec& spec = compiled.forward->outputs()[static_cast<size_t>(source.index)].spec;
       NDArray head = heads[static_cast<size_t>(source.index)];
@@ -39,7 +39,7 @@ std::vector<NDArray> GraphFunction::run_backward(const PlanRun& run, std::span<c
       continue;
     }
     if (saved.array) {
-      if (saved.array.impl()->chunk->overwritten_since(saved.overwrites)) throw_overwritten(source, saved.array);
+      if (saved.is_overwritten()) throw_overwritten(options_.name, value_name(source), saved, {});
       inputs.push_back(saved.array);
       continue;
     }
@@ -78,19 +78,9 @@ std::vector<NDArray> GraphFunction::run_backward(const PlanRun& run, std::span<c
   return gradients;
 }
 
-void GraphFunction::throw_overwritten(const BackwardInput& source, const NDArray& array) const {
-  const Chunk& chunk = array.impl()->chunk->owner();
-  const SourceLocation written{chunk.overwrite_file.load(std::memory_order_relaxed),
-                               chunk.overwrite_line.load(std::memory_order_relaxed)};
-  ErrorFields fields;
-  fields.op = options_.name;
-  fields.input = source.kind == BackwardInput::Kind::kForwardInput
-                     ? definition_.inputs[static_cast<size_t>(source.index)]->name
-                     : "an output";
-  fields.message = "the value that its gradient needs was overwritten in place";
-  fields.because = "it was overwritten at " + (written.known() ? written.str() : std::string("an unknown line"));
-  fields.fix = "write to a new array (y = x + 1 instead of x += 1), or copy first: x.copy()";
-  throw GradientError(std::move(fields));
+std::string GraphFunction::value_name(const BackwardInput& source) const {
+  if (source.kind != BackwardInput::Kind::kForwardInput) return "an output";
+  return definition_.inputs[static_cast<size_t>(source.index)]->name;
 }
 
 std::shared_ptr<GraphFunction::GradientFunction> GraphFunction::gradient_function(const CallSignature& signature) {

@@ -6,8 +6,6 @@
 namespace hybridnet {
 namespace {
 
-uint64_t overwrites_of(const NDArray& array) { return array.impl()->chunk->overwrites.load(std::memory_order_relaxed); }
-
 // May results be written into the memory of an array that is given away? Not if another array shows it, or if it is not
 // ours.
 bool may_take_over(const NDArray& given, std::span<const NDArray> inputs) {
@@ -90,8 +88,7 @@ std::vector<NDArray> GraphFunction::run_plan(const Ref<CompiledCall>& compiled, 
         const Plan::ResidualPlace& place = plan.residuals()[static_cast<size_t>(source.index)];
         if (place.in_output) array = fresh[static_cast<size_t>(place.fresh)].detached();
       }
-      if (array) watch_overwrites(*array.impl()->chunk);
-      made->sources.push_back({array, array ? overwrites_of(array) : 0});
+      made->sources.push_back(array ? SavedArray::of(array) : SavedArray());
     }
     *run = Ref<GraphRun>(made.get());
   }

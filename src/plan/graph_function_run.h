@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "imperative/saved_array.h"
 #include "plan/graph_function.h"
 
 namespace hybridnet {
@@ -27,14 +29,13 @@ class GraphFunction::PlanRun final : public GraphRun {
                                                std::span<const NDArray> heads) override {
     return function->run_differentiable_backward(*this, inputs, heads);
   }
+  void visit_saved(const std::function<void(NDArray&)>& visit) override {
+    for (SavedArray& source : sources) visit(source.array);
+  }
 
-  struct Saved {
-    NDArray array;
-    uint64_t overwrites = 0;
-  };
   const Ref<GraphFunction> function;
   const Ref<CompiledCall> compiled;
-  std::vector<Saved> sources;  // parallel to compiled->sources; heads are empty
+  std::vector<SavedArray> sources;  // parallel to compiled->sources; heads are empty
   NDArray residuals;
   std::shared_ptr<KeptObjects> kept;  // null: the plans have no opaque instruction
   RngKey key;

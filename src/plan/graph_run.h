@@ -1,6 +1,7 @@
 // One forward run of a graph whose gradient may be asked for: what the tape (RecordedCall) and Executor keep.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -23,6 +24,8 @@ class GraphRun : public RefCounted<GraphRun> {
   // The same by steps that are recorded themselves. inputs: those of the run.
   virtual std::vector<NDArray> differentiable_backward(std::span<const NDArray> inputs,
                                                        std::span<const NDArray> heads) = 0;
+  // As RecordedFunction::visit_saved.
+  virtual void visit_saved(const std::function<void(NDArray&)>& visit) = 0;
 };
 
 struct RunRequest {

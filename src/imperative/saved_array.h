@@ -1,0 +1,30 @@
+// A value that a step of the tape keeps for its gradient, and how to tell that it is gone.
+#pragma once
+
+#include <string>
+
+#include "hybridnet/error.h"
+#include "hybridnet/ndarray.h"
+
+namespace hybridnet {
+
+struct SavedArray {
+  NDArray array;            // null: nothing is saved
+  uint64_t overwrites = 0;  // Chunk::overwrites when saved
+
+  static SavedArray of(const NDArray& a) {
+    Chunk& chunk = *a.impl()->chunk;
+    watch_overwrites(chunk);
+    return {a, chunk.overwrites.load(std::memory_order_relaxed)};
+  }
+  bool is_overwritten() const { return array.impl()->chunk->overwritten_since(overwrites); }
+};
+
+// Was a value of this memory ever saved?
+inline bool was_saved(Chunk& chunk) { return chunk.owner().overwrite_line.load(std::memory_order_relaxed) != 0; }
+
+// `input`: what the step `op` calls the value. recorded: where it was recorded, if that is known.
+[[noreturn]] void throw_overwritten(const std::string& op, const std::string& input, const SavedArray& saved,
+                                    SourceLocation recorded);
+
+}  // namespace hybridnet
