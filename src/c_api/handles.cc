@@ -1,17 +1,20 @@
 #include "c_api/handles.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/thread_slots.h"
 #include "hybridnet/error.h"
 
 namespace hybridnet::c_api::detail {
 
-// state: generation (32 bits), whether the handle is live (1 bit), number of calls that use the object (31 bits).
-struct Slot {
+// state: generation (32 bits), whether the handle is live (1 bit), number of calls that use the object (31 bits). A
+// line of the cache each: threads use handles of their own at one time.
+struct alignas(kCacheLine) Slot {
   std::atomic<uint64_t> state{0};
   uint32_t index = 0;
   HandleKind kind = HandleKind::kNone;
@@ -41,8 +44,9 @@ void* handle_of(HandleKind kind, uint64_t generation, uint32_t index) {
   return reinterpret_cast<void*>(static_cast<uint64_t>(kind) << 56 | generation << 32 | index);
 }
 
-constexpr size_t kChunk = 4096, kMaxChunks = 4096;
+constexpr size_t kChunk = 2048, kMaxChunks = 8192;
 
+// Free slots are kept by groups of threads, whose locks are not contended, and handed over by kBatch.
 class Table {
  public:
   Slot* find(uint32_t index) const {
@@ -51,18 +55,39 @@ class Table {
     return chunk ? chunk + index % kChunk : nullptr;
   }
   Slot* take() {
-    const std::lock_guard lock(mutex_);
-    if (free_.empty()) grow();
-    Slot* slot = free_.back();
-    free_.pop_back();
-    return slot;
+    Group& group = groups_[thread_slot()];
+    const std::lock_guard lock(group.mutex);
+    if (group.num_free == 0) group.num_free = refill(group.free);
+    return group.free[--group.num_free];
   }
   void give(Slot* slot) noexcept {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(slot);  // grow() has reserved the room
+    Group& group = groups_[thread_slot()];
+    const std::lock_guard lock(group.mutex);
+    if (group.num_free == 2 * kBatch) {
+      const std::lock_guard lock_all(mutex_);
+      free_.insert(free_.end(), group.free + kBatch, group.free + 2 * kBatch);  // grow() has reserved the room
+      group.num_free = kBatch;
+    }
+    group.free[group.num_free++] = slot;
   }
 
  private:
+  static constexpr size_t kBatch = 32;
+  struct alignas(kCacheLine) Group {
+    std::mutex mutex;
+    size_t num_free = 0;
+    Slot* free[2 * kBatch];
+  };
+
+  // Writes kBatch free slots to `slots`, or as many as there are before more memory is needed; at least one.
+  size_t refill(Slot** slots) {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) grow();
+    const size_t n = std::min(kBatch, free_.size());
+    std::copy(free_.end() - static_cast<std::ptrdiff_t>(n), free_.end(), slots);
+    free_.resize(free_.size() - n);
+    return n;
+  }
   void grow() {
     if (num_chunks_ == kMaxChunks)
       throw OutOfMemoryError({.message = "there are " + std::to_string(kMaxChunks * kChunk) + " live handles",
@@ -77,7 +102,8 @@ class Table {
   }
 
   std::atomic<Slot*> chunks_[kMaxChunks] = {};
-  std::mutex mutex_;  // of what follows
+  Group groups_[kThreadSlots];
+  std::mutex mutex_;  // of what follows; taken after that of a group
   size_t num_chunks_ = 0;
   std::vector<Slot*> free_;
 };

@@ -19,12 +19,41 @@ using c_api::require;
 namespace hybridnet::c_api {
 
 std::vector<NDArray> ModelHandle::with_inputs(size_t num_inputs, const HnArray* inputs, const char* function) const {
+  check_inputs(num_inputs, inputs, function);
+  std::vector<NDArray> arrays = values;
+  put_inputs(inputs, arrays, function);
+  return arrays;
+}
+
+void ModelHandle::check_inputs(size_t num_inputs, const HnArray* inputs, const char* function) const {
   check_count(num_inputs, input_names, function, "num_inputs");
   if (num_inputs > 0) require(inputs, function, "inputs");
-  std::vector<NDArray> arrays = values;
-  for (size_t i = 0; i < num_inputs; ++i)
+}
+
+void ModelHandle::put_inputs(const HnArray* inputs, std::vector<NDArray>& arrays, const char* function) const {
+  for (size_t i = 0; i < input_positions.size(); ++i)
     arrays[input_positions[i]] = array_of(inputs[i], function, input_names[i].c_str());
-  return arrays;
+}
+
+std::unique_ptr<ModelHandle::Arguments> ModelHandle::take_arguments() const {
+  std::unique_ptr<Arguments> kept = arguments_.take();
+  if (!kept) kept = std::make_unique<Arguments>(Arguments{0, nullptr, values});
+  if (kept->op_version == op_version_.load(std::memory_order_acquire)) return kept;
+  const std::lock_guard lock(mutex_);
+  kept->op_version = op_version_.load(std::memory_order_relaxed);
+  kept->op = op_;
+  return kept;
+}
+
+std::vector<NDArray> ModelHandle::run(size_t num_inputs, const HnArray* inputs, std::span<const NDArray> out,
+                                      const char* function) const {
+  check_inputs(num_inputs, inputs, function);
+  std::unique_ptr<Arguments> arguments = take_arguments();
+  put_inputs(inputs, arguments->values, function);
+  std::vector<NDArray> results = arguments->op->call(arguments->values, out);
+  for (const size_t position : input_positions) arguments->values[position] = NDArray();
+  arguments_.give(arguments);
+  return results;
 }
 
 Ref<GraphFunction> ModelHandle::prediction() const {
@@ -50,6 +79,8 @@ void ModelHandle::make_op(const std::string& remat) {
   Ref<CachedOp> made = make_ref<CachedOp>(symbol, config);
   const std::lock_guard lock(mutex_);
   op_ = std::move(made);
+  op_version_.fetch_add(1, std::memory_order_release);
+  arguments_.sweep([](const Arguments&) { return false; });
 }
 
 void check_count(size_t given, const std::vector<std::string>& names, const char* function, const char* what) {
@@ -315,10 +346,9 @@ int hn_model_infer_shapes(HnModel model, size_t num_inputs, const int* input_ndi
 int hn_model_run(HnModel model, size_t num_inputs, const HnArray* inputs, size_t num_outputs, HnArray* outputs) {
   return guarded([&] {
     const Pinned<ModelHandle> given(model, "hn_model_run", "model");
-    const std::vector<NDArray> arrays = given->with_inputs(num_inputs, inputs, "hn_model_run");
     check_count(num_outputs, given->output_names, "hn_model_run", "num_outputs");
     require(outputs, "hn_model_run", "outputs");
-    c_api::give_arrays(given->op()->call(arrays), outputs);
+    c_api::give_arrays(given->run(num_inputs, inputs, {}, "hn_model_run"), outputs);
   });
 }
 
@@ -326,10 +356,9 @@ int hn_model_run_into(HnModel model, size_t num_inputs, const HnArray* inputs, s
                       const HnArray* outputs) {
   return guarded([&] {
     const Pinned<ModelHandle> given(model, "hn_model_run_into", "model");
-    const std::vector<NDArray> arrays = given->with_inputs(num_inputs, inputs, "hn_model_run_into");
     check_count(num_outputs, given->output_names, "hn_model_run_into", "num_outputs");
     const std::vector<NDArray> out = c_api::arrays_of(num_outputs, outputs, "hn_model_run_into", "outputs");
-    given->op()->call(arrays, out);
+    given->run(num_inputs, inputs, out, "hn_model_run_into");
   });
 }
 

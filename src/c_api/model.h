@@ -1,11 +1,14 @@
 // Models behind handles.
 #pragma once
 
+#include <atomic>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/thread_slots.h"
 #include "c_api/arrays.h"
 #include "hybridnet/plan.h"
 #include "plan/graph_function.h"
@@ -26,6 +29,9 @@ struct ModelHandle final : Handled {
   }
   // Throws ParamError (RematPolicy).
   void make_op(const std::string& remat);
+  // Runs it. Throws what `function` says of wrong inputs.
+  std::vector<NDArray> run(size_t num_inputs, const HnArray* inputs, std::span<const NDArray> out,
+                           const char* function) const;
 
   Symbol symbol;
   std::vector<NDArray> values;                               // one per graph input; null where the caller provides it
@@ -35,7 +41,19 @@ struct ModelHandle final : Handled {
   std::vector<bool> parameter_is_state;
 
  private:
+  // What a run passes on: kept between runs, so that threads do not count references to every parameter in each.
+  struct Arguments {
+    uint64_t op_version;
+    Ref<CachedOp> op;
+    std::vector<NDArray> values;
+  };
+  std::unique_ptr<Arguments> take_arguments() const;
+  void check_inputs(size_t num_inputs, const HnArray* inputs, const char* function) const;
+  void put_inputs(const HnArray* inputs, std::vector<NDArray>& arrays, const char* function) const;
+
+  mutable ThreadSlots<std::unique_ptr<Arguments>> arguments_;
   mutable std::mutex mutex_;
+  std::atomic<uint64_t> op_version_{0};  // changes with op_, under the mutex
   Ref<CachedOp> op_;
   mutable Ref<GraphFunction> prediction_;
 };

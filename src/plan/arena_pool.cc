@@ -12,7 +12,7 @@ void ArenaPool::Arena::release() {
 }
 
 std::unique_ptr<ArenaPool::Arena> ArenaPool::take(int64_t bytes, Device device) {
-  std::unique_ptr<Arena> arena(spare_.exchange(nullptr, std::memory_order_acq_rel));
+  std::unique_ptr<Arena> arena = spares_.take();
   // A condition must not take the arena of its loop's body, which is far too large for it.
   if (!arena || arena->block.bytes < bytes || arena->asked / 4 > bytes) {
     const std::lock_guard lock(mutex_);
@@ -27,8 +27,11 @@ std::unique_ptr<ArenaPool::Arena> ArenaPool::take(int64_t bytes, Device device) 
   return arena;
 }
 
-// The smallest arena that fits, else the largest one.
+// The smallest arena that fits, else the largest one. What other threads left is taken before a new one is made.
 std::unique_ptr<ArenaPool::Arena> ArenaPool::take_kept(int64_t bytes) {
+  const auto fits = [bytes](const std::unique_ptr<Arena>& arena) { return arena->block.bytes >= bytes; };
+  if (std::none_of(kept_.begin(), kept_.end(), fits))
+    while (std::unique_ptr<Arena> left = spares_.take_any()) kept_.push_back(std::move(left));
   if (kept_.empty()) return std::make_unique<Arena>();
   const auto better = [bytes](const std::unique_ptr<Arena>& a, const std::unique_ptr<Arena>& b) {
     const bool a_fits = a->block.bytes >= bytes, b_fits = b->block.bytes >= bytes;
@@ -42,11 +45,8 @@ std::unique_ptr<ArenaPool::Arena> ArenaPool::take_kept(int64_t bytes) {
 }
 
 void ArenaPool::give(std::unique_ptr<Arena> arena) {
-  Arena* expected = nullptr;
-  if (spare_.compare_exchange_strong(expected, arena.get(), std::memory_order_acq_rel)) {
-    arena.release();
-    return;
-  }
+  spares_.give(arena);
+  if (!arena) return;
   const std::lock_guard lock(mutex_);
   kept_.push_back(std::move(arena));
 }
@@ -63,6 +63,7 @@ void ArenaPool::sweep(Arena& in_use, int64_t bytes, Device device) {
   in_use.uses = 0;
   const std::lock_guard lock(mutex_);
   std::erase_if(kept_, [](const std::unique_ptr<Arena>& arena) { return !std::exchange(arena->used, false); });
+  spares_.sweep([](Arena& arena) { return std::exchange(arena.used, false); });
 }
 
 Ref<ArenaPool> ArenaPool::for_bodies() {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/thread_slots.h"
 #include "hybridnet/engine.h"
 #include "hybridnet/storage.h"
 
@@ -28,8 +29,7 @@ class ArenaPool : public RefCounted<ArenaPool> {
     bool used = true;  // since the pool was last swept
   };
 
-  ~ArenaPool() { delete spare_.load(std::memory_order_acquire); }
-  // Lock-free when the arena that was given back last fits and is not much too large. Throws OutOfMemoryError.
+  // Lock-free when the arena that this thread gave back last fits and is not much too large. Throws OutOfMemoryError.
   std::unique_ptr<Arena> take(int64_t bytes, Device device);
   void give(std::unique_ptr<Arena> arena);
   // From now on runs that use this pool take turns, so that one arena does for all: each writes the variable turn().
@@ -45,7 +45,7 @@ class ArenaPool : public RefCounted<ArenaPool> {
   static void resize(Arena& arena, int64_t bytes, Device device);
   void sweep(Arena& in_use, int64_t bytes, Device device);
 
-  std::atomic<Arena*> spare_{nullptr};
+  ThreadSlots<std::unique_ptr<Arena>> spares_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Arena>> kept_;
   Ref<ArenaPool> for_bodies_;

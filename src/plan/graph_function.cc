@@ -116,6 +116,28 @@ GraphFunction::GraphFunction(GraphDefinition definition, CompileOptions options)
   }
 }
 
+// What compiled_for() finds, while it is used.
+class GraphFunction::CompiledUse {
+ public:
+  CompiledUse(GraphFunction& function, std::span<const NDArray> inputs, std::span<const uint8_t> wants, bool train)
+      : function_(function),
+        evictions_(function.evictions_.load(std::memory_order_acquire)),
+        call_(function.recent_.take()) {
+    if (!call_ || !function.matches(call_->signature, inputs, wants, train))
+      call_ = function.compiled_for(inputs, wants, train);
+  }
+  ~CompiledUse() {
+    if (function_.evictions_.load(std::memory_order_acquire) == evictions_) function_.recent_.give(call_);
+  }
+  CompiledUse(const CompiledUse&) = delete;
+  const Ref<CompiledCall>& call() const { return call_; }
+
+ private:
+  GraphFunction& function_;
+  const uint64_t evictions_;
+  Ref<CompiledCall> call_;
+};
+
 std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::span<const NDArray> out,
                                          std::optional<RngKey> key) {
   check_inputs(inputs);
@@ -163,7 +185,8 @@ std::vector<NDArray> GraphFunction::forward(const Request& request, Ref<GraphRun
   if (has_gradients_) check_in_one_piece(request.inputs);
   if (!goes_by_parts(request.inputs) && !(keep && is_cut_for_gradient_)) {
     try {
-      const Ref<CompiledCall> compiled = compiled_for(request.inputs, request.wants, request.train);
+      const CompiledUse use(*this, request.inputs, request.wants, request.train);
+      const Ref<CompiledCall>& compiled = use.call();
       if (!compiled->unequal.empty()) {
         if (has_gradients_) throw_in_parts("the branches of a cond in it differ in size");
         // Without a gradient, which call() asks of another function.
@@ -351,7 +374,10 @@ void GraphFunction::forget_oldest_plans() {
     return compiled_.size() > static_cast<size_t>(env.plan_limit) ||
            (env.plan_limit_mb >= 0 && held_bytes() > env.plan_limit_mb << 20);
   };
+  if (compiled_.size() <= 1 || !too_many()) return;
   while (compiled_.size() > 1 && too_many()) compiled_.pop_back();
+  evictions_.fetch_add(1, std::memory_order_release);
+  recent_.sweep([](const CompiledCall&) { return false; });
 }
 
 }  // namespace hybridnet

@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "base/thread_slots.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/ndarray.h"
 #include "plan/call_template.h"
@@ -80,6 +81,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
  private:
   struct GradientFunction;
   class PlanRun;
+  class CompiledUse;
   // wants: per input whether its gradient is; empty: none.
   Ref<CompiledCall> compiled_for(std::span<const NDArray> inputs, std::span<const uint8_t> wants, bool train);
   std::vector<NDArray> run_plan(const Ref<CompiledCall>& compiled, const Request& request, RngKey key,
@@ -131,6 +133,8 @@ class GraphFunction : public RefCounted<GraphFunction> {
   std::map<std::set<const Node*>, Ref<GraphFunction>> cut_at_;  // for signatures whose branches differ in size
   Ref<GraphFunction> without_writebacks_, with_updates_as_outputs_;
   std::list<Ref<CompiledCall>> compiled_;  // most recent first
+  ThreadSlots<Ref<CompiledCall>> recent_;  // what threads used last, and use again without the mutex
+  std::atomic<uint64_t> evictions_{0};     // from compiled_
   std::vector<std::pair<CallSignature, std::shared_ptr<GradientFunction>>> gradients_;
 };
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_slots.h"
 #include "hybridnet/custom.h"
 #include "hybridnet/derived.h"
 #include "hybridnet/pass.h"
@@ -218,7 +219,7 @@ class Plan : public RefCounted<Plan> {
   size_t num_temporaries_ = 0;
   bool uses_random_ = false, is_opaque_ = false, gains_from_awake_team_ = false;
 
-  std::atomic<Frame*> spare_{nullptr};
+  ThreadSlots<std::unique_ptr<Frame>> spares_;
   std::mutex frames_mutex_;
   std::vector<std::unique_ptr<Frame>> frames_;
 };

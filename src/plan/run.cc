@@ -102,10 +102,10 @@ Plan::Linked::~Linked() = default;
 
 Plan::Plan() = default;
 
-Plan::~Plan() { delete spare_.load(std::memory_order_acquire); }
+Plan::~Plan() = default;
 
 std::unique_ptr<Plan::Frame> Plan::take_frame() {
-  if (Frame* frame = spare_.exchange(nullptr, std::memory_order_acq_rel)) return std::unique_ptr<Frame>(frame);
+  if (std::unique_ptr<Frame> frame = spares_.take()) return frame;
   {
     const std::lock_guard lock(frames_mutex_);
     if (!frames_.empty()) {
@@ -114,6 +114,7 @@ std::unique_ptr<Plan::Frame> Plan::take_frame() {
       return frame;
     }
   }
+  if (std::unique_ptr<Frame> frame = spares_.take_any()) return frame;
   return new_frame();
 }
 
@@ -131,11 +132,8 @@ void Plan::give_frame(std::unique_ptr<Frame> frame) {
   if (frame->taken.data) storage(frame->taken.device).free(frame->taken);
   frame->taken = {};
   frame->arena = nullptr;
-  Frame* expected = nullptr;
-  if (spare_.compare_exchange_strong(expected, frame.get(), std::memory_order_acq_rel)) {
-    frame.release();
-    return;
-  }
+  spares_.give(frame);
+  if (!frame) return;
   const std::lock_guard lock(frames_mutex_);
   frames_.push_back(std::move(frame));
 }

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "hybridnet/cpp/autograd.h"
@@ -121,6 +123,62 @@ TEST(CppModel, ManyThreadsRunOneModel) {
   }
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(wrong, 0);
+}
+
+TEST(CppModel, WhatGradientsKeepChangesWhileThreadsRun) {
+  const hn::Model model = dense();
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      const hn::Array x = hn::Array::from<float>({1, 3}, std::vector<float>{5, 0, 0});
+      while (!stop) wrong += model.run({x})[0].to_vector<float>() != std::vector<float>{15, 40};
+    });
+  }
+  for (int i = 0; i < 50; ++i) model.set_remat(i % 2 == 0 ? "none" : "auto");
+  stop = true;
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(CppModel, KeepsNoInputOfARun) {
+  const hn::Model model = dense();
+  static std::atomic<int> freed{0};
+  static float values[3] = {1, 2, 3};
+  {
+    HnArray lent = nullptr;
+    const int64_t shape[] = {1, 3};
+    const auto count = [](void*) { ++freed; };
+    ASSERT_EQ(hn_array_wrap(values, shape, 2, HN_FLOAT32, count, nullptr, &lent), 0) << hn_last_error();
+    const hn::Array x(lent);
+    model.run({x})[0].wait();
+    EXPECT_EQ(freed, 0);
+  }
+  hn::wait_all();
+  EXPECT_EQ(freed, 1);
+}
+
+TEST(CApi, HandlesThatOneThreadMadeAreFreedByAnother) {
+  constexpr size_t kHandles = 10'000;
+  std::vector<HnArray> handles(kHandles);
+  const hn::Array array = hn::Array::zeros({2});
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::thread> makers;
+    for (size_t t = 0; t < 4; ++t) {
+      makers.emplace_back([&, t] {
+        for (size_t i = t; i < kHandles; i += 4) ASSERT_EQ(hn_array_copy(array.get(), &handles[i]), 0);
+      });
+    }
+    for (std::thread& t : makers) t.join();
+    std::set<HnArray> distinct(handles.begin(), handles.end());
+    EXPECT_EQ(distinct.size(), kHandles);
+    std::thread([&] {
+      for (HnArray handle : handles) ASSERT_EQ(hn_array_free(handle), 0);
+    }).join();
+    int ndim = 0;
+    for (size_t i = 0; i < kHandles; i += 1000) EXPECT_NE(hn_array_ndim(handles[i], &ndim), 0);
+  }
 }
 
 std::string error_of(auto&& f) {

@@ -1,7 +1,9 @@
 // Memory of plans that a graph function shares between its signatures.
 #include <algorithm>
+#include <barrier>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include "graph/build_graph.h"
 #include "hybridnet/plan.h"
@@ -84,6 +86,31 @@ TEST(ArenaPool, RunsAtOneTimeGetDifferentMemoryWhichGoesWhenOneRunIsEnough) {
   }
   for (auto& arena : arenas) pool->give(std::move(arena));
   EXPECT_EQ(start.held(), 5 * kUnit);
+  for (int i = 0; i < 200; ++i) use_once(*pool, kUnit);
+  EXPECT_EQ(start.held(), kUnit);
+}
+
+TEST(ArenaPool, ThreadsThatComeOneAfterTheOtherUseOneArena) {
+  const Since start;
+  auto pool = make_ref<ArenaPool>();
+  for (int i = 0; i < 20; ++i) std::thread([&] { use_once(*pool, kUnit); }).join();
+  EXPECT_EQ(start.held(), kUnit);
+  EXPECT_EQ(start.allocations(), 1);
+}
+
+TEST(ArenaPool, WhatThreadsNoLongerUseIsFreed) {
+  const Since start;
+  auto pool = make_ref<ArenaPool>();
+  std::barrier both(2);
+  const auto run = [&] {
+    std::unique_ptr<ArenaPool::Arena> arena = pool->take(kUnit, {});
+    both.arrive_and_wait();
+    pool->give(std::move(arena));
+  };
+  std::thread other(run);
+  run();
+  other.join();
+  EXPECT_EQ(start.held(), 2 * kUnit);
   for (int i = 0; i < 200; ++i) use_once(*pool, kUnit);
   EXPECT_EQ(start.held(), kUnit);
 }
