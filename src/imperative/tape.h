@@ -18,8 +18,8 @@ class TapeMark final : public TapeInfo {
   uint32_t index = 0;
   NDArray grad;  // leaves only
   GradReq req = GradReq::kNull;
-  bool fresh = false;          // backward has written grad since this was last cleared
-  bool is_buffer = false;      // the array was made the gradient buffer of a leaf: break_cycles() looks at it
+  bool fresh = false;      // backward has written grad since this was last cleared
+  bool is_buffer = false;  // the array was made the gradient buffer of a leaf: break_cycles() looks at it
 };
 
 // One recorded step. Holds its inputs' marks (so the graph behind stays alive) and only the values its rule reads.
@@ -53,13 +53,14 @@ class TapeNode final : public RefCounted<TapeNode> {
 void record_op(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::vector<NDArray>& outputs,
                bool is_sparse = false);
 
-// References are counted, so what holds itself is never freed. That threatens where a recorded result is written into an
-// array of the caller: the array then holds the new step and all that it stems from, and some of these may hold the
+// References are counted, so what holds itself is never freed. That threatens where a recorded result is written into
+// an array of the caller: the array then holds the new step and all that it stems from, and some of these may hold the
 // array, as a value that they saved or as the gradient buffer of a leaf. The former keep its memory without its handle
 // from now on (the value is overwritten anyway). In the latter case the result is not recorded: it is a gradient.
 void break_cycles(std::span<const NDArray> given);
 
-// For mark_variable, which gives `a` this mark with this gradient buffer: throws ValueError where `a` would hold itself.
+// For mark_variable, which gives `a` this mark with this gradient buffer: throws ValueError where `a` would hold
+// itself.
 void require_other_gradient(const NDArray& a, const NDArray& grad, const TapeMark& mark);
 
 // Makes an array a constant that is known as a gradient buffer.

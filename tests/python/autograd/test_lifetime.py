@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 from collections.abc import Callable
 
@@ -144,7 +145,7 @@ def test_results_in_the_buffer_of_another_variable_are_recorded() -> None:
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_a_variable_cannot_be_its_own_gradient(length: int) -> None:
     arrays = [mx.nd.ones((2,)) for _ in range(length)]
-    for variable, gradient in zip(arrays[:-1], arrays[1:], strict=True):
+    for variable, gradient in itertools.pairwise(arrays):
         autograd.mark_variables([variable], [gradient])
     with pytest.raises(ValueError, match="gradient"):
         autograd.mark_variables([arrays[-1]], [arrays[0]])
