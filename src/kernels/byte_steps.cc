@@ -5,9 +5,9 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
-#include <mutex>
 
 #include "hybridnet/threads.h"
 #include "kernels/byte_steps.h"
@@ -74,15 +74,18 @@ HWY_EXPORT(to_unsigned_bytes);
 }  // namespace
 
 FloatRange range_of_floats(const float* x, int64_t n) {
-  std::mutex mutex;
-  FloatRange all{std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
+  std::atomic<float> low{std::numeric_limits<float>::infinity()}, high{-std::numeric_limits<float>::infinity()};
   parallel_for(n, 0.15, [&](int64_t begin, int64_t end) {
     FloatRange part;
     HWY_DYNAMIC_DISPATCH(range)(x + begin, end - begin, &part);
-    const std::lock_guard lock(mutex);
-    all = {std::min(all.low, part.low), std::max(all.high, part.high)};
+    float known = low.load(std::memory_order_relaxed);
+    while (part.low < known && !low.compare_exchange_weak(known, part.low, std::memory_order_relaxed)) {
+    }
+    known = high.load(std::memory_order_relaxed);
+    while (part.high > known && !high.compare_exchange_weak(known, part.high, std::memory_order_relaxed)) {
+    }
   });
-  return all;
+  return {low.load(std::memory_order_relaxed), high.load(std::memory_order_relaxed)};
 }
 
 void floats_to_bytes(const float* x, int64_t n, float scale, float shift, int8_t* bytes) {

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "hybridnet/threads.h"
 #include "kernels/conv_reference.h"
 #include "kernels/dnnl/int8_convolution.h"
 #include "kernels/integer_rows.h"
+#include "kernels/range_rooms.h"
 #include "kernels/strided_copy.h"
+#include "kernels/workspace_parts.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -55,7 +56,14 @@ T saturated(float x) {
 class IntegerConvolution final : public Int8Convolution {
  public:
   IntegerConvolution(const ConvGeometry& g, const Int8ConvOptions& options)
-      : g_(g), options_(options), depth_(g.c / g.groups * g.kernel_size()), outputs_(g.o / g.groups) {}
+      : g_(g),
+        options_(options),
+        depth_(g.c / g.groups * g.kernel_size()),
+        outputs_(g.o / g.groups),
+        row_(2 * integer_pairs(depth_)),
+        tile_(std::clamp<int64_t>(kTileBytes / std::max<int64_t>(row_ * sizeof(int16_t), 1), 8, 64)),
+        tiles_((g.n * g.out_size() + tile_ - 1) / tile_),
+        rooms_(RangeRooms::count_for(tiles_)) {}
 
   int64_t packed_bytes() const override {
     const int64_t values = by_channel()
@@ -70,7 +78,7 @@ class IntegerConvolution final : public Int8Convolution {
   }
   std::string description() const override { return by_channel() ? "integer:by_channel" : "integer:rows"; }
 
-  int64_t workspace_bytes() const override { return g_.channels_last ? 0 : g_.n * g_.c * g_.in_size(); }
+  int64_t workspace_bytes() const override { return image_bytes() + rooms_ * room_in(nullptr).bytes; }
 
   void pack(const int8_t* plain, void* packed) const override {
     auto* to = static_cast<int16_t*>(packed);
@@ -99,7 +107,25 @@ class IntegerConvolution final : public Int8Convolution {
   }
 
  private:
+  static constexpr int64_t kTileBytes = 128 << 10;
+
   bool by_channel() const { return g_.groups == g_.c && g_.groups == g_.o && g_.groups > 1; }
+
+  // The workspace: the images with their channels last, unless they are so already, and a room per core for one tile.
+  struct Room {
+    int16_t* rows;
+    int32_t* sums;
+    float* values;  // of one output position
+    int64_t bytes;
+  };
+  int64_t image_bytes() const { return g_.channels_last ? 0 : (g_.n * g_.c * g_.in_size() + 63) / 64 * 64; }
+  Room room_in(void* memory) const {
+    WorkspaceParts parts(memory);
+    auto* rows = parts.take<int16_t>(by_channel() ? 0 : tile_ * row_);
+    auto* sums = parts.take<int32_t>(tile_ * g_.o);
+    auto* values = parts.take<float>(g_.o);
+    return {rows, sums, values, parts.bytes()};
+  }
 
   template <typename X>
   void run_data(const Int8ConvTensors& t) const {
@@ -114,23 +140,18 @@ class IntegerConvolution final : public Int8Convolution {
     }
     const int64_t positions = g_.n * g_.out_size();
     if (positions == 0 || g_.o == 0) return;
-    constexpr int64_t kTileBytes = 128 << 10;
-    const int64_t row = 2 * integer_pairs(depth_);
-    const int64_t tile =
-        std::clamp<int64_t>(kTileBytes / std::max<int64_t>(row * static_cast<int64_t>(sizeof(int16_t)), 1), 8, 64);
-    const int64_t tiles = (positions + tile - 1) / tile;
-    const double tile_ns = g_.flops() / static_cast<double>(tiles) / 60.0;
-    parallel_for(tiles, tile_ns, [&](int64_t begin, int64_t end) {
-      std::vector<int16_t> rows(static_cast<size_t>(by_channel() ? 0 : tile * row));
-      std::vector<int32_t> sums(static_cast<size_t>(tile * g_.o));
-      std::vector<float> values(static_cast<size_t>(g_.o));
+    const double tile_ns = g_.flops() / static_cast<double>(tiles_) / 60.0;
+    RangeRooms rooms(static_cast<char*>(t.workspace) + image_bytes(), room_in(nullptr).bytes, rooms_);
+    parallel_for(tiles_, tile_ns, [&](int64_t begin, int64_t end) {
+      const RangeRooms::Use use(rooms);
+      const Room room = room_in(use.memory());
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t first = i * tile, count = std::min(tile, positions - first);
+        const int64_t first = i * tile_, count = std::min(tile_, positions - first);
         if (by_channel())
-          sum_by_channel(x, static_cast<const int16_t*>(t.weights), first, count, sums.data());
+          sum_by_channel(x, static_cast<const int16_t*>(t.weights), first, count, room.sums);
         else
-          sum_by_rows(x, static_cast<const int16_t*>(t.weights), first, count, rows.data(), sums.data());
-        for (int64_t r = 0; r < count; ++r) finish(t, first + r, sums.data() + r * g_.o, values.data());
+          sum_by_rows(x, static_cast<const int16_t*>(t.weights), first, count, room.rows, room.sums);
+        for (int64_t r = 0; r < count; ++r) finish(t, first + r, room.sums + r * g_.o, room.values);
       }
     });
   }
@@ -223,6 +244,8 @@ class IntegerConvolution final : public Int8Convolution {
   ConvGeometry g_;
   Int8ConvOptions options_;
   int64_t depth_, outputs_;
+  int64_t row_, tile_, tiles_;  // elements of a gathered row; output positions in a tile; tiles
+  int rooms_;
 };
 
 }  // namespace

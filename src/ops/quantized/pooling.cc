@@ -36,18 +36,22 @@ void for_window(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>&
   }
 }
 
-// Channels-last memory: `width` channels of one window at a time. Plain memory: one.
+// Channels-last memory: `width` channels of one window at a time, whose sums take turns on the stack. Plain memory: one.
 template <typename T>
-void pool_window(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>& p, int64_t width, int32_t* sums,
-                 T* y) {
+void pool_window(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>& p, int64_t width, T* y) {
   if (g.type == PoolType::kMax) {
     std::fill_n(y, width, std::numeric_limits<T>::min());
     return for_window(g, x, p, width, [y, width](const T* from) { kernels::take_larger_bytes(from, y, width); });
   }
-  std::fill_n(sums, width, 0);
-  for_window(g, x, p, width, [sums, width](const T* from) { kernels::add_bytes(from, sums, width); });
   const auto count = static_cast<int32_t>(count_of(g, p));
-  for (int64_t c = 0; c < width; ++c) y[c] = static_cast<T>(rounded_quotient(sums[c], count));
+  constexpr int64_t kChannels = 256;
+  int32_t sums[kChannels];
+  for (int64_t first = 0; first < width; first += kChannels) {
+    const int64_t n = std::min(kChannels, width - first);
+    std::fill_n(sums, n, 0);
+    for_window(g, x + first, p, width, [&sums, n](const T* from) { kernels::add_bytes(from, sums, n); });
+    for (int64_t c = 0; c < n; ++c) y[first + c] = static_cast<T>(rounded_quotient(sums[c], count));
+  }
 }
 
 template <typename T>
@@ -55,11 +59,10 @@ void pool(const PoolGeometry& g, const T* x, T* y) {
   const int64_t width = g.channels_last ? g.c : 1, planes = g.channels_last ? g.n : g.n * g.c;
   const double window_ns = 0.1 * static_cast<double>(width * g.kernel_size());
   parallel_for(planes * g.out_size(), window_ns, [&](int64_t begin, int64_t end) {
-    std::vector<int32_t> sums(static_cast<size_t>(width));
     for (int64_t i = begin; i < end; ++i) {
       const int64_t plane = i / g.out_size(), at = i % g.out_size();
       const std::array<int64_t, 3> p{at / (g.out[1] * g.out[2]), at / g.out[2] % g.out[1], at % g.out[2]};
-      pool_window(g, x + plane * g.in_size() * width, p, width, sums.data(), y + i * width);
+      pool_window(g, x + plane * g.in_size() * width, p, width, y + i * width);
     }
   });
 }
@@ -122,6 +125,8 @@ void register_quantized_pooling(OpRegistry& ops) {
       .sample(
           bytes_sample({{2, 3, 6, 5}, {1}, {1}}, {kI},
                        {{"kernel", "(3, 3)"}, {"pool_type", "avg"}, {"pad", "(1, 1)"}, {"count_include_pad", "False"}}))
+      .sample(bytes_sample({{1, 3, 4, 300}, {1}, {1}}, {kU},
+                           {{"kernel", "(2, 2)"}, {"pool_type", "avg"}, {"layout", "NHWC"}}, 0, 200))
       .sample(bytes_sample({{2, 3, 4, 4}, {1}, {1}}, {kI}, {{"global_pool", "True"}, {"pool_type", "avg"}}));
 }
 

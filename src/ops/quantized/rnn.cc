@@ -9,6 +9,7 @@
 #include "hybridnet/storage.h"
 #include "kernels/byte_steps.h"
 #include "kernels/int8_convolution.h"
+#include "kernels/workspace_parts.h"
 #include "ops/nn/rnn_params.h"
 #include "ops/quantized/ranges.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 using kernels::ConvGeometry;
 using kernels::Int8Convolution;
+using kernels::WorkspaceParts;
 
 struct QuantizedRnnParams : RnnParams {
   static void describe(ParamSchema<QuantizedRnnParams>& schema);
@@ -109,64 +111,79 @@ class RnnKernel final : public Kernel {
                   first_->packing() + upper_->packing() + state_->packing()) {}
 
   std::string description() const override { return state_->description(); }
-  int64_t workspace_bytes() const override {
-    return std::max({first_->workspace_bytes(), upper_->workspace_bytes(), state_->workspace_bytes()});
-  }
+  int64_t workspace_bytes() const override { return room_in(nullptr).bytes; }
 
   void run(const KernelArgs& a) override {
     const DerivedSource source{a.in[1].data, a.in[1].derived};
     const DerivedUser<Prepared>::Use w = prepared_.get(a.in[1].last_copy, {&source, 1}, 2 * g_.parameter_count(),
                                                        [&] { return prepare(a.in[1].as<float>()); });
     const float scale = *a.in[4].as<float>(), shift = *a.in[5].as<float>();
-    std::vector<uint8_t> bytes(a.in[0].as<uint8_t>(), a.in[0].as<uint8_t>() + a.in[0].size());
-    std::vector<float> out(static_cast<size_t>(g_.positions() * g_.output()));
+    const Room room = room_in(a.workspace);
+    float* out = a.out[0].as<float>();
     for (int64_t layer = 0; layer < g_.layers; ++layer) {
-      if (layer > 0) {
-        bytes.resize(out.size());
-        kernels::floats_to_bytes(out.data(), static_cast<int64_t>(out.size()), scale, shift, bytes.data());
-      }
+      if (layer > 0) kernels::floats_to_bytes(out, g_.positions() * g_.output(), scale, shift, room.x);
       for (int64_t direction = 0; direction < g_.directions; ++direction)
-        run_cell(a, *w, layer, direction, bytes.data(), out.data());
+        run_cell(a, *w, layer, direction, layer > 0 ? room.x : a.in[0].as<uint8_t>(), room);
     }
-    std::copy(out.begin(), out.end(), a.out[0].as<float>());
   }
 
  private:
+  // Parts of the workspace.
+  struct Room {
+    char* product;
+    int32_t *of_input, *of_state;  // products: of all positions, of one step
+    float *h, *c;
+    uint8_t *x, *h_bytes;  // what the layer before gave, the state, as bytes
+    int64_t bytes;         // of all parts
+  };
+  Room room_in(void* workspace) const {
+    const int64_t width = g_.batch * g_.hidden;
+    WorkspaceParts parts(workspace);
+    Room room;
+    room.product = parts.take<char>(
+        std::max({first_->workspace_bytes(), upper_->workspace_bytes(), state_->workspace_bytes()}));
+    room.of_input = parts.take<int32_t>(g_.positions() * g_.gate_size());
+    room.of_state = parts.take<int32_t>(g_.batch * g_.gate_size());
+    room.h = parts.take<float>(width);
+    room.c = parts.take<float>(width);
+    room.x = parts.take<uint8_t>(g_.layers > 1 ? g_.positions() * g_.output() : 0);
+    room.h_bytes = parts.take<uint8_t>(width);
+    room.bytes = parts.bytes();
+    return room;
+  }
+
   void run_cell(const KernelArgs& a, const Prepared& w, int64_t layer, int64_t direction, const uint8_t* x,
-                float* out) const {
+                const Room& room) const {
     const int64_t index = layer * g_.directions + direction, gates = g_.gate_size(), width = g_.batch * g_.hidden;
     const Prepared::Cell& cell = w.cells[static_cast<size_t>(index)];
     const float scale = *a.in[4].as<float>(), shift = *a.in[5].as<float>();
-    std::vector<int32_t> of_input(static_cast<size_t>(g_.positions() * gates)),
-        of_state(static_cast<size_t>(g_.batch * gates));
-    multiply(layer == 0 ? *first_ : *upper_, x, cell.input->data(), of_input.data(), a.workspace);
-    const auto state_at = [&](size_t input) { return a.in[input].as<float>() + index * width; };
-    std::vector<float> h(state_at(2), state_at(2) + width), c(state_at(3), state_at(3) + width);
-    std::vector<uint8_t> h_bytes(h.size());
+    multiply(layer == 0 ? *first_ : *upper_, x, cell.input->data(), room.of_input, room.product);
+    float *h = room.h, *c = room.c, *out = a.out[0].as<float>();
+    std::copy_n(a.in[2].as<float>() + index * width, width, h);
+    std::copy_n(a.in[3].as<float>() + index * width, width, c);
     for (int64_t step = 0; step < g_.steps; ++step) {
       const int64_t t = direction == 0 ? step : g_.steps - 1 - step;
-      kernels::floats_to_bytes(h.data(), width, scale, shift, h_bytes.data());
-      multiply(*state_, h_bytes.data(), cell.state->data(), of_state.data(), a.workspace);
+      kernels::floats_to_bytes(h, width, scale, shift, room.h_bytes);
+      multiply(*state_, room.h_bytes, cell.state->data(), room.of_state, room.product);
       for (int64_t n = 0; n < g_.batch; ++n) {
-        const int32_t* from_input = of_input.data() + (t * g_.batch + n) * gates;
-        const int32_t* from_state = of_state.data() + n * gates;
+        const int32_t* from_input = room.of_input + (t * g_.batch + n) * gates;
+        const int32_t* from_state = room.of_state + n * gates;
         for (int64_t j = 0; j < g_.hidden; ++j) {
           const auto gate = [&](int64_t number) {
             const auto k = static_cast<size_t>(number * g_.hidden + j);
             const float sum = static_cast<float>(from_input[k] + from_state[k]) - shift * cell.weight_sums[k];
             return sum / (scale * w.steps[k]) + cell.bias[k];
           };
-          const auto i = static_cast<size_t>(n * g_.hidden + j);
+          const int64_t i = n * g_.hidden + j;
           c[i] = sigmoid(gate(1)) * c[i] + sigmoid(gate(0)) * std::tanh(gate(2));
           h[i] = sigmoid(gate(3)) * std::tanh(c[i]);
         }
-        std::copy_n(h.data() + n * g_.hidden, g_.hidden,
-                    out + (t * g_.batch + n) * g_.output() + direction * g_.hidden);
+        std::copy_n(h + n * g_.hidden, g_.hidden, out + (t * g_.batch + n) * g_.output() + direction * g_.hidden);
       }
     }
     if (!with_states_) return;
-    std::copy(h.begin(), h.end(), a.out[1].as<float>() + index * width);
-    std::copy(c.begin(), c.end(), a.out[2].as<float>() + index * width);
+    std::copy_n(h, width, a.out[1].as<float>() + index * width);
+    std::copy_n(c, width, a.out[2].as<float>() + index * width);
   }
 
   static void multiply(const Int8Convolution& product, const uint8_t* x, const void* weights, int32_t* y,

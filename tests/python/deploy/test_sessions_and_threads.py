@@ -57,6 +57,40 @@ def lenet(folder: pathlib.Path) -> list[str]:
     return export(net, folder, mx.nd.zeros((1, 1, 28, 28)))
 
 
+def of_bytes(net: mx.gluon.HybridBlock, folder: pathlib.Path, data: mx.nd.NDArray) -> list[str]:
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    net(data)
+    made = mx.contrib.quantization.quantize_net(
+        net, quantized_dtype="auto", quantize_mode="full", calib_mode="naive", calib_data=[data]
+    )
+    made(data)
+    return [str(file) for file in made.export(str(folder / "net"))]
+
+
+def lstm_of_bytes(folder: pathlib.Path) -> list[str]:
+    class OfBytes(mx.gluon.HybridBlock):
+        def __init__(self) -> None:
+            super().__init__()
+            of_layers = (8 * 32 + 8 * 32 + 64) * 2 + (16 * 32 + 8 * 32 + 64) * 2
+            self.weights = self.params.get("weights", shape=(of_layers,), init=mx.init.Uniform(0.2))
+
+        def hybrid_forward(self, F, x, state, weights):
+            data, scale, shift = F.contrib.quantize_asym(x)
+            sizes = {"state_size": 8, "num_layers": 2, "bidirectional": True, "mode": "lstm", "state_outputs": True}
+            return F.contrib.quantized_rnn(data, weights, state, state, scale, shift, **sizes)[0]
+
+    return export(OfBytes(), folder, mx.nd.random.uniform(shape=(5, 2, 8)), mx.nd.zeros((4, 2, 8)))
+
+
+def images_of_bytes(folder: pathlib.Path) -> list[str]:
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Conv2D(16, 3, activation="relu"), mx.gluon.nn.AvgPool2D(), mx.gluon.nn.Dense(4))
+    files = of_bytes(net, folder, mx.nd.random.uniform(shape=(1, 3, 8, 8)))
+    assert "_contrib_quantized_pooling" in pathlib.Path(files[0]).read_text()
+    return files
+
+
 def branching(folder: pathlib.Path) -> list[str]:
     class Branching(mx.gluon.HybridBlock):
         def hybrid_forward(self, F, x):
@@ -85,6 +119,8 @@ def programs(tmp_path_factory) -> dict[str, pathlib.Path]:
         (packed, ["data", 1, 128]),
         (branching, ["data", 2, 3]),
         (small_lstm, ["data0", 5, 2, 8, "data1", 2, 8, "data2", 2, 8]),
+        (lstm_of_bytes, ["data0", 5, 2, 8, "data1", 4, 2, 8]),
+        (images_of_bytes, ["data", 1, 3, 8, 8]),
     ],
 )
 def test_a_session_allocates_nothing_and_takes_no_lock_in_a_hundred_thousand_runs(

@@ -141,6 +141,10 @@ def _quantized_dense(inputs, attrs):
 
 def _quantized_pooling(inputs, attrs):
     x, largest = inputs[0], attrs.get("pool_type", "max") == "max"
+    if (attrs.get("layout") or "").endswith("C"):
+        rest = {**attrs, "layout": None}
+        out, *ends = _quantized_pooling([np.moveaxis(x, -1, 1), *inputs[1:]], rest)
+        return [np.moveaxis(out, 1, -1), *ends]
     n = x.ndim - 2
     kernel = x.shape[2:] if value(attrs, "global_pool", False) else tuple_value(attrs, "kernel")
     stride = tuple_value(attrs, "stride", (1,) * n) or (1,) * n
