@@ -22,7 +22,7 @@ OptionalInts integers(const AttrValue& value) {
   return list;
 }
 
-NDArray sliced(const NDArray& a, const std::vector<ops::SliceRange>& ranges) {
+NDArray sliced(const NDArray& a, const ops::SliceRanges& ranges) {
   for (const ops::SliceRange& range : ranges)
     if (range.step != 1) return {};
   return slice_csr(a, ranges[0].begin, ranges[0].begin + ranges[0].count, ranges[1].begin,

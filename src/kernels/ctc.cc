@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/log_rows.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -66,7 +67,7 @@ int64_t least_steps(std::span<const int64_t> label) {
 template <typename S>
 class Lattice {
  public:
-  Lattice(const CtcSequence& s, std::vector<S> log_probabilities)
+  Lattice(const CtcSequence& s, Temporary<S> log_probabilities)
       : s_(s),
         states_(2 * static_cast<int64_t>(s.label.size()) + 1),
         width_(states_ + 4),
@@ -93,8 +94,8 @@ class Lattice {
   void gradient(const F& f) const {
     const S total = log_probability();
     const bool possible = value_of(total) != kNever;
-    std::vector<S> beta = impossible_row(), ahead = impossible_row();
-    std::vector<S> paths(static_cast<size_t>(states_)), used(static_cast<size_t>(s_.symbols)), p(used.size());
+    Temporary<S> beta = impossible_row(), ahead = impossible_row();
+    Temporary<S> paths(static_cast<size_t>(states_)), used(static_cast<size_t>(s_.symbols)), p(used.size());
     for (int64_t t = s_.steps - 1; t >= 0; --t) {
       if (t == s_.steps - 1)
         end(beta);
@@ -116,8 +117,8 @@ class Lattice {
   static size_t at(int64_t state) { return static_cast<size_t>(state + 2); }
   const S* alpha(int64_t t) const { return &alpha_[static_cast<size_t>(t * width_ + 2)]; }
   S* alpha(int64_t t) { return &alpha_[static_cast<size_t>(t * width_ + 2)]; }
-  std::vector<S> impossible_row() const {
-    std::vector<S> row(static_cast<size_t>(width_));
+  Temporary<S> impossible_row() const {
+    Temporary<S> row(static_cast<size_t>(width_));
     for (S& x : row) set_never(x);
     return row;
   }
@@ -129,7 +130,7 @@ class Lattice {
     alpha_.resize(static_cast<size_t>(s_.steps * width_));
     for (S& a : alpha_) set_never(a);
     for (int64_t i = 0; s_.steps > 0 && i < std::min<int64_t>(states_, 2); ++i) alpha(0)[i] = log_at(0, i);
-    std::vector<S> here(static_cast<size_t>(states_));
+    Temporary<S> here(static_cast<size_t>(states_));
     for (int64_t t = 1; t < s_.steps; ++t) {
       // What can neither be reached yet nor reach the end any more stays impossible.
       const int64_t first = std::max<int64_t>(0, states_ - 2 * (s_.steps - t)), last = std::min(states_, 2 * (t + 1));
@@ -140,13 +141,13 @@ class Lattice {
     }
   }
 
-  void end(std::vector<S>& beta) const {
+  void end(Temporary<S>& beta) const {
     beta[at(states_ - 1)] = S{};
     if (states_ > 1) beta[at(states_ - 2)] = S{};
   }
 
   // beta of step t, without the symbol at t, from that of step t + 1, which it replaces.
-  void step_back(int64_t t, std::vector<S>& ahead, std::vector<S>& beta) const {
+  void step_back(int64_t t, Temporary<S>& ahead, Temporary<S>& beta) const {
     for (int64_t i = 0; i < states_; ++i) ahead[at(i)] = beta[at(i)] + log_at(t + 1, i);
     const S* from = &ahead[at(0)];
     log_sum3(from, from + 1, from + 2, &gate_[at(2)], none_.data(), states_, &beta[at(0)]);
@@ -154,14 +155,14 @@ class Lattice {
 
   const CtcSequence& s_;
   int64_t states_, width_;
-  std::vector<S> log_, gate_, none_, alpha_;
-  std::vector<int64_t> symbols_;
+  Temporary<S> log_, gate_, none_, alpha_;
+  Temporary<int64_t> symbols_;
 };
 
 // log softmax of every step.
 template <typename T>
-std::vector<double> log_softmax(const CtcSequence& s, const T* data) {
-  std::vector<double> log(static_cast<size_t>(s.steps * s.symbols)), e(static_cast<size_t>(s.symbols));
+Temporary<double> log_softmax(const CtcSequence& s, const T* data) {
+  Temporary<double> log(static_cast<size_t>(s.steps * s.symbols)), e(static_cast<size_t>(s.symbols));
   for (int64_t t = 0; t < s.steps; ++t) {
     const T* row = data + t * s.stride;
     double* out = log.data() + t * s.symbols;
@@ -200,8 +201,8 @@ double ctc_loss(const CtcSequence& s, const T* data, T* gradient) {
 template <typename T>
 void ctc_second_product(const CtcSequence& s, const T* data, const T* direction, T* product) {
   if (s.steps < least_steps(s.label)) return clear(s, product);
-  const std::vector<double> log = log_softmax(s, data);
-  std::vector<Dual> dual(log.size());
+  const Temporary<double> log = log_softmax(s, data);
+  Temporary<Dual> dual(log.size());
   for (int64_t t = 0; t < s.steps; ++t) {
     double mean = 0;
     for (int64_t a = 0; a < s.symbols; ++a)

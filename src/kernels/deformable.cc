@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hybridnet/threads.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -68,7 +69,7 @@ template <typename T, typename F>
 void for_each_plane(const DeformableSampling& s, const T* offset, F&& f) {
   const int64_t per_group = s.channels / s.groups;
   parallel_for(s.batch * s.groups, 5.0 * static_cast<double>(s.points() * per_group), [&](int64_t begin, int64_t end) {
-    std::vector<Corners<T>> corners(static_cast<size_t>(s.points()));
+    Temporary<Corners<T>> corners(static_cast<size_t>(s.points()));
     for (int64_t task = begin; task < end; ++task) {
       const int64_t n = task / s.groups, group = task % s.groups;
       for (int64_t tap = 0; tap < s.taps(); ++tap) {

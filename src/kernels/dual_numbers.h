@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/gemm.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::kernels {
 
@@ -54,7 +55,7 @@ class DualArray {
   DualSpan<T> span() { return {value_.data(), slope_.data()}; }
 
  private:
-  std::vector<T> value_, slope_;
+  Temporary<T> value_, slope_;
 };
 
 // c = a b + beta c

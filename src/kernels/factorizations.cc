@@ -6,6 +6,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/lapack.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -190,7 +191,7 @@ void lq(int64_t rows, int64_t columns, T* a, T* l) {
   if (rows == 0) return;
   const auto& library = lapack<T>();
   const int m = blas_size(columns), n = blas_size(rows);
-  std::vector<T> tau(static_cast<size_t>(rows));
+  Temporary<T> tau(static_cast<size_t>(rows));
   library.geqrf(kColumnMajor, m, n, a, m, tau.data());
   for (int64_t i = 0; i < rows; ++i) {
     std::copy_n(a + i * columns, i + 1, l + i * rows);

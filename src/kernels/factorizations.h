@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "storage/temporary.h"
+
 namespace hybridnet::kernels {
 
 // Replaces the lower triangle of a (n, n) by L with A = L L^T and the rest by zeros; reads the lower triangle only.
@@ -29,7 +31,7 @@ template <typename T>
 struct LuFactors {
   int64_t n;
   T* lu;
-  std::vector<int> exchanges;
+  Temporary<int> exchanges;
   LuFactors(int64_t n, T* a);
   int sign() const;  // of the permutation
   bool singular() const;

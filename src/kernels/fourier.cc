@@ -4,6 +4,8 @@
 #include <bit>
 #include <numbers>
 
+#include "storage/temporary.h"
+
 namespace hybridnet::kernels {
 namespace {
 
@@ -13,7 +15,7 @@ Complex unit(double turns) { return std::polar(1.0, 2 * std::numbers::pi * turns
 
 int64_t power_above(int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))); }
 
-void reverse_bits(std::vector<Complex>& values) {
+void reverse_bits(Temporary<Complex>& values) {
   const size_t n = values.size();
   for (size_t i = 1, j = 0; i < n; ++i) {
     size_t bit = n >> 1;
@@ -40,7 +42,7 @@ Fourier::Fourier(int64_t n) : n_(n), padded_(std::has_single_bit(static_cast<uin
   power_of_two(chirp_dft_, false);
 }
 
-void Fourier::power_of_two(std::vector<Complex>& values, bool inverse) const {
+void Fourier::power_of_two(Temporary<Complex>& values, bool inverse) const {
   reverse_bits(values);
   const auto n = static_cast<int64_t>(values.size());
   for (int64_t half = 1; half < n; half *= 2) {
@@ -58,7 +60,7 @@ void Fourier::power_of_two(std::vector<Complex>& values, bool inverse) const {
 }
 
 void Fourier::chirp(Complex* values) const {
-  std::vector<Complex> work(static_cast<size_t>(padded_));
+  Temporary<Complex> work(static_cast<size_t>(padded_));
   for (int64_t k = 0; k < n_; ++k) work[static_cast<size_t>(k)] = values[k] * chirp_[static_cast<size_t>(k)];
   power_of_two(work, false);
   for (size_t k = 0; k < work.size(); ++k) work[k] *= chirp_dft_[k];
@@ -69,7 +71,7 @@ void Fourier::chirp(Complex* values) const {
 
 void Fourier::run(Complex* values, bool inverse) const {
   if (padded_ == n_) {
-    std::vector<Complex> work(values, values + n_);
+    Temporary<Complex> work(values, values + n_);
     power_of_two(work, inverse);
     std::copy(work.begin(), work.end(), values);
     return;

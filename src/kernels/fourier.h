@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "storage/temporary.h"
+
 namespace hybridnet::kernels {
 
 // Y[k] = sum over j of X[j] exp(-2 pi i j k / n), without a factor; `inverse` has +2 pi i. Any n of at least 1.
@@ -17,12 +19,12 @@ class Fourier {
   void run(Complex* values, bool inverse) const;
 
  private:
-  void power_of_two(std::vector<Complex>& values, bool inverse) const;
+  void power_of_two(Temporary<Complex>& values, bool inverse) const;
   void chirp(Complex* values) const;
 
-  int64_t n_, padded_;                      // padded_: the power of two that is transformed
-  std::vector<Complex> roots_;              // exp(-2 pi i k / padded_) for the first half
-  std::vector<Complex> chirp_, chirp_dft_;  // empty for powers of two
+  int64_t n_, padded_;                    // padded_: the power of two that is transformed
+  Temporary<Complex> roots_;              // exp(-2 pi i k / padded_) for the first half
+  Temporary<Complex> chirp_, chirp_dft_;  // empty for powers of two
 };
 
 }  // namespace hybridnet::kernels

@@ -14,6 +14,7 @@
 #include "hybridnet/op.h"
 #include "kernels/image_resize.h"
 #include "kernels/integers.h"
+#include "storage/temporary.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
@@ -88,8 +89,8 @@ void resize_rows(const ImageResizing& r, const void* from, void* to, int64_t beg
   using A = sum_t<T>;
   const T* in = static_cast<const T*>(from);
   const int64_t old_size = r.from.width * r.from.channels, size = r.to.width * r.to.channels;
-  std::vector<A> line(static_cast<size_t>(old_size)), sums(static_cast<size_t>(size));
-  const std::vector<A> weight(r.columns.weight.begin(), r.columns.weight.end());
+  Temporary<A> line(static_cast<size_t>(old_size)), sums(static_cast<size_t>(size));
+  const Temporary<A> weight(r.columns.weight.begin(), r.columns.weight.end());
   for (int64_t row = begin; row < end; ++row) {
     sum_rows(r, in, row, line.data());
     sum_columns(r, weight.data(), line.data(), sums.data());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hybridnet/host_images.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::kernels {
 
@@ -15,8 +16,8 @@ int64_t image_filter_reach(Interpolation method);
 // New element k is the sum of `count` old ones: entries k * count to (k + 1) * count. Weights of each add up to 1.
 struct ImageTaps {
   int64_t count = 0;
-  std::vector<int64_t> index;
-  std::vector<double> weight;
+  Temporary<int64_t> index;
+  Temporary<double> weight;
 };
 ImageTaps image_taps(int64_t from, int64_t to, Interpolation method);
 

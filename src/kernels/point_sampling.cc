@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hybridnet/threads.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -55,8 +56,8 @@ class Taps {
   const PointSampling& s_;
 
  public:
-  std::vector<int64_t> places;
-  std::vector<T> weights;
+  Temporary<int64_t> places;
+  Temporary<T> weights;
 };
 
 // What lies outside adds nothing, also where the first pixel is infinite or NaN.

@@ -9,6 +9,7 @@
 #include "hwy/foreach_target.h"  // compiles this file once per SIMD target
 #include "hwy/highway.h"
 #include "hybridnet/threads.h"
+#include "storage/temporary.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels {
@@ -172,7 +173,7 @@ void forward_plain(const PoolGeometry& g, const T* x, T* y) {
   if (is_global(g)) return forward_global(g, x, y);
   const int64_t width = g.in[2];
   parallel_for(g.n * g.c, 0.3 * static_cast<double>(g.in_size()), [&](int64_t begin, int64_t end) {
-    std::vector<T> rows(static_cast<size_t>(width));
+    Temporary<T> rows(static_cast<size_t>(width));
     for (int64_t plane = begin; plane < end; ++plane) {
       const T* from = x + plane * g.in_size();
       T* to = y + plane * g.out_size();
@@ -297,7 +298,7 @@ void for_each_plain_maximum(const PoolGeometry& g, const T* x, const T* y, Begin
 
 // What one row of outputs adds to each column of its window, then as vectors to all rows of the window.
 template <typename T>
-void sum_backward_plain(const PoolGeometry& g, const std::vector<T>& factors, const T* dy, T* dx) {
+void sum_backward_plain(const PoolGeometry& g, const Temporary<T>& factors, const T* dy, T* dx) {
   const int64_t outputs = g.out_size(), inputs = g.in_size(), width = g.in[2];
   parallel_for(g.n * g.c, 0.3 * static_cast<double>(inputs), [&](int64_t begin, int64_t end) {
     if (is_global(g)) {
@@ -305,7 +306,7 @@ void sum_backward_plain(const PoolGeometry& g, const std::vector<T>& factors, co
         std::fill_n(dx + plane * inputs, inputs, dy[plane] * factors[0]);
       return;
     }
-    std::vector<T> columns(static_cast<size_t>(width));
+    Temporary<T> columns(static_cast<size_t>(width));
     for (int64_t plane = begin; plane < end; ++plane) {
       T* to = dx + plane * inputs;
       std::fill_n(to, inputs, T(0));
@@ -334,7 +335,7 @@ void sum_backward_plain(const PoolGeometry& g, const std::vector<T>& factors, co
 template <typename T>
 void sum_backward(const PoolGeometry& g, const T* dy, T* dx) {
   const int64_t outputs = g.out_size(), inputs = g.in_size();
-  std::vector<T> factors(static_cast<size_t>(outputs));
+  Temporary<T> factors(static_cast<size_t>(outputs));
   for (int64_t p = 0; p < outputs; ++p) factors[static_cast<size_t>(p)] = factor_at<T>(g, position_at(p, g.out));
   // f(output index, its factor) for every window that holds input position i.
   const auto for_each_output = [&](const Position& i, auto&& f) {

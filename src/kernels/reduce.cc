@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
+#include <optional>
 
+#include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
 #include "kernels/convert.h"
 #include "kernels/integers.h"
@@ -231,7 +232,8 @@ void reduce(Reduction reduction, Finish finish, DType dtype, const void* in, con
     return stage.run(store);
   }
   // The innermost reduced group first; what is left of it are accumulators, reduced by the next stage.
-  std::unique_ptr<char[]> held;
+  std::optional<OwnedBlock> rooms[2];  // a stage reads the one and writes the other
+  int room = 0;
   while (true) {
     int at = groups.n - 1;
     while (at >= 0 && !groups.reduced[at]) --at;
@@ -248,12 +250,13 @@ void reduce(Reduction reduction, Finish finish, DType dtype, const void* in, con
       stage.inner = 1;
     }
     if (left == 0) return stage.run(store);
-    std::unique_ptr<char[]> next(new char[static_cast<size_t>(stage.outer * stage.inner * acc_size)]);
+    OwnedBlock& next = rooms[room].emplace(stage.outer * stage.inner * acc_size);
+    room = 1 - room;
+    char* const to = static_cast<char*>(next.data());
     stage.run([&](const void* acc, int64_t first, int64_t n) {
-      std::copy_n(static_cast<const char*>(acc), n * acc_size, next.get() + first * acc_size);
+      std::copy_n(static_cast<const char*>(acc), n * acc_size, to + first * acc_size);
     });
-    held = std::move(next);
-    stage.in = held.get();
+    stage.in = to;
     stage.in_size = acc_size;
     stage.of_accumulators = true;
     for (int i = at; i + 1 < groups.n; ++i) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hybridnet/threads.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::kernels {
 
@@ -84,7 +85,7 @@ struct Taps {
     }
   }
   const std::vector<int64_t>&begin, &index;
-  std::vector<T> weight;
+  Temporary<T> weight;
   int uniform = 0;
 };
 
@@ -130,7 +131,7 @@ void resample(const AxisMap& rows, const AxisMap& columns, int64_t planes, const
   const Taps<T> down(rows), across(columns);
   const int64_t work = 1 + columns.from + columns.to;
   parallel_for(planes * rows.to, 1.2 * static_cast<double>(work), [&](int64_t begin, int64_t end) {
-    std::vector<T> buffer(static_cast<size_t>(columns.from));
+    Temporary<T> buffer(static_cast<size_t>(columns.from));
     for (int64_t i = begin; i < end; ++i) {
       const T* plane = in + i / rows.to * rows.from * columns.from;
       const T* row = combine_rows(down, i % rows.to, plane, columns.from, buffer.data());

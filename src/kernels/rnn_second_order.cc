@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/dual_numbers.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -282,9 +283,9 @@ class SecondOrder {
 
   const RnnGeometry& g_;
   const RnnSecondOrder<T>& a_;
-  std::vector<Cell> cells_;
-  std::vector<DualSpan<const T>> inputs_;  // of each layer
-  std::vector<DualArray<T>> outputs_, dropped_;
+  Temporary<Cell> cells_;
+  Temporary<DualSpan<const T>> inputs_;  // of each layer
+  Temporary<DualArray<T>> outputs_, dropped_;
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <bit>
 #include <limits>
 
+#include "storage/temporary.h"
+
 namespace hybridnet::kernels {
 namespace {
 
@@ -40,7 +42,7 @@ constexpr int64_t kRadixFrom = 400;  // elements; below, comparing is faster
 
 // A heap of k where few are wanted, partition and sort otherwise.
 template <typename Item>
-void RowOrder::select(std::vector<Item>& items, int64_t k) {
+void RowOrder::select(Temporary<Item>& items, int64_t k) {
   const int64_t n = static_cast<int64_t>(items.size());
   const auto middle = items.begin() + k;
   if (k >= n) return std::sort(items.begin(), items.end());

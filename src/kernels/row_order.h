@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hybridnet/base.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::kernels {
 
@@ -23,12 +24,12 @@ class RowOrder {
     bool operator<(const Wide& o) const { return key != o.key ? key < o.key : position < o.position; }
   };
   template <typename Item>
-  static void select(std::vector<Item>& items, int64_t k);
+  static void select(Temporary<Item>& items, int64_t k);
   void radix_sort();
 
-  std::vector<uint64_t> packed_, spare_;  // key in the upper half, position in the lower
-  std::vector<Wide> wide_;
-  std::vector<int64_t> order_;
+  Temporary<uint64_t> packed_, spare_;  // key in the upper half, position in the lower
+  Temporary<Wide> wide_;
+  Temporary<int64_t> order_;
 };
 
 }  // namespace hybridnet::kernels

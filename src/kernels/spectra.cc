@@ -7,6 +7,7 @@
 
 #include "hybridnet/error.h"
 #include "kernels/lapack.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -17,7 +18,7 @@ bool all_finite(int64_t size, const double* a) {
   return std::all_of(a, a + size, [](double x) { return std::isfinite(x); });
 }
 
-std::vector<double> buffer(int64_t size) { return std::vector<double>(static_cast<size_t>(size)); }
+Temporary<double> buffer(int64_t size) { return Temporary<double>(static_cast<size_t>(size)); }
 
 [[noreturn]] void throw_not_converged(const char* what) {
   throw ValueError({.expected = std::string("matrices whose ") + what + " LAPACK finds",
@@ -47,7 +48,7 @@ bool singular_values(int64_t rows, int64_t columns, const double* a, double* u, 
   const int64_t k = std::min(rows, columns);
   if (k == 0) return true;
   if (!all_finite(rows * columns, a)) return false;
-  std::vector<double> copy(a, a + rows * columns);
+  Temporary<double> copy(a, a + rows * columns);
   const int m = blas_size(columns), n = blas_size(rows);
   if (lapack<double>().gesdd(kColumnMajor, 'S', m, n, copy.data(), m, s, v, m, u, static_cast<int>(k)) != 0)
     throw_not_converged("singular values");
@@ -65,7 +66,7 @@ bool singular_values(int64_t rows, int64_t columns, const double* a, double* u, 
 EigenResult real_eigen(int64_t n, const double* a, double tolerance, double* w, double* v) {
   if (!all_finite(n * n, a)) return EigenResult::kNotFinite;
   if (n == 0) return EigenResult::kReal;
-  std::vector<double> turned = buffer(n * n), imaginary = buffer(n), vectors = buffer(n * n);
+  Temporary<double> turned = buffer(n * n), imaginary = buffer(n), vectors = buffer(n * n);
   double norm = 0;
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < n; ++j) {

@@ -11,7 +11,7 @@
 namespace hybridnet::teams {
 namespace {
 
-constexpr size_t kBlockBytes = 256, kBlocks = 4096;
+constexpr size_t kBlockBytes = 512, kBlocks = 2048;
 
 // All blocks lie in one array, so that an address tells whether it is one of them: oneDNN may delete what the C++
 // library has allocated for it.

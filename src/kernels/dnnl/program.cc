@@ -1,7 +1,7 @@
 #include "kernels/dnnl/program.h"
 
 #include <algorithm>
-#include <atomic>
+#include <optional>
 #include <string>
 
 #include "base/short_lived_blocks.h"
@@ -109,25 +109,8 @@ struct Program::Bound {
 
 Program::~Program() = default;
 
-Program::Idle::~Idle() {
-  for (const std::atomic<Bound*>& slot : slots) delete slot.load(std::memory_order_acquire);
-}
-
-Program::Bound* Program::Idle::take() {
-  for (std::atomic<Bound*>& slot : slots) {
-    if (slot.load(std::memory_order_relaxed) == nullptr) continue;
-    if (Bound* bound = slot.exchange(nullptr, std::memory_order_acq_rel)) return bound;
-  }
-  return nullptr;
-}
-
-void Program::Idle::give(Bound* bound) {
-  for (std::atomic<Bound*>& slot : slots) {
-    Bound* expected = nullptr;
-    if (slot.compare_exchange_strong(expected, bound, std::memory_order_acq_rel)) return;
-  }
-  delete bound;
-}
+Program::Idle::Idle() = default;
+Program::Idle::~Idle() = default;
 
 Place Program::reserve_bytes(int64_t bytes) {
   Place place;
@@ -171,9 +154,14 @@ std::unique_ptr<Program::Bound> Program::bind() const {
 
 void Program::run(std::span<void* const> externals, void* workspace) const {
   if (steps_.empty()) return;
-  std::unique_ptr<Bound> bound(idle_->take());
-  if (!bound) bound = bind();
-  const ShortLivedBlocks blocks;
+  std::unique_ptr<Bound> bound = idle_->spares.take();
+  if (!bound) bound = idle_->spares.take_any();
+  // What a first run takes may stay: oneDNN writes the code of its products then.
+  std::optional<ShortLivedBlocks> blocks;
+  if (bound)
+    blocks.emplace();
+  else
+    bound = bind();
   for (size_t i = 0; i < steps_.size(); ++i) {
     Bound::StepMemory& m = bound->steps[i];
     for (size_t j = 0; j < m.arguments.size(); ++j) {
@@ -186,7 +174,7 @@ void Program::run(std::span<void* const> externals, void* workspace) const {
                                  m.arguments.data()),
           "run a primitive");
   }
-  idle_->give(bound.release());
+  idle_->spares.give(bound);
 }
 
 }  // namespace hybridnet::onednn

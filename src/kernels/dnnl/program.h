@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread_slots.h"
 #include "hybridnet/base.h"
 #include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
@@ -73,10 +74,9 @@ class Program {
   std::vector<Step> steps_;
   int64_t bytes_ = 0;
   struct Idle {  // kept for runs of several threads at once; further ones are made and deleted
-    std::atomic<Bound*> slots[4] = {};
+    Idle();
     ~Idle();
-    Bound* take();
-    void give(Bound* bound);
+    ThreadSlots<std::unique_ptr<Bound>> spares;
   };
   std::unique_ptr<Idle> idle_ = std::make_unique<Idle>();
 };

@@ -4,6 +4,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -44,12 +45,14 @@ void match(const MatchingParams& p, const T* scores, int64_t rows, int64_t colum
   const auto better = [&](A a, A b) { return p.is_ascend ? a < b : a > b; };
   std::fill_n(row_mates, rows, static_cast<T>(-1.0f));
   std::fill_n(column_mates, columns, static_cast<T>(-1.0f));
-  std::vector<int64_t> order;  // only scores that count: NaN would not sort
+  Temporary<int64_t> order;  // only scores that count: NaN would not sort
   for (int64_t i = 0; i < rows * columns; ++i)
     if (better(static_cast<A>(scores[i]), static_cast<A>(p.threshold))) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t i, int64_t j) { return better(static_cast<A>(scores[i]), static_cast<A>(scores[j])); });
-  std::vector<bool> row_taken(static_cast<size_t>(rows)), column_taken(static_cast<size_t>(columns));
+  std::sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+    const A a = static_cast<A>(scores[i]), b = static_cast<A>(scores[j]);
+    return better(a, b) || (!better(b, a) && i < j);
+  });
+  Temporary<bool> row_taken(static_cast<size_t>(rows)), column_taken(static_cast<size_t>(columns));
   int64_t pairs = 0;
   for (int64_t i : order) {
     const int64_t r = i / columns, c = i % columns;

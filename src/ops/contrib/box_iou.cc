@@ -2,6 +2,7 @@
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -41,7 +42,7 @@ void run_box_iou(const BoxIouParams& p, const KernelArgs& a) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
     const int64_t rows = a.in[0].size() / 4, columns = a.in[1].size() / 4;
-    std::vector<Box<A>> right(static_cast<size_t>(columns));
+    Temporary<Box<A>> right(static_cast<size_t>(columns));
     for (int64_t j = 0; j < columns; ++j)
       right[static_cast<size_t>(j)] = Box<A>::load(a.in[1].as<T>() + 4 * j, p.format);
     parallel_for(rows, 5.0 * static_cast<double>(columns), [&](int64_t begin, int64_t end) {

@@ -4,9 +4,11 @@
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/integers.h"
+#include "kernels/stable_sort.h"
 #include "kernels/strided_copy.h"
 #include "ops/contrib/boxes.h"
 #include "ops/emit.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -120,8 +122,8 @@ struct Candidate {
 
 // The boxes that take part, best first; equal scores in the order of data.
 template <typename T, typename A>
-std::vector<Candidate<A>> candidates(const BoxNmsParams& p, const T* data, const Batches& s) {
-  std::vector<Candidate<A>> found;
+Temporary<Candidate<A>> candidates(const BoxNmsParams& p, const T* data, const Batches& s) {
+  Temporary<Candidate<A>> found;
   for (int64_t row = 0; row < s.boxes; ++row) {
     const T* one = data + row * s.width;
     const A score = static_cast<A>(one[p.score_index]);
@@ -131,13 +133,13 @@ std::vector<Candidate<A>> candidates(const BoxNmsParams& p, const T* data, const
     const Box<A> box = Box<A>::load(one + p.coord_start, p.in_format);
     found.push_back({box, box.area(), score, row, kernels::whole_number(static_cast<double>(id)), true});
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
+  kernels::stable_sort(found, [](const auto& a, const auto& b) { return a.score > b.score; });
   if (p.topk >= 0 && static_cast<int64_t>(found.size()) > p.topk) found.resize(static_cast<size_t>(p.topk));
   return found;
 }
 
 template <typename A>
-void suppress(const BoxNmsParams& p, std::vector<Candidate<A>>& found) {
+void suppress(const BoxNmsParams& p, Temporary<Candidate<A>>& found) {
   const bool any_class = p.force_suppress || p.id_index < 0;
   const A limit = static_cast<A>(p.overlap_thresh);
   for (size_t i = 0; i < found.size(); ++i) {
@@ -182,7 +184,7 @@ void nms_of_one(const BoxNmsParams& p, const Batches& s, const T* data, T* out, 
   using A = accumulator_t<T>;
   std::fill_n(out, s.boxes * s.width, static_cast<T>(-1.0f));
   std::fill_n(record, s.boxes, int64_t{-1});
-  std::vector<Candidate<A>> found = candidates<T, A>(p, data, s);
+  Temporary<Candidate<A>> found = candidates<T, A>(p, data, s);
   suppress(p, found);
   for (const Candidate<A>& one : found) {
     if (!one.kept) continue;

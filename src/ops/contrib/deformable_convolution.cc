@@ -3,6 +3,7 @@
 #include "kernels/gemm.h"
 #include "ops/contrib/deformable_gradients.h"
 #include "ops/cost.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -104,7 +105,7 @@ void run_images(const DeformableParams& p, const KernelArgs& a) {
   const int64_t filters = p.num_filter / p.num_group, depth = s.channels / p.num_group * taps;
   const auto product = kernels::GemmShape::dense(false, false, filters, points, depth);
   const int64_t image_size = s.channels * s.height * s.width, offset_size = 2 * s.groups * taps * points;
-  std::vector<T> columns(static_cast<size_t>(s.channels * taps * points));
+  Temporary<T> columns(static_cast<size_t>(s.channels * taps * points));
   for (int64_t n = 0; n < batch; ++n) {
     kernels::deformable_columns(s, a.in[0].as<T>() + n * image_size, a.in[1].as<T>() + n * offset_size, columns.data());
     if (p.modulated) modulate(s, a.in[2].as<T>() + n * offset_size / 2, columns.data());

@@ -6,6 +6,7 @@
 #include "ops/contrib/region_reads.h"
 #include "ops/emit.h"
 #include "ops/nn/roi_params.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -102,7 +103,7 @@ void for_each_bin(const PoolingParams& p, const Shape& data, const T* rois, cons
                 parts = p.parts();
   const int64_t classes = trans ? trans_planes / 2 : 1, per_class = p.output_dim / classes;
   const A bin_w = r.width / static_cast<A>(p.pooled_size), bin_h = r.height / static_cast<A>(p.pooled_size);
-  std::vector<Point<A>> points;
+  Temporary<Point<A>> points;
   for (int64_t c = 0; c < p.output_dim; ++c) {
     for (int64_t bin = 0; bin < p.bins(); ++bin) {
       const int64_t y = bin / p.pooled_size, x = bin % p.pooled_size;
@@ -151,7 +152,7 @@ void run_pooling(const PoolingParams& p, const KernelArgs& a) {
       for (int64_t region = begin; region < end; ++region) {
         for_each_bin(
             p, data, a.in[1].as<T>(), trans, trans ? (*a.in[2].shape)[1] : 0, region,
-            [&](int64_t plane, int64_t out, int64_t, const std::vector<Point<A>>& points, const Region<A>&) {
+            [&](int64_t plane, int64_t out, int64_t, const Temporary<Point<A>>& points, const Region<A>&) {
               const T* d = a.in[0].as<T>() + plane;
               A sum = 0;
               for (const Point<A>& q : points) {
@@ -174,12 +175,12 @@ void run_backward(const PoolingParams& p, const KernelArgs& a) {
     using A = accumulator_t<T>;
     const T* trans = p.no_trans ? nullptr : a.in[3].as<T>();
     const int64_t planes = trans ? (*a.in[3].shape)[1] : 0, part_plane = p.parts() * p.parts();
-    std::vector<A> data_grad(static_cast<size_t>(a.in[1].size()), A(0)),
+    Temporary<A> data_grad(static_cast<size_t>(a.in[1].size()), A(0)),
         trans_grad(static_cast<size_t>(trans ? a.in[3].size() : 0), A(0));
     for (int64_t region = 0; region < (*a.in[2].shape)[0]; ++region) {
       for_each_bin(
           p, data, a.in[2].as<T>(), trans, planes, region,
-          [&](int64_t plane, int64_t out, int64_t place, const std::vector<Point<A>>& points, const Region<A>& r) {
+          [&](int64_t plane, int64_t out, int64_t place, const Temporary<Point<A>>& points, const Region<A>& r) {
             if (points.empty()) return;
             const A arriving = static_cast<A>(a.in[0].as<T>()[out]) / static_cast<A>(points.size()),
                     std = static_cast<A>(p.trans_std);

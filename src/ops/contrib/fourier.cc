@@ -7,6 +7,7 @@
 #include "ops/cost.h"
 #include "ops/emit.h"
 #include "ops/linalg/matrices.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -60,7 +61,7 @@ void for_each_vector(const Shape& real, const F& f) {
   const kernels::Fourier fourier(n);
   parallel_for(count, 10.0 * static_cast<double>(n) * std::log2(static_cast<double>(n) + 1),
                [&](int64_t begin, int64_t end) {
-                 std::vector<kernels::Fourier::Complex> values(static_cast<size_t>(n));
+                 Temporary<kernels::Fourier::Complex> values(static_cast<size_t>(n));
                  for (int64_t i = begin; i < end; ++i) f(fourier, values, i);
                });
 }

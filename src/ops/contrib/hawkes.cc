@@ -6,6 +6,7 @@
 #include "hybridnet/threads.h"
 #include "kernels/indices.h"
 #include "ops/emit.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -55,8 +56,8 @@ void infer_backward(const NoParams&, InferContext& c) {
 template <typename A>
 struct Process {
   int64_t kinds, points;
-  std::vector<A> lda, alpha, beta, state, lags;
-  std::vector<int64_t> marks;
+  Temporary<A> lda, alpha, beta, state, lags;
+  Temporary<int64_t> marks;
   A max_time;
 
   // first: index of lda among the inputs.
@@ -64,7 +65,7 @@ struct Process {
   static Process load(const KernelArgs& a, size_t first, int64_t sample, T) {
     const auto row = [&](size_t input, int64_t length, int64_t at) {
       const T* from = a.in[first + input].template as<T>() + at;
-      return std::vector<A>(from, from + length);
+      return Temporary<A>(from, from + length);
     };
     Process p;
     p.kinds = (*a.in[first].shape)[1];
@@ -97,7 +98,7 @@ struct Process {
   // max_time.
   template <typename Event, typename Rest>
   void replay(Event&& event, Rest&& rest) const {
-    std::vector<A> last(static_cast<size_t>(kinds), A(0));
+    Temporary<A> last(static_cast<size_t>(kinds), A(0));
     A time = 0;
     for (int64_t j = 0; j < points; ++j) {
       const size_t k = static_cast<size_t>(marks[static_cast<size_t>(j)]);
@@ -121,7 +122,7 @@ void run_hawkesll(const NoParams&, const KernelArgs& a) {
     parallel_for(samples, 2500.0, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Process<A> p = Process<A>::load(a, 0, i, zero);
-        std::vector<A> state = p.state;
+        Temporary<A> state = p.state;
         A likelihood = 0;
         p.replay(
             [&](size_t k, A since, A decay) {
@@ -151,7 +152,7 @@ void run_backward(const NoParams&, const KernelArgs& a) {
       for (int64_t i = begin; i < end; ++i) {
         Process<A> p = Process<A>::load(a, 1, i, zero);
         const size_t n = static_cast<size_t>(kinds);
-        std::vector<A> state = p.state, slope(n, A(0)), lda(n, A(0)), alpha(n, A(0)), beta(n, A(0));
+        Temporary<A> state = p.state, slope(n, A(0)), lda(n, A(0)), alpha(n, A(0)), beta(n, A(0));
         const auto expected = [&](size_t k, A since, A decay) {
           lda[k] -= since;
           alpha[k] -= state[k] * (1 - decay);

@@ -2,8 +2,10 @@
 //   Liu et al.: SSD: Single Shot MultiBox Detector, ECCV 2016.
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "kernels/stable_sort.h"
 #include "ops/contrib/boxes.h"
 #include "ops/cost.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -74,9 +76,9 @@ Box<A> decode(const DetectionParams& p, const T* anchor, const T* offset) {
 
 // The most probable class of every anchor, background left out.
 template <typename T, typename A>
-std::vector<Detection<A>> detect(const DetectionParams& p, const T* probabilities, const T* offsets, const T* anchors,
-                                 int64_t classes, int64_t count) {
-  std::vector<Detection<A>> found;
+Temporary<Detection<A>> detect(const DetectionParams& p, const T* probabilities, const T* offsets, const T* anchors,
+                               int64_t classes, int64_t count) {
+  Temporary<Detection<A>> found;
   for (int64_t i = 0; i < count; ++i) {
     A score = -1;
     int64_t id = 0;
@@ -94,9 +96,9 @@ std::vector<Detection<A>> detect(const DetectionParams& p, const T* probabilitie
 
 // Marks with id -1 what goes: all but the best nms_topk, and what overlaps a better one. All stay in the output.
 template <typename A>
-void suppress(const DetectionParams& p, std::vector<Detection<A>>& found) {
-  const std::vector<Detection<A>> unsorted = found;
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
+void suppress(const DetectionParams& p, Temporary<Detection<A>>& found) {
+  const Temporary<Detection<A>> unsorted = found;
+  kernels::stable_sort(found, [](const auto& a, const auto& b) { return a.score > b.score; });
   size_t keep = found.size();
   if (p.nms_topk > 0 && static_cast<size_t>(p.nms_topk) < keep) keep = static_cast<size_t>(p.nms_topk);
   for (size_t i = keep; i < found.size(); ++i) {
@@ -117,7 +119,7 @@ void detections_of_one(const DetectionParams& p, const T* probabilities, const T
                        int64_t classes, int64_t count, T* out) {
   using A = accumulator_t<T>;
   std::fill_n(out, 6 * count, static_cast<T>(-1.0f));
-  std::vector<Detection<A>> found = detect<T, A>(p, probabilities, offsets, anchors, classes, count);
+  Temporary<Detection<A>> found = detect<T, A>(p, probabilities, offsets, anchors, classes, count);
   if (p.nms_threshold > 0 && p.nms_threshold <= 1) suppress(p, found);
   for (const Detection<A>& d : found) {
     const A numbers[6] = {d.id, d.score, d.box.left, d.box.top, d.box.right, d.box.bottom};

@@ -3,6 +3,7 @@
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -65,8 +66,8 @@ struct HalfSize {
 };
 
 // The same for every pixel. Ratios are of the image, which may not be square, so widths are scaled by height / width.
-std::vector<HalfSize> half_sizes(const PriorParams& p, double height_by_width) {
-  std::vector<HalfSize> half;
+Temporary<HalfSize> half_sizes(const PriorParams& p, double height_by_width) {
+  Temporary<HalfSize> half;
   const auto add = [&](double size, double ratio) {
     half.push_back({size * height_by_width * std::sqrt(ratio) / 2, size / std::sqrt(ratio) / 2});
   };
@@ -80,7 +81,7 @@ void run_prior(const PriorParams& p, const KernelArgs& a) {
   const bool automatic = p.steps[0] <= 0 || p.steps[1] <= 0;
   const double step_y = automatic ? 1.0 / static_cast<double>(height) : p.steps[0];
   const double step_x = automatic ? 1.0 / static_cast<double>(width) : p.steps[1];
-  const std::vector<HalfSize> half = half_sizes(p, static_cast<double>(height) / static_cast<double>(width));
+  const Temporary<HalfSize> half = half_sizes(p, static_cast<double>(height) / static_cast<double>(width));
   const auto bounded = [&](double v) { return p.clip ? std::clamp(v, 0.0, 1.0) : v; };
   dispatch_floating(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);

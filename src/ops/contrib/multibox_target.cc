@@ -5,8 +5,10 @@
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/integers.h"
+#include "kernels/stable_sort.h"
 #include "ops/contrib/boxes.h"
 #include "ops/cost.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -85,10 +87,10 @@ enum class Verdict : int8_t { kIgnored, kNegative, kPositive };
 
 // The decisions about the anchors of one example.
 struct Matching {
-  std::vector<float> overlaps;    // (anchors, objects)
-  std::vector<Verdict> verdicts;  // per anchor
-  std::vector<int64_t> objects;   // per anchor: the object it stands for
-  int64_t anchors, count;         // count: of objects
+  Temporary<float> overlaps;    // (anchors, objects)
+  Temporary<Verdict> verdicts;  // per anchor
+  Temporary<int64_t> objects;   // per anchor: the object it stands for
+  int64_t anchors, count;       // count: of objects
   int64_t positives = 0;
   Matching(int64_t anchors, int64_t count)
       : overlaps(static_cast<size_t>(anchors * count)),
@@ -107,7 +109,7 @@ struct Matching {
 
 // Each object gets the free anchor that overlaps it most, the best pair of all first.
 void match_objects(Matching& m) {
-  std::vector<bool> served(static_cast<size_t>(m.count), false);
+  Temporary<bool> served(static_cast<size_t>(m.count), false);
   for (int64_t round = 0; round < m.count; ++round) {
     int64_t best_anchor = -1, best_object = -1;
     float best = 1e-6f;
@@ -147,14 +149,14 @@ double background_probability(const T* predictions, int64_t classes, int64_t anc
 template <typename T>
 void mine_negatives(const TargetParams& p, Matching& m, const T* predictions, int64_t classes) {
   const double wanted = static_cast<double>(m.positives) * p.negative_mining_ratio;
-  std::vector<std::pair<double, int64_t>> found;  // how much it looks like background, anchor
+  Temporary<std::pair<double, int64_t>> found;  // how much it looks like background, anchor
   for (int64_t j = 0; j < m.anchors; ++j) {
     if (m.verdict(j) == Verdict::kPositive) continue;
     if (*std::max_element(m.row(j), m.row(j) + m.count) >= static_cast<float>(p.negative_mining_thresh)) continue;
     const double background = background_probability(predictions, classes, m.anchors, j);
     if (background == background) found.emplace_back(background, j);
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  kernels::stable_sort(found, [](const auto& a, const auto& b) { return a.first < b.first; });
   const size_t take = std::min<size_t>(found.size(), std::max<int64_t>(kernels::whole_number(wanted), 0));
   for (size_t i = 0; i < take; ++i) m.verdict(found[i].second) = Verdict::kNegative;
 }

@@ -3,8 +3,10 @@
 #include "base/checked_size.h"
 #include "hybridnet/threads.h"
 #include "kernels/integers.h"
+#include "kernels/stable_sort.h"
 #include "ops/contrib/boxes.h"
 #include "ops/cost.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -62,8 +64,8 @@ void infer_proposal(const ProposalParams& p, InferContext& c, bool one_image) {
 }
 
 // Anchors around the first pixel. Sizes count pixels, so a box from 0 to 15 is 16 wide.
-std::vector<Box<float>> base_anchors(const ProposalParams& p) {
-  std::vector<Box<float>> anchors;
+Temporary<Box<float>> base_anchors(const ProposalParams& p) {
+  Temporary<Box<float>> anchors;
   const float stride = static_cast<float>(p.feature_stride), center = 0.5f * (stride - 1);
   for (double ratio : p.ratios) {
     for (double scale : p.scales) {
@@ -102,15 +104,15 @@ float pixel_overlap(const Box<float>& a, const Box<float>& b) {
 // All anchors of one image, moved by their offsets and cut at the image's border. Those outside of the unpadded image,
 // and those too small, get score -1; the latter grow.
 template <typename T>
-std::vector<Region> all_regions(const ProposalParams& p, const T* scores, const T* offsets, const T* info,
-                                int64_t height, int64_t width) {
-  const std::vector<Box<float>> anchors = base_anchors(p);
+Temporary<Region> all_regions(const ProposalParams& p, const T* scores, const T* offsets, const T* info, int64_t height,
+                              int64_t width) {
+  const Temporary<Box<float>> anchors = base_anchors(p);
   const int64_t pixels = height * width, count = static_cast<int64_t>(anchors.size());
   const float image_h = static_cast<float>(info[0]), image_w = static_cast<float>(info[1]);
   const float stride = static_cast<float>(p.feature_stride),
               least = static_cast<float>(p.rpn_min_size) * static_cast<float>(info[2]);
   const int64_t real_h = kernels::whole_number(image_h / stride), real_w = kernels::whole_number(image_w / stride);
-  std::vector<Region> regions;
+  Temporary<Region> regions;
   regions.reserve(static_cast<size_t>(pixels * count));
   for (int64_t i = 0; i < pixels; ++i) {
     const float y = static_cast<float>(i / width) * stride, x = static_cast<float>(i % width) * stride;
@@ -139,12 +141,12 @@ bool better(const Region& a, const Region& b) {
   return a.score > b.score;
 }
 
-std::vector<Region> best_regions(const ProposalParams& p, std::vector<Region> regions) {
-  std::stable_sort(regions.begin(), regions.end(), better);
+Temporary<Region> best_regions(const ProposalParams& p, Temporary<Region> regions) {
+  kernels::stable_sort(regions, better);
   if (p.rpn_pre_nms_top_n > 0 && regions.size() > static_cast<size_t>(p.rpn_pre_nms_top_n))
     regions.resize(static_cast<size_t>(p.rpn_pre_nms_top_n));
   const float limit = static_cast<float>(p.threshold);
-  std::vector<Region> kept;
+  Temporary<Region> kept;
   for (const Region& r : regions) {
     if (kept.size() == static_cast<size_t>(p.rpn_post_nms_top_n)) break;
     const bool goes =
@@ -161,7 +163,7 @@ void run_proposal(const ProposalParams& p, const KernelArgs& a) {
     using T = decltype(zero);
     parallel_for(s[0], 20.0 * static_cast<double>(per_image), [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
-        const std::vector<Region> kept =
+        const Temporary<Region> kept =
             best_regions(p, all_regions(p, a.in[0].as<T>() + n * per_image, a.in[1].as<T>() + 2 * n * per_image,
                                         a.in[2].as<T>() + 3 * n, height, width));
         for (int64_t i = 0; i < rows; ++i) {

@@ -8,15 +8,16 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 
 template <typename A>
 struct RegionReads {
   int64_t image = 0;
-  std::vector<int64_t> index;  // pixels of one plane
-  std::vector<A> weight;
-  std::vector<size_t> first{0};  // bin b owns [first[b], first[b + 1])
+  Temporary<int64_t> index;  // pixels of one plane
+  Temporary<A> weight;
+  Temporary<size_t> first{0};  // bin b owns [first[b], first[b + 1])
 
   void add(int64_t pixel, A w) {
     index.push_back(pixel);
@@ -64,7 +65,7 @@ template <typename T, typename ReadsOf, typename PlaneOf>
 void spread_regions(int64_t regions, int64_t channels_out, int64_t channels, int64_t pixels, int64_t batch,
                     const T* pooled, T* data, ReadsOf&& reads_of, PlaneOf&& plane_of) {
   using A = accumulator_t<T>;
-  std::vector<A> sums(static_cast<size_t>(batch * channels * pixels), A(0));
+  Temporary<A> sums(static_cast<size_t>(batch * channels * pixels), A(0));
   for (int64_t r = 0; r < regions; ++r) {
     const RegionReads<A> reads = reads_of(r);
     for (int64_t c = 0; c < channels_out; ++c) {

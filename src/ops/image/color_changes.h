@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hybridnet/op.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 
@@ -26,7 +27,7 @@ class ColorImage {
   void round();  // what storing between two changes does
   int64_t pixels_, channels_;
   DType dtype_;
-  std::vector<double> values_;
+  Temporary<double> values_;
 };
 
 // Shape (height, width, 1 or 3) of input and output.

@@ -6,6 +6,7 @@
 #include "kernels/image_resize.h"
 #include "ops/emit.h"
 #include "ops/image/image_size.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -101,7 +102,7 @@ template <typename T>
 void unresize_image(const kernels::ImageResizing& t, const ImageSize& from, const ImageSize& to, const T* grad,
                     T* out) {
   using A = sum_t<T>;
-  std::vector<A> sums(static_cast<size_t>(from.elements()), A(0));
+  Temporary<A> sums(static_cast<size_t>(from.elements()), A(0));
   for (int64_t y = 0; y < to.height; ++y) {
     for (int64_t j = 0; j < t.rows.count; ++j) {
       const size_t row = static_cast<size_t>(y * t.rows.count + j);

@@ -7,6 +7,7 @@
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -110,7 +111,7 @@ class IndexedRows {
       for (int64_t i = 0; i < rows_.size(); ++i) rows_.data()[i] = rows_[i] * size + ids[i];
       return;
     }
-    std::vector<int64_t> spread(static_cast<size_t>(rows_.size()));
+    Temporary<int64_t> spread(static_cast<size_t>(rows_.size()));
     const kernels::Strides from(shape), to(common_);
     kernels::StridedCopy copy;
     const int lead = common_.ndim() - shape.ndim();
@@ -184,7 +185,7 @@ void run_set(const AdvancedIndexParams& p, const KernelArgs& a) {
   const Shape target = indexed_shape(data, p.axis, static_cast<int>(a.in.size()) - 2, common);
   if (target.size() == 0) return;
   const void* values = a.in[1].data;
-  std::vector<char> spread;
+  Temporary<char> spread;
   if (!(value == target)) {
     spread.resize(static_cast<size_t>(target.size() * bytes));
     const kernels::Strides from(value), to(target);

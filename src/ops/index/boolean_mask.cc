@@ -6,6 +6,7 @@
 #include "kernels/indices.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -29,8 +30,8 @@ struct BooleanMaskGradParams {
   }
 };
 
-std::vector<int64_t> marked(const TensorRef& mask) {
-  std::vector<int64_t> rows;
+Temporary<int64_t> marked(const TensorRef& mask) {
+  Temporary<int64_t> rows;
   dispatch_dtype(mask.dtype, [&](auto zero) {
     const auto* values = mask.as<decltype(zero)>();
     for (int64_t i = 0; i < mask.size(); ++i) {
@@ -63,7 +64,7 @@ void run_boolean_mask(const BooleanMaskParams& p, const KernelArgs& a, const Op:
                       .expected = "shape (" + std::to_string(data[axis]) + ",), one mask value per slice",
                       .given = a.in[1].shape->str()});
   }
-  const std::vector<int64_t> rows = marked(a.in[1]);
+  const Temporary<int64_t> rows = marked(a.in[1]);
   Shape shape = data;
   shape[axis] = static_cast<int64_t>(rows.size());
   const TensorRef out = allocate(0, {shape, a.in[0].dtype});
@@ -72,7 +73,7 @@ void run_boolean_mask(const BooleanMaskParams& p, const KernelArgs& a, const Op:
 }
 
 void run_boolean_mask_grad(const BooleanMaskGradParams& p, const KernelArgs& a) {
-  const std::vector<int64_t> rows = marked(a.in[1]);
+  const Temporary<int64_t> rows = marked(a.in[1]);
   const kernels::RowLayout l = layout_of(p.shape, p.axis);
   const int64_t count = static_cast<int64_t>(rows.size()), bytes = dtype_size(a.out[0].dtype);
   if (a.in[0].size() != l.outer * count * l.inner) {

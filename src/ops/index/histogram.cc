@@ -1,13 +1,14 @@
 // _histogram: how many values fall into each bin.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
-#include <mutex>
 #include <vector>
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/fill.h"
 #include "kernels/strided_copy.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -51,7 +52,7 @@ void infer_histogram(const HistogramParams& p, InferContext& c) {
 // Bins are half open, but for the last one, which includes its upper edge.
 class Bins {
  public:
-  Bins(std::vector<double> edges, bool even) : edges_(std::move(edges)) {
+  Bins(Temporary<double> edges, bool even) : edges_(std::move(edges)) {
     const double width = edges_.back() - edges_.front();
     if (even && width > 0) per_unit_ = static_cast<double>(count()) / width;
   }
@@ -73,26 +74,25 @@ class Bins {
 
   template <typename T>
   void add(const T* data, int64_t n, int64_t* counts) const {
-    std::mutex adding;
     const double element_ns = per_unit_ == 0 ? 30.0 : 3.0;
     parallel_for(n, element_ns, [&](int64_t begin, int64_t end) {
-      std::vector<int64_t> own(static_cast<size_t>(count()), 0);
+      Temporary<int64_t> own(static_cast<size_t>(count()), 0);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t bin = of(static_cast<double>(data[i]));
         if (bin >= 0) ++own[static_cast<size_t>(bin)];
       }
-      const std::lock_guard lock(adding);
-      for (size_t i = 0; i < own.size(); ++i) counts[i] += own[i];
+      for (size_t i = 0; i < own.size(); ++i)
+        std::atomic_ref<int64_t>(counts[i]).fetch_add(own[i], std::memory_order_relaxed);
     });
   }
 
  private:
-  std::vector<double> edges_;
+  Temporary<double> edges_;
   double per_unit_ = 0;  // 0: bins may differ in width
 };
 
 void run_histogram(const HistogramParams& p, const KernelArgs& a) {
-  std::vector<double> edges(static_cast<size_t>(a.out[1].size()));
+  Temporary<double> edges(static_cast<size_t>(a.out[1].size()));
   if (p.bin_cnt) {
     const double width = (p.range[1] - p.range[0]) / *p.bin_cnt;
     for (size_t i = 0; i < edges.size(); ++i) edges[i] = p.range[0] + static_cast<double>(i) * width;

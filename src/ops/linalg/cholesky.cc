@@ -5,6 +5,7 @@
 #include "kernels/gemm.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -65,7 +66,7 @@ void run_potri(const CholeskyParams& p, const KernelArgs& args) {
   dispatch_factor(args.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     for_each_matrix(m.count, n * m.step(), [&](int64_t i) {
-      std::vector<T> inverse(static_cast<size_t>(n * n), T(0));
+      Temporary<T> inverse(static_cast<size_t>(n * n), T(0));
       for (int64_t k = 0; k < n; ++k) inverse[static_cast<size_t>(k * n + k)] = 1;
       // L^-1, or U^-T, which is the same. (LAPACK's potri turns NaN into 0 on some processors.)
       kernels::solve_triangular({.lower = p.lower, .transpose = !p.lower}, n, n, args.in[0].as<T>() + i * m.step(), n,

@@ -5,6 +5,7 @@
 #include "kernels/factorizations.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -19,7 +20,7 @@ void for_each_factorization(const KernelArgs& args, F&& f) {
     using T = decltype(zero);
     for_each_matrix(m.count, m.rows * m.step(), [&](int64_t i) {
       const T* a = args.in[0].as<T>() + i * m.step();
-      std::vector<T> copy(a, a + m.step());
+      Temporary<T> copy(a, a + m.step());
       f(kernels::LuFactors<T>(m.rows, copy.data()), i);
     });
   });
@@ -34,7 +35,7 @@ void run_inverse(const KernelArgs& args, bool zero_if_singular) {
                         .expected = "matrices that have an inverse",
                         .given = "matrix " + std::to_string(i) + ", which is singular"});
     }
-    std::vector<T> identity(static_cast<size_t>(lu.n * lu.n), T(0));
+    Temporary<T> identity(static_cast<size_t>(lu.n * lu.n), T(0));
     for (int64_t k = 0; k < lu.n; ++k) identity[static_cast<size_t>(k * lu.n + k)] = 1;
     lu.solve(identity.data(), lu.n, out);
   });

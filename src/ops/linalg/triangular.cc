@@ -5,6 +5,7 @@
 #include "ops/cost.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -49,7 +50,7 @@ void run_trmm(const TriangleParams& p, const KernelArgs& args) {
   dispatch_factor(args.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     for_each_matrix(a.count, n * b.step(), [&](int64_t i) {
-      std::vector<T> triangle(static_cast<size_t>(a.step()), T(0));
+      Temporary<T> triangle(static_cast<size_t>(a.step()), T(0));
       const T* source = args.in[0].as<T>() + i * a.step();
       for (int64_t r = 0; r < n; ++r) {
         const int64_t begin = p.lower ? 0 : r, end = p.lower ? r + 1 : n;

@@ -6,6 +6,7 @@
 #include "base/checked_size.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -105,7 +106,7 @@ void run_correlation(const CorrelationParams& p, const KernelArgs& a) {
     const A scale =
         A(1) / static_cast<A>(static_cast<int64_t>(p.kernel_size) * p.kernel_size * std::max<int64_t>(channels, 1));
     parallel_for(s[0], static_cast<double>(outputs * channels), [&](int64_t begin, int64_t end) {
-      std::vector<A> sums(static_cast<size_t>(outputs));
+      Temporary<A> sums(static_cast<size_t>(outputs));
       for (int64_t n = begin; n < end; ++n) {
         std::fill(sums.begin(), sums.end(), A(0));
         const T *first = a.in[0].as<T>() + n * channels * plane, *second = a.in[1].as<T>() + n * channels * plane;
@@ -134,7 +135,7 @@ void run_backward(const CorrelationParams& p, const KernelArgs& a) {
     const A scale =
         A(1) / static_cast<A>(static_cast<int64_t>(p.kernel_size) * p.kernel_size * std::max<int64_t>(channels, 1));
     parallel_for(s[0], static_cast<double>(outputs * channels), [&](int64_t begin, int64_t end) {
-      std::vector<A> first_grad(static_cast<size_t>(image)), second_grad(static_cast<size_t>(image));
+      Temporary<A> first_grad(static_cast<size_t>(image)), second_grad(static_cast<size_t>(image));
       for (int64_t n = begin; n < end; ++n) {
         std::fill(first_grad.begin(), first_grad.end(), A(0));
         std::fill(second_grad.begin(), second_grad.end(), A(0));

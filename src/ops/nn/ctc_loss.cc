@@ -7,6 +7,7 @@
 #include "kernels/convert.h"
 #include "kernels/ctc.h"
 #include "ops/emit.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -108,8 +109,8 @@ class CtcBatch {
   }
 
  private:
-  static std::vector<int64_t> whole_numbers(const TensorRef& t) {
-    std::vector<int64_t> numbers(static_cast<size_t>(t.size()));
+  static Temporary<int64_t> whole_numbers(const TensorRef& t) {
+    Temporary<int64_t> numbers(static_cast<size_t>(t.size()));
     kernels::convert(t.dtype, t.data, DType::kInt64, numbers.data(), t.size());
     return numbers;
   }
@@ -129,7 +130,7 @@ class CtcBatch {
   }
 
   int64_t steps_, batch_, symbols_, blank_, longest_;
-  std::vector<int64_t> labels_, data_lengths_, label_lengths_;
+  Temporary<int64_t> labels_, data_lengths_, label_lengths_;
 };
 
 // Steps behind an example's end have no gradient.

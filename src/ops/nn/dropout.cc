@@ -8,6 +8,7 @@
 #include "hybridnet/threads.h"
 #include "kernels/bernoulli.h"
 #include "ops/emit.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -149,7 +150,7 @@ void run_dropout(const DropoutParams& p, const KernelArgs& a) {
     using T = decltype(zero);
     uint8_t* mask = a.out[1].as<uint8_t>();
     if (masked == shape) return run_flat<T>(p, a, mask);
-    std::vector<uint8_t> own;
+    Temporary<uint8_t> own;
     if (!mask) {
       own.resize(static_cast<size_t>(masked.size()));
       mask = own.data();

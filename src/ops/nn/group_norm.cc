@@ -9,6 +9,7 @@
 #include "hybridnet/threads.h"
 #include "kernels/row_sums.h"
 #include "ops/emit.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -126,7 +127,7 @@ void differentiate(const Groups& s, const KernelArgs& a) {
   const T *dy = a.in[0].as<T>(), *in = a.in[1].as<T>(), *gamma = a.in[2].as<T>(), *mean = a.in[3].as<T>(),
           *std = a.in[4].as<T>();
   T *dx = a.out[0].as<T>(), *dgamma = a.out[1].as<T>(), *dbeta = a.out[2].as<T>();
-  std::vector<double> sums(static_cast<size_t>(2 * s.rows()));
+  Temporary<double> sums(static_cast<size_t>(2 * s.rows()));
   parallel_for(s.rows(), s.row_ns(), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T *x = in + row * s.size, *d = dy + row * s.size, center = mean[row];

@@ -7,6 +7,7 @@
 #include "hybridnet/threads.h"
 #include "kernels/row_sums.h"
 #include "ops/emit.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -92,8 +93,8 @@ void normalize_rows(int64_t rows, int64_t length, double eps, const T* in, T* ou
 template <typename T>
 void normalize_channels(int64_t batch, int64_t channels, int64_t inner, double eps, const T* in, T* out, T* norms) {
   parallel_for(batch, 1.2 * static_cast<double>(channels * inner), [&](int64_t begin, int64_t end) {
-    std::vector<double> sums(static_cast<size_t>(inner));
-    std::vector<T> factors(static_cast<size_t>(inner));
+    Temporary<double> sums(static_cast<size_t>(inner));
+    Temporary<T> factors(static_cast<size_t>(inner));
     for (int64_t n = begin; n < end; ++n) {
       const T* x = in + n * channels * inner;
       T* y = out + n * channels * inner;

@@ -71,7 +71,7 @@ class ForwardKernel final : public Kernel {
   int64_t workspace_bytes() const override { return g_.forward_workspace() * static_cast<int64_t>(sizeof(T)); }
   void run(const KernelArgs& a) override {
     kernels::RnnForward<T> f{};
-    const std::vector<int64_t> lengths = lengths_of(p_, a, g_.steps);
+    const Temporary<int64_t> lengths = lengths_of(p_, a, g_.steps);
     f.data = a.in[0].as<T>();
     f.parameters = a.in[1].as<T>();
     f.state = a.in[2].as<T>();

@@ -29,7 +29,7 @@ class BackwardKernel final : public Kernel {
   }
   void run(const KernelArgs& a) override {
     kernels::RnnBackward<T> b{};
-    const std::vector<int64_t> lengths = lengths_of(p_, a, g_.steps);
+    const Temporary<int64_t> lengths = lengths_of(p_, a, g_.steps);
     b.data = a.in[0].as<T>();
     b.parameters = a.in[1].as<T>();
     b.state = a.in[2].as<T>();

@@ -1,6 +1,7 @@
 #include "ops/nn/rnn_params.h"
 
 #include "kernels/gemm.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -106,10 +107,10 @@ RnnGeometry geometry_of(const RnnParams& p, int64_t steps, int64_t batch, int64_
   return g;
 }
 
-std::vector<int64_t> lengths_of(const RnnParams& p, const KernelArgs& a, int64_t steps) {
+Temporary<int64_t> lengths_of(const RnnParams& p, const KernelArgs& a, int64_t steps) {
   if (!p.use_sequence_length) return {};
   const TensorRef& t = a.in[static_cast<size_t>(p.length_input())];
-  std::vector<int64_t> lengths(static_cast<size_t>(t.size()));
+  Temporary<int64_t> lengths(static_cast<size_t>(t.size()));
   dispatch_dtype(t.dtype, [&](auto zero) {
     using T = decltype(zero);
     for (size_t i = 0; i < lengths.size(); ++i) {

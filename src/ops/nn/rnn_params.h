@@ -8,6 +8,7 @@
 
 #include "hybridnet/op.h"
 #include "kernels/rnn.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 
@@ -49,7 +50,7 @@ inline RnnGeometry geometry_of(const RnnParams& p, const Shape& data) {
 }
 
 // The input sequence_length as numbers from 0 to steps, or nothing.
-std::vector<int64_t> lengths_of(const RnnParams& p, const KernelArgs& a, int64_t steps);
+Temporary<int64_t> lengths_of(const RnnParams& p, const KernelArgs& a, int64_t steps);
 
 // KernelOf<float> or KernelOf<double> for the dtype of the data.
 template <template <typename> class KernelOf, typename P>

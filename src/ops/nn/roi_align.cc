@@ -8,6 +8,7 @@
 #include "ops/cost.h"
 #include "ops/emit.h"
 #include "ops/nn/roi_params.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -106,7 +107,7 @@ AxisPoint<T> axis_point(T at, int64_t size) {
 template <typename T>
 struct RegionAxis {
   int64_t count = 0;
-  std::vector<AxisPoint<T>> points;
+  Temporary<AxisPoint<T>> points;
 
   RegionAxis(const RoiAlignParams& p, T low, T high, int64_t size, int64_t windows) {
     const T scale = static_cast<T>(p.spatial_scale), shift = p.aligned ? T(0.5) : T(0);
@@ -178,7 +179,7 @@ template <typename T>
 void spread(const RoiAlignParams& p, const Shape& data, const T* values, const T* rois, const Shape& out, T* to) {
   const int64_t plane = data[2] * data[3];
   std::fill_n(to, data.size(), T(0));
-  std::vector<Region<T>> regions;
+  Temporary<Region<T>> regions;
   for (int64_t r = 0; r < out[0]; ++r) regions.emplace_back(p, rois + 5 * r, data);
   parallel_for(out[1], 10.0 * static_cast<double>(out[0] * out.size(2, out.ndim())), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c)

@@ -10,17 +10,18 @@
 #include "kernels/rng.h"
 #include "ops/random/samplers.h"
 #include "ops/shape_param.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
 
-std::vector<double> as_doubles(const TensorRef& tensor) {
-  std::vector<double> values(static_cast<size_t>(tensor.size()));
+Temporary<double> as_doubles(const TensorRef& tensor) {
+  Temporary<double> values(static_cast<size_t>(tensor.size()));
   kernels::convert_parallel(tensor.dtype, tensor.data, DType::kFloat64, values.data(), tensor.size());
   return values;
 }
 
-void require_probabilities(const std::vector<double>& p, const char* name) {
+void require_probabilities(const Temporary<double>& p, const char* name) {
   for (const double value : p)
     if (!(value >= 0 && value <= 1))
       throw ValueError({.input = name, .expected = "probabilities in [0, 1]", .given = AttrValue(value).str()});
@@ -29,7 +30,7 @@ void require_probabilities(const std::vector<double>& p, const char* name) {
 // Sums of the first weights, by which outcomes are found.
 class Outcomes {
  public:
-  explicit Outcomes(const std::vector<double>& weights) : sums_(weights.size()) {
+  explicit Outcomes(const Temporary<double>& weights) : sums_(weights.size()) {
     std::partial_sum(weights.begin(), weights.end(), sums_.begin());
   }
   int64_t at(double uniform) const {
@@ -39,7 +40,7 @@ class Outcomes {
   }
 
  private:
-  std::vector<double> sums_;
+  Temporary<double> sums_;
 };
 
 // ------------------------------------------------------------------------------------------- choice
@@ -84,13 +85,13 @@ void infer_choice(const ChoiceParams& p, InferContext& c) {
 
 // Those with the smallest exponential numbers, divided by the weights, in order (Efraimidis and Spirakis: Weighted
 // random sampling with a reservoir, 2006).
-void draw_distinct(const KernelArgs& args, const std::vector<double>& weights) {
+void draw_distinct(const KernelArgs& args, const Temporary<double>& weights) {
   struct Candidate {
     double time;
     int64_t place;
     bool operator<(const Candidate& other) const { return time < other.time; }
   };
-  std::vector<Candidate> candidates;
+  Temporary<Candidate> candidates;
   for (size_t i = 0; i < weights.size(); ++i) {
     if (weights[i] == 0) continue;
     kernels::ElementBits bits(args.rng, i);
@@ -107,13 +108,12 @@ void draw_distinct(const KernelArgs& args, const std::vector<double>& weights) {
 
 void run_choice(const ChoiceParams& p, const KernelArgs& args) {
   const int64_t places = p.a ? *p.a : args.in[0].size();
-  std::vector<double> weights;
+  Temporary<double> weights;
   if (p.weighted) {
     weights = as_doubles(args.in.back());
     require_probabilities(weights, "p");
   }
-  if (!p.replace)
-    return draw_distinct(args, p.weighted ? weights : std::vector<double>(static_cast<size_t>(places), 1));
+  if (!p.replace) return draw_distinct(args, p.weighted ? weights : Temporary<double>(static_cast<size_t>(places), 1));
   const Outcomes outcomes(weights);
   parallel_for(args.out[0].size(), 20.0, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -148,9 +148,10 @@ void infer_counts(const MultinomialParams& p, InferContext& c) {
   c.set_out_shape(0, out);
 }
 
-std::vector<double> probabilities(const MultinomialParams& p, const KernelArgs& args) {
+Temporary<double> probabilities(const MultinomialParams& p, const KernelArgs& args) {
   constexpr double kRounding = 1e-5;  // of float32 probabilities that shall sum to 1
-  std::vector<double> pvals = p.pvals.empty() ? as_doubles(args.in[0]) : p.pvals;
+  Temporary<double> pvals =
+      p.pvals.empty() ? as_doubles(args.in[0]) : Temporary<double>(p.pvals.begin(), p.pvals.end());
   if (pvals.empty()) return pvals;
   require_probabilities(pvals, "pvals");
   const double others = std::accumulate(pvals.begin(), pvals.end() - 1, 0.0);
@@ -161,8 +162,8 @@ std::vector<double> probabilities(const MultinomialParams& p, const KernelArgs& 
 }
 
 // One outcome after the other, among the experiments that gave none before.
-void draw_counts(kernels::ElementBits& bits, int64_t n, const std::vector<double>& pvals,
-                 const std::vector<double>& sums_from_here, int64_t* counts) {
+void draw_counts(kernels::ElementBits& bits, int64_t n, const Temporary<double>& pvals,
+                 const Temporary<double>& sums_from_here, int64_t* counts) {
   for (size_t k = 0; k < pvals.size(); ++k) {
     counts[k] = n > 0 && pvals[k] > 0 ? draw_binomial(bits, n, pvals[k] / sums_from_here[k]) : 0;
     n -= counts[k];
@@ -170,10 +171,10 @@ void draw_counts(kernels::ElementBits& bits, int64_t n, const std::vector<double
 }
 
 void run_counts(const MultinomialParams& p, const KernelArgs& args) {
-  const std::vector<double> pvals = probabilities(p, args);
+  const Temporary<double> pvals = probabilities(p, args);
   const auto kinds = static_cast<int64_t>(pvals.size());
   if (kinds == 0) return;
-  std::vector<double> sums_from_here(pvals.size());
+  Temporary<double> sums_from_here(pvals.size());
   std::partial_sum(pvals.rbegin(), pvals.rend(), sums_from_here.rbegin());
   parallel_for(args.out[0].size() / kinds, 500.0 * static_cast<double>(kinds), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

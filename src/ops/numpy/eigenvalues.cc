@@ -3,6 +3,7 @@
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/numpy/factor_dtypes.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -57,8 +58,8 @@ void run_general(const NoParams&, const KernelArgs& args) {
     const double tolerance = sizeof(T) == 4 ? 1e-3 : 1e-7;
     for_each_matrix(m.count, 100 * n * m.step(), [&](int64_t i) {
       const T* from = args.in[0].as<T>() + i * m.step();
-      const std::vector<double> a(from, from + m.step());
-      std::vector<double> w(static_cast<size_t>(n)), v(static_cast<size_t>(m.step()));
+      const Temporary<double> a(from, from + m.step());
+      Temporary<double> w(static_cast<size_t>(n)), v(static_cast<size_t>(m.step()));
       const auto result = kernels::real_eigen(n, a.data(), tolerance, w.data(), v.data());
       if (result != kernels::EigenResult::kReal)
         throw ValueError({.input = "A",

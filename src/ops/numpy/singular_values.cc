@@ -9,6 +9,7 @@
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/numpy/factor_dtypes.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -25,7 +26,7 @@ Shape stack_of(const Shape& a, std::initializer_list<int64_t> sizes) {
 }
 
 struct Decomposition {
-  std::vector<double> u, s, v;
+  Temporary<double> u, s, v;
 };
 
 // The decomposition of matrix i of the input.
@@ -33,9 +34,9 @@ template <typename T>
 Decomposition decompose(const KernelArgs& args, const Matrices& m, int64_t i) {
   const int64_t k = std::min(m.rows, m.columns);
   const T* from = args.in[0].as<T>() + i * m.step();
-  const std::vector<double> a(from, from + m.step());
-  Decomposition d{std::vector<double>(static_cast<size_t>(m.rows * k)), std::vector<double>(static_cast<size_t>(k)),
-                  std::vector<double>(static_cast<size_t>(k * m.columns))};
+  const Temporary<double> a(from, from + m.step());
+  Decomposition d{Temporary<double>(static_cast<size_t>(m.rows * k)), Temporary<double>(static_cast<size_t>(k)),
+                  Temporary<double>(static_cast<size_t>(k * m.columns))};
   if (!kernels::singular_values(m.rows, m.columns, a.data(), d.u.data(), d.s.data(), d.v.data()))
     throw ValueError(
         {.input = "A", .expected = "finite numbers", .given = "matrix " + std::to_string(i) + ", which has others"});
@@ -60,7 +61,7 @@ void run_decompose(const NoParams&, const KernelArgs& args) {
     using T = decltype(zero);
     for_each_matrix(m.count, 30 * m.rows * m.step(), [&](int64_t i) {
       const Decomposition d = decompose<T>(args, m, i);
-      const auto store = [i](const std::vector<double>& from, const TensorRef& to) {
+      const auto store = [i](const Temporary<double>& from, const TensorRef& to) {
         std::copy(from.begin(), from.end(), to.as<T>() + i * static_cast<int64_t>(from.size()));
       };
       store(d.u, args.out[0]);
@@ -149,7 +150,7 @@ void run_pseudo_inverse(const NoParams&, const KernelArgs& args) {
     for_each_matrix(m.count, 30 * m.rows * m.step(), [&](int64_t i) {
       const Decomposition d = decompose<T>(args, m, i);
       const auto k = static_cast<int64_t>(d.s.size());
-      std::vector<double> sums(static_cast<size_t>(m.step()));
+      Temporary<double> sums(static_cast<size_t>(m.step()));
       const double smallest = k > 0 ? static_cast<double>(args.in[1].as<T>()[i]) * d.s[0] : 0;
       for (int64_t j = 0; j < k && d.s[static_cast<size_t>(j)] > smallest; ++j)
         for (int64_t column = 0; column < m.columns; ++column) {

@@ -6,6 +6,7 @@
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/numpy/factor_dtypes.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -34,7 +35,7 @@ void run_solve(const NoParams&, const KernelArgs& args) {
     using T = decltype(zero);
     for_each_matrix(m.count, m.rows * (m.step() + right.step()), [&](int64_t i) {
       const T* a = args.in[0].as<T>() + i * m.step();
-      std::vector<T> copy(a, a + m.step());
+      Temporary<T> copy(a, a + m.step());
       const kernels::LuFactors<T> lu(m.rows, copy.data());
       if (lu.singular())
         throw ValueError({.input = "A",

@@ -5,6 +5,7 @@
 #include "hybridnet/op.h"
 #include "ops/optimizer/declare_update.h"
 #include "ops/optimizer/sum_squares.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -93,7 +94,7 @@ template <typename T, typename S, typename W>
 void update_tensor(const MultiLambParams& p, const UpdateTensors<2>& t, const W* weight, W* master_out, int i) {
   using A = accumulator_t<S>;
   const auto rule = LambRule<A>::make(p, i);
-  std::vector<A> step(static_cast<size_t>(t.size));
+  Temporary<A> step(static_cast<size_t>(t.size));
   parallel_for(t.size, kUpdateNs, [&](int64_t begin, int64_t end) {
     directions(rule, weight, static_cast<const T*>(t.grad), static_cast<const S*>(t.state_in[0]),
                static_cast<const S*>(t.state_in[1]), static_cast<S*>(t.state_out[0]), static_cast<S*>(t.state_out[1]),

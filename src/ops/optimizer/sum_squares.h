@@ -6,13 +6,14 @@
 
 #include "hybridnet/base.h"
 #include "hybridnet/threads.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 
 template <typename T>
 double sum_squares(const T* data, int64_t n) {
   constexpr int64_t kPiece = 4096;
-  std::vector<double> sums(static_cast<size_t>((n + kPiece - 1) / kPiece));
+  Temporary<double> sums(static_cast<size_t>((n + kPiece - 1) / kPiece));
   parallel_for(static_cast<int64_t>(sums.size()), 1250.0, [&](int64_t begin, int64_t end) {
     for (int64_t piece = begin; piece < end; ++piece) {
       double sum = 0;

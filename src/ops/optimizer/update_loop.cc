@@ -5,6 +5,7 @@
 
 #include "hybridnet/threads.h"
 #include "kernels/strided_copy.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -51,8 +52,8 @@ class Chunks {
   }
 
  private:
-  std::vector<int64_t> first_;  // chunk of each tensor, then the number of chunks
-  std::vector<int64_t> sizes_;
+  Temporary<int64_t> first_;  // chunk of each tensor, then the number of chunks
+  Temporary<int64_t> sizes_;
   int64_t elements_ = 0;
 };
 

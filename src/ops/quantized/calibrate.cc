@@ -5,6 +5,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -19,7 +20,7 @@ struct CalibrateParams {
   }
 };
 
-using Floats = std::vector<float>;
+using Floats = Temporary<float>;
 
 // Zeros get a small share, taken in equal parts from the others. False if nothing is left of these.
 bool smooth(Floats& p) {
@@ -51,7 +52,7 @@ float divergence(const Floats& p, const Floats& q) {
 float loss(const float* hist, int64_t bins, int64_t reach, int64_t steps) {
   const int64_t first = bins / 2 - reach, last = std::min(bins / 2 + reach + 1, bins), width = last - first;
   Floats p(static_cast<size_t>(width)), q(p.size());
-  std::vector<double> counts(p.size());  // whole numbers, of any size
+  Temporary<double> counts(p.size());  // whole numbers, of any size
   // The first bin holds outliers only, the last one both; steps count what lies between them.
   for (int64_t j = 0; j < bins; ++j) {
     const size_t to = static_cast<size_t>(std::clamp(j - first, int64_t{0}, width - 1));

@@ -3,6 +3,7 @@
 #include "kernels/gather.h"
 #include "kernels/indices.h"
 #include "ops/quantized/ranges.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -93,7 +94,7 @@ void run_batch_norm(const QuantizedBatchNormParams& p, const KernelArgs& a) {
   const Range in = range_at(a, 5), out{static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)};
   const float *gamma = a.in[1].as<float>(), *beta = a.in[2].as<float>(), *mean = a.in[3].as<float>(),
               *variance = a.in[4].as<float>();
-  std::vector<float> scale(static_cast<size_t>(channels)), shift(scale.size());
+  Temporary<float> scale(static_cast<size_t>(channels)), shift(scale.size());
   for (size_t i = 0; i < scale.size(); ++i) {
     const float factor =
         (p.fix_gamma ? 1.0f : gamma[i]) * static_cast<float>(1.0 / std::sqrt(static_cast<double>(variance[i]) + p.eps));

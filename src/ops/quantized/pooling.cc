@@ -36,7 +36,8 @@ void for_window(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>&
   }
 }
 
-// Channels-last memory: `width` channels of one window at a time, whose sums take turns on the stack. Plain memory: one.
+// Channels-last memory: `width` channels of one window at a time, whose sums take turns on the stack. Plain memory:
+// one.
 template <typename T>
 void pool_window(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>& p, int64_t width, T* y) {
   if (g.type == PoolType::kMax) {

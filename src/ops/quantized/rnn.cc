@@ -140,8 +140,8 @@ class RnnKernel final : public Kernel {
     const int64_t width = g_.batch * g_.hidden;
     WorkspaceParts parts(workspace);
     Room room;
-    room.product = parts.take<char>(
-        std::max({first_->workspace_bytes(), upper_->workspace_bytes(), state_->workspace_bytes()}));
+    room.product =
+        parts.take<char>(std::max({first_->workspace_bytes(), upper_->workspace_bytes(), state_->workspace_bytes()}));
     room.of_input = parts.take<int32_t>(g_.positions() * g_.gate_size());
     room.of_state = parts.take<int32_t>(g_.batch * g_.gate_size());
     room.h = parts.take<float>(width);

@@ -9,6 +9,7 @@
 #include "kernels/normal.h"
 #include "ops/random/distributions.h"
 #include "ops/shape_param.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -155,8 +156,8 @@ void fill_drawn(const TensorRef& out, RngKey key, double first, double second) {
 }
 
 // The values of a tensor of parameters, whatever its dtype.
-std::vector<double> as_doubles(const TensorRef& tensor) {
-  std::vector<double> values(static_cast<size_t>(tensor.size()));
+Temporary<double> as_doubles(const TensorRef& tensor) {
+  Temporary<double> values(static_cast<size_t>(tensor.size()));
   kernels::convert_parallel(tensor.dtype, tensor.data, DType::kFloat64, values.data(), tensor.size());
   return values;
 }
@@ -167,8 +168,8 @@ void fill_sampled(const KernelArgs& a) {
   const int64_t parameters = a.in[0].size();
   if (parameters == 0) return;
   const int64_t per_parameter = out.size() / parameters;
-  const std::vector<double> first = as_doubles(a.in[0]);
-  const std::vector<double> second = a.in.size() > 1 ? as_doubles(a.in[1]) : std::vector<double>(first.size());
+  const Temporary<double> first = as_doubles(a.in[0]);
+  const Temporary<double> second = a.in.size() > 1 ? as_doubles(a.in[1]) : Temporary<double>(first.size());
   dispatch_floating(out.dtype, [&](auto zero) {
     using T = decltype(zero);
     T* data = out.as<T>();

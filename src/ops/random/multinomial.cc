@@ -6,6 +6,7 @@
 #include "hybridnet/threads.h"
 #include "kernels/rng.h"
 #include "ops/emit.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -54,13 +55,13 @@ void infer_multinomial(const MultinomialParams& p, InferContext& c) {
 
 // Sums of a distribution's first probabilities, by which outcomes are found; sums are in double whatever the dtype.
 template <typename T>
-void cumulate(const T* probabilities, std::vector<double>& sums) {
+void cumulate(const T* probabilities, Temporary<double>& sums) {
   double sum = 0;
   for (size_t k = 0; k < sums.size(); ++k) sums[k] = sum += std::max(static_cast<double>(probabilities[k]), 0.0);
 }
 
 // The outcome below whose sum the target falls; never one of probability zero while others are not.
-int64_t outcome_of(const std::vector<double>& sums, double uniform) {
+int64_t outcome_of(const Temporary<double>& sums, double uniform) {
   const double target = uniform * sums.back();
   const auto found = std::upper_bound(sums.begin(), sums.end(), target);
   if (found != sums.end()) return found - sums.begin();
@@ -77,7 +78,7 @@ void run_multinomial(const MultinomialParams& p, const KernelArgs& a) {
     dispatch_dtype(a.out[0].dtype, [&](auto out_zero) {
       using O = decltype(out_zero);
       parallel_for(count, 5.0 * static_cast<double>(outcomes + draws), [&](int64_t begin, int64_t end) {
-        std::vector<double> sums(static_cast<size_t>(outcomes));
+        Temporary<double> sums(static_cast<size_t>(outcomes));
         for (int64_t i = begin; i < end; ++i) {
           const T* probabilities = a.in[0].as<T>() + i * outcomes;
           cumulate(probabilities, sums);

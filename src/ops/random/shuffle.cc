@@ -5,13 +5,14 @@
 
 #include "hybridnet/op.h"
 #include "kernels/rng.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
 
 // Fisher and Yates: every order equally likely.
-std::vector<int64_t> random_order(int64_t n, RngKey key) {
-  std::vector<int64_t> order(static_cast<size_t>(n));
+Temporary<int64_t> random_order(int64_t n, RngKey key) {
+  Temporary<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), int64_t{0});
   for (int64_t i = n - 1; i > 0; --i) {
     kernels::ElementBits bits(key, static_cast<uint64_t>(i));
@@ -27,7 +28,7 @@ void shuffle(const KernelArgs& a) {
   if (in.size() == 0) return;
   const int64_t rows = in.shape->ndim() == 0 ? 1 : (*in.shape)[0];
   const int64_t row_bytes = in.size() / rows * dtype_size(in.dtype);
-  const std::vector<int64_t> order = random_order(rows, a.rng);
+  const Temporary<int64_t> order = random_order(rows, a.rng);
   for (int64_t i = 0; i < rows; ++i) {
     std::memcpy(a.out[0].as<char>() + i * row_bytes, in.as<char>() + order[static_cast<size_t>(i)] * row_bytes,
                 static_cast<size_t>(row_bytes));

@@ -6,6 +6,7 @@
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/rng.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -45,7 +46,7 @@ void run_zipfian(const ZipfianParams& p, const KernelArgs& a) {
   parallel_for(rows, 20.0 * static_cast<double>(wanted), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       kernels::ElementBits bits(a.rng, static_cast<uint64_t>(row));
-      std::unordered_set<int64_t> taken;
+      std::unordered_set<int64_t, std::hash<int64_t>, std::equal_to<>, TemporaryAllocator<int64_t>> taken;
       taken.reserve(static_cast<size_t>(wanted));
       int64_t* out = a.out[0].as<int64_t>() + row * wanted;
       int64_t tries = 0;

@@ -1,7 +1,7 @@
 // Mean and variance in one operator.
-#include <memory>
 
 #include "hybridnet/op.h"
+#include "hybridnet/storage.h"
 #include "kernels/broadcast.h"
 #include "kernels/convert.h"
 #include "ops/reduce/axes.h"
@@ -34,18 +34,17 @@ void run_moments(const MomentsParams& p, const KernelArgs& a) {
   const Shape kept = kept_shape(shape, axes);
   const DType dtype = data.dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   const int64_t item = dtype_size(dtype);
-  const auto allocate = [item](int64_t n) { return std::unique_ptr<char[]>(new char[static_cast<size_t>(n * item)]); };
-  const std::unique_ptr<char[]> mean = allocate(kept.size()), difference = allocate(shape.size());
+  const OwnedBlock mean(kept.size() * item), difference(shape.size() * item);
   const void* in = data.data;
   if (data.dtype != dtype) {
-    kernels::convert_parallel(data.dtype, data.data, dtype, difference.get(), shape.size());
-    in = difference.get();
+    kernels::convert_parallel(data.dtype, data.data, dtype, difference.data(), shape.size());
+    in = difference.data();
   }
-  kernels::reduce(kernels::Reduction::kSum, kernels::Finish::kDivide, dtype, in, shape, axes, dtype, mean.get());
-  kernels::convert(dtype, mean.get(), a.out[0].dtype, a.out[0].data, kept.size());
-  kernels::apply_broadcast(kernels::loops(kernels::Pointwise::kSub), dtype, in, shape, mean.get(), kept,
-                           difference.get(), shape);
-  kernels::reduce(kernels::Reduction::kSumSquares, kernels::Finish::kDivide, dtype, difference.get(), shape, axes,
+  kernels::reduce(kernels::Reduction::kSum, kernels::Finish::kDivide, dtype, in, shape, axes, dtype, mean.data());
+  kernels::convert(dtype, mean.data(), a.out[0].dtype, a.out[0].data, kept.size());
+  kernels::apply_broadcast(kernels::loops(kernels::Pointwise::kSub), dtype, in, shape, mean.data(), kept,
+                           difference.data(), shape);
+  kernels::reduce(kernels::Reduction::kSumSquares, kernels::Finish::kDivide, dtype, difference.data(), shape, axes,
                   a.out[1].dtype, a.out[1].data);
 }
 

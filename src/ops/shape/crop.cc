@@ -31,9 +31,9 @@ struct CropParams {
   }
 };
 
-std::vector<SliceRange> crop_ranges(const CropParams& p, const Shape& in, int64_t height, int64_t width) {
+SliceRanges crop_ranges(const CropParams& p, const Shape& in, int64_t height, int64_t width) {
   const int64_t sizes[] = {height, width};
-  std::vector<SliceRange> ranges = {{0, 1, in[0]}, {0, 1, in[1]}};
+  SliceRanges ranges = {{0, 1, in[0]}, {0, 1, in[1]}};
   for (int i = 0; i < 2; ++i) {
     const bool fits = sizes[i] >= 0 && sizes[i] <= in[2 + i];
     const int64_t begin = !p.center_crop ? p.offset[i] : fits ? (in[2 + i] - sizes[i]) / 2 : 0;
@@ -49,7 +49,7 @@ std::vector<SliceRange> crop_ranges(const CropParams& p, const Shape& in, int64_
   return ranges;
 }
 
-std::vector<SliceRange> crop_ranges(const CropParams& p, const Shape& in, const Shape* like) {
+SliceRanges crop_ranges(const CropParams& p, const Shape& in, const Shape* like) {
   return crop_ranges(p, in, like ? (*like)[2] : p.h_w[0], like ? (*like)[3] : p.h_w[1]);
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/integers.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -169,7 +170,7 @@ void run_col2im(const Col2imParams& p, const KernelArgs& a) {
     using T = decltype(zero);
     using A = kernels::wrapping_t<accumulator_t<T>>;
     parallel_for(planes, 1.2 * static_cast<double>(w.positions() * w.taps()), [&](int64_t begin, int64_t end) {
-      std::vector<A> sums(static_cast<size_t>(w.pixels()));
+      Temporary<A> sums(static_cast<size_t>(w.pixels()));
       for (int64_t plane = begin; plane < end; ++plane) {
         std::fill(sums.begin(), sums.end(), A(0));
         for (int64_t tap = 0; tap < w.taps(); ++tap) {

@@ -10,6 +10,7 @@
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/shape/slice_ranges.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -84,15 +85,15 @@ void infer_pad(const PadParams& p, InferContext& c) {
 }
 
 // Where the data stands in the padded tensor.
-std::vector<SliceRange> inside(const PadParams& p, const Shape& in) {
-  std::vector<SliceRange> ranges;
+SliceRanges inside(const PadParams& p, const Shape& in) {
+  SliceRanges ranges;
   for (int i = 0; i < in.ndim(); ++i) ranges.push_back({p.pad_width[2 * i], 1, in[i]});
   return ranges;
 }
 
 // source[i]: the element of the data that element i of a padded axis repeats.
-std::vector<int64_t> sources(PadMode mode, int64_t size, int64_t before, int64_t after) {
-  std::vector<int64_t> source(static_cast<size_t>(before + size + after));
+Temporary<int64_t> sources(PadMode mode, int64_t size, int64_t before, int64_t after) {
+  Temporary<int64_t> source(static_cast<size_t>(before + size + after));
   for (int64_t i = 0; i < before + size + after; ++i) {
     int64_t at = i - before;
     if (mode == PadMode::kEdge)
@@ -109,8 +110,8 @@ std::vector<int64_t> sources(PadMode mode, int64_t size, int64_t before, int64_t
 // The padded tensor as (outer, rows of the padded axes): leading axes without a frame are one.
 struct FramedAxes {
   int64_t outer = 1, in_inner = 1, out_inner = 1;
-  std::vector<std::vector<int64_t>> source;  // per framed axis
-  std::vector<int64_t> in_stride, out_size;
+  Temporary<Temporary<int64_t>> source;  // per framed axis
+  Temporary<int64_t> in_stride, out_size;
   FramedAxes(const PadParams& p, const Shape& in) {
     int first = 0;
     while (first < in.ndim() - 1 && p.pad_width[2 * first] == 0 && p.pad_width[2 * first + 1] == 0)
@@ -155,7 +156,7 @@ void run_pad(const PadParams& p, const KernelArgs& a) {
       for (int64_t o = begin; o < end; ++o) {
         const T* from = a.in[0].as<T>() + o * axes.in_inner;
         T* to = a.out[0].as<T>() + o * axes.out_inner;
-        const std::vector<int64_t>& columns = axes.source.back();
+        const Temporary<int64_t>& columns = axes.source.back();
         axes.each_row([&](int64_t out_row, int64_t in_row) {
           for (size_t i = 0; i < columns.size(); ++i) to[out_row + static_cast<int64_t>(i)] = from[in_row + columns[i]];
         });
@@ -193,8 +194,8 @@ void run_pad_grad(const PadGradParams& p, const KernelArgs& a) {
     using T = decltype(zero);
     using A = kernels::wrapping_t<accumulator_t<T>>;
     parallel_for(axes.outer, 0.6 * static_cast<double>(axes.out_inner), [&](int64_t begin, int64_t end) {
-      std::vector<A> sums(static_cast<size_t>(axes.in_inner));
-      const std::vector<int64_t>& columns = axes.source.back();
+      Temporary<A> sums(static_cast<size_t>(axes.in_inner));
+      const Temporary<int64_t>& columns = axes.source.back();
       for (int64_t o = begin; o < end; ++o) {
         const T* from = a.in[0].as<T>() + o * axes.out_inner;
         std::fill(sums.begin(), sums.end(), A(0));

@@ -40,8 +40,8 @@ Values slice_gradient(const SliceParams& p, const GradientContext& g) {
   return {place_slice(g.output_grad(0), slice_ranges(p.begin, p.end, p.step, whole), whole)};
 }
 
-std::vector<SliceRange> ranges_of(const SlicePlaceParams& p, const Shape& part) {
-  std::vector<SliceRange> ranges;
+SliceRanges ranges_of(const SlicePlaceParams& p, const Shape& part) {
+  SliceRanges ranges;
   for (int i = 0; i < part.ndim(); ++i) ranges.push_back({p.begin[i], p.step[i], part[i]});
   return ranges;
 }

@@ -34,7 +34,7 @@ struct SliceAssignScalarParams {
 };
 
 template <typename P>
-std::vector<SliceRange> ranges_of(const P& p, const Shape& data) {
+SliceRanges ranges_of(const P& p, const Shape& data) {
   return slice_ranges(p.begin, p.end, p.step, data);
 }
 
@@ -52,7 +52,7 @@ void infer_slice_assign_scalar(const SliceAssignScalarParams& p, InferContext& c
 }
 
 // A source with all strides zero: every selected element gets the one value.
-void fill_slice(const std::vector<SliceRange>& ranges, double scalar, const TensorRef& whole) {
+void fill_slice(const SliceRanges& ranges, double scalar, const TensorRef& whole) {
   const kernels::Strides to(*whole.shape);
   kernels::StridedCopy copy;
   int64_t offset = 0;

@@ -17,15 +17,15 @@ struct SliceAxisParams {
   }
 };
 
-std::vector<SliceRange> whole_ranges(const Shape& shape) {
-  std::vector<SliceRange> ranges;
+SliceRanges whole_ranges(const Shape& shape) {
+  SliceRanges ranges;
   ranges.reserve(static_cast<size_t>(shape.ndim()));
   for (int64_t size : shape) ranges.push_back({0, 1, size});
   return ranges;
 }
 
-std::vector<SliceRange> ranges_of(const SliceAxisParams& p, const Shape& data) {
-  std::vector<SliceRange> ranges = whole_ranges(data);
+SliceRanges ranges_of(const SliceAxisParams& p, const Shape& data) {
+  SliceRanges ranges = whole_ranges(data);
   const int axis = normalize_axis(p.axis, data.ndim());
   ranges[static_cast<size_t>(axis)] = slice_range(p.begin, p.end, std::nullopt, data[axis]);
   return ranges;
@@ -50,8 +50,8 @@ struct SliceLikeParams {
   }
 };
 
-std::vector<SliceRange> ranges_of(const SliceLikeParams& p, const Shape& data, const Shape& like) {
-  std::vector<SliceRange> ranges = whole_ranges(data);
+SliceRanges ranges_of(const SliceLikeParams& p, const Shape& data, const Shape& like) {
+  SliceRanges ranges = whole_ranges(data);
   auto cut = [&](int axis, int like_axis) {
     if (like[like_axis] >= 0 && data[axis] >= 0 && like[like_axis] > data[axis]) {
       throw ShapeError(

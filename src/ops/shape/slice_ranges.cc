@@ -24,8 +24,8 @@ SliceRange slice_range(std::optional<int64_t> begin, std::optional<int64_t> end,
   return {first, stride, distance <= 0 ? 0 : (distance + magnitude - 1) / magnitude};
 }
 
-std::vector<SliceRange> slice_ranges(const OptionalInts& begin, const OptionalInts& end, const OptionalInts& step,
-                                     const Shape& data) {
+SliceRanges slice_ranges(const OptionalInts& begin, const OptionalInts& end, const OptionalInts& step,
+                         const Shape& data) {
   const size_t ndim = static_cast<size_t>(data.ndim());
   if (begin.size() != end.size() || begin.size() > ndim || step.size() > ndim) {
     throw ParamError({.input = "begin, end, step",
@@ -34,7 +34,7 @@ std::vector<SliceRange> slice_ranges(const OptionalInts& begin, const OptionalIn
                       .given = "lengths " + std::to_string(begin.size()) + ", " + std::to_string(end.size()) + " and " +
                                std::to_string(step.size())});
   }
-  std::vector<SliceRange> ranges;
+  SliceRanges ranges;
   ranges.reserve(ndim);
   for (size_t i = 0; i < ndim; ++i) {
     const bool bounded = i < begin.size();
@@ -44,13 +44,13 @@ std::vector<SliceRange> slice_ranges(const OptionalInts& begin, const OptionalIn
   return ranges;
 }
 
-Shape sliced_shape(const std::vector<SliceRange>& ranges) {
+Shape sliced_shape(const SliceRanges& ranges) {
   Shape shape = Shape::scalar();
   for (const SliceRange& r : ranges) shape.push_back(r.count);
   return shape;
 }
 
-void read_slice(const std::vector<SliceRange>& ranges, const TensorRef& whole, const TensorRef& part) {
+void read_slice(const SliceRanges& ranges, const TensorRef& whole, const TensorRef& part) {
   if (part.size() == 0) return;
   const kernels::Strides from(*whole.shape), to(*part.shape);
   const int64_t bytes = dtype_size(whole.dtype);
@@ -63,7 +63,7 @@ void read_slice(const std::vector<SliceRange>& ranges, const TensorRef& whole, c
   copy.run(whole.as<char>() + offset * bytes, part.data, bytes);
 }
 
-void write_slice(const std::vector<SliceRange>& ranges, const TensorRef& part, const TensorRef& whole) {
+void write_slice(const SliceRanges& ranges, const TensorRef& part, const TensorRef& whole) {
   if (part.size() == 0) return;
   const kernels::Strides from(*part.shape), to(*whole.shape);
   const int64_t bytes = dtype_size(whole.dtype);
@@ -76,7 +76,7 @@ void write_slice(const std::vector<SliceRange>& ranges, const TensorRef& part, c
   copy.run(part.data, whole.as<char>() + offset * bytes, bytes);
 }
 
-Value place_slice(const Value& part, const std::vector<SliceRange>& ranges, const Shape& whole) {
+Value place_slice(const Value& part, const SliceRanges& ranges, const Shape& whole) {
   static const OpRef kPlace{"_backward_slice"};
   if (!part) return {};
   SlicePlaceParams p{whole, Tuple::scalar(), Tuple::scalar()};
@@ -87,7 +87,7 @@ Value place_slice(const Value& part, const std::vector<SliceRange>& ranges, cons
   return call(kPlace, {part}, ParamSchema<SlicePlaceParams>::box(p));
 }
 
-Value take_slice(const Value& whole, const std::vector<SliceRange>& ranges) {
+Value take_slice(const Value& whole, const SliceRanges& ranges) {
   static const OpRef kSlice{"slice"};
   if (!whole) return {};
   AttrValue::List begin, end, step;

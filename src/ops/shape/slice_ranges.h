@@ -6,6 +6,7 @@
 
 #include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 
@@ -13,6 +14,7 @@ namespace hybridnet::ops {
 struct SliceRange {
   int64_t begin = 0, step = 1, count = kUnknownDim;
 };
+using SliceRanges = Temporary<SliceRange>;  // one per axis
 
 // As Python slices: negative bounds count from the end, bounds beyond the axis are cut, None is the end that step comes
 // from or goes to. Throws ParamError where step is 0.
@@ -20,14 +22,14 @@ SliceRange slice_range(std::optional<int64_t> begin, std::optional<int64_t> end,
                        int64_t size);
 
 // One range per axis of `data`; axes without bounds are taken whole. Throws ParamError for more bounds than axes.
-std::vector<SliceRange> slice_ranges(const OptionalInts& begin, const OptionalInts& end, const OptionalInts& step,
-                                     const Shape& data);
+SliceRanges slice_ranges(const OptionalInts& begin, const OptionalInts& end, const OptionalInts& step,
+                         const Shape& data);
 
-Shape sliced_shape(const std::vector<SliceRange>& ranges);
+Shape sliced_shape(const SliceRanges& ranges);
 
 // Dense tensor `part` = the selection from `whole`, and back.
-void read_slice(const std::vector<SliceRange>& ranges, const TensorRef& whole, const TensorRef& part);
-void write_slice(const std::vector<SliceRange>& ranges, const TensorRef& part, const TensorRef& whole);
+void read_slice(const SliceRanges& ranges, const TensorRef& whole, const TensorRef& part);
+void write_slice(const SliceRanges& ranges, const TensorRef& part, const TensorRef& whole);
 
 // Parameters of the internal op _backward_slice: where its input stands in a tensor of zeros. All sizes are literal.
 struct SlicePlaceParams {
@@ -40,8 +42,8 @@ struct SlicePlaceParams {
 };
 
 // The gradient of taking `ranges` from a tensor of shape `whole`.
-Value place_slice(const Value& part, const std::vector<SliceRange>& ranges, const Shape& whole);
+Value place_slice(const Value& part, const SliceRanges& ranges, const Shape& whole);
 // `ranges` of whole.
-Value take_slice(const Value& whole, const std::vector<SliceRange>& ranges);
+Value take_slice(const Value& whole, const SliceRanges& ranges);
 
 }  // namespace hybridnet::ops

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "hybridnet/runtime.h"
 #include "hybridnet/threads.h"
 #include "kernels/reduce.h"
 #include "kernels/select.h"
@@ -116,6 +117,7 @@ std::vector<long double> reference(Reduction r, const std::vector<double>& in, c
 }
 
 TEST(Reduce, AgreesWithThePlainWayOverAllAxes) {
+  Runtime::get();  // owns the storage
   const std::vector<Shape> shapes = {{7},        {3, 4},       {2, 3, 4},    {5, 1, 6},  {100, 3},
                                      {3, 1000},  {4, 5, 600},  {70000},      {2, 40000}, {40000, 2},
                                      {9000, 17}, {3, 700, 40}, {2, 3, 4, 5}, {1, 1},     Shape::scalar()};
@@ -146,6 +148,7 @@ TEST(Reduce, AgreesWithThePlainWayOverAllAxes) {
 }
 
 TEST(Reduce, OfNothing) {
+  Runtime::get();  // owns the storage
   std::vector<float> out(3, -7);
   reduce(Reduction::kSum, Finish::kNone, DType::kFloat32, nullptr, {0, 3}, 1, DType::kFloat32, out.data());
   EXPECT_EQ(out, (std::vector<float>{0, 0, 0}));
@@ -159,6 +162,7 @@ TEST(Reduce, OfNothing) {
 }
 
 TEST(Reduce, NaNWinsWhereverItIs) {
+  Runtime::get();  // owns the storage
   for (const int64_t n : {3, 16, 33, 1000, 70000}) {
     for (const int64_t at : {int64_t{0}, n / 2, n - 1}) {
       std::vector<float> row(static_cast<size_t>(n), 1.0f);
@@ -176,6 +180,7 @@ TEST(Reduce, NaNWinsWhereverItIs) {
 }
 
 TEST(Reduce, NaN) {
+  Runtime::get();  // owns the storage
   const float nan = std::nanf("");
   const std::vector<float> x = {1, nan, 3, 4, 5, 6};
   std::vector<float> out(2);
@@ -189,6 +194,7 @@ TEST(Reduce, NaN) {
 }
 
 TEST(Reduce, IntegersAndHalves) {
+  Runtime::get();  // owns the storage
   const std::vector<int8_t> x = {100, 100, 100, -128};
   std::vector<int8_t> wrapped(1);
   std::vector<int64_t> wide(1);
@@ -205,6 +211,7 @@ TEST(Reduce, IntegersAndHalves) {
 }
 
 TEST(Reduce, SameBitsForAnyNumberOfThreads) {
+  Runtime::get();  // owns the storage
   const std::vector<Shape> shapes = {{1000003}, {1000, 1003}, {3, 400, 777}, {200000, 5}};
   for (const Shape& shape : shapes) {
     std::vector<float> x = numbers(shape.size(), 11);

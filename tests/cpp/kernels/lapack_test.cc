@@ -148,6 +148,7 @@ TYPED_TEST(Factorization, CholeskyNamesTheRowThatFailsInLaterBlocksAndWhereValue
 }
 
 TYPED_TEST(Factorization, LuInBlocksSolvesWithTheSameBitsForAnyNumberOfCores) {
+  Runtime::get();  // owns the storage
   const int64_t columns = 500;
   const auto a = random_matrix<TypeParam>(kLarge);
   const std::vector<double> values = random_values(kLarge * columns, -1, 1, 4);

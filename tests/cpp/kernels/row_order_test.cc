@@ -8,6 +8,8 @@
 #include <numeric>
 #include <random>
 
+#include "hybridnet/runtime.h"
+
 namespace hybridnet::kernels {
 namespace {
 
@@ -62,10 +64,12 @@ using Types = ::testing::Types<float, double, float16, bfloat16, uint8_t, int8_t
 TYPED_TEST_SUITE(RowOrderOf, Types);
 
 TYPED_TEST(RowOrderOf, AgreesWithAStableSortForFewAndManyElements) {
+  Runtime::get();  // owns the storage
   for (size_t n : {1, 2, 17, 399, 400, 3000}) expect_stable_order(random_row<TypeParam>(n, static_cast<uint32_t>(n)));
 }
 
 TEST(RowOrder, CountsNanAsLargestAndZeroesAsEqual) {
+  Runtime::get();  // owns the storage
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
   std::vector<float> row = {0.0f, nan, -0.0f, inf, -inf, 1e-42f, -1e-42f, -nan, 3.0f, 0.0f};
   expect_stable_order(row);
@@ -74,6 +78,7 @@ TEST(RowOrder, CountsNanAsLargestAndZeroesAsEqual) {
 }
 
 TEST(RowOrder, ReadsElementsThatLieApart) {
+  Runtime::get();  // owns the storage
   const std::vector<int32_t> data = {5, 0, 3, 0, 4, 0};
   RowOrder finder;
   const int64_t* found = finder.find(data.data(), 3, 2, 3, true);
@@ -81,6 +86,7 @@ TEST(RowOrder, ReadsElementsThatLieApart) {
 }
 
 TEST(RowOrder, OrdersBools) {
+  Runtime::get();  // owns the storage
   const bool data[] = {true, false, true, false};
   RowOrder finder;
   const int64_t* found = finder.find(data, 4, 1, 4, false);

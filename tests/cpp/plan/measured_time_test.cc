@@ -62,6 +62,7 @@ constexpr char kLoop[] = R"model({
 
 // Of 40 calls on an n x n matrix, each waited for, those that went to a worker or to the waiting thread as queued ones.
 uint64_t queued_of_40_calls(int64_t n) {
+  Runtime::get();  // owns the registry
   const Ref<CachedOp> op = make_ref<CachedOp>(Symbol::from_json(kLoop, "loop"), CachedOpConfig{});
   const NDArray ends_at_once = NDArray::empty(Shape{n, n}, DType::kFloat32);
   std::fill_n(static_cast<float*>(ends_at_once.data()), n * n, 100.0f);

@@ -24,7 +24,7 @@ namespace {
 TEST(ShortLivedBlocks, ComeAgainOnTheSameThread) {
   const ShortLivedBlocks scope;
   void* const first = HNnwm(100);
-  std::memset(first, 1, 256);
+  std::memset(first, 1, 512);
   HNdlPv(first);
   EXPECT_EQ(HNnwm(8), first);
   HNdlPv(first);
@@ -34,16 +34,16 @@ TEST(ShortLivedBlocks, AreGivenWithinAScopeOnlyAndWithinTheirSize) {
   void* block;
   {
     const ShortLivedBlocks scope;
-    block = HNnwm(256);
-    void* const large = HNnwm(257);
-    std::memset(large, 1, 257);
+    block = HNnwm(512);
+    void* const large = HNnwm(513);
+    std::memset(large, 1, 513);
     HNdlPv(block);
     HNdlPv(large);
-    EXPECT_EQ(HNnwm(256), block);
+    EXPECT_EQ(HNnwm(512), block);
     const ShortLivedBlocks inner;
     HNdlPv(block);
   }
-  void* const outside = HNnwm(256);
+  void* const outside = HNnwm(512);
   EXPECT_NE(outside, block);
   ::operator delete(outside);  // as any other
   HNdlPv(::operator new(16));

@@ -1,0 +1,99 @@
+// Runs of a session allocate nothing, whatever operator the model is made of. What a library takes for itself by
+// malloc (oneDNN's GEMM, LAPACK) is not counted here.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <set>
+
+#include "graph/build_graph.h"
+#include "hybridnet/op.h"
+#include "ops/op_samples.h"
+#include "plan/bound_call.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HN_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HN_SANITIZED 1
+#endif
+#endif
+
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<int64_t> allocations{0};
+}  // namespace
+
+#ifndef HN_SANITIZED
+// The library's calls come here, too.
+void* operator new(size_t bytes) {
+  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* block = std::malloc(bytes == 0 ? 1 : bytes)) return block;
+  throw std::bad_alloc();
+}
+void operator delete(void* block) noexcept { std::free(block); }
+void operator delete(void* block, size_t) noexcept { std::free(block); }
+#endif
+
+namespace hybridnet::graph_testing {
+namespace {
+
+// Not for prediction: an update makes parameters of its own.
+const std::set<std::string> kExceptions = {"_update_with_rates"};
+
+GraphDefinition definition_of(const Op& op, const Sample& sample) {
+  GraphDefinition definition;
+  std::vector<NodeEntry> inputs;
+  for (size_t i = 0; i < sample.inputs.size(); ++i) {
+    inputs.push_back(var("input" + std::to_string(i)));
+    definition.inputs.push_back(inputs.back().node);
+  }
+  const ParamsPtr params = op.schema->parse(sample.attrs, op.name, false);
+  const NodePtr node = make_node(op, op.name, params, inputs);
+  const int outputs = op.num_visible_outputs(params->data());
+  for (int i = 0; i < outputs; ++i) definition.outputs.push_back({node, static_cast<uint32_t>(i)});
+  return definition;
+}
+
+// Null for what no session runs: sizes that values tell, random numbers' tables, and the like.
+std::unique_ptr<BoundCall> session_of(const Op& op, const Sample& sample) {
+  CompileOptions options;
+  options.name = op.name;
+  options.query = chosen_query("");
+  options.keep_arena = true;
+  try {
+    const std::vector<NDArray> inputs = hybridnet::testing::SampleRun(op, sample, false).arrays(DType::kFloat32);
+    return std::make_unique<BoundCall>(make_ref<GraphFunction>(definition_of(op, sample), options), inputs,
+                                       std::span<const NDArray>(), BoundCall::Calls::kMany);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+int64_t allocations_of(BoundCall& call, int runs) {
+  allocations = 0;
+  counting = true;
+  for (int i = 0; i < runs; ++i) call.run();
+  counting = false;
+  return allocations;
+}
+
+TEST(SessionAllocations, NoOperatorAllocatesInRunsAfterTheFirstOnes) {
+#ifdef HN_SANITIZED
+  GTEST_SKIP() << "a sanitizer has an operator new of its own";
+#endif
+  int runs = 0;
+  for (const Op* op : Runtime::get().ops().all()) {
+    if (op->opaque || op->data_dependent_shape || kExceptions.contains(op->name)) continue;
+    for (size_t i = 0; i < op->samples.size(); ++i) {
+      const std::unique_ptr<BoundCall> call = session_of(*op, op->samples[i]);
+      if (!call) continue;
+      for (int k = 0; k < 5; ++k) call->run();
+      EXPECT_EQ(allocations_of(*call, 4), 0) << op->name << ", sample " << i;
+      ++runs;
+    }
+  }
+  EXPECT_GT(runs, 1500);
+}
+
+}  // namespace
+}  // namespace hybridnet::graph_testing
