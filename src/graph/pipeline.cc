@@ -310,9 +310,8 @@ const Rewrite& Pipeline::at(std::string_view name) const {
 
 namespace {
 
-void check_word(const std::set<std::string>& known_words, const std::string& word, std::string_view source,
-                const char* what) {
-  if (known_words.count(word) != 0) return;
+[[noreturn]] void refuse_word(const std::set<std::string>& known_words, const std::string& word,
+                              std::string_view source, const char* what) {
   const std::string* nearest = nullptr;
   size_t distance = kLargestDistance + 1;
   for (const std::string& known : known_words)
@@ -323,19 +322,41 @@ void check_word(const std::set<std::string>& known_words, const std::string& wor
                     .fix = nearest ? "did you mean '" + *nearest + "'?" : "see the tables in docs/graph-passes.md"});
 }
 
-}  // namespace
+// Words that are no rows: "inplace" is what linking does, too.
+constexpr const char* kOtherWords[] = {"debug", "fast_math", "inplace"};
 
-void Pipeline::check(const Query& query, std::string_view source) const {
-  std::set<std::string> words{"debug", "fast_math", "inplace"}, names;  // "inplace": what linking does, too
-  for (const Rewrite& row : rows_) {
+// Every block asks when it is hybridized, with few words.
+bool is_known(const std::vector<Rewrite>& rows, const std::string& word) {
+  const auto is_it = [&](const std::string& known) { return known == word; };
+  return std::any_of(std::begin(kOtherWords), std::end(kOtherWords), is_it) ||
+         std::any_of(rows.begin(), rows.end(), [&](const Rewrite& row) {
+           return is_it(row.name) || is_it(row.rule) || std::any_of(row.tags.begin(), row.tags.end(), is_it);
+         });
+}
+
+std::set<std::string> known_words(const std::vector<Rewrite>& rows) {
+  std::set<std::string> words(std::begin(kOtherWords), std::end(kOtherWords));
+  for (const Rewrite& row : rows) {
     words.insert({row.name, row.rule});
     words.insert(row.tags.begin(), row.tags.end());
   }
-  for (const StageInfo& stage : stages_) names.insert(stage.name);
+  return words;
+}
+
+}  // namespace
+
+void Pipeline::check(const Query& query, std::string_view source) const {
   for (const auto* list : {&query.include, &query.exclude, &query.require})
-    for (const std::string& word : *list) check_word(words, word, source, "names, rules and tags of the pipeline");
+    for (const std::string& word : *list)
+      if (!is_known(rows_, word))
+        refuse_word(known_words(rows_), word, source, "names, rules and tags of the pipeline");
   for (const auto& [stage, inner] : query.subqueries) {
-    check_word(names, stage, source, "stages of the pipeline in front of ':'");
+    const auto is_it = [&name = stage](const StageInfo& info) { return info.name == name; };
+    if (std::none_of(stages_.begin(), stages_.end(), is_it)) {
+      std::set<std::string> names;
+      for (const StageInfo& info : stages_) names.insert(info.name);
+      refuse_word(names, stage, source, "stages of the pipeline in front of ':'");
+    }
     check(inner, source);
   }
 }

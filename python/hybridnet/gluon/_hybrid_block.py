@@ -164,9 +164,7 @@ class HybridBlock(Block):
 
     def _clear_cached_op(self) -> None:
         """Forgets all graphs; the next call traces again."""
-        self._variants = {}
-        self._last_graph = None
-        self._untraceable = None
+        vars(self).update(_variants={}, _last_graph=None, _untraceable=None)
 
     # -- settings ---------------------------------------------------------------------------------------------------
 
@@ -249,27 +247,42 @@ class HybridBlock(Block):
         _core.check_passes(passes)
         remat = remat_text(remat)
         clear = clear or (passes, remat) != (self._flags.get("passes", ""), self._flags.get("remat", "auto"))
-        self._active = active
-        self._flags = {"static_alloc": static_alloc, "passes": passes, "remat": remat}
-        self._strict = strict
+        self._take_settings(active, {"static_alloc": static_alloc, "passes": passes, "remat": remat}, strict, clear)
+        self._hybridize_children(
+            active,
+            {"static_alloc": static_alloc, "passes": passes, "remat": "auto"},
+            strict,
+            {
+                "static_alloc": static_alloc,
+                "static_shape": static_shape,
+                "inline_limit": inline_limit,
+                "forward_bulk_size": forward_bulk_size,
+                "backward_bulk_size": backward_bulk_size,
+                "passes": passes,
+                "strict": strict,
+            },
+        )
+
+    def _take_settings(self, active: bool, flags: dict[str, Any], strict: bool, clear: bool) -> None:
+        # None is a block or a parameter: __setattr__ would only look.
+        vars(self).update(_active=active, _flags=flags, _strict=strict)
         if clear:
             self._clear_cached_op()
         if active and (self._forward_hooks or self._forward_pre_hooks):
             warnings.warn(
                 f'"{self}" is being hybridized while still having forward hook/pre-hook. If "{self}" is a child of '
                 "HybridBlock, the hooks will not take effect.",
-                stacklevel=2,
+                stacklevel=3,
             )
-        super().hybridize(
-            active,
-            static_alloc=static_alloc,
-            static_shape=static_shape,
-            inline_limit=inline_limit,
-            forward_bulk_size=forward_bulk_size,
-            backward_bulk_size=backward_bulk_size,
-            passes=passes,
-            strict=strict,
-        )
+
+    def _hybridize_children(self, active: bool, flags: dict[str, Any], strict: bool, keywords: dict[str, Any]) -> None:
+        """What hybridize(active, **keywords) does to the blocks below; flags and strict: the same, checked already."""
+        for child in self._children.values():
+            if type(child).hybridize is HybridBlock.hybridize:
+                child._take_settings(active, dict(flags), strict, clear=True)
+                child._hybridize_children(active, flags, strict, keywords)
+            else:
+                child.hybridize(active, **keywords)
 
     def optimize_for(
         self,
