@@ -149,7 +149,7 @@ Values indices_rule(const IndicesParams& p, const Values&) {
   for (int axis = 0; axis < ndim; ++axis) {
     if (p.dimensions[axis] < 0)
       throw ParamError({.input = "dimensions", .expected = "sizes that are not negative", .given = p.dimensions.str()});
-    grids.push_back(cast(np_broadcast_to(range_along(0, p.dimensions[axis], axis, ndim), p.dimensions), p.dtype));
+    grids.push_back(np_broadcast_to(cast(range_along(0, p.dimensions[axis], axis, ndim), p.dtype), p.dimensions));
   }
   return {call(kStack, grids, {{"axis", 0}})};
 }
