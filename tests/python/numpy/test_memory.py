@@ -1,0 +1,28 @@
+"""What functions of mx.np take while they run is in proportion to what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import hybridnet as mx
+import numpy as np
+import pytest
+from hybridnet import _core
+
+CPU = (1, 0)
+
+
+def taken_at_the_peak(run: Callable[[], mx.np.ndarray]) -> int:
+    mx.nd.waitall()
+    _core.reset_peak_memory(*CPU)
+    before = _core.memory_statistics(*CPU)["in_use"]
+    result = run()
+    result.wait_to_read()
+    return _core.memory_statistics(*CPU)["peak_in_use"] - before
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float16"])
+def test_indices_take_two_results_in_the_type_of_the_result(dtype: str) -> None:
+    sizes = (1000, 30, 20)
+    result = len(sizes) * 1000 * 30 * 20 * np.dtype(dtype).itemsize
+    assert taken_at_the_peak(lambda: mx.np.indices(sizes, dtype=dtype)) <= 2.2 * result + 100_000
