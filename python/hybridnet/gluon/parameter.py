@@ -524,16 +524,17 @@ class Parameter:
         shape = self._shape
         if shape is not None:
             shape = tuple(-1 if size in (0, -1) else size for size in shape)
-        variable = _core.traced_variable(name, shape, self.dtype, numpy=is_np_array())
         # What MXNet writes beside a parameter's variable; old tools read it back.
-        variable._set_attr(
-            __lr_mult__=str(self.lr_mult), __wd_mult__=str(self.wd_mult), __storage_type__=self._storage_code()
-        )
+        attrs = [
+            ("__lr_mult__", str(self.lr_mult)),
+            ("__wd_mult__", str(self.wd_mult)),
+            ("__storage_type__", self._storage_code()),
+        ]
         # A constant's values stand in the parameter file.
         init = None if isinstance(self, Constant) else self._init_text()
         if init is not None:
-            variable._set_attr(__init__=init)
-        return variable
+            attrs.append(("__init__", init))
+        return _core.traced_variable(name, shape, self.dtype, numpy=is_np_array(), attrs=attrs)
 
     def _storage_code(self) -> str:
         return str(_STORAGE_TYPES.index(self._stype))  # as graph files number storage
