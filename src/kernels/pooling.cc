@@ -2,6 +2,7 @@
 #define HWY_TARGET_INCLUDE "kernels/pooling.cc"
 #include "kernels/pooling.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -22,6 +23,15 @@ constexpr int64_t kChannelBlock = 64;  // channels that one task of a channels-l
 
 Position position_at(int64_t index, const Position& sizes) {
   return {index / (sizes[1] * sizes[2]), index / sizes[2] % sizes[1], index % sizes[2]};
+}
+
+// The position behind this one; true where the next image begins. A division each would cost more than a small window.
+bool advance(Position& at, const Position& sizes) {
+  for (size_t axis = 3; axis-- > 0;) {
+    if (++at[axis] < sizes[axis]) return false;
+    at[axis] = 0;
+  }
+  return true;
 }
 
 struct Window {
@@ -89,43 +99,73 @@ HWY_INLINE void for_each_vector(int64_t n, F&& f) {
 
 // ---- forward
 
-// Summarizes windows, several vectors of channels at a time, so that their loads overlap. join(so far, element).
+// Summarizes kCount vectors of channels of a window at a time, those at `at`, so that their loads overlap.
+template <int kCount, typename T, typename Join>
+HWY_INLINE void summarize(const PoolGeometry& g, const Window& window, const T* from, const int64_t* at, T factor,
+                          T* to, Join& join) {
+  const hn::ScalableTag<T> d;
+  auto a0 = hn::Set(d, start_value<T>(g)), a1 = a0, a2 = a0, a3 = a0;
+  window.for_each(g, [&](int64_t i) HWY_ATTR {
+    const T* element = from + i * g.c;
+    a0 = join(a0, hn::LoadU(d, element + at[0]));
+    if constexpr (kCount > 1) a1 = join(a1, hn::LoadU(d, element + at[1]));
+    if constexpr (kCount > 2) a2 = join(a2, hn::LoadU(d, element + at[2]));
+    if constexpr (kCount > 3) a3 = join(a3, hn::LoadU(d, element + at[3]));
+  });
+  const auto by = hn::Set(d, factor);  // 1, except for averages
+  hn::StoreU(hn::Mul(a0, by), d, to + at[0]);
+  if constexpr (kCount > 1) hn::StoreU(hn::Mul(a1, by), d, to + at[1]);
+  if constexpr (kCount > 2) hn::StoreU(hn::Mul(a2, by), d, to + at[2]);
+  if constexpr (kCount > 3) hn::StoreU(hn::Mul(a3, by), d, to + at[3]);
+}
+
+// All channels of a window. The last vector ends with them: it may form some of the one before again.
+template <typename T, typename Join>
+HWY_INLINE void summarize_channels(const PoolGeometry& g, const Window& window, const T* from, T factor, T* to,
+                                   Join& join) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (g.c < lanes) {
+    return for_each_vector<T>(g.c, [&](auto tag, int64_t c) HWY_ATTR {
+      auto acc = hn::Set(tag, start_value<T>(g));
+      window.for_each(g, [&](int64_t i) HWY_ATTR { acc = join(acc, hn::LoadU(tag, from + i * g.c + c)); });
+      hn::StoreU(hn::Mul(acc, hn::Set(tag, factor)), tag, to + c);
+    });
+  }
+  for (int64_t c = 0; c < g.c; c += 4 * lanes) {
+    const int64_t last = g.c - lanes;
+    const int64_t at[] = {std::min(c, last), std::min(c + lanes, last), std::min(c + 2 * lanes, last),
+                          std::min(c + 3 * lanes, last)};
+    switch ((std::min(g.c - c, 4 * lanes) + lanes - 1) / lanes) {
+      case 1:
+        summarize<1>(g, window, from, at, factor, to, join);
+        break;
+      case 2:
+        summarize<2>(g, window, from, at, factor, to, join);
+        break;
+      case 3:
+        summarize<3>(g, window, from, at, factor, to, join);
+        break;
+      default:
+        summarize<4>(g, window, from, at, factor, to, join);
+    }
+  }
+}
+
+// join(so far, element).
 template <typename T, typename Join>
 HWY_INLINE void forward_last(const PoolGeometry& g, const T* x, T* y, Join&& join) {
-  constexpr int64_t kVectors = 4;
-  const hn::ScalableTag<T> d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), outputs = g.out_size();
+  const int64_t outputs = g.out_size();
   parallel_for(g.n * outputs, 0.1 * static_cast<double>(1 + g.kernel_size() * g.c), [&](int64_t begin, int64_t end) {
+    Position o = position_at(begin % outputs, g.out);
+    int64_t image = begin / outputs;
     for (int64_t t = begin; t < end; ++t) {
-      const Position o = position_at(t % outputs, g.out);
-      const Window window(g, o);
-      const T* from = x + t / outputs * g.in_size() * g.c;
       T* to = y + t * g.c;
       const T factor = factor_at<T>(g, o);
-      int64_t c = 0;
-      for (; c + kVectors * lanes <= g.c; c += kVectors * lanes) {
-        const T* at = from + c;
-        auto a0 = hn::Set(d, start_value<T>(g)), a1 = a0, a2 = a0, a3 = a0;
-        window.for_each(g, [&](int64_t i) HWY_ATTR {
-          const T* element = at + i * g.c;
-          a0 = join(a0, hn::LoadU(d, element));
-          a1 = join(a1, hn::LoadU(d, element + lanes));
-          a2 = join(a2, hn::LoadU(d, element + 2 * lanes));
-          a3 = join(a3, hn::LoadU(d, element + 3 * lanes));
-        });
-        const auto by = hn::Set(d, factor);  // 1, except for averages
-        hn::StoreU(hn::Mul(a0, by), d, to + c);
-        hn::StoreU(hn::Mul(a1, by), d, to + c + lanes);
-        hn::StoreU(hn::Mul(a2, by), d, to + c + 2 * lanes);
-        hn::StoreU(hn::Mul(a3, by), d, to + c + 3 * lanes);
-      }
-      for_each_vector<T>(g.c - c, [&](auto tag, int64_t k) HWY_ATTR {
-        auto acc = hn::Set(tag, start_value<T>(g));
-        window.for_each(g, [&](int64_t i) HWY_ATTR { acc = join(acc, hn::LoadU(tag, from + i * g.c + c + k)); });
-        hn::StoreU(hn::Mul(acc, hn::Set(tag, factor)), tag, to + c + k);
-      });
+      summarize_channels(g, Window(g, o), x + image * g.in_size() * g.c, factor, to, join);
       if (g.type == PoolType::kLp && g.power > 1)
         for (int64_t k = 0; k < g.c; ++k) to[k] = finish(g, to[k], factor);
+      if (advance(o, g.out)) ++image;
     }
   });
 }
