@@ -60,6 +60,8 @@ struct RnnGeometry {
   int64_t reserve_size() const;
 
   int64_t forward_workspace() const;  // elements
+  // Elements that a forward pass without a reserve needs beside its workspace.
+  int64_t unreserved_workspace() const;
   int64_t backward_workspace(bool over_reserve = false) const;
 };
 
@@ -68,8 +70,10 @@ struct RnnForward {
   const T *data, *parameters, *state, *cell;  // cell: LSTM
   const int64_t* lengths;                     // one per example, in [0, steps]; null if not masked
   T *out, *state_out, *cell_out;              // states may be null
-  T *reserve, *workspace;
-  bool drop;  // apply dropout
+  T* reserve;  // null: nothing is kept for a gradient
+  T* workspace;
+  T* unreserved;  // where there is no reserve: unreserved_workspace()
+  bool drop;      // apply dropout
   RngKey rng;
 };
 void rnn_forward(const RnnGeometry& g, const RnnForward<float>& a);

@@ -30,19 +30,38 @@ class Forward {
     if (g.mode == RnnMode::kGru && !packed_) product_ = take(g.batch * g.gate_size());
     if (g.projection > 0) hidden_ = take(g.batch * g.hidden);
     if (g.dropout > 0) dropped_ = take(g.positions() * g.output());
+    if (a.reserve) return;
+    at = a.unreserved;
+    gates_ = take(g.gate_size() * (packed_input_ ? g.batch : g.positions()));
+    for (T*& extra : extra_) extra = take(g.batch * g.hidden);
+    for (int64_t i = 0; i < std::min<int64_t>(g.layers - 1, 2); ++i) layer_outputs_[i] = take(g.positions() * g.output());
+    if (g.masked) masked_states_ = take(g.positions() * g.recurrent());
   }
 
   void run() {
     const T* in = a_.data;
     for (int64_t layer = 0; layer < g_.layers; ++layer) {
       const bool last = layer == g_.layers - 1;
-      T* out = last ? a_.out : a_.reserve + g_.layer_output_offset(layer);
+      T* out = last ? a_.out : output_of(layer);
       for (int64_t direction = 0; direction < g_.directions; ++direction) run_cell(layer, direction, in, out);
       in = !last && a_.drop ? drop(layer, out) : out;
     }
   }
 
  private:
+  // What the gradient needs lies in the reserve; without one, places are used again as soon as they can be.
+  T* output_of(int64_t layer) const {
+    return a_.reserve ? a_.reserve + g_.layer_output_offset(layer) : layer_outputs_[layer % 2];
+  }
+  T* gates_at(const RnnGeometry::Reserve& r, int64_t t) const {
+    if (a_.reserve) return a_.reserve + r.gates + t * g_.batch * g_.gate_size();
+    return packed_input_ ? gates_ : gates_ + t * g_.batch * g_.gate_size();
+  }
+  // The cell of a step is read by the next one.
+  T* extra_at(const RnnGeometry::Reserve& r, int64_t t) const {
+    return a_.reserve ? a_.reserve + r.extra + t * g_.batch * g_.hidden : extra_[t % 2];
+  }
+
   // Biases of input and state together; in GRU, the state's bias of n stays apart.
   void add_biases(const RnnGeometry::CellParameters& p) {
     const int64_t size = g_.gate_size(), shared = g_.mode == RnnMode::kGru ? 2 * g_.hidden : size;
@@ -67,25 +86,26 @@ class Forward {
     const auto p = g_.parameters_of(layer, direction);
     const auto r = g_.reserve_of(layer, direction);
     const int64_t cell = layer * g_.directions + direction, R = g_.recurrent(), H = g_.hidden, N = g_.batch;
-    T *gates = a_.reserve + r.gates, *extra = a_.reserve + r.extra;
     add_biases(p);
     const int64_t inputs = g_.layer_input(layer);
     const int gate_count = static_cast<int>(g_.gates());
     if (packed_input_)
       pack_recurrent(gate_count, H, inputs, a_.parameters + p.i2h, packed_input_);
     else
-      start_gates(layer, p, in, gates);
+      start_gates(layer, p, in, gates_at(r, 0));
     if (packed_) pack_recurrent(gate_count, H, R, a_.parameters + p.h2h, packed_);
     // Where states of all steps lie one after the other, a step writes its state in place.
-    T* sequence = g_.masked ? a_.reserve + r.states : g_.directions == 1 ? out : nullptr;
+    T* states = a_.reserve ? a_.reserve + r.states : masked_states_;
+    T* sequence = g_.masked ? states : g_.directions == 1 ? out : nullptr;
     const T* state = a_.state + cell * N * R;
     const T* cell_state = a_.cell ? a_.cell + cell * N * H : nullptr;
     for (int64_t i = 0; i < g_.steps; ++i) {
       const int64_t t = direction == 0 ? i : g_.steps - 1 - i;
       T* next = sequence ? sequence + t * N * R : states_[i % 2];
-      T* next_cell = g_.mode == RnnMode::kLstm ? extra + t * N * H : nullptr;
+      T* extra = extra_at(r, t);
+      T* next_cell = g_.mode == RnnMode::kLstm ? extra : nullptr;
       const StepInput<T> input{packed_input_, packed_input_ ? inputs : 0, in + t * N * inputs};
-      step(p, input, gates + t * N * g_.gate_size(), extra + t * N * H, state, cell_state, next, next_cell);
+      step(p, input, gates_at(r, t), extra, state, cell_state, next, next_cell);
       freeze_finished(t, state, cell_state, next, next_cell);
       if (next != out + t * N * R) write_output(t, direction, next, out);
       state = next;
@@ -154,7 +174,7 @@ class Forward {
   }
 
   const T* drop(int64_t layer, const T* out) {
-    T* multipliers = a_.reserve + g_.multiplier_offset(layer);
+    T* multipliers = a_.reserve ? a_.reserve + g_.multiplier_offset(layer) : dropped_;
     const int64_t n = g_.positions() * g_.output(), first = layer * ((n + 3) / 4 * 4);
     const T scale = static_cast<T>(g_.dropout < 1 ? 1 / (1 - g_.dropout) : 0);
     constexpr int64_t kTile = 4096;
@@ -174,6 +194,8 @@ class Forward {
   const RnnForward<T>& a_;
   T *bias_, *states_[2];
   T *product_ = nullptr, *packed_ = nullptr, *packed_input_ = nullptr, *hidden_ = nullptr, *dropped_ = nullptr;
+  // Without a reserve:
+  T *gates_ = nullptr, *extra_[2] = {}, *layer_outputs_[2] = {}, *masked_states_ = nullptr;
 };
 
 }  // namespace

@@ -52,6 +52,13 @@ int64_t RnnGeometry::forward_workspace() const {
          (dropout > 0 ? positions() * output() : 0);
 }
 
+// Gates and cells of a step, or, where one product for all steps gives the gates their start, of all; the outputs of
+// two layers; states of all steps if masked.
+int64_t RnnGeometry::unreserved_workspace() const {
+  return gate_size() * (steps_take_inputs() ? batch : positions()) + 2 * batch * hidden +
+         std::min<int64_t>(layers - 1, 2) * positions() * output() + (masked ? positions() * recurrent() : 0);
+}
+
 // Gradients of the gates (twice for GRU), of two layers' inputs, of states, cells, kept rows and copies of states, of
 // the projected states with the hidden states again, the dropped outputs of a layer, and packed weights.
 int64_t RnnGeometry::backward_workspace(bool over_reserve) const {

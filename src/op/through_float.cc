@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "hybridnet/threads.h"
+#include "storage/temporary.h"
 
 namespace hybridnet {
 namespace {
@@ -41,7 +42,7 @@ class ThroughFloatKernel final : public Kernel {
   int64_t workspace_bytes() const override { return bytes_; }
 
   void run(const KernelArgs& args) override {
-    std::vector<TensorRef> in(args.in.begin(), args.in.end()), out(args.out.begin(), args.out.end());
+    Temporary<TensorRef> in(args.in.begin(), args.in.end()), out(args.out.begin(), args.out.end());
     char* space = static_cast<char*>(args.workspace);
     for (size_t i = 0; i < in.size(); ++i) {
       if (in_offset_[i] < 0) continue;

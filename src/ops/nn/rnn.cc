@@ -67,8 +67,10 @@ void infer_rnn(const RnnParams& p, InferContext& c) {
 template <typename T>
 class ForwardKernel final : public Kernel {
  public:
-  ForwardKernel(const RnnParams& p, const RnnGeometry& g) : p_(p), g_(g) {}
-  int64_t workspace_bytes() const override { return g_.forward_workspace() * static_cast<int64_t>(sizeof(T)); }
+  ForwardKernel(const RnnParams& p, const RnnGeometry& g, bool train) : p_(p), g_(g), train_(train) {}
+  int64_t workspace_bytes() const override {
+    return (g_.forward_workspace() + (train_ ? 0 : g_.unreserved_workspace())) * static_cast<int64_t>(sizeof(T));
+  }
   void run(const KernelArgs& a) override {
     kernels::RnnForward<T> f{};
     const Temporary<int64_t> lengths = lengths_of(p_, a, g_.steps);
@@ -82,14 +84,21 @@ class ForwardKernel final : public Kernel {
     f.cell_out = p_.state_outputs && p_.lstm() ? a.out[2].as<T>() : nullptr;
     f.reserve = a.out[static_cast<size_t>(p_.reserve_output())].as<T>();
     f.workspace = static_cast<T*>(a.workspace);
+    f.unreserved = f.workspace + g_.forward_workspace();
     f.drop = a.train && p_.p > 0;
     f.rng = a.rng;
+    Temporary<T> reserve;  // a training run whose gradient nobody wants
+    if (!f.reserve && train_) {
+      reserve.resize(static_cast<size_t>(g_.reserve_size()));
+      f.reserve = reserve.data();
+    }
     kernels::rnn_forward(g_, f);
   }
 
  private:
   RnnParams p_;
   RnnGeometry g_;
+  bool train_;
 };
 
 Values rnn_gradient(const RnnParams& p, const GradientContext& g) {
@@ -158,7 +167,12 @@ void register_rnn(OpRegistry& ops) {
       .num_outputs([](const RnnParams& p) { return p.reserve_output() + 1; })
       .num_visible_outputs([](const RnnParams& p) { return p.reserve_output(); })
       .infer(infer_rnn)
-      .link(link_rnn<ForwardKernel, RnnParams>)
+      .skips_unwanted_outputs()
+      .link([](const RnnParams& p, const LinkContext& c) {
+        const RnnGeometry g = geometry_of(p, c.in[0].shape);
+        if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new ForwardKernel<double>(p, g, c.train));
+        return Ref<Kernel>(new ForwardKernel<float>(p, g, c.train));
+      })
       .halves_through_float()
       .gradient(rnn_gradient)
       .random()
