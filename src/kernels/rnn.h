@@ -59,7 +59,13 @@ struct RnnGeometry {
   int64_t multiplier_offset(int64_t layer) const;
   int64_t reserve_size() const;
 
-  int64_t forward_workspace() const;  // elements
+  // Whether steps read nothing of the parameters but what pack_rnn_parameters() writes.
+  bool reads_packed_alone() const { return steps_take_inputs() && projection == 0; }
+  int64_t packed_offset(int64_t layer, int64_t direction) const;  // of a cell; elements
+  int64_t packed_size() const { return packed_offset(layers, 0); }
+
+  // Elements. has_packed: the packed parameters are given.
+  int64_t forward_workspace(bool has_packed = false) const;
   // Elements that a forward pass without a reserve needs beside its workspace.
   int64_t unreserved_workspace() const;
   int64_t backward_workspace(bool over_reserve = false) const;
@@ -68,14 +74,18 @@ struct RnnGeometry {
 template <typename T>
 struct RnnForward {
   const T *data, *parameters, *state, *cell;  // cell: LSTM
+  const T* packed;                            // by pack_rnn_parameters; null: parameters are packed in each run
   const int64_t* lengths;                     // one per example, in [0, steps]; null if not masked
   T *out, *state_out, *cell_out;              // states may be null
-  T* reserve;  // null: nothing is kept for a gradient
+  T* reserve;                                 // null: nothing is kept for a gradient
   T* workspace;
   T* unreserved;  // where there is no reserve: unreserved_workspace()
   bool drop;      // apply dropout
   RngKey rng;
 };
+// Where reads_packed_alone(): writes packed_size() elements.
+void pack_rnn_parameters(const RnnGeometry& g, const float* parameters, float* packed);
+void pack_rnn_parameters(const RnnGeometry& g, const double* parameters, double* packed);
 void rnn_forward(const RnnGeometry& g, const RnnForward<float>& a);
 void rnn_forward(const RnnGeometry& g, const RnnForward<double>& a);
 

@@ -16,25 +16,52 @@ void copy(const T* from, int64_t n, T* to) {
   if (n > 0) std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
 }
 
+// Biases of input and state together; in GRU, the state's bias of n stays apart.
+template <typename T>
+void add_biases(const RnnGeometry& g, const T* parameters, const RnnGeometry::CellParameters& p, T* sums) {
+  const int64_t size = g.gate_size(), shared = g.mode == RnnMode::kGru ? 2 * g.hidden : size;
+  const T *bias = parameters + p.i2h_bias, *state_bias = parameters + p.h2h_bias;
+  for (int64_t i = 0; i < size; ++i) sums[i] = i < shared ? bias[i] + state_bias[i] : bias[i];
+}
+
+template <typename T>
+void pack_parameters(const RnnGeometry& g, const T* parameters, T* packed) {
+  const int gates = static_cast<int>(g.gates());
+  for (int64_t layer = 0; layer < g.layers; ++layer) {
+    for (int64_t direction = 0; direction < g.directions; ++direction) {
+      const auto p = g.parameters_of(layer, direction);
+      T* to = packed + g.packed_offset(layer, direction);
+      pack_recurrent(gates, g.hidden, g.layer_input(layer), parameters + p.i2h, to);
+      to += g.gate_size() * g.layer_input(layer);
+      pack_recurrent(gates, g.hidden, g.recurrent(), parameters + p.h2h, to);
+      to += g.gate_size() * g.recurrent();
+      add_biases(g, parameters, p, to);
+      if (g.mode == RnnMode::kGru) copy(parameters + p.h2h_bias + 2 * g.hidden, g.hidden, to + g.gate_size());
+    }
+  }
+}
+
 template <typename T>
 class Forward {
  public:
   Forward(const RnnGeometry& g, const RnnForward<T>& a) : g_(g), a_(a) {
     T* at = a.workspace;
     const auto take = [&at](int64_t n) { return std::exchange(at, at + n); };
-    if (g.packs_weights()) packed_ = take(packed_recurrent_size(g.gates(), g.hidden, g.recurrent()));
-    if (g.steps_take_inputs()) packed_input_ = take(packed_recurrent_size(g.gates(), g.hidden, g.max_layer_input()));
+    if (g.packs_weights() && !a.packed) packed_ = take(packed_recurrent_size(g.gates(), g.hidden, g.recurrent()));
+    if (g.steps_take_inputs() && !a.packed)
+      packed_input_ = take(packed_recurrent_size(g.gates(), g.hidden, g.max_layer_input()));
     bias_ = take(g.gate_size());
     states_[0] = take(g.batch * g.recurrent());
     states_[1] = take(g.batch * g.recurrent());
-    if (g.mode == RnnMode::kGru && !packed_) product_ = take(g.batch * g.gate_size());
+    if (g.mode == RnnMode::kGru && !g.packs_weights()) product_ = take(g.batch * g.gate_size());
     if (g.projection > 0) hidden_ = take(g.batch * g.hidden);
     if (g.dropout > 0) dropped_ = take(g.positions() * g.output());
     if (a.reserve) return;
     at = a.unreserved;
-    gates_ = take(g.gate_size() * (packed_input_ ? g.batch : g.positions()));
+    gates_ = take(g.gate_size() * (g.steps_take_inputs() ? g.batch : g.positions()));
     for (T*& extra : extra_) extra = take(g.batch * g.hidden);
-    for (int64_t i = 0; i < std::min<int64_t>(g.layers - 1, 2); ++i) layer_outputs_[i] = take(g.positions() * g.output());
+    for (int64_t i = 0; i < std::min<int64_t>(g.layers - 1, 2); ++i)
+      layer_outputs_[i] = take(g.positions() * g.output());
     if (g.masked) masked_states_ = take(g.positions() * g.recurrent());
   }
 
@@ -55,24 +82,44 @@ class Forward {
   }
   T* gates_at(const RnnGeometry::Reserve& r, int64_t t) const {
     if (a_.reserve) return a_.reserve + r.gates + t * g_.batch * g_.gate_size();
-    return packed_input_ ? gates_ : gates_ + t * g_.batch * g_.gate_size();
+    return g_.steps_take_inputs() ? gates_ : gates_ + t * g_.batch * g_.gate_size();
   }
   // The cell of a step is read by the next one.
   T* extra_at(const RnnGeometry::Reserve& r, int64_t t) const {
     return a_.reserve ? a_.reserve + r.extra + t * g_.batch * g_.hidden : extra_[t % 2];
   }
 
-  // Biases of input and state together; in GRU, the state's bias of n stays apart.
-  void add_biases(const RnnGeometry::CellParameters& p) {
-    const int64_t size = g_.gate_size(), shared = g_.mode == RnnMode::kGru ? 2 * g_.hidden : size;
-    const T *bias = a_.parameters + p.i2h_bias, *state_bias = a_.parameters + p.h2h_bias;
-    for (int64_t i = 0; i < size; ++i) bias_[i] = i < shared ? bias[i] + state_bias[i] : bias[i];
+  // What the steps of a cell read.
+  struct Weights {
+    const T *input = nullptr, *state = nullptr;  // packed; null: products read the parameters
+    const T* bias;
+    const T* bias_of_n;  // GRU: the state's
+  };
+  Weights weights_of(int64_t layer, int64_t direction, const RnnGeometry::CellParameters& p) {
+    const int64_t inputs = g_.layer_input(layer);
+    Weights w;
+    if (a_.packed) {
+      w.input = a_.packed + g_.packed_offset(layer, direction);
+      w.state = w.input + g_.gate_size() * inputs;
+      w.bias = w.state + g_.gate_size() * g_.recurrent();
+      w.bias_of_n = w.bias + g_.gate_size();
+      return w;
+    }
+    add_biases(g_, a_.parameters, p, bias_);
+    w.bias = bias_;
+    w.bias_of_n = a_.parameters + p.h2h_bias + 2 * g_.hidden;
+    const int gates = static_cast<int>(g_.gates());
+    if (packed_input_) pack_recurrent(gates, g_.hidden, inputs, a_.parameters + p.i2h, packed_input_);
+    if (packed_) pack_recurrent(gates, g_.hidden, g_.recurrent(), a_.parameters + p.h2h, packed_);
+    w.input = packed_input_;
+    w.state = packed_;
+    return w;
   }
 
   // Gates start as what the input and the biases give; packed steps of LSTM add the biases themselves.
   void start_gates(int64_t layer, const RnnGeometry::CellParameters& p, const T* in, T* gates) const {
     const int64_t size = g_.gate_size(), inputs = g_.layer_input(layer);
-    const bool with_bias = !(packed_ && g_.mode == RnnMode::kLstm);
+    const bool with_bias = !(g_.packs_weights() && g_.mode == RnnMode::kLstm);
     if (with_bias) {
       parallel_for(g_.positions(), 1.2 * static_cast<double>(size), [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) copy(bias_, size, gates + row * size);
@@ -86,14 +133,9 @@ class Forward {
     const auto p = g_.parameters_of(layer, direction);
     const auto r = g_.reserve_of(layer, direction);
     const int64_t cell = layer * g_.directions + direction, R = g_.recurrent(), H = g_.hidden, N = g_.batch;
-    add_biases(p);
+    const Weights w = weights_of(layer, direction, p);
     const int64_t inputs = g_.layer_input(layer);
-    const int gate_count = static_cast<int>(g_.gates());
-    if (packed_input_)
-      pack_recurrent(gate_count, H, inputs, a_.parameters + p.i2h, packed_input_);
-    else
-      start_gates(layer, p, in, gates_at(r, 0));
-    if (packed_) pack_recurrent(gate_count, H, R, a_.parameters + p.h2h, packed_);
+    if (!w.input) start_gates(layer, p, in, gates_at(r, 0));
     // Where states of all steps lie one after the other, a step writes its state in place.
     T* states = a_.reserve ? a_.reserve + r.states : masked_states_;
     T* sequence = g_.masked ? states : g_.directions == 1 ? out : nullptr;
@@ -104,8 +146,8 @@ class Forward {
       T* next = sequence ? sequence + t * N * R : states_[i % 2];
       T* extra = extra_at(r, t);
       T* next_cell = g_.mode == RnnMode::kLstm ? extra : nullptr;
-      const StepInput<T> input{packed_input_, packed_input_ ? inputs : 0, in + t * N * inputs};
-      step(p, input, gates_at(r, t), extra, state, cell_state, next, next_cell);
+      const StepInput<T> input{w.input, w.input ? inputs : 0, in + t * N * inputs};
+      step(p, w, input, gates_at(r, t), extra, state, cell_state, next, next_cell);
       freeze_finished(t, state, cell_state, next, next_cell);
       if (next != out + t * N * R) write_output(t, direction, next, out);
       state = next;
@@ -115,17 +157,17 @@ class Forward {
     if (a_.cell_out) copy(cell_state, N * H, a_.cell_out + cell * N * H);
   }
 
-  void step(const RnnGeometry::CellParameters& p, const StepInput<T>& input, T* gates, T* extra, const T* state,
-            const T* cell_state, T* next, T* next_cell) {
+  void step(const RnnGeometry::CellParameters& p, const Weights& w, const StepInput<T>& input, T* gates, T* extra,
+            const T* state, const T* cell_state, T* next, T* next_cell) {
     const int64_t N = g_.batch, H = g_.hidden, R = g_.recurrent();
     const GemmShape shape = GemmShape::dense(false, true, N, g_.gate_size(), R);
     const T* weights = a_.parameters + p.h2h;
     switch (g_.mode) {
       case RnnMode::kLstm: {
         T* hidden = g_.projection > 0 ? hidden_ : next;
-        const LstmStep<T> s{N, H, gates, cell_state, next_cell, hidden, g_.clip, bias_};
-        if (packed_) {
-          lstm_step(packed_, R, state, s, input);
+        const LstmStep<T> s{N, H, gates, cell_state, next_cell, hidden, g_.clip, w.bias};
+        if (w.state) {
+          lstm_step(w.state, R, state, s, input);
         } else {
           gemm(shape, T(1), state, weights, T(1), gates);
           lstm_step(s);
@@ -135,9 +177,9 @@ class Forward {
         break;
       }
       case RnnMode::kGru: {
-        const GruStep<T> s{N, H, gates, product_, a_.parameters + p.h2h_bias + 2 * H, extra, state, next, bias_};
-        if (packed_) {
-          gru_step(packed_, R, state, s, input);
+        const GruStep<T> s{N, H, gates, product_, w.bias_of_n, extra, state, next, w.bias};
+        if (w.state) {
+          gru_step(w.state, R, state, s, input);
         } else {
           gemm(shape, T(1), state, weights, T(0), product_);
           gru_step(s);
@@ -200,6 +242,12 @@ class Forward {
 
 }  // namespace
 
+void pack_rnn_parameters(const RnnGeometry& g, const float* parameters, float* packed) {
+  pack_parameters(g, parameters, packed);
+}
+void pack_rnn_parameters(const RnnGeometry& g, const double* parameters, double* packed) {
+  pack_parameters(g, parameters, packed);
+}
 void rnn_forward(const RnnGeometry& g, const RnnForward<float>& a) { Forward<float>(g, a).run(); }
 void rnn_forward(const RnnGeometry& g, const RnnForward<double>& a) { Forward<double>(g, a).run(); }
 

@@ -43,11 +43,19 @@ int64_t RnnGeometry::reserve_size() const { return layer_output_offset(layers - 
 bool RnnGeometry::steps_take_inputs() const { return packs_weights() && batch >= 12 && packed_products_pay(); }
 bool RnnGeometry::packs_gradients() const { return steps >= 4 && batch >= 2 && packed_products_pay(); }
 
+// Per cell: weights of the input and of the state, biases, in GRU with that of the state for n.
+int64_t RnnGeometry::packed_offset(int64_t layer, int64_t direction) const {
+  const int64_t biases = mode == RnnMode::kGru ? gate_size() + hidden : gate_size();
+  const auto cell = [&](int64_t l) { return gate_size() * (layer_input(l) + recurrent()) + biases; };
+  if (layer == 0) return direction * cell(0);
+  return directions * cell(0) + ((layer - 1) * directions + direction) * cell(1);
+}
+
 // Biases; states of this step and the one before, the product with the state (GRU), the hidden state before its
 // projection, the dropped outputs of a layer, packed weights.
-int64_t RnnGeometry::forward_workspace() const {
-  return gate_size() + (packs_weights() ? gate_size() * recurrent() : 0) +
-         (steps_take_inputs() ? gate_size() * max_layer_input() : 0) + 2 * batch * recurrent() +
+int64_t RnnGeometry::forward_workspace(bool has_packed) const {
+  return gate_size() + (packs_weights() && !has_packed ? gate_size() * recurrent() : 0) +
+         (steps_take_inputs() && !has_packed ? gate_size() * max_layer_input() : 0) + 2 * batch * recurrent() +
          (mode == RnnMode::kGru && !packs_weights() ? batch * gate_size() : 0) + (projection > 0 ? batch * hidden : 0) +
          (dropout > 0 ? positions() * output() : 0);
 }

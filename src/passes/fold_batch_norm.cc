@@ -86,12 +86,6 @@ class Folding {
   const Norm& norm_;
 };
 
-// Everything that preparation reads must be a parameter of the call: a variable, or prepared itself.
-bool is_parameter(const Graph& graph, const NodeEntry& entry) {
-  return entry.node->is_variable() ? graph.input_index(entry.node.get()) >= 0 || entry.node->constant
-                                   : is_preparation(*entry.node);
-}
-
 }  // namespace
 
 Replacement conv_bn_fold(Graph& graph, Node& node) {

@@ -50,11 +50,6 @@ std::optional<NodeEntry> adjacent(const Graph& graph, const std::vector<NodeEntr
   return next == graph.spec(source).shape[0] ? std::optional(source) : std::nullopt;
 }
 
-bool is_parameter(const Graph& graph, const NodeEntry& entry) {
-  return entry.node->is_variable() ? graph.input_index(entry.node.get()) >= 0 || entry.node->constant != nullptr
-                                   : is_preparation(*entry.node);
-}
-
 // The parts one behind the other. In prediction parameters are joined once, not in every call.
 NodeEntry concatenated(Graph& graph, const std::vector<NodeEntry>& parts, const Node& origin) {
   const NodeEntry all =

@@ -58,6 +58,11 @@ std::string recipe_of(const Graph& graph, const std::vector<int>& reads) {
 void mark_as_preparation(Node& node) { node.attrs[kAttribute] = "1"; }
 bool is_preparation(const Node& node) { return node.attrs.count(kAttribute) != 0; }
 
+bool is_parameter(const Graph& graph, const NodeEntry& entry) {
+  return entry.node->is_variable() ? graph.input_index(entry.node.get()) >= 0 || entry.node->constant
+                                   : is_preparation(*entry.node);
+}
+
 bool has_preparation(const Graph& graph) {
   const std::vector<Node*> nodes = graph.order();
   return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return is_preparation(*node); });

@@ -10,6 +10,8 @@ namespace hybridnet {
 
 void mark_as_preparation(Node& node);
 bool is_preparation(const Node& node);
+// Is it a parameter of the call, or prepared itself? Everything that preparation reads must be.
+bool is_parameter(const Graph& graph, const NodeEntry& entry);
 
 // A graph cut in two: `preparation` has the graph's inputs and one output per value that crosses; `main` has the
 // graph's inputs, then one per crossing value, and the graph's outputs. Nothing is cut where no node is marked.

@@ -84,6 +84,7 @@ Replacement attention(Graph& graph, Node& node);
 Replacement one_hot_pick(Graph& graph, Node& node);
 Replacement heads_inside(Graph& graph, Node& node);
 Replacement qkv_merge(Graph& graph, Node& node);
+Replacement rnn_parameters(Graph& graph, Node& node);
 Replacement softmax_pick(Graph& graph, Node& node);
 Replacement batch_norm_relu(Graph& graph, Node& node);
 Replacement conv_bn_fold(Graph& graph, Node& node);

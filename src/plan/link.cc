@@ -116,6 +116,10 @@ class PlanBuilder {
 
   PlanStorage& storage_of(const NodeEntry& entry) { return *storage_by_root_.at(root(entry)); }
 
+  // The kernel does not write this output, which nobody wants.
+  bool is_left_out(const Node& node, uint32_t output) const {
+    return output > 0 && node.op->skips_unwanted_outputs && !graph_.is_used(node, static_cast<int>(output));
+  }
   PlanStorage* make_storage(Kind kind, int index, int64_t bytes) {
     storages_.push_back({kind, index, bytes, 0, 0, -1});
     return &storages_.back();
@@ -150,7 +154,7 @@ class PlanBuilder {
     for (size_t step = 0; step < steps_.size(); ++step) {
       Node* node = steps_[step];
       for (uint32_t i = 0; i < node->specs.size(); ++i) {
-        PlanStorage* storage = make_storage(Kind::kTemporary, 0, node->specs[i].bytes());
+        PlanStorage* storage = make_storage(Kind::kTemporary, 0, is_left_out(*node, i) ? 0 : node->specs[i].bytes());
         storage->first = storage->last = static_cast<int>(step);
         storage_by_root_[{NodePtr(node), i}] = storage;
       }
@@ -386,7 +390,7 @@ class PlanBuilder {
     PlanStorage* out = storage_by_root_.at(output);
     if (in == out || in->kind != Kind::kTemporary || in->last != step || in->bytes != out->bytes) return false;
     if (out->kind == Kind::kInput) return false;
-    if (node.op->skips_unwanted_outputs && !graph_.is_used(node, pair.output)) return false;
+    if (is_left_out(node, static_cast<uint32_t>(pair.output))) return false;
     if (graph_.format(node.inputs[static_cast<size_t>(pair.input)]) != graph_.format(output)) return false;
     // The memory is written while the node's other inputs are still read.
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -529,8 +533,7 @@ class PlanBuilder {
     for (uint32_t i = 0; i < node.specs.size(); ++i) {
       const NodeEntry output{NodePtr(const_cast<Node*>(&node)), i};
       out_format.push_back(graph_.format(output));
-      const bool unwanted = i > 0 && node.op->skips_unwanted_outputs && !graph_.is_used(node, static_cast<int>(i));
-      add_arg(unwanted ? nullptr : &storage_of(output), node.specs[i], out_format.back());
+      add_arg(is_left_out(node, i) ? nullptr : &storage_of(output), node.specs[i], out_format.back());
       if (storage_of(output).kind == Kind::kInput)
         plan.first_write_ = std::min(plan.first_write_, plan.instructions_.size());
     }

@@ -1,7 +1,10 @@
 // RNN: layers of recurrent cells over a whole sequence.
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "kernels/packed.h"
 #include "ops/emit.h"
 #include "ops/nn/rnn_params.h"
 
@@ -65,17 +68,27 @@ void infer_rnn(const RnnParams& p, InferContext& c) {
 }
 
 template <typename T>
-class ForwardKernel final : public Kernel {
+class ForwardKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
-  ForwardKernel(const RnnParams& p, const RnnGeometry& g, bool train) : p_(p), g_(g), train_(train) {}
+  ForwardKernel(const RnnParams& p, const RnnGeometry& g, bool train, bool frozen) : p_(p), g_(g), train_(train) {
+    if (frozen && g.reads_packed_alone())
+      kept_ = std::make_unique<kernels::PackedWeights>(layout(g), g.packed_size() * static_cast<int64_t>(sizeof(T)));
+  }
+  bool reads_packed(size_t input) const override { return input == 1 && kept_; }
   int64_t workspace_bytes() const override {
-    return (g_.forward_workspace() + (train_ ? 0 : g_.unreserved_workspace())) * static_cast<int64_t>(sizeof(T));
+    return (own_workspace() + (train_ ? 0 : g_.unreserved_workspace())) * static_cast<int64_t>(sizeof(T));
   }
   void run(const KernelArgs& a) override {
     kernels::RnnForward<T> f{};
     const Temporary<int64_t> lengths = lengths_of(p_, a, g_.steps);
     f.data = a.in[0].as<T>();
     f.parameters = a.in[1].as<T>();
+    kernels::PackedWeights::Use kept;
+    if (kept_) {
+      kept = kept_->get(
+          a.in[1], [&](void* target) { kernels::pack_rnn_parameters(g_, a.in[1].as<T>(), static_cast<T*>(target)); });
+      f.packed = static_cast<const T*>(kept->data());
+    }
     f.state = a.in[2].as<T>();
     f.cell = p_.lstm() ? a.in[static_cast<size_t>(p_.cell_input())].as<T>() : nullptr;
     f.lengths = lengths.data();
@@ -84,7 +97,7 @@ class ForwardKernel final : public Kernel {
     f.cell_out = p_.state_outputs && p_.lstm() ? a.out[2].as<T>() : nullptr;
     f.reserve = a.out[static_cast<size_t>(p_.reserve_output())].as<T>();
     f.workspace = static_cast<T*>(a.workspace);
-    f.unreserved = f.workspace + g_.forward_workspace();
+    f.unreserved = f.workspace + own_workspace();
     f.drop = a.train && p_.p > 0;
     f.rng = a.rng;
     Temporary<T> reserve;  // a training run whose gradient nobody wants
@@ -96,9 +109,18 @@ class ForwardKernel final : public Kernel {
   }
 
  private:
+  static std::string layout(const RnnGeometry& g) {
+    std::string text = g.mode == kernels::RnnMode::kGru ? "gru" : "lstm";
+    for (const int64_t size : {g.layers, g.directions, g.input, g.hidden, static_cast<int64_t>(sizeof(T))})
+      text += " " + std::to_string(size);
+    return text;
+  }
+  int64_t own_workspace() const { return g_.forward_workspace(kept_ != nullptr); }
+
   RnnParams p_;
   RnnGeometry g_;
   bool train_;
+  std::unique_ptr<kernels::PackedWeights> kept_;  // null: packed in each run, or not at all
 };
 
 Values rnn_gradient(const RnnParams& p, const GradientContext& g) {
@@ -170,8 +192,9 @@ void register_rnn(OpRegistry& ops) {
       .skips_unwanted_outputs()
       .link([](const RnnParams& p, const LinkContext& c) {
         const RnnGeometry g = geometry_of(p, c.in[0].shape);
-        if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new ForwardKernel<double>(p, g, c.train));
-        return Ref<Kernel>(new ForwardKernel<float>(p, g, c.train));
+        if (c.in[0].dtype == DType::kFloat64)
+          return Ref<Kernel>(new ForwardKernel<double>(p, g, c.train, c.frozen_weights));
+        return Ref<Kernel>(new ForwardKernel<float>(p, g, c.train, c.frozen_weights));
       })
       .halves_through_float()
       .gradient(rnn_gradient)

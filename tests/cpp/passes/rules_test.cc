@@ -300,6 +300,15 @@ Graph recurrent_layer_and_gradient(bool gives_reserve) {
                     outputs);
 }
 
+// Weights and biases of a layer as the vector that RNN takes.
+Graph joined_parameters(bool train) {
+  const NodeEntry of_input = var("of_input"), of_state = var("of_state"), bias = var("bias"), other = var("other");
+  const auto flat = [](const NodeEntry& e) { return use("Reshape", {e}, {{"shape", "(-1,)"}}); };
+  const NodeEntry all = use("_rnn_param_concat", {flat(of_input), flat(of_state), bias, other}, {{"dim", "0"}});
+  return make_graph({of_input, of_state, bias, other}, {float32({8, 4}), float32({8, 2}), float32({8}), float32({8})},
+                    {use("negative", {all})}, train);
+}
+
 // After fuse_addend: what fuse_activation_of_sum finds.
 Graph after_fuse_addend(Graph graph) {
   run_rewrite(graph, RewriteDatabase::current()->at("fuse_addend"));
@@ -866,6 +875,7 @@ const std::map<std::string, Example>& examples() {
       {"channels_last", {[] { return chain_of_convolutions(4); }, [] { return chain_of_convolutions(0); }}},
       {"batch_norm_relu", {[] { return norm_and("relu"); }, [] { return norm_and("tanh"); }}},
       {"conv_bn_fold", {[] { return norm_behind_layer(false); }, [] { return norm_behind_layer(true); }}},
+      {"rnn_parameters", {[] { return joined_parameters(false); }, [] { return joined_parameters(true); }}},
       {"fuse_activation",
        {[] { return activation_behind_layer("relu"); }, [] { return activation_behind_layer("square"); }}},
       {"fuse_addend",
