@@ -15,6 +15,9 @@ public abstract sealed class NativeObject implements AutoCloseable
   // would fill the machine's memory while Java's heap is nearly empty.
   private static final AtomicLong BYTES = new AtomicLong();
   private static final long MIN_LIMIT = 256L << 20;
+  // What an object counts beside its memory. It takes about 900 bytes in small blocks, and the
+  // cleaner some time to free it: 65,000 that are forgotten are enough for a look.
+  private static final long OVERHEAD = 4096;
   private static final AtomicLong LIMIT = new AtomicLong(MIN_LIMIT);
 
   // Read by the native library: 0 after close().
@@ -28,21 +31,46 @@ public abstract sealed class NativeObject implements AutoCloseable
 
   /** Calls free(handle) once: when close() asks for it, or when owner cannot be reached any more. */
   static Cleaner.Cleanable freeWithout(Object owner, long handle, long bytes, LongConsumer free) {
-    long all = BYTES.addAndGet(bytes);
+    long counted = bytes + OVERHEAD;
+    long all = BYTES.addAndGet(counted);
     long limit = LIMIT.get();
-    if (bytes > 0 && all > limit && LIMIT.compareAndSet(limit, 2 * all)) {
-      System.gc();
+    if (all > limit && LIMIT.compareAndSet(limit, 2 * all)) {
+      collect(limit / 2);
     }
     return CLEANER.register(
         owner,
         () -> {
           free.accept(handle);
-          long left = BYTES.addAndGet(-bytes);
+          long left = BYTES.addAndGet(-counted);
           long now = LIMIT.get();
           if (now > MIN_LIMIT && left < now / 4) {
             LIMIT.compareAndSet(now, Math.max(MIN_LIMIT, now / 2));
           }
         });
+  }
+
+  /**
+   * Has what was forgotten found, and waits while the cleaner frees it, until no more than goal is
+   * left: who forgets faster than that would fill the machine's memory all the same.
+   */
+  private static void collect(long goal) {
+    System.gc();
+    long before = Long.MAX_VALUE;
+    for (int idle = 0; idle < 5; ) { // milliseconds without progress: the rest is in use
+      long left = BYTES.get();
+      if (left <= goal) {
+        break;
+      }
+      idle = left < before ? 0 : idle + 1;
+      before = left;
+      try {
+        Thread.sleep(1);
+      } catch (InterruptedException interrupted) {
+        Thread.currentThread().interrupt();
+        break;
+      }
+    }
+    LIMIT.set(Math.max(MIN_LIMIT, 2 * BYTES.get()));
   }
 
   /**
