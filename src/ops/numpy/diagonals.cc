@@ -145,10 +145,11 @@ struct IndicesParams {
 Values indices_rule(const IndicesParams& p, const Values&) {
   const int ndim = p.dimensions.ndim();
   if (ndim == 0) return {literal_zeros(Shape{0}, p.dtype)};
-  Values grids;
-  for (int axis = 0; axis < ndim; ++axis) {
+  for (int axis = 0; axis < ndim; ++axis)  // before any work is done
     if (p.dimensions[axis] < 0)
       throw ParamError({.input = "dimensions", .expected = "sizes that are not negative", .given = p.dimensions.str()});
+  Values grids;
+  for (int axis = 0; axis < ndim; ++axis) {
     grids.push_back(np_broadcast_to(cast(range_along(0, p.dimensions[axis], axis, ndim), p.dtype), p.dimensions));
   }
   return {call(kStack, grids, {{"axis", 0}})};

@@ -26,3 +26,12 @@ def test_indices_take_little_more_than_two_results(dtype: str) -> None:
     sizes = (1000, 30, 20)
     result = len(sizes) * 1000 * 30 * 20 * np.dtype(dtype).itemsize
     assert taken_at_the_peak(lambda: mx.np.indices(sizes, dtype=dtype)) <= 3 * result + 200_000  # blocks are rounded up
+
+
+def test_wrong_sizes_are_refused_before_any_grid_is_made() -> None:
+    def refused() -> mx.np.ndarray:
+        with pytest.raises(ValueError, match="not negative"):
+            mx.np.indices((100_000_000, -1))
+        return mx.np.zeros(())
+
+    assert taken_at_the_peak(refused) <= 1_000_000
