@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "hybridnet/threads.h"
 #include "storage/temporary.h"

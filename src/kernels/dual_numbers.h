@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <vector>
 
 #include "kernels/gemm.h"
 #include "storage/temporary.h"

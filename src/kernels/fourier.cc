@@ -4,8 +4,6 @@
 #include <bit>
 #include <numbers>
 
-#include "storage/temporary.h"
-
 namespace hybridnet::kernels {
 namespace {
 

@@ -3,7 +3,6 @@
 
 #include <complex>
 #include <cstdint>
-#include <vector>
 
 #include "storage/temporary.h"
 

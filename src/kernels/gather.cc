@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <vector>
 
 #include "hybridnet/threads.h"
 #include "kernels/integers.h"
 #include "kernels/strided_copy.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -41,7 +41,7 @@ struct Segment {
 };
 
 // Positions grouped by id, rising within a group.
-void group_by_row(const int64_t* ids, int64_t count, std::vector<int64_t>* order, std::vector<Segment>* segments) {
+void group_by_row(const int64_t* ids, int64_t count, Temporary<int64_t>* order, Temporary<Segment>* segments) {
   order->resize(static_cast<size_t>(count));
   std::iota(order->begin(), order->end(), int64_t{0});
   std::sort(order->begin(), order->end(),
@@ -69,8 +69,8 @@ void add_rows_serial(const T* grads, RowLayout l, const int64_t* ids, int64_t co
 template <typename T>
 void add_rows_grouped(const T* grads, RowLayout l, const int64_t* ids, int64_t count, T* out) {
   using A = std::conditional_t<std::is_integral_v<T>, T, accumulator_t<T>>;
-  std::vector<int64_t> order;
-  std::vector<Segment> segments;
+  Temporary<int64_t> order;
+  Temporary<Segment> segments;
   group_by_row(ids, count, &order, &segments);
   const int64_t blocks = (l.inner + kColumns - 1) / kColumns, num = static_cast<int64_t>(segments.size());
   const int64_t item_bytes = count / num * std::min(kColumns, l.inner) * static_cast<int64_t>(sizeof(T));

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
-#include <vector>
 
 #include "hybridnet/op.h"
 #include "kernels/image_resize.h"

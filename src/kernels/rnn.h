@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "hybridnet/op.h"
 #include "kernels/rnn_cells.h"

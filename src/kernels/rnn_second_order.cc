@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
-#include <vector>
 
 #include "kernels/dual_numbers.h"
 #include "storage/temporary.h"

@@ -5,8 +5,6 @@
 #include <bit>
 #include <limits>
 
-#include "storage/temporary.h"
-
 namespace hybridnet::kernels {
 namespace {
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <vector>
 
 #include "hybridnet/error.h"
 #include "kernels/lapack.h"

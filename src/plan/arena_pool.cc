@@ -30,8 +30,11 @@ std::unique_ptr<ArenaPool::Arena> ArenaPool::take(int64_t bytes, Device device) 
 // The smallest arena that fits, else the largest one. What other threads left is taken before a new one is made.
 std::unique_ptr<ArenaPool::Arena> ArenaPool::take_kept(int64_t bytes) {
   const auto fits = [bytes](const std::unique_ptr<Arena>& arena) { return arena->block.bytes >= bytes; };
-  if (std::none_of(kept_.begin(), kept_.end(), fits))
-    while (std::unique_ptr<Arena> left = spares_.take_any()) kept_.push_back(std::move(left));
+  while (std::none_of(kept_.begin(), kept_.end(), fits)) {
+    std::unique_ptr<Arena> left = spares_.take_any();
+    if (!left) break;
+    kept_.push_back(std::move(left));
+  }
   if (kept_.empty()) return std::make_unique<Arena>();
   const auto better = [bytes](const std::unique_ptr<Arena>& a, const std::unique_ptr<Arena>& b) {
     const bool a_fits = a->block.bytes >= bytes, b_fits = b->block.bytes >= bytes;

@@ -374,8 +374,9 @@ void GraphFunction::forget_oldest_plans() {
     return compiled_.size() > static_cast<size_t>(env.plan_limit) ||
            (env.plan_limit_mb >= 0 && held_bytes() > env.plan_limit_mb << 20);
   };
-  if (compiled_.size() <= 1 || !too_many()) return;
+  const size_t before = compiled_.size();
   while (compiled_.size() > 1 && too_many()) compiled_.pop_back();
+  if (compiled_.size() == before) return;
   evictions_.fetch_add(1, std::memory_order_release);
   recent_.sweep([](const CompiledCall&) { return false; });
 }

@@ -101,8 +101,9 @@ class GraphFunction : public RefCounted<GraphFunction> {
   int64_t memory_of_parts();
   static std::vector<NDArray> copied_to(std::span<const NDArray> out, std::vector<NDArray> results);
   std::shared_ptr<GradientFunction> gradient_function(const CallSignature& signature);
-  std::string value_name(const BackwardInput& source) const;  // for errors
-  int64_t held_bytes() const;                                 // by the compiled calls
+  // What errors call a value that the gradient reads.
+  std::string value_name(const BackwardInput& source) const;
+  int64_t held_bytes() const;  // by the compiled calls
   void forget_oldest_plans();
   void check_inputs(std::span<const NDArray> inputs) const;
   void lend_borrowed(const Ref<CompiledCall>& compiled, Device device, std::vector<NDArray>& fresh);

@@ -1,5 +1,4 @@
 // NumPy's indexing with arrays: x[..., i, j, ...] for index arrays on consecutive axes, read and write.
-#include <vector>
 
 #include "hybridnet/op.h"
 #include "kernels/gather.h"

@@ -1,5 +1,4 @@
 // _contrib_boolean_mask: the slices along an axis whose mask is not zero. How many is known only after looking.
-#include <vector>
 
 #include "hybridnet/op.h"
 #include "kernels/gather.h"

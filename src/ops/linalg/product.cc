@@ -1,7 +1,8 @@
 #include "ops/linalg/product.h"
 
 #include <algorithm>
-#include <memory>
+
+#include "hybridnet/storage.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -35,8 +36,8 @@ void fast_product(int64_t batch, const kernels::GemmShape& s, const T* a, const 
 template <typename T>
 void half_product(int64_t batch, const kernels::GemmShape& s, const T* a, const T* b, T* out) {
   const int64_t a_size = batch * s.m * s.k, b_size = batch * s.k * s.n, out_size = batch * s.m * s.n;
-  const std::unique_ptr<float[]> space(new float[static_cast<size_t>(a_size + b_size + out_size)]);
-  float *wide_a = space.get(), *wide_b = wide_a + a_size, *wide_out = wide_b + b_size;
+  const OwnedBlock space((a_size + b_size + out_size) * static_cast<int64_t>(sizeof(float)));
+  float *wide_a = static_cast<float*>(space.data()), *wide_b = wide_a + a_size, *wide_out = wide_b + b_size;
   convert(a, wide_a, a_size);
   convert(b, wide_b, b_size);
   fast_product(batch, s, wide_a, wide_b, wide_out);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <vector>
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"

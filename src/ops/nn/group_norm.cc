@@ -3,7 +3,6 @@
 //   Wu, He: Group normalization, ECCV 2018.   Ulyanov, Vedaldi, Lempitsky: Instance normalization, 2016.
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"

@@ -1,7 +1,6 @@
 // L2Normalization: divides by the Euclidean norm over some axes.
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"

@@ -1,8 +1,8 @@
 // RNN: layers of recurrent cells over a whole sequence.
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "kernels/packed.h"
 #include "ops/emit.h"
@@ -70,13 +70,13 @@ void infer_rnn(const RnnParams& p, InferContext& c) {
 template <typename T>
 class ForwardKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
-  ForwardKernel(const RnnParams& p, const RnnGeometry& g, bool train, bool frozen) : p_(p), g_(g), train_(train) {
-    if (frozen && g.reads_packed_alone())
-      kept_ = std::make_unique<kernels::PackedWeights>(layout(g), g.packed_size() * static_cast<int64_t>(sizeof(T)));
+  ForwardKernel(const RnnParams& p, const RnnGeometry& g, const LinkContext& c) : p_(p), g_(g), train_(c.train) {
+    if (c.frozen_weights && g.reads_packed_alone())
+      kept_ = std::make_unique<kernels::PackedWeights>(layout(g), g.packed_size() * kBytes);
   }
   bool reads_packed(size_t input) const override { return input == 1 && kept_; }
   int64_t workspace_bytes() const override {
-    return (own_workspace() + (train_ ? 0 : g_.unreserved_workspace())) * static_cast<int64_t>(sizeof(T));
+    return (own_workspace() + (train_ ? 0 : g_.unreserved_workspace())) * kBytes;
   }
   void run(const KernelArgs& a) override {
     kernels::RnnForward<T> f{};
@@ -97,22 +97,21 @@ class ForwardKernel final : public Kernel, public kernels::ReadsPackedWeights {
     f.cell_out = p_.state_outputs && p_.lstm() ? a.out[2].as<T>() : nullptr;
     f.reserve = a.out[static_cast<size_t>(p_.reserve_output())].as<T>();
     f.workspace = static_cast<T*>(a.workspace);
-    f.unreserved = f.workspace + own_workspace();
     f.drop = a.train && p_.p > 0;
     f.rng = a.rng;
-    Temporary<T> reserve;  // a training run whose gradient nobody wants
-    if (!f.reserve && train_) {
-      reserve.resize(static_cast<size_t>(g_.reserve_size()));
-      f.reserve = reserve.data();
-    }
+    std::optional<OwnedBlock> room;
+    if (!f.reserve && train_)  // a training run whose gradient nobody wants
+      f.unreserved = static_cast<T*>(room.emplace(g_.unreserved_workspace() * kBytes).data());
+    else
+      f.unreserved = f.workspace + own_workspace();
     kernels::rnn_forward(g_, f);
   }
 
  private:
+  static constexpr int64_t kBytes = sizeof(T);  // of an element
   static std::string layout(const RnnGeometry& g) {
     std::string text = g.mode == kernels::RnnMode::kGru ? "gru" : "lstm";
-    for (const int64_t size : {g.layers, g.directions, g.input, g.hidden, static_cast<int64_t>(sizeof(T))})
-      text += " " + std::to_string(size);
+    for (const int64_t size : {g.layers, g.directions, g.input, g.hidden, kBytes}) text += " " + std::to_string(size);
     return text;
   }
   int64_t own_workspace() const { return g_.forward_workspace(kept_ != nullptr); }
@@ -190,12 +189,7 @@ void register_rnn(OpRegistry& ops) {
       .num_visible_outputs([](const RnnParams& p) { return p.reserve_output(); })
       .infer(infer_rnn)
       .skips_unwanted_outputs()
-      .link([](const RnnParams& p, const LinkContext& c) {
-        const RnnGeometry g = geometry_of(p, c.in[0].shape);
-        if (c.in[0].dtype == DType::kFloat64)
-          return Ref<Kernel>(new ForwardKernel<double>(p, g, c.train, c.frozen_weights));
-        return Ref<Kernel>(new ForwardKernel<float>(p, g, c.train, c.frozen_weights));
-      })
+      .link(link_rnn<ForwardKernel, RnnParams>)
       .halves_through_float()
       .gradient(rnn_gradient)
       .random()

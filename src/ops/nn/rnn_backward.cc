@@ -1,6 +1,5 @@
 // The gradient of RNN.
 #include <utility>
-#include <vector>
 
 #include "ops/emit.h"
 #include "ops/nn/rnn_params.h"
@@ -23,7 +22,7 @@ void infer_backward(const RnnBackwardParams& p, InferContext& c) {
 template <typename T>
 class BackwardKernel final : public Kernel {
  public:
-  BackwardKernel(const RnnBackwardParams& p, const RnnGeometry& g) : p_(p), g_(g) {}
+  BackwardKernel(const RnnBackwardParams& p, const RnnGeometry& g, const LinkContext&) : p_(p), g_(g) {}
   int64_t workspace_bytes() const override {
     return g_.backward_workspace(p_.over_reserve) * static_cast<int64_t>(sizeof(T));
   }

@@ -1,7 +1,6 @@
 #include "ops/nn/rnn_params.h"
 
 #include "kernels/gemm.h"
-#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {

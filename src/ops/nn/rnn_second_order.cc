@@ -28,7 +28,7 @@ void infer_second_order(const RnnBackwardParams& p, InferContext& c) {
 template <typename T>
 class SecondOrderKernel final : public Kernel {
  public:
-  SecondOrderKernel(const RnnBackwardParams& p, const RnnGeometry& g) : p_(p), g_(g) {}
+  SecondOrderKernel(const RnnBackwardParams& p, const RnnGeometry& g, const LinkContext&) : p_(p), g_(g) {}
   void run(const KernelArgs& a) override {
     const Temporary<int64_t> lengths = lengths_of(p_, a, g_.steps);
     size_t in = 0, out = 0;

@@ -1,7 +1,6 @@
 #include "ops/optimizer/update_loop.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "hybridnet/threads.h"
 #include "kernels/strided_copy.h"

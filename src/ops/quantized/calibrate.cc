@@ -1,7 +1,6 @@
 // _contrib_calibrate_entropy: the range of bytes that keeps most of a distribution's information.
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"

@@ -1,7 +1,6 @@
 // _random_x, _random_x_like and _sample_x for every distribution of distributions.h.
 #include <cmath>
 #include <string>
-#include <vector>
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"

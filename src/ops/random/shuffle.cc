@@ -1,7 +1,6 @@
 // _shuffle: the slices of an array in random order.
 #include <cstring>
 #include <numeric>
-#include <vector>
 
 #include "hybridnet/op.h"
 #include "kernels/rng.h"

@@ -1,6 +1,5 @@
 // Pad: a frame of constants, of repeated borders, or of mirrored data.
 #include <algorithm>
-#include <vector>
 
 #include "base/checked_size.h"
 #include "hybridnet/op.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "hybridnet/op.h"
 #include "kernels/strided_copy.h"

@@ -96,7 +96,7 @@ TEST(ThreadSlots, CountsOfReferencesMoveWithTheOwner) {
   EXPECT_EQ(object->ref_count(), 1);
 }
 
-TEST(ThreadSlots, NoObjectIsLostOrSharedAmongManyThreads) {
+TEST(ThreadSlots, NoObjectIsSharedAmongManyThreads) {
   Slots slots;
   std::atomic<int> made{0}, doubly_used{0};
   std::vector<std::thread> threads;
