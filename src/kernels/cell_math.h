@@ -25,17 +25,19 @@ HWY_INLINE V clipped(D d, V c, const CellClip& clip) {
 }
 
 // Units j to j + lanes of one example: `gates`, `c_prev`, `c`, `h` are that example's rows; i, f, g, o its
-// pre-activations.
+// pre-activations. gates: receives the activations; null: nobody wants them.
 template <class D, class V, typename T = hn::TFromD<D>>
 HWY_INLINE void lstm_cell(D d, int64_t j, int64_t hidden, V pre_i, V pre_f, V pre_g, V pre_o, const CellClip& clip,
                           T* gates, const T* c_prev, T* c, T* h) {
   const V i = sigmoid(d, pre_i), f = sigmoid(d, pre_f), g = tanh(d, pre_g), o = sigmoid(d, pre_o);
   V cell = hn::MulAdd(f, hn::LoadU(d, c_prev + j), hn::Mul(i, g));
   if (clip.on) cell = clipped(d, cell, clip);
-  hn::StoreU(i, d, gates + j);
-  hn::StoreU(f, d, gates + hidden + j);
-  hn::StoreU(g, d, gates + 2 * hidden + j);
-  hn::StoreU(o, d, gates + 3 * hidden + j);
+  if (gates) {
+    hn::StoreU(i, d, gates + j);
+    hn::StoreU(f, d, gates + hidden + j);
+    hn::StoreU(g, d, gates + 2 * hidden + j);
+    hn::StoreU(o, d, gates + 3 * hidden + j);
+  }
   hn::StoreU(cell, d, c + j);
   hn::StoreU(hn::Mul(o, tanh(d, cell)), d, h + j);
 }

@@ -25,6 +25,9 @@ struct ConvGeometry {
     return 2.0 * static_cast<double>(n * o) * static_cast<double>(out_size()) *
            static_cast<double>(c / groups * kernel_size());
   }
+  // flops() of a convolution of one group that takes as long. Few channels in a group are read more than they are
+  // multiplied: on an AMD EPYC with AVX2 depthwise 3x3 run at a third of the speed.
+  double work() const { return flops() * (groups > 1 && c / groups < 8 ? 3 : 1); }
   bool empty() const { return n * c * o * in_size() * out_size() * kernel_size() == 0; }
 };
 

@@ -85,6 +85,7 @@ struct BlockProduct {
   const T* start;  // what is added, as out; null: nothing
   T* out;
   int64_t out_stride;
+  bool fetches;  // the weights that come next
 };
 
 // What ends a product.
@@ -96,14 +97,15 @@ struct ProductEnd {
 
 // Not inlined, for the reason given at add_tile of recurrent_step.cc.
 template <int kRows, int kWidth, int kPart, class D, typename T>
-HWY_NOINLINE void product_tile(D d, const BlockProduct<T>& b, const ProductEnd<T>* end, int64_t row, int64_t column) {
+HWY_NOINLINE void product_tile(D d, const BlockProduct<T>& b, const ProductEnd<T>* end, int64_t row, int64_t column,
+                               Fetch fetch) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), at = row * b.out_stride + column;
   hn::Vec<D> sums[kRows][kWidth];
   for (int r = 0; r < kRows; ++r)
     for (int v = 0; v < kWidth; ++v)
       sums[r][v] = b.start ? hn::LoadU(d, b.start + at + r * b.out_stride + v * lanes) : hn::Zero(d);
   add_products<kRows, kWidth, kPart>(d, b.packed + column * b.depth, b.depth, b.rows + row * b.row_stride, b.row_stride,
-                                     b.range.begin, b.range.end, sums);
+                                     b.range.begin, b.range.end, fetch, sums);
   if (end) {
     const auto low = hn::Set(d, end->low), high = hn::Set(d, end->high);
     for (int v = 0; v < kWidth; ++v) {
@@ -117,9 +119,15 @@ HWY_NOINLINE void product_tile(D d, const BlockProduct<T>& b, const ProductEnd<T
 
 template <int kWidth, class D, typename T>
 HWY_INLINE void product_block(D d, const BlockProduct<T>& b, const ProductEnd<T>* end) {
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  constexpr int kPart = part_of(kWidth);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), depth = b.range.end - b.range.begin;
+  const T* const next = b.packed + b.range.begin * kPart * lanes;
   for_part_tiles<kWidth>(b.count, [&](int64_t row, auto tile, int first, auto width) HWY_ATTR {
-    product_tile<decltype(tile)::value, decltype(width)::value, part_of(kWidth)>(d, b, end, row, first * lanes);
+    constexpr int kRows = decltype(tile)::value, kTileWidth = decltype(width)::value;
+    const Fetch fetch = b.fetches ? share_of(next + (first + kTileWidth) * lanes * b.depth, depth * kPart * lanes,
+                                             depth, row, kRows, b.count)
+                                  : Fetch{};
+    product_tile<kRows, kTileWidth, kPart>(d, b, end, row, first * lanes, fetch);
   });
 }
 
@@ -148,14 +156,17 @@ HWY_INLINE void for_passes(int64_t depth, int64_t step, const F& f) {
 template <typename T>
 struct Tasks {
   static constexpr int64_t kMinRows = 48, kMaxRows = 240, kRowUnit = tile_rows(part_of(kVectors));
-  static constexpr int64_t kBlocks = 4;  // of columns
+  static constexpr int64_t kMaxBlocks = 4;  // of columns
+  static constexpr int64_t kMany = 16;      // tasks, which cores share evenly
   int64_t rows, row_blocks, columns, count;
   explicit Tasks(const PackedProduct<T>& p) {
     const int64_t row_bytes = std::clamp<int64_t>(p.depth, 1, kMaxDepth) * static_cast<int64_t>(sizeof(T));
-    const int64_t most = std::clamp(kRowBytes / row_bytes, kMinRows, kMaxRows);
+    const int64_t column_blocks = divided_up(p.columns, wide_block<T>());
+    int64_t most = std::clamp(kRowBytes / row_bytes, kMinRows, kMaxRows);
+    if (divided_up(p.count, most) * column_blocks < kMany) most = std::max(kMinRows, p.count * column_blocks / kMany);
     rows = divided_up(divided_up(p.count, divided_up(p.count, most)), kRowUnit) * kRowUnit;
     row_blocks = divided_up(p.count, rows);
-    columns = kBlocks * wide_block<T>();
+    columns = std::clamp<int64_t>(row_blocks * column_blocks / kMany, 1, kMaxBlocks) * wide_block<T>();
     count = row_blocks * divided_up(p.columns, columns);
   }
 };
@@ -164,6 +175,7 @@ template <typename T>
 void run_task(const PackedProduct<T>& p, const Tasks<T>& tasks, int64_t task) {
   const int64_t first = task / tasks.row_blocks * tasks.columns, row = task % tasks.row_blocks * tasks.rows;
   const int64_t rows = std::min(tasks.rows, p.count - row);
+  const bool fetches = comes_from_afar<T>(p.depth * p.columns);
   for_passes(p.depth, depth_of_pass<T>(p.depth, rows), [&](DepthRange range) HWY_ATTR {
     const T* const start = range.begin > 0 ? p.out : p.addend;
     const auto block = [&](auto d, auto vectors, int64_t j) HWY_ATTR {
@@ -172,7 +184,7 @@ void run_task(const PackedProduct<T>& p, const Tasks<T>& tasks, int64_t task) {
       product_block<decltype(vectors)::value>(
           d,
           BlockProduct<T>{p.packed + j * p.depth, p.depth, range, p.rows + row * p.depth, p.depth, rows,
-                          start ? start + at : nullptr, p.out + at, p.columns},
+                          start ? start + at : nullptr, p.out + at, p.columns, fetches},
           range.end == p.depth ? &end : nullptr);
     };
     for_column_blocks<T>(first, std::min(first + tasks.columns, p.columns), block);

@@ -67,6 +67,48 @@ HWY_INLINE void add_products(D d, const T* block, int64_t depth, const T* rows, 
   }
 }
 
+// Weights that come from memory are fetched while the tiles before them are computed. The tiles that read one part
+// fetch the next, each a share of it, some lines at every few elements of the depth: more at once would wait for each
+// other. Measured on an AMD EPYC with AVX2: 49 rows of 1024 by 1024 run at 95 % of the peak of a core instead of 82,
+// 196 rows of 512 by 512 at 95 instead of 92. Weights that stay in the second-level cache gain nothing.
+constexpr int64_t kFetchStep = 16;
+constexpr int64_t kLine = 64;
+
+template <typename T>
+bool comes_from_afar(int64_t weights) {
+  constexpr int64_t kStaysNear = 192 << 10;
+  return weights * static_cast<int64_t>(sizeof(T)) > kStaysNear;
+}
+
+// What one tile fetches.
+struct Fetch {
+  const char* from = nullptr;
+  int64_t lines = 0;  // at each step
+};
+
+// For the tile of some rows of `count`: its share of `size` elements, while it passes this depth.
+template <typename T>
+Fetch share_of(const T* next, int64_t size, int64_t depth, int64_t row, int64_t rows, int64_t count) {
+  const int64_t steps = depth / kFetchStep;
+  if (steps == 0) return {};
+  const int64_t bytes = size * static_cast<int64_t>(sizeof(T)), begin = bytes * row / count / kLine * kLine;
+  const int64_t lines = (bytes * (row + rows) / count - begin + kLine - 1) / kLine;
+  return {reinterpret_cast<const char*>(next) + begin, (lines + steps - 1) / steps};
+}
+
+// The same as add_products() without it.
+template <int kRows, int kVectors, int kPart, class D, typename T = hn::TFromD<D>>
+HWY_INLINE void add_products(D d, const T* block, int64_t depth, const T* rows, int64_t stride, int64_t begin,
+                             int64_t end, Fetch fetch, hn::Vec<D> (&sums)[kRows][kVectors]) {
+  if (fetch.lines > 0) {
+    for (; begin + kFetchStep <= end; begin += kFetchStep) {
+      for (int64_t i = 0; i < fetch.lines; ++i, fetch.from += kLine) __builtin_prefetch(fetch.from);
+      add_products<kRows, kVectors, kPart>(d, block, depth, rows, stride, begin, begin + kFetchStep, sums);
+    }
+  }
+  add_products<kRows, kVectors, kPart>(d, block, depth, rows, stride, begin, end, sums);
+}
+
 // f(d, j, width) for blocks of columns [begin, end): vectors of at most kLanes, then of half the length each as long as
 // columns remain. begin is a whole number of the longest vectors.
 template <typename T, size_t kLanes, class F>

@@ -59,7 +59,7 @@ struct LstmCell {
   template <class D>
   HWY_INLINE void operator()(D d, int64_t row, int64_t j, const T* sums) const {
     const int64_t H = s.hidden;
-    T* gates = s.gates + row * 4 * H;
+    T* gates = s.gates ? s.gates + row * 4 * H : nullptr;
     const auto sum = [&](int g) HWY_ATTR {
       const auto products = hn::LoadU(d, sums + g * static_cast<int64_t>(hn::Lanes(d)));
       return input.packed ? products : hn::Add(products, hn::LoadU(d, gates + g * H + j));
@@ -99,40 +99,51 @@ constexpr int64_t kMaxRows = 64;
 // sums (kRows, kVectors vectors), `pitch` apart, += rows (kRows, depth) * a block's weights, kPart vectors a part.
 // Not inlined: next to other loops compilers run out of registers here and read the weights once for each row.
 template <int kRows, int kVectors, int kPart, class D, typename T = hn::TFromD<D>>
-HWY_NOINLINE void add_tile(D d, const T* weights, int64_t depth, const T* rows, T* sums, int64_t pitch) {
+HWY_NOINLINE void add_tile(D d, const T* weights, int64_t depth, const T* rows, T* sums, int64_t pitch, Fetch fetch) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   hn::Vec<D> s[kRows][kVectors];
   for (int r = 0; r < kRows; ++r)
     for (int v = 0; v < kVectors; ++v) s[r][v] = hn::LoadU(d, sums + r * pitch + v * lanes);
-  add_products<kRows, kVectors, kPart>(d, weights, depth, rows, depth, 0, depth, s);
+  add_products<kRows, kVectors, kPart>(d, weights, depth, rows, depth, 0, depth, fetch, s);
   for (int r = 0; r < kRows; ++r)
     for (int v = 0; v < kVectors; ++v) hn::StoreU(s[r][v], d, sums + r * pitch + v * lanes);
 }
 
-// sums (count, kGates vectors) += rows (count, depth) * one block's weights
+// sums (count, kGates vectors) += rows (count, depth) * one block's weights. next: the weights that are read then, for
+// as many elements of the depth; null: they are near.
 template <int kGates, class D, typename T = hn::TFromD<D>>
-HWY_INLINE void add_block(D d, const T* weights, int64_t depth, const T* rows, int64_t count, T* sums) {
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), pitch = kGates * lanes;
+HWY_INLINE void add_block(D d, const T* weights, int64_t depth, const T* rows, int64_t count, const T* next, T* sums) {
+  constexpr int kPart = part_of(kGates);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), pitch = kGates * lanes, part = kPart * lanes * depth;
   for_part_tiles<kGates>(count, [&](int64_t row, auto tile, int gate, auto gates) HWY_ATTR {
-    add_tile<decltype(tile)::value, decltype(gates)::value, part_of(kGates)>(
-        d, weights + gate * lanes * depth, depth, rows + row * depth, sums + row * pitch + gate * lanes, pitch);
+    constexpr int kRows = decltype(tile)::value, kTileGates = decltype(gates)::value;
+    const T* const block = weights + gate * lanes * depth;
+    const T* const then = gate + kTileGates < kGates ? block + part : next;
+    const Fetch fetch = next ? share_of(then, part, depth, row, kRows, count) : Fetch{};
+    add_tile<kRows, kTileGates, kPart>(d, block, depth, rows + row * depth, sums + row * pitch + gate * lanes, pitch,
+                                       fetch);
   });
 }
 
 // Units [j, j + lanes) of `rows` examples from `row` on, at most kMaxRows.
 template <class D, class Cell, typename T = hn::TFromD<D>>
 HWY_INLINE void step_block(D d, const T* packed, int64_t recurrent, const T* state, const StepInput<T>& input,
-                           const Cell& cell, int64_t row, int64_t rows, int64_t j) {
+                           const Cell& cell, int64_t hidden, int64_t row, int64_t rows, int64_t j) {
   constexpr int kGates = Cell::kGates;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), pitch = kGates * lanes;
   HWY_ALIGN T sums[kMaxRows * kGates * kMaxLanes<T>];
   for (int64_t r = 0; r < rows; ++r)
     for (int g = 0; g < kGates; ++g) hn::StoreU(cell.start(d, g, j), d, sums + r * pitch + g * lanes);
+  const T* const block = packed + kGates * j * recurrent;
+  const bool afar = comes_from_afar<T>(kGates * hidden * (recurrent + input.size));
+  const T* after = block + kGates * lanes * recurrent;
   if (input.packed) {
-    add_block<kGates>(d, input.packed + kGates * j * input.size, input.size, input.data + row * input.size, rows, sums);
+    const T* const input_block = input.packed + kGates * j * input.size;
+    after = input_block + kGates * lanes * input.size;
+    add_block<kGates>(d, input_block, input.size, input.data + row * input.size, rows, afar ? block : nullptr, sums);
     for (int64_t r = 0; r < rows; ++r) cell.take_input(d, row + r, j, sums + r * pitch);
   }
-  add_block<kGates>(d, packed + kGates * j * recurrent, recurrent, state + row * recurrent, rows, sums);
+  add_block<kGates>(d, block, recurrent, state + row * recurrent, rows, afar ? after : nullptr, sums);
   for (int64_t r = 0; r < rows; ++r) cell(d, row + r, j, sums + r * pitch);
 }
 
@@ -145,7 +156,7 @@ void step(const T* packed, int64_t recurrent, const T* state, int64_t rows, int6
   parallel_for(vectors, 0.08 * static_cast<double>(work), [&](int64_t begin, int64_t end) {
     for_blocks<T, kMaxLanes<T>>(begin * lanes, std::min(end * lanes, hidden), [&](auto d, int64_t j, int64_t) HWY_ATTR {
       for (int64_t row = 0; row < rows; row += kMaxRows)
-        step_block(d, packed, recurrent, state, input, cell, row, std::min(kMaxRows, rows - row), j);
+        step_block(d, packed, recurrent, state, input, cell, hidden, row, std::min(kMaxRows, rows - row), j);
     });
   });
 }

@@ -65,6 +65,9 @@ struct RnnGeometry {
 
   // Elements. has_packed: the packed parameters are given.
   int64_t forward_workspace(bool has_packed = false) const;
+  // Of the gates where no reserve keeps them: those of all steps where one product gives them their start, else of a
+  // step; none of an LSTM, whose steps need no memory for them.
+  int64_t unreserved_gates() const;
   // Elements that a forward pass without a reserve needs beside its workspace.
   int64_t unreserved_workspace() const;
   int64_t backward_workspace(bool over_reserve = false) const;

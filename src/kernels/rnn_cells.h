@@ -16,7 +16,7 @@ struct CellClip {
 template <typename T>
 struct LstmStep {
   int64_t rows, hidden;
-  T* gates;         // (rows, 4 hidden)
+  T* gates;         // (rows, 4 hidden); null: they come from packed weights alone, and nobody wants the activations
   const T* c_prev;  // (rows, hidden)
   T* c;             // (rows, hidden)
   T* h;             // (rows, hidden)

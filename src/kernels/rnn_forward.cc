@@ -58,7 +58,7 @@ class Forward {
     if (g.dropout > 0) dropped_ = take(g.positions() * g.output());
     if (a.reserve) return;
     at = a.unreserved;
-    gates_ = take(g.gate_size() * (g.steps_take_inputs() ? g.batch : g.positions()));
+    if (g.unreserved_gates() > 0) gates_ = take(g.unreserved_gates());
     for (T*& extra : extra_) extra = take(g.batch * g.hidden);
     for (int64_t i = 0; i < std::min<int64_t>(g.layers - 1, 2); ++i)
       layer_outputs_[i] = take(g.positions() * g.output());

@@ -60,11 +60,15 @@ int64_t RnnGeometry::forward_workspace(bool has_packed) const {
          (dropout > 0 ? positions() * output() : 0);
 }
 
-// Gates and cells of a step, or, where one product for all steps gives the gates their start, of all; the outputs of
-// two layers; states of all steps if masked.
+int64_t RnnGeometry::unreserved_gates() const {
+  if (!steps_take_inputs()) return positions() * gate_size();
+  return mode == RnnMode::kLstm ? 0 : batch * gate_size();
+}
+
+// Gates, cells of two steps, the outputs of two layers, states of all steps if masked.
 int64_t RnnGeometry::unreserved_workspace() const {
-  return gate_size() * (steps_take_inputs() ? batch : positions()) + 2 * batch * hidden +
-         std::min<int64_t>(layers - 1, 2) * positions() * output() + (masked ? positions() * recurrent() : 0);
+  return unreserved_gates() + 2 * batch * hidden + std::min<int64_t>(layers - 1, 2) * positions() * output() +
+         (masked ? positions() * recurrent() : 0);
 }
 
 // Gradients of the gates (twice for GRU), of two layers' inputs, of states, cells, kept rows and copies of states, of

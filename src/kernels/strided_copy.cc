@@ -71,11 +71,23 @@ void exchange_4x4(const Word4* src, int64_t src_stride, Word4* dst, int64_t dst_
   store4(dst + 3 * dst_stride, __builtin_shufflevector(ac1, bd1, 2, 6, 3, 7));
 }
 
+// dst[j * 3 + i] = src[i * src_stride + j] for three i and four j: the colours of pixels.
+void interleave_3x4(const Word4* src, int64_t src_stride, Word4* dst) {
+  const Vec4 a = load4(src), b = load4(src + src_stride), c = load4(src + 2 * src_stride);
+  const Vec4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), bc = __builtin_shufflevector(b, c, 1, 5, 2, 6),
+             ab3 = __builtin_shufflevector(a, b, 3, 7, 3, 7);
+  store4(dst, __builtin_shufflevector(ab, c, 0, 1, 4, 2));
+  store4(dst + 4, __builtin_shufflevector(bc, a, 0, 1, 6, 2));
+  store4(dst + 8, __builtin_shufflevector(c, ab3, 2, 4, 5, 3));
+}
+
 // dst[j * dst_stride + i] = src[i * src_stride + j]
 template <typename W>
 void exchange_tile(const W* src, int64_t src_stride, W* dst, int64_t dst_stride, int64_t ni, int64_t nj) {
   int64_t j = 0;
   if constexpr (sizeof(W) == 4) {
+    if (ni == 3 && dst_stride == 3)
+      for (; j + 4 <= nj; j += 4) interleave_3x4(src + j, src_stride, dst + j * 3);
     for (; j + 4 <= nj; j += 4) {
       int64_t i = 0;
       for (; i + 4 <= ni; i += 4)

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "engine/run_ahead.h"
+#include "engine/waiting_caller.h"
 #include "ndarray/donated.h"
 
 namespace hybridnet {
@@ -271,6 +272,7 @@ NDArray NDArray::detached() const {
 }
 
 void NDArray::wait_to_read() const {
+  WaitingCaller::note_wait();
   if (!var().readable()) engine().wait_to_read(var());
 }
 void NDArray::wait_to_write() const {

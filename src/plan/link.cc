@@ -558,6 +558,7 @@ class PlanBuilder {
     instruction.kernel = linked.kernel.get();
     instruction.opaque = linked.opaque;
     plan.is_opaque_ = plan.is_opaque_ || linked.opaque;
+    plan.has_control_ = plan.has_control_ || !node.subgraphs.empty();
     if (const int64_t bytes = linked.kernel->workspace_bytes(); bytes > 0) {
       PlanStorage* workspace = make_storage(Kind::kTemporary, 0, bytes);
       workspace->first = workspace->last = step;

@@ -151,7 +151,8 @@ class Plan : public RefCounted<Plan> {
   // Has a run failed behind an instruction that wrote to an input? Then some states are new and some are old.
   bool is_torn() const { return torn_.load(std::memory_order_relaxed); }
   void forget_torn() { torn_.store(false, std::memory_order_relaxed); }
-  bool is_opaque() const { return is_opaque_; }  // calls code outside the library: runs on the thread of the caller
+  bool is_opaque() const { return is_opaque_; }      // calls code outside the library: runs on the thread of the caller
+  bool has_control() const { return has_control_; }  // loops or branches
   // For people: every instruction in order with its implementation, the memory it reads and writes, and where it comes
   // from; the bodies of loops and branches below their instruction; the arena cell by cell.
   std::string text() const;
@@ -217,7 +218,7 @@ class Plan : public RefCounted<Plan> {
   size_t first_write_ = SIZE_MAX;  // instruction that is the first to write to an input
   std::atomic<bool> torn_{false};
   size_t num_temporaries_ = 0;
-  bool uses_random_ = false, is_opaque_ = false, gains_from_awake_team_ = false;
+  bool uses_random_ = false, is_opaque_ = false, has_control_ = false, gains_from_awake_team_ = false;
 
   ThreadSlots<std::unique_ptr<Frame>> spares_;
   std::mutex frames_mutex_;

@@ -10,6 +10,7 @@
 #include "engine/profile.h"
 #include "engine/run_ahead.h"
 #include "engine/sound_writes.h"
+#include "engine/waiting_caller.h"
 #include "hybridnet/engine.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/threads.h"
@@ -148,6 +149,16 @@ void run_here(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name
   run_now(plan, arrays, key, name);
 }
 
+// A caller that waits for each result gains nothing by a worker. Loops are left to one: Ctrl-C may have to stop them.
+bool try_begin_for_waiting_caller(const Plan& plan, Engine::Access access, const Engine::Options& options) {
+  constexpr int64_t kLongestNs = 200'000'000;  // Ctrl-C is heard so much later
+  Engine& e = engine();
+  if (!WaitingCaller::is_likely() || plan.has_control() || options.cost_ns > kLongestNs || e.has_pending())
+    return false;
+  const RunHereScope here;
+  return e.try_begin_inline(access, options);
+}
+
 }  // namespace
 
 void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, const char* name) {
@@ -164,6 +175,15 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
     const PlanCores cores(plan->cores());
     run_now(*plan, arrays, key, name);
     return;
+  }
+  if (try_begin_for_waiting_caller(*plan, access, options)) {
+    const RunAhead::FrontEndPause pause(run_ahead());
+    {
+      const InlineRun running(e, access);
+      const PlanCores cores(plan->cores());
+      run_now(*plan, arrays, key, name);
+    }
+    return WaitingCaller::note_work(options.cost_ns);
   }
   options.where = current_location();
   auto run = std::make_shared<QueuedRun>(QueuedRun{run_ahead().charge(plan->cost_ns()),
@@ -183,6 +203,7 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
         run_now(*run->plan, {run->inputs, run->outputs, run->residuals}, run->key, name);
       },
       access, options);
+  WaitingCaller::note_work(options.cost_ns);
 }
 
 void push_zeros(const NDArray& array) {

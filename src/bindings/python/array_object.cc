@@ -12,6 +12,7 @@
 #include "array_arithmetic.h"
 #include "base/interrupt.h"
 #include "engine/run_ahead.h"
+#include "engine/waiting_caller.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/runtime.h"
 
@@ -358,6 +359,7 @@ DType dtype_from(PyObject* object) {
 // thread that waits.
 void wait_interruptibly(const NDArray& array, bool to_write) {
   if (array.is_sparse()) return wait_interruptibly(NDArray(sparse_storage(array).data), to_write);
+  WaitingCaller::note_wait();
   Var& var = array.var();
   if (to_write ? var.idle() && var.readable() : var.readable()) return;
   const NDArray kept = array;  // the Python object may die while others run
@@ -383,6 +385,7 @@ static void wait_all_at_once() {
 }
 
 void wait_all_interruptibly() {
+  WaitingCaller::note_wait();
   if (!engine().has_pending() || !is_main_thread() || run_ahead().waits_no_more()) return wait_all_at_once();
   auto signal = std::make_shared<Signal>();
   auto failure = std::make_shared<std::exception_ptr>();

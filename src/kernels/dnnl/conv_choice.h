@@ -9,6 +9,8 @@ namespace hybridnet::onednn {
 enum class ConvAlgorithm : int8_t {
   kReference,    // plain loops: float64, and empty tensors, which oneDNN refuses
   kDirect,       // oneDNN's sums of products
+  kDense,        // kernels/packed_product.h, as the dense layer of each pixel
+  kDepthwise,    // kernels/depthwise.h
   kWinograd2x2,  // kernels/winograd.h: rounds like the direct sum
   kWinograd4x4   // kernels/dnnl/winograd.h: fewer products, larger rounding errors
 };

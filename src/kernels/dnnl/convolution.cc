@@ -16,11 +16,11 @@ enum Slot { kA, kWeights, kC, kD, kOut0, kOut1, kNumSlots };
 }  // namespace
 
 Convolution::Convolution(const ConvGeometry& geometry, const Options& options) : g_(geometry), options_(options) {
-  workspace_bytes_ = variants_.get(cores_for(g_.flops()), [this] { return make(); }).bytes();
+  workspace_bytes_ = variants_.get(cores_for(g_.work()), [this] { return make(); }).bytes();
 }
 
 std::string Convolution::description() const {
-  return variants_.get(cores_for(g_.flops()), [this] { return make(); }).implementation;
+  return variants_.get(cores_for(g_.work()), [this] { return make(); }).implementation;
 }
 
 Convolution::Variant Convolution::make() const {
@@ -131,7 +131,7 @@ Convolution::Variant Convolution::make_backward_weights() const {
 }
 
 void Convolution::run(const Tensors& t) {
-  const PrimitiveCores cores(g_.flops());
+  const PrimitiveCores cores(g_.work());
   const Variant& v = variants_.get(cores.count(), [this] { return make(); });
   std::unique_ptr<OwnedBlock> larger;  // a variant for other cores may need more than was planned
   char* workspace = static_cast<char*>(t.workspace);

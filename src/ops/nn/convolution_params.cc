@@ -1,11 +1,13 @@
 #include "ops/nn/convolution_params.h"
 
 #include "kernels/conv_reference.h"
+#include "kernels/depthwise.h"
 #include "kernels/dnnl/conv_choice.h"
 #include "kernels/dnnl/winograd.h"
 #include "kernels/winograd.h"
 #include "op/through_float.h"
 #include "ops/nn/activation_params.h"
+#include "ops/nn/dense_kernels.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -107,6 +109,48 @@ class WinogradWeightsKernel final : public Kernel {
 
  private:
   ConvGeometry g_;
+};
+
+class DepthwiseKernel final : public Kernel, public kernels::ReadsPackedWeights {
+ public:
+  DepthwiseKernel(const ConvGeometry& g, const Convolution::Options& options) : g_(g), options_(options) {
+    using enum onednn::ActivationKind;
+    const onednn::Activation& activation = options.activation;
+    if (activation.kind == kRelu) end_.low = 0;
+    if (activation.kind == kClip) end_.low = activation.alpha, end_.high = activation.beta;
+    if (options.remember)
+      kept_ = std::make_unique<kernels::PackedWeights>("depthwise 3x3 of " + std::to_string(g.c), bytes());
+  }
+  int64_t workspace_bytes() const override { return kept_ ? 0 : bytes(); }
+  std::string description() const override { return "depthwise"; }
+  bool reads_packed(size_t input) const override { return input == 1 && kept_; }
+
+  void run(const KernelArgs& args) override {
+    kernels::DepthwiseEnd end = end_;
+    size_t next = 2;
+    if (options_.bias) end.bias = args.in[next++].as<float>();
+    if (options_.add) end.addend = args.in[next].as<float>();
+    const auto pack = [&](void* target) {
+      kernels::depthwise_pack(g_, args.in[1].as<float>(), static_cast<float*>(target));
+    };
+    kernels::PackedWeights::Use kept;
+    const void* packed = args.workspace;
+    if (kept_) {
+      kept = kept_->get(args.in[1], pack);
+      packed = kept->data();
+    } else {
+      pack(args.workspace);
+    }
+    kernels::depthwise_forward(g_, args.in[0].as<float>(), static_cast<const float*>(packed), end,
+                               args.out[0].as<float>());
+  }
+
+ private:
+  int64_t bytes() const { return kernels::depthwise_weight_bytes(g_); }
+  const ConvGeometry g_;
+  const Convolution::Options options_;
+  kernels::DepthwiseEnd end_;
+  std::unique_ptr<kernels::PackedWeights> kept_;  // null: weights are packed in each run
 };
 
 template <typename T>
@@ -217,6 +261,10 @@ Ref<Kernel> link_conv(const LinkContext& c, const ConvGeometry& g, Convolution::
       return Ref<Kernel>(new WinogradKernel(g, options));
     case ConvAlgorithm::kWinograd4x4:
       return Ref<Kernel>(new ConvKernel<onednn::Winograd>(g, options));
+    case ConvAlgorithm::kDense:
+      return packed_dense_kernel({g.n * g.out_size(), g.c, g.o, options.bias, options.add, options.activation});
+    case ConvAlgorithm::kDepthwise:
+      return Ref<Kernel>(new DepthwiseKernel(g, options));
     case ConvAlgorithm::kDirect:
       break;
   }
@@ -224,7 +272,7 @@ Ref<Kernel> link_conv(const LinkContext& c, const ConvGeometry& g, Convolution::
 }
 
 double conv_cost_ns(const ConvGeometry& g, DType dtype) {
-  return g.flops() / (dtype == DType::kFloat64 ? 1.0 : 50.0) + 1000;
+  return g.work() / (dtype == DType::kFloat64 ? 1.0 : 50.0) + 1000;
 }
 
 }  // namespace hybridnet::ops

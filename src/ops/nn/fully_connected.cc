@@ -1,17 +1,14 @@
 // FullyConnected, and the same with what may follow it fused in: out = activation(data weight^T + bias + addend).
 #include <algorithm>
-#include <cstring>
-#include <limits>
 
 #include "hybridnet/op.h"
 #include "kernels/dnnl/dense_choice.h"
 #include "kernels/dnnl/matmul.h"
 #include "kernels/gemm.h"
-#include "kernels/packed.h"
-#include "kernels/packed_product.h"
 #include "op/through_float.h"
 #include "ops/emit.h"
 #include "ops/nn/activation_params.h"
+#include "ops/nn/dense_kernels.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -112,108 +109,6 @@ struct Sizes {
 
 // ---- kernels
 
-// Begins each tile of out with what the product is added to, addend + bias, and ends it with the activation.
-template <typename T>
-class DenseEnds final : public kernels::GemmEnds {
- public:
-  DenseEnds(const T* addend, const T* bias, const onednn::Activation& activation, int64_t hidden, T* out)
-      : addend_(addend), bias_(bias), activation_(activation), hidden_(hidden), out_(out) {}
-  void begin(const kernels::GemmTile& tile) const override {
-    if (!addend_ && !bias_) return;
-    for (int64_t i = tile.row; i < tile.row + tile.rows; ++i) {
-      T* to = out_ + i * hidden_ + tile.column;
-      const T* from = addend_ ? addend_ + i * hidden_ + tile.column : bias_ + tile.column;
-      if (addend_ && bias_) {
-        for (int64_t j = 0; j < tile.columns; ++j) to[j] = from[j] + bias_[tile.column + j];
-      } else {
-        std::memcpy(to, from, static_cast<size_t>(tile.columns) * sizeof(T));
-      }
-    }
-  }
-  void end(const kernels::GemmTile& tile) const override {
-    if (activation_.kind == onednn::ActivationKind::kNone) return;
-    if (tile.columns == hidden_) return apply_activation(activation_, out_ + tile.row * hidden_, tile.rows * hidden_);
-    for (int64_t i = tile.row; i < tile.row + tile.rows; ++i)
-      apply_activation(activation_, out_ + i * hidden_ + tile.column, tile.columns);
-  }
-
- private:
-  const T* addend_;
-  const T* bias_;
-  const onednn::Activation& activation_;
-  int64_t hidden_;
-  T* out_;
-};
-
-template <typename T>
-class PlainKernel final : public Kernel {
- public:
-  PlainKernel(const Sizes& s, bool bias, bool addend, const onednn::Activation& activation)
-      : bias_(bias),
-        addend_(addend),
-        activation_(activation),
-        gemm_(kernels::GemmShape::dense(false, true, s.rows, s.hidden, s.features)) {}
-  std::string description() const override { return "gemm"; }
-  void run(const KernelArgs& args) override {
-    T* out = args.out[0].as<T>();
-    const DenseEnds<T> ends(addend_ ? args.in.back().as<T>() : nullptr, bias_ ? args.in[2].as<T>() : nullptr,
-                            activation_, gemm_.n, out);
-    kernels::gemm(gemm_, T(1), args.in[0].as<T>(), args.in[1].as<T>(), bias_ || addend_ ? T(1) : T(0), out, &ends);
-  }
-
- private:
-  bool bias_, addend_;
-  onednn::Activation activation_;
-  kernels::GemmShape gemm_;
-};
-
-// With weights that are packed once.
-class PackedKernel final : public Kernel, public kernels::ReadsPackedWeights {
- public:
-  PackedKernel(const Sizes& s, bool bias, bool addend, const onednn::Activation& activation)
-      : sizes_(s),
-        bias_(bias),
-        addend_(addend),
-        activation_(activation),
-        packed_("columns of " + std::to_string(s.hidden) + " x " + std::to_string(s.features),
-                s.hidden * s.features * static_cast<int64_t>(sizeof(float))) {
-    using enum onednn::ActivationKind;
-    if (activation.kind == kRelu) low_ = 0;
-    if (activation.kind == kClip) low_ = activation.alpha, high_ = activation.beta;
-    ends_ = activation.kind != kNone && activation.kind != kRelu && activation.kind != kClip;
-  }
-  std::string description() const override { return "packed product"; }
-  bool reads_packed(size_t input) const override { return input == 1; }
-  void run(const KernelArgs& args) override {
-    float* out = args.out[0].as<float>();
-    const kernels::PackedWeights::Use weights = packed_.get(args.in[1], [&](void* target) {
-      kernels::pack_weights(
-          kernels::ProductWeights<float>::transposed(args.in[1].as<float>(), sizes_.features, sizes_.hidden),
-          static_cast<float*>(target));
-    });
-    const DenseEnds<float> ends(nullptr, nullptr, activation_, sizes_.hidden, out);
-    kernels::packed_product({.packed = static_cast<const float*>(weights->data()),
-                             .depth = sizes_.features,
-                             .columns = sizes_.hidden,
-                             .rows = args.in[0].as<float>(),
-                             .count = sizes_.rows,
-                             .out = out,
-                             .addend = addend_ ? args.in.back().as<float>() : nullptr,
-                             .bias = bias_ ? args.in[2].as<float>() : nullptr,
-                             .low = low_,
-                             .high = high_,
-                             .ends = ends_ ? &ends : nullptr});
-  }
-
- private:
-  const Sizes sizes_;
-  const bool bias_, addend_;
-  const onednn::Activation activation_;
-  kernels::PackedWeights packed_;
-  float low_ = -std::numeric_limits<float>::infinity(), high_ = std::numeric_limits<float>::infinity();
-  bool ends_ = false;  // an activation that is not a matter of bounds
-};
-
 class DnnlKernel final : public Kernel {
  public:
   explicit DnnlKernel(const onednn::Matmul::Options& o) : bias_(o.bias), addend_(o.add), matmul_(o) {}
@@ -237,17 +132,16 @@ Ref<Kernel> link_fully_connected(const FullyConnectedParams& p, const onednn::Ac
   if (is_half(dtype) && !native_half)
     return link_through_float(
         c, [&](const LinkContext& inner) { return link_fully_connected(p, activation, addend, inner); });
-  if (dtype == DType::kFloat64) return Ref<Kernel>(new PlainKernel<double>(s, !p.no_bias, addend, activation));
+  const DenseLayer layer{s.rows, s.features, s.hidden, !p.no_bias, addend, activation};
+  if (dtype == DType::kFloat64) return plain_dense_kernel<double>(layer);
   const onednn::DenseShape shape{.rows = s.rows,
                                  .features = s.features,
                                  .hidden = s.hidden,
                                  .activation = activation.kind != onednn::ActivationKind::kNone,
                                  .frozen = c.frozen_weights};
   const DenseAlgorithm algorithm = native_half ? onednn::choose_fused_dense(shape) : onednn::choose_dense(shape);
-  if (algorithm == DenseAlgorithm::kProduct)
-    return Ref<Kernel>(new PlainKernel<float>(s, !p.no_bias, addend, activation));
-  if (algorithm == DenseAlgorithm::kPackedProduct)
-    return Ref<Kernel>(new PackedKernel(s, !p.no_bias, addend, activation));
+  if (algorithm == DenseAlgorithm::kProduct) return plain_dense_kernel<float>(layer);
+  if (algorithm == DenseAlgorithm::kPackedProduct) return packed_dense_kernel(layer);
   return Ref<Kernel>(new DnnlKernel({.m = s.rows,
                                      .n = s.hidden,
                                      .k = s.features,

@@ -1,0 +1,119 @@
+#include "ops/nn/dense_kernels.h"
+
+#include <cstring>
+#include <limits>
+
+#include "kernels/gemm.h"
+#include "kernels/packed.h"
+#include "kernels/packed_product.h"
+#include "ops/nn/activation_params.h"
+
+namespace hybridnet::ops {
+namespace {
+
+// Begins each tile of out with what the product is added to, addend + bias, and ends it with the activation.
+template <typename T>
+class DenseEnds final : public kernels::GemmEnds {
+ public:
+  DenseEnds(const T* addend, const T* bias, const onednn::Activation& activation, int64_t hidden, T* out)
+      : addend_(addend), bias_(bias), activation_(activation), hidden_(hidden), out_(out) {}
+  void begin(const kernels::GemmTile& tile) const override {
+    if (!addend_ && !bias_) return;
+    for (int64_t i = tile.row; i < tile.row + tile.rows; ++i) {
+      T* to = out_ + i * hidden_ + tile.column;
+      const T* from = addend_ ? addend_ + i * hidden_ + tile.column : bias_ + tile.column;
+      if (addend_ && bias_) {
+        for (int64_t j = 0; j < tile.columns; ++j) to[j] = from[j] + bias_[tile.column + j];
+      } else {
+        std::memcpy(to, from, static_cast<size_t>(tile.columns) * sizeof(T));
+      }
+    }
+  }
+  void end(const kernels::GemmTile& tile) const override {
+    if (activation_.kind == onednn::ActivationKind::kNone) return;
+    if (tile.columns == hidden_) return apply_activation(activation_, out_ + tile.row * hidden_, tile.rows * hidden_);
+    for (int64_t i = tile.row; i < tile.row + tile.rows; ++i)
+      apply_activation(activation_, out_ + i * hidden_ + tile.column, tile.columns);
+  }
+
+ private:
+  const T* addend_;
+  const T* bias_;
+  const onednn::Activation& activation_;
+  int64_t hidden_;
+  T* out_;
+};
+
+template <typename T>
+class PlainKernel final : public Kernel {
+ public:
+  explicit PlainKernel(const DenseLayer& layer)
+      : layer_(layer), gemm_(kernels::GemmShape::dense(false, true, layer.rows, layer.hidden, layer.features)) {}
+  std::string description() const override { return "gemm"; }
+  void run(const KernelArgs& args) override {
+    T* out = args.out[0].as<T>();
+    const bool bias = layer_.bias, addend = layer_.addend;
+    const DenseEnds<T> ends(addend ? args.in.back().as<T>() : nullptr, bias ? args.in[2].as<T>() : nullptr,
+                            layer_.activation, gemm_.n, out);
+    kernels::gemm(gemm_, T(1), args.in[0].as<T>(), args.in[1].as<T>(), bias || addend ? T(1) : T(0), out, &ends);
+  }
+
+ private:
+  const DenseLayer layer_;
+  const kernels::GemmShape gemm_;
+};
+
+class PackedKernel final : public Kernel, public kernels::ReadsPackedWeights {
+ public:
+  explicit PackedKernel(const DenseLayer& layer)
+      : layer_(layer),
+        packed_("columns of " + std::to_string(layer.hidden) + " x " + std::to_string(layer.features),
+                layer.hidden * layer.features * static_cast<int64_t>(sizeof(float))) {
+    using enum onednn::ActivationKind;
+    const onednn::Activation& activation = layer.activation;
+    if (activation.kind == kRelu) low_ = 0;
+    if (activation.kind == kClip) low_ = activation.alpha, high_ = activation.beta;
+    ends_ = activation.kind != kNone && activation.kind != kRelu && activation.kind != kClip;
+  }
+  std::string description() const override { return "packed product"; }
+  bool reads_packed(size_t input) const override { return input == 1; }
+  void run(const KernelArgs& args) override {
+    float* out = args.out[0].as<float>();
+    const kernels::PackedWeights::Use weights = packed_.get(args.in[1], [&](void* target) {
+      kernels::pack_weights(
+          kernels::ProductWeights<float>::transposed(args.in[1].as<float>(), layer_.features, layer_.hidden),
+          static_cast<float*>(target));
+    });
+    const DenseEnds<float> ends(nullptr, nullptr, layer_.activation, layer_.hidden, out);
+    kernels::packed_product({.packed = static_cast<const float*>(weights->data()),
+                             .depth = layer_.features,
+                             .columns = layer_.hidden,
+                             .rows = args.in[0].as<float>(),
+                             .count = layer_.rows,
+                             .out = out,
+                             .addend = layer_.addend ? args.in.back().as<float>() : nullptr,
+                             .bias = layer_.bias ? args.in[2].as<float>() : nullptr,
+                             .low = low_,
+                             .high = high_,
+                             .ends = ends_ ? &ends : nullptr});
+  }
+
+ private:
+  const DenseLayer layer_;
+  kernels::PackedWeights packed_;
+  float low_ = -std::numeric_limits<float>::infinity(), high_ = std::numeric_limits<float>::infinity();
+  bool ends_ = false;  // an activation that is not a matter of bounds
+};
+
+}  // namespace
+
+template <typename T>
+Ref<Kernel> plain_dense_kernel(const DenseLayer& layer) {
+  return Ref<Kernel>(new PlainKernel<T>(layer));
+}
+template Ref<Kernel> plain_dense_kernel<float>(const DenseLayer& layer);
+template Ref<Kernel> plain_dense_kernel<double>(const DenseLayer& layer);
+
+Ref<Kernel> packed_dense_kernel(const DenseLayer& layer) { return Ref<Kernel>(new PackedKernel(layer)); }
+
+}  // namespace hybridnet::ops

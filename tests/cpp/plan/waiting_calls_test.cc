@@ -1,0 +1,56 @@
+// Calls of a thread that waits for each result run on that thread; those of a thread that asks for more first do not.
+#include "graph/build_graph.h"
+#include "hybridnet/engine.h"
+#include "hybridnet/plan.h"
+
+namespace hybridnet::graph_testing {
+namespace {
+
+// A product that is too long for the calling thread by itself.
+struct Product {
+  Ref<CachedOp> op;
+  NDArray a = random_array({700, 700}, 1), b = random_array({700, 700}, 2);
+  Product() {
+    Runtime::get();  // owns the registry
+    op = make_ref<CachedOp>(Symbol{{use("dot", {var("a"), var("b")})}}, CachedOpConfig{});
+  }
+  NDArray call() const { return op->call(std::vector<NDArray>{a, b})[0]; }
+  // Of 40 times f(), the calls that were queued.
+  template <typename F>
+  static uint64_t queued_of_40(const F& f) {
+    for (int i = 0; i < 5; ++i) f();
+    const uint64_t before = engine().counters().queued;
+    for (int i = 0; i < 40; ++i) f();
+    return engine().counters().queued - before;
+  }
+};
+
+TEST(WaitingCalls, RunOnTheThreadThatWaits) {
+  const Product product;
+  const std::vector<float> expected = values_of(product.call());
+  std::vector<float> last;
+  const uint64_t queued = Product::queued_of_40([&] { last = values_of(product.call()); });
+  EXPECT_LT(queued, 20U);  // none, unless foreign threads took the core between many calls and their waits
+  EXPECT_EQ(last, expected);
+}
+
+TEST(WaitingCalls, TwoCallsBeforeAWaitAreQueued) {
+  const Product product;
+  EXPECT_EQ(Product::queued_of_40([&] {
+              const NDArray first = product.call(), second = product.call();
+              second.wait_to_read();
+              first.wait_to_read();
+            }),
+            80U);
+}
+
+TEST(WaitingCalls, FailuresReachTheCaller) {
+  const Product product;
+  for (int i = 0; i < 5; ++i) product.call().wait_to_read();
+  const NDArray small = random_array({3, 3}, 3);
+  EXPECT_THROW(product.op->call(std::vector<NDArray>{product.a, small})[0].wait_to_read(), Error);
+  EXPECT_EQ(values_of(product.call()).size(), 700U * 700U);
+}
+
+}  // namespace
+}  // namespace hybridnet::graph_testing
