@@ -126,6 +126,9 @@ class Rules {
     for (const Rewrite* rule : rules) rules_.push_back({rule, {}});
   }
 
+  // Called in front of each change that a rule asks for.
+  void before_changes(std::function<void()> call) { before_change_ = std::move(call); }
+
   // The first rule that fires gets the node. True: one did; `added` receives the nodes that it made.
   bool show(Node& node, std::vector<NodePtr>* added = nullptr) {
     for (Counted& counted : rules_) {
@@ -168,7 +171,10 @@ class Rules {
     try {
       Attempt attempt(graph_, *counted.rule);
       const Replacement wanted = counted.rule->local(graph_, node);
-      if (wanted.changed()) fired = perform(node, wanted, &failure);
+      if (wanted.changed()) {
+        if (before_change_) before_change_();
+        fired = perform(node, wanted, &failure);
+      }
       if (fired && watch_) watch_->changed(*counted.rule);
       if (fired) {
         const int64_t made = counted.line.made, dropped = counted.line.dropped;
@@ -222,6 +228,7 @@ class Rules {
 
   Graph& graph_;
   Watch* const watch_;  // null: nobody looks on
+  std::function<void()> before_change_;
   std::vector<Counted> rules_;
   std::set<std::string> fired_lately_;
   std::set<std::string> failed_;
@@ -249,7 +256,12 @@ class Equilibrium {
 
   bool run() {
     bool changed = false;
-    states_.push_back(graph_.fingerprint());
+    // Most rules find nothing to do, and the fingerprint of a large graph takes longer than they do. Passes are not
+    // asked whether they will change something.
+    if (cleanup_.empty() && final_.empty())
+      sweep_.before_changes([this] { note_first_state(); });
+    else
+      note_first_state();
     for (int sweep = 0;; ++sweep) {
       sweep_.note_size();
       if (!run_sweep()) break;
@@ -290,6 +302,10 @@ class Equilibrium {
       if (sweep_.exhausted()) return true;
     }
     return run_around(final_) || changed;
+  }
+
+  void note_first_state() {
+    if (states_.empty()) states_.push_back(graph_.fingerprint());
   }
 
   bool came_back() {
