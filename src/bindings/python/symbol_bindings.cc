@@ -150,14 +150,10 @@ void bind_making(py::module_& m) {
   });
   m.def(
       "traced_variable",
-      [](const std::string& name, const Shape& shape, DType dtype, bool numpy,
-         const std::vector<std::pair<std::string, std::string>>& attrs) {
-        const NodePtr variable = make_traced_variable(name, {shape, dtype});
-        for (const auto& [key, value] : attrs) variable->attrs[key] = value;
-        return symbol_of_class(Symbol{{{variable, 0}}}, numpy);
+      [](const std::string& name, const Shape& shape, DType dtype, bool numpy) {
+        return symbol_of_class(Symbol{{{make_traced_variable(name, {shape, dtype}), 0}}}, numpy);
       },
       py::arg("name"), py::arg("shape") = py::none(), py::arg("dtype") = py::none(), py::arg("numpy") = false,
-      py::arg("attrs") = std::vector<std::pair<std::string, std::string>>(),
       "A variable of a block that is being traced.");
   m.def(
       "symbol_of_class", [](const Symbol& symbol, bool numpy) { return symbol_of_class(symbol, numpy); },
