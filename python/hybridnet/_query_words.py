@@ -1,4 +1,4 @@
-"""The texts of queries for rewrites, apart from hybridnet.rewrite: every hybridize() makes one, few need that package."""
+"""The texts of queries for rewrites. Every hybridize() makes one; few programs need the package hybridnet.rewrite."""
 
 from __future__ import annotations
 

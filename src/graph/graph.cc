@@ -382,9 +382,11 @@ NodePtr Graph::clone(const Node& node, const SpecMap* specs, EntryMap& map, int6
 }
 
 std::vector<NodeEntry> Graph::import(const std::vector<NodeEntry>& outputs, const SpecMap* specs, EntryMap& map) {
-  for (Node* node : topological_order(outputs)) {
+  const std::vector<Node*> nodes = topological_order(outputs);
+  states_.reserve(states_.size() + nodes.size());
+  map.reserve(map.size() + nodes.size());
+  for (Node* node : nodes)
     if (map.count({NodePtr(node), 0}) == 0) clone(*node, specs, map, next_age_++);
-  }
   std::vector<NodeEntry> clones;
   for (const NodeEntry& output : outputs) clones.push_back(map.at(output));
   return clones;

@@ -131,10 +131,10 @@ class Rules {
 
   // The first rule that fires gets the node. True: one did; `added` receives the nodes that it made.
   bool show(Node& node, std::vector<NodePtr>* added = nullptr) {
-    for (Counted& counted : rules_) {
-      if (!counted.rule->tracks(*node.op) || !apply(counted, node, added)) continue;
-      fired_lately_.insert(counted.rule->name);
-      if (counted.line.fired > kFiringsPerNode * most_nodes_) exhausted_ = true;
+    for (Counted* counted : rules_for(*node.op)) {
+      if (!apply(*counted, node, added)) continue;
+      fired_lately_.insert(counted->rule->name);
+      if (counted->line.fired > kFiringsPerNode * most_nodes_) exhausted_ = true;
       return true;
     }
     return false;
@@ -160,6 +160,15 @@ class Rules {
     const Rewrite* rule;
     PassReport::Line line;
   };
+
+  // Graphs have many nodes of few operators, and rules tell operators apart by name.
+  const std::vector<Counted*>& rules_for(const Op& op) {
+    const auto [known, is_new] = rules_for_.try_emplace(&op);
+    if (is_new)
+      for (Counted& counted : rules_)
+        if (counted.rule->tracks(op)) known->second.push_back(&counted);
+    return known->second;
+  }
 
   bool apply(Counted& counted, Node& node, std::vector<NodePtr>* added) {
     const NodePtr keep(&node);
@@ -230,6 +239,7 @@ class Rules {
   Watch* const watch_;  // null: nobody looks on
   std::function<void()> before_change_;
   std::vector<Counted> rules_;
+  std::unordered_map<const Op*, std::vector<Counted*>> rules_for_;
   std::set<std::string> fired_lately_;
   std::set<std::string> failed_;
   std::set<std::string> endless_;  // rules that replace what they have made on and on
@@ -292,16 +302,17 @@ class Equilibrium {
   }
 
   bool run_sweep() {
-    bool changed = run_around(cleanup_);
+    const bool cleaned = run_around(cleanup_);
+    bool fired = false;
     std::vector<Node*> nodes = graph_.order();
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
       // A node may have been pruned, and its address taken by a new one: the next sweep sees that. A node that a rule
       // has fired at is gone or has other inputs: the next sweep looks again.
-      if (!graph_.contains(*it) || (*it)->is_variable() || !sweep_.show(**it)) continue;
-      changed = true;
+      if ((fired && !graph_.contains(*it)) || (*it)->is_variable() || !sweep_.show(**it)) continue;
+      fired = true;
       if (sweep_.exhausted()) return true;
     }
-    return run_around(final_) || changed;
+    return run_around(final_) || fired || cleaned;
   }
 
   void note_first_state() {

@@ -85,9 +85,8 @@ class _BlockScope:
     def __exit__(self, *details: Any) -> None:
         if self._block._empty_prefix:
             return
-        outer, names = self._entered.pop()
-        names.__exit__(*details)
-        _BlockScope._current.value = outer
+        _BlockScope._current.value, names = self._entered.pop()
+        names.__exit__()
 
 
 def _holds_unregistered(value: Any, children: set[int]) -> bool:

@@ -138,8 +138,8 @@ void bind_making(py::module_& m) {
   m.def(
       "register_symbol_class", [](const py::object& cls, bool numpy) { register_symbol_class(cls.ptr(), numpy); },
       py::arg("cls"), py::arg("numpy") = false);
-  m.def("set_symbol_hooks", [](const py::object& name_for, const py::object& attributes_for) {
-    set_symbol_hooks(name_for.ptr(), attributes_for.ptr());
+  m.def("set_symbol_scopes", [](const py::object& names, const py::object& attributes) {
+    set_symbol_scopes(names.ptr(), attributes.ptr());
   });
   m.def("variable", [](const std::string& name, const std::map<std::string, std::string>& attrs) {
     NodePtr node = make_variable(name);

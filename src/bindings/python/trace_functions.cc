@@ -2,17 +2,10 @@
 
 #include "array_object.h"
 #include "symbol_object.h"
+#include "text_of.h"
 
 namespace hybridnet::python {
 namespace {
-
-std::string text_of(PyObject* object) {
-  Owned text = checked(PyObject_Str(object));
-  Py_ssize_t size = 0;
-  const char* utf8 = PyUnicode_AsUTF8AndSize(text.get(), &size);
-  if (utf8 == nullptr) throw PythonErrorIsSet();
-  return {utf8, static_cast<size_t>(size)};
-}
 
 // As str() writes it; nearly all factors are 1.0.
 std::string text_of_factor(PyObject* factor) {
@@ -35,8 +28,8 @@ constexpr Py_ssize_t kNumParameterArguments = 8;
 PyObject* traced_parameter(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   return guarded<PyObject*>(nullptr, [&] {
     if (nargs != kNumParameterArguments)
-      raise(ErrorKind::kType, {.expected = std::to_string(kNumParameterArguments) + " arguments",
-                               .given = std::to_string(nargs)});
+      raise(ErrorKind::kType,
+            {.expected = std::to_string(kNumParameterArguments) + " arguments", .given = std::to_string(nargs)});
     TensorSpec spec;
     if (args[1] != Py_None) spec.shape = shape_from(args[1], "shape");
     if (args[2] != Py_None) spec.dtype = dtype_from(args[2]);
