@@ -23,12 +23,19 @@ if TYPE_CHECKING:
     from .gluon.parameter import Parameter
     from .symbol import Symbol
 
-_local = threading.local()
+
+class _Local(threading.local):
+    """Per thread."""
+
+    scope: Scope | None = None
+
+
+_local = _Local()
 
 
 def current() -> Scope | None:
     """The innermost scope of this thread."""
-    return getattr(_local, "scope", None)
+    return _local.scope
 
 
 # By identity of the variable that stands for it in graphs made of plain Symbols.
@@ -92,18 +99,20 @@ class Trace(Scope):
 
     def __init__(self, root: Block) -> None:
         self.variables: dict[Parameter, Symbol] = {}
+        self.parameters: dict[str, Parameter] = {}  # by the names of their variables
         self._written: dict[Parameter, Symbol] = {}  # new values of parameters
         self._names: set[str] = set()
-        self._paths: dict[int, str] = {}
-        self._collect_paths(root, root.name)
         self._path = root.name
+        self._paths: dict[int, str] = {id(root): self._path}
+        self._collect_paths(root, self._path)
 
     def _collect_paths(self, block: Block, path: str) -> None:
-        if id(block) in self._paths:
-            return
-        self._paths[id(block)] = path
+        paths = self._paths
         for name, child in block._children.items():
-            self._collect_paths(child, f"{path}.{name}")
+            if id(child) not in paths:
+                paths[id(child)] = below = f"{path}.{name}"
+                if child._children:
+                    self._collect_paths(child, below)
 
     def unique_name(self, name: str) -> str:
         """name, or name with a number behind it if another variable of this graph has it."""
@@ -120,9 +129,12 @@ class Trace(Scope):
 
     def variable(self, parameter: Parameter) -> Symbol:
         variable = self.variables.get(parameter)
-        if variable is None:
-            variable = self.variables[parameter] = parameter._make_traced(self.unique_name(parameter.name))
-        return self._written.get(parameter, variable)
+        if variable is not None:
+            return self._written.get(parameter, variable)
+        name = self.unique_name(parameter.name)
+        variable = self.variables[parameter] = parameter._make_traced(name)
+        self.parameters[name] = parameter
+        return variable
 
     def write(self, target: Any, value: Symbol) -> bool:
         for parameter, variable in self.variables.items():
@@ -139,13 +151,13 @@ class Trace(Scope):
 
     def enter_block(self, block: Block) -> str:
         previous = self._path
-        self._path = self._paths.get(id(block), block.name)
-        _core.set_trace_state(True, self._path)
+        self._path = path = self._paths.get(id(block)) or block.name
+        _core.set_trace_block(path)
         return previous
 
     def leave_block(self, token: str) -> None:
         self._path = token
-        _core.set_trace_state(True, token)
+        _core.set_trace_block(token)
 
     def __enter__(self) -> Trace:
         self._before = _core.set_trace_state(True, self._path)

@@ -12,9 +12,11 @@ __all__ = ["NameManager", "Prefix"]
 class NameManager(metaclass=ScopeType):
     """Numbers names by their stem: convolution0, convolution1. Used with ``with``, a fresh count begins."""
 
+    # (manager, what was outside of that one): a stack, for a manager may be entered again inside itself.
+    _outer: tuple[Any, ...] | None = None
+
     def __init__(self) -> None:
         self._counter: dict[str, int] = {}
-        self._outer: list[NameManager] = []  # a stack: a manager may be entered again inside itself
 
     def get(self, name: str | None, hint: str) -> str:
         """name as given, or the hint with the next number."""
@@ -25,24 +27,25 @@ class NameManager(metaclass=ScopeType):
         return f"{hint}{number}"
 
     def __enter__(self) -> NameManager:
-        self._outer.append(NameManager._current.value)
-        NameManager._current.value = self
+        current = NameManager._current
+        self._outer = (current.value, self._outer)
+        current.value = self
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        NameManager._current.value = self._outer.pop()
+        NameManager._current.value, self._outer = self._outer  # type: ignore[misc]
 
 
 class Prefix(NameManager):
     """Puts prefix in front of every name, given or made up."""
 
     def __init__(self, prefix: str) -> None:
-        super().__init__()
+        self._counter = {}
         self._prefix = prefix
 
     def get(self, name: str | None, hint: str) -> str:
         """prefix + name, or prefix + hint with the next number."""
-        return self._prefix + super().get(name, hint)
+        return self._prefix + (name or super().get(name, hint))
 
 
 def current() -> NameManager:

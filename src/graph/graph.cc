@@ -3,6 +3,7 @@
 #include <queue>
 
 #include "graph/control/control_flow.h"
+#include "graph/node_table.h"
 #include "hybridnet/pass.h"
 
 namespace hybridnet {
@@ -97,47 +98,49 @@ std::vector<Node*> Graph::order() const {
 
 std::vector<Node*> Graph::schedule() const {
   if (!schedule_.empty()) return schedule_;
-  struct Later {
-    const std::unordered_map<const Node*, State>& states;
-    bool operator()(Node* a, Node* b) const {
-      const State& x = states.at(a);
-      const State& y = states.at(b);
-      return x.age != y.age ? x.age > y.age : x.label > y.label;
+  struct Ready {
+    const State* state;
+    bool operator<(const Ready& other) const {  // the youngest is the least
+      return state->age != other.state->age ? state->age > other.state->age : state->label > other.state->label;
     }
   };
-  std::priority_queue<Node*, std::vector<Node*>, Later> ready(Later{states_});
-  std::unordered_map<const Node*, size_t> waiting;
+  struct Waiting {
+    const State* state;
+    size_t producers;  // that have not run
+  };
+  NodeTable<Waiting> table(states_.size());
+  for (const auto& [node, state] : states_) table.insert(node, {&state, node->inputs.size()});
+  std::priority_queue<Ready> ready;
+  const auto note_producer_of = [&](const Node* node) {
+    if (Waiting& waiting = *table.find(node); --waiting.producers == 0) ready.push({waiting.state});
+  };
   std::unordered_map<const Node*, std::vector<Node*>> ordered_behind;
   for (const std::shared_ptr<GraphFeature>& feature : features_) {
     const FeatureTime time(*feature, "orderings");
     for (const auto& [first, second] : feature->orderings(*this)) {
       if (!contains(first) || !contains(second)) continue;
       ordered_behind[first].push_back(second);
-      ++waiting[second];
+      ++table.find(second)->producers;
     }
   }
-  for (const auto& [label, node] : by_label_) {
-    if ((waiting[node] += node->inputs.size()) == 0) ready.push(node);
-  }
+  for (const auto& [node, state] : states_)
+    if (table.find(node)->producers == 0) ready.push({&state});
   std::vector<Node*> nodes;
   nodes.reserve(states_.size());
   while (!ready.empty()) {
-    Node* node = ready.top();
+    const State& next = *ready.top().state;
+    Node* node = next.self.get();
     ready.pop();
     nodes.push_back(node);
-    for (const std::vector<Client>& readers : states_.at(node).clients) {
-      for (const Client& reader : readers) {
-        if (reader.node && --waiting[reader.node] == 0) ready.push(reader.node);
-      }
-    }
-    if (const auto found = ordered_behind.find(node); found != ordered_behind.end()) {
-      for (Node* later : found->second)
-        if (--waiting[later] == 0) ready.push(later);
-    }
+    for (const std::vector<Client>& readers : next.clients)
+      for (const Client& reader : readers)
+        if (reader.node) note_producer_of(reader.node);
+    if (const auto found = ordered_behind.find(node); found != ordered_behind.end())
+      for (Node* later : found->second) note_producer_of(later);
   }
   if (nodes.size() < states_.size()) {  // edges alone make no cycle: edits see to that
     for (const auto& [label, node] : by_label_)
-      if (waiting[node] > 0) throw_cycle(*node);
+      if (table.find(node)->producers > 0) throw_cycle(*node);
   }
   schedule_ = nodes;
   return nodes;
@@ -379,9 +382,11 @@ NodePtr Graph::clone(const Node& node, const SpecMap* specs, EntryMap& map, int6
 }
 
 std::vector<NodeEntry> Graph::import(const std::vector<NodeEntry>& outputs, const SpecMap* specs, EntryMap& map) {
-  for (Node* node : topological_order(outputs)) {
+  const std::vector<Node*> nodes = topological_order(outputs);
+  states_.reserve(states_.size() + nodes.size());
+  map.reserve(map.size() + nodes.size());
+  for (Node* node : nodes)
     if (map.count({NodePtr(node), 0}) == 0) clone(*node, specs, map, next_age_++);
-  }
   std::vector<NodeEntry> clones;
   for (const NodeEntry& output : outputs) clones.push_back(map.at(output));
   return clones;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/node_table.h"
 #include "graph/notation.h"
 
 namespace hybridnet {
@@ -72,7 +73,8 @@ class Structure {
 }  // namespace
 
 uint64_t Graph::fingerprint() const {
-  std::unordered_map<const Node*, uint64_t> hashes;
+  NodeTable<uint64_t> hashes(by_label_.size());
+  const auto hash_of = [&](const NodeEntry& entry) { return mix(*hashes.find(entry.node.get()), entry.index); };
   for (const auto& [label, node] : by_label_) {
     uint64_t hash = 1;
     if (node->is_variable()) {
@@ -83,17 +85,16 @@ uint64_t Graph::fingerprint() const {
       hash = mix(reinterpret_cast<uintptr_t>(node->op), node->op->schema->hash(node->params->data()));
       for (const auto& [key, value] : node->attrs)  // rules mark nodes by attributes
         hash = mix(mix(hash, std::hash<std::string>()(key)), std::hash<std::string>()(value));
-      for (const NodeEntry& input : node->inputs) hash = mix(hash, entry_hash(hashes, input));
+      for (const NodeEntry& input : node->inputs) hash = mix(hash, hash_of(input));
       for (const Ref<Subgraph>& subgraph : node->subgraphs)
         hash = mix(hash, reinterpret_cast<uintptr_t>(subgraph.get()));
     }
-    hashes[node] = hash;
+    hashes.insert(node, hash);
   }
   uint64_t hash = 7;
-  for (const NodeEntry& output : outputs_) hash = mix(hash, entry_hash(hashes, output));
-  for (const Writeback& writeback : writebacks_) {
-    hash = mix(mix(hash, static_cast<uint64_t>(writeback.input)), entry_hash(hashes, writeback.value));
-  }
+  for (const NodeEntry& output : outputs_) hash = mix(hash, hash_of(output));
+  for (const Writeback& writeback : writebacks_)
+    hash = mix(mix(hash, static_cast<uint64_t>(writeback.input)), hash_of(writeback.value));
   return hash;
 }
 

@@ -1,7 +1,7 @@
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "graph/node_table.h"
 #include "hybridnet/graph.h"
 
 namespace hybridnet {
@@ -72,19 +72,19 @@ std::vector<Node*> topological_order(const std::vector<NodeEntry>& outputs) {
     size_t next;  // inputs first, then control producers
   };
   std::vector<Node*> order;
-  std::unordered_map<const Node*, bool> finished;  // absent: not seen; false: on the stack
+  NodeTable<bool> finished;  // absent: not seen; false: on the stack
   std::vector<Frame> stack;
   auto enter = [&](Node* node) {
-    const auto [state, is_new] = finished.try_emplace(node, false);
+    const auto [is_finished, is_new] = finished.insert(node, false);
     if (is_new) {
       stack.push_back({node, 0});
-    } else if (!state->second) {
+    } else if (!is_finished) {
       throw_cycle(*node);
     }
   };
   for (const NodeEntry& output : outputs) {
     if (!output.node) continue;
-    if (const auto seen = finished.find(output.node.get()); seen != finished.end()) continue;
+    if (finished.find(output.node.get())) continue;
     enter(output.node.get());
     while (!stack.empty()) {
       Frame& top = stack.back();
@@ -95,7 +95,7 @@ std::vector<Node*> topological_order(const std::vector<NodeEntry>& outputs) {
       } else if (index < node->inputs.size() + node->control.size()) {
         enter(node->control[index - node->inputs.size()].get());
       } else {
-        finished[node] = true;
+        *finished.find(node) = true;
         order.push_back(node);
         stack.pop_back();
       }

@@ -126,12 +126,15 @@ class Rules {
     for (const Rewrite* rule : rules) rules_.push_back({rule, {}});
   }
 
+  // Called in front of each change that a rule asks for.
+  void before_changes(std::function<void()> call) { before_change_ = std::move(call); }
+
   // The first rule that fires gets the node. True: one did; `added` receives the nodes that it made.
   bool show(Node& node, std::vector<NodePtr>* added = nullptr) {
-    for (Counted& counted : rules_) {
-      if (!counted.rule->tracks(*node.op) || !apply(counted, node, added)) continue;
-      fired_lately_.insert(counted.rule->name);
-      if (counted.line.fired > kFiringsPerNode * most_nodes_) exhausted_ = true;
+    for (Counted* counted : rules_for(*node.op)) {
+      if (!apply(*counted, node, added)) continue;
+      fired_lately_.insert(counted->rule->name);
+      if (counted->line.fired > kFiringsPerNode * most_nodes_) exhausted_ = true;
       return true;
     }
     return false;
@@ -158,6 +161,15 @@ class Rules {
     PassReport::Line line;
   };
 
+  // Graphs have many nodes of few operators, and rules tell operators apart by name.
+  const std::vector<Counted*>& rules_for(const Op& op) {
+    const auto [known, is_new] = rules_for_.try_emplace(&op);
+    if (is_new)
+      for (Counted& counted : rules_)
+        if (counted.rule->tracks(op)) known->second.push_back(&counted);
+    return known->second;
+  }
+
   bool apply(Counted& counted, Node& node, std::vector<NodePtr>* added) {
     const NodePtr keep(&node);
     const Clock::time_point start = Clock::now();
@@ -168,7 +180,10 @@ class Rules {
     try {
       Attempt attempt(graph_, *counted.rule);
       const Replacement wanted = counted.rule->local(graph_, node);
-      if (wanted.changed()) fired = perform(node, wanted, &failure);
+      if (wanted.changed()) {
+        if (before_change_) before_change_();
+        fired = perform(node, wanted, &failure);
+      }
       if (fired && watch_) watch_->changed(*counted.rule);
       if (fired) {
         const int64_t made = counted.line.made, dropped = counted.line.dropped;
@@ -222,7 +237,9 @@ class Rules {
 
   Graph& graph_;
   Watch* const watch_;  // null: nobody looks on
+  std::function<void()> before_change_;
   std::vector<Counted> rules_;
+  std::unordered_map<const Op*, std::vector<Counted*>> rules_for_;
   std::set<std::string> fired_lately_;
   std::set<std::string> failed_;
   std::set<std::string> endless_;  // rules that replace what they have made on and on
@@ -249,7 +266,12 @@ class Equilibrium {
 
   bool run() {
     bool changed = false;
-    states_.push_back(graph_.fingerprint());
+    // Most rules find nothing to do, and the fingerprint of a large graph takes longer than they do. Passes are not
+    // asked whether they will change something.
+    if (cleanup_.empty() && final_.empty())
+      sweep_.before_changes([this] { note_first_state(); });
+    else
+      note_first_state();
     for (int sweep = 0;; ++sweep) {
       sweep_.note_size();
       if (!run_sweep()) break;
@@ -280,16 +302,21 @@ class Equilibrium {
   }
 
   bool run_sweep() {
-    bool changed = run_around(cleanup_);
+    const bool cleaned = run_around(cleanup_);
+    bool fired = false;
     std::vector<Node*> nodes = graph_.order();
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
       // A node may have been pruned, and its address taken by a new one: the next sweep sees that. A node that a rule
       // has fired at is gone or has other inputs: the next sweep looks again.
-      if (!graph_.contains(*it) || (*it)->is_variable() || !sweep_.show(**it)) continue;
-      changed = true;
+      if ((fired && !graph_.contains(*it)) || (*it)->is_variable() || !sweep_.show(**it)) continue;
+      fired = true;
       if (sweep_.exhausted()) return true;
     }
-    return run_around(final_) || changed;
+    return run_around(final_) || fired || cleaned;
+  }
+
+  void note_first_state() {
+    if (states_.empty()) states_.push_back(graph_.fingerprint());
   }
 
   bool came_back() {

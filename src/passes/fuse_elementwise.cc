@@ -65,6 +65,7 @@ class Fusion {
   explicit Fusion(Graph& graph) : graph_(graph) {}
 
   bool run() {
+    if (!has_pair()) return false;
     for (Node* node : graph_.schedule()) {
       if (may_fuse(graph_, *node)) join(node);
     }
@@ -77,6 +78,12 @@ class Fusion {
 
  private:
   using GroupPtr = std::shared_ptr<Group>;
+
+  // The schedule of a large graph takes longer than this look.
+  bool has_pair() const {
+    const std::vector<Node*> nodes = graph_.order();
+    return std::count_if(nodes.begin(), nodes.end(), [&](const Node* node) { return may_fuse(graph_, *node); }) >= 2;
+  }
 
   // Joins node with the groups of its producers, as many as may become one.
   void join(Node* node) {

@@ -239,10 +239,11 @@ class Differentiation {
   std::unordered_map<NodeEntry, Values, NodeEntryHash> arrived_;
 };
 
+bool is_gradient_node(const Node* node) { return node->op == &kGradient.op(); }
+
 NodePtr first_gradient_node(const Graph& graph) {
   const std::vector<Node*> nodes = graph.schedule();
-  const auto found =
-      std::find_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->op == &kGradient.op(); });
+  const auto found = std::find_if(nodes.begin(), nodes.end(), is_gradient_node);
   return found == nodes.end() ? NodePtr() : NodePtr(*found);
 }
 
@@ -290,7 +291,10 @@ void expand(Graph& graph, const NodePtr& node, std::vector<AskedRule>* asked) {
 
 }  // namespace
 
-bool has_gradient_nodes(const Graph& graph) { return static_cast<bool>(first_gradient_node(graph)); }
+bool has_gradient_nodes(const Graph& graph) {
+  const std::vector<Node*> nodes = graph.order();
+  return std::any_of(nodes.begin(), nodes.end(), is_gradient_node);
+}
 
 void expand_gradient_nodes(Graph& graph, std::vector<AskedRule>* asked) {
   while (const NodePtr node = first_gradient_node(graph)) {

@@ -70,9 +70,11 @@ bool take_over(Graph& graph, Node& kept, Node& gone) {
 bool merge(Graph& graph) {
   bool changed = merge_constants(graph);
   BranchRegions regions(graph);
+  const std::vector<Node*> nodes = graph.order();
   std::unordered_multimap<uint64_t, Node*> known;
-  for (Node* node : graph.order()) {  // producers first, so one walk merges whole cones
-    if (!graph.contains(node) || !may_merge(*node)) continue;
+  known.reserve(nodes.size());
+  for (Node* node : nodes) {  // producers first, so one walk merges whole cones
+    if ((changed && !graph.contains(node)) || !may_merge(*node)) continue;
     const std::vector<NodeEntry> inputs = operands(graph, *node);
     const uint64_t hash = hash_of(*node, inputs);
     std::vector<Node*> twins;

@@ -204,11 +204,14 @@ CallTemplate::CallTemplate(const GraphDefinition& definition, const CallSignatur
     const SizeQuestionScope remembered(generic_ ? &questions_ : nullptr);
     rewritten_ = rewrite_call(definition, signature, options, generic_, observe);
   }
-  if (!generic_) return;
-  tapes_.emplace_back(nodes, signature.train);
+  if (generic_) find_rule_params();
+}
+
+void CallTemplate::make_tapes() {
+  tapes_.reserve(kUndifferentiated + 1);
+  tapes_.emplace_back(topological_order(definition_.roots()), first_.train);
   for (const Graph* graph : {&rewritten_.forward, &rewritten_.backward, &rewritten_.undifferentiated})
-    tapes_.emplace_back(graph->order(), signature.train);
-  find_rule_params();
+    tapes_.emplace_back(graph->order(), first_.train);
 }
 
 CallTemplate::Joint CallTemplate::describe(const Graph& joint) {
@@ -312,6 +315,7 @@ bool CallTemplate::resize(const CallSignature& signature, Coincidence coincidenc
 
 bool CallTemplate::infer_sizes(const CallSignature& signature) {
   if (first_values_.empty()) {  // nobody has needed them so far
+    make_tapes();
     first_values_.resize(tapes_.size());
     if (!infer_sizes(first_)) return false;
     for (size_t i = 0; i < tapes_.size(); ++i) {

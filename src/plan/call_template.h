@@ -108,6 +108,7 @@ class CallTemplate {
   static constexpr int kMaxFailedProofs = 3;
 
   static Joint describe(const Graph& joint);
+  void make_tapes();
   void find_rule_params();
   std::vector<Axis> resized_axes(const CallSignature& signature) const;
   bool infer_sizes(const CallSignature& signature);

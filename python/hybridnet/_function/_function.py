@@ -10,9 +10,9 @@ import numpy as np
 
 from .. import _core, errors
 from .._keywords import remat_text
+from .._query_words import joined_query
 from .._tracing import parameter_of
 from ..ndarray import NDArray
-from ..rewrite import joined_query
 from ..symbol import Symbol
 from ._shared import SharedVariable
 from ._specs import In, Out

@@ -20,6 +20,7 @@ from .. import _core, _tracing, autograd, errors, ndarray, symbol
 from .._control_flow import nests
 from .._control_flow.nests import Nest
 from .._keywords import check_hybridize_keywords, remat_text
+from .._query_words import joined_query
 from ..errors import HybridNetError, TraceError
 from ..errors import ValueError as HybridNetValueError
 from ..name import NameManager
@@ -164,7 +165,9 @@ class HybridBlock(Block):
 
     def _clear_cached_op(self) -> None:
         """Forgets all graphs; the next call traces again."""
-        vars(self).update(_variants={}, _last_graph=None, _untraceable=None)
+        state = self.__dict__
+        if state["_variants"] or state["_last_graph"] is not None or state["_untraceable"] is not None:
+            state.update(_variants={}, _last_graph=None, _untraceable=None)
 
     # -- settings ---------------------------------------------------------------------------------------------------
 
@@ -231,9 +234,9 @@ class HybridBlock(Block):
 
         Raises ParamError for other keywords, with the nearest one that there is.
         """
-        from ..rewrite import backends, joined_query
-
         if backend not in _KNOWN_BACKENDS:
+            from ..rewrite import backends
+
             if backend not in backends():
                 raise HybridNetValueError(
                     f"hybridize: unknown backend {backend!r}",
@@ -264,8 +267,8 @@ class HybridBlock(Block):
         )
 
     def _take_settings(self, active: bool, flags: dict[str, Any], strict: bool, clear: bool) -> None:
-        # None is a block or a parameter: __setattr__ would only look.
-        vars(self).update(_active=active, _flags=flags, _strict=strict)
+        state = self.__dict__  # none is a block or a parameter: __setattr__ would only look
+        state["_active"], state["_flags"], state["_strict"] = active, flags, strict
         if clear:
             self._clear_cached_op()
         if active and (self._forward_hooks or self._forward_pre_hooks):
@@ -280,7 +283,8 @@ class HybridBlock(Block):
         for child in self._children.values():
             if type(child).hybridize is HybridBlock.hybridize:
                 child._take_settings(active, dict(flags), strict, clear=True)
-                child._hybridize_children(active, flags, strict, keywords)
+                if child._children:
+                    child._hybridize_children(active, flags, strict, keywords)
             else:
                 child.hybridize(active, **keywords)
 
@@ -442,9 +446,8 @@ class HybridBlock(Block):
                 _core.check_held_constants()
         if not outputs:
             raise HybridNetValueError(f"Block '{self.name}': forward gives no array when hybridized", given=repr(out))
-        variables = {str(variable.name): param for param, variable in scope.variables.items()}
         classes = [is_numpy(o) for o in outputs] if is_np_array() or any(map(is_numpy, flat)) else []
-        return TracedGraph(inputs, symbol.Group(outputs), out_key, variables, trained, classes), scope, reads
+        return TracedGraph(inputs, symbol.Group(outputs), out_key, scope.parameters, trained, classes), scope, reads
 
     def _learn_shapes(self, scope: _tracing.Trace) -> None:
         """Initializes parameters whose shapes inference has found."""
@@ -596,7 +599,7 @@ class HybridBlock(Block):
         token = scope.enter_block(self)
         try:
             if not self._plain_forward:
-                return self.forward(*args, **kwargs)
+                return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
             if type(self).infer_shape is not HybridBlock.infer_shape and any(
                 param._data is None and param._deferred_init for param in self._reg_params.values()
             ):
@@ -615,14 +618,17 @@ class HybridBlock(Block):
                     return self._call_cached_op(x, *args)
                 return self._forward_arrays(x.context if self._several_contexts() else None, x, args)
             return self._forward_other(x, args)
-        params = {name: scope.variable(param) for name, param in self._reg_params.items()}
+        own = self._reg_params
+        params = {name: scope.variable(param) for name, param in own.items()} if own else {}
         with self.name_scope():
             return self._run_hybrid_forward(symbol, x, args, params)
 
     def _run_hybrid_forward(self, F: Any, x: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        if is_numpy(x) and not self._children and converts(type(self)):  # type: ignore[arg-type]  # a class is hashable
+        if not self._children and is_numpy(x) and converts(type(self)):  # type: ignore[arg-type]  # a class is hashable
             values = {name: value.as_nd_ndarray() for name, value in params.items()}
             return as_numpy(self.hybrid_forward(F, as_classic(x), *as_classic(args), **values))
+        if not params and not args:
+            return self.hybrid_forward(F, x)
         return self.hybrid_forward(F, x, *args, **params)
 
     def _forward_other(self, x: Any, args: tuple[Any, ...]) -> Any:

@@ -34,10 +34,16 @@ __all__ = ["Block"]
 BlockT = TypeVar("BlockT", bound="Block")
 
 
+class _CurrentScope(threading.local):
+    """Per thread."""
+
+    value: _BlockScope | None = None
+
+
 class _BlockScope:
     """Names what is made inside ``with block.name_scope()``: prefixes count up per kind of block."""
 
-    _current = threading.local()
+    _current = _CurrentScope()
 
     def __init__(self, block: Block) -> None:
         self._block = block
@@ -48,7 +54,7 @@ class _BlockScope:
     @staticmethod
     def create(prefix: str | None, params: ParameterDict | None, hint: str) -> tuple[str, ParameterDict]:
         """Full prefix and parameter dict of a new block."""
-        current: _BlockScope | None = getattr(_BlockScope._current, "value", None)
+        current = _BlockScope._current.value
         if current is None:
             if prefix is None:
                 prefix = _name.current().get(None, hint) + "_"
@@ -66,20 +72,21 @@ class _BlockScope:
         return current._block.prefix + prefix, params
 
     def __enter__(self) -> _BlockScope:
-        if self._block._empty_prefix:
+        block = self._block
+        if block._empty_prefix:
             return self
-        names = _name.Prefix(self._block.prefix)
-        self._entered.append((getattr(_BlockScope._current, "value", None), names))
-        _BlockScope._current.value = self
+        names = _name.Prefix(block._prefix)
+        current = _BlockScope._current
+        self._entered.append((current.value, names))
+        current.value = self
         names.__enter__()
         return self
 
     def __exit__(self, *details: Any) -> None:
         if self._block._empty_prefix:
             return
-        outer, names = self._entered.pop()
-        names.__exit__(*details)
-        _BlockScope._current.value = outer
+        _BlockScope._current.value, names = self._entered.pop()
+        names.__exit__()
 
 
 def _holds_unregistered(value: Any, children: set[int]) -> bool:

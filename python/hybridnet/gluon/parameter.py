@@ -34,6 +34,7 @@ __all__ = [
 tensor_types = (symbol.Symbol, ndarray.NDArray)
 
 _STORAGE_TYPES = ("default", "row_sparse", "csr")
+_STORAGE_CODES = {stype: str(code) for code, stype in enumerate(_STORAGE_TYPES)}  # as graph files number them
 
 
 class ParameterLoadError(HybridNetError, ValueError, AssertionError):
@@ -522,22 +523,21 @@ class Parameter:
 
     def _make_traced(self, name: str) -> Symbol:
         shape = self._shape
-        if shape is not None:
-            shape = tuple(-1 if size in (0, -1) else size for size in shape)
-        # What MXNet writes beside a parameter's variable; old tools read it back.
-        attrs = [
-            ("__lr_mult__", str(self.lr_mult)),
-            ("__wd_mult__", str(self.wd_mult)),
-            ("__storage_type__", self._storage_code()),
-        ]
-        # A constant's values stand in the parameter file.
-        init = None if isinstance(self, Constant) else self._init_text()
-        if init is not None:
-            attrs.append(("__init__", init))
-        return _core.traced_variable(name, shape, self.dtype, numpy=is_np_array(), attrs=attrs)
+        if shape is not None and 0 in shape:
+            shape = tuple(size or -1 for size in shape)
+        return _core.traced_parameter(
+            name,
+            shape,
+            self._dtype,
+            is_np_array(),
+            self.lr_mult,
+            self.wd_mult,
+            _STORAGE_CODES[self._stype],
+            None if self.init is None else self._traced_init_text(),
+        )
 
-    def _storage_code(self) -> str:
-        return str(_STORAGE_TYPES.index(self._stype))  # as graph files number storage
+    def _traced_init_text(self) -> str | None:
+        return self._init_text()
 
     def _init_text(self) -> str | None:
         """Its own initializer as a graph's variable names it; None if there is none or it has no text."""
@@ -592,6 +592,9 @@ class Constant(Parameter):
             value = ndarray.array(value)
         self.value = value
         super().__init__(name, grad_req="null", shape=value.shape, dtype=value.dtype, init=initializer.Constant(value))
+
+    def _traced_init_text(self) -> str | None:
+        return None  # its values stand in the parameter file
 
     @property
     def grad_req(self) -> str:

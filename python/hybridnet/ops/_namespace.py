@@ -41,10 +41,12 @@ def _sections() -> dict[str, dict[str, str]]:
 
 
 def _place(name: str) -> tuple[str, str]:
+    if not name.startswith("_"):
+        return "", name
     for prefix, section in _PREFIXES.items():
         if name.startswith(prefix) and len(name) > len(prefix):
             return section, name[len(prefix) :]
-    return ("_internal" if name.startswith("_") else ""), name
+    return "_internal", name
 
 
 def public_names(section: str = "") -> dict[str, str]:

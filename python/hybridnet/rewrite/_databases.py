@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import _core
+from .._query_words import joined_query, listed_words
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ..errors import not_overridden
@@ -39,9 +40,9 @@ class Query:
         subquery: Mapping[str, Query] | None = None,
         position_cutoff: float = math.inf,
     ) -> None:
-        self.include = _words(include)
-        self.require = _words(require)
-        self.exclude = _words(exclude)
+        self.include = listed_words(include)
+        self.require = listed_words(require)
+        self.exclude = listed_words(exclude)
         self.subquery = dict(subquery or {})
         self.position_cutoff = float(position_cutoff)
 
@@ -116,21 +117,6 @@ class Query:
         return hash(str(self))
 
 
-def _words(words: Iterable[str]) -> list[str]:
-    if isinstance(words, str):
-        raise HybridNetTypeError("a query takes lists of words", given=repr(words), fix=f"write [{words!r}]")
-    return list(words)
-
-
-def joined_query(
-    passes: Any, include: Iterable[str] = (), exclude: Iterable[str] = (), require: Iterable[str] = ()
-) -> str:
-    """The text of a query that several keywords give together."""
-    words = [str(passes)] if str(passes) else []
-    words += [*_words(include), *(f"-{word}" for word in _words(exclude)), *(f"&{word}" for word in _words(require))]
-    return ",".join(words)
-
-
 class _Database(Rewriter):
     """What databases share: names, tags, and being a rewrite themselves, which runs what the default query chooses."""
 
@@ -144,7 +130,7 @@ class _Database(Rewriter):
     def _add(self, rewriter: Rewriter, tags: Iterable[str], kinds: type | tuple[type, ...]) -> None:
         if not isinstance(rewriter, kinds):
             raise HybridNetTypeError(f"'{self.name}' holds rewrites", expected=str(kinds), given=repr(rewriter))
-        name, given = rewriter.name, set(_words(tags))
+        name, given = rewriter.name, set(listed_words(tags))
         taken = set().union(*self.tags.values()) if self.tags else set()
         if name in self.items or name in taken:
             raise HybridNetValueError(f"database '{self.name}': the name '{name}' is taken, by a rewrite or as a tag")

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from .. import _core
+from .._query_words import joined_query
 from ..errors import ValueError as HybridNetValueError
 
 __all__ = ["apply", "generation", "register", "rows", "scope", "stages", "trace", "unregister"]
@@ -123,8 +124,6 @@ class scope:  # used as a function: with mx.rewrite.scope(exclude=["fusion"])
         exclude: Iterable[str] = (),
         require: Iterable[str] = (),
     ) -> None:
-        from ._databases import joined_query
-
         self._scope = _core.rewrite.QueryScope(joined_query(passes, include, exclude, require))
 
     def __enter__(self) -> scope:

@@ -14,7 +14,7 @@ import numpy as np
 from .. import _core
 from .._files import read_text, replacing
 from .._lazy_names import names_from
-from ..attribute import attributes_for
+from ..attribute import AttrScope, attributes_for
 from ..base import no_values
 from ..context import Context, current_context
 from ..errors import AttributeError as HybridNetAttributeError
@@ -22,7 +22,7 @@ from ..errors import HybridNetError
 from ..errors import IndexError as HybridNetIndexError
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
-from ..name import name_for
+from ..name import NameManager
 from ..ndarray._fluent import add_fluent_methods
 from ..ndarray._operators import UFUNC_OPERATORS
 from ..ops._namespace import public_names
@@ -655,7 +655,7 @@ def load_json(json_str: str) -> Symbol:
 
 add_fluent_methods(Symbol, "hybridnet.symbol", symbolic=True)
 _core.register_symbol_class(Symbol)
-_core.set_symbol_hooks(name_for, attributes_for)
+_core.set_symbol_scopes(NameManager._current, AttrScope._current)
 
 # MXNet has the functions in this module too.
 __getattr__, __dir__ = names_from(

@@ -138,8 +138,8 @@ void bind_making(py::module_& m) {
   m.def(
       "register_symbol_class", [](const py::object& cls, bool numpy) { register_symbol_class(cls.ptr(), numpy); },
       py::arg("cls"), py::arg("numpy") = false);
-  m.def("set_symbol_hooks", [](const py::object& name_for, const py::object& attributes_for) {
-    set_symbol_hooks(name_for.ptr(), attributes_for.ptr());
+  m.def("set_symbol_scopes", [](const py::object& names, const py::object& attributes) {
+    set_symbol_scopes(names.ptr(), attributes.ptr());
   });
   m.def("variable", [](const std::string& name, const std::map<std::string, std::string>& attrs) {
     NodePtr node = make_variable(name);
@@ -150,14 +150,10 @@ void bind_making(py::module_& m) {
   });
   m.def(
       "traced_variable",
-      [](const std::string& name, const Shape& shape, DType dtype, bool numpy,
-         const std::vector<std::pair<std::string, std::string>>& attrs) {
-        const NodePtr variable = make_traced_variable(name, {shape, dtype});
-        for (const auto& [key, value] : attrs) variable->attrs[key] = value;
-        return symbol_of_class(Symbol{{{variable, 0}}}, numpy);
+      [](const std::string& name, const Shape& shape, DType dtype, bool numpy) {
+        return symbol_of_class(Symbol{{{make_traced_variable(name, {shape, dtype}), 0}}}, numpy);
       },
       py::arg("name"), py::arg("shape") = py::none(), py::arg("dtype") = py::none(), py::arg("numpy") = false,
-      py::arg("attrs") = std::vector<std::pair<std::string, std::string>>(),
       "A variable of a block that is being traced.");
   m.def(
       "symbol_of_class", [](const Symbol& symbol, bool numpy) { return symbol_of_class(symbol, numpy); },

@@ -10,6 +10,7 @@
 #include "hybridnet/imperative.h"
 #include "location.h"
 #include "symbol_arithmetic.h"
+#include "text_of.h"
 #include "traced_modes.h"
 
 namespace hybridnet::python {
@@ -20,15 +21,14 @@ PyTypeObject* numpy_symbol_class = nullptr;
 
 namespace {
 
-PyObject* name_hook = nullptr;
-PyObject* attribute_hook = nullptr;
+// Per thread: `value` is the name manager, or the attribute scope, in use.
+PyObject *current_names = nullptr, *current_attributes = nullptr;
 
-std::string text_of(PyObject* object) {
-  Owned text = checked(PyObject_Str(object));
-  Py_ssize_t size = 0;
-  const char* utf8 = PyUnicode_AsUTF8AndSize(text.get(), &size);
-  if (utf8 == nullptr) throw PythonErrorIsSet();
-  return {utf8, static_cast<size_t>(size)};
+PyObject* interned(const char* text) { return checked(PyUnicode_InternFromString(text)).release(); }
+
+Owned in_use(PyObject* current) {
+  static PyObject* const value = interned("value");
+  return checked(PyObject_GetAttr(current, value));
 }
 
 void symbol_dealloc(PyObject* self) {
@@ -290,26 +290,34 @@ bool is_hidden_attribute(std::string_view keyword) {
   return (keyword.size() > 4 && keyword.starts_with("__") && keyword.ends_with("__")) || ends_with_hidden_name(keyword);
 }
 
-void set_symbol_hooks(PyObject* name_for, PyObject* attributes_for) {
-  Py_INCREF(name_for);
-  Py_INCREF(attributes_for);
-  Py_XSETREF(name_hook, name_for);
-  Py_XSETREF(attribute_hook, attributes_for);
+void set_symbol_scopes(PyObject* names, PyObject* attributes) {
+  Py_INCREF(names);
+  Py_INCREF(attributes);
+  Py_XSETREF(current_names, names);
+  Py_XSETREF(current_attributes, attributes);
 }
 
 std::string make_name(PyObject* name, const char* hint) {
   if (name == nullptr) name = Py_None;
-  if (name_hook == nullptr) return name == Py_None ? std::string(hint) : text_of(name);
-  Owned text = checked(PyUnicode_FromString(hint));
-  Owned made = checked(PyObject_CallFunctionObjArgs(name_hook, name, text.get(), nullptr));
-  return text_of(made.get());
+  if (current_names == nullptr) return name == Py_None ? std::string(hint) : text_of(name);
+  static PyObject* const get = interned("get");
+  const Owned manager = in_use(current_names), text = checked(PyUnicode_FromString(hint));
+  return text_of(checked(PyObject_CallMethodObjArgs(manager.get(), get, name, text.get(), nullptr)).get());
+}
+
+// attr and, on top of them, those of the scope in use.
+static Owned attributes_in_scope(PyObject* attr) {
+  if (current_attributes == nullptr) return Owned::borrowed(attr);
+  static PyObject *const own = interned("_attr"), *const get = interned("get");
+  const Owned scope = in_use(current_attributes);
+  const Owned attributes = checked(PyObject_GetAttr(scope.get(), own));
+  if (PyDict_Check(attributes.get()) && PyDict_GET_SIZE(attributes.get()) == 0) return Owned::borrowed(attr);
+  return checked(PyObject_CallMethodObjArgs(scope.get(), get, attr == nullptr ? Py_None : attr, nullptr));
 }
 
 AttrDict make_attributes(PyObject* attr) {
   AttrDict result;
-  Owned dict = attribute_hook == nullptr
-                   ? Owned::borrowed(attr)
-                   : checked(PyObject_CallOneArg(attribute_hook, attr == nullptr ? Py_None : attr));
+  Owned dict = attributes_in_scope(attr);
   if (!dict || dict.get() == Py_None) return result;
   if (!PyDict_Check(dict.get()))
     raise(ErrorKind::kType, {.input = "attr", .expected = "a dict", .given = type_name(dict.get())});

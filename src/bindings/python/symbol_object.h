@@ -84,8 +84,9 @@ void infer_made_node(const Node& node);
 // Keywords that become attributes of the node or of one of its variables instead of parameters.
 bool is_hidden_attribute(std::string_view keyword);
 
-// Registered by hybridnet.symbol: name_for(name, hint) -> str, attributes_for(attr) -> dict.
-void set_symbol_hooks(PyObject* name_for, PyObject* attributes_for);
+// Registered by hybridnet.symbol: objects whose `value` is the thread's name manager, get(name, hint) -> str, and its
+// attribute scope, get(attr) -> dict.
+void set_symbol_scopes(PyObject* names, PyObject* attributes);
 std::string make_name(PyObject* name, const char* hint);
 AttrDict make_attributes(PyObject* attr);
 

@@ -38,10 +38,13 @@ std::vector<TensorSpec> body_input_specs(const Node& node, size_t body, std::spa
 
 void number_random_nodes(Graph& graph) {
   uint64_t next = 0;
+  bool is_complete = true;
   for (Node* node : graph.order()) {
     const std::optional<uint64_t> stream = random_stream(*node);
     if (stream && *stream != kStreamOfLoopAround) next = std::max(next, *stream + 1);
+    is_complete = is_complete && (stream || !is_random(*node));
   }
+  if (is_complete) return;
   for (Node* node : graph.schedule()) {
     if (is_random(*node) && !random_stream(*node)) set_random_stream(*node, next++);
   }

@@ -14,10 +14,13 @@ class StateCommitter {
   explicit StateCommitter(Graph& graph) : graph_(graph), writeback_of_(graph.inputs().size(), -1) {}
 
   void run() {
+    const auto updates = [&](const Node* node) { return updates_states(*node, graph_.train()); };
+    const std::vector<Node*> order = graph_.order();
+    if (std::none_of(order.begin(), order.end(), updates)) return;
     std::vector<NodePtr> nodes;  // held: lifting replaces nodes
     for (Node* node : graph_.schedule()) nodes.emplace_back(node);
     for (const NodePtr& node : nodes) {
-      if (!updates_states(*node, graph_.train())) continue;
+      if (!updates(node.get())) continue;
       if (node->subgraphs.empty())
         commit(*node);
       else

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import hybridnet as mx
 import numpy as np
@@ -596,3 +598,17 @@ def test_an_operator_of_several_outputs_gives_a_list_hybridized_too(operator, tm
     for got, again, part in zip(parts, loaded(data), wanted, strict=True):
         np.testing.assert_array_equal(got.asnumpy(), part)
         np.testing.assert_array_equal(again.asnumpy(), part)
+
+
+def test_hybridize_without_queries_leaves_the_rewrite_package_alone() -> None:
+    program = """
+import sys
+import hybridnet as mx
+net = mx.gluon.nn.Dense(2, in_units=3)
+net.initialize()
+net.hybridize()
+net(mx.nd.zeros((1, 3))).wait_to_read()
+print("hybridnet.rewrite" in sys.modules)
+"""
+    printed = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    assert printed.strip() == "False"

@@ -425,3 +425,19 @@ def test_blocks_compute_with_what_a_parameter_says_its_data_is(hybridized, conte
     np.testing.assert_allclose(
         doubled.grad(last).asnumpy(), np.broadcast_to(2 * data.sum(0), (3, 4)), rtol=1e-5, atol=1e-6
     )
+
+
+def test_a_traced_variable_carries_what_mxnet_writes_beside_a_parameter() -> None:
+    net = nn.Dense(2, in_units=3, weight_initializer=mx.init.Normal(0.5), prefix="fc_")
+    net.initialize()
+    net.hybridize()
+    net.weight.lr_mult, net.weight.wd_mult = 2, 0.25
+    attributes = net._get_graph(mx.nd.zeros((1, 3)))[1].attr_dict()
+    hidden = {name: value for name, value in attributes["fc_weight"].items() if name.startswith("__")}
+    assert hidden == {
+        "__init__": mx.init.Normal(0.5).dumps(),
+        "__lr_mult__": "2",
+        "__storage_type__": "0",
+        "__wd_mult__": "0.25",
+    }
+    assert attributes["fc_bias"]["__lr_mult__"] == "1.0"

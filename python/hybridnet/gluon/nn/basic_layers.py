@@ -96,7 +96,7 @@ class HybridSequential(_Container, HybridBlock):
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:
         for block in self._children.values():
-            x = block(x, *args)
+            x = block(x, *args) if args else block(x)
             args = ()
             if isinstance(x, (tuple, list)):
                 args, x = x[1:], x[0]
