@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "hybridnet/error.h"
+#include "kernels/direct_product.h"
 #include "kernels/dnnl/program.h"
 #include "kernels/gemm_choice.h"
 #include "kernels/lapack.h"
@@ -146,6 +147,8 @@ void gemm(const GemmShape& s, float alpha, const float* a, const float* b, float
                     openblas_tile(part, alpha, left, right, beta, out);
                   } else if (algorithm == GemmAlgorithm::kRowDots) {
                     row_dots(part, alpha, left, right, beta, out);
+                  } else if (algorithm == GemmAlgorithm::kDirect) {
+                    direct_product(part, alpha, left, right, beta, out);
                   } else {
                     const CoreScope one(1);
                     onednn_tile(part, alpha, left, right, beta, out);

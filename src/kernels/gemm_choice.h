@@ -10,7 +10,8 @@ enum class GemmAlgorithm : int8_t {
   kOneDnnThreads,  // oneDNN's sgemm shares the product among its own threads
   kOneDnn,         // oneDNN's sgemm of each tile, on one core
   kOpenBlas,       // OpenBLAS's sgemm of each tile, on one core
-  kRowDots         // kernels/row_dots.h of each tile, on one core
+  kRowDots,        // kernels/row_dots.h of each tile, on one core
+  kDirect          // kernels/direct_product.h, on one core
 };
 
 // Depends on the sizes and the instruction set alone, so that equal calls give equal bits. No size of `s` is zero.

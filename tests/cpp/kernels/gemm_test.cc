@@ -68,7 +68,8 @@ TEST(GemmTest, EqualsSumsInDoubleAndGivesEqualBitsForOneAndTwoCores) {
   Runtime::get();
   const int64_t sizes[][3] = {{1, 300, 200},  {3, 77, 129},    {7, 1000, 131}, {9, 70, 33},    {33, 16, 135},
                               {128, 10, 512}, {40, 512, 300},  {64, 512, 64},  {256, 256, 40}, {512, 90, 64},
-                              {65, 127, 129}, {130, 784, 150}, {24, 1024, 90}, {2, 5, 1000},   {20, 1, 700}};
+                              {65, 127, 129}, {130, 784, 150}, {24, 1024, 90}, {2, 5, 1000},   {20, 1, 700},
+                              {4, 4, 4},      {13, 31, 17},    {32, 32, 32},   {7, 23, 16}};
   for (const auto& [m, n, k] : sizes) {
     for (const bool transpose_a : {false, true})
       for (const bool transpose_b : {false, true}) Product{GemmShape::dense(transpose_a, transpose_b, m, n, k)}.check();
@@ -77,7 +78,7 @@ TEST(GemmTest, EqualsSumsInDoubleAndGivesEqualBitsForOneAndTwoCores) {
 
 TEST(GemmTest, ScalesAddsAndObeysRowLengths) {
   Runtime::get();
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{5, 200, 150}, {40, 100, 64}, {90, 130, 140}}) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{5, 200, 150}, {40, 100, 64}, {90, 130, 140}, {9, 21, 16}}) {
     for (const bool transpose_a : {false, true}) {
       for (const bool transpose_b : {false, true}) {
         GemmShape s = GemmShape::dense(transpose_a, transpose_b, m, n, k);
@@ -143,6 +144,7 @@ TEST(GemmTest, TakesEachAlgorithmWhereItWasMeasuredToWin) {
   const bool measured = isa == Isa::kAvx2;
   EXPECT_EQ(choice(true, false, 512, 512, 128), measured ? GemmAlgorithm::kOpenBlas : plain);
   EXPECT_EQ(choice(false, false, 64, 1024, 1024), measured ? GemmAlgorithm::kOpenBlas : plain);
+  EXPECT_EQ(choice(false, false, 16, 16, 16), measured ? GemmAlgorithm::kDirect : plain);
   EXPECT_EQ(choice(false, true, 4, 1024, 1024), measured || isa >= Isa::kAvx512 ? GemmAlgorithm::kRowDots : plain);
   EXPECT_EQ(choice(false, true, 128, 10, 512), measured ? GemmAlgorithm::kRowDots : plain);
 }

@@ -215,5 +215,19 @@ TEST(UseWinograd, LeavesPlainImages) {
   EXPECT_EQ(free_to_round(graph), 0);
 }
 
+// Gradients of such images spend their time in the weights, which lie plainly.
+TEST(ChannelsLast, ConvolutionsOfFewPixelsStayPlainInTraining) {
+  for (const bool train : {false, true}) {
+    for (const int64_t side : {2, 12}) {
+      Net net;
+      NodeEntry e = net.input("x", {2, 16, side, side});
+      for (int i = 0; i < 4; ++i) e = use("relu", {net.convolution(e, "w" + std::to_string(i))});
+      Graph graph = make_graph(net.inputs, net.specs, {e}, train);
+      choose(graph);
+      EXPECT_EQ(channels_last_nodes(graph), train && side == 2 ? 0 : 9) << train << " " << side;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hybridnet::graph_testing

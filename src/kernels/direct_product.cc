@@ -1,0 +1,89 @@
+#include "kernels/direct_product.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/direct_product.cc"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+#include "kernels/product_tile.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hybridnet::kernels::HWY_NAMESPACE {
+namespace {
+
+// All pointers and steps that a tile needs, by value: stores might change what references refer to.
+struct Operands {
+  const float* a;
+  int64_t a_row, a_step;  // elements from one row of op(A), and from one element of its rows, to the next
+  const float* b;
+  float* c;
+  int64_t b_row, c_row, depth;
+  float alpha, beta;
+};
+
+// kRows rows of kVectors vectors of columns; all pointers are those of the first. Not inlined: in a loop compilers run
+// out of registers.
+template <int kRows, int kVectors, class D>
+HWY_NOINLINE void tile(D d, const Operands o) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  hn::Vec<D> sums[kRows][kVectors];
+  for (int r = 0; r < kRows; ++r)
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
+  const float *a = o.a, *b = o.b;
+  for (int64_t k = 0; k < o.depth; ++k, a += o.a_step, b += o.b_row) {
+    hn::Vec<D> right[kVectors];
+    for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(d, b + v * lanes);
+    for (int r = 0; r < kRows; ++r) {
+      const auto left = hn::Set(d, a[r * o.a_row]);
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(left, right[v], sums[r][v]);
+    }
+  }
+  const auto alpha = hn::Set(d, o.alpha), beta = hn::Set(d, o.beta);
+  for (int r = 0; r < kRows; ++r)
+    for (int v = 0; v < kVectors; ++v) {
+      float* const to = o.c + r * o.c_row + v * lanes;
+      auto product = hn::Mul(alpha, sums[r][v]);
+      if (o.beta != 0) product = hn::MulAdd(beta, hn::LoadU(d, to), product);
+      hn::StoreU(product, d, to);
+    }
+}
+
+template <int kVectors, class D>
+HWY_INLINE void columns(D d, int64_t rows, Operands at, int64_t column) {
+  at.b += column;
+  at.c += column;
+  for_tiles<tile_rows(2)>(rows, [&](int64_t row, auto count) HWY_ATTR {
+    Operands o = at;
+    o.a += row * o.a_row;
+    o.c += row * o.c_row;
+    tile<decltype(count)::value, kVectors>(d, o);
+  });
+}
+
+void run(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c) {
+  const Operands all{a, s.transpose_a ? 1 : s.lda, s.transpose_a ? s.lda : 1, b, c, s.ldb, s.ldc, s.k, alpha, beta};
+  const hn::ScalableTag<float> longest;
+  const int64_t pair = 2 * static_cast<int64_t>(hn::Lanes(longest));
+  int64_t j = 0;
+  for (; j + pair <= s.n; j += pair) columns<2>(longest, s.m, all, j);
+  for_blocks<float, kMaxLanes<float>>(j, s.n,
+                                      [&](auto d, int64_t at, int64_t) HWY_ATTR { columns<1>(d, s.m, all, at); });
+}
+
+}  // namespace
+}  // namespace hybridnet::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hybridnet::kernels {
+namespace {
+HWY_EXPORT(run);
+}
+void direct_product(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c) {
+  HWY_DYNAMIC_DISPATCH(run)(s, alpha, a, b, beta, c);
+}
+}  // namespace hybridnet::kernels
+#endif
