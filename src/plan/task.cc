@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <optional>
 
@@ -159,6 +160,40 @@ bool try_begin_for_waiting_caller(const Plan& plan, Engine::Access access, const
   return e.try_begin_inline(access, options);
 }
 
+// What it throws, if anything.
+std::exception_ptr run_for_waiting_caller(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name,
+                                          Engine::Access access) {
+  const RunAhead::FrontEndPause pause(run_ahead());
+  const InlineRun running(engine(), access);
+  const PlanCores cores(plan.cores());
+  try {
+    run_now(plan, arrays, key, name);
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+// Errors surface where results are waited for, wherever the plan ran.
+TaskFn failing(std::exception_ptr failure) {
+  return [failure = std::move(failure)](TaskContext&) { std::rethrow_exception(failure); };
+}
+
+TaskFn queued(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, const char* name) {
+  auto run = std::make_shared<QueuedRun>(QueuedRun{run_ahead().charge(plan->cost_ns()),
+                                                   plan,
+                                                   {arrays.inputs.begin(), arrays.inputs.end()},
+                                                   {arrays.outputs.begin(), arrays.outputs.end()},
+                                                   arrays.residuals,
+                                                   key,
+                                                   interrupts_so_far()});
+  return [run = std::move(run), name](TaskContext&) {
+    run->charge.release();
+    const InterruptScope asked(run->interrupts_before);
+    run_now(*run->plan, {run->inputs, run->outputs, run->residuals}, run->key, name);
+  };
+}
+
 }  // namespace
 
 void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, const char* name) {
@@ -176,33 +211,15 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
     run_now(*plan, arrays, key, name);
     return;
   }
-  if (try_begin_for_waiting_caller(*plan, access, options)) {
-    const RunAhead::FrontEndPause pause(run_ahead());
-    {
-      const InlineRun running(e, access);
-      const PlanCores cores(plan->cores());
-      run_now(*plan, arrays, key, name);
-    }
-    return WaitingCaller::note_work(options.cost_ns);
+  const bool ran = try_begin_for_waiting_caller(*plan, access, options);
+  const std::exception_ptr failure = ran ? run_for_waiting_caller(*plan, arrays, key, name, access) : nullptr;
+  if (!ran || failure) {
+    options.where = current_location();
+    const std::vector<Var*> sound =
+        arrays.inputs_stay_sound ? ordering.written_inputs(*plan, arrays) : std::vector<Var*>();
+    const SoundWrites stay_sound(sound);
+    e.push(failure ? failing(failure) : queued(plan, arrays, key, name), access, options);
   }
-  options.where = current_location();
-  auto run = std::make_shared<QueuedRun>(QueuedRun{run_ahead().charge(plan->cost_ns()),
-                                                   plan,
-                                                   {arrays.inputs.begin(), arrays.inputs.end()},
-                                                   {arrays.outputs.begin(), arrays.outputs.end()},
-                                                   arrays.residuals,
-                                                   key,
-                                                   interrupts_so_far()});
-  const std::vector<Var*> sound =
-      arrays.inputs_stay_sound ? ordering.written_inputs(*plan, arrays) : std::vector<Var*>();
-  const SoundWrites stay_sound(sound);
-  e.push(
-      [run, name](TaskContext&) {
-        run->charge.release();
-        const InterruptScope asked(run->interrupts_before);
-        run_now(*run->plan, {run->inputs, run->outputs, run->residuals}, run->key, name);
-      },
-      access, options);
   WaitingCaller::note_work(options.cost_ns);
 }
 

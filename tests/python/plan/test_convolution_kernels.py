@@ -1,5 +1,4 @@
-"""Convolutions in prediction, whatever kernel a plan chooses for them: equal to sums in float64, alone and in chains that
-lie channels-last; and the kernels that are meant for them are chosen where they pay."""
+"""Convolutions in prediction are equal to sums in float64 whatever kernel computes them; kernels run where they pay."""
 
 import os
 import subprocess
@@ -24,7 +23,7 @@ ACTIVATIONS = {
 
 def convolution(x, w, b, stride, pad, groups):
     """In float64, tap by tap."""
-    n, c, h, width = x.shape
+    n, _, h, width = x.shape
     o, per_group, kh, kw = w.shape
     x = np.pad(x.astype("float64"), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
     rows, columns = (h + 2 * pad - kh) // stride + 1, (width + 2 * pad - kw) // stride + 1

@@ -1,0 +1,200 @@
+"""Where the time of a program of run.py goes: by operator, by function, and how near the machine's limit it is.
+
+    python benchmarks/profiles.py [--only CASE,CASE] [--write]
+
+By operator: shares of the time that mx.profiler sees in operators. By function: shares of the samples of `perf record`
+(linux-perf) over one process, machine code that oneDNN writes at run time as one function; left out where perf is
+missing. The limit is that of multiplying: the operations of the program's products and convolutions, counted by their
+definition, over the rate of fused multiplications that this machine reaches on all cores (measured here, in C). A
+convolution by Winograd's algorithm does fewer.
+--write keeps the rows in benchmarks/PROFILES.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from sections import Section, instruction_sets, keep, machine, peer_versions, stamp
+
+HERE = Path(__file__).resolve().parent
+COLUMNS = ("work", "a call", "limit of multiplying", "of the limit", "by operator", "by function", "measured")
+HEAD = """# Profiles
+
+Written by `python benchmarks/profiles.py --write`, which says how they are made. They belong to the rows of RESULTS.md
+that miss a goal."""
+SHOWN = 6  # operators and functions
+# Case: name, operations of products and convolutions in a call, calls of a process under perf.
+CASES = {
+    "multiply_add/imperative": ("a*b+c, 4x4", 0, 2_000_000),
+    "dot_32/imperative": ("dot of 32x32", 2 * 32**3, 1_000_000),
+    "lenet_train/hybridized": ("LeNet training step, batch 64", 845e6, 300),
+    "resnet50_infer_1/hybridized": ("ResNet-50 inference, batch 1", 7.72e9, 80),
+    "resnet50_infer_16/hybridized": ("ResNet-50 inference, batch 16", 16 * 7.72e9, 6),
+    "mobilenet_infer_1/hybridized": ("MobileNet inference, batch 1", 1.138e9, 400),
+    "bert_infer/hybridized": ("BERT-base inference, 1x128 tokens", 22.3e9, 25),
+    "transformer_train/hybridized": ("2-layer transformer training step, 8x128x256, no dropout", 12.0e9, 40),
+    "lstm_fused/hybridized": ("gluon.rnn.LSTM 2x256, batch 32, length 35, forward", 2.35e9, 200),
+}
+PEAK = r"""
+#include <immintrin.h>
+#include <stdio.h>
+#include <time.h>
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
+int main(void) {
+  __m256 s[12], x = _mm256_set1_ps(0.999f), y = _mm256_set1_ps(1e-9f);
+  double most = 0;
+  for (int i = 0; i < 12; ++i) s[i] = _mm256_set1_ps((float)i);
+  for (int round = 0; round < 20; ++round) {
+    const double begin = now();
+    for (int n = 0; n < 2000000; ++n)
+      for (int i = 0; i < 12; ++i) s[i] = _mm256_fmadd_ps(s[i], x, y);
+    const double rate = 2000000.0 * 12 * 16 / (now() - begin);
+    if (rate > most) most = rate;
+  }
+  for (int i = 1; i < 12; ++i) s[0] = _mm256_add_ps(s[0], s[i]);
+  volatile float kept = _mm256_cvtss_f32(s[0]);
+  (void)kept;
+  printf("%g\n", most);
+}
+"""
+
+
+def peak() -> float:
+    """Operations a second of one core, in vectors of AVX2."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder, "peak.c"), Path(folder, "peak")
+        source.write_text(PEAK, encoding="utf-8")
+        subprocess.run(["cc", "-O3", "-mavx2", "-mfma", str(source), "-o", str(program)], check=True)
+        return float(subprocess.run([str(program)], check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+def shares(times: dict[str, float]) -> str:
+    whole = sum(times.values()) or 1.0
+    most = sorted(times.items(), key=lambda item: -item[1])[:SHOWN]
+    return ", ".join(f"{name} {100 * part / whole:.0f} %" for name, part in most if part >= 0.01 * whole)
+
+
+def by_operator(case: str) -> tuple[float, str]:
+    """Seconds of a call, the median of many, and the shares of operators. In this process."""
+    sys.path.insert(0, str(HERE / "sides"))
+    import hybridnet as mx
+    import hybridnet_side
+
+    step = hybridnet_side.CASES[case]()
+    step(3)
+    begin = time.perf_counter()
+    step(1)
+    repeat = max(1, int(0.05 / (time.perf_counter() - begin)))
+    calls = []
+    for _ in range(15):
+        begin = time.perf_counter()
+        step(repeat)
+        calls.append((time.perf_counter() - begin) / repeat)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "profile.json")
+        mx.profiler.set_config(profile_all=True, filename=str(path))
+        mx.profiler.set_state("run")
+        step(min(repeat, 1000))
+        mx.profiler.set_state("stop")
+        mx.profiler.dump()
+        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+    times: dict[str, float] = collections.defaultdict(float)
+    for event in events:
+        if event.get("ph") == "X" and event.get("cat") == "operator":
+            times[event["name"]] += event["dur"]
+    return statistics.median(calls), shares(times)
+
+
+def short(symbol: str) -> str:
+    """A function without namespaces, template arguments and parameters; machine code made at run time has no name."""
+    if symbol.startswith("0x"):
+        return "machine code of oneDNN"
+    depth, kept = 0, []
+    for letter in symbol.split("::{lambda")[0]:
+        depth += (letter in "<(") - (letter in ">)")
+        if depth == 0 and letter not in "<>()":
+            kept.append(letter)
+    return "".join(kept).split("::")[-1].strip().split(" ")[-1] or symbol[:40]
+
+
+def samples(case: str, repeat: int) -> Iterator[tuple[str, float]]:
+    code = (
+        f"import sys; sys.path.insert(0, {str(HERE / 'sides')!r}); import hybridnet_side\n"
+        f"hybridnet_side.CASES[{case!r}]()({repeat})"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        data = f"{folder}/perf.data"
+        record = ["perf", "record", "-q", "-e", "cpu-clock", "-F", "2000", "-o", data, sys.executable, "-c", code]
+        subprocess.run(record, check=True, stderr=subprocess.DEVNULL)
+        report = ["perf", "report", "-i", data, "--stdio", "--no-inline", "--sort", "symbol", "--percent-limit", "0.3"]
+        text = subprocess.run(report, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    for line in text.splitlines():
+        percent, _, rest = line.strip().partition("%")
+        if rest and not line.startswith("#") and rest.strip().startswith("[.]"):
+            yield short(rest.strip()[3:].strip()), float(percent)
+
+
+def by_function(case: str, repeat: int) -> str:
+    if shutil.which("perf") is None:
+        return "(perf is not installed)"
+    times: dict[str, float] = collections.defaultdict(float)
+    for name, percent in samples(case, repeat):
+        times[name] += percent
+    return shares(times)
+
+
+def seconds_text(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"
+
+
+def row(case: str, rate: float) -> str:
+    name, operations, repeat = CASES[case]
+    seconds, operators = by_operator(case)
+    limit = operations / rate
+    cells = (
+        name,
+        seconds_text(seconds),
+        seconds_text(limit) if limit else "-",
+        f"{100 * limit / seconds:.0f} %" if limit else "-",
+        operators,
+        by_function(case, repeat),
+        stamp(),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(CASES), help="parts of names of cases")
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    rate = peak()
+    cores = len(os.sched_getaffinity(0))
+    print(f"one core: {rate / 1e9:.0f} GFLOP/s")
+    wanted = options.only.split(",")
+    rows = []
+    for case in CASES:
+        if not any(part in case for part in wanted):
+            continue
+        # Work that is too small for two cores has the limit of one.
+        rows.append(row(case, rate * (cores if CASES[case][1] > 1e6 else 1)))
+        print(rows[-1], flush=True)
+    if options.write:
+        title = f"{machine()}: {instruction_sets('best')}"
+        order = tuple(name for name, _, _ in CASES.values())
+        keep(HERE / "PROFILES.md", HEAD, Section(title, peer_versions(), COLUMNS, tuple(rows), order))
+
+
+if __name__ == "__main__":
+    main()
