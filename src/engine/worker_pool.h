@@ -4,8 +4,9 @@
 // An OpenMP team belongs to the thread that opened it and spins between its regions, so two teams on the same cores
 // slow each other down, short tasks to half their speed. Therefore tasks worth several cores go to the first worker and
 // wait while it computes. Only long tasks share the cores with other long tasks, down to one core each without a team:
-// four calls side by side on one core each are faster than four calls one after the other on four cores. Tasks of
-// unknown cost, and long tasks for one core, such as loops of small operators, go to the other workers, if any.
+// four calls side by side on one core each are faster than four calls one after the other on four cores. Two cores are
+// not shared. Tasks of unknown cost, and long tasks for one core, such as loops of small operators, go to the other
+// workers, if any.
 //
 // A pool is unattended while its workers are stopped or the system gives no threads. Then the threads that wait run all
 // ready tasks, whatever these cost, so that no wait depends on a worker that does not exist.

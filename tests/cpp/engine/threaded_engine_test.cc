@@ -233,6 +233,31 @@ TEST(ThreadedEngineCores, LongTasksSideBySideShareTheCores) {
   set_cpu_cores(before);
 }
 
+// With a core each the last of an odd number would have one core alone.
+TEST(ThreadedEngineCores, LongTasksOnTwoCoresGetBothOneAfterTheOther) {
+  const int before = cpu_cores();
+  set_cpu_cores(2);
+  {
+    EngineUser user(make_threaded_engine());
+    std::vector<Var> vars(3);
+    std::atomic<int> running{0}, most{0}, fewest_cores{2};
+    for (Var& var : vars) {
+      const VarList writes{&var};
+      user.engine->push(
+          [&](TaskContext& context) {
+            most = std::max(most.load(), ++running);
+            fewest_cores = std::min(fewest_cores.load(), context.cores);
+            --running;
+          },
+          {{}, writes}, {.cost_ns = 200'000'000});
+    }
+    user.engine->wait_all();
+    EXPECT_EQ(most.load(), 1);
+    EXPECT_EQ(fewest_cores.load(), 2);
+  }
+  set_cpu_cores(before);
+}
+
 // Two OpenMP teams on the same few cores would wait for each other's threads.
 TEST(ThreadedEngineCores, ShortTasksGetAllCoresOneAfterTheOther) {
   const int before = cpu_cores();
