@@ -137,12 +137,12 @@ def samples(case: str, repeat: int) -> Iterator[tuple[str, float]]:
         data = f"{folder}/perf.data"
         record = ["perf", "record", "-q", "-e", "cpu-clock", "-F", "2000", "-o", data, sys.executable, "-c", code]
         subprocess.run(record, check=True, stderr=subprocess.DEVNULL)
-        report = ["perf", "report", "-i", data, "--stdio", "--no-inline", "--sort", "symbol", "--percent-limit", "0.3"]
+        report = ["perf", "report", "-i", data, "--stdio", "--no-inline", "--sort", "symbol", "--percent-limit", "0"]
         text = subprocess.run(report, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
     for line in text.splitlines():
         percent, _, rest = line.strip().partition("%")
         if rest and not line.startswith("#") and rest.strip().startswith("[.]"):
-            yield short(rest.strip()[3:].strip()), float(percent)
+            yield short(rest.strip()[3:].strip(" -")), float(percent)
 
 
 def by_function(case: str, repeat: int) -> str:
@@ -191,7 +191,7 @@ def main() -> None:
         rows.append(row(case, rate * (cores if CASES[case][1] > 1e6 else 1)))
         print(rows[-1], flush=True)
     if options.write:
-        title = f"{machine()}: {instruction_sets('best')}"
+        title = f"{machine()}: {instruction_sets(dict(os.environ))}"
         order = tuple(name for name, _, _ in CASES.values())
         keep(HERE / "PROFILES.md", HEAD, Section(title, peer_versions(), COLUMNS, tuple(rows), order))
 
