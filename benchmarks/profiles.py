@@ -5,8 +5,8 @@
 By operator: shares of the time that mx.profiler sees in operators. By function: shares of the samples of `perf record`
 (linux-perf) over one process, machine code that oneDNN writes at run time as one function; left out where perf is
 missing. The limit is that of multiplying: the operations of the program's products and convolutions, counted by their
-definition, over the rate of fused multiplications that this machine reaches on all cores (measured here, in C). A
-convolution by Winograd's algorithm does fewer.
+definition, over the rate of fused multiplications of AVX2 that this machine reaches on all cores (measured here by a
+program in C: x86 alone). A convolution by Winograd's algorithm does fewer.
 --write keeps the rows in benchmarks/PROFILES.md.
 """
 

@@ -47,16 +47,10 @@ struct OutputRow {
 };
 
 // Channels are taken in blocks of two vectors, then in vectors of falling length. The weights of a block that begins at
-// channel j begin at packed + 9 * j: those of all its channels for one tap after the other. f(d, constant, channel);
-// the constant is the number of vectors.
+// channel j begin at packed + 9 * j: those of all its channels for one tap after the other.
 template <class F>
 HWY_INLINE void for_channels(int64_t channels, const F& f) {
-  const hn::ScalableTag<float> longest;
-  const int64_t pair = 2 * static_cast<int64_t>(hn::Lanes(longest));
-  int64_t channel = 0;
-  for (; channel + pair <= channels; channel += pair) f(longest, std::integral_constant<int, 2>{}, channel);
-  for_blocks<float, kMaxLanes<float>>(
-      channel, channels, [&](auto d, int64_t at, int64_t) HWY_ATTR { f(d, std::integral_constant<int, 1>{}, at); });
+  for_wide_blocks<float, 2>(0, channels, f);
 }
 
 void pack(const ConvGeometry& g, const float* w, float* packed) {

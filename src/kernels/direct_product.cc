@@ -6,8 +6,6 @@
 //
 #include <hwy/highway.h>
 
-#include <algorithm>
-
 #include "kernels/product_tile.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -65,12 +63,9 @@ HWY_INLINE void columns(D d, int64_t rows, Operands at, int64_t column) {
 
 void run(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c) {
   const Operands all{a, s.transpose_a ? 1 : s.lda, s.transpose_a ? s.lda : 1, b, c, s.ldb, s.ldc, s.k, alpha, beta};
-  const hn::ScalableTag<float> longest;
-  const int64_t pair = 2 * static_cast<int64_t>(hn::Lanes(longest));
-  int64_t j = 0;
-  for (; j + pair <= s.n; j += pair) columns<2>(longest, s.m, all, j);
-  for_blocks<float, kMaxLanes<float>>(j, s.n,
-                                      [&](auto d, int64_t at, int64_t) HWY_ATTR { columns<1>(d, s.m, all, at); });
+  for_wide_blocks<float, 2>(0, s.n, [&](auto d, auto vectors, int64_t column) HWY_ATTR {
+    columns<decltype(vectors)::value>(d, s.m, all, column);
+  });
 }
 
 }  // namespace

@@ -43,4 +43,24 @@ class PackedWeights {
   DerivedUser<OwnedBlock> user_;
 };
 
+// The packed weights of one run: those that are kept, or, where none are, what pack(void* target) writes into
+// `workspace`.
+class PackedForRun {
+ public:
+  template <typename Pack>
+  PackedForRun(PackedWeights* kept, const TensorRef& weights, void* workspace, const Pack& pack) : data_(workspace) {
+    if (kept) {
+      use_ = kept->get(weights, pack);
+      data_ = use_->data();
+    } else {
+      pack(workspace);
+    }
+  }
+  const float* floats() const { return static_cast<const float*>(data_); }
+
+ private:
+  PackedWeights::Use use_;
+  const void* data_;
+};
+
 }  // namespace hybridnet::kernels

@@ -29,17 +29,6 @@ constexpr int64_t wide_block() {
 }
 int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// f(d, constant, j) for the blocks of [begin, end); the constant is the block's number of vectors.
-template <typename T, class F>
-HWY_INLINE void for_column_blocks(int64_t begin, int64_t end, const F& f) {
-  const hn::ScalableTag<T> longest;
-  const int64_t wide = wide_block<T>();
-  int64_t j = begin;
-  for (; j + wide <= end; j += wide) f(longest, std::integral_constant<int, kVectors>{}, j);
-  for_blocks<T, kMaxLanes<T>>(
-      j, end, [&](auto d, int64_t at, int64_t) HWY_ATTR { f(d, std::integral_constant<int, 1>{}, at); });
-}
-
 // to (depth, columns) = weights, all of them.
 template <typename T>
 HWY_INLINE void pack_part(const ProductWeights<T>& w, T* to) {
@@ -61,9 +50,9 @@ template <typename T>
 void pack(const ProductWeights<T>& w, T* packed) {
   const int64_t wide = wide_block<T>();
   parallel_for(divided_up(w.columns, wide), 0.4 * static_cast<double>(wide * w.depth), [&](int64_t begin, int64_t end) {
-    for_column_blocks<T>(begin * wide, std::min(end * wide, w.columns), [&](auto d, auto vectors, int64_t j) HWY_ATTR {
-      pack_block<decltype(vectors)::value>(d, w, j, packed + j * w.depth);
-    });
+    for_wide_blocks<T, kVectors>(begin * wide, std::min(end * wide, w.columns),
+                                 [&](auto d, auto vectors, int64_t j)
+                                     HWY_ATTR { pack_block<decltype(vectors)::value>(d, w, j, packed + j * w.depth); });
   });
 }
 
@@ -187,7 +176,7 @@ void run_task(const PackedProduct<T>& p, const Tasks<T>& tasks, int64_t task) {
                           start ? start + at : nullptr, p.out + at, p.columns, fetches},
           range.end == p.depth ? &end : nullptr);
     };
-    for_column_blocks<T>(first, std::min(first + tasks.columns, p.columns), block);
+    for_wide_blocks<T, kVectors>(first, std::min(first + tasks.columns, p.columns), block);
   });
   if (p.ends) p.ends->end({row, first, rows, std::min(tasks.columns, p.columns - first)});
 }

@@ -124,6 +124,18 @@ HWY_INLINE void for_blocks(int64_t begin, int64_t end, const F& f) {
 template <typename T>
 constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(T);
 
+// f(d, constant, j) for blocks of columns [begin, end): kVectors whole vectors, which the constant says, as long as
+// there are so many columns, then one vector of falling length each.
+template <typename T, int kVectors, class F>
+HWY_INLINE void for_wide_blocks(int64_t begin, int64_t end, const F& f) {
+  const hn::ScalableTag<T> longest;
+  const int64_t wide = kVectors * static_cast<int64_t>(hn::Lanes(longest));
+  int64_t j = begin;
+  for (; j + wide <= end; j += wide) f(longest, std::integral_constant<int, kVectors>{}, j);
+  for_blocks<T, kMaxLanes<T>>(
+      j, end, [&](auto d, int64_t at, int64_t) HWY_ATTR { f(d, std::integral_constant<int, 1>{}, at); });
+}
+
 // f(first row, constant) for tiles that cover the rows; the constant is their number of rows, kRows at most. With six
 // rows a tile, all but one, two, three or seven rows are covered by tiles of four and more.
 template <int kRows, class F>

@@ -27,16 +27,9 @@ constexpr bool is_float32() {
   return sizeof(hn::TFromD<D>) == 4;
 }
 
-// x limited to [low, high]; NaN stays.
+// x limited to [low, high]; NaN stays: Min and Max give their second operand where one is NaN.
 template <class D, class V>
 HWY_INLINE V limit(D d, V x, double low, double high) {
-  const V lo = constant(d, low), hi = constant(d, high);
-  return hn::IfThenElse(hn::Gt(x, hi), hi, hn::IfThenElse(hn::Lt(x, lo), lo, x));
-}
-
-// The same in two instructions. Min and Max give their second operand where one is NaN.
-template <class D, class V>
-HWY_INLINE V bounded(D d, V x, double low, double high) {
   return hn::Min(constant(d, high), hn::Max(constant(d, low), x));
 }
 
@@ -90,7 +83,7 @@ HWY_INLINE V polynomial(D d, V x, const double (&c)[N]) {
   return sum;
 }
 
-// e^-x in float32 for what adds it to 1: infinite where e^-x exceeds 2.5e38, 1e-38 where it is less.
+// e^-x in float32 for what adds it to 1: infinite where e^-x exceeds 2.4e38, 1.6e-38 where it is less.
 // x = -(n log 2 + r), e^r by a polynomial with a relative error of 3.1e-9; log 2 in two parts (Cody and Waite). Adding
 // 1.5 2^23 + 127 rounds n to an integer, and leaves the exponent of 2^n in the lowest bits.
 template <class D, class V>
@@ -98,7 +91,7 @@ HWY_INLINE V exp_of_negative(D d, V x) {
   constexpr double kRounds = 12582912.0 + 127.0;
   constexpr double kPolynomial[] = {0.49999993412408755, 0.16666520106543095, 4.166839422537352e-2,
                                     8.368780559059416e-3, 1.3814466828408912e-3};
-  const V y = bounded(d, x, -89.0, 87.0), rounds = constant(d, kRounds);
+  const V y = limit(d, x, -89.0, 87.0), rounds = constant(d, kRounds);
   const V shifted = hn::NegMulAdd(y, constant(d, 1.4426950408889634), rounds), n = hn::Sub(shifted, rounds);
   const V first = hn::NegMulAdd(n, constant(d, 0.693145751953125), hn::Neg(y));
   const V r = hn::NegMulAdd(n, constant(d, 1.428606765330187e-6), first);

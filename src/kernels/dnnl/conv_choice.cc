@@ -73,10 +73,7 @@ bool pays_dense(const ConvGeometry& g, const Convolution::Options& options) {
 }
 
 bool pays_depthwise(const ConvGeometry& g, const Convolution::Options& options) {
-  using enum ActivationKind;
-  const ActivationKind end = options.activation.kind;
-  return options.kind == ConvKind::kForward && (end == kNone || end == kRelu || end == kClip) &&
-         kernels::depthwise_pays(g);
+  return options.kind == ConvKind::kForward && bounds_of(options.activation) && kernels::depthwise_pays(g);
 }
 
 }  // namespace

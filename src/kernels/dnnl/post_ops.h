@@ -1,6 +1,9 @@
 // Operations that a product applies to its result before storing it.
 #pragma once
 
+#include <limits>
+#include <optional>
+
 #include "kernels/dnnl/program.h"
 
 namespace hybridnet::onednn {
@@ -23,6 +26,24 @@ struct Activation {
   ActivationKind kind = ActivationKind::kNone;
   float alpha = 0, beta = 0;  // kClip: bounds; kElu, kLeaky: slope in alpha
 };
+
+struct Bounds {
+  float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+};
+
+// What an activation limits its argument to; nothing: it does something else. For kernels that end in min and max.
+inline std::optional<Bounds> bounds_of(const Activation& a) {
+  switch (a.kind) {
+    case ActivationKind::kNone:
+      return Bounds{};
+    case ActivationKind::kRelu:
+      return Bounds{.low = 0};
+    case ActivationKind::kClip:
+      return Bounds{a.alpha, a.beta};
+    default:
+      return std::nullopt;
+  }
+}
 
 inline void append(dnnl::post_ops& ops, const Activation& a) {
   using dnnl::algorithm;

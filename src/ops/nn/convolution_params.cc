@@ -4,8 +4,6 @@
 #include "kernels/depthwise.h"
 #include "kernels/dnnl/conv_choice.h"
 #include "kernels/dnnl/winograd.h"
-#include "kernels/isa.h"
-#include "kernels/pointwise.h"
 #include "kernels/winograd.h"
 #include "op/through_float.h"
 #include "ops/nn/activation_params.h"
@@ -19,35 +17,11 @@ using onednn::ConvAlgorithm;
 using onednn::ConvKind;
 using onednn::Convolution;
 
-// What a convolution does in passes of their own behind oneDNN's product.
-struct Ends {
-  bool add = false, activation = false;
-};
-
-// With AVX2 oneDNN's exponentials take five times as long as ours (tanh behind a convolution to 64x20x24x24: 1.3 ms on
-// two cores, 0.28 in a pass of its own). And it has plain loops only for a sum in plain memory.
-Ends ends_apart(const ConvGeometry& g, const Convolution::Options& options) {
-  using enum onednn::ActivationKind;
-  const onednn::ActivationKind kind = options.activation.kind;
-  const bool simple = kind == kNone || kind == kRelu || kind == kClip || kind == kLeaky;
-  const bool slow = !simple && kernels::isa_in_force().level == kernels::Isa::kAvx2;
-  if (options.dtype != DType::kFloat32 || options.kind != ConvKind::kForward) return {};
-  const bool add = options.add && !g.channels_last;
-  return {add, kind != kNone && (add || slow)};
-}
-
-Convolution::Options without(const Ends& ends, Convolution::Options options) {
-  options.add = options.add && !ends.add;
-  if (ends.activation) options.activation = {};
-  return options;
-}
-
 // By onednn::Convolution or onednn::Winograd, which take the same tensors.
 template <typename Algorithm>
 class ConvKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
-  ConvKernel(const ConvGeometry& g, const Convolution::Options& options)
-      : options_(options), apart_(ends_apart(g, options)), algorithm_(g, without(apart_, options)) {}
+  ConvKernel(const ConvGeometry& g, const Convolution::Options& options) : options_(options), algorithm_(g, options) {}
   int64_t workspace_bytes() const override { return algorithm_.workspace_bytes(); }
   std::string description() const override { return algorithm_.description(); }
   bool reads_packed(size_t input) const override {
@@ -60,25 +34,14 @@ class ConvKernel final : public Kernel, public kernels::ReadsPackedWeights {
     t.workspace = args.workspace;
     size_t next = 2;
     if (options_.kind != ConvKind::kBackwardWeights && options_.bias) t.c = args.in[next++].data;
-    if (options_.add && !apart_.add) t.d = args.in[next].data;
+    if (options_.add) t.d = args.in[next].data;
     t.out0 = args.out[0].data;
     if (options_.kind == ConvKind::kBackwardWeights && options_.bias) t.out1 = args.out[1].data;
     algorithm_.run(t);
-    end_apart(args);
   }
 
  private:
-  void end_apart(const KernelArgs& args) const {
-    float* const y = args.out[0].as<float>();
-    if (apart_.add) {
-      const void* const sum[] = {y, args.in.back().data};
-      kernels::apply_parallel(kernels::loops(kernels::Pointwise::kAdd), DType::kFloat32, sum, y, args.out[0].size());
-    }
-    if (apart_.activation) apply_activation(options_.activation, y, args.out[0].size());
-  }
-
-  const Convolution::Options options_;
-  const Ends apart_;
+  Convolution::Options options_;
   Algorithm algorithm_;
 };
 
@@ -113,16 +76,9 @@ class WinogradKernel final : public Kernel, public kernels::ReadsPackedWeights {
     float* y = args.out[0].as<float>();
     char* workspace = static_cast<char*>(args.workspace);
     const auto pack = [&](void* target) { kernels::winograd_pack(g_, w, backward_, static_cast<float*>(target)); };
-    kernels::PackedWeights::Use kept;
-    const void* packed = workspace;
-    if (kept_) {
-      kept = kept_->get(args.in[1], pack);
-      packed = kept->data();
-    } else {
-      pack(workspace);
-      workspace += weight_bytes_;
-    }
-    kernels::winograd_forward(g_, args.in[0].as<float>(), static_cast<const float*>(packed), end, y, workspace);
+    const kernels::PackedForRun packed(kept_.get(), args.in[1], workspace, pack);
+    if (!kept_) workspace += weight_bytes_;
+    kernels::winograd_forward(g_, args.in[0].as<float>(), packed.floats(), end, y, workspace);
     if (!end.relu) apply_activation(options_.activation, y, args.out[0].size());
   }
 
@@ -151,10 +107,9 @@ class WinogradWeightsKernel final : public Kernel {
 class DepthwiseKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
   DepthwiseKernel(const ConvGeometry& g, const Convolution::Options& options) : g_(g), options_(options) {
-    using enum onednn::ActivationKind;
-    const onednn::Activation& activation = options.activation;
-    if (activation.kind == kRelu) end_.low = 0;
-    if (activation.kind == kClip) end_.low = activation.alpha, end_.high = activation.beta;
+    const onednn::Bounds bounds = onednn::bounds_of(options.activation).value();  // choose_convolution() has looked
+    end_.low = bounds.low;
+    end_.high = bounds.high;
     if (options.remember)
       kept_ = std::make_unique<kernels::PackedWeights>("depthwise 3x3 of " + std::to_string(g.c), bytes());
   }
@@ -170,16 +125,8 @@ class DepthwiseKernel final : public Kernel, public kernels::ReadsPackedWeights 
     const auto pack = [&](void* target) {
       kernels::depthwise_pack(g_, args.in[1].as<float>(), static_cast<float*>(target));
     };
-    kernels::PackedWeights::Use kept;
-    const void* packed = args.workspace;
-    if (kept_) {
-      kept = kept_->get(args.in[1], pack);
-      packed = kept->data();
-    } else {
-      pack(args.workspace);
-    }
-    kernels::depthwise_forward(g_, args.in[0].as<float>(), static_cast<const float*>(packed), end,
-                               args.out[0].as<float>());
+    const kernels::PackedForRun packed(kept_.get(), args.in[1], args.workspace, pack);
+    kernels::depthwise_forward(g_, args.in[0].as<float>(), packed.floats(), end, args.out[0].as<float>());
   }
 
  private:
@@ -282,11 +229,14 @@ ConvGeometry conv_geometry(const ConvolutionParams& p, const Shape& x, const Sha
   return g;
 }
 
+bool has_native_conv(DType half, const ConvGeometry& g) {
+  return half == DType::kBFloat16 && onednn::has_bfloat16() && !g.empty();
+}
+
 Ref<Kernel> link_conv(const LinkContext& c, const ConvGeometry& g, Convolution::Options options) {
   const DType dtype = c.in[0].dtype;
-  if (is_half(dtype) && !(dtype == DType::kBFloat16 && onednn::has_bfloat16() && !g.empty())) {
+  if (is_half(dtype) && !has_native_conv(dtype, g))
     return link_through_float(c, [&](const LinkContext& inner) { return link_conv(inner, g, options); });
-  }
   options.dtype = dtype;
   options.remember = c.frozen_weights;
   switch (onednn::choose_convolution({g, options, c.may_round_more})) {

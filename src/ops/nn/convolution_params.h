@@ -83,6 +83,9 @@ void infer_convolution_shapes(const ConvolutionParams& p, InferContext& c);
 kernels::ConvGeometry conv_geometry(const ConvolutionParams& p, const Shape& x, const Shape& y,
                                     bool linked_channels_last);
 
+// Whether oneDNN convolves this half type itself; else link_conv goes through float32.
+bool has_native_conv(DType half, const kernels::ConvGeometry& g);
+
 // Kernels for the three products; dtypes of kFloating. Inputs and outputs in the order of onednn::Convolution::Tensors.
 Ref<Kernel> link_conv(const LinkContext& c, const kernels::ConvGeometry& g, onednn::Convolution::Options options);
 

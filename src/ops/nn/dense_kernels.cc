@@ -1,7 +1,7 @@
 #include "ops/nn/dense_kernels.h"
 
 #include <cstring>
-#include <limits>
+#include <optional>
 
 #include "kernels/gemm.h"
 #include "kernels/packed.h"
@@ -67,14 +67,9 @@ class PackedKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
   explicit PackedKernel(const DenseLayer& layer)
       : layer_(layer),
+        bounds_(onednn::bounds_of(layer.activation)),
         packed_("columns of " + std::to_string(layer.hidden) + " x " + std::to_string(layer.features),
-                layer.hidden * layer.features * static_cast<int64_t>(sizeof(float))) {
-    using enum onednn::ActivationKind;
-    const onednn::Activation& activation = layer.activation;
-    if (activation.kind == kRelu) low_ = 0;
-    if (activation.kind == kClip) low_ = activation.alpha, high_ = activation.beta;
-    ends_ = activation.kind != kNone && activation.kind != kRelu && activation.kind != kClip;
-  }
+                layer.hidden * layer.features * static_cast<int64_t>(sizeof(float))) {}
   std::string description() const override { return "packed product"; }
   bool reads_packed(size_t input) const override { return input == 1; }
   void run(const KernelArgs& args) override {
@@ -85,6 +80,7 @@ class PackedKernel final : public Kernel, public kernels::ReadsPackedWeights {
           static_cast<float*>(target));
     });
     const DenseEnds<float> ends(nullptr, nullptr, layer_.activation, layer_.hidden, out);
+    const onednn::Bounds bounds = bounds_.value_or(onednn::Bounds{});
     kernels::packed_product({.packed = static_cast<const float*>(weights->data()),
                              .depth = layer_.features,
                              .columns = layer_.hidden,
@@ -93,16 +89,15 @@ class PackedKernel final : public Kernel, public kernels::ReadsPackedWeights {
                              .out = out,
                              .addend = layer_.addend ? args.in.back().as<float>() : nullptr,
                              .bias = layer_.bias ? args.in[2].as<float>() : nullptr,
-                             .low = low_,
-                             .high = high_,
-                             .ends = ends_ ? &ends : nullptr});
+                             .low = bounds.low,
+                             .high = bounds.high,
+                             .ends = bounds_ ? nullptr : &ends});
   }
 
  private:
   const DenseLayer layer_;
+  const std::optional<onednn::Bounds> bounds_;  // none: the activation ends each tile
   kernels::PackedWeights packed_;
-  float low_ = -std::numeric_limits<float>::infinity(), high_ = std::numeric_limits<float>::infinity();
-  bool ends_ = false;  // an activation that is not a matter of bounds
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <latch>
 #include <mutex>
 #include <set>
@@ -233,27 +234,38 @@ TEST(ThreadedEngineCores, LongTasksSideBySideShareTheCores) {
   set_cpu_cores(before);
 }
 
+// How many of some tasks ran at once, and with how few cores.
+struct Overlap {
+  std::atomic<int> running{0}, most{0}, fewest_cores{INT_MAX};
+  void note(const TaskContext& context) {
+    most = std::max(most.load(), ++running);
+    fewest_cores = std::min(fewest_cores.load(), context.cores);
+    --running;
+  }
+};
+
 // With a core each the last of an odd number would have one core alone.
 TEST(ThreadedEngineCores, LongTasksOnTwoCoresGetBothOneAfterTheOther) {
   const int before = cpu_cores();
   set_cpu_cores(2);
   {
     EngineUser user(make_threaded_engine());
-    std::vector<Var> vars(3);
-    std::atomic<int> running{0}, most{0}, fewest_cores{2};
+    std::vector<Var> vars(4);
+    Gate gate;
+    Overlap seen;
     for (Var& var : vars) {
       const VarList writes{&var};
       user.engine->push(
           [&](TaskContext& context) {
-            most = std::max(most.load(), ++running);
-            fewest_cores = std::min(fewest_cores.load(), context.cores);
-            --running;
+            gate.pass();  // the first holds the cores until all are ready
+            seen.note(context);
           },
           {{}, writes}, {.cost_ns = 200'000'000});
     }
+    gate.open();
     user.engine->wait_all();
-    EXPECT_EQ(most.load(), 1);
-    EXPECT_EQ(fewest_cores.load(), 2);
+    EXPECT_EQ(seen.most.load(), 1);
+    EXPECT_EQ(seen.fewest_cores.load(), 2);
   }
   set_cpu_cores(before);
 }
@@ -265,24 +277,22 @@ TEST(ThreadedEngineCores, ShortTasksGetAllCoresOneAfterTheOther) {
   {
     EngineUser user(make_threaded_engine());
     std::vector<Var> vars(8);
-    std::atomic<int> running{0}, most{0}, fewest_cores{4};
+    Overlap seen;
     std::mutex mutex;
     std::set<std::thread::id> threads;
     for (Var& var : vars) {
       const VarList writes{&var};
       user.engine->push(
           [&](TaskContext& context) {
-            most = std::max(most.load(), ++running);
-            fewest_cores = std::min(fewest_cores.load(), context.cores);
+            seen.note(context);
             const std::lock_guard lock(mutex);
             threads.insert(std::this_thread::get_id());
-            --running;
           },
           {{}, writes}, {.cost_ns = 5'000'000});  // too long for the waiting thread to help
     }
     user.engine->wait_all();
-    EXPECT_EQ(most.load(), 1);
-    EXPECT_EQ(fewest_cores.load(), 4);
+    EXPECT_EQ(seen.most.load(), 1);
+    EXPECT_EQ(seen.fewest_cores.load(), 4);
     EXPECT_EQ(threads.size(), 1u);
   }
   set_cpu_cores(before);

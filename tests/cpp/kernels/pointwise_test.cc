@@ -124,6 +124,13 @@ void expect_same(const std::vector<float>& got, const std::vector<float>& want) 
   }
 }
 
+// What programs rely on that compute 1 - y * y or atanh(y).
+TEST(Pointwise, TanhIsNeverAboveOne) {
+  std::vector<float> x;
+  for (float v = 0; v < 20; v += 1e-4F) x.push_back(v);
+  for (const float y : run<float>(Pointwise::kTanh, x)) ASSERT_LE(y, 1.0F);
+}
+
 TEST(Pointwise, GivesTheLimitsOfExponentials) {
   expect_same(run<float>(Pointwise::kExp, {kInf, -kInf, kNaN, 3000, -3000, 0}), {kInf, 0, kNaN, kInf, 0, 1});
   expect_same(run<float>(Pointwise::kExpm1, {kInf, -kInf, kNaN, 3000, -3000, -0.0f}),
