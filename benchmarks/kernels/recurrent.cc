@@ -57,24 +57,39 @@ struct Net {
     return g;
   }
   void run_forward() const {
-    kernels::rnn_forward(g, {data.get(),
-                             parameters.get(),
-                             state.get(),
-                             lstm ? cell.get() : nullptr,
-                             nullptr,
-                             out.get(),
-                             state_out.get(),
-                             lstm ? cell_out.get() : nullptr,
-                             reserve.get(),
-                             workspace.get(),
-                             false,
-                             {}});
+    kernels::rnn_forward(g, {.data = data.get(),
+                             .parameters = parameters.get(),
+                             .state = state.get(),
+                             .cell = lstm ? cell.get() : nullptr,
+                             .packed = nullptr,
+                             .lengths = nullptr,
+                             .out = out.get(),
+                             .state_out = state_out.get(),
+                             .cell_out = lstm ? cell_out.get() : nullptr,
+                             .reserve = reserve.get(),
+                             .workspace = workspace.get(),
+                             .unreserved = nullptr,
+                             .drop = false,
+                             .rng = {}});
   }
   void run_backward() const {
-    kernels::rnn_backward(
-        g, {data.get(), parameters.get(), state.get(), lstm ? cell.get() : nullptr, nullptr, out.get(), reserve.get(),
-            dout.get(), dstate_out.get(), lstm ? dcell_out.get() : nullptr, ddata.get(), dparameters.get(),
-            dstate.get(), lstm ? dcell.get() : nullptr, backward_workspace.get(), false});
+    kernels::rnn_backward(g, {.data = data.get(),
+                              .parameters = parameters.get(),
+                              .state = state.get(),
+                              .cell = lstm ? cell.get() : nullptr,
+                              .lengths = nullptr,
+                              .out = out.get(),
+                              .reserve = reserve.get(),
+                              .dout = dout.get(),
+                              .dstate_out = dstate_out.get(),
+                              .dcell_out = lstm ? dcell_out.get() : nullptr,
+                              .ddata = ddata.get(),
+                              .dparameters = dparameters.get(),
+                              .dstate = dstate.get(),
+                              .dcell = lstm ? dcell.get() : nullptr,
+                              .dgates = nullptr,
+                              .workspace = backward_workspace.get(),
+                              .drop = false});
   }
 
  private:

@@ -1,5 +1,10 @@
 #include "kernels/isa.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/isa.cc"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
@@ -7,11 +12,19 @@
 #include <string>
 #include <utility>
 
-#include "hwy/highway.h"
 #include "hybridnet/env.h"
 
+HWY_BEFORE_NAMESPACE();
+namespace hybridnet::kernels::HWY_NAMESPACE {
+int64_t target_of_kernels() { return HWY_TARGET; }
+}  // namespace hybridnet::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace hybridnet::kernels {
 namespace {
+
+HWY_EXPORT(target_of_kernels);
 
 #if HWY_ARCH_X86
 struct Level {
@@ -57,8 +70,9 @@ std::string_view name_of(dnnl_cpu_isa_t isa) {
   return "unknown";
 }
 
+// Asks a kernel: hwy::SupportedTargets() would let the next kernels choose again, and forget what cap_isa() disabled.
 IsaInForce find_isa() {
-  const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS, best = targets & -targets;
+  const int64_t best = HWY_DYNAMIC_DISPATCH(target_of_kernels)();
   const dnnl_cpu_isa_t onednn = dnnl_get_effective_cpu_isa();
   size_t level = std::size(kLevels) - 1;
   while (level > 0 && (best > kLevels[level].highway || (onednn & kLevels[level].onednn) != kLevels[level].onednn))
@@ -87,3 +101,4 @@ const char* isa_report() {
 }
 
 }  // namespace hybridnet::kernels
+#endif

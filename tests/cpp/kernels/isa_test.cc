@@ -6,10 +6,13 @@
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
+#include <numeric>
+#include <vector>
 
 #include "hybridnet/c_api.h"
 #include "hybridnet/env.h"
 #include "hybridnet/error.h"
+#include "kernels/packed_product.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -50,6 +53,35 @@ TEST_F(IsaDeathTest, EachWordCapsHighwayAndOneDnnTogether) {
   for (size_t i = 0; i < std::size(cases) && i <= static_cast<size_t>(best_); ++i) {
     setenv("HYBRIDNET_MAX_ISA", cases[i].word, 1);
     EXPECT_EXIT(print_isa_in_force(), testing::ExitedWithCode(0), cases[i].report);
+  }
+}
+
+// How many columns packed weights hold side by side: where fewer than a block of vectors remain, a vector of them.
+int64_t packed_together(int64_t columns) {
+  constexpr int64_t kDepth = 100;
+  std::vector<float> weights(columns * kDepth), packed(weights.size());
+  std::iota(weights.begin(), weights.end(), 0.0F);
+  pack_weights(ProductWeights<float>::transposed(weights.data(), kDepth, columns), packed.data());
+  int64_t together = 1;
+  while (together < columns && packed[together] == static_cast<float>(together * kDepth)) ++together;
+  return together;
+}
+
+void print_length_of_vectors() {
+  const int64_t of_twelve = packed_together(12);
+  std::cerr << (of_twelve == 4 ? 4 : packed_together(16)) << " floats";
+  std::_Exit(0);
+}
+
+// What is reported, and what kernels do after somebody has asked for it.
+TEST_F(IsaDeathTest, KernelsObeyTheCap) {
+  const struct {
+    const char* word;
+    const char* length;
+  } cases[] = {{"sse4", "^4 floats"}, {"avx2", "^8 floats"}, {"avx512", "^16 floats"}};
+  for (size_t i = 0; i < std::size(cases) && i <= static_cast<size_t>(best_); ++i) {
+    setenv("HYBRIDNET_MAX_ISA", cases[i].word, 1);
+    EXPECT_EXIT(print_length_of_vectors(), testing::ExitedWithCode(0), cases[i].length);
   }
 }
 
