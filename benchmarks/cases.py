@@ -14,14 +14,18 @@ class Peer:
     """A program of another framework, written from that framework's documentation.
 
     side, variant: it is "NAME/VARIANT" in the table of that side. goal: the ratio to reach beside this peer, where the
-    issue sets one of its own. is_limit: shown beside, but not a peer, such as the machine's copy of as many bytes.
+    issue sets one of its own. is_rival: false for what is shown beside, such as the machine's copy of as many bytes.
     """
 
     side: str
     variant: str
     label: str
     goal: float | None = None
-    is_limit: bool = False
+    is_rival: bool = True
+
+    def beside(self, why: str) -> Peer:
+        """The same, shown and not compared with."""
+        return dataclasses.replace(self, label=f"{self.label} ({why})", goal=None, is_rival=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +60,7 @@ DISPATCH, CONV_TRAINING, CONV_INFERENCE, RECURRENT, TRANSFORMER = 0.3, 0.6, 0.8,
 
 
 def copy_of(arrays: int) -> Peer:
-    return Peer("torch", f"copy_{arrays}", "copying as many bytes", is_limit=True)
+    return Peer("torch", f"copy_{arrays}", "copying as many bytes", is_rival=False)
 
 
 CASES = (

@@ -7,8 +7,9 @@
 Each side runs in a process of its own and the sides take turns, so all see the same state of the machine and nobody's
 threads disturb the others'. Figures are medians over the rounds, the least in brackets. A ratio is HybridNet / peer:
 lower is better. Peers that are not installed are left out.
-``--isa avx2`` measures with instruction sets up to AVX2 on all sides: HYBRIDNET_MAX_ISA, and the peers' settings (ONNX
-Runtime has none: it uses what the machine has). ``--isa best``, the default, uses what the machine has everywhere.
+``--isa avx2`` measures with instruction sets up to AVX2 on all sides: HYBRIDNET_MAX_ISA, and the peers' settings. ONNX
+Runtime has none: where the machine has wider ones, its time stands among the others as "not capped" and is no best peer.
+``--isa best``, the default, uses what the machine has everywhere.
 ``--write`` puts the rows into the section of this machine and instruction set in benchmarks/RESULTS.md; without --isa
 it measures the best instruction sets and, where those are wider, AVX2 too. Runs of parts (--only) add up to a section.
 """
@@ -23,6 +24,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -41,7 +43,8 @@ Written by `tools/dev bench --write`; `benchmarks/run.py` says how it is measure
 Times are medians of at least 9 rounds in which the sides take turns, the least in brackets. A ratio is HybridNet / best
 peer, of the medians (of the least): lower is better. Where HybridNet has two modes, the better one counts. "ahead" is a
 ratio of at most 1 that misses the goal. The last column says on which day and commit a row was measured."""
-# What caps the instruction sets of each library: HybridNet; oneDNN; PyTorch's own kernels; MKL; JAX.
+# What caps the instruction sets of each library: HybridNet; oneDNN; PyTorch's own kernels; MKL; JAX. torch.compile keeps
+# compiled programs without regard to the cap that they were made for, so each cap has a folder of its own.
 ISA_CAPS = {
     isa: {
         "HYBRIDNET_MAX_ISA": isa,
@@ -49,6 +52,7 @@ ISA_CAPS = {
         "ATEN_CPU_CAPABILITY": aten,
         "MKL_ENABLE_INSTRUCTIONS": mkl,
         "XLA_FLAGS": f"--xla_cpu_max_isa={xla}",
+        "TORCHINDUCTOR_CACHE_DIR": str(Path(tempfile.gettempdir()) / f"torchinductor_{isa}"),
     }
     for isa, onednn, aten, mkl, xla in (
         ("sse4", "SSE41", "default", "SSE4_2", "SSE4_2"),
@@ -56,6 +60,7 @@ ISA_CAPS = {
         ("avx512", "AVX512_CORE", "avx512", "AVX512", "AVX512"),
     )
 } | {"best": {}}
+UNCAPPED = "onnxruntime"  # the side that has no such setting
 
 
 class Side:
@@ -139,9 +144,12 @@ def take_turns(programs: list[Program], rounds: int) -> tuple[list[Program], str
     return working, remark
 
 
-def programs_of(case: Case, sides: dict[str, Side]) -> list[Program]:
+def programs_of(case: Case, sides: dict[str, Side], capped: bool = False) -> list[Program]:
+    """capped: below what the machine has."""
     ours = [Program(mode, sides["hybridnet"], f"{case.name}/{mode}") for mode in case.modes]
     peers = [peer for peer in case.peers if peer.side in sides]
+    if capped:
+        peers = [peer.beside("not capped") if peer.side == UNCAPPED else peer for peer in peers]
     return ours + [Program(peer.label, sides[peer.side], f"{case.name}/{peer.variant}", peer) for peer in peers]
 
 
@@ -164,7 +172,7 @@ def verdict(case: Case, ratio: float, ours: Program, peers: list[Program]) -> st
 def row(case: Case, programs: list[Program], measured: str) -> str:
     """The line of the table for programs that have been measured."""
     ours = sorted((one for one in programs if one.peer is None), key=lambda one: one.median)
-    peers = sorted((one for one in programs if one.peer and not one.peer.is_limit), key=lambda one: one.median)
+    peers = sorted((one for one in programs if one.peer and one.peer.is_rival), key=lambda one: one.median)
     if not ours:
         return f"| {case.what} | failed | | | {case.goal} | NO | | {measured} |"
     best, *others = ours
@@ -232,12 +240,13 @@ def run(isa: str, only: str, rounds: int, write: bool) -> None:
     used = instruction_sets(env)
     if isa != "best" and used.split()[0] != isa:
         raise SystemExit(f"run.py: --isa {isa}: this machine computes with {used}")
+    capped = used != instruction_sets(dict(os.environ, **ISA_CAPS["best"]))
     sides = start_sides(only, env)
     versions = peer_versions()
     print(f"{machine()}: {used}\n{versions}\n\n| {' | '.join(COLUMNS)} |\n|" + "---|" * len(COLUMNS))
     measured, order = stamp(), tuple(case.what for case in CASES)
     for case in chosen(only):
-        programs, remark = take_turns(programs_of(case, sides), rounds)
+        programs, remark = take_turns(programs_of(case, sides, capped), rounds)
         line = row(case, programs, f"{measured} {remark}".strip())
         print(line, flush=True)
         if write:  # each at once: a run that is cut short keeps what it measured

@@ -30,16 +30,17 @@
 // each call, which few rows do not repay. Two cores: oneDNN's own threads reach 87 to 140 GFLOP/s of 128 x 512 x 784 T,
 // 128 x 784 x 512 and T 650 x 650 x 64, tiles on each core 175 to 195.
 //
-// Small products whose B is not transposed, one core, nanoseconds of a call:
+// Small products whose B is not transposed, one core, nanoseconds of a call; with AVX-512 on an AMD EPYC of 2024:
 //
-//    m x  n x  k     | oneDNN | direct
-//    8 x  8 x  8     |    278 |     79
-//   16 x 16 x 16     |    521 |    150
-//    4 x 64 x 64     |    719 |    435
-//   32 x 32 x 32     |   1152 |    881
-//   32 x 64 x 64     |   3160 |   3037
-// T 32 x 32 x 32     |   1148 |    941
-// T 64 x 64 x  8     |   1345 |   1558
+//                    |       AVX2      |     AVX-512
+//    m x  n x  k     | oneDNN | direct | oneDNN | direct
+//    8 x  8 x  8     |    278 |     79 |    235 |     49
+//   16 x 16 x 16     |    521 |    150 |    243 |     99
+//    4 x 64 x 64     |    719 |    435 |    367 |    171
+//   32 x 32 x 32     |   1152 |    881 |    478 |    344
+//   32 x 64 x 64     |   3160 |   3037 |   1263 |   1169
+// T 32 x 32 x 32     |   1148 |    941 |    495 |    361
+// T 64 x 64 x  8     |   1345 |   1558 |    534 |    615
 //
 // With SSE4, oneDNN wins everywhere (34 against 27). With AVX-512 (a Xeon of 2023, one core | two cores) oneDNN's own
 // threads reach 140 to 168 | 290 to 336 for most of these, tiles the same or less; row dots are ahead where few rows
@@ -105,9 +106,9 @@ int64_t half(int64_t size, int64_t unit) { return ((size + 1) / 2 + unit - 1) / 
 
 GemmAlgorithm choose_gemm(const GemmShape& s) {
   const Isa isa = isa_in_force().level;
+  if (isa >= Isa::kAvx2 && pays_direct(s)) return GemmAlgorithm::kDirect;
   if (isa >= Isa::kAvx512) return pays_row_dots_avx512(s) ? GemmAlgorithm::kRowDots : GemmAlgorithm::kOneDnnThreads;
   if (isa == Isa::kAvx2 && pays_row_dots(s)) return GemmAlgorithm::kRowDots;
-  if (isa == Isa::kAvx2 && pays_direct(s)) return GemmAlgorithm::kDirect;
   if (isa == Isa::kAvx2 && pays_packing(s)) return GemmAlgorithm::kOpenBlas;
   return GemmAlgorithm::kOneDnn;
 }
