@@ -5,8 +5,8 @@
 By operator: shares of the time that mx.profiler sees in operators. By function: shares of the samples of `perf record`
 (linux-perf) over one process, machine code that oneDNN writes at run time as one function; left out where perf is
 missing. The limit is that of multiplying: the operations of the program's products and convolutions, counted by their
-definition, over the rate of fused multiplications of AVX2 that this machine reaches on all cores (measured here by a
-program in C: x86 alone). A convolution by Winograd's algorithm does fewer.
+definition, over the rate of fused multiplications that this machine reaches on all cores in vectors of AVX2, or of
+AVX-512 where the kernels use it (measured here by a program in C: x86 alone). A convolution by Winograd's algorithm does fewer.
 --write keeps the rows in benchmarks/PROFILES.md.
 """
 
@@ -39,6 +39,7 @@ CASES = {
     "multiply_add/imperative": ("a*b+c, 4x4", 0, 2_000_000),
     "dot_32/imperative": ("dot of 32x32", 2 * 32**3, 1_000_000),
     "lenet_train/hybridized": ("LeNet training step, batch 64", 845e6, 300),
+    "resnet18_train/hybridized": ("ResNet-18 training step, batch 8", 87.2e9, 8),
     "resnet50_infer_1/hybridized": ("ResNet-50 inference, batch 1", 7.72e9, 80),
     "resnet50_infer_16/hybridized": ("ResNet-50 inference, batch 16", 16 * 7.72e9, 6),
     "mobilenet_infer_1/hybridized": ("MobileNet inference, batch 1", 1.138e9, 400),
@@ -51,31 +52,40 @@ PEAK = r"""
 #include <stdio.h>
 #include <time.h>
 static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
+#ifdef __AVX512F__
+typedef __m512 vector;
+#define SET _mm512_set1_ps
+#define MULTIPLY_ADD _mm512_fmadd_ps
+#else
+typedef __m256 vector;
+#define SET _mm256_set1_ps
+#define MULTIPLY_ADD _mm256_fmadd_ps
+#endif
 int main(void) {
-  __m256 s[12], x = _mm256_set1_ps(0.999f), y = _mm256_set1_ps(1e-9f);
+  vector s[12], x = SET(0.999f), y = SET(1e-9f);
   double most = 0;
-  for (int i = 0; i < 12; ++i) s[i] = _mm256_set1_ps((float)i);
+  for (int i = 0; i < 12; ++i) s[i] = SET((float)i);
   for (int round = 0; round < 20; ++round) {
     const double begin = now();
     for (int n = 0; n < 2000000; ++n)
-      for (int i = 0; i < 12; ++i) s[i] = _mm256_fmadd_ps(s[i], x, y);
-    const double rate = 2000000.0 * 12 * 16 / (now() - begin);
+      for (int i = 0; i < 12; ++i) s[i] = MULTIPLY_ADD(s[i], x, y);
+    const double rate = 2000000.0 * 12 * sizeof(vector) / 4 * 2 / (now() - begin);
     if (rate > most) most = rate;
   }
-  for (int i = 1; i < 12; ++i) s[0] = _mm256_add_ps(s[0], s[i]);
-  volatile float kept = _mm256_cvtss_f32(s[0]);
-  (void)kept;
+  volatile float kept = 0;
+  for (int i = 0; i < 12; ++i) kept += ((float*)&s[i])[0];
   printf("%g\n", most);
 }
 """
 
 
-def peak() -> float:
-    """Operations a second of one core, in vectors of AVX2."""
+def peak(used: str) -> float:
+    """Operations a second of one core, in the widest vectors of these instruction sets, AVX2 at least."""
+    options = ["-mavx512f"] if used.startswith(("avx512", "amx")) else ["-mavx2", "-mfma"]
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "peak.c"), Path(folder, "peak")
         source.write_text(PEAK, encoding="utf-8")
-        subprocess.run(["cc", "-O3", "-mavx2", "-mfma", str(source), "-o", str(program)], check=True)
+        subprocess.run(["cc", "-O3", *options, str(source), "-o", str(program)], check=True)
         return float(subprocess.run([str(program)], check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
@@ -87,7 +97,7 @@ def shares(times: dict[str, float]) -> str:
 
 def by_operator(case: str) -> tuple[float, str]:
     """Seconds of a call, the median of many, and the shares of operators. In this process."""
-    sys.path.insert(0, str(HERE / "sides"))
+    sys.path[:0] = [str(HERE / "sides"), str(HERE.parent / "python")]
     import hybridnet as mx
     import hybridnet_side
 
@@ -130,7 +140,7 @@ def short(symbol: str) -> str:
 
 def samples(case: str, repeat: int) -> Iterator[tuple[str, float]]:
     code = (
-        f"import sys; sys.path.insert(0, {str(HERE / 'sides')!r}); import hybridnet_side\n"
+        f"import sys; sys.path[:0] = [{str(HERE / 'sides')!r}, {str(HERE.parent / 'python')!r}]; import hybridnet_side\n"
         f"hybridnet_side.CASES[{case!r}]()({repeat})"
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -179,7 +189,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(CASES), help="parts of names of cases")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    rate = peak()
+    rate = peak(instruction_sets(dict(os.environ)))
     cores = len(os.sched_getaffinity(0))
     print(f"one core: {rate / 1e9:.0f} GFLOP/s")
     wanted = options.only.split(",")
