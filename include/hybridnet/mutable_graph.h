@@ -97,6 +97,8 @@ class Graph {
   // The same, in the order in which nodes were made (a replacement counts as old as what it replaces): forward nodes as
   // the model lists them, gradients as soon as they can be computed.
   std::vector<Node*> schedule() const;
+  // From now on `node` counts as old as `other` at least, whose readers read it.
+  void make_as_old_as(const Node& node, const Node& other);
   int64_t label(const Node& node) const { return states_.at(&node).label; }  // grows along order()
 
   void set_input(Node& node, int index, const NodeEntry& entry);  // throws Error when that makes a cycle

@@ -96,6 +96,12 @@ std::vector<Node*> Graph::order() const {
   return nodes;
 }
 
+void Graph::make_as_old_as(const Node& node, const Node& other) {
+  State& younger = state(&node);
+  younger.age = std::min(younger.age, state(&other).age);
+  schedule_.clear();
+}
+
 std::vector<Node*> Graph::schedule() const {
   if (!schedule_.empty()) return schedule_;
   struct Ready {

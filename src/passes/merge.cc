@@ -57,8 +57,9 @@ bool merge_constants(Graph& graph) {
   return changed;
 }
 
-// Readers of `gone` read `kept`.
+// Readers of `gone` read `kept`, which runs as early as `gone` did, as do copies that are made for it.
 bool take_over(Graph& graph, Node& kept, Node& gone) {
+  graph.make_as_old_as(kept, gone);
   Graph::Pairs pairs;
   for (uint32_t i = 0; i < gone.specs.size(); ++i)
     pairs.push_back({NodeEntry{NodePtr(&gone), i}, NodeEntry{NodePtr(&kept), i}});

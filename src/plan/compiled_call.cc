@@ -407,6 +407,7 @@ Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinitio
                             known.forward);
   if (rewritten.num_gradients == 0) return call;
   call->backward = link_plan(rewritten.backward, options, {}, known.backward);
+  call->forward->make_room_for(*call->backward);
   call->sources = rewritten.sources;
   return call;
 }

@@ -2,6 +2,7 @@
 // are linked once for a graph (Plan::Linked) and laid out for each signature of sizes that it is called with (Plan).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -135,6 +136,9 @@ class Plan : public RefCounted<Plan> {
   };
   const std::vector<Donation>& donations() const { return donations_; }
   ArenaPool& arenas() const { return *options_.arenas; }
+  // `next` will run in the same arena, which is made large enough for it now: an arena that grows leaves its block to
+  // the pool.
+  void make_room_for(const Plan& next) { arena_room_ = std::max(arena_room_, next.arena_bytes_); }
   size_t num_preparations() const;  // so far
   int64_t residual_bytes() const { return residual_bytes_; }
   int64_t arena_bytes() const { return arena_bytes_; }
@@ -213,6 +217,7 @@ class Plan : public RefCounted<Plan> {
   std::vector<Donation> donations_;
   std::vector<size_t> plain_reads_;  // outputs of the preparation that kernels read as they are
   int64_t arena_bytes_ = 0, residual_bytes_ = 0, cost_ns_ = 0;
+  int64_t arena_room_ = 0;  // bytes that an arena which is kept has at least
   int cores_ = 1;
   MeasuredTime runs_;
   size_t first_write_ = SIZE_MAX;  // instruction that is the first to write to an input

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -140,7 +141,7 @@ void Plan::give_frame(std::unique_ptr<Frame> frame) {
 
 void Plan::take_arena(Frame& frame, bool of_pool) {
   if (of_pool) {
-    frame.kept = options_.arenas->take(arena_bytes_, options_.device);
+    frame.kept = options_.arenas->take(std::max(arena_bytes_, arena_room_), options_.device);
     frame.arena = static_cast<char*>(frame.kept->block.data);
   } else {
     frame.taken = storage(options_.device).allocate(arena_bytes_);

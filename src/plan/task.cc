@@ -174,9 +174,21 @@ std::exception_ptr run_for_waiting_caller(Plan& plan, const PlanArrays& arrays, 
   }
 }
 
-// Errors surface where results are waited for, wherever the plan ran.
-TaskFn failing(std::exception_ptr failure) {
-  return [failure = std::move(failure)](TaskContext&) { std::rethrow_exception(failure); };
+// Errors surface where results are waited for, wherever the plan ran. The task's variables are the plan's and the
+// arrays'.
+TaskFn failing(std::exception_ptr failure, const Ref<Plan>& plan, const PlanArrays& arrays) {
+  struct Failed {
+    std::exception_ptr failure;
+    Ref<Plan> plan;
+    std::vector<NDArray> inputs, outputs;
+    NDArray residuals;
+  };
+  auto failed = std::make_shared<Failed>(Failed{std::move(failure),
+                                                plan,
+                                                {arrays.inputs.begin(), arrays.inputs.end()},
+                                                {arrays.outputs.begin(), arrays.outputs.end()},
+                                                arrays.residuals});
+  return [failed = std::move(failed)](TaskContext&) { std::rethrow_exception(failed->failure); };
 }
 
 TaskFn queued(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, const char* name) {
@@ -218,7 +230,7 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
     const std::vector<Var*> sound =
         arrays.inputs_stay_sound ? ordering.written_inputs(*plan, arrays) : std::vector<Var*>();
     const SoundWrites stay_sound(sound);
-    e.push(failure ? failing(failure) : queued(plan, arrays, key, name), access, options);
+    e.push(failure ? failing(failure, plan, arrays) : queued(plan, arrays, key, name), access, options);
   }
   WaitingCaller::note_work(options.cost_ns);
 }

@@ -204,10 +204,10 @@ void CpuPool::put_pooled(void* data, int64_t bytes) {
 }
 
 void* CpuPool::from_system(int64_t bytes, int64_t asked) {
-  void* data = system_allocate(bytes);
+  void* data = system_allocate(bytes, asked);
   if (data == nullptr) {
     release();
-    data = system_allocate(bytes);
+    data = system_allocate(bytes, asked);
   }
   if (data == nullptr) throw_out_of_memory(asked);
   system_allocations_.fetch_add(1, std::memory_order_relaxed);

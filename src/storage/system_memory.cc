@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -17,13 +18,20 @@ namespace {
 
 constexpr int64_t kMappedFrom = int64_t{4} << 20;
 constexpr int64_t kHugePage = int64_t{2} << 20;
-
+constexpr int64_t kUsedPerUnused = 32;
 constexpr intptr_t kPage = 4096;
 
 int64_t rounded_to_pages(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
+// The part of `used` bytes that is put into huge pages. The last huge page would hold memory that nobody asked for: it
+// is one only where that is little.
+int64_t bytes_in_huge_pages(int64_t used) {
+  const int64_t beyond = -used & (kHugePage - 1);
+  return beyond <= used / kUsedPerUnused ? used + beyond : used + beyond - kHugePage;
+}
+
 // Aligned to huge pages: maps more and unmaps both ends.
-void* map_aligned(int64_t bytes) {
+void* map_aligned(int64_t bytes, int64_t used) {
   bytes = rounded_to_pages(bytes);
   const int64_t mapped = bytes + kHugePage;
   void* const start = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -32,14 +40,17 @@ void* map_aligned(int64_t bytes) {
   const int64_t before = -reinterpret_cast<intptr_t>(start) & (kHugePage - 1);
   if (before > 0) munmap(first, before);
   if (before < kHugePage) munmap(first + before + bytes, kHugePage - before);
-  madvise(first + before, bytes, MADV_HUGEPAGE);  // a hint; without huge pages everything works, but slower
-  return first + before;
+  char* const data = first + before;
+  const int64_t huge = std::min(bytes_in_huge_pages(used), bytes);
+  madvise(data, huge, MADV_HUGEPAGE);  // a hint; without huge pages everything works, but slower
+  if (huge < bytes) madvise(data + huge, bytes - huge, MADV_NOHUGEPAGE);
+  return data;
 }
 
 }  // namespace
 
-void* system_allocate(int64_t bytes) {
-  if (bytes >= kMappedFrom) return map_aligned(bytes);
+void* system_allocate(int64_t bytes, int64_t used) {
+  if (bytes >= kMappedFrom) return map_aligned(bytes, used);
   return std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
 }
 

@@ -6,7 +6,9 @@
 
 namespace hybridnet {
 
-void* system_allocate(int64_t bytes);  // null when the system has no more
+// bytes: of which `used` are going to be touched; the rest takes no memory until it is, in a block of another use.
+// Null when the system has no more.
+void* system_allocate(int64_t bytes, int64_t used);
 void system_free(void* data, int64_t bytes);
 // Fills memory with zeros and gives its whole pages back: they cost nothing until they are touched again.
 void zero_and_release(void* data, int64_t bytes);

@@ -84,13 +84,14 @@ Values convolution_gradient(const ConvolutionParams& p, const GradientContext& g
   Values grads(static_cast<size_t>(g.num_inputs()));
   if (!dy) return grads;
   const Shape& x = g.input_spec(0).shape;
-  if (g.wants(0)) grads[0] = call(kBackwardData, {dy, g.input(1)}, conv_gradient_params(p, x, true));
   const bool wants_bias = !p.no_bias && g.wants(2);
   if (g.wants(1) || wants_bias) {
     const Values d = call_all(kBackwardWeights, {g.input(0), dy}, conv_gradient_params(p, x, !wants_bias));
     grads[1] = d[0];
     if (wants_bias) grads[2] = d[1];
   }
+  // Last, so that data that is made again for the weight's gradient leaves its memory first.
+  if (g.wants(0)) grads[0] = call(kBackwardData, {dy, g.input(1)}, conv_gradient_params(p, x, true));
   return grads;
 }
 

@@ -157,18 +157,19 @@ int bias_inputs(const FullyConnectedParams& p) { return p.no_bias ? 2 : 3; }
 
 // ---- gradients
 
-// `d`: gradient of data weight^T + bias.
+// `d`: gradient of data weight^T + bias. The data's gradient comes last: data that is made again for the weight's
+// leaves its memory first.
 Values product_gradient(const FullyConnectedParams& p, const GradientContext& g, Value d) {
   Values grads(static_cast<size_t>(g.num_inputs()));
   const Shape& data = g.input_spec(0).shape;
   const Sizes s(p, data);
   d = reshape(d, Shape{s.rows, s.hidden});
-  if (g.wants(0)) grads[0] = reshape(dot(d, g.input(1), false, false), data);
   if (g.wants(1)) grads[1] = dot(d, reshape(g.input(0), Shape{s.rows, s.features}), true, false);
   if (!p.no_bias && g.wants(2)) {
     grads[2] = sum(d, Tuple{0}, false);
     if (g.input_spec(2).shape.ndim() == 2) grads[2] = reshape(grads[2], g.input_spec(2).shape);
   }
+  if (g.wants(0)) grads[0] = reshape(dot(d, g.input(1), false, false), data);
   return grads;
 }
 

@@ -45,6 +45,19 @@ TEST(Merge, KeepsOrderThatMattersAndParametersThatDiffer) {
   EXPECT_EQ(count_ops(graph, "_plus_scalar"), 2);
 }
 
+TEST(Merge, WhatServesAnOlderNodesReadersRunsAsEarlyAsItDid) {
+  const NodeEntry x = var("x"), old = use("tanh", {x});
+  Graph graph = make_graph({x}, {float32({4})}, {use("sigmoid", {old}), use("relu", {x})});
+  const Op& tanh = Runtime::get().ops().at("tanh");
+  graph.add_output(
+      {graph.add(tanh, tanh.default_params, {{graph.inputs()[0], 0}}), 0});  // stands in front of the old one
+  run_only(graph, "merge");
+  std::vector<std::string> ops;
+  for (const Node* node : graph.schedule())
+    if (node->op) ops.push_back(node->op->name);
+  EXPECT_EQ(ops, (std::vector<std::string>{"tanh", "sigmoid", "relu"}));
+}
+
 TEST(DropIdentity, RemovesCopies) {
   const NodeEntry x = var("x");
   Graph graph = make_graph({x}, {float32({4})}, {use("tanh", {use("identity", {x})})});

@@ -8,6 +8,7 @@
 #include "graph/build_graph.h"
 #include "hybridnet/plan.h"
 #include "plan/arena_pool.h"
+#include "plan/plan.h"
 
 namespace hybridnet::graph_testing {
 namespace {
@@ -125,6 +126,30 @@ TEST(ArenaPool, ASmallRunInsideALargeOneDoesNotTakeItsMemory) {
   }
   EXPECT_EQ(start.held(), 65 * kUnit);
   EXPECT_EQ(start.allocations(), 2);
+}
+
+// The next plan needs three times the memory between its products.
+TEST(Plan, AnArenaThatHasRoomForTheNextPlanDoesNotGrow) {
+  const auto chain_of_products = [](int64_t rows, const Plan::Options& options) {
+    const NodeEntry x = var("x"), w = var("w");
+    const NodeEntry out = use("dot", {use("dot", {x, w}), w});
+    return Plan::compile(make_graph({x, w}, {float32({rows, 64}), float32({64, 64})}, {out}), options);
+  };
+  Plan::Options options;
+  options.keep_arena = true;
+  options.arenas = make_ref<ArenaPool>();
+  const Ref<Plan> first = chain_of_products(8192, options), next = chain_of_products(3 * 8192, options);
+  first->make_room_for(*next);
+  const NDArray x = random_array({3 * 8192, 64}, 1), w = random_array({64, 64}, 2),
+                out = random_array({3 * 8192, 64}, 3);
+  const Plan::InputBinding inputs[] = {{.data = x.data()}, {.data = w.data()}};
+  void* const outputs[] = {out.data()};
+  const Since start;
+  for (const Ref<Plan>& plan : {first, next}) {
+    plan->run({.inputs = inputs, .outputs = outputs, .residuals = nullptr, .rng = {}, .prepared = {}, .kept = nullptr});
+    EXPECT_GE(start.held(), next->arena_bytes());
+  }
+  EXPECT_EQ(start.allocations(), 1);
 }
 
 TEST(CachedOp, SignaturesShareOneArena) {

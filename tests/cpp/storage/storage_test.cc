@@ -307,6 +307,33 @@ TEST(Storage, ReleasePoolReturnsMemoryToTheSystem) {
   EXPECT_LT(resident_bytes() - before, 8 * kMiB);
 }
 
+// 9 MiB come from a block of 10: their second half of a huge page is small pages.
+TEST(Storage, OfALargeBlockOnlyWhatWasAskedForBecomesResident) {
+  const auto storage = make_cpu_storage(-1);
+  for (const int64_t asked : {9 * kMiB, 4 * kMiB + 5000, 33 * kMiB + 1, 65 * kMiB}) {
+    const int64_t before = resident_bytes();
+    std::vector<Storage::Block> blocks;
+    for (int i = 0; i < 8; ++i) {
+      blocks.push_back(storage->allocate(asked));
+      std::memset(blocks.back().data, 1, static_cast<size_t>(asked));
+    }
+    EXPECT_LE(resident_bytes() - before, 8 * asked + 8 * asked / 32 + kMiB) << asked;
+    for (const Storage::Block& block : blocks) storage->free(block);
+    storage->release_pool();
+  }
+}
+
+TEST(Storage, ALaterUseOfALargeBlockMayTouchAllOfIt) {
+  const auto storage = make_cpu_storage(-1);
+  const Storage::Block smaller = storage->allocate(9 * kMiB);
+  std::memset(smaller.data, 1, 9 * kMiB);
+  storage->free(smaller);
+  const Storage::Block larger = storage->allocate(10 * kMiB);
+  ASSERT_EQ(larger.data, smaller.data);
+  std::memset(larger.data, 2, 10 * kMiB);
+  storage->free(larger);
+}
+
 TEST(Storage, AForkedChildHasAWorkingPool) {
   const auto storage = make_cpu_storage(-1);
   const Storage::Block block = storage->allocate(1000);
