@@ -1,6 +1,7 @@
 // Weights in the order in which a kernel reads them, kept beside the array that they come from.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,10 +21,17 @@ class ReadsPackedWeights {
   ~ReadsPackedWeights() = default;
 };
 
+// Writes weights as they were before they were packed, bit by bit. It may outlive the kernel that packed them.
+struct Unpacking {
+  int64_t bytes = 0;  // of the weights
+  std::function<void(const void* packed, void* weights)> write;
+};
+
 class PackedWeights {
  public:
-  // `layout` names the copy's layout, and how the weights are read.
-  PackedWeights(std::string layout, int64_t bytes) : bytes_(bytes), user_("packed " + std::move(layout)) {}
+  // `layout` names the copy's layout, and how the weights are read. unpack: none where the copy does not tell them.
+  PackedWeights(std::string layout, int64_t bytes, Unpacking unpack = {})
+      : bytes_(bytes), unpack_(std::move(unpack)), user_("packed " + std::move(layout)) {}
   int64_t bytes() const { return bytes_; }
 
   using Use = DerivedUser<OwnedBlock>::Use;
@@ -34,12 +42,16 @@ class PackedWeights {
     return user_.get(weights.last_copy, {&source, 1}, bytes_, [&] {
       auto block = std::make_shared<OwnedBlock>(bytes_);
       pack(block->data());
+      if (unpack_.write && weights.derived)
+        weights.derived->offer({weights.data, unpack_.bytes,
+                                [block, write = unpack_.write](void* to) { write(block->data(), to); }});
       return block;
     });
   }
 
  private:
   const int64_t bytes_;
+  const Unpacking unpack_;
   DerivedUser<OwnedBlock> user_;
 };
 

@@ -1,7 +1,7 @@
 #include <cstring>
+#include <deque>
 #include <new>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "engine/profile.h"
@@ -61,6 +61,8 @@ class Plan::PreparedArrays final : public DroppableArrays {
       places.push_back(at);
       at += aligned(spec.bytes());
     }
+    std::deque<SourceReading> readings;
+    for (const InputBinding& input : inputs_) readings.emplace_back(input.derived);
     preparation_->run(
         {.inputs = inputs_, .outputs = places, .residuals = nullptr, .rng = {}, .prepared = {}, .kept = nullptr});
     return places;
@@ -178,16 +180,20 @@ DerivedUser<Plan::Prepared>::Use Plan::prepared_for(Frame& frame, const Call& ca
 }
 
 void Plan::note_plain_reads(size_t num_inputs) {
-  std::unordered_map<int, size_t> prepared;  // value by argument
-  for (const Patch& p : input_patches_)
-    if (static_cast<size_t>(p.index) >= num_inputs) prepared[p.arg] = static_cast<size_t>(p.index) - num_inputs;
+  std::vector<bool> is_packed(args_.size());
   for (const Instruction& instruction : instructions_) {
     const auto* packs = dynamic_cast<const kernels::ReadsPackedWeights*>(instruction.kernel);
-    for (int i = 0; i < instruction.num_in; ++i) {
-      const auto value = prepared.find(instruction.first_arg + i);
-      if (value != prepared.end() && !(packs && packs->reads_packed(static_cast<size_t>(i))))
-        plain_reads_.push_back(value->second);
-    }
+    for (int i = 0; packs && i < instruction.num_in; ++i)
+      is_packed[static_cast<size_t>(instruction.first_arg + i)] = packs->reads_packed(static_cast<size_t>(i));
+  }
+  needs_values_.assign(num_inputs, 0);
+  for (const Patch& p : input_patches_) {
+    const auto input = static_cast<size_t>(p.index);
+    if (is_packed[static_cast<size_t>(p.arg)]) continue;
+    if (input < num_inputs)
+      needs_values_[input] = 1;
+    else
+      plain_reads_.push_back(input - num_inputs);
   }
 }
 
