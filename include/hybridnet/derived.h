@@ -128,7 +128,8 @@ class DerivedData final : public WriteListener {
   void keep_pages();
 
   // A copy that is being made of the array, or of a part of it, can give the values back. Once it is kept, they may be
-  // released (StandIn); not those of arrays whose pages come from a file, or that can be computed again.
+  // released (StandIn); not those of arrays whose pages come from a file. Of an array that can be computed again:
+  // DroppableArrays::offer.
   void offer(StandIn::Values values);
   StandIn* stand_in();  // null: nothing was derived from the array
   // Code outside of tasks uses the array's memory: it stays until unpin(), or from now on.

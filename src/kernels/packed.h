@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "hybridnet/op.h"
 #include "hybridnet/storage.h"
@@ -21,16 +22,17 @@ class ReadsPackedWeights {
   ~ReadsPackedWeights() = default;
 };
 
-// Writes weights as they were before they were packed, bit by bit. It may outlive the kernel that packed them.
+// Writes weights, or a part of them, as they were before they were packed, bit by bit. It may outlive the kernel that
+// packed them.
 struct Unpacking {
-  int64_t bytes = 0;  // of the weights
-  std::function<void(const void* packed, void* weights)> write;
+  int64_t offset = 0, bytes = 0;  // in the weights
+  std::function<void(const void* packed, void* part)> write;
 };
 
 class PackedWeights {
  public:
-  // `layout` names the copy's layout, and how the weights are read. unpack: none where the copy does not tell them.
-  PackedWeights(std::string layout, int64_t bytes, Unpacking unpack = {})
+  // `layout` names the copy's layout, and how the weights are read. unpack: what of them the copy tells.
+  PackedWeights(std::string layout, int64_t bytes, std::vector<Unpacking> unpack = {})
       : bytes_(bytes), unpack_(std::move(unpack)), user_("packed " + std::move(layout)) {}
   int64_t bytes() const { return bytes_; }
 
@@ -42,16 +44,19 @@ class PackedWeights {
     return user_.get(weights.last_copy, {&source, 1}, bytes_, [&] {
       auto block = std::make_shared<OwnedBlock>(bytes_);
       pack(block->data());
-      if (unpack_.write && weights.derived)
-        weights.derived->offer({weights.data, unpack_.bytes,
-                                [block, write = unpack_.write](void* to) { write(block->data(), to); }});
+      if (weights.derived) offer(weights, block);
       return block;
     });
   }
 
  private:
+  void offer(const TensorRef& weights, const std::shared_ptr<const OwnedBlock>& packed) const {
+    for (const Unpacking& part : unpack_)
+      weights.derived->offer({static_cast<char*>(weights.data) + part.offset, part.bytes,
+                              [packed, write = part.write](void* to) { write(packed->data(), to); }});
+  }
   const int64_t bytes_;
-  const Unpacking unpack_;
+  const std::vector<Unpacking> unpack_;
   DerivedUser<OwnedBlock> user_;
 };
 

@@ -193,7 +193,10 @@ void DerivedData::set_pages(void* data, int64_t bytes) {
 void DerivedData::drop_pages() noexcept {
   Copies* const c = copies_.load(std::memory_order_acquire);
   if (!c) return;
-  if (c->arrays) return c->arrays->drop(c->place);
+  if (c->arrays) {
+    c->arrays->drop(c->place);
+    return c->arrays->end_offers(true);
+  }
   c->stand_in.accept();
   const std::lock_guard lock(c->mutex);
   if (c->pages) hybridnet::drop_pages(c->pages, c->page_bytes);
@@ -202,16 +205,19 @@ void DerivedData::drop_pages() noexcept {
 void DerivedData::keep_pages() {
   Copies* const c = copies_.load(std::memory_order_acquire);
   if (!c) return;
-  if (c->arrays) return c->arrays->keep(c->place);
+  if (c->arrays) {
+    c->arrays->keep(c->place);
+    return c->arrays->end_offers(false);
+  }
   c->stand_in.restore(/*stays=*/true);
   const std::lock_guard lock(c->mutex);
   c->pages = nullptr;
 }
 
 void DerivedData::offer(StandIn::Values values) {
-  if (!writes_ || pins_.load(std::memory_order_relaxed) != 0) return;
   Copies& c = copies();
-  if (c.arrays) return;
+  if (c.arrays) return c.arrays->offer(c.place, values);
+  if (!writes_ || pins_.load(std::memory_order_relaxed) != 0) return;
   {
     const std::lock_guard lock(c.mutex);
     if (c.pages) return;

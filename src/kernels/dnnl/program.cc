@@ -140,7 +140,7 @@ Place Program::reorder(const Desc& from, Place place, const Desc& to) {
   return target;
 }
 
-kernels::Unpacking unpack_of(const Desc& plain, const Desc& packed) {
+std::vector<kernels::Unpacking> unpack_of(const Desc& plain, const Desc& packed) {
   if (plain.get_data_type() != packed.get_data_type()) return {};
   const auto write = [plain, packed](const void* from, void* to) {
     Program program;
@@ -149,7 +149,7 @@ kernels::Unpacking unpack_of(const Desc& plain, const Desc& packed) {
     void* const tensors[] = {const_cast<void*>(from), to};
     program.run(tensors, workspace.data());
   };
-  return {static_cast<int64_t>(plain.get_size()), write};
+  return {{0, static_cast<int64_t>(plain.get_size()), write}};
 }
 
 std::unique_ptr<Program::Bound> Program::bind() const {

@@ -85,7 +85,7 @@ class Program {
 std::string reorder_name(const Desc& from, const Desc& to);
 
 // Writes what a reorder from `plain` to `packed` read, with the same bits: values are copied as they are.
-kernels::Unpacking unpack_of(const Desc& plain, const Desc& packed);
+std::vector<kernels::Unpacking> unpack_of(const Desc& plain, const Desc& packed);
 
 // Attributes whose scratchpad the caller provides.
 dnnl::primitive_attr user_scratchpad();

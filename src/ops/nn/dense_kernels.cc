@@ -95,13 +95,12 @@ class PackedKernel final : public Kernel, public kernels::ReadsPackedWeights {
   }
 
  private:
-  static kernels::Unpacking unpack_of(const DenseLayer& layer) {
+  static std::vector<kernels::Unpacking> unpack_of(const DenseLayer& layer) {
     const auto write = [features = layer.features, hidden = layer.hidden](const void* packed, void* to) {
-      kernels::unpack_weights(
-          static_cast<const float*>(packed),
-          kernels::ProductWeights<float>::transposed(static_cast<const float*>(to), features, hidden));
+      kernels::unpack_weights(static_cast<const float*>(packed), kernels::ProductWeights<float>::transposed(
+                                                                     static_cast<const float*>(to), features, hidden));
     };
-    return {layer.hidden * layer.features * static_cast<int64_t>(sizeof(float)), write};
+    return {{0, layer.hidden * layer.features * static_cast<int64_t>(sizeof(float)), write}};
   }
 
   const DenseLayer layer_;

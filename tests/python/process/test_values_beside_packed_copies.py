@@ -187,6 +187,37 @@ def test_threads_read_the_values_while_others_predict() -> None:
         assert not wrong
 
 
+@pytest.mark.parametrize("kind", ["lstm", "bidirectional", "gru", "rnn", "convolution"])
+def test_layers_of_other_kinds_keep_their_values(kind: str) -> None:
+    shape = (4, 3, 256)
+    if kind == "convolution":
+        layer, shape = nn.Conv2D(256, 3, padding=1, in_channels=128), (1, 128, 14, 14)
+    elif kind == "rnn":
+        layer = gluon.rnn.RNN(256, input_size=256)
+    elif kind == "gru":
+        layer = gluon.rnn.GRU(256, input_size=256, num_layers=2)
+    else:
+        layer = gluon.rnn.LSTM(256, input_size=256, num_layers=2, bidirectional=kind == "bidirectional")
+    layer.initialize(mx.init.Xavier())
+    parameters = layer.collect_params().values()
+    values = [parameter.data().asnumpy() for parameter in parameters]
+    x = mx.nd.array(np.random.RandomState(1).uniform(-1, 1, shape).astype("float32"))
+    imperative = layer(x).asnumpy()
+    layer.hybridize()
+    result = layer(x).asnumpy()
+    np.testing.assert_allclose(result, imperative, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(layer(x).asnumpy(), result)
+    for parameter, value in zip(parameters, values, strict=True):
+        np.testing.assert_array_equal(parameter.data().asnumpy(), value)
+    np.testing.assert_array_equal(layer(x).asnumpy(), result)
+    first = next(iter(parameters))
+    layer(x).wait_to_read()
+    first.set_data(first.data() * 2)
+    changed = layer(x).asnumpy()
+    layer.hybridize(active=False)
+    np.testing.assert_allclose(changed, layer(x).asnumpy(), rtol=1e-4, atol=1e-4)
+
+
 # ------------------------------------------------------------------------------------------------------- resident size
 PRELUDE = """
     import os
@@ -230,6 +261,23 @@ def resident_sizes(body: str, **env: str) -> list[float]:
 def test_parameters_take_memory_once_after_a_prediction() -> None:
     (grown,) = resident_sizes("net(x).asnumpy(); print(resident() - before)")
     assert grown < 96 * 1.15 + 8
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_parameters_of_recurrent_layers_take_memory_once(kind: str) -> None:
+    body = f"""
+        layer = mx.gluon.rnn.{kind}(1024, input_size=1024, num_layers=3)
+        layer.initialize(mx.init.Xavier())
+        layer.hybridize()
+        mx.nd.waitall()
+        before = resident()
+        layer(mx.nd.ones((4, 2, 1024))).asnumpy()
+        mx.cpu().empty_cache()
+        print(resident() - before)
+    """
+    (grown,) = resident_sizes(body)
+    matrices = {"LSTM": 96, "GRU": 72}[kind]
+    assert grown < matrices * 0.3 + 10, "the packed copies took the place of the values"
 
 
 def test_parameters_that_were_set_and_trained_take_memory_once() -> None:
