@@ -47,6 +47,7 @@ PUBLIC_HEADERS: dict[str, str] = {
     "storage.h": "storage",
     "derived.h": "storage",
     "droppable.h": "storage",
+    "stand_in.h": "storage",
     "ndarray.h": "ndarray",
     "op.h": "op",
     "params.h": "op",

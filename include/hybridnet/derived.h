@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "hybridnet/droppable.h"
+#include "hybridnet/stand_in.h"
 #include "hybridnet/write_listener.h"
 
 namespace hybridnet {
@@ -126,6 +127,19 @@ class DerivedData final : public WriteListener {
   // The memory stays from now on: before code outside the engine may write the array.
   void keep_pages();
 
+  // A copy that is being made of the array, or of a part of it, can give the values back. Once it is kept, they may be
+  // released (StandIn); not those of arrays whose pages come from a file. Of an array that can be computed again:
+  // DroppableArrays::offer.
+  void offer(StandIn::Values values);
+  StandIn* stand_in();  // null: nothing was derived from the array
+  // Code outside of tasks uses the array's memory: it stays until unpin(), or from now on.
+  void pin() { pins_.fetch_add(1); }
+  void unpin() { pins_.fetch_sub(1); }
+  void pin_for_good() {
+    if (pins_.load() < kPinnedForGood) pins_.fetch_or(kPinnedForGood);
+  }
+  const std::atomic<int32_t>& pins() const { return pins_; }
+
   // The copy that `recipe` makes of these arrays, all with known writes.
   static std::shared_ptr<DerivedCopy> find_or_add(std::span<const DerivedSource> sources, const std::string& recipe);
 
@@ -135,16 +149,20 @@ class DerivedData final : public WriteListener {
     std::mutex mutex;
     DroppableArrays* arrays = nullptr;  // where set_droppable() put it
     size_t place = 0;
+    StandIn stand_in;
     std::vector<std::weak_ptr<DerivedCopy>> list;
     void* pages = nullptr;  // whole pages of a file that nobody has written
     int64_t page_bytes = 0;
   };
   Copies& copies();
+  static constexpr int32_t kPinnedForGood = 1 << 30;
   std::atomic<Copies*> copies_{nullptr};  // made by the first use
+  std::atomic<int32_t> pins_{0};
   std::atomic<WriteListener*>* const writes_;
 };
 
-// While it lives, an array can be read that may be dropped (DerivedData::set_droppable). null and other arrays: always.
+// While it lives, an array can be read that may be dropped (DerivedData::set_droppable), or whose values may be
+// released (DerivedData::offer): the latter in a task that reads the array. null and other arrays: always.
 class SourceReading {
  public:
   explicit SourceReading(DerivedData* source);

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <vector>
 
+#include "hybridnet/stand_in.h"
+
 namespace hybridnet {
 
 // Threads: every member is safe from any thread, beside add().
@@ -25,6 +27,9 @@ class DroppableArrays {
   bool is_kept(size_t array) const { return arrays_[array].kept.load(std::memory_order_acquire); }
   // Arrays are computed together. Drops those that were only computed because another one was asked for.
   void drop_again() noexcept;
+  // What copies of an array tell (DerivedData::offer) may tell what it was computed from.
+  virtual void offer(size_t, const StandIn::Values&) {}
+  virtual void end_offers(bool) {}                                                       // the copies are kept, or not
   size_t num_computed() const { return num_computed_.load(std::memory_order_relaxed); }  // how often that was so far
 
  protected:

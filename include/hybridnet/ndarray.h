@@ -45,10 +45,29 @@ class Chunk : public RefCounted<Chunk> {
   int64_t deferred_bytes = 0;                    // taken from the pool when the memory is first asked for
   bool deferred_zeros = false;                   // and filled with zeros then
   static constexpr int64_t kNoDenseMemory = -1;  // deferred_bytes of sparse arrays: asking for memory is an error
+  static constexpr int64_t kReleased = -3;       // deferred_bytes since release_values()
   void* memory() {
     void* data = std::atomic_ref<void*>(block.data).load(std::memory_order_acquire);
     return data != nullptr || deferred_bytes == 0 ? data : take_memory();
   }
+  // The same, but the values may be released: for readers of copies, which make a SourceReading to read the values.
+  void* address() {
+    void* data = std::atomic_ref<void*>(block.data).load(std::memory_order_acquire);
+    return data == nullptr && deferred_bytes == kReleased ? derived_.stand_in()->address() : memory();
+  }
+  // Gives the pages of the values back where a packed copy stands in for them (DerivedData::offer). In a task that is
+  // alone with the chunk (SoleReader).
+  void release_values() noexcept;
+  // Before the memory is used outside of tasks: the values are there and stay, for good or until unpin().
+  void pin_for_good() {
+    derived_.pin_for_good();
+    come_back();
+  }
+  void pin() {
+    derived_.pin();
+    come_back();
+  }
+  void unpin() { derived_.unpin(); }
   // Does it hold zeros that take no memory yet?
   bool is_untouched() const {
     return deferred_zeros && std::atomic_ref<void* const>(block.data).load(std::memory_order_acquire) == nullptr;
@@ -71,6 +90,10 @@ class Chunk : public RefCounted<Chunk> {
 
  private:
   void* take_memory();
+  // Behind a pin, in the order that StandIn::release() counts on.
+  void come_back() {
+    if (std::atomic_ref<void*>(block.data).load() == nullptr && deferred_bytes == kReleased) take_memory();
+  }
   DerivedData derived_{&var.write_listener()};
 };
 
@@ -144,6 +167,7 @@ class NDArray {
   Device device() const { return impl_->chunk->block.device; }
   Var& var() const { return impl_->chunk->order->var; }
   void* data() const { return static_cast<char*>(impl_->chunk->memory()) + impl_->offset; }
+  void* address() const { return static_cast<char*>(impl_->chunk->address()) + impl_->offset; }  // see Chunk
   TensorRef ref() const {
     return {data(), &impl_->spec.shape, impl_->spec.dtype, Format::kPlain, impl_->chunk->derived()};
   }
@@ -168,6 +192,7 @@ class NDArray {
   void end_loan() const { impl_->chunk->order = impl_->chunk->original->order; }
 
   void wait_to_read() const;
+  void wait_for_values() const;  // the same for callers that do not ask for data()
   void wait_to_write() const;
   // Blocking copies between host memory and this array (C order, dtype as is).
   void copy_from(const void* source) const;
@@ -176,6 +201,18 @@ class NDArray {
  private:
   void wait_for_spec() const;
   Ref<ArrayImpl> impl_;
+};
+
+// While it lives, code outside of tasks may use data() of an array that it has waited for. After wait_to_read() it may
+// do so at any time, but then the values stay in memory for good.
+class PinnedMemory {
+ public:
+  explicit PinnedMemory(const NDArray& array) : chunk_(&array.impl()->chunk->owner()) { chunk_->pin(); }
+  ~PinnedMemory() { chunk_->unpin(); }
+  PinnedMemory(const PinnedMemory&) = delete;
+
+ private:
+  const Ref<Chunk> chunk_;
 };
 
 // What a sparse array keeps: the values that are stored and where they belong; all others are zeros.

@@ -261,8 +261,8 @@ int hn_array_storage(HnArray array, const char** out) {
 int hn_array_wait(HnArray array) {
   return guarded([&] {
     const NDArray given = array_of(array, "hn_array_wait", "array");
-    given.wait_to_read();
-    if (given.is_sparse()) checked_parts(given).data.wait_to_read();
+    given.wait_for_values();
+    if (given.is_sparse()) checked_parts(given).data.wait_for_values();
   });
 }
 

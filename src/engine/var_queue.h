@@ -48,6 +48,12 @@ class VarQueue {
   }
   static bool cancel_write(Var& var) { return var.state_.fetch_sub(kWriter, std::memory_order_acq_rel) & kQueued; }
   static bool release(const Slot& slot) { return slot.write ? release_write(*slot.var) : release_read(*slot.var); }
+  // Turns the only reader into a writer, and back. What came meanwhile waits until it ends its access.
+  static bool try_exclude_others(Var& var) {
+    uint64_t alone = 1;
+    return var.state_.compare_exchange_strong(alone, kWriter, std::memory_order_acq_rel, std::memory_order_relaxed);
+  }
+  static void admit_others(Var& var) { var.state_.fetch_sub(kWriter - 1, std::memory_order_acq_rel); }
 
   static bool idle_for_readers(const Var& var) { return (var.state_.load(std::memory_order_acquire) & ~kReaders) == 0; }
   static bool has_error_bit(const Var& var) { return var.state_.load(std::memory_order_acquire) & kError; }

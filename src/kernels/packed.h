@@ -1,9 +1,11 @@
 // Weights in the order in which a kernel reads them, kept beside the array that they come from.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "hybridnet/op.h"
 #include "hybridnet/storage.h"
@@ -20,10 +22,18 @@ class ReadsPackedWeights {
   ~ReadsPackedWeights() = default;
 };
 
+// Writes weights, or a part of them, as they were before they were packed, bit by bit. It may outlive the kernel that
+// packed them.
+struct Unpacking {
+  int64_t offset = 0, bytes = 0;  // in the weights
+  std::function<void(const void* packed, void* part)> write;
+};
+
 class PackedWeights {
  public:
-  // `layout` names the copy's layout, and how the weights are read.
-  PackedWeights(std::string layout, int64_t bytes) : bytes_(bytes), user_("packed " + std::move(layout)) {}
+  // `layout` names the copy's layout, and how the weights are read. unpack: what of them the copy tells.
+  PackedWeights(std::string layout, int64_t bytes, std::vector<Unpacking> unpack = {})
+      : bytes_(bytes), unpack_(std::move(unpack)), user_("packed " + std::move(layout)) {}
   int64_t bytes() const { return bytes_; }
 
   using Use = DerivedUser<OwnedBlock>::Use;
@@ -34,12 +44,19 @@ class PackedWeights {
     return user_.get(weights.last_copy, {&source, 1}, bytes_, [&] {
       auto block = std::make_shared<OwnedBlock>(bytes_);
       pack(block->data());
+      if (weights.derived) offer(weights, block);
       return block;
     });
   }
 
  private:
+  void offer(const TensorRef& weights, const std::shared_ptr<const OwnedBlock>& packed) const {
+    for (const Unpacking& part : unpack_)
+      weights.derived->offer({static_cast<char*>(weights.data) + part.offset, part.bytes,
+                              [packed, write = part.write](void* to) { write(packed->data(), to); }});
+  }
   const int64_t bytes_;
+  const std::vector<Unpacking> unpack_;
   DerivedUser<OwnedBlock> user_;
 };
 

@@ -30,29 +30,44 @@ constexpr int64_t wide_block() {
 int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // to (depth, columns) = weights, all of them.
-template <typename T>
-HWY_INLINE void pack_part(const ProductWeights<T>& w, T* to) {
-  if (w.depth_stride == 1) return transpose(w.data, w.column_stride, w.columns, w.depth, to, w.columns);
-  for (int64_t k = 0; k < w.depth; ++k)
-    for (int64_t j = 0; j < w.columns; ++j) to[k * w.columns + j] = w.data[k * w.depth_stride + j * w.column_stride];
-}
+struct Pack {
+  template <typename T>
+  HWY_INLINE static void part(const ProductWeights<T>& w, T* to) {
+    if (w.depth_stride == 1) return transpose(w.data, w.column_stride, w.columns, w.depth, to, w.columns);
+    for (int64_t k = 0; k < w.depth; ++k)
+      for (int64_t j = 0; j < w.columns; ++j) to[k * w.columns + j] = w.data[k * w.depth_stride + j * w.column_stride];
+  }
+};
+
+// weights = from (depth, columns), all of them.
+struct Unpack {
+  template <typename T>
+  HWY_INLINE static void part(const ProductWeights<T>& w, const T* from) {
+    T* const to = const_cast<T*>(w.data);
+    if (w.depth_stride == 1) return transpose(from, w.columns, w.depth, w.columns, to, w.column_stride);
+    for (int64_t k = 0; k < w.depth; ++k)
+      for (int64_t j = 0; j < w.columns; ++j) to[k * w.depth_stride + j * w.column_stride] = from[k * w.columns + j];
+  }
+};
 
 // The block of kWidth vectors that begins at column j.
-template <int kWidth, class D, typename T>
-HWY_INLINE void pack_block(D d, const ProductWeights<T>& w, int64_t j, T* to) {
+template <class Way, int kWidth, class D, typename T, typename P>
+HWY_INLINE void move_block(D d, const ProductWeights<T>& w, int64_t j, P* packed) {
   constexpr int kPart = part_of(kWidth);
   const int64_t part = kPart * static_cast<int64_t>(hn::Lanes(d));
-  for (int first = 0; first < kWidth; first += kPart, j += part, to += part * w.depth)
-    pack_part<T>({w.data + j * w.column_stride, w.depth, part, w.depth_stride, w.column_stride}, to);
+  for (int first = 0; first < kWidth; first += kPart, j += part, packed += part * w.depth)
+    Way::template part<T>({w.data + j * w.column_stride, w.depth, part, w.depth_stride, w.column_stride}, packed);
 }
 
-template <typename T>
-void pack(const ProductWeights<T>& w, T* packed) {
+// packed: P is T, const where it is read.
+template <class Way, typename T, typename P>
+void move(const ProductWeights<T>& w, P* packed) {
   const int64_t wide = wide_block<T>();
   parallel_for(divided_up(w.columns, wide), 0.4 * static_cast<double>(wide * w.depth), [&](int64_t begin, int64_t end) {
     for_wide_blocks<T, kVectors>(begin * wide, std::min(end * wide, w.columns),
-                                 [&](auto d, auto vectors, int64_t j)
-                                     HWY_ATTR { pack_block<decltype(vectors)::value>(d, w, j, packed + j * w.depth); });
+                                 [&](auto d, auto vectors, int64_t j) HWY_ATTR {
+                                   move_block<Way, decltype(vectors)::value>(d, w, j, packed + j * w.depth);
+                                 });
   });
 }
 
@@ -193,8 +208,9 @@ void product(const PackedProduct<T>& p) {
   });
 }
 
-void pack_float(const ProductWeights<float>& w, float* p) { pack(w, p); }
-void pack_double(const ProductWeights<double>& w, double* p) { pack(w, p); }
+void pack_float(const ProductWeights<float>& w, float* p) { move<Pack>(w, p); }
+void pack_double(const ProductWeights<double>& w, double* p) { move<Pack>(w, p); }
+void unpack_float(const ProductWeights<float>& w, const float* p) { move<Unpack>(w, p); }
 void product_float(const PackedProduct<float>& p) { product(p); }
 void product_double(const PackedProduct<double>& p) { product(p); }
 
@@ -206,6 +222,7 @@ namespace hybridnet::kernels {
 
 HWY_EXPORT(pack_float);
 HWY_EXPORT(pack_double);
+HWY_EXPORT(unpack_float);
 HWY_EXPORT(product_float);
 HWY_EXPORT(product_double);
 
@@ -213,6 +230,9 @@ bool packed_products_pay() { return isa_in_force().level == Isa::kAvx2; }
 
 void pack_weights(const ProductWeights<float>& w, float* packed) { HWY_DYNAMIC_DISPATCH(pack_float)(w, packed); }
 void pack_weights(const ProductWeights<double>& w, double* packed) { HWY_DYNAMIC_DISPATCH(pack_double)(w, packed); }
+void unpack_weights(const float* packed, const ProductWeights<float>& w) {
+  HWY_DYNAMIC_DISPATCH(unpack_float)(w, packed);
+}
 void packed_product(const PackedProduct<float>& p) { HWY_DYNAMIC_DISPATCH(product_float)(p); }
 void packed_product(const PackedProduct<double>& p) { HWY_DYNAMIC_DISPATCH(product_double)(p); }
 }  // namespace hybridnet::kernels

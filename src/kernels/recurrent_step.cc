@@ -20,28 +20,39 @@ namespace hybridnet::kernels::HWY_NAMESPACE {
 // A tile multiplies one part, so that AVX2's registers hold the sums of six rows. Its sums go through memory that stays
 // in the nearest cache, and the cells of a block are computed once all its sums are there.
 
-template <typename T>
-void pack(int gates, int64_t hidden, int64_t recurrent, const T* weights, T* packed) {
+// move(weight, packed weight) for each element. W, P: T, or const T where it is only read.
+template <typename T, typename W, typename P, class Move>
+void for_weights(int gates, int64_t hidden, int64_t recurrent, W* weights, P* packed, const Move& move) {
   const hn::ScalableTag<T> longest;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(longest)), vectors = (hidden + lanes - 1) / lanes;
   const int64_t part_gates = part_of(gates);
   parallel_for(vectors, 0.6 * static_cast<double>(lanes * gates * recurrent), [&](int64_t begin, int64_t end) {
     for_blocks<T, kMaxLanes<T>>(begin * lanes, std::min(end * lanes, hidden), [&](auto, int64_t j, int64_t width) {
-      T* block = packed + gates * j * recurrent;
+      P* block = packed + gates * j * recurrent;
       // Tiles of the weights that stay in the cache while they are turned.
       constexpr int64_t kTile = 16;
       for (int64_t first = 0; first < recurrent; first += kTile) {
         const int64_t last = std::min(first + kTile, recurrent);
         for (int64_t g = 0; g < gates; ++g) {
-          T* part = block + (g / part_gates * part_gates * recurrent + g % part_gates) * width;
+          P* part = block + (g / part_gates * part_gates * recurrent + g % part_gates) * width;
           for (int64_t l = 0; l < width; ++l) {
-            const T* row = weights + (g * hidden + j + l) * recurrent;
-            for (int64_t k = first; k < last; ++k) part[k * part_gates * width + l] = row[k];
+            W* row = weights + (g * hidden + j + l) * recurrent;
+            for (int64_t k = first; k < last; ++k) move(row[k], part[k * part_gates * width + l]);
           }
         }
       }
     });
   });
+}
+
+template <typename T>
+void pack(int gates, int64_t hidden, int64_t recurrent, const T* weights, T* packed) {
+  for_weights<T>(gates, hidden, recurrent, weights, packed, [](const T& weight, T& to) { to = weight; });
+}
+
+template <typename T>
+void unpack(int gates, int64_t hidden, int64_t recurrent, const T* packed, T* weights) {
+  for_weights<T>(gates, hidden, recurrent, weights, packed, [](T& weight, const T& from) { weight = from; });
 }
 
 template <typename T>
@@ -163,6 +174,8 @@ void step(const T* packed, int64_t recurrent, const T* state, int64_t rows, int6
 
 void pack_float(int g, int64_t h, int64_t r, const float* w, float* p) { pack(g, h, r, w, p); }
 void pack_double(int g, int64_t h, int64_t r, const double* w, double* p) { pack(g, h, r, w, p); }
+void unpack_float(int g, int64_t h, int64_t r, const float* p, float* w) { unpack(g, h, r, p, w); }
+void unpack_double(int g, int64_t h, int64_t r, const double* p, double* w) { unpack(g, h, r, p, w); }
 void lstm_float(const float* p, int64_t r, const float* state, const LstmStep<float>& s, const StepInput<float>& x) {
   step(p, r, state, s.rows, s.hidden, x, LstmCell<float>{s, x});
 }
@@ -185,6 +198,8 @@ namespace hybridnet::kernels {
 
 HWY_EXPORT(pack_float);
 HWY_EXPORT(pack_double);
+HWY_EXPORT(unpack_float);
+HWY_EXPORT(unpack_double);
 HWY_EXPORT(lstm_float);
 HWY_EXPORT(lstm_double);
 HWY_EXPORT(gru_float);
@@ -195,6 +210,12 @@ void pack_recurrent(int gates, int64_t hidden, int64_t recurrent, const float* w
 }
 void pack_recurrent(int gates, int64_t hidden, int64_t recurrent, const double* weights, double* packed) {
   HWY_DYNAMIC_DISPATCH(pack_double)(gates, hidden, recurrent, weights, packed);
+}
+void unpack_recurrent(int gates, int64_t hidden, int64_t recurrent, const float* packed, float* weights) {
+  HWY_DYNAMIC_DISPATCH(unpack_float)(gates, hidden, recurrent, packed, weights);
+}
+void unpack_recurrent(int gates, int64_t hidden, int64_t recurrent, const double* packed, double* weights) {
+  HWY_DYNAMIC_DISPATCH(unpack_double)(gates, hidden, recurrent, packed, weights);
 }
 void lstm_step(const float* packed, int64_t recurrent, const float* state, const LstmStep<float>& s,
                const StepInput<float>& input) {

@@ -17,6 +17,9 @@ inline int64_t packed_recurrent_size(int64_t gates, int64_t hidden, int64_t recu
 // packed = weights (gates * hidden, recurrent) in the order in which steps read them.
 void pack_recurrent(int gates, int64_t hidden, int64_t recurrent, const float* weights, float* packed);
 void pack_recurrent(int gates, int64_t hidden, int64_t recurrent, const double* weights, double* packed);
+// The way back, with the same bits.
+void unpack_recurrent(int gates, int64_t hidden, int64_t recurrent, const float* packed, float* weights);
+void unpack_recurrent(int gates, int64_t hidden, int64_t recurrent, const double* packed, double* weights);
 
 // The input of a step where the step multiplies it, too. Without weights, s.gates holds what the input gives already;
 // the biases as well, but for those in s.

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "hybridnet/op.h"
+#include "kernels/packed.h"
 #include "kernels/rnn_cells.h"
 
 namespace hybridnet::kernels {
@@ -89,6 +91,9 @@ struct RnnForward {
 // Where reads_packed_alone(): writes packed_size() elements.
 void pack_rnn_parameters(const RnnGeometry& g, const float* parameters, float* packed);
 void pack_rnn_parameters(const RnnGeometry& g, const double* parameters, double* packed);
+// The matrices, which packed parameters hold as they were; of the biases they hold sums.
+template <typename T>
+std::vector<Unpacking> unpack_rnn_parameters(const RnnGeometry& g);
 void rnn_forward(const RnnGeometry& g, const RnnForward<float>& a);
 void rnn_forward(const RnnGeometry& g, const RnnForward<double>& a);
 

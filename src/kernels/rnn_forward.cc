@@ -248,6 +248,30 @@ void pack_rnn_parameters(const RnnGeometry& g, const float* parameters, float* p
 void pack_rnn_parameters(const RnnGeometry& g, const double* parameters, double* packed) {
   pack_parameters(g, parameters, packed);
 }
+template <typename T>
+std::vector<Unpacking> unpack_rnn_parameters(const RnnGeometry& g) {
+  std::vector<Unpacking> parts;
+  const auto add = [&](int64_t parameter, int64_t packed_at, int64_t inputs) {
+    const auto write = [gates = static_cast<int>(g.gates()), hidden = g.hidden, packed_at, inputs](const void* packed,
+                                                                                                   void* to) {
+      unpack_recurrent(gates, hidden, inputs, static_cast<const T*>(packed) + packed_at, static_cast<T*>(to));
+    };
+    constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+    parts.push_back({parameter * kBytes, g.gate_size() * inputs * kBytes, write});
+  };
+  for (int64_t layer = 0; layer < g.layers; ++layer) {
+    for (int64_t direction = 0; direction < g.directions; ++direction) {
+      const auto p = g.parameters_of(layer, direction);
+      const int64_t at = g.packed_offset(layer, direction);
+      add(p.i2h, at, g.layer_input(layer));
+      add(p.h2h, at + g.gate_size() * g.layer_input(layer), g.recurrent());
+    }
+  }
+  return parts;
+}
+template std::vector<Unpacking> unpack_rnn_parameters<float>(const RnnGeometry& g);
+template std::vector<Unpacking> unpack_rnn_parameters<double>(const RnnGeometry& g);
+
 void rnn_forward(const RnnGeometry& g, const RnnForward<float>& a) { Forward<float>(g, a).run(); }
 void rnn_forward(const RnnGeometry& g, const RnnForward<double>& a) { Forward<double>(g, a).run(); }
 

@@ -69,6 +69,7 @@ Shape checked_shape(const DLTensor& t) {
 }  // namespace
 
 DLManagedTensor* export_array(const NDArray& array) {
+  array.impl()->chunk->owner().pin_for_good();
   if (DerivedData* derived = array.impl()->chunk->derived()) derived->keep_pages();
   auto exported = std::make_unique<Exported>();
   exported->array = array;

@@ -16,6 +16,7 @@ uint64_t detail::refill_chunk_ids() {
 }
 
 Chunk::~Chunk() {
+  if (block.data == nullptr && deferred_bytes == kReleased) block.data = derived_.stand_in()->address();
   if (deleter) {
     deleter();
   } else if (block.data && !mapping) {
@@ -37,6 +38,10 @@ void* Chunk::take_memory() {
                       .because = given.known() ? "it was an argument of the call at " + given.str() : "",
                       .fix = "pass a copy, x.copy(), or make the input without donate=True"});
   }
+  if (deferred_bytes == kReleased) {
+    derived_.stand_in()->restore(/*stays=*/true);
+    return std::atomic_ref<void*>(block.data).load(std::memory_order_acquire);
+  }
   // Once in a chunk's life. Two readers meet here only after the task that should have written it has failed.
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -47,6 +52,13 @@ void* Chunk::take_memory() {
     std::atomic_ref<void*>(block.data).store(taken.data, std::memory_order_release);
   }
   return block.data;
+}
+
+void Chunk::release_values() noexcept {
+  if (!owns_block() || block.data == nullptr) return;
+  deferred_bytes = kReleased;
+  deferred_zeros = false;
+  derived_.stand_in()->release(block.data, derived_.pins());
 }
 
 NDArray donated_array(const NDArray& given) {
@@ -146,7 +158,7 @@ NDArray NDArray::pending(Device device) {
 void NDArray::wait_for_spec() const {
   {
     const RunAhead::FrontEndPause pause(run_ahead());
-    wait_to_read();
+    wait_for_values();
   }
   if (!is_pending()) return;
   throw EngineError(
@@ -165,6 +177,7 @@ void NDArray::publish(const NDArray& value) const {
   } else {
     impl_->offset = value.impl_->offset;
     given.memory();
+    mine.pin_for_good();
     mine.block.bytes = given.block.bytes;
     mine.block.data = given.block.data;
     given.deleter = [] {};
@@ -182,6 +195,7 @@ NDArray NDArray::lent(uint64_t overwrites) const {
   impl->chunk = make_ref<Chunk>();
   Chunk& chunk = *impl->chunk;
   chunk.original = impl_->chunk->original ? impl_->chunk->original : impl_->chunk;
+  chunk.original->pin_for_good();
   impl_->chunk->memory();
   chunk.block = impl_->chunk->block;
   chunk.deleter = [] {};
@@ -272,6 +286,10 @@ NDArray NDArray::detached() const {
 }
 
 void NDArray::wait_to_read() const {
+  wait_for_values();
+  impl_->chunk->owner().pin_for_good();
+}
+void NDArray::wait_for_values() const {
   WaitingCaller::note_wait();
   if (!var().readable()) engine().wait_to_read(var());
 }
@@ -281,6 +299,7 @@ void NDArray::wait_to_write() const {
 
 void NDArray::copy_from(const void* source) const {
   wait_to_write();
+  const PinnedMemory pinned(*this);
   if (DerivedData* derived = impl_->chunk->derived()) derived->keep_pages();
   if (bytes() > 0) std::memcpy(data(), source, static_cast<size_t>(bytes()));
   impl_->chunk->overwrites.fetch_add(1, std::memory_order_relaxed);
@@ -297,7 +316,8 @@ void NDArray::copy_from(const void* source) const {
 }
 
 void NDArray::copy_to(void* target) const {
-  wait_to_read();
+  wait_for_values();
+  const PinnedMemory pinned(*this);
   if (bytes() > 0) std::memcpy(target, data(), static_cast<size_t>(bytes()));
 }
 

@@ -324,7 +324,8 @@ void write_sparse(Writer& w, const NDArray& a) {
 }
 
 void write_dense(Writer& w, const NDArray& a, bool numpy_shape) {
-  a.wait_to_read();
+  a.wait_for_values();
+  const PinnedMemory pinned(a);
   const bool needs_v3 = a.ndim() == 0 || a.size() == 0;  // V2 would read a scalar as "no value"
   w.number<uint32_t>(numpy_shape || needs_v3 ? kV3 : kV2);
   w.number<int32_t>(static_cast<int32_t>(StorageType::kDefault));

@@ -45,7 +45,7 @@ class Writer {
  public:
   Json describe(const NDArray& array) {
     if (!array) return {{"value", nullptr}};
-    array.wait_to_read();
+    array.wait_for_values();
     const size_t begin = values_.size();
     values_.resize(begin + static_cast<size_t>(array.bytes()));
     if (array.bytes() > 0) array.copy_to(values_.data() + begin);

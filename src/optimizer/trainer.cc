@@ -100,7 +100,7 @@ UpdateItem Trainer::make_item(size_t index) {
 
 void Trainer::run(std::span<UpdateItem> items, Settings now) {
   update(
-      *state_.rule, now, items, base_rate(), [](const NDArray& array) { array.wait_to_read(); }, programs_);
+      *state_.rule, now, items, base_rate(), [](const NDArray& array) { array.wait_for_values(); }, programs_);
   for (const std::string& name : state_.rule->variables) {
     const int field = state_.rule->schema.find(name);
     state_.rule->schema.set(&state_.settings, field, state_.rule->schema.get(&now, field), state_.rule->name);

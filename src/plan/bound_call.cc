@@ -6,6 +6,7 @@
 #include "engine/inline_run.h"
 #include "engine/profile.h"
 #include "hybridnet/threads.h"
+#include "ndarray/release.h"
 
 namespace hybridnet {
 namespace {
@@ -104,7 +105,10 @@ bool BoundCall::finds_team_awake() const {
 
 void BoundCall::run_plan(RngKey key, OwnPlan* own) {
   const profile::Scope scope(function_->task_name(), "graph");
-  for (size_t i = 0; i < inputs_.size(); ++i) bindings_[i] = {inputs_[i].data(), inputs_[i].impl()->chunk->derived()};
+  const Plan& plan = own ? *own->plan : *compiled_->forward;
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    bindings_[i] = {plan.needs_values(i) ? inputs_[i].data() : inputs_[i].address(),
+                    inputs_[i].impl()->chunk->derived()};
   for (size_t i = 0; i < fresh_.size(); ++i) places_[i] = fresh_[i].data();
   Plan::Call call;
   call.inputs = bindings_;
@@ -114,6 +118,7 @@ void BoundCall::run_plan(RngKey key, OwnPlan* own) {
     own->runs.run(call);
   else
     compiled_->forward->run(call);
+  release_packed(inputs_);
   for (const Copy& copy : copies_)
     if (const int64_t bytes = outputs_[copy.output].bytes(); bytes > 0)
       std::memcpy(outputs_[copy.output].data(), places_[copy.fresh], static_cast<size_t>(bytes));

@@ -475,6 +475,7 @@ class PlanBuilder {
         case Kind::kConstant: {
           plan.given_args_.push_back(arg);
           const auto* array = static_cast<const ArrayImpl*>(constants_[static_cast<size_t>(storage->index)].get());
+          array->chunk->owner().pin_for_good();  // runs do not order themselves among its users
           ref.data = static_cast<char*>(array->chunk->memory()) + array->offset;
           ref.derived = array->chunk->derived();
           break;
@@ -723,7 +724,10 @@ Ref<Plan> Plan::lay_out(const Graph& graph, const Options& options, const Ref<Li
 
 Ref<Plan> Plan::build(const Graph& graph, const Options& options, const Ref<Linked>& known) {
   if (has_preparation(graph)) return build_prepared(graph, options, known);
-  return known && known->preparation ? nullptr : PlanBuilder(graph, options, known).run();
+  if (known && known->preparation) return nullptr;
+  const Ref<Plan> plan = PlanBuilder(graph, options, known).run();
+  if (plan) plan->note_plain_reads(graph.inputs().size());
+  return plan;
 }
 
 Ref<Plan> Plan::build_prepared(const Graph& graph, const Options& options, const Ref<Linked>& known) {

@@ -130,6 +130,9 @@ class Plan : public RefCounted<Plan> {
   const std::vector<TensorSpec>& fresh_outputs() const { return fresh_; }
   const std::vector<ResidualPlace>& residuals() const { return residuals_; }
   const std::vector<int>& written_inputs() const { return written_inputs_; }
+  // Does a run use the memory of this input as it is? Else kernels read copies of it, and make a SourceReading where
+  // they read the values: so these may be released.
+  bool needs_values(size_t input) const { return input >= needs_values_.size() || needs_values_[input] != 0; }
   // Fresh arrays that may be the memory of an input which the caller gives away.
   struct Donation {
     int fresh = 0, input = 0;
@@ -215,7 +218,8 @@ class Plan : public RefCounted<Plan> {
   std::vector<ResidualPlace> residuals_;
   std::vector<int> written_inputs_;
   std::vector<Donation> donations_;
-  std::vector<size_t> plain_reads_;  // outputs of the preparation that kernels read as they are
+  std::vector<uint8_t> needs_values_;  // by input; empty: all are needed
+  std::vector<size_t> plain_reads_;    // outputs of the preparation that kernels read as they are
   int64_t arena_bytes_ = 0, residual_bytes_ = 0, cost_ns_ = 0;
   int64_t arena_room_ = 0;  // bytes that an arena which is kept has at least
   int cores_ = 1;

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <new>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "engine/profile.h"
@@ -37,13 +37,20 @@ class Plan::PreparedArrays final : public DroppableArrays {
  public:
   // call: lends the parameters that are read. They outlive this, unwritten: DerivedCopy.
   PreparedArrays(Ref<Plan> preparation, const std::vector<int>& reads, const Call& call)
-      : preparation_(std::move(preparation)), inputs_(call.inputs.size()), memory_(bytes_of(*preparation_), device()) {
+      : preparation_(std::move(preparation)),
+        inputs_(call.inputs.size()),
+        memory_(std::make_shared<const OwnedBlock>(bytes_of(*preparation_), device())) {
     for (const int read : reads) inputs_[static_cast<size_t>(read)] = call.inputs[static_cast<size_t>(read)];
-    places_ = computed_in(memory_);
+    places_ = computed_in(*memory_);
     for (size_t i = 0; i < places_.size(); ++i) add(places_[i], specs()[i].bytes());
+    find_parts();
   }
   const std::vector<void*>& places() const { return places_; }
   const std::vector<OutputInfo>& values() const { return preparation_->outputs_; }
+  // The array stays as it is from now on.
+  void keep_values(size_t array);
+  void offer(size_t array, const StandIn::Values& values) override;
+  void end_offers(bool accepted) override;
   static int64_t bytes_of(const Plan& preparation) {
     int64_t bytes = 0;
     for (const TensorSpec& spec : preparation.fresh_) bytes += aligned(spec.bytes());
@@ -51,6 +58,14 @@ class Plan::PreparedArrays final : public DroppableArrays {
   }
 
  private:
+  // An input that an array holds as it is.
+  struct Part {
+    size_t input;
+    int64_t offset, bytes;
+  };
+  void find_parts();
+  std::vector<Part> parts_of(const Instruction& instruction) const;
+  bool holds(size_t array, const std::vector<Part>& parts) const;
   static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
   const std::vector<TensorSpec>& specs() const { return preparation_->fresh_; }
   Device device() const { return preparation_->options_.device; }
@@ -62,6 +77,8 @@ class Plan::PreparedArrays final : public DroppableArrays {
       places.push_back(at);
       at += aligned(spec.bytes());
     }
+    std::deque<SourceReading> readings;
+    for (const InputBinding& input : inputs_) readings.emplace_back(input.derived);
     preparation_->run(
         {.inputs = inputs_, .outputs = places, .residuals = nullptr, .rng = {}, .prepared = {}, .kept = nullptr});
     return places;
@@ -74,9 +91,88 @@ class Plan::PreparedArrays final : public DroppableArrays {
 
   const Ref<Plan> preparation_;
   std::vector<InputBinding> inputs_;  // empty where the preparation does not read
-  const OwnedBlock memory_;
+  const std::shared_ptr<const OwnedBlock> memory_;
   std::vector<void*> places_;
+  std::vector<std::vector<Part>> parts_;  // by array, one behind the other; none: it holds something else
 };
+
+// The inputs of an instruction; none if it reads something else, too.
+std::vector<Plan::PreparedArrays::Part> Plan::PreparedArrays::parts_of(const Instruction& instruction) const {
+  std::vector<Part> parts;
+  int64_t offset = 0;
+  for (int arg = instruction.first_arg; arg < instruction.first_arg + instruction.num_in; ++arg) {
+    const auto& patches = preparation_->input_patches_;
+    const auto patch = std::find_if(patches.begin(), patches.end(), [arg](const Patch& p) { return p.arg == arg; });
+    if (patch == patches.end()) return {};
+    const TensorRef& ref = preparation_->args_[static_cast<size_t>(arg)];
+    const int64_t bytes = ref.size() * dtype_size(ref.dtype);
+    parts.push_back({static_cast<size_t>(patch->index), offset, bytes});
+    offset += bytes;
+  }
+  return parts;
+}
+
+// No operator is known here: the values tell.
+bool Plan::PreparedArrays::holds(size_t array, const std::vector<Part>& parts) const {
+  if (parts.empty() || parts.back().offset + parts.back().bytes != specs()[array].bytes()) return false;
+  return std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
+    const auto* const there = static_cast<const char*>(places_[array]) + part.offset;
+    return std::memcmp(there, inputs_[part.input].data, static_cast<size_t>(part.bytes)) == 0;
+  });
+}
+
+void Plan::PreparedArrays::find_parts() {
+  parts_.resize(places_.size());
+  for (const Instruction& instruction : preparation_->instructions_) {
+    if (instruction.num_out != 1) continue;
+    std::vector<Part> parts = parts_of(instruction);
+    for (const Patch& p : preparation_->output_patches_) {
+      const auto array = static_cast<size_t>(p.index);
+      if (p.arg == instruction.first_arg + instruction.num_in && holds(array, parts)) parts_[array] = parts;
+    }
+  }
+}
+
+void Plan::PreparedArrays::keep_values(size_t array) {
+  keep(array);
+  for (const Part& part : parts_[array]) {
+    const InputBinding& input = inputs_[part.input];
+    if (!input.derived) continue;
+    const char* const from = static_cast<const char*>(places_[array]) + part.offset;
+    input.derived->offer({input.data, part.bytes, [memory = memory_, from, bytes = part.bytes](void* to) {
+                            std::memcpy(to, from, static_cast<size_t>(bytes));
+                          }});
+  }
+  end_offers(true);
+}
+
+void Plan::PreparedArrays::offer(size_t array, const StandIn::Values& values) {
+  const int64_t begin = static_cast<char*>(values.data) - static_cast<char*>(places_[array]);
+  for (const Part& part : parts_[array]) {
+    const InputBinding& input = inputs_[part.input];
+    const int64_t first = part.offset - begin;
+    if (!input.derived || first < 0 || first + part.bytes > values.bytes) continue;
+    input.derived->offer({input.data, part.bytes, [values, first, bytes = part.bytes](void* to) {
+                            const OwnedBlock all(values.bytes);
+                            values.unpack(all.data());
+                            std::memcpy(to, static_cast<const char*>(all.data()) + first, static_cast<size_t>(bytes));
+                          }});
+  }
+}
+
+void Plan::PreparedArrays::end_offers(bool accepted) {
+  for (const std::vector<Part>& parts : parts_) {
+    for (const Part& part : parts) {
+      DerivedData* const derived = inputs_[part.input].derived;
+      StandIn* const stand_in = derived ? derived->stand_in() : nullptr;
+      if (!stand_in) continue;
+      if (accepted)
+        stand_in->accept();
+      else
+        stand_in->withdraw();
+    }
+  }
+}
 
 // Outputs of the preparation. Kernels keep packed copies of them, as of the parameters of the user.
 struct Plan::Prepared {
@@ -90,7 +186,7 @@ struct Plan::Prepared {
   // From now on this value is read as it is.
   void keep(size_t value) const {
     const auto array = static_cast<size_t>(arrays->values()[value].fresh);
-    if (!arrays->is_kept(array)) arrays->keep(array);
+    if (!arrays->is_kept(array)) arrays->keep_values(array);
   }
 
   const std::unique_ptr<PreparedArrays> arrays;
@@ -179,16 +275,20 @@ DerivedUser<Plan::Prepared>::Use Plan::prepared_for(Frame& frame, const Call& ca
 }
 
 void Plan::note_plain_reads(size_t num_inputs) {
-  std::unordered_map<int, size_t> prepared;  // value by argument
-  for (const Patch& p : input_patches_)
-    if (static_cast<size_t>(p.index) >= num_inputs) prepared[p.arg] = static_cast<size_t>(p.index) - num_inputs;
+  std::vector<bool> is_packed(args_.size());
   for (const Instruction& instruction : instructions_) {
     const auto* packs = dynamic_cast<const kernels::ReadsPackedWeights*>(instruction.kernel);
-    for (int i = 0; i < instruction.num_in; ++i) {
-      const auto value = prepared.find(instruction.first_arg + i);
-      if (value != prepared.end() && !(packs && packs->reads_packed(static_cast<size_t>(i))))
-        plain_reads_.push_back(value->second);
-    }
+    for (int i = 0; packs && i < instruction.num_in; ++i)
+      is_packed[static_cast<size_t>(instruction.first_arg + i)] = packs->reads_packed(static_cast<size_t>(i));
+  }
+  needs_values_.assign(num_inputs, 0);
+  for (const Patch& p : input_patches_) {
+    const auto input = static_cast<size_t>(p.index);
+    if (is_packed[static_cast<size_t>(p.arg)]) continue;
+    if (input < num_inputs)
+      needs_values_[input] = 1;
+    else
+      plain_reads_.push_back(input - num_inputs);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "hybridnet/engine.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/threads.h"
+#include "ndarray/release.h"
 #include "storage/system_memory.h"
 
 namespace hybridnet {
@@ -57,7 +58,7 @@ void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name)
   Buffer<void*> outputs(arrays.outputs.size());
   for (size_t i = 0; i < arrays.inputs.size(); ++i) {
     const NDArray& array = arrays.inputs[i];
-    inputs.data()[i] = {array.data(), array.impl()->chunk->derived()};
+    inputs.data()[i] = {plan.needs_values(i) ? array.data() : array.address(), array.impl()->chunk->derived()};
   }
   for (size_t i = 0; i < arrays.outputs.size(); ++i) outputs.data()[i] = arrays.outputs[i].data();
   Plan::Call call;
@@ -67,6 +68,7 @@ void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name)
   call.rng = key;
   call.kept = arrays.kept;
   plan.run(call);
+  release_packed(arrays.inputs);
 }
 
 // Arenas in which plans run that this thread is in the middle of, with code outside the library that may call others.

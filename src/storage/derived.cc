@@ -172,6 +172,7 @@ void DerivedData::drop() noexcept {
     const std::lock_guard lock(c->mutex);
     dropped.swap(c->list);
     c->pages = nullptr;
+    c->stand_in.withdraw();
     if (writes_) writes_->store(nullptr, std::memory_order_release);
   }
   for (const std::weak_ptr<DerivedCopy>& copy : dropped) {
@@ -192,7 +193,11 @@ void DerivedData::set_pages(void* data, int64_t bytes) {
 void DerivedData::drop_pages() noexcept {
   Copies* const c = copies_.load(std::memory_order_acquire);
   if (!c) return;
-  if (c->arrays) return c->arrays->drop(c->place);
+  if (c->arrays) {
+    c->arrays->drop(c->place);
+    return c->arrays->end_offers(true);
+  }
+  c->stand_in.accept();
   const std::lock_guard lock(c->mutex);
   if (c->pages) hybridnet::drop_pages(c->pages, c->page_bytes);
 }
@@ -200,9 +205,29 @@ void DerivedData::drop_pages() noexcept {
 void DerivedData::keep_pages() {
   Copies* const c = copies_.load(std::memory_order_acquire);
   if (!c) return;
-  if (c->arrays) return c->arrays->keep(c->place);
+  if (c->arrays) {
+    c->arrays->keep(c->place);
+    return c->arrays->end_offers(false);
+  }
+  c->stand_in.restore(/*stays=*/true);
   const std::lock_guard lock(c->mutex);
   c->pages = nullptr;
+}
+
+void DerivedData::offer(StandIn::Values values) {
+  Copies& c = copies();
+  if (c.arrays) return c.arrays->offer(c.place, values);
+  if (!writes_ || pins_.load(std::memory_order_relaxed) != 0) return;
+  {
+    const std::lock_guard lock(c.mutex);
+    if (c.pages) return;
+  }
+  c.stand_in.offer(std::move(values));
+}
+
+StandIn* DerivedData::stand_in() {
+  Copies* const c = copies_.load(std::memory_order_acquire);
+  return c ? &c->stand_in : nullptr;
 }
 
 void DerivedData::set_droppable(DroppableArrays& arrays, size_t place) {
@@ -212,8 +237,10 @@ void DerivedData::set_droppable(DroppableArrays& arrays, size_t place) {
 }
 
 SourceReading::SourceReading(DerivedData* source) {
-  const DerivedData::Copies* const c = source ? source->copies_.load(std::memory_order_acquire) : nullptr;
-  if (!c || !c->arrays) return;
+  DerivedData::Copies* const c = source ? source->copies_.load(std::memory_order_acquire) : nullptr;
+  if (!c) return;
+  if (c->stand_in.is_released()) c->stand_in.restore(/*stays=*/false);
+  if (!c->arrays) return;
   c->arrays->begin_reading(c->place);
   arrays_ = c->arrays;
   place_ = c->place;

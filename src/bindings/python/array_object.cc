@@ -376,7 +376,7 @@ void wait_interruptibly(const NDArray& array, bool to_write) {
   if (to_write)
     kept.wait_to_write();
   else
-    kept.wait_to_read();
+    kept.wait_for_values();
 }
 
 static void wait_all_at_once() {

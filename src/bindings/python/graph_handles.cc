@@ -162,7 +162,6 @@ EntryHandle constant(const GraphHandle& handle, const NDArray& array) {
   Graph& graph = handle.access->get("Graph.constant");
   if (!array) raise(ErrorKind::kType, {.input = "array", .expected = "an NDArray", .given = "None"});
   const NDArray own = NDArray::empty(array.spec());  // what is written into the user's array later is not meant
-  array.wait_to_read();
   array.copy_to(own.data());
   return {handle.access, {graph.add_constant(Ref<Object>(own.impl()), own.spec()), 0}};
 }
@@ -334,7 +333,6 @@ py::tuple clone(const GraphHandle& handle) {
 // ---- texts
 std::string bytes_of(const Object& array) {
   const NDArray values(Ref<ArrayImpl>(static_cast<ArrayImpl*>(&const_cast<Object&>(array))));
-  values.wait_to_read();
   std::string bytes(static_cast<size_t>(values.spec().bytes()), '\0');
   values.copy_to(bytes.data());
   return bytes;

@@ -75,7 +75,7 @@ class UpdateRule {
     }
     const auto wait = [](const NDArray& array) {
       const py::gil_scoped_release release;
-      array.wait_to_read();
+      array.wait_for_values();
     };
     optimizer::update(rule_, given, items, base_lr, wait, programs_);
     write_variables(owner, given);

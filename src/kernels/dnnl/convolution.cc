@@ -33,7 +33,9 @@ void Convolution::set_packing(Variant& v, const Desc& plain, const Desc& packed)
   if (packed == plain) return;
   v.pack.reorder_into(plain, Place::tensor(0), packed, Place::tensor(1));
   v.packed_bytes = (static_cast<int64_t>(packed.get_size()) + 63) / 64 * 64;
-  if (options_.remember) v.kept = std::make_unique<kernels::PackedWeights>(reorder_name(plain, packed), v.packed_bytes);
+  if (options_.remember)
+    v.kept =
+        std::make_unique<kernels::PackedWeights>(reorder_name(plain, packed), v.packed_bytes, unpack_of(plain, packed));
 }
 
 Convolution::Variant Convolution::make_forward() const {

@@ -45,8 +45,8 @@ double Matmul::flops() const {
 
 void Matmul::set_packing(Variant& v, const Desc& plain, const Desc& packed) const {
   if (packed == plain) return;
-  v.packed =
-      std::make_unique<kernels::PackedWeights>(reorder_name(plain, packed), static_cast<int64_t>(packed.get_size()));
+  v.packed = std::make_unique<kernels::PackedWeights>(
+      reorder_name(plain, packed), static_cast<int64_t>(packed.get_size()), unpack_of(plain, packed));
   v.pack.reorder_into(plain, Place::tensor(0), packed, Place::tensor(1));
 }
 
@@ -87,6 +87,7 @@ void Matmul::run(const void* a, const TensorRef& b, const void* bias, void* out,
   }
   void* slots[kNumSlots] = {const_cast<void*>(a), b.data, const_cast<void*>(bias), out, const_cast<void*>(addend)};
   kernels::PackedWeights::Use packed;
+  const SourceReading reading(v.packed ? nullptr : b.derived);
   if (v.packed) {
     packed = v.packed->get(b, [&](void* target) {
       void* const tensors[] = {b.data, target};

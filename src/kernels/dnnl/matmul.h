@@ -22,7 +22,8 @@ class Matmul {
   explicit Matmul(const Options& options);
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  std::string description() const;  // of the implementation for all cores
+  bool packs() const { return options_.packs; }  // b may be read by a copy, else with a SourceReading
+  std::string description() const;               // of the implementation for all cores
   void run(const void* a, const TensorRef& b, const void* bias, void* out, void* workspace,
            const void* addend = nullptr);
 

@@ -140,6 +140,18 @@ Place Program::reorder(const Desc& from, Place place, const Desc& to) {
   return target;
 }
 
+std::vector<kernels::Unpacking> unpack_of(const Desc& plain, const Desc& packed) {
+  if (plain.get_data_type() != packed.get_data_type()) return {};
+  const auto write = [plain, packed](const void* from, void* to) {
+    Program program;
+    program.reorder_into(packed, Place::tensor(0), plain, Place::tensor(1));
+    const OwnedBlock workspace(program.workspace_bytes());
+    void* const tensors[] = {const_cast<void*>(from), to};
+    program.run(tensors, workspace.data());
+  };
+  return {{0, static_cast<int64_t>(plain.get_size()), write}};
+}
+
 std::unique_ptr<Program::Bound> Program::bind() const {
   auto bound = std::make_unique<Bound>();
   bound->steps.resize(steps_.size());

@@ -84,6 +84,9 @@ class Program {
 // Names the copy of a tensor from one layout into another; equal names mean equal bytes.
 std::string reorder_name(const Desc& from, const Desc& to);
 
+// Writes what a reorder from `plain` to `packed` read, with the same bits: values are copied as they are.
+std::vector<kernels::Unpacking> unpack_of(const Desc& plain, const Desc& packed);
+
 // Attributes whose scratchpad the caller provides.
 dnnl::primitive_attr user_scratchpad();
 

@@ -69,7 +69,7 @@ class PackedKernel final : public Kernel, public kernels::ReadsPackedWeights {
       : layer_(layer),
         bounds_(onednn::bounds_of(layer.activation)),
         packed_("columns of " + std::to_string(layer.hidden) + " x " + std::to_string(layer.features),
-                layer.hidden * layer.features * static_cast<int64_t>(sizeof(float))) {}
+                layer.hidden * layer.features * static_cast<int64_t>(sizeof(float)), unpack_of(layer)) {}
   std::string description() const override { return "packed product"; }
   bool reads_packed(size_t input) const override { return input == 1; }
   void run(const KernelArgs& args) override {
@@ -95,6 +95,14 @@ class PackedKernel final : public Kernel, public kernels::ReadsPackedWeights {
   }
 
  private:
+  static std::vector<kernels::Unpacking> unpack_of(const DenseLayer& layer) {
+    const auto write = [features = layer.features, hidden = layer.hidden](const void* packed, void* to) {
+      kernels::unpack_weights(static_cast<const float*>(packed), kernels::ProductWeights<float>::transposed(
+                                                                     static_cast<const float*>(to), features, hidden));
+    };
+    return {{0, layer.hidden * layer.features * static_cast<int64_t>(sizeof(float)), write}};
+  }
+
   const DenseLayer layer_;
   const std::optional<onednn::Bounds> bounds_;  // none: the activation ends each tile
   kernels::PackedWeights packed_;

@@ -109,11 +109,12 @@ struct Sizes {
 
 // ---- kernels
 
-class DnnlKernel final : public Kernel {
+class DnnlKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
   explicit DnnlKernel(const onednn::Matmul::Options& o) : bias_(o.bias), addend_(o.add), matmul_(o) {}
   int64_t workspace_bytes() const override { return matmul_.workspace_bytes(); }
   std::string description() const override { return matmul_.description(); }
+  bool reads_packed(size_t input) const override { return input == 1 && matmul_.packs(); }
   void run(const KernelArgs& args) override {
     matmul_.run(args.in[0].data, args.in[1], bias_ ? args.in[2].data : nullptr, args.out[0].data, args.workspace,
                 addend_ ? args.in.back().data : nullptr);

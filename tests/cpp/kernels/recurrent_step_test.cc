@@ -46,6 +46,23 @@ const int64_t kSizes[][3] = {{1, 1, 1},     {7, 37, 5},   {8, 64, 64},  {13, 95,
                              {11, 8, 8},    {23, 17, 17}, {64, 12, 12}, {71, 24, 24}};
 
 template <typename T>
+void expect_unpacked_weights() {
+  for (const auto& [rows, hidden, recurrent] : kSizes) {
+    for (const int64_t gates : {3, 4}) {
+      const Layer<T> l(gates, rows, hidden, recurrent);
+      std::vector<T> weights(l.weights.size());
+      unpack_recurrent(static_cast<int>(gates), hidden, recurrent, l.packed().data(), weights.data());
+      EXPECT_EQ(weights, l.weights);
+    }
+  }
+}
+
+TEST(RecurrentStep, PackedWeightsTellTheWeights) {
+  expect_unpacked_weights<float>();
+  expect_unpacked_weights<double>();
+}
+
+template <typename T>
 void compare_lstm(double tolerance) {
   for (const auto& [rows, hidden, recurrent] : kSizes) {
     const Layer<T> l(4, rows, hidden, recurrent);
