@@ -91,6 +91,7 @@ Ref<Kernel> link_through_float(const LinkContext& c, const std::function<Ref<Ker
   LinkContext inner = c;
   inner.in = in;
   inner.out = out;
+  inner.frozen_weights = false;  // they are converted in each run: to pack them would pay for that run alone
   return Ref<Kernel>(new ThroughFloatKernel(link(inner), c.in, c.out));
 }
 
