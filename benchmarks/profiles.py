@@ -6,7 +6,8 @@ By operator: shares of the time that mx.profiler sees in operators. By function:
 (linux-perf) over one process, machine code that oneDNN writes at run time as one function; left out where perf is
 missing. The limit is that of multiplying: the operations of the program's products and convolutions, counted by their
 definition, over the rate of fused multiplications that this machine reaches on all cores in vectors of AVX2, or of
-AVX-512 where the kernels use it (measured here by a program in C: x86 alone). A convolution by Winograd's algorithm does fewer.
+AVX-512 where the kernels use it (measured here by a program in C: x86 alone). A convolution by Winograd's algorithm
+does fewer.
 --write keeps the rows in benchmarks/PROFILES.md.
 """
 
@@ -140,7 +141,8 @@ def short(symbol: str) -> str:
 
 def samples(case: str, repeat: int) -> Iterator[tuple[str, float]]:
     code = (
-        f"import sys; sys.path[:0] = [{str(HERE / 'sides')!r}, {str(HERE.parent / 'python')!r}]; import hybridnet_side\n"
+        f"import sys; sys.path[:0] = [{str(HERE / 'sides')!r}, {str(HERE.parent / 'python')!r}]\n"
+        "import hybridnet_side\n"
         f"hybridnet_side.CASES[{case!r}]()({repeat})"
     )
     with tempfile.TemporaryDirectory() as folder:

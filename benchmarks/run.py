@@ -8,7 +8,7 @@ Each side runs in a process of its own and the sides take turns, so all see the 
 threads disturb the others'. Figures are medians over the rounds, the least in brackets. A ratio is HybridNet / peer:
 lower is better. Peers that are not installed are left out.
 ``--isa avx2`` measures with instruction sets up to AVX2 on all sides: HYBRIDNET_MAX_ISA, and the peers' settings. ONNX
-Runtime has none: where the machine has wider ones, its time stands among the others as "not capped" and is no best peer.
+Runtime has none: where the machine has wider ones, its time stands among the others, "not capped", and is no best peer.
 ``--isa best``, the default, uses what the machine has everywhere.
 ``--write`` puts the rows into the section of this machine and instruction set in benchmarks/RESULTS.md; without --isa
 it measures the best instruction sets and, where those are wider, AVX2 too. Runs of parts (--only) add up to a section.
@@ -43,8 +43,8 @@ Written by `tools/dev bench --write`; `benchmarks/run.py` says how it is measure
 Times are medians of at least 9 rounds in which the sides take turns, the least in brackets. A ratio is HybridNet / best
 peer, of the medians (of the least): lower is better. Where HybridNet has two modes, the better one counts. "ahead" is a
 ratio of at most 1 that misses the goal. The last column says on which day and commit a row was measured."""
-# What caps the instruction sets of each library: HybridNet; oneDNN; PyTorch's own kernels; MKL; JAX. torch.compile keeps
-# compiled programs without regard to the cap that they were made for, so each cap has a folder of its own.
+# What caps the instruction sets of each library: HybridNet; oneDNN; PyTorch's own kernels; MKL; JAX. torch.compile
+# keeps programs without regard to the cap that they were compiled for, so each cap has a folder of its own.
 ISA_CAPS = {
     isa: {
         "HYBRIDNET_MAX_ISA": isa,

@@ -62,13 +62,17 @@ namespace {
 
 bool is_slow_row_length(int64_t length, int64_t unit) { return length >= unit && length % unit == 0; }
 
+// Where a call of oneDNN's sgemm, which allocates memory and takes a lock, costs more than the work. With AVX-512 (an
+// AMD EPYC of 2024) 16 x 16 x 16 T take 278 ns instead of 315, 32 x 32 x 32 T 1303 instead of 716.
+bool pays_few_dots(const GemmShape& s, Isa isa) {
+  constexpr int64_t kFewDots = 1024;
+  const int64_t small_product = isa >= Isa::kAvx512 ? 1 << 12 : 1 << 15;
+  return !s.transpose_a && s.transpose_b && s.m * s.n <= kFewDots && s.m * s.n * s.k <= small_product;
+}
+
 bool pays_row_dots(const GemmShape& s) {
   constexpr int64_t kMinDepth = 128, kFewRows = 8, kFewColumns = 16;
-  // Up to here a call of oneDNN's sgemm, which allocates memory, costs more than the work.
-  constexpr int64_t kFewDots = 1024, kSmallProduct = 1 << 15;
-  if (s.transpose_a || !s.transpose_b) return false;
-  if (s.m * s.n <= kFewDots && s.m * s.n * s.k <= kSmallProduct) return true;
-  return s.k >= kMinDepth && (s.m <= kFewRows || s.n <= kFewColumns);
+  return !s.transpose_a && s.transpose_b && s.k >= kMinDepth && (s.m <= kFewRows || s.n <= kFewColumns);
 }
 
 bool pays_direct(const GemmShape& s) {
@@ -107,6 +111,7 @@ int64_t half(int64_t size, int64_t unit) { return ((size + 1) / 2 + unit - 1) / 
 GemmAlgorithm choose_gemm(const GemmShape& s) {
   const Isa isa = isa_in_force().level;
   if (isa >= Isa::kAvx2 && pays_direct(s)) return GemmAlgorithm::kDirect;
+  if (isa >= Isa::kAvx2 && pays_few_dots(s, isa)) return GemmAlgorithm::kRowDots;
   if (isa >= Isa::kAvx512) return pays_row_dots_avx512(s) ? GemmAlgorithm::kRowDots : GemmAlgorithm::kOneDnnThreads;
   if (isa == Isa::kAvx2 && pays_row_dots(s)) return GemmAlgorithm::kRowDots;
   if (isa == Isa::kAvx2 && pays_packing(s)) return GemmAlgorithm::kOpenBlas;

@@ -26,7 +26,6 @@ struct RnnGeometry {
   CellClip clip;
   bool masked = false;  // examples have lengths of their own
   double dropout = 0;   // probability, between layers
-  bool frozen = false;  // the weights rarely change, so that they are packed once for many runs
 
   int64_t gates() const { return mode == RnnMode::kLstm ? 4 : mode == RnnMode::kGru ? 3 : 1; }
   int64_t gate_size() const { return gates() * hidden; }

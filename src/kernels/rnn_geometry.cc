@@ -1,4 +1,3 @@
-#include "kernels/isa.h"
 #include "kernels/packed_product.h"
 #include "kernels/rnn.h"
 
@@ -40,14 +39,8 @@ int64_t RnnGeometry::multiplier_offset(int64_t layer) const {
 }
 int64_t RnnGeometry::reserve_size() const { return layer_output_offset(layers - 1); }
 
-// A step reads the weights of its input again: few examples are not worth that. With AVX-512 the product of all steps
-// ahead of them takes as long, but for packing in each run: 35 steps of 2 x 256 units with 32 rows took 0.97 of its time
-// with weights that were packed before, 1.01 to 1.04 with others.
-bool RnnGeometry::steps_take_inputs() const {
-  constexpr int64_t kFewRows = 12;
-  if (!packs_weights() || batch < kFewRows) return false;
-  return packed_products_pay() || (frozen && isa_in_force().level >= Isa::kAvx512);
-}
+// A step reads the weights of its input again: few examples are not worth that.
+bool RnnGeometry::steps_take_inputs() const { return packs_weights() && batch >= 12 && packed_products_pay(); }
 bool RnnGeometry::packs_gradients() const { return steps >= 4 && batch >= 2 && packed_products_pay(); }
 
 // Per cell: weights of the input and of the state, biases, in GRU with that of the state for n.

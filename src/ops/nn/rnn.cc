@@ -71,10 +71,9 @@ template <typename T>
 class ForwardKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
   ForwardKernel(const RnnParams& p, const RnnGeometry& g, const LinkContext& c) : p_(p), g_(g), train_(c.train) {
-    g_.frozen = c.frozen_weights;
-    if (g_.frozen && g_.reads_packed_alone())
-      kept_ = std::make_unique<kernels::PackedWeights>(layout(g_), g_.packed_size() * kBytes,
-                                                       kernels::unpack_rnn_parameters<T>(g_));
+    if (c.frozen_weights && g.reads_packed_alone())
+      kept_ = std::make_unique<kernels::PackedWeights>(layout(g), g.packed_size() * kBytes,
+                                                       kernels::unpack_rnn_parameters<T>(g));
   }
   bool reads_packed(size_t input) const override { return input == 1 && kept_; }
   int64_t workspace_bytes() const override {

@@ -137,7 +137,7 @@ def test_goals_beside_one_peer_and_limits_of_time_count(benchmark, line_of):
 
 def test_a_limit_of_the_machine_is_no_peer(benchmark, line_of):
     cells = line_of(
-        {"imperative": [1e-3]}, [(peer(benchmark, "p"), [2e-3]), (peer(benchmark, "copy", is_limit=True), [1e-4])]
+        {"imperative": [1e-3]}, [(peer(benchmark, "p"), [2e-3]), (peer(benchmark, "copy", is_rival=False), [1e-4])]
     )
     assert cells[2].startswith("p ")
     assert cells[6] == "copy 100 us (100 us): 10"
