@@ -144,8 +144,11 @@ TEST(GemmTest, TakesEachAlgorithmWhereItWasMeasuredToWin) {
   const bool measured = isa == Isa::kAvx2;
   EXPECT_EQ(choice(true, false, 512, 512, 128), measured ? GemmAlgorithm::kOpenBlas : plain);
   EXPECT_EQ(choice(false, false, 64, 1024, 1024), measured ? GemmAlgorithm::kOpenBlas : plain);
-  EXPECT_EQ(choice(false, false, 16, 16, 16), measured ? GemmAlgorithm::kDirect : plain);
-  EXPECT_EQ(choice(false, true, 4, 1024, 1024), measured || isa >= Isa::kAvx512 ? GemmAlgorithm::kRowDots : plain);
+  const bool from_avx2 = isa >= Isa::kAvx2;
+  EXPECT_EQ(choice(false, false, 16, 16, 16), from_avx2 ? GemmAlgorithm::kDirect : plain);
+  EXPECT_EQ(choice(false, true, 16, 16, 16), from_avx2 ? GemmAlgorithm::kRowDots : plain);
+  EXPECT_EQ(choice(false, true, 32, 32, 32), measured ? GemmAlgorithm::kRowDots : plain);
+  EXPECT_EQ(choice(false, true, 4, 1024, 1024), from_avx2 ? GemmAlgorithm::kRowDots : plain);
   EXPECT_EQ(choice(false, true, 128, 10, 512), measured ? GemmAlgorithm::kRowDots : plain);
 }
 
