@@ -28,8 +28,9 @@ class DroppableArrays {
   // Arrays are computed together. Drops those that were only computed because another one was asked for.
   void drop_again() noexcept;
   // What copies of an array tell (DerivedData::offer) may tell what it was computed from.
-  virtual void offer(size_t, const StandIn::Values&) {}
-  virtual void end_offers(bool) {}                                                       // the copies are kept, or not
+  // end_offers: the copy is kept, or not.
+  virtual void offer(size_t /*array*/, const StandIn::Values& /*values*/) {}
+  virtual void end_offers(size_t /*array*/, bool /*accepted*/) {}
   size_t num_computed() const { return num_computed_.load(std::memory_order_relaxed); }  // how often that was so far
 
  protected:

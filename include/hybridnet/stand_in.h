@@ -18,7 +18,7 @@ class StandIn {
     int64_t bytes = 0;
     std::function<void(void* data)> unpack;  // owns the copy; runs at most once, on any thread
   };
-  static constexpr int64_t kMinBytes = int64_t{64} << 10;  // fewer are not worth a task
+  static constexpr int64_t kMinBytes = int64_t{64} << 10;  // fewer are hardly whole pages
 
   StandIn() = default;
   ~StandIn() { set_state(State::kNone); }

@@ -29,8 +29,6 @@ struct ProductWeights {
 // packed: as many elements, in the order in which products read them. Uses the cores of the calling thread.
 void pack_weights(const ProductWeights<float>& weights, float* packed);
 void pack_weights(const ProductWeights<double>& weights, double* packed);
-// The way back: writes the same bits to weights.data.
-void unpack_weights(const float* packed, const ProductWeights<float>& weights);
 // The same the other way round: weights.data receives the bits that were packed.
 void unpack_weights(const float* packed, const ProductWeights<float>& weights);
 

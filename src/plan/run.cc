@@ -50,7 +50,7 @@ class Plan::PreparedArrays final : public DroppableArrays {
   // The array stays as it is from now on.
   void keep_values(size_t array);
   void offer(size_t array, const StandIn::Values& values) override;
-  void end_offers(bool accepted) override;
+  void end_offers(size_t array, bool accepted) override;
   static int64_t bytes_of(const Plan& preparation) {
     int64_t bytes = 0;
     for (const TensorSpec& spec : preparation.fresh_) bytes += aligned(spec.bytes());
@@ -64,7 +64,8 @@ class Plan::PreparedArrays final : public DroppableArrays {
     int64_t offset, bytes;
   };
   void find_parts();
-  std::vector<Part> parts_of(const Instruction& instruction) const;
+  std::vector<int> indices_by_argument(const std::vector<Patch>& patches) const;
+  std::vector<Part> parts_of(const Instruction& instruction, const std::vector<int>& inputs) const;
   bool holds(size_t array, const std::vector<Part>& parts) const;
   static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
   const std::vector<TensorSpec>& specs() const { return preparation_->fresh_; }
@@ -96,17 +97,24 @@ class Plan::PreparedArrays final : public DroppableArrays {
   std::vector<std::vector<Part>> parts_;  // by array, one behind the other; none: it holds something else
 };
 
+// Which of `patches` fills each argument, by its index; -1: none.
+std::vector<int> Plan::PreparedArrays::indices_by_argument(const std::vector<Patch>& patches) const {
+  std::vector<int> indices(preparation_->args_.size(), -1);
+  for (const Patch& patch : patches) indices[static_cast<size_t>(patch.arg)] = patch.index;
+  return indices;
+}
+
 // The inputs of an instruction; none if it reads something else, too.
-std::vector<Plan::PreparedArrays::Part> Plan::PreparedArrays::parts_of(const Instruction& instruction) const {
+std::vector<Plan::PreparedArrays::Part> Plan::PreparedArrays::parts_of(const Instruction& instruction,
+                                                                       const std::vector<int>& inputs) const {
   std::vector<Part> parts;
   int64_t offset = 0;
-  for (int arg = instruction.first_arg; arg < instruction.first_arg + instruction.num_in; ++arg) {
-    const auto& patches = preparation_->input_patches_;
-    const auto patch = std::find_if(patches.begin(), patches.end(), [arg](const Patch& p) { return p.arg == arg; });
-    if (patch == patches.end()) return {};
-    const TensorRef& ref = preparation_->args_[static_cast<size_t>(arg)];
+  for (int i = 0; i < instruction.num_in; ++i) {
+    const auto arg = static_cast<size_t>(instruction.first_arg + i);
+    if (inputs[arg] < 0) return {};
+    const TensorRef& ref = preparation_->args_[arg];
     const int64_t bytes = ref.size() * dtype_size(ref.dtype);
-    parts.push_back({static_cast<size_t>(patch->index), offset, bytes});
+    parts.push_back({static_cast<size_t>(inputs[arg]), offset, bytes});
     offset += bytes;
   }
   return parts;
@@ -123,13 +131,13 @@ bool Plan::PreparedArrays::holds(size_t array, const std::vector<Part>& parts) c
 
 void Plan::PreparedArrays::find_parts() {
   parts_.resize(places_.size());
+  const std::vector<int> inputs = indices_by_argument(preparation_->input_patches_),
+                         arrays = indices_by_argument(preparation_->output_patches_);
   for (const Instruction& instruction : preparation_->instructions_) {
-    if (instruction.num_out != 1) continue;
-    std::vector<Part> parts = parts_of(instruction);
-    for (const Patch& p : preparation_->output_patches_) {
-      const auto array = static_cast<size_t>(p.index);
-      if (p.arg == instruction.first_arg + instruction.num_in && holds(array, parts)) parts_[array] = parts;
-    }
+    const int array = arrays[static_cast<size_t>(instruction.first_arg + instruction.num_in)];
+    if (instruction.num_out != 1 || array < 0) continue;
+    std::vector<Part> parts = parts_of(instruction, inputs);
+    if (holds(static_cast<size_t>(array), parts)) parts_[static_cast<size_t>(array)] = std::move(parts);
   }
 }
 
@@ -143,7 +151,7 @@ void Plan::PreparedArrays::keep_values(size_t array) {
                             std::memcpy(to, from, static_cast<size_t>(bytes));
                           }});
   }
-  end_offers(true);
+  end_offers(array, true);
 }
 
 void Plan::PreparedArrays::offer(size_t array, const StandIn::Values& values) {
@@ -160,17 +168,15 @@ void Plan::PreparedArrays::offer(size_t array, const StandIn::Values& values) {
   }
 }
 
-void Plan::PreparedArrays::end_offers(bool accepted) {
-  for (const std::vector<Part>& parts : parts_) {
-    for (const Part& part : parts) {
-      DerivedData* const derived = inputs_[part.input].derived;
-      StandIn* const stand_in = derived ? derived->stand_in() : nullptr;
-      if (!stand_in) continue;
-      if (accepted)
-        stand_in->accept();
-      else
-        stand_in->withdraw();
-    }
+void Plan::PreparedArrays::end_offers(size_t array, bool accepted) {
+  for (const Part& part : parts_[array]) {
+    DerivedData* const derived = inputs_[part.input].derived;
+    StandIn* const stand_in = derived ? derived->stand_in() : nullptr;
+    if (!stand_in) continue;
+    if (accepted)
+      stand_in->accept();
+    else
+      stand_in->withdraw();
   }
 }
 

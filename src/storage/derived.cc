@@ -195,7 +195,7 @@ void DerivedData::drop_pages() noexcept {
   if (!c) return;
   if (c->arrays) {
     c->arrays->drop(c->place);
-    return c->arrays->end_offers(true);
+    return c->arrays->end_offers(c->place, true);
   }
   c->stand_in.accept();
   const std::lock_guard lock(c->mutex);
@@ -207,7 +207,7 @@ void DerivedData::keep_pages() {
   if (!c) return;
   if (c->arrays) {
     c->arrays->keep(c->place);
-    return c->arrays->end_offers(false);
+    return c->arrays->end_offers(c->place, false);
   }
   c->stand_in.restore(/*stays=*/true);
   const std::lock_guard lock(c->mutex);

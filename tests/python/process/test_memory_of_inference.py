@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import subprocess
@@ -16,6 +15,8 @@ import numpy as np
 import pytest
 from hybridnet import _core, gluon
 from hybridnet.gluon import nn
+
+from process.parameter_writes import WRITES, write_parameters
 
 MIB = 1 << 20
 UNITS = 1024  # a weight has 4 MiB
@@ -209,41 +210,14 @@ def test_parameters_that_were_initialized_before_become_those_of_the_file(saved:
     check(net, values)
 
 
-@pytest.mark.parametrize("how", ["set_data", "in place", "slice", "trainer", "dlpack", "copyto"])
+@pytest.mark.parametrize("how", WRITES)
 def test_a_parameter_of_a_file_that_is_written_after_predictions(saved: tuple[str, list[np.ndarray]], how: str) -> None:
     path, values = saved
     stored = Path(path).read_bytes()
     net = loaded(path)
     check(net, values)
     weight = net[0].weight
-    if how == "set_data":
-        values[0] = values[0] + 1
-        weight.set_data(mx.nd.array(values[0]))
-    elif how == "in place":
-        weight.data()[:] = 0.5
-        values[0] = np.full_like(values[0], 0.5)
-    elif how == "slice":
-        weight.data()[3:5] = 2
-        values[0][3:5] = 2
-    elif how == "copyto":
-        values[0] = values[0] * 2
-        mx.nd.array(values[0]).copyto(weight.data())
-    elif how == "dlpack":
-        view = np.from_dlpack(weight.data())  # which NumPy does not write, but other libraries do
-        row = np.full(UNITS, 3, "float32")
-        ctypes.memmove(view[7].ctypes.data, row.ctypes.data, row.nbytes)
-        values[0][7] = 3
-        weight.data()[8] = 4  # a write that the library knows of: what others wrote is seen from here on
-        values[0][8] = 4
-    else:
-        trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
-        with mx.autograd.record():
-            loss = net(mx.nd.array(some_rows(3))).sum()
-        loss.backward()
-        trainer.step(1)
-        values = [value.copy() for value in values]
-        for value, param in zip(values, net.collect_params().values(), strict=True):
-            value -= 0.5 * param.grad().asnumpy()
+    write_parameters(how, net, values, mx.nd.array(some_rows(3)))
     for seed in range(3):
         check(net, values, seed)
         net(mx.nd.array(np.ones((seed + 1, UNITS), "float32"))).wait_to_read()  # other plans, packed again

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import subprocess
@@ -17,6 +16,8 @@ import numpy as np
 import pytest
 from hybridnet import gluon
 from hybridnet.gluon import nn
+
+from process.parameter_writes import WRITES, write_parameters
 
 UNITS = 1024  # a weight has 4 MiB
 
@@ -91,35 +92,10 @@ def test_files_have_the_values_that_were_set(predicted: Predicted, tmp_path: Pat
     predicted.check()
 
 
-@pytest.mark.parametrize("how", ["set_data", "in place", "slice", "trainer", "dlpack", "copyto"])
+@pytest.mark.parametrize("how", WRITES)
 def test_a_write_is_seen_by_the_next_prediction(predicted: Predicted, how: str) -> None:
     weight, values = predicted.net[0].weight, predicted.values
-    if how == "set_data":
-        values[0] = values[0] + 1
-        weight.set_data(mx.nd.array(values[0]))
-    elif how == "in place":
-        weight.data()[:] = 0.5
-        values[0] = np.full_like(values[0], 0.5)
-    elif how == "slice":
-        weight.data()[3:5] = 2
-        values[0][3:5] = 2
-    elif how == "copyto":
-        values[0] = values[0] * 2
-        mx.nd.array(values[0]).copyto(weight.data())
-    elif how == "dlpack":
-        view = np.from_dlpack(weight.data())
-        row = np.full(UNITS, 3, "float32")
-        ctypes.memmove(view[7].ctypes.data, row.ctypes.data, row.nbytes)
-        weight.data()[8] = 4  # from a write on that the library knows of, it sees what others wrote
-        values[0][7], values[0][8] = 3, 4
-    else:
-        trainer = gluon.Trainer(predicted.net.collect_params(), "sgd", {"learning_rate": 0.5})
-        with mx.autograd.record():
-            loss = predicted.net(some_rows(3)).sum()
-        loss.backward()
-        trainer.step(1)
-        for value, parameter in zip(values, predicted.parameters(), strict=True):
-            value -= 0.5 * parameter.grad().asnumpy()
+    write_parameters(how, predicted.net, values, some_rows(3))
     np.testing.assert_allclose(weight.data().asnumpy(), values[0], rtol=1e-5, atol=1e-6)
     result = predicted.net(some_rows()).asnumpy()
     predicted.net.hybridize(active=False)
