@@ -18,9 +18,9 @@ namespace hybridnet::kernels::HWY_NAMESPACE {
 
 // ---- packing
 
-// Columns are taken in blocks of kVectors whole vectors; what remains, in vectors of falling length. A block that
-// begins at column j begins at packed + j * depth. It consists of parts of part_of(its vectors) vectors for all of the
-// depth, one part behind the other.
+// Columns are taken in blocks of kVectors whole vectors; what remains is a block, too, of as many vectors as it needs.
+// A block that begins at column j begins at packed + j * depth. A whole one consists of parts of part_of(kVectors)
+// vectors for all of the depth, one part behind the other; the last one of a single part, as wide as its columns.
 constexpr int kVectors = 4;
 
 template <typename T>
@@ -50,12 +50,10 @@ struct Unpack {
   }
 };
 
-// The block of kWidth vectors that begins at column j.
-template <class Way, int kWidth, class D, typename T, typename P>
-HWY_INLINE void move_block(D d, const ProductWeights<T>& w, int64_t j, P* packed) {
-  constexpr int kPart = part_of(kWidth);
-  const int64_t part = kPart * static_cast<int64_t>(hn::Lanes(d));
-  for (int first = 0; first < kWidth; first += kPart, j += part, packed += part * w.depth)
+// The block of `columns` columns, in parts of `part`, that begins at column j.
+template <class Way, typename T, typename P>
+HWY_INLINE void move_block(const ProductWeights<T>& w, int64_t j, int64_t columns, int64_t part, P* packed) {
+  for (const int64_t end = j + columns; j < end; j += part, packed += part * w.depth)
     Way::template part<T>({w.data + j * w.column_stride, w.depth, part, w.depth_stride, w.column_stride}, packed);
 }
 
@@ -64,10 +62,11 @@ template <class Way, typename T, typename P>
 void move(const ProductWeights<T>& w, P* packed) {
   const int64_t wide = wide_block<T>();
   parallel_for(divided_up(w.columns, wide), 0.4 * static_cast<double>(wide * w.depth), [&](int64_t begin, int64_t end) {
-    for_wide_blocks<T, kVectors>(begin * wide, std::min(end * wide, w.columns),
-                                 [&](auto d, auto vectors, int64_t j) HWY_ATTR {
-                                   move_block<Way, decltype(vectors)::value>(d, w, j, packed + j * w.depth);
-                                 });
+    for (int64_t j = begin * wide; j < std::min(end * wide, w.columns); j += wide) {
+      const int64_t columns = std::min(wide, w.columns - j);
+      move_block<Way>(w, j, columns, columns == wide ? wide / kVectors * part_of(kVectors) : columns,
+                      packed + j * w.depth);
+    }
   });
 }
 
@@ -99,39 +98,69 @@ struct ProductEnd {
   T low, high;
 };
 
-// Not inlined, for the reason given at add_tile of recurrent_step.cc.
-template <int kRows, int kWidth, int kPart, class D, typename T>
+// Not inlined, for the reason given at add_tile of recurrent_step.cc. kLast: of the last block, the last vector of which
+// has `last` columns; column is 0.
+template <int kRows, int kWidth, int kPart, bool kLast, class D, typename T>
 HWY_NOINLINE void product_tile(D d, const BlockProduct<T>& b, const ProductEnd<T>* end, int64_t row, int64_t column,
-                               Fetch fetch) {
+                               int64_t last, Fetch fetch) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), at = row * b.out_stride + column;
+  const auto load = [d, lanes, last](const T* from, int v) HWY_ATTR {
+    if (kLast && v == kWidth - 1) return load_part(d, from + v * lanes, last, T(0));
+    return hn::LoadU(d, from + v * lanes);
+  };
   hn::Vec<D> sums[kRows][kWidth];
   for (int r = 0; r < kRows; ++r)
-    for (int v = 0; v < kWidth; ++v)
-      sums[r][v] = b.start ? hn::LoadU(d, b.start + at + r * b.out_stride + v * lanes) : hn::Zero(d);
-  add_products<kRows, kWidth, kPart>(d, b.packed + column * b.depth, b.depth, b.rows + row * b.row_stride, b.row_stride,
-                                     b.range.begin, b.range.end, fetch, sums);
+    for (int v = 0; v < kWidth; ++v) sums[r][v] = b.start ? load(b.start + at + r * b.out_stride, v) : hn::Zero(d);
+  const T* const rows = b.rows + row * b.row_stride;
+  if constexpr (kLast) {
+    const int64_t columns = (kWidth - 1) * lanes + last;
+    add_last_products<kRows, kWidth>(d, b.packed, columns, b.depth, rows, b.row_stride, b.range.begin, b.range.end,
+                                     sums);
+  } else {
+    add_products<kRows, kWidth, kPart>(d, b.packed + column * b.depth, b.depth, rows, b.row_stride, b.range.begin,
+                                       b.range.end, fetch, sums);
+  }
   if (end) {
     const auto low = hn::Set(d, end->low), high = hn::Set(d, end->high);
     for (int v = 0; v < kWidth; ++v) {
-      const auto bias = end->bias ? hn::LoadU(d, end->bias + column + v * lanes) : hn::Zero(d);
+      const auto bias = end->bias ? load(end->bias + column, v) : hn::Zero(d);
       for (int r = 0; r < kRows; ++r) sums[r][v] = hn::Min(high, hn::Max(low, hn::Add(sums[r][v], bias)));
     }
   }
   for (int r = 0; r < kRows; ++r)
-    for (int v = 0; v < kWidth; ++v) hn::StoreU(sums[r][v], d, b.out + at + r * b.out_stride + v * lanes);
+    for (int v = 0; v < kWidth; ++v) {
+      T* const to = b.out + at + r * b.out_stride + v * lanes;
+      if (kLast && v == kWidth - 1) {
+        store_part(sums[r][v], d, to, last);
+      } else {
+        hn::StoreU(sums[r][v], d, to);
+      }
+    }
 }
 
-template <int kWidth, class D, typename T>
-HWY_INLINE void product_block(D d, const BlockProduct<T>& b, const ProductEnd<T>* end) {
-  constexpr int kPart = part_of(kWidth);
+template <class D, typename T>
+HWY_INLINE void whole_block(D d, const BlockProduct<T>& b, const ProductEnd<T>* end) {
+  constexpr int kPart = part_of(kVectors);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), depth = b.range.end - b.range.begin;
   const T* const next = b.packed + b.range.begin * kPart * lanes;
-  for_part_tiles<kWidth>(b.count, [&](int64_t row, auto tile, int first, auto width) HWY_ATTR {
+  for_part_tiles<kVectors>(b.count, [&](int64_t row, auto tile, int first, auto width) HWY_ATTR {
     constexpr int kRows = decltype(tile)::value, kTileWidth = decltype(width)::value;
     const Fetch fetch = b.fetches ? share_of(next + (first + kTileWidth) * lanes * b.depth, depth * kPart * lanes,
                                              depth, row, kRows, b.count)
                                   : Fetch{};
-    product_tile<kRows, kTileWidth, kPart>(d, b, end, row, first * lanes, fetch);
+    product_tile<kRows, kTileWidth, kPart, false>(d, b, end, row, first * lanes, 0, fetch);
+  });
+}
+
+// The block of `columns` columns that do not fill a whole one.
+template <int kWidth = kVectors, class D, typename T>
+HWY_INLINE void last_block(D d, const BlockProduct<T>& b, const ProductEnd<T>* end, int64_t columns) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), last = columns - (kWidth - 1) * lanes;
+  if constexpr (kWidth > 1) {
+    if (last <= 0) return last_block<kWidth - 1>(d, b, end, columns);
+  }
+  for_tiles<tile_rows(kWidth)>(b.count, [&](int64_t row, auto tile) HWY_ATTR {
+    product_tile<decltype(tile)::value, kWidth, kWidth, true>(d, b, end, row, 0, last, {});
   });
 }
 
@@ -179,19 +208,31 @@ template <typename T>
 void run_task(const PackedProduct<T>& p, const Tasks<T>& tasks, int64_t task) {
   const int64_t first = task / tasks.row_blocks * tasks.columns, row = task % tasks.row_blocks * tasks.rows;
   const int64_t rows = std::min(tasks.rows, p.count - row);
-  const bool fetches = comes_from_afar<T>(p.depth * p.columns);
+  const bool fetches = fetching_pays<T>(p.depth * p.columns, rows);
+  const hn::ScalableTag<T> d;
+  const int64_t wide = wide_block<T>(), last = std::min(first + tasks.columns, p.columns);
   for_passes(p.depth, depth_of_pass<T>(p.depth, rows), [&](DepthRange range) HWY_ATTR {
     const T* const start = range.begin > 0 ? p.out : p.addend;
-    const auto block = [&](auto d, auto vectors, int64_t j) HWY_ATTR {
+    for (int64_t j = first; j < last; j += wide) {
       const int64_t at = row * p.columns + j;
-      const ProductEnd<T> end{p.bias ? p.bias + j : nullptr, p.low, p.high};
-      product_block<decltype(vectors)::value>(
-          d,
-          BlockProduct<T>{p.packed + j * p.depth, p.depth, range, p.rows + row * p.depth, p.depth, rows,
-                          start ? start + at : nullptr, p.out + at, p.columns, fetches},
-          range.end == p.depth ? &end : nullptr);
-    };
-    for_wide_blocks<T, kVectors>(first, std::min(first + tasks.columns, p.columns), block);
+      const ProductEnd<T> bounds{p.bias ? p.bias + j : nullptr, p.low, p.high};
+      const ProductEnd<T>* const end = range.end == p.depth ? &bounds : nullptr;
+      const BlockProduct<T> block{p.packed + j * p.depth,
+                                  p.depth,
+                                  range,
+                                  p.rows + row * p.depth,
+                                  p.depth,
+                                  rows,
+                                  start ? start + at : nullptr,
+                                  p.out + at,
+                                  p.columns,
+                                  fetches};
+      if (last - j >= wide) {
+        whole_block(d, block, end);
+      } else {
+        last_block(d, block, end, last - j);
+      }
+    }
   });
   if (p.ends) p.ends->end({row, first, rows, std::min(tasks.columns, p.columns - first)});
 }
@@ -226,7 +267,7 @@ HWY_EXPORT(unpack_float);
 HWY_EXPORT(product_float);
 HWY_EXPORT(product_double);
 
-bool packed_products_pay() { return isa_in_force().level == Isa::kAvx2; }
+bool packed_products_pay() { return isa_in_force().level >= Isa::kAvx2; }
 
 void pack_weights(const ProductWeights<float>& w, float* packed) { HWY_DYNAMIC_DISPATCH(pack_float)(w, packed); }
 void pack_weights(const ProductWeights<double>& w, double* packed) { HWY_DYNAMIC_DISPATCH(pack_double)(w, packed); }

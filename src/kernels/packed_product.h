@@ -8,8 +8,8 @@
 
 namespace hybridnet::kernels {
 
-// Whether products with weights that are packed once are faster than gemm and oneDNN here: with AVX2. With AVX-512
-// oneDNN packs, too; other instruction sets were not measured.
+// Whether products with weights that are packed once are faster than gemm and oneDNN here: from AVX2 on. Below that
+// nothing was measured.
 bool packed_products_pay();
 
 // (depth, columns), in memory of any order.

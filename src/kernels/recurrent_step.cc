@@ -9,6 +9,7 @@
 #include "hybridnet/threads.h"
 #include "kernels/cell_math.h"
 #include "kernels/product_tile.h"
+#include "kernels/transpose_tile.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
@@ -20,39 +21,42 @@ namespace hybridnet::kernels::HWY_NAMESPACE {
 // A tile multiplies one part, so that AVX2's registers hold the sums of six rows. Its sums go through memory that stays
 // in the nearest cache, and the cells of a block are computed once all its sums are there.
 
-// move(weight, packed weight) for each element. W, P: T, or const T where it is only read.
+// move(weights, packed weights, pitch, rows, columns) for all of them in tiles that stay in the cache while they are
+// turned: a gate's weights of some units are (rows, columns), `recurrent` from row to row, the packed ones (columns,
+// rows), `pitch` from row to row.
 template <typename T, typename W, typename P, class Move>
 void for_weights(int gates, int64_t hidden, int64_t recurrent, W* weights, P* packed, const Move& move) {
+  constexpr int64_t kTile = 64;
   const hn::ScalableTag<T> longest;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(longest)), vectors = (hidden + lanes - 1) / lanes;
   const int64_t part_gates = part_of(gates);
-  parallel_for(vectors, 0.6 * static_cast<double>(lanes * gates * recurrent), [&](int64_t begin, int64_t end) {
+  parallel_for(vectors, 0.3 * static_cast<double>(lanes * gates * recurrent), [&](int64_t begin, int64_t end) {
     for_blocks<T, kMaxLanes<T>>(begin * lanes, std::min(end * lanes, hidden), [&](auto, int64_t j, int64_t width) {
       P* block = packed + gates * j * recurrent;
-      // Tiles of the weights that stay in the cache while they are turned.
-      constexpr int64_t kTile = 16;
-      for (int64_t first = 0; first < recurrent; first += kTile) {
-        const int64_t last = std::min(first + kTile, recurrent);
-        for (int64_t g = 0; g < gates; ++g) {
-          P* part = block + (g / part_gates * part_gates * recurrent + g % part_gates) * width;
-          for (int64_t l = 0; l < width; ++l) {
-            W* row = weights + (g * hidden + j + l) * recurrent;
-            for (int64_t k = first; k < last; ++k) move(row[k], part[k * part_gates * width + l]);
-          }
-        }
-      }
+      const int64_t pitch = part_gates * width;
+      for (int64_t k = 0; k < recurrent; k += kTile)
+        for (int64_t g = 0; g < gates; ++g)
+          move(weights + (g * hidden + j) * recurrent + k,
+               block + g / part_gates * part_gates * recurrent * width + g % part_gates * width + k * pitch, pitch,
+               width, std::min(kTile, recurrent - k));
     });
   });
 }
 
 template <typename T>
 void pack(int gates, int64_t hidden, int64_t recurrent, const T* weights, T* packed) {
-  for_weights<T>(gates, hidden, recurrent, weights, packed, [](const T& weight, T& to) { to = weight; });
+  for_weights<T>(gates, hidden, recurrent, weights, packed,
+                 [&](const T* from, T* to, int64_t pitch, int64_t rows, int64_t columns) {
+                   transpose(from, recurrent, rows, columns, to, pitch);
+                 });
 }
 
 template <typename T>
 void unpack(int gates, int64_t hidden, int64_t recurrent, const T* packed, T* weights) {
-  for_weights<T>(gates, hidden, recurrent, weights, packed, [](T& weight, const T& from) { weight = from; });
+  for_weights<T>(gates, hidden, recurrent, weights, packed,
+                 [&](T* to, const T* from, int64_t pitch, int64_t rows, int64_t columns) {
+                   transpose(from, pitch, columns, rows, to, recurrent);
+                 });
 }
 
 template <typename T>
@@ -146,7 +150,7 @@ HWY_INLINE void step_block(D d, const T* packed, int64_t recurrent, const T* sta
   for (int64_t r = 0; r < rows; ++r)
     for (int g = 0; g < kGates; ++g) hn::StoreU(cell.start(d, g, j), d, sums + r * pitch + g * lanes);
   const T* const block = packed + kGates * j * recurrent;
-  const bool afar = comes_from_afar<T>(kGates * hidden * (recurrent + input.size));
+  const bool afar = fetching_pays<T>(kGates * hidden * (recurrent + input.size), rows);
   const T* after = block + kGates * lanes * recurrent;
   if (input.packed) {
     const T* const input_block = input.packed + kGates * j * input.size;

@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include "kernels/packed_product.h"
 #include "kernels/rnn.h"
 

@@ -30,7 +30,30 @@
 // which kernels::gemm cuts into tiles, wins over the fused one, which oneDNN shares among its own threads
 // (gemm_choice.cc).
 //
-// With AVX-512 kernels::gemm knows no tiles, oneDNN's matmul packs, and wins by 3 to 4 for few rows.
+// With AVX-512, of the plain product and of oneDNN's matmul, which packs there, on one core of another AMD EPYC:
+//
+//    rows x hidden x features | product | matmul
+//       1 x    48 x    31     |   0.5   |  0.13
+//       1 x   256 x   256     |   0.58  |  0.58
+//       1 x  1000 x  1024     |   0.89  |  0.89
+//       1 x  3072 x   768     |   0.96  |  0.83
+//       1 x  4096 x  4096     |   0.91  |  1.09   (two cores 1.33 and 1.07)
+//       2 x   768 x   768     |   0.82  |  0.95
+//       4 x  1024 x  1024     |   0.58  |  1.00
+//       8 x    47 x    24     |   0.27  |  0.23
+//       8 x  1000 x  2048     |   0.50  |  0.94
+//       8 x  4096 x  4096     |   0.55  |  1.06
+//      16 x  1024 x  1024     |   0.33  |  0.98
+//      32 x    10 x   512     |   0.64  |  1.15
+//      32 x    20 x   512     |   0.51  |  0.86
+//      32 x   768 x   768     |   0.77  |  0.95
+//      64 x   100 x   100     |   0.73  |  1.00
+//      64 x  4096 x  4096     |   0.64  |  0.95
+//     128 x    10 x   512     |   0.93  |  1.26
+//     128 x  3072 x   768     |   0.84  |  0.92
+//     512 x   512 x   512     |   0.97  |  1.02
+//
+// A primitive takes 0.15 ms to make there, since its code is generated for each shape.
 #include "kernels/dnnl/dense_choice.h"
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -40,52 +63,46 @@
 namespace hybridnet::onednn {
 namespace {
 
-enum class Packs { kNothing, kColumns, kMatmul };
-
-Packs packs() {
-  static const Packs found = [] {
-    const auto has = [isa = static_cast<int>(dnnl_get_effective_cpu_isa())](dnnl_cpu_isa_t wanted) {
-      return (isa & static_cast<int>(wanted)) == static_cast<int>(wanted);
-    };
-    if (has(dnnl_cpu_isa_avx512_core)) return Packs::kMatmul;
-    return kernels::packed_products_pay() ? Packs::kColumns : Packs::kNothing;
+// Whether oneDNN's matmul packs weights.
+bool matmul_packs() {
+  static const bool found = [] {
+    constexpr int kWanted = static_cast<int>(dnnl_cpu_isa_avx512_core);
+    return (static_cast<int>(dnnl_get_effective_cpu_isa()) & kWanted) == kWanted;
   }();
   return found;
 }
 
 constexpr int64_t kSmallProduct = 4096;              // multiplications: below, the call costs more than the work
-constexpr int64_t kLargeWeights = int64_t{1} << 20;  // elements that one core reads in more time than two need to start
-constexpr int64_t kMinPackedWeights = 4096;
+constexpr int64_t kLargeWeights = int64_t{1} << 20;
+constexpr int64_t kMinPackedWeights = 256;
 
-// Few rows wait for weights that come from memory, however these lie there. One row of larger weights gains 2 to 15 %,
-// for a second copy of weights that were not read from a file.
+// Few rows wait for weights that come from memory, however these lie there.
 int64_t most_packed_weights(int64_t rows) {
   constexpr int64_t kFewRows = 8;
-  if (rows == 1) return int64_t{1} << 19;
+  if (rows == 1) return int64_t{1} << 20;
   return rows <= kFewRows ? int64_t{1} << 23 : INT64_MAX;
 }
 
 bool pays_packed_product(const DenseShape& s) {
-  constexpr int64_t kFewColumns = 32;  // of which a block would be too narrow
+  constexpr int64_t kFewColumns = 16;  // too few sums for a tile
   const int64_t weights = s.features * s.hidden;
-  return s.hidden >= kFewColumns && weights >= kMinPackedWeights && weights <= most_packed_weights(s.rows);
+  return s.frozen && kernels::packed_products_pay() && s.hidden >= kFewColumns && weights >= kMinPackedWeights &&
+         weights <= most_packed_weights(s.rows);
 }
 
 }  // namespace
 
 DenseAlgorithm choose_fused_dense(const DenseShape& s) {
-  if (!s.frozen || s.rows * s.features * s.hidden < kSmallProduct) return DenseAlgorithm::kFusedProduct;
-  if (packs() == Packs::kMatmul) return DenseAlgorithm::kPackedMatmul;
-  return DenseAlgorithm::kFusedProduct;
+  const bool small = s.rows * s.features * s.hidden < kSmallProduct;
+  return s.frozen && !small && matmul_packs() ? DenseAlgorithm::kPackedMatmul : DenseAlgorithm::kFusedProduct;
 }
 
 DenseAlgorithm choose_dense(const DenseShape& s) {
   if (s.rows * s.features * s.hidden < kSmallProduct) return DenseAlgorithm::kProduct;
-  if (s.frozen && packs() == Packs::kColumns && pays_packed_product(s)) return DenseAlgorithm::kPackedProduct;
-  const DenseAlgorithm fused = choose_fused_dense(s);
-  if (fused != DenseAlgorithm::kFusedProduct) return fused;
-  if (packs() != Packs::kMatmul) return DenseAlgorithm::kProduct;
-  const bool fusing_pays = s.rows >= (s.activation ? 16 : 32) || s.features * s.hidden >= kLargeWeights;
+  if (pays_packed_product(s)) return DenseAlgorithm::kPackedProduct;
+  if (s.rows == 1 || !matmul_packs()) return DenseAlgorithm::kProduct;
+  if (s.frozen) return DenseAlgorithm::kPackedMatmul;
+  const bool fusing_pays = s.rows >= (s.activation || s.features * s.hidden >= kLargeWeights ? 16 : 32);
   return fusing_pays ? DenseAlgorithm::kFusedProduct : DenseAlgorithm::kProduct;
 }
 

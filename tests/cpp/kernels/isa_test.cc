@@ -12,7 +12,7 @@
 #include "hybridnet/c_api.h"
 #include "hybridnet/env.h"
 #include "hybridnet/error.h"
-#include "kernels/packed_product.h"
+#include "kernels/recurrent_step.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -56,20 +56,15 @@ TEST_F(IsaDeathTest, EachWordCapsHighwayAndOneDnnTogether) {
   }
 }
 
-// How many columns packed weights hold side by side: where fewer than a block of vectors remain, a vector of them.
-int64_t packed_together(int64_t columns) {
-  constexpr int64_t kDepth = 100;
-  std::vector<float> weights(columns * kDepth), packed(weights.size());
-  std::iota(weights.begin(), weights.end(), 0.0F);
-  pack_weights(ProductWeights<float>::transposed(weights.data(), kDepth, columns), packed.data());
-  int64_t together = 1;
-  while (together < columns && packed[together] == static_cast<float>(together * kDepth)) ++together;
-  return together;
-}
-
+// Packed weights of a recurrent step hold as many units side by side as a vector has lanes.
 void print_length_of_vectors() {
-  const int64_t of_twelve = packed_together(12);
-  std::cerr << (of_twelve == 4 ? 4 : packed_together(16)) << " floats";
+  constexpr int64_t kUnits = 16, kState = 100;
+  std::vector<float> weights(kUnits * kState), packed(weights.size());
+  std::iota(weights.begin(), weights.end(), 0.0F);
+  pack_recurrent(1, kUnits, kState, weights.data(), packed.data());
+  int64_t together = 1;
+  while (together < kUnits && packed[together] == static_cast<float>(together * kState)) ++together;
+  std::cerr << together << " floats";
   std::_Exit(0);
 }
 

@@ -37,7 +37,7 @@ template <typename T>
 void compare_with_gemm(double tolerance) {
   for (const int64_t rows : {1, 2, 3, 5, 7, 8, 12, 13})
     for (const int64_t depth : {1, 5, 40})
-      for (const int64_t columns : {1, 7, 8, 31, 32, 45, 100}) {
+      for (const int64_t columns : {1, 7, 8, 15, 17, 31, 32, 45, 48, 63, 100}) {
         const Operands<T> o(rows, depth, columns);
         std::vector<T> plain(o.addend), sum(o.addend), alone(o.addend.size());
         gemm(GemmShape::dense(false, false, rows, columns, depth), T(1), o.a.data(), o.weights.data(), T(1),
@@ -106,6 +106,36 @@ void compare_ends_with_sums(double tolerance) {
 TEST(PackedProduct, AddsBiasAndAddendWithinBounds) {
   compare_ends_with_sums<float>(1e-3);
   compare_ends_with_sums<double>(1e-11);
+}
+
+// Vectors of the last block reach behind its columns: what lies there is neither touched nor added.
+TEST(PackedProduct, StaysWithinItsMemory) {
+  constexpr float kOutside = NAN;
+  for (const int64_t columns : {1, 5, 15, 17, 33, 70})
+    for (const int64_t rows : {1, 7}) {
+      constexpr int64_t kDepth = 20;
+      Operands<float> o(rows, kDepth, columns);
+      const size_t end = static_cast<size_t>(rows * columns);
+      std::vector<float> out(end + 64, kOutside), addend(o.addend), bias(static_cast<size_t>(columns), 1.0F);
+      o.packed.insert(o.packed.end(), 64, kOutside);
+      addend.insert(addend.end(), 64, kOutside);
+      bias.insert(bias.end(), 64, kOutside);
+      PackedProduct<float> product = o.product(addend.data(), out.data());
+      product.bias = bias.data();
+      packed_product(product);
+      for (size_t i = 0; i < end; ++i) ASSERT_FALSE(std::isnan(out[i])) << columns << " " << rows << " " << i;
+      for (size_t i = end; i < out.size(); ++i) ASSERT_TRUE(std::isnan(out[i])) << columns << " " << rows << " " << i;
+    }
+}
+
+TEST(PackedProduct, UnpackedWeightsHaveTheBitsThatWerePacked) {
+  for (const int64_t columns : {1, 15, 33, 64, 70, 200}) {
+    const std::vector<float> weights = random_values<float>(37 * columns, 2);
+    std::vector<float> packed(weights.size()), again(weights.size());
+    pack_weights(ProductWeights<float>::transposed(weights.data(), 37, columns), packed.data());
+    unpack_weights(packed.data(), ProductWeights<float>::transposed(again.data(), 37, columns));
+    EXPECT_EQ(again, weights) << columns;
+  }
 }
 
 TEST(PackedProduct, NanPassesBounds) {
