@@ -98,8 +98,8 @@ struct ProductEnd {
   T low, high;
 };
 
-// Not inlined, for the reason given at add_tile of recurrent_step.cc. kLast: of the last block, the last vector of which
-// has `last` columns; column is 0.
+// Not inlined, for the reason given at add_tile of recurrent_step.cc. kLast: of the last block, the last vector of
+// which has `last` columns; column is 0.
 template <int kRows, int kWidth, int kPart, bool kLast, class D, typename T>
 HWY_NOINLINE void product_tile(D d, const BlockProduct<T>& b, const ProductEnd<T>* end, int64_t row, int64_t column,
                                int64_t last, Fetch fetch) {

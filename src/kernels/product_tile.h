@@ -102,9 +102,9 @@ HWY_INLINE void add_last_products(D d, const T* block, int64_t columns, int64_t 
 constexpr int64_t kFetchStep = 16;
 constexpr int64_t kLine = 64;
 
-// Few rows pass so fast that what they fetch waits in front of what they read. Time without it: with AVX-512 0.75 for one
-// row of 1024 by 1024, 0.6 for four, 0.93 for 16, 0.98 for recurrent steps of 32 rows, but 1.12 for 64 rows of 4096 by
-// 4096; with AVX2 0.67 for one row, 0.88 for two of 768 by 768, 0.95 for four, but 1.37 for 8 rows of 2048 by 1000.
+// Few rows pass so fast that what they fetch waits in front of what they read. Time without it: with AVX-512 0.75 for
+// one row of 1024 by 1024, 0.6 for four, 0.93 for 16, 0.98 for recurrent steps of 32 rows, but 1.12 for 64 rows of 4096
+// by 4096; with AVX2 0.67 for one row, 0.88 for two of 768 by 768, 0.95 for four, but 1.37 for 8 rows of 2048 by 1000.
 template <typename T>
 bool fetching_pays(int64_t weights, int64_t rows) {
   constexpr int64_t kStaysNear = 192 << 10, kFewRows = HWY_TARGET <= HWY_AVX3 ? 32 : 4;

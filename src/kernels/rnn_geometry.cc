@@ -1,4 +1,5 @@
 #include <cstdlib>
+
 #include "kernels/packed_product.h"
 #include "kernels/rnn.h"
 

@@ -72,7 +72,7 @@ bool matmul_packs() {
   return found;
 }
 
-constexpr int64_t kSmallProduct = 4096;              // multiplications: below, the call costs more than the work
+constexpr int64_t kSmallProduct = 4096;  // multiplications: below, the call costs more than the work
 constexpr int64_t kLargeWeights = int64_t{1} << 20;
 constexpr int64_t kMinPackedWeights = 256;
 
