@@ -4,8 +4,8 @@
 
 Each network is what a user writes, without a thought of what graphs like. The two ways take turns in one process; a
 figure is the median over the rounds of the ratio of their times, with the quartiles beside it: 1.00 [0.97, 1.04].
---memory measures in place of that, in a process of its own for each, what the network adds to the resident size at its
-peak. --write keeps the rows in benchmarks/HYBRID_GAIN.md.
+--memory measures in place of that, in a process of its own for each, what the network adds to the process's own memory at
+its peak (resident, without pages of files). --write keeps the rows in benchmarks/HYBRID_GAIN.md.
 """
 
 from __future__ import annotations
@@ -298,16 +298,17 @@ def _status(field: str) -> float:
 
 
 def peak_memory(name: str, hybrid: bool, train: bool) -> float:
-    """Megabytes that the network adds to this process at its peak, once it has run."""
+    """Megabytes of its own that the network adds to this process at its peak, once it has run: without pages of files,
+    such as those of the library's code, which processes share and which the system takes back when it likes."""
     (nd.ones((64, 64)) + 1).wait_to_read()
-    before = _status("VmRSS")
+    before = _status("RssAnon")
     run = runner(name, hybrid, train)
     mx.nd.waitall()
     mx.cpu().empty_cache()
     Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
     for _ in range(3):
         run()
-    return _status("VmHWM") - before
+    return _status("VmHWM") - _status("RssFile") - before
 
 
 def _memory_ratio(name: str, train: bool) -> float:

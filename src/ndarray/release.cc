@@ -4,13 +4,18 @@
 
 namespace hybridnet {
 
+bool may_be_released(const NDArray& array) {
+  if (!StandIn::any_accepted()) return false;
+  DerivedData* const derived = array.impl()->chunk->derived();
+  const StandIn* const stand_in = derived ? derived->stand_in() : nullptr;
+  return stand_in && stand_in->is_accepted();
+}
+
 void release_accepted(std::span<const NDArray> arrays) {
   for (const NDArray& array : arrays) {
-    Chunk& chunk = *array.impl()->chunk;
-    const StandIn* const stand_in = chunk.derived() ? chunk.derived()->stand_in() : nullptr;
-    if (!stand_in || !stand_in->is_accepted()) continue;
+    if (!may_be_released(array)) continue;
     const SoleReader alone(array.var());
-    if (alone) chunk.release_values();
+    if (alone) array.impl()->chunk->release_values();
   }
 }
 

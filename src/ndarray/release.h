@@ -7,6 +7,7 @@
 
 namespace hybridnet {
 
+bool may_be_released(const NDArray& array);  // a packed copy was accepted for its values
 void release_accepted(std::span<const NDArray> arrays);
 
 // In a task that has read these arrays and is done with them, and may have packed some: releases the values that only

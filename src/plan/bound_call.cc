@@ -114,6 +114,7 @@ void BoundCall::run_plan(RngKey key, OwnPlan* own) {
   call.inputs = bindings_;
   call.outputs = places_;
   call.rng = key;
+  call.arrays = inputs_;
   if (own)
     own->runs.run(call);
   else

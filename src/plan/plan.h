@@ -87,6 +87,9 @@ class Plan : public RefCounted<Plan> {
     RngKey rng;
     std::span<const InputBinding> prepared;  // filled by run(): inputs behind the given ones
     KeptObjects* kept = nullptr;             // null: the plan has no opaque instruction
+    // The inputs, in a task that reads each of them once: values that only packed copies are read for are released
+    // when the last of these was made. Empty: they stay.
+    std::span<const NDArray> arrays;
   };
   // Runs on the calling thread, with the cores it has. Any number of threads at once. Throws what kernels throw, with
   // node, block and source line.
@@ -173,6 +176,7 @@ class Plan : public RefCounted<Plan> {
   DerivedUser<Prepared>::Use prepared_for(Frame& frame, const Call& call);
   std::shared_ptr<const Prepared> prepare(const Call& call) const;
   void note_plain_reads(size_t num_inputs);
+  size_t release_behind(size_t packed_read, const Call& call) const;
   void run_instructions(Frame& frame, const Call& call);
   struct Instruction {
     Kernel* kernel = nullptr;  // null: copies input 0 to output 0
@@ -220,6 +224,10 @@ class Plan : public RefCounted<Plan> {
   std::vector<Donation> donations_;
   std::vector<uint8_t> needs_values_;  // by input; empty: all are needed
   std::vector<size_t> plain_reads_;    // outputs of the preparation that kernels read as they are
+  struct PackedRead {
+    size_t instruction, input;
+  };
+  std::vector<PackedRead> packed_reads_;  // the last one of each input that no kernel reads as it is, by instruction
   int64_t arena_bytes_ = 0, residual_bytes_ = 0, cost_ns_ = 0;
   int64_t arena_room_ = 0;  // bytes that an arena which is kept has at least
   int cores_ = 1;

@@ -10,6 +10,7 @@
 #include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
 #include "kernels/packed.h"
+#include "ndarray/release.h"
 #include "op/specs_text.h"
 #include "plan/place.h"
 #include "plan/plan.h"
@@ -281,21 +282,50 @@ DerivedUser<Plan::Prepared>::Use Plan::prepared_for(Frame& frame, const Call& ca
 }
 
 void Plan::note_plain_reads(size_t num_inputs) {
-  std::vector<bool> is_packed(args_.size());
-  for (const Instruction& instruction : instructions_) {
+  constexpr size_t kNone = SIZE_MAX;
+  std::vector<size_t> packed_by(args_.size(), kNone);  // instruction
+  for (size_t at = 0; at < instructions_.size(); ++at) {
+    const Instruction& instruction = instructions_[at];
     const auto* packs = dynamic_cast<const kernels::ReadsPackedWeights*>(instruction.kernel);
     for (int i = 0; packs && i < instruction.num_in; ++i)
-      is_packed[static_cast<size_t>(instruction.first_arg + i)] = packs->reads_packed(static_cast<size_t>(i));
+      if (packs->reads_packed(static_cast<size_t>(i))) packed_by[static_cast<size_t>(instruction.first_arg + i)] = at;
   }
   needs_values_.assign(num_inputs, 0);
+  std::vector<size_t> last(num_inputs, kNone);
   for (const Patch& p : input_patches_) {
     const auto input = static_cast<size_t>(p.index);
-    if (is_packed[static_cast<size_t>(p.arg)]) continue;
-    if (input < num_inputs)
-      needs_values_[input] = 1;
-    else
-      plain_reads_.push_back(input - num_inputs);
+    const size_t instruction = packed_by[static_cast<size_t>(p.arg)];
+    if (instruction == kNone) {
+      if (input < num_inputs)
+        needs_values_[input] = 1;
+      else
+        plain_reads_.push_back(input - num_inputs);
+    } else if (input < num_inputs && (last[input] == kNone || last[input] < instruction)) {
+      last[input] = instruction;
+    }
   }
+  for (size_t input = 0; input < num_inputs; ++input)
+    if (last[input] != kNone && !needs_values_[input]) packed_reads_.push_back({last[input], input});
+  std::sort(packed_reads_.begin(), packed_reads_.end(),
+            [](const PackedRead& a, const PackedRead& b) { return a.instruction < b.instruction; });
+}
+
+// Behind the instruction of this packed read; the first one behind it. So the values and the copies of a network do not
+// lie in memory together when it runs first. An array that shares its memory with one that is read as it is waits for
+// the end of the run.
+size_t Plan::release_behind(size_t packed_read, const Call& call) const {
+  const size_t instruction = packed_reads_[packed_read].instruction;
+  for (; packed_read < packed_reads_.size() && packed_reads_[packed_read].instruction == instruction; ++packed_read) {
+    if (call.arrays.empty()) continue;
+    const NDArray& array = call.arrays[packed_reads_[packed_read].input];
+    if (!may_be_released(array)) continue;
+    const auto reads_it_plainly = [&](const NDArray& other) {
+      return other.impl()->chunk.get() == array.impl()->chunk.get() &&
+             needs_values(static_cast<size_t>(&other - call.arrays.data()));
+    };
+    if (std::none_of(call.arrays.begin(), call.arrays.end(), reads_it_plainly)) release_accepted({&array, 1});
+  }
+  return packed_read;
 }
 
 size_t Plan::num_preparations() const { return linked_->num_preparations.load(std::memory_order_relaxed); }
@@ -343,7 +373,7 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
   KernelArgs kernel_args;
   kernel_args.train = train_;
   kernel_args.kept = call.kept;
-  size_t at = 0;
+  size_t at = 0, packed_read = 0;
   try {
     for (; at < instructions_.size(); ++at) {
       const Instruction& instruction = instructions_[at];
@@ -370,6 +400,8 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
       } else {
         instruction.kernel->run(kernel_args);
       }
+      if (packed_read < packed_reads_.size() && packed_reads_[packed_read].instruction == at)
+        packed_read = release_behind(packed_read, call);
     }
   } catch (...) {
     fail(at);

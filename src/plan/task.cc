@@ -66,6 +66,7 @@ void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name)
   call.outputs = {outputs.data(), arrays.outputs.size()};
   call.residuals = arrays.residuals ? arrays.residuals.data() : nullptr;
   call.rng = key;
+  call.arrays = arrays.inputs;
   call.kept = arrays.kept;
   plan.run(call);
   release_packed(arrays.inputs);

@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <limits>
+#include <string>
 #include <thread>
 
 #include "graph/build_graph.h"
@@ -239,6 +241,55 @@ TEST_F(ReleasedValues, KeepBitsThatProductsDoNotSee) {
   net.predict();
   EXPECT_TRUE(is_released(net.weight));
   expect_values();
+}
+
+// Of this process, in bytes.
+int64_t status(const std::string& field) {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(field + ":")) return std::stoll(line.substr(field.size() + 1)) * 1024;
+  return -1;
+}
+
+TEST_F(ReleasedValues, AndCopiesOfAllLayersAreNotInMemoryTogether) {
+  constexpr int kLayers = 8;
+  constexpr int64_t kWide = 1024, kLayerBytes = kWide * kWide * 4;
+  GraphDefinition definition;
+  NodeEntry last = var("x");
+  definition.inputs = {last.node};
+  std::vector<NDArray> inputs{random_array({kRows, kWide}, 1)};
+  for (int i = 0; i < kLayers; ++i) {
+    const NodeEntry weight = var("weight" + std::to_string(i));
+    definition.inputs.push_back(weight.node);
+    inputs.push_back(random_array({kWide, kWide}, 2));
+    last = use("FullyConnected", {last, weight}, {{"num_hidden", std::to_string(kWide)}, {"no_bias", "True"}});
+  }
+  definition.outputs = {last};
+  const auto function = make_ref<GraphFunction>(std::move(definition), CompileOptions{.name = "layers"});
+  Runtime::get().storage({}).release_pool();
+  if (!(std::ofstream("/proc/self/clear_refs") << "5" << std::flush)) GTEST_SKIP() << "this system keeps no peak";
+  const int64_t before = status("VmRSS");
+  function->call(inputs, {})[0].wait_to_read();
+  engine().wait_all();
+  for (int i = 1; i <= kLayers; ++i) EXPECT_TRUE(is_released(inputs[static_cast<size_t>(i)])) << i;
+  EXPECT_LT(status("VmHWM") - before, kLayers / 2 * kLayerBytes);
+}
+
+// One array, under two names: read by a packed copy first, and as it is behind that.
+TEST_F(ReleasedValues, AreThereForAnInputThatSharesTheMemory) {
+  GraphDefinition definition;
+  const NodeEntry x = var("x"), weight = var("weight"), same = var("same");
+  definition.inputs = {x.node, weight.node, same.node};
+  const NodeEntry product =
+      use("FullyConnected", {x, weight}, {{"num_hidden", std::to_string(kUnits)}, {"no_bias", "True"}});
+  definition.outputs = {use("broadcast_add", {use("sum", {product}), same})};
+  const auto function = make_ref<GraphFunction>(std::move(definition), CompileOptions{.name = "twice"});
+  const NDArray array = random_array({kUnits, kUnits}, 2);
+  const auto predict = [&](const NDArray& other) {
+    return bits_of(function->call(std::vector<NDArray>{net.x, array, other}, {})[0]);
+  };
+  const std::vector<uint32_t> first = predict(array.detached());  // which packs
+  EXPECT_EQ(first, predict(random_array({kUnits, kUnits}, 2)));
 }
 
 TEST(ReleasedValuesOf, SharedMemoryStay) {
