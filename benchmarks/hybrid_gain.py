@@ -301,6 +301,8 @@ def peak_memory(name: str, hybrid: bool, train: bool) -> float:
     """Megabytes of its own that the network adds to this process at its peak, once it has run: without pages of files,
     such as those of the library's code, which processes share and which the system takes back when it likes."""
     nd.dot(nd.ones((256, 256)), nd.ones((256, 256))).wait_to_read()  # makes code for products, 3 MB of it, once
+    mx.nd.waitall()
+    mx.cpu().empty_cache()
     before = _status("RssAnon")
     run = runner(name, hybrid, train)
     mx.nd.waitall()
@@ -311,10 +313,10 @@ def peak_memory(name: str, hybrid: bool, train: bool) -> float:
     return _status("VmHWM") - _status("RssFile") - before
 
 
-def _memory_ratio(name: str, train: bool) -> float:
+def _memory_cell(name: str, train: bool) -> str:
     command = [sys.executable, __file__, "--memory-of", name, "train" if train else "predict"]
     plain, hybrid = (float(subprocess.check_output([*command, way])) for way in ("plain", "hybrid"))
-    return hybrid / plain
+    return f"{hybrid / plain:.2f} ({hybrid:.1f} of {plain:.1f} MiB)"
 
 
 def main() -> None:
@@ -339,7 +341,7 @@ def main() -> None:
         cells = []
         for train in (False, True):
             if arguments.memory:
-                cells.append(f"{_memory_ratio(name, train):.2f}")
+                cells.append(_memory_cell(name, train))
                 continue
             median, low, high = ratio(name, train, arguments.rounds)
             cells.append(f"{median:.2f} [{low:.2f}, {high:.2f}]")
