@@ -113,8 +113,7 @@ TEST(ChooseDense, PacksWhereThatPaysWithTheseInstructionSets) {
                        wide = packs ? DenseAlgorithm::kPackedProduct : narrow;
   EXPECT_EQ(choose_dense(dense(128, 768, 3072, true)), wide);
   EXPECT_EQ(choose_dense(dense(8, 256, 256, true)), wide);
-  EXPECT_EQ(choose_dense(dense(1, 784, 512, true)),
-            packs ? DenseAlgorithm::kPackedProduct : DenseAlgorithm::kProduct);
+  EXPECT_EQ(choose_dense(dense(1, 784, 512, true)), packs ? DenseAlgorithm::kPackedProduct : DenseAlgorithm::kProduct);
   EXPECT_EQ(choose_dense(dense(128, 768, 10, true)), narrow);                     // few columns
   EXPECT_EQ(choose_dense(dense(1, 2048, 1000, true)), DenseAlgorithm::kProduct);  // weights that leave the caches
 }
