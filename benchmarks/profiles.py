@@ -46,6 +46,13 @@ CASES = {
     "mobilenet_infer_1/hybridized": ("MobileNet inference, batch 1", 1.138e9, 400),
     "bert_infer/hybridized": ("BERT-base inference, 1x128 tokens", 22.3e9, 25),
     "transformer_train/hybridized": ("2-layer transformer training step, 8x128x256, no dropout", 12.0e9, 40),
+    "lstm_foreach/hybridized": ("LSTM 2x256 by foreach over cells, batch 32, length 35, forward", 2.35e9, 200),
+    "lstm_foreach_train/hybridized": (
+        "LSTM 2x256 by foreach over cells, batch 32, length 35, forward and backward",
+        7.05e9,
+        80,
+    ),
+    "lstm_fused_train/hybridized": ("gluon.rnn.LSTM 2x256, batch 32, length 35, forward and backward", 7.05e9, 80),
     "lstm_fused/hybridized": ("gluon.rnn.LSTM 2x256, batch 32, length 35, forward", 2.35e9, 200),
 }
 PEAK = r"""
