@@ -1,5 +1,3 @@
-#include <cstdlib>
-
 #include "kernels/packed_product.h"
 #include "kernels/rnn.h"
 
