@@ -5,7 +5,7 @@
 Each network is what a user writes, without a thought of what graphs like. The two ways take turns in one process; a
 figure is the median over the rounds of the ratio of their times, with the quartiles beside it: 1.00 [0.97, 1.04].
 --memory measures in place of that, in a process of its own for each, what the network adds to the process's own memory
-at its peak (resident, without pages of files). --write keeps the rows in benchmarks/HYBRID_GAIN.md.
+at its peak (resident, without pages of files) once it has run. --write keeps the rows in benchmarks/HYBRID_GAIN.md.
 """
 
 from __future__ import annotations
@@ -300,7 +300,7 @@ def _status(field: str) -> float:
 def peak_memory(name: str, hybrid: bool, train: bool) -> float:
     """Megabytes of its own that the network adds to this process at its peak, once it has run: without pages of files,
     such as those of the library's code, which processes share and which the system takes back when it likes."""
-    nd.dot(nd.ones((256, 256)), nd.ones((256, 256))).wait_to_read()  # makes code for products, 3 MB of it, once
+    nd.dot(nd.ones((256, 256)), nd.ones((256, 256))).wait_to_read()  # what the library sets up once
     mx.nd.waitall()
     mx.cpu().empty_cache()
     before = _status("RssAnon")

@@ -726,7 +726,7 @@ Ref<Plan> Plan::build(const Graph& graph, const Options& options, const Ref<Link
   if (has_preparation(graph)) return build_prepared(graph, options, known);
   if (known && known->preparation) return nullptr;
   const Ref<Plan> plan = PlanBuilder(graph, options, known).run();
-  if (plan) plan->note_plain_reads(graph.inputs().size());
+  if (plan) plan->note_reads(graph.inputs().size());
   return plan;
 }
 
@@ -734,7 +734,7 @@ Ref<Plan> Plan::build_prepared(const Graph& graph, const Options& options, const
   const PreparationSplit split = split_preparation(graph);
   if (known && (!known->preparation || known->recipe != split.recipe)) return nullptr;
   const Ref<Plan> plan = PlanBuilder(split.main, options, known).run();
-  if (plan) plan->note_plain_reads(graph.inputs().size());
+  if (plan) plan->note_reads(graph.inputs().size());
   if (known) return plan;
   Options preparation_options;
   preparation_options.name = options.name;

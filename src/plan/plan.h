@@ -175,7 +175,7 @@ class Plan : public RefCounted<Plan> {
   static Ref<Plan> build_prepared(const Graph& graph, const Options& options, const Ref<Linked>& known);
   DerivedUser<Prepared>::Use prepared_for(Frame& frame, const Call& call);
   std::shared_ptr<const Prepared> prepare(const Call& call) const;
-  void note_plain_reads(size_t num_inputs);
+  void note_reads(size_t num_inputs);
   size_t release_behind(size_t packed_read, const Call& call) const;
   void run_instructions(Frame& frame, const Call& call);
   struct Instruction {

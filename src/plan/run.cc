@@ -281,7 +281,7 @@ DerivedUser<Plan::Prepared>::Use Plan::prepared_for(Frame& frame, const Call& ca
                                 PreparedArrays::bytes_of(*linked_->preparation), [&] { return prepare(call); });
 }
 
-void Plan::note_plain_reads(size_t num_inputs) {
+void Plan::note_reads(size_t num_inputs) {
   constexpr size_t kNone = SIZE_MAX;
   std::vector<size_t> packed_by(args_.size(), kNone);  // instruction
   for (size_t at = 0; at < instructions_.size(); ++at) {

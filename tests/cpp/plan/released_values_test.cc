@@ -267,11 +267,12 @@ TEST_F(ReleasedValues, AndCopiesOfAllLayersAreNotInMemoryTogether) {
   definition.outputs = {last};
   const auto function = make_ref<GraphFunction>(std::move(definition), CompileOptions{.name = "layers"});
   Runtime::get().storage({}).release_pool();
-  if (!(std::ofstream("/proc/self/clear_refs") << "5" << std::flush)) GTEST_SKIP() << "this system keeps no peak";
+  const bool forgets_peak = static_cast<bool>(std::ofstream("/proc/self/clear_refs") << "5" << std::flush);
   const int64_t before = status("VmRSS");
   function->call(inputs, {})[0].wait_to_read();
   engine().wait_all();
   for (int i = 1; i <= kLayers; ++i) EXPECT_TRUE(is_released(inputs[static_cast<size_t>(i)])) << i;
+  if (!forgets_peak) GTEST_SKIP() << "the peak of memory cannot be measured: /proc/self/clear_refs cannot be written";
   EXPECT_LT(status("VmHWM") - before, kLayers / 2 * kLayerBytes);
 }
 
