@@ -10,7 +10,9 @@ import numpy as np
 
 LIBRARY = ctypes.CDLL(str(pathlib.Path(hybridnet.__file__).parent / "libhybridnet.so"))
 LIBRARY.hn_last_error.restype = ctypes.c_char_p
-DTYPES = {0: np.float32, 1: np.float64, 4: np.int32, 6: np.int64}
+DTYPES = {
+    0: np.float32, 1: np.float64, 2: np.float16, 3: np.uint8, 4: np.int32, 6: np.int64, 7: np.bool_,
+}  # fmt: skip
 CODES = {np.dtype(dtype): code for code, dtype in DTYPES.items()}
 
 
