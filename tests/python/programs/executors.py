@@ -222,12 +222,9 @@ class Runner:
         module = mx.np if self.program.is_np else mx.nd
         graph = mx.sym.load(symbol)
         weights = {name.split(":", 1)[-1]: array for name, array in dict(mx.nd.load(params) or {}).items()}
-        taken = [mx.In(self._variable(name, values[k]), donate=True) for name, k in inputs.items()]
-        given = [
-            mx.In(self._variable(name, array.asnumpy()), default=array.as_np_ndarray() if self.program.is_np else array)
-            for name, array in weights.items()
-            if name in graph.list_inputs()
-        ]
+        variables = {name: graph.get_internals()[name] for name in graph.list_inputs()}
+        taken = [mx.In(variables[name], donate=True) for name in inputs]
+        given = [mx.In(variables[name], default=array) for name, array in weights.items() if name in variables]
         if not taken:
             return
         function = mx.function([*taken, *given], [graph[k] for k in range(len(self.program.outputs))])
@@ -243,10 +240,6 @@ class Runner:
                 value = values[inputs[name]]
                 if not np.array_equal(as_numpy(other), value, equal_nan=value.dtype.kind == "f"):
                     raise Different(f"donated {name}: a neighbour reads {other.tolist()}, expected {value.tolist()}")
-
-    def _variable(self, name: str, value: np.ndarray) -> Any:
-        variable = mx.sym.var(name, shape=value.shape, dtype=str(value.dtype))
-        return variable.as_np_ndarray() if self.program.is_np else variable
 
 
 def run(program: Program, expected: Expected, only: str | None = None) -> Outcome:

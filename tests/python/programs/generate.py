@@ -157,8 +157,9 @@ class Generator:
                 self.step(program.between, session.caller, self.caller_choices(program, before=False, session=session))
             self.heads(program, session)
             if program.rounds > 1 and rng.random() < 0.6:
+                alone = self.written_alone(program, session)
                 for _ in range(rng.choice((1, 2))):
-                    self.step(program.last, session.caller, self.parameter_choices(program))
+                    self.step(program.last, session.caller, self.parameter_choices(program, alone))
 
     def foreign(self, program: Program, name: str) -> bool:
         return any(isinstance(i, Neighbour) and i.target == name and i.form != "back" for i in program.before)
@@ -283,8 +284,8 @@ class Generator:
                     alone.add(name)
         return alone
 
-    def parameter_choices(self, program: Program) -> list[tuple[float, Callable[[State], Any]]]:
-        names = [array.name for array in program.parameters]
+    def parameter_choices(self, program: Program, alone: set[str]) -> list[tuple[float, Callable[[State], Any]]]:
+        names = [array.name for array in program.parameters if array.name in alone]
         if not names:
             return []
         rng = self.rng
@@ -300,7 +301,16 @@ class Generator:
         def assign(state: State) -> Any:
             return Assign(rng.choice(names), rng.choice((slice(None), 0)), rng.choice((2, -1, 0.5)))
 
-        return [(1.0, set_data), (1.0, in_place), (1.0, assign), (0.7, self.neighbour), (1.0, self.neighbour_write)]
+        def neighbour(state: State) -> Any:
+            self.count += 1
+            return Neighbour(f"n{self.count}", rng.choice(names), rng.choice(("torch", "torch for write", "back")))
+
+        def neighbour_write(state: State) -> Any:
+            buffers = [state.names[name].buffer for name in names]
+            fitting = {name for name, handle in state.names.items() if any(handle.buffer is b for b in buffers)}
+            return self.neighbour_write(state, fitting)
+
+        return [(1.0, set_data), (1.0, in_place), (1.0, assign), (0.7, neighbour), (1.0, neighbour_write)]
 
     # ---------------------------------------------------------------------------------------------------- instructions
     def pick(self, state: State, test: Callable[[Any], bool] = lambda handle: True) -> str | None:
@@ -541,8 +551,10 @@ class Generator:
             self.read_only.add(f"n{self.count}")
         return name and Neighbour(f"n{self.count}", name, form)
 
-    def neighbour_write(self, state: State) -> Any:
+    def neighbour_write(self, state: State, alone: set[str] | None = None) -> Any:
         names = [name for name in state.names if name.startswith("n") and name not in self.read_only]
+        if alone is not None:
+            names = [name for name in names if name in alone]
         if not names:
             return None
         name = self.rng.choice(names)

@@ -228,7 +228,6 @@ class Session:
 def coarseness(program: Program) -> float:
     """The largest relative rounding of the program's dtypes."""
     names = {array.dtype for array in [*program.inputs, *program.parameters]}
-    names |= {head.dtype for head in program.heads if head.dtype}
     for instruction in [i for part in program.lists() for i in part]:
         text = repr(instruction)
         names |= {name for name in ("float16", "float32") if name in text}
