@@ -12,7 +12,7 @@ from .java_programs import NATIVES, ROOT, TOOL, output_of
 def jar(tmp_path_factory) -> pathlib.Path:
     """The classes of java/ alone, built into a folder of the tests."""
     if "openjdk" in output_of(sys.executable, TOOL, "missing") or not (NATIVES / "libhybridnet_jni.so").exists():
-        pytest.skip("no JDK 17 was there when the library was built: tools/dev setup --all installs one")
+        pytest.skip("no JDK 17 was there when the library was built: tools/dev test installs one")
     classes, jar = tmp_path_factory.mktemp("classes"), tmp_path_factory.mktemp("jar") / "hybridnet.jar"
     sources = sorted((ROOT / "java" / "src" / "main" / "java").rglob("*.java"))
     output_of("javac", "--release", "17", "-d", classes, *sources)
