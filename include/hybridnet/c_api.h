@@ -249,7 +249,8 @@ HN_API int hn_autograd_grad(size_t num_heads, const HnArray* heads, const HnArra
 /* ---- models ---- */
 
 /* Loads what HybridBlock.export() wrote: PREFIX-symbol.json and PREFIX-0000.params (params_path may be NULL if the
- * graph has no parameters). Nothing in the files is executed; a damaged file is an error. */
+ * graph has no parameters). Nothing in the files is executed; a damaged file is an error, and so are parameters of
+ * another network: one that is missing, an array that the graph does not read, a shape that contradicts the graph. */
 HN_API int hn_model_load(const char* symbol_path, const char* params_path, HnModel* out);
 HN_API int hn_model_load_from_memory(const char* json, size_t json_size, const void* params, size_t params_size,
                                      HnModel* out);

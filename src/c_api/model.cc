@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/replace_file.h"
+#include "c_api/model_parameters.h"
 #include "c_api/status.h"
 #include "hybridnet/sparse.h"
 
@@ -207,7 +208,10 @@ int hn_model_load(const char* symbol_path, const char* params_path, HnModel* out
     require(out, "hn_model_load", "out");
     Symbol symbol = Symbol::from_json(c_api::read_text(symbol_path), symbol_path);
     std::map<std::string, NDArray> parameters;
-    if (params_path) parameters = c_api::by_name(load_arrays(params_path, true), params_path);
+    if (params_path) {
+      parameters = c_api::by_name(load_arrays(params_path, true), params_path);
+      c_api::require_parameters_of(symbol, parameters, params_path);
+    }
     *out = c_api::make_model(std::move(symbol), parameters);
   });
 }
@@ -219,9 +223,11 @@ int hn_model_load_from_memory(const char* json, size_t json_size, const void* pa
     require(out, "hn_model_load_from_memory", "out");
     Symbol symbol = Symbol::from_json({json, json_size}, "<memory>");
     std::map<std::string, NDArray> parameters;
-    if (params)
+    if (params) {
       parameters = c_api::by_name(load_arrays_from_buffer({static_cast<const char*>(params), params_size}, "<memory>"),
                                   "<memory>");
+      c_api::require_parameters_of(symbol, parameters, "<memory>");
+    }
     *out = c_api::make_model(std::move(symbol), parameters);
   });
 }

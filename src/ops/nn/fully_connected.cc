@@ -70,7 +70,10 @@ void infer_fully_connected(const FullyConnectedParams& p, InferContext& c) {
   if (!c.in_shape(0).rank_known() && !p.flatten && c.out_shape(0).rank_known())
     c.set_in_shape(0, Shape::unknown(c.out_shape(0).ndim()));
   const Shape& data = c.in_shape(0);
-  if (!data.rank_known()) return;
+  if (!data.rank_known()) {
+    if (p.flatten) c.set_out_shape(0, Shape{kUnknownDim, p.num_hidden});
+    return;
+  }
   if (data.ndim() == 0) {
     throw ShapeError({.input = "data", .expected = "at least one axis", .given = "a scalar"});
   }

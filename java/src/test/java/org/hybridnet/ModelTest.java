@@ -193,6 +193,10 @@ class ModelTest {
     assertTrue(missing.getMessage().contains("/no/such/model-symbol.json"), missing.getMessage());
     assertThrows(FormatError.class, () -> Model.load("{}".getBytes(), null));
     assertThrows(NullPointerException.class, () -> Model.load((byte[]) null, null));
+    Path symbol = Path.of(prefix("net") + "-symbol.json");
+    Path others = Path.of(prefix("lstm") + "-0000.params");
+    HybridNetError foreign = assertThrows(FormatError.class, () -> Model.load(symbol, others));
+    assertTrue(foreign.getMessage().contains(others.toString()), foreign.getMessage());
     try (Model model = Model.load(prefix("net"));
         NDArray wrong = NDArray.zeros(DType.FLOAT32, 2, 3)) {
       ShapeError shape = assertThrows(ShapeError.class, () -> model.predict(wrong)[0].await());
