@@ -1,4 +1,4 @@
-"""Without Python, a model refuses parameters that are not its own when it is loaded, and names the first that differs."""
+"""Without Python, a model refuses the parameters of another network at load and names the first that differs."""
 
 from __future__ import annotations
 
