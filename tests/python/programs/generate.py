@@ -92,11 +92,12 @@ class Generator:
         self.is_np = rng.random() < 0.4
         special = rng.random() < 0.12
         images = rng.random() < 0.12
-        record = rng.random() < 0.6
+        layers = not images and rng.random() < 0.08  # products large enough for packed copies of weights
+        record = not layers and rng.random() < 0.6
         base = rng.choice(FLOATS)
         mixed = rng.random() < 0.4
         main = rng.choice(SHAPES)
-        rounds = rng.choice((1, 2, 2))
+        rounds = 2 if layers else rng.choice((1, 2, 2))
         inputs, parameters = [], []
         for number in range(rng.randint(1, 3)):
             shape = main if rng.random() < 0.5 else self.shape()
@@ -104,10 +105,13 @@ class Generator:
             if images and number == 0:
                 base = rng.choice(("float32", "float32", "float64"))
                 shape, dtype = rng.choice(((1, 2, 4, 4), (2, 1, 4, 4), (1, 1, 5, 4))), base
+            if layers and number == 0:
+                base = dtype = "float32"
+                shape = (8, 32)
             values = [self.numbers(shape, dtype, special) for _ in range(rounds)]
             is_float = np.dtype(dtype).kind == "f"
             inputs.append(Array(f"a{number}", dtype, values, is_float and rng.random() < 0.7))
-        for number in range(rng.choice((0, 1, 1, 2))):
+        for number in range(1 if layers else rng.choice((0, 1, 1, 2))):
             shape = main if rng.random() < 0.4 else self.shape()
             shape = shape or (1,)
             first = inputs[0].values[0].shape
@@ -115,6 +119,8 @@ class Generator:
                 shape = (rng.randint(1, 3), first[1])
             if images and number == 0:
                 shape = (2, first[1], *rng.choice(((3, 3), (2, 2), (1, 1))))
+            if layers:
+                shape = (rng.choice((16, 24)), 32)
             if 0 in shape:
                 shape = (2,)
             dtype = base if rng.random() < 0.85 else rng.choice(("float32", "float64"))
@@ -128,10 +134,10 @@ class Generator:
         if special or not any(a.gradient for a in [*inputs, *parameters]):
             for array in [*inputs, *parameters]:
                 array.gradient = False
-        self.fill(program)
+        self.fill(program, layers)
         return program
 
-    def fill(self, program: Program) -> None:
+    def fill(self, program: Program, layers: bool) -> None:
         rng = self.rng
         session = Session(program)
         self.pure = rng.random() < 0.25  # a block that writes nothing
@@ -149,6 +155,10 @@ class Generator:
             elif rng.random() < 0.07:
                 program.arguments.append(rng.choice(names))
             body = session.enter()
+            if layers:
+                params = {"num_hidden": program.parameters[0].values[0].shape[0], "flatten": True, "no_bias": True}
+                first = Call(self.name(), "FullyConnected", ("x0", "w0"), params)
+                self.step(program.body, body, [(1, lambda state: first)])
             for _ in range(rng.choice((3, 5, 8, 12, 16, 20))):
                 self.step(program.body, body, self.body_choices(program))
             program.outputs = self.outputs(program, body)
@@ -156,7 +166,7 @@ class Generator:
             for _ in range(rng.choice((0, 0, 1, 2))):
                 self.step(program.between, session.caller, self.caller_choices(program, before=False, session=session))
             self.heads(program, session)
-            if program.rounds > 1 and rng.random() < 0.6:
+            if program.rounds > 1 and rng.random() < 0.6 or layers:
                 alone = self.written_alone(program, session)
                 for _ in range(rng.choice((1, 2))):
                     self.step(program.last, session.caller, self.parameter_choices(program, alone))
