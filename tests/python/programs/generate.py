@@ -166,7 +166,7 @@ class Generator:
             for _ in range(rng.choice((0, 0, 1, 2))):
                 self.step(program.between, session.caller, self.caller_choices(program, before=False, session=session))
             self.heads(program, session)
-            if program.rounds > 1 and rng.random() < 0.6 or layers:
+            if (program.rounds > 1 and rng.random() < 0.6) or layers:
                 alone = self.written_alone(program, session)
                 for _ in range(rng.choice((1, 2))):
                     self.step(program.last, session.caller, self.parameter_choices(program, alone))
