@@ -1,5 +1,7 @@
 // The pipeline: every rewrite in the order in which it runs, and why it stands there. `tools/dev gen` writes the tables
 // of docs/graph-passes.md from here. Positions of stages leave room for rows that users put between them.
+#include <algorithm>
+
 #include "hybridnet/pass.h"
 #include "passes/remat.h"
 #include "passes/rules.h"
@@ -18,6 +20,30 @@ const Names kProductsAndDifferences{"elemwise_mul",  "elemwise_sub",  "elemwise_
                                     "broadcast_sub", "broadcast_div", "_mul_scalar",  "_rdiv_scalar"};
 const Names kProducts{"elemwise_mul", "elemwise_div", "broadcast_mul", "broadcast_div",
                       "_mul_scalar",  "_div_scalar",  "_rdiv_scalar"};
+
+// Layers of bytes round where they go back to bytes.
+bool is_of_bytes(const Rewrite& row) {
+  return std::any_of(row.ops.begin(), row.ops.end(), [](const std::string& op) {
+    return op.starts_with("_contrib_requantize") || op.starts_with("_contrib_quantized");
+  });
+}
+
+bool computes_floats(const Graph& graph, const Node& node) {
+  return std::all_of(node.specs.begin(), node.specs.end(),
+                     [](const TensorSpec& spec) { return is_floating(spec.dtype); }) &&
+         (node.inputs.empty() || is_floating(graph.spec(node.inputs[0]).dtype));
+}
+
+// Rules whose results may differ by rounding, or for zeros and infinities, see nodes that compute in floats only: whole
+// numbers have one right value, and their functions another (1 / sqrt(2) is 1 where the root is 1).
+void keep_from_integers(std::vector<Rewrite>& rows) {
+  for (Rewrite& row : rows) {
+    if (!row.local || row.exactness == Exactness::kBitwise || is_of_bytes(row)) continue;
+    row.local = [rule = std::move(row.local)](Graph& graph, Node& node) {
+      return computes_floats(graph, node) ? rule(graph, node) : no_change();
+    };
+  }
+}
 
 }  // namespace
 
@@ -119,7 +145,7 @@ std::vector<StageInfo> own_stages() {
 std::vector<Rewrite> own_rows() {
   using namespace passes;
   const auto remove_unused = [](Graph& graph) { return graph.remove_unused() > 0; };
-  return {
+  std::vector<Rewrite> rows{
       // ---- expand
       {.stage = Stage::kExpand,
        .name = "expand_composed",
@@ -915,6 +941,8 @@ std::vector<Rewrite> own_rows() {
        .after = {"fuse_elementwise"},
        .what = "chains over large arrays become machine code when they have run often (*Machine code* below)"},
   };
+  keep_from_integers(rows);
+  return rows;
 }
 
 }  // namespace hybridnet

@@ -1,0 +1,29 @@
+// Every rule of the pipeline: a graph on which it fires and one on which it must not.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "passes/control_graphs.h"
+
+namespace hybridnet::graph_testing {
+
+struct RuleExample {
+  std::function<Graph()> fires, must_not_fire;
+};
+
+// One entry per rule; a row with another function than the first of its rule has one under its own name.
+const std::map<std::string, RuleExample>& rule_examples();
+const RuleExample* example_of(const Rewrite& row);  // null: it has none
+
+// An LSTM cell of 4 units: its gates in the order i, f, g, o or another one; what else the step gives as first output.
+struct LstmLoop {
+  const char* forget = "gates.1";
+  const char* output = "h";
+  const char* next_memory = "c";
+  std::vector<Slot> carries{{"h0", "s"}, {"c0", "t"}};
+};
+Graph lstm_loop(const LstmLoop& how, bool train = false);
+
+}  // namespace hybridnet::graph_testing
