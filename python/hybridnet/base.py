@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._c_interface import *  # noqa: F403
+from ._c_interface import _LIB as _LIB
 from .errors import HybridNetError, MXNetError, TraceError
 
 __all__ = ["HybridNetError", "MXNetError", "NotImplementedForSymbol", "integer_types", "numeric_types", "string_types"]

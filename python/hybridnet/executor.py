@@ -317,15 +317,13 @@ def simple_bind(
     declared = {name for name, attributes in symbol.attr_dict().items() if "__dtype__" in attributes}
     types = {name: np.float32 for name in names if name in shapes and name not in declared} | (type_dict or {})
     arg_types, _, aux_types = symbol.infer_type_partial(**types)
-    nodes = json.loads(symbol.tojson(remove_amp_cast=False))["nodes"]
+    places = context_of_names(symbol, [*names, *symbol.list_auxiliary_states()], ctx, group2ctx)
     stypes, by_rows = argument_storage(symbol, stype_dict)
 
     def allocated(names: Sequence[str], shapes: Sequence[Any], types: Sequence[Any]) -> list[NDArray]:
         return [
-            zeros(shape, place, dtype or np.float32, stypes.get(name))
-            for name, shape, dtype, place in zip(
-                names, shapes, types, _places(nodes, names, ctx, group2ctx), strict=True
-            )
+            zeros(shape, places[name], dtype or np.float32, stypes.get(name))
+            for name, shape, dtype in zip(names, shapes, types, strict=True)
         ]
 
     args = allocated(names, arg_shapes, arg_types)
@@ -350,11 +348,13 @@ def argument_storage(symbol: Any, stype_dict: dict[str, str] | None = None) -> t
     return stypes, set(_core.gradients_by_rows(symbol, stypes))
 
 
-def _places(
-    nodes: Sequence[dict[str, Any]], names: Sequence[str], ctx: Context, group2ctx: dict[str, Context] | None
-) -> list[Context]:
+def context_of_names(
+    symbol: Any, names: Sequence[str], ctx: Context, group2ctx: dict[str, Context] | None
+) -> dict[str, Context]:
+    """Where the arrays of these names live: as group2ctx says for the group of their node, else on ctx."""
     if not group2ctx:
-        return [ctx] * len(names)
+        return dict.fromkeys(names, ctx)
+    nodes = json.loads(symbol.tojson(remove_amp_cast=False))["nodes"]
     groups: dict[str, str] = {}
     for node in nodes:
         attributes = node.get("attrs", {})
@@ -364,4 +364,4 @@ def _places(
         groups[node["name"]] = group
         for index, *_ in node["inputs"]:  # a variable without a group lives where it is read first
             groups.setdefault(nodes[index]["name"], group)
-    return [group2ctx.get(groups.get(name, ""), ctx) for name in names]
+    return {name: group2ctx.get(groups.get(name, ""), ctx) for name in names}

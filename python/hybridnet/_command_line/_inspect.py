@@ -104,6 +104,16 @@ def _text(facts: dict[str, Any], rows: list[tuple[str, str, str, int]], all_para
     return "\n".join(parts)
 
 
+def _distinct(names: list[str]) -> list[str]:
+    """Names of outputs of which one may be listed twice: ``fc_output``, ``fc_output (output 2)``."""
+    times: Counter[str] = Counter()
+    result: list[str] = []
+    for name in names:
+        times[name] += 1
+        result.append(name if times[name] == 1 else f"{name} (output {len(result)})")
+    return result
+
+
 def run(options: argparse.Namespace) -> int:
     """Prints the facts."""
     from ..rewrite import graph as graph_of
@@ -111,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
     model = open_model(options)
     rows = _parameter_rows(model)
     inputs: dict[str, str] = dict.fromkeys(model.inputs, "")
-    outputs: dict[str, str] = dict.fromkeys(model.symbol.list_outputs(), "")
+    outputs = dict.fromkeys(_distinct(model.symbol.list_outputs()), "")
     graph = None
     try:
         specs = shapes_of(model, options.shape)

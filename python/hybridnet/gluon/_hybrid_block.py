@@ -655,7 +655,9 @@ class HybridBlock(Block):
 
     def _several_contexts(self) -> bool:
         for param in self._reg_params.values():
-            return param._data is not None and len(param._data) > 1
+            if param._data is not None:
+                return len(param._data) > 1
+            return bool(param._deferred_init) and len(param._deferred_init[1]) > 1
         return False
 
     def _forward_arrays(self, ctx: Context | None, x: Any, args: tuple[Any, ...]) -> Any:

@@ -190,6 +190,12 @@ class Parameter:
         return self._grad_stype
 
     def _set_trainer(self, trainer: Any) -> None:
+        if self._stype != "default" and self._trainer is not None and trainer not in (None, self._trainer):
+            raise HybridNetError(
+                f"Parameter '{self.name}' has a Trainer already",
+                because=f"its value is {self._stype}, whose rows are fetched through one Trainer",
+                fix="use that Trainer, or a dense parameter with grad_stype='row_sparse'",
+            )
         self._trainer = trainer
 
     # -- initialization ---------------------------------------------------------------------------------------------

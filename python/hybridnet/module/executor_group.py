@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import ndarray
 from ..errors import ParamError, ShapeError
-from ..executor import argument_storage
+from ..executor import argument_storage, context_of_names
 from ..io import DataBatch, DataDesc
 from ..ndarray import NDArray
 
@@ -47,6 +47,8 @@ class DataParallelExecutorGroup:
         Without gradient.
     grad_req : str or dict of str to str
     state_names : list of str, optional
+    group2ctxs : list of dict, optional
+        For each context: where arrays of nodes with the attribute ctx_group live, by its value.
     remat : as in Module
     """
 
@@ -80,6 +82,7 @@ class DataParallelExecutorGroup:
         self.aux_names = symbol.list_auxiliary_states()
         self.grad_req = self._requests(grad_req, [desc.name for desc in data_shapes])
         self.remat = remat
+        self.group2ctxs = group2ctxs
         self.execs: list[Any] = []
         self._bind(data_shapes, label_shapes, shared_group.execs if shared_group else None)
 
@@ -125,6 +128,8 @@ class DataParallelExecutorGroup:
         arg_types, _, aux_types = self.symbol.infer_type_partial(**types)
 
         stypes, by_rows = argument_storage(self.symbol)
+        groups = self.group2ctxs[i] if self.group2ctxs else None
+        places = context_of_names(self.symbol, [*self.arg_names, *self.aux_names], ctx, groups)
 
         def array(name: str, shape: Any, dtype: Any, old: dict[str, Any], keep: bool, stype: Any) -> NDArray:
             found = old.get(name)
@@ -132,7 +137,7 @@ class DataParallelExecutorGroup:
                 if found.shape != tuple(shape):
                     raise ShapeError(f"Module: '{name}' has shape {found.shape}, these inputs need {tuple(shape)}")
                 return found
-            return ndarray.zeros(shape, ctx, dtype or "float32", stype)
+            return ndarray.zeros(shape, places[name], dtype or "float32", stype)
 
         old_args, old_grads, old_aux = (before.arg_dict, before.grad_dict, before.aux_dict) if before else ({}, {}, {})
         args, grads = {}, {}

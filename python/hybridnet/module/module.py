@@ -22,6 +22,27 @@ from .executor_group import DataParallelExecutorGroup
 __all__ = ["Module"]
 
 
+def _groups_by_context(group2ctxs: Any, count: int) -> list[dict[str, Context]]:
+    """For each of count contexts: the context of each group. Raises ParamError for lists of another length."""
+    if not group2ctxs:
+        return [{} for _ in range(count)]
+    if isinstance(group2ctxs, (list, tuple)):
+        if len(group2ctxs) != count:
+            raise ParamError(
+                "Module: group2ctxs", expected=f"{count} dicts, one per context", given=str(len(group2ctxs))
+            )
+        return [dict(groups) for groups in group2ctxs]
+    columns = {}
+    for group, given in group2ctxs.items():
+        places = [given] if isinstance(given, Context) else list(given)
+        if len(places) not in (1, count):
+            raise ParamError(
+                f"Module: group2ctxs[{group!r}]", expected=f"1 or {count} contexts", given=str(len(places))
+            )
+        columns[group] = places * count if len(places) == 1 else places
+    return [{group: places[i] for group, places in columns.items()} for i in range(count)]
+
+
 class Module(BaseModule):
     """Trains and runs a symbol::
 
@@ -42,7 +63,9 @@ class Module(BaseModule):
         Parameters that are not trained.
     state_names : list of str, optional
         Inputs that keep their values between batches.
-    group2ctxs, compression_params : accepted
+    group2ctxs : dict of str to Context or list of Context, or a list of such dicts, optional
+        Where parameters live whose nodes have the attribute ctx_group, by its value: for each context of the module.
+    compression_params : accepted
     remat : 'auto', 'none' or int, default 'auto'
         What backward computes again instead of keeping it, as in HybridBlock.hybridize.
 
@@ -66,6 +89,7 @@ class Module(BaseModule):
         super().__init__(logger=logger)
         context = cpu() if context is None else context
         self._context = [context] if isinstance(context, Context) else list(context)
+        self._group2ctxs = _groups_by_context(group2ctxs, len(self._context))
         self._work_load_list = list(work_load_list or [1] * len(self._context))
         if len(self._work_load_list) != len(self._context):
             raise ParamError("Module: work_load_list needs one number per context")
@@ -340,6 +364,7 @@ class Module(BaseModule):
             fixed_param_names=self._fixed_param_names,
             grad_req=grad_req,
             state_names=self._state_names,
+            group2ctxs=self._group2ctxs,
             remat=self._remat,
         )
         self.binded = True

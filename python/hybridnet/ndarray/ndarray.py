@@ -57,6 +57,19 @@ class NDArray(_core.NDArrayBase):
     _has_numpy_interface = False
 
     # ------------------------------------------------------------------------------------------------- to the outside
+    @staticmethod
+    def _basic_indexing_slice_is_contiguous(slc_key: Sequence[slice], shape: Sequence[int]) -> bool:
+        """Whether x[slc_key] of an array of this shape, a slice per axis, is one piece of its memory."""
+        sizes = [len(range(*key.indices(size))) for key, size in zip(slc_key, shape, strict=True)]
+        if math.prod(sizes) <= 1:
+            return True
+        whole = True  # do the axes behind take everything?
+        for key, size, taken in reversed([*zip(slc_key, shape, sizes, strict=True)]):
+            if taken > 1 and (not whole or key.indices(size)[2] != 1):
+                return False
+            whole = whole and taken == size
+        return True
+
     def asnumpy(self) -> np.ndarray:
         """Waits and returns a NumPy copy. Raises what failed while computing the array."""
         return _core.asnumpy(self)

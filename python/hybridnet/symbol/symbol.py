@@ -183,6 +183,13 @@ class Symbol(_core.SymbolBase):
             _core.symbol_set_attr(self, key, value)
 
     # ---------------------------------------------------------------------------------------------------- composition
+    def _gen_atomic_symbol(self) -> Symbol:
+        """The last operator on variables of its own."""
+        node = json.loads(self.tojson(remove_amp_cast=False))["nodes"][-1]
+        return _core.op_function(node["op"], node["op"], __name__, symbolic=True)(
+            name=node["name"], **node.get("attrs", {})
+        )
+
     def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
         """This graph with variables replaced: by position, or by name."""
         name = kwargs.pop("name", None)
@@ -413,7 +420,7 @@ class Symbol(_core.SymbolBase):
 
         Outputs may stay unknown: of some operators, and of branches of different sizes, only running tells the shape.
         """
-        _, arguments, _, auxiliaries = self._infer((), shapes, "shape", partial=True)
+        _, arguments, _, auxiliaries = self._infer((), shapes, "shape", partial=True, lenient=True)
         found = [shape for shape, _ in [*arguments, *auxiliaries]]
         names = [*self.list_arguments(), *self.list_auxiliary_states()]
         missing = [name for name, shape in zip(names, found, strict=True) if _unknown_shape(shape)]
@@ -426,10 +433,12 @@ class Symbol(_core.SymbolBase):
 
     def infer_type_partial(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
         """As infer_type, but gives what can be known: None for unknown types."""
-        _, arguments, outputs, auxiliaries = self._infer(args, kwargs, "dtype", partial=True)
+        _, arguments, outputs, auxiliaries = self._infer(args, kwargs, "type", partial=True)
         return tuple([dtype for _, dtype in specs] for specs in (arguments, outputs, auxiliaries))  # type: ignore[return-value]
 
-    def _infer(self, args: tuple[Any, ...], kwargs: dict[str, Any], what: str, partial: bool) -> Any:
+    def _infer(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], what: str, partial: bool, lenient: bool = False
+    ) -> Any:
         if args and kwargs:
             raise HybridNetValueError(f"infer_{what}: expected {what}s by position or by name, not both")
         names = self.list_arguments()
@@ -438,8 +447,10 @@ class Symbol(_core.SymbolBase):
         given = dict(zip(names, args, strict=False)) if args else kwargs
         known = set(self.list_inputs())
         unknown = [name for name in given if name not in known]
-        if unknown and what == "dtype":
-            raise HybridNetValueError(f"infer_type: the Symbol has no argument {unknown[0]!r}")
+        if unknown and not lenient:
+            raise HybridNetValueError(
+                f"infer_{what}: the Symbol has no argument {unknown[0]!r}", expected=f"names among {names}"
+            )
         specs = {}
         for name, value in given.items():
             if value is None or name not in known:

@@ -10,6 +10,7 @@ import hybridnet as mx
 MXNET = """
 attribute autograd base callback context contrib contrib.amp contrib.amp.amp contrib.amp.lists contrib.amp.loss_scaler
 contrib.autograd contrib.io contrib.quantization contrib.svrg_optimization contrib.svrg_optimization.svrg_module
+contrib.svrg_optimization.svrg_optimizer
 contrib.tensorboard contrib.text contrib.text.embedding contrib.text.utils contrib.text.vocab dlpack engine executor
 gluon gluon.block gluon.contrib gluon.contrib.cnn gluon.contrib.cnn.conv_layers gluon.contrib.data
 gluon.contrib.data.sampler gluon.contrib.data.text gluon.contrib.estimator gluon.contrib.estimator.batch_processor

@@ -66,6 +66,15 @@ def test_inspect_tells_shapes_and_nodes_where_inputs_are_known(capsys, model) ->
     assert "Convolution(" in text
 
 
+def test_inspect_shows_an_output_that_is_listed_twice(capsys, tmp_path) -> None:
+    dense = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc")
+    mx.sym.Group([dense, dense, dense * 2]).save(str(tmp_path / "twice-symbol.json"))
+    _, facts = _ask(capsys, "inspect", tmp_path / "twice", "--shape", "data=2,4")
+    assert facts["outputs"].pop("_mulscalar0_output", "float32(2, 3)") == "float32(2, 3)"
+    assert list(facts["outputs"])[:2] == ["fc_output", "fc_output (output 1)"]
+    assert set(facts["outputs"].values()) == {"float32(2, 3)"}
+
+
 def test_inspect_counts_operators_of_loops(capsys, tmp_path) -> None:
     net = Loop()
     net.hybridize()

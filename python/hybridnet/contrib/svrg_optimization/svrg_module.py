@@ -9,6 +9,7 @@ from typing import Any
 from ... import ndarray
 from ...errors import ParamError
 from ...module import Module
+from .svrg_optimizer import _SVRGOptimizer
 
 __all__ = ["SVRGModule"]
 
@@ -114,6 +115,13 @@ class SVRGModule(Module):
             count += 1
         train_data.reset()
         self._full_grads = [None if total is None else [summed / count for summed in total] for total in totals]
+
+    def _make_optimizer(self, optimizer: Any, params: Any, names: dict[int, str]) -> Any:
+        """Programs find what they asked for as the default_opt of an _SVRGOptimizer; it updates all parameters."""
+        default = super()._make_optimizer(optimizer, params, names)
+        made = _SVRGOptimizer(default, param_idx2name=names, rescale_grad=default.rescale_grad)
+        made.lr, made.wd = default.lr, default.wd
+        return made
 
     def _fit_epoch(self, epoch: int, train_data: Any, *args: Any) -> None:
         if epoch % self.update_freq == 0 or not self._full_grads:
