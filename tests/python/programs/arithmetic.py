@@ -151,7 +151,7 @@ def _sum_of_exact(terms: np.ndarray, total_of_absolute: np.ndarray, dtype: np.dt
 def _sum_error(terms: np.ndarray, absolute: np.ndarray, error: np.ndarray, count: int, dtype: np.dtype) -> np.ndarray:
     """What a sum in any order may be off by."""
     finite = np.isfinite(absolute)
-    if np.any(absolute[finite] > 0.5 * LARGEST[dtype]):
+    if np.sum(np.abs(terms[np.isfinite(terms)])) > 0.5 * LARGEST[dtype]:
         raise Unclear("a sum that may overflow")
     if np.all(finite) and np.all(error <= 1e-200) and _sum_of_exact(terms, absolute, dtype):
         return np.maximum(error, SIGN_OF_ZERO)
@@ -276,7 +276,8 @@ def bilinear(
     ):
         error = np.maximum(error, SIGN_OF_ZERO)
     else:
-        if np.any(absolute[finite] > 0.1 * LARGEST[dtype]):
+        largest = [np.max(np.abs(x[np.isfinite(x)]), initial=0) for x in (a, b)]
+        if largest[0] * largest[1] * terms > 0.1 * LARGEST[dtype]:
             raise Unclear("a sum that may overflow")
         error = (
             error + (terms + 4) * slack * EPSILON[dtype] * np.where(finite, absolute, 0) + np.where(finite, 1e-44, 0)
