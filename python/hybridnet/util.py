@@ -86,15 +86,27 @@ def _set_np_array(active: bool) -> bool:
     return before
 
 
-class _NumpyArrayScope:
+class _ScopeOfThread(type):
+    """Class attributes that each thread has of its own."""
+
+    @property
+    def _current(cls) -> _NumpyArrayScope:
+        return _NumpyArrayScope(is_np_array())
+
+    @_current.setter
+    def _current(cls, scope: _NumpyArrayScope) -> None:
+        _set_np_array(scope._is_np_array)
+
+
+class _NumpyArrayScope(metaclass=_ScopeOfThread):
     """What Gluon makes within ``with``."""
 
-    def __init__(self, active: bool) -> None:
-        self._active = active
+    def __init__(self, is_np_array: bool) -> None:
+        self._is_np_array = is_np_array
         self._before: list[bool] = []
 
     def __enter__(self) -> _NumpyArrayScope:
-        self._before.append(_set_np_array(self._active))
+        self._before.append(_set_np_array(self._is_np_array))
         return self
 
     def __exit__(self, *exception: Any) -> None:

@@ -75,7 +75,7 @@ class _BlockScope:
         block = self._block
         if block._empty_prefix:
             return self
-        names = _name.Prefix(block._prefix)
+        names = _name.Prefix(block.prefix)
         current = _BlockScope._current
         self._entered.append((current.value, names))
         current.value = self

@@ -50,6 +50,10 @@ class _SumsOfContexts(KVStore):
         self._updater = self._optimizer_updater = updater
 
 
+class _UpdatedByStoreError(ParamError, AssertionError):
+    """MXNet asserts this."""
+
+
 class Trainer:
     """Updates parameters by an optimizer::
 
@@ -72,7 +76,8 @@ class Trainer:
     compression_params : dict, optional
         Handed to ``kvstore.set_gradient_compression`` if kvstore is an object.
     update_on_kvstore : bool, optional
-        Accepted as in MXNet; True forbids allreduce_grads() and update(), which would have nothing to do there.
+        As in MXNet, True forbids allreduce_grads() and update(), and is the default with several contexts or row_sparse
+        values, which cannot do without; row_sparse gradients of dense values have False by default.
 
     Raises ParamError for wrong arguments, RuntimeError for uninitialized parameters, UnsupportedError for distributed
     stores.
@@ -117,7 +122,11 @@ class Trainer:
     def _init_kvstore(self) -> None:
         """Decides what updates parameters. Raises ValueError for an update on a store that cannot do it."""
         self._kvstore, wanted = self._store, self._kvstore_params["update_on_kvstore"]
-        if self._kvstore is None and self._kvstore_params["kvstore"] is not None and len(self._contexts) > 1:
+        by_rows = any(param._stype != "default" for param in self._params)
+        if by_rows and wanted is False:
+            raise ParamError("Cannot set update_on_kvstore=False when sparse weights are present.")
+        needs_store = by_rows or len(self._contexts) > 1
+        if self._kvstore is None and self._kvstore_params["kvstore"] is not None and needs_store:
             self._kvstore = _SumsOfContexts(self._kvstore_params["kvstore"], self._updaters[0])
         self._update_on_kvstore = True if wanted else None
         if self._kvstore is not None:
@@ -126,7 +135,9 @@ class Trainer:
                     f"Please set update_on_kvstore=False when training with {type(self._kvstore).__name__}",
                     because="this store has no optimizer",
                 )
-            self._update_on_kvstore = self._store is None if wanted is None else bool(wanted)
+            sums_rows = not by_rows and any(param._grad_stype != "default" for param in self._params)
+            by_default = self._store is None and not sums_rows
+            self._update_on_kvstore = by_default if wanted is None else bool(wanted)
         self._distributed = False
         self._kv_initialized = True
 
@@ -227,8 +238,8 @@ class Trainer:
 
     def _refuse_on_kvstore(self, what: str) -> None:
         self._be_ready()
-        if self._kvstore_params["update_on_kvstore"]:
-            raise ParamError(
+        if self._kvstore_params["update_on_kvstore"] or (self._kvstore is not None and self._update_on_kvstore):
+            raise _UpdatedByStoreError(
                 f"{what} when parameters are updated on kvstore is not supported. Try setting `update_on_kvstore` to "
                 "False when creating trainer."
             )

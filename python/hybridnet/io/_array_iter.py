@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -109,6 +110,14 @@ class NDArrayIter(DataIter):
 
     def _count(self) -> int:
         counts = {name: array.shape[self._axis] for name, array in [*self.data, *self.label]}
+        least = min(array.shape[self._axis] for _, array in self.data)
+        labels = [name for name, array in self.label if array.shape[self._axis] > least]
+        if labels and {count for name, count in counts.items() if name not in labels} == {least}:
+            listed = ", ".join(map(repr, labels))
+            warnings.warn(
+                f"NDArrayIter: {listed} has more samples than the data, {least}: the rest is left out", stacklevel=3
+            )
+            return least
         if len(set(counts.values())) != 1:
             listed = ", ".join(f"'{name}' {count}" for name, count in counts.items())
             raise ShapeError("NDArrayIter: all arrays must have the same number of samples", given=str(listed))

@@ -14,6 +14,7 @@ from .. import metric as _metric
 from .. import ndarray
 from ..context import cpu
 from ..errors import FormatError, HybridNetError, ParamError, not_overridden
+from ..errors import TypeError as HybridNetTypeError
 from ..initializer import Uniform
 from ..io import DataBatch, DataDesc, DataIter
 from ..model import BatchEndParam
@@ -56,6 +57,11 @@ def check_input_names(symbol: Any, names: Sequence[str], kind: str, throw: bool)
 def describe_inputs(names: Sequence[str], shapes: Any, kind: str, throw: bool) -> list[DataDesc] | None:
     """shapes as DataDescs. Raises ParamError (or warns) unless they are for names."""
     listed = [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in shapes or ()]
+    for desc in listed:
+        if not isinstance(desc.shape, (tuple, list)):
+            raise HybridNetTypeError(
+                f"{kind}_shapes: '{desc.name}'", expected="a tuple of int", given=type(desc.shape).__name__
+            )
     if sorted(names) != sorted(desc.name for desc in listed):
         text = (
             f"Data provided by {kind}_shapes don't match names specified by {kind}_names ({listed} vs. {list(names)})"

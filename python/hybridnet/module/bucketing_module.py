@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import ParamError
 from ..io import DataBatch
 from ..model import load_params
+from ..name import NameManager
 from .base_module import BaseModule
 from .module import Module
 
@@ -114,8 +115,13 @@ class BucketingModule(BaseModule):
         made.params_initialized = True
         return made
 
+    def _generated(self, bucket_key: Any) -> tuple[Any, Any, Any]:
+        """What sym_gen says for a bucket. Names count from 0 in each, so that the buckets' parameters have the same."""
+        with NameManager():
+            return self._sym_gen(bucket_key)
+
     def _make(self, bucket_key: Any) -> Module:
-        symbol, data_names, label_names = self._sym_gen(bucket_key)
+        symbol, data_names, label_names = self._generated(bucket_key)
         return Module(symbol, data_names, label_names, **self._settings)
 
     @property
@@ -129,14 +135,14 @@ class BucketingModule(BaseModule):
         """Names of the data inputs."""
         if self.binded:
             return self._curr_module.data_names
-        return list(self._sym_gen(self._default_bucket_key)[1])
+        return list(self._generated(self._default_bucket_key)[1])
 
     @property
     def output_names(self) -> list[str]:
         """Names of the outputs."""
         if self.binded:
             return self._curr_module.output_names
-        return self._sym_gen(self._default_bucket_key)[0].list_outputs()
+        return self._generated(self._default_bucket_key)[0].list_outputs()
 
     @property
     def data_shapes(self) -> Any:

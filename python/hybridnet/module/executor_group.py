@@ -80,6 +80,9 @@ class DataParallelExecutorGroup:
         self.state_names = list(state_names or ())
         self.arg_names = symbol.list_arguments()
         self.aux_names = symbol.list_auxiliary_states()
+        # Where the batch lies in each output: by the attribute __layout__ of its operator.
+        layouts = [symbol[i].attr("__layout__") for i in range(len(symbol.list_outputs()))]
+        self.output_axes = [max(DataDesc.get_batch_axis(layout), 0) for layout in layouts]
         self.grad_req = self._requests(grad_req, [desc.name for desc in data_shapes])
         self.remat = remat
         self.group2ctxs = group2ctxs
@@ -226,24 +229,31 @@ class DataParallelExecutorGroup:
             if out_grads is None:
                 exe.backward()
             else:
-                pieces = [grad[part.start : part.stop] if len(self.execs) > 1 else grad for grad in out_grads]
+                pieces = [
+                    ndarray.slice_axis(grad, axis=axis, begin=part.start, end=part.stop)
+                    if len(self.execs) > 1
+                    else grad
+                    for grad, axis in zip(out_grads, self.output_axes, strict=False)
+                ]
                 exe.backward([piece.as_in_context(exe._ctx) for piece in pieces])
 
     @staticmethod
-    def _merge(columns: Any, merge: bool) -> list[Any]:
+    def _merge(columns: Any, merge: bool, axes: Sequence[int] | None = None) -> list[Any]:
         columns = [list(column) for column in columns]
         if not merge:
             return columns
+        axes = [0] * len(columns) if axes is None else axes
         return [
             column[0]
             if len(column) == 1
-            else ndarray.concat(*(array.as_in_context(column[0].context) for array in column), dim=0)
-            for column in columns
+            else ndarray.concat(*(array.as_in_context(column[0].context) for array in column), dim=axis)
+            for column, axis in zip(columns, axes, strict=True)
         ]
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """Outputs, joined along the batch (or a list per output)."""
-        return self._merge(zip(*(exe.outputs for exe in self.execs), strict=True), merge_multi_context)
+        columns = zip(*(exe.outputs for exe in self.execs), strict=True)
+        return self._merge(columns, merge_multi_context, self.output_axes)
 
     def get_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
         """(name, shape) of the merged outputs; unknown shapes and sizes as infer_shape_partial() gives them."""
@@ -254,7 +264,8 @@ class DataParallelExecutorGroup:
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
         """Gradients of the data inputs."""
         columns = [[exe.grad_dict[desc.name] for exe in self.execs] for desc in self.data_shapes]
-        return self._merge(columns, merge_multi_context)
+        axes = [max(DataDesc.get_batch_axis(desc.layout), 0) for desc in self.data_shapes]
+        return self._merge(columns, merge_multi_context, axes)
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         """Values of the states."""

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import ndarray
 from .. import optimizer as opt
 from .._files import read_bytes, replacing
@@ -122,6 +124,12 @@ class Module(BaseModule):
         self._exec_group: Any = None
         self._data_shapes: Any = None
         self._label_shapes: Any = None
+
+    @property
+    def _total_exec_bytes(self) -> int:
+        """Bytes of the arrays that are bound."""
+        arrays = [a for exe in self._exec_group.execs for a in (*exe.arg_arrays, *exe.grad_arrays, *exe.aux_arrays)]
+        return sum(a.size * np.dtype(a.dtype).itemsize for a in arrays if a is not None)
 
     # -- files ------------------------------------------------------------------------------------------------------
 

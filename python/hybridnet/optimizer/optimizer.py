@@ -96,6 +96,7 @@ class Optimizer:
                 "param_idx2name should be a dict of param indexes to names", given=repr(param_idx2name)
             )
         self.idx2name = dict(param_idx2name or {})
+        self.allow_np_array = True  # programs ask
         self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
         self.param_dict = param_dict or {}
         self.set_lr_mult({})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import threading
 
 import hybridnet as mx
 import numpy as np
@@ -131,3 +132,54 @@ def test_svrg_modules_train_by_the_optimizer_that_was_asked_for(scheduled):
     module.fit(iterator, num_epoch=12, optimizer="sgd", optimizer_params=settings, eval_metric="mse")
     assert isinstance(module._optimizer, _SVRGOptimizer)
     np.testing.assert_allclose(module.get_params()[0]["fc_weight"].asnumpy(), [[1, 2]], atol=0.05)
+
+
+def test_a_store_of_several_contexts_updates_unless_it_is_told_otherwise():
+    def trainer(contexts, **settings):
+        parameter = gluon.Parameter("w", shape=(4, 2), **settings.pop("parameter", {}))
+        parameter.initialize(ctx=[mx.cpu(i) for i in range(contexts)])
+        made = gluon.Trainer([parameter], "sgd", **settings)
+        made._be_ready()
+        return made
+
+    rows = {"stype": "row_sparse", "grad_stype": "row_sparse"}
+    assert trainer(2)._update_on_kvstore is True
+    assert trainer(2, update_on_kvstore=False)._update_on_kvstore is False
+    assert trainer(2, parameter={"grad_stype": "row_sparse"})._update_on_kvstore is False
+    assert trainer(1, parameter=rows)._update_on_kvstore is True
+    assert trainer(1, parameter=rows)._kvstore._updater.optimizer is not None
+    with pytest.raises(ValueError, match="update_on_kvstore=False when sparse weights"):
+        trainer(1, parameter=rows, update_on_kvstore=False)
+    for refused in ("allreduce_grads", "update"):
+        with pytest.raises(AssertionError, match="update_on_kvstore"):
+            getattr(trainer(2), refused)(*([1] if refused == "update" else []))
+    trainer(2, update_on_kvstore=False).allreduce_grads()
+
+
+def test_scopes_of_np_arrays_belong_to_a_thread():
+    scope = mx.util._NumpyArrayScope
+    seen = []
+    try:
+        scope._current = scope(True)
+        assert scope._current._is_np_array and mx.util.is_np_array()
+        thread = threading.Thread(target=lambda: seen.append((scope._current._is_np_array, mx.util.is_np_array())))
+        thread.start()
+        thread.join()
+        assert seen == [(False, False)]
+    finally:
+        scope._current = scope(False)
+    assert not mx.util.is_np_array()
+
+
+def test_a_block_scope_needs_a_prefix_only():
+    class Named:
+        prefix, _empty_prefix = "spawned_", False
+
+    with gluon.block._BlockScope(Named()):
+        assert mx.name.NameManager.current.get(None, "hello") == "spawned_hello0"
+
+
+def test_updaters_work_with_optimizers_of_old_pickles():
+    optimizer = mx.optimizer.SGD()
+    del optimizer.allow_np_array
+    mx.optimizer.Updater(optimizer)(0, mx.nd.ones((2,)), mx.nd.zeros((2,)))
