@@ -128,6 +128,7 @@ class Runner:
         self.folder = folder
         self.source = sources.make(program)
         self.outcome = Outcome()
+        self.stateful = False  # the block writes to its parameters
 
     def attempt(self, name: str, run: Callable[[], None]) -> None:
         outcome = self.outcome
@@ -206,7 +207,12 @@ class Runner:
         """Values of the arguments, which of them is which input of the files, and the files."""
         names, arguments = self.started()
         values = [as_numpy(argument) for argument in arguments]
+        before = {p.name: names[p.name].asnumpy() for p in self.program.parameters}
         self.outputs(names["net"](*arguments), "before export")
+        self.stateful = any(not np.array_equal(names[n].asnumpy(), v, equal_nan=True) for n, v in before.items())
+        module = mx.np if self.program.is_np else mx.nd
+        for name, value in before.items():  # which the block may have written to
+            getattr(names["net"], name).set_data(module.array(value, dtype=value.dtype))
         prefix = str(self.folder / "program")
         names["net"].export(prefix)
         symbol, params = f"{prefix}-symbol.json", f"{prefix}-0000.params"
@@ -228,7 +234,7 @@ class Runner:
         if not taken:
             return
         function = mx.function([*taken, *given], [graph[k] for k in range(len(self.program.outputs))])
-        for time in range(2):
+        for time in range(1 if self.stateful else 2):
             arrays = {name: module.array(values[k], dtype=values[k].dtype) for name, k in inputs.items()}
             shared = {
                 name: torch.from_dlpack(array)

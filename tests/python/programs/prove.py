@@ -33,12 +33,15 @@ class Report:
     programs: int = 0
     ran: Counter[str] = field(default_factory=Counter)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
+    examples: dict[str, int] = field(default_factory=dict)  # of refusals
     failures: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
 
     def add(self, number: int, outcome: executors.Outcome) -> None:
         self.programs += 1
         self.ran += outcome.ran
         self.refused += outcome.refused
+        for _, kind in outcome.refused:
+            self.examples.setdefault(kind, number)
         if outcome.failures:
             self.failures[number] = outcome.failures
 
@@ -60,7 +63,8 @@ class Report:
             kinds[kind] += count
             where.setdefault(kind, Counter())[executor] += count
         for kind, count in kinds.most_common(60):
-            yield f"{count:>8}  {kind}  ({', '.join(f'{e} {n}' for e, n in where[kind].most_common())})"
+            places = ", ".join(f"{executor} {n}" for executor, n in where[kind].most_common())
+            yield f"{count:>8}  {kind}  ({places}; program {self.examples[kind]})"
 
 
 def prove(numbers: Iterator[int], jobs: int, seed: int, minutes: float = 0) -> Report:
