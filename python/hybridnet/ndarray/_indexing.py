@@ -15,6 +15,7 @@ from ..errors import IndexError as HybridNetIndexError
 from ..errors import ShapeError
 from ..errors import TypeError as HybridNetTypeError
 from ._dtypes import dtype_name
+from ._float_masks import warn_of_float_mask
 from ._operators import main_operator
 
 __all__ = ["fill", "get_item", "rows_of", "set_item", "set_rows"]
@@ -119,8 +120,11 @@ def _is_mask(item: Any) -> bool:
     )
 
 
-def _as_item(item: Any) -> Any:
-    """Plain forms: None, Ellipsis, int, slice of ints, or an integer / boolean NumPy array."""
+def _as_item(item: Any, shape: tuple[int, ...]) -> Any:
+    """Plain forms: None, Ellipsis, int, slice of ints, or an integer / boolean NumPy array.
+
+    shape: that of the array if this is the first item, else ().
+    """
     if item is None or item is Ellipsis or type(item) is int:
         return item
     if isinstance(item, slice):
@@ -130,24 +134,29 @@ def _as_item(item: Any) -> Any:
     if isinstance(item, (int, np.integer)):
         return int(item)
     if isinstance(item, _core.NDArrayBase):
-        item = _core.asnumpy(item)
-        if item.dtype != np.bool_:  # classic indices are float32 arrays
-            item = item.astype(np.int64)
-        return item
+        index = _core.asnumpy(item)
+        if index.dtype.kind == "f":  # classic indices are float32 arrays
+            warn_of_float_mask(index, shape)
+        return _without_axes(index if index.dtype == np.bool_ else index.astype(np.int64))
     if isinstance(item, (list, tuple, range)):
         item = np.asarray([_core.asnumpy(i) if isinstance(i, _core.NDArrayBase) else i for i in item])
         if item.size == 0:
             return item.astype(np.int64)
     if isinstance(item, np.ndarray):
         if item.dtype == np.bool_ or np.issubdtype(item.dtype, np.integer):
-            return item
+            return _without_axes(item)
         if np.issubdtype(item.dtype, np.floating) and np.all(item == np.floor(item)):
-            return item.astype(np.int64)
+            return _without_axes(item.astype(np.int64))
     raise HybridNetTypeError(
         "index",
         expected="ints, slices, None, ... or integer or boolean arrays",
         given=f"{type(item).__name__} {item!r:.60}",
     )
+
+
+def _without_axes(index: np.ndarray) -> Any:
+    """An array of no axes that holds a position is that position; one that holds a bool is a mask."""
+    return index if index.ndim or index.dtype == np.bool_ else int(index)
 
 
 def _as_int(value: Any) -> int:
@@ -158,7 +167,8 @@ def _as_int(value: Any) -> int:
 
 def _expanded(key: Any, shape: tuple[int, ...]) -> list[Any]:
     """One item per axis (masks cover several), newaxis items between them; the ellipsis is spelled out."""
-    items = [_as_item(item) for item in (key if isinstance(key, tuple) else (key,))]
+    given = key if isinstance(key, tuple) else (key,)
+    items = [_as_item(item, () if number else shape) for number, item in enumerate(given)]
     used = sum(_axes_of(item) for item in items)
     if used > len(shape):
         raise HybridNetIndexError(
@@ -168,7 +178,12 @@ def _expanded(key: Any, shape: tuple[int, ...]) -> list[Any]:
         raise HybridNetIndexError("an index can only have a single ellipsis ('...')")
     rest = [_FULL] * (len(shape) - used)
     at = next((i for i, item in enumerate(items) if item is Ellipsis), None)
-    return items + rest if at is None else items[:at] + rest + items[at + 1 :]
+    if at is None:
+        return items + rest
+    if not rest and sum(type(item) is int or isinstance(item, np.ndarray) for item in items) > 1:
+        # Kept where it covers no axis: arrays on both sides of it are not next to each other.
+        return items if not _is_basic(items) else items[:at] + items[at + 1 :]
+    return items[:at] + rest + items[at + 1 :]
 
 
 def _axes_of(item: Any) -> int:

@@ -1,4 +1,4 @@
-"""x[key] of a traced array: slices become operators, arrays as keys become take."""
+"""x[key] of a traced array: ints and slices become operators; keys with arrays: _traced_selection."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from typing import Any
 from .. import _core
 from ..errors import IndexError as HybridNetIndexError
 from ..errors import TypeError as HybridNetTypeError
+from ._traced_selection import holds_arrays, selected
 
 __all__ = ["traced_item"]
 
 
 def traced_item(data: Any, key: Any) -> Any:
-    """data[key] for ints, slices of ints, None, an ellipsis, or one integer array in front."""
-    if isinstance(key, (_core.SymbolBase, _core.NDArrayBase)):
-        return _op("take")(data, key, axis=0, mode="wrap")
+    """data[key] with NumPy's rules: ints, slices, None, an ellipsis, integer arrays, masks."""
     items = list(key) if isinstance(key, tuple) else [key]
+    if holds_arrays(items):
+        return selected(data, items, _op, _slice)
     for item in items:
-        if not (
-            item is None or item is Ellipsis or isinstance(item, slice) or hasattr(item, "__index__")
-        ) or isinstance(item, _core.SymbolBase):
+        if not (item is None or item is Ellipsis or isinstance(item, slice) or hasattr(item, "__index__")):
             raise HybridNetTypeError(
                 "index of a traced array",
-                expected="ints, slices, None or ...",
+                expected="ints, slices, None, ... or integer or boolean arrays",
                 given=type(item).__name__,
-                fix="use take, pick, gather_nd or boolean_mask",
             )
     return _slice(data, _expanded(items, data.ndim))
 
@@ -33,6 +31,8 @@ def _expanded(items: list[Any], ndim: int) -> list[Any]:
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > ndim:
         raise HybridNetIndexError("too many indices", expected=f"at most {ndim}", given=str(used))
+    if sum(item is Ellipsis for item in items) > 1:
+        raise HybridNetIndexError("an index can only have a single ellipsis ('...')")
     rest = [slice(None)] * (ndim - used)
     at = next((i for i, item in enumerate(items) if item is Ellipsis), None)
     return items + rest if at is None else items[:at] + rest + items[at + 1 :]
@@ -64,8 +64,9 @@ def _slice(data: Any, key: list[Any]) -> Any:
     result = data
     if any(part is not None for part in [*begin, *end, *step]):
         result = _op("slice")(data, begin=begin, end=end, step=step)
-    if squeezed and len(squeezed) == len(begin) and None not in key:
-        return _op("Reshape")(result, shape=(1,) if not _core.is_np_shape() else ())
+    if squeezed and len(squeezed) == len(begin):  # one element
+        new_axes = (1,) * sum(item is None for item in key)
+        return _op("Reshape")(result, shape=new_axes or (() if _core.is_np_shape() else (1,)))
     if squeezed:
         result = _op("squeeze")(result, axis=tuple(squeezed))
     for position, code in enumerate(code for code in codes if code >= 0):
