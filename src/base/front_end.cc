@@ -17,13 +17,14 @@ void set_front_end(const FrontEnd& front_end) {
   ask_for_interrupt.store(front_end.check_interrupt, std::memory_order_release);
 }
 
-void set_warning_function(void (*function)(const std::string& text)) {
+void set_warning_function(decltype(FrontEnd::warn) function) {
   give_warning.store(function, std::memory_order_release);
 }
 
-void warn(const std::string& text) {
-  if (const auto give = give_warning.load(std::memory_order_acquire)) return give(text);
-  std::fprintf(stderr, "hybridnet: %s\n", text.c_str());
+void warn(const std::string& text, SourceLocation where) {
+  if (const auto give = give_warning.load(std::memory_order_acquire)) return give(text, where);
+  const std::string line = where.known() ? where.str() + ": " : std::string();
+  std::fprintf(stderr, "hybridnet: %s%s\n", line.c_str(), text.c_str());
 }
 
 void check_interrupt() {

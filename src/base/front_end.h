@@ -3,19 +3,22 @@
 
 #include <string>
 
+#include "hybridnet/error.h"
+
 namespace hybridnet {
 
 struct FrontEnd {
-  // Issues a warning, from any thread. May throw: users can turn warnings into errors.
-  void (*warn)(const std::string& text) = nullptr;
+  // Issues a warning about a line of the program, if that is known, from any thread. May throw: users can turn warnings
+  // into errors.
+  void (*warn)(const std::string& text, SourceLocation where) = nullptr;
   // Throws if the user wants to stop what the calling thread does.
   void (*check_interrupt)() = nullptr;
 };
-void set_front_end(const FrontEnd& front_end);                     // once, before work begins
-void set_warning_function(void (*warn)(const std::string& text));  // instead of the front end's
+void set_front_end(const FrontEnd& front_end);             // once, before work begins
+void set_warning_function(decltype(FrontEnd::warn) warn);  // instead of the front end's
 
 // Passes the text to the front end, or prints it on stderr if there is none.
-void warn(const std::string& text);
+void warn(const std::string& text, SourceLocation where = {});
 // Called by work on the caller's thread that may never end; asks the front end at most every 50 ms.
 void check_interrupt();
 

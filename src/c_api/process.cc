@@ -31,7 +31,8 @@ struct LogTarget {
 std::mutex log_mutex;
 LogTarget log_target;
 
-void log_warning(const std::string& text) {
+void log_warning(const std::string& warning, SourceLocation where) {
+  const std::string text = where.known() ? where.str() + ": " + warning : warning;
   const std::lock_guard lock(log_mutex);
   if (log_target.callback)
     log_target.callback(text.c_str(), log_target.context);

@@ -305,7 +305,7 @@ NDArray sparse_embedding(const SparseCall& call) {
   call.op.infer(call.params->data(), context);
   ids.wait_to_read();
   kernels::Indices rows(ids.ref());
-  rows.resolve(kernels::IndexMode::kClip, table.shape()[0]);
+  rows.resolve(kernels::IndexMode::kClip, table.shape()[0], {"Embedding", "data"});
   std::vector<int64_t> list(rows.data(), rows.data() + rows.size());
   const SparseStorage& parts = checked_parts(table);
   std::vector<int64_t> positions =

@@ -61,7 +61,7 @@ NDArray take_csr(const SparseCall& call) {
     rows.resolve(word == nullptr || *word == "clip" ? kernels::IndexMode::kClip
                  : *word == "wrap"                  ? kernels::IndexMode::kWrap
                                                     : kernels::IndexMode::kRaise,
-                 a.shape()[0]);
+                 a.shape()[0], {"take", "indices"});
   const SparseStorage& parts = checked_parts(a);
   const kernels::CsrPattern pattern = read_pattern(parts);
   std::vector<int64_t> indptr{0}, indices, positions;

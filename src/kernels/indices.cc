@@ -15,6 +15,22 @@ namespace {
                     .given = std::to_string(index)});
 }
 
+// Without a branch in its loop, so that it is vectorized.
+bool any_outside(const int64_t* indices, int64_t count, int64_t size) {
+  uint64_t outside = 0;
+  for (int64_t i = 0; i < count; ++i)
+    outside |= static_cast<uint64_t>(static_cast<uint64_t>(indices[i]) >= static_cast<uint64_t>(size));
+  return outside != 0;
+}
+
+void report_outside(const IndexUse& use, const int64_t* indices, int64_t count, int64_t size) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (indices[i] >= 0 && indices[i] < size) continue;
+    return report_out_of_range(use, index_text(indices[i]), i, size,
+                               std::to_string(std::clamp<int64_t>(indices[i], 0, size - 1)) + " is used for it");
+  }
+}
+
 }  // namespace
 
 Indices::Indices(int64_t count)
@@ -40,6 +56,14 @@ Indices::Indices(const TensorRef& tensor) : Indices(tensor.size()) {
       }
     }
   });
+}
+
+void Indices::resolve(IndexMode mode, int64_t size, IndexUse use) {
+  if (mode == IndexMode::kClip && size > 0) {
+    if (!any_outside(data_, size_, size)) return;
+    report_outside(use, data_, size_, size);
+  }
+  resolve(mode, size);
 }
 
 void Indices::resolve(IndexMode mode, int64_t size) {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "hybridnet/op.h"
+#include "kernels/out_of_range.h"
 
 namespace hybridnet::kernels {
 
@@ -24,6 +25,8 @@ class Indices {
 
   // Brings every index into [0, size). Throws IndexError as the mode says, and for any index where size is 0.
   void resolve(IndexMode mode, int64_t size);
+  // The same for the operator that reads the indices first: those that kClip changes are reported (out_of_range.h).
+  void resolve(IndexMode mode, int64_t size, IndexUse use);
 
   int64_t size() const { return size_; }
   int64_t* data() { return data_; }

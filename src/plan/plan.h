@@ -203,6 +203,7 @@ class Plan : public RefCounted<Plan> {
   void give_frame(std::unique_ptr<Frame> frame);
   void take_arena(Frame& frame, bool of_pool);
   void bind(Frame& frame, const Call& call);
+  ErrorFields origin(size_t instruction) const;  // operator, node, block and line
   [[noreturn]] void fail(size_t instruction);
 
   Ref<Linked> linked_;

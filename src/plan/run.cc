@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/origin.h"
 #include "engine/profile.h"
 #include "hybridnet/ndarray.h"
 #include "hybridnet/storage.h"
@@ -374,6 +375,9 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
   kernel_args.train = train_;
   kernel_args.kept = call.kept;
   size_t at = 0, packed_read = 0;
+  const OriginScope origin_of_warnings(
+      [](const void* plan, size_t instruction) { return static_cast<const Plan*>(plan)->origin(instruction); }, this,
+      &at);
   try {
     for (; at < instructions_.size(); ++at) {
       const Instruction& instruction = instructions_[at];
@@ -408,10 +412,14 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
   }
 }
 
+ErrorFields Plan::origin(size_t instruction) const {
+  const Linked::Step& step = linked_->steps[instruction];
+  return {.op = op_name(instruction), .node = step.node, .block = step.block, .where = step.where};
+}
+
 void Plan::fail(size_t instruction) {
   if (instruction > first_write_) torn_.store(true, std::memory_order_relaxed);
-  const Linked::Step& origin = linked_->steps[instruction];
-  ErrorFields context{.op = op_name(instruction), .node = origin.node, .block = origin.block, .where = origin.where};
+  ErrorFields context = origin(instruction);
   try {
     throw;
   } catch (Error& error) {

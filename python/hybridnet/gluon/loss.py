@@ -158,6 +158,12 @@ class SoftmaxCrossEntropyLoss(Loss):
     sparse_label : bool, default True
     from_logits : bool, default False
         Whether pred holds log probabilities already.
+    ignore_label : int, optional
+        A label, of any value, whose positions have no loss and no gradient. They count in the mean, as positions whose
+        sample_weight is 0 do: for a mean over the others multiply by ``size / number of the others``.
+
+    Raises ParamError for an ignore_label together with sparse_label=False. Labels that are no class take the nearest
+    one, as in MXNet, with a warning (``HYBRIDNET_STRICT=1``: IndexError).
     """
 
     def __init__(
@@ -167,21 +173,38 @@ class SoftmaxCrossEntropyLoss(Loss):
         from_logits: bool = False,
         weight: float | None = None,
         batch_axis: int = 0,
+        ignore_label: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(weight, batch_axis, **kwargs)
+        if ignore_label is not None and not sparse_label:
+            raise ParamError(
+                "SoftmaxCrossEntropyLoss: ignore_label",
+                expected="class indices as labels",
+                given="sparse_label=False",
+                fix="give such rows a sample_weight of 0",
+            )
         self._axis = axis
         self._sparse_label = sparse_label
         self._from_logits = from_logits
+        self._ignore_label = ignore_label
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         if not self._from_logits:
             pred = F.log_softmax(pred, axis=self._axis)
-        if self._sparse_label:
+        if self._ignore_label is not None:
+            loss = self._of_kept(F, pred, label)
+        elif self._sparse_label:
             loss = -F.pick(pred, label, axis=self._axis, keepdims=True)
         else:
             loss = -F.sum(pred * _reshape_like(F, label, pred), axis=self._axis, keepdims=True)
         return self._mean(F, loss, sample_weight)
+
+    def _of_kept(self, F: Any, pred: Any, label: Any) -> Any:
+        """The loss of the labels that are not ignored, 0 for the others."""
+        kept = label != self._ignore_label
+        loss = -F.pick(pred, F.where(kept, label, F.zeros_like(label)), axis=self._axis, keepdims=True)
+        return F.where(F.reshape_like(kept, loss), loss, F.zeros_like(loss))
 
 
 SoftmaxCELoss = SoftmaxCrossEntropyLoss

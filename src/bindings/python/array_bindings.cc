@@ -29,8 +29,15 @@ py::object make_numpy(const NDArray& array) {
   return py::array(dtype, std::move(shape));
 }
 
+// Called with no argument when values are read while this thread traces a block; set once, by hybridnet._tracing.
+PyObject* value_read_hook = nullptr;
+
 py::object asnumpy(const NDArray& source) {
   NDArray array = require(source, "array");
+  if (trace_state().active && value_read_hook != nullptr) {
+    const py::handle hook(value_read_hook);
+    hook();
+  }
   if (array.is_sparse()) {
     ReleaseGil release(true);
     array = to_dense(array);
@@ -259,6 +266,9 @@ void bind_arrays(py::module_& m) {
       [](const NDArray& like) { return NDArray::deferred_zeros(require(like, "array").spec(), like.device()); },
       "Zeros of the shape and type of an array of a CPU, that take no memory until they are read or written.");
   m.def("asnumpy", &asnumpy);
+  m.def(
+      "set_value_read_hook", [](const py::object& hook) { value_read_hook = hook.inc_ref().ptr(); },
+      "hook() is called when values of an array are read while the thread traces a block.");
   m.def("take_over",
         [](const py::object& a, const NDArray& other) { expect_array(a.ptr(), "array") = require(other, "other"); });
   m.def(

@@ -76,6 +76,15 @@ class PythonFunction final : public RecordedFunction {
 
 void bind_state(py::module_& m) {
   m.def("is_recording", [] { return autograd_state().recording; });
+  m.def(
+      "asked_recording",
+      [] {
+        TraceState& trace = trace_state();
+        if (!trace.active) return autograd_state().recording;
+        trace.reads |= kReadRecording;
+        return autograd_state().recording || (trace.recording && !trace.scopes.paused);
+      },
+      "What a program is told: inside a traced block, whether its caller records.");
   m.def("is_training", [] {
     if (TraceState& trace = trace_state(); trace.active) trace.reads |= kReadTraining;
     return autograd_state().training;

@@ -45,11 +45,14 @@ bool is_interrupted() {
 
 // Warnings of the library are Python's UserWarning; a filter that makes them errors makes them errors of the work that
 // they are about.
-void give_warning(const std::string& text) {
+void give_warning(const std::string& text, SourceLocation where) {
   AcquireGil gil;
-  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) == 0) return;
+  const int failed = where.known()
+                         ? PyErr_WarnExplicit(PyExc_UserWarning, text.c_str(), where.file, where.line, nullptr, nullptr)
+                         : PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1);
+  if (failed == 0) return;
   PyErr_Clear();
-  throw ValueError({.message = text, .because = "warnings are errors here"});
+  throw ValueError({.message = text, .because = "warnings are errors here", .where = where});
 }
 
 // Ctrl-C, which Python sees on its main thread alone.
@@ -166,14 +169,16 @@ void bind_runtime(py::module_& m) {
       "home", [] { return environment().home; }, "Folder for data and models, or ''.");
   m.def(
       "set_trace_state",
-      [](bool active, std::string block) {
+      [](bool active, std::string block, bool recording) {
         TraceState& state = trace_state();
         py::tuple before = py::make_tuple(state.active, state.block);
         if (active && !state.active) {
           state.constants = 0;
           state.reads = 0;
+          state.shape_read = {};
           state.scopes = {};
           state.training = autograd_state().training;
+          state.recording = recording;
           forget_closed_bodies();
         }
         state.active = active;
@@ -184,15 +189,30 @@ void bind_runtime(py::module_& m) {
         state.block = std::move(block);
         return before;
       },
-      "Is a block being traced, and its path. Returns what it was.");
+      py::arg("active"), py::arg("block"), py::arg("recording") = false,
+      "Is a block being traced, its path, and whether its caller records. Returns what the first two were.");
   m.def(
-      "note_trace_read", [](unsigned bits) { trace_state().reads |= bits; },
-      "Python asks for a traced array's shape (1), rank (2) or dtype (4), or for the training mode (8).");
+      "note_trace_read",
+      [](unsigned bits) {
+        TraceState& state = trace_state();
+        if ((bits & ~state.reads & kReadShape) != 0) state.shape_read = current_location();
+        state.reads |= bits;
+      },
+      "Python asks for a traced array's shape (1), rank (2) or dtype (4), for the training mode (8), or whether its "
+      "caller "
+      "records (16).");
   m.def(
       "check_held_constants", [] { check_held_constants(); },
       "Raises TraceError if an array was written to after the graph being traced has read it.");
   m.def(
       "trace_reads", [] { return trace_state().reads; }, "What was asked since tracing began.");
+  m.def(
+      "trace_shape_line",
+      [] {
+        const SourceLocation where = trace_state().shape_read;
+        return where.known() ? where.str() : std::string();
+      },
+      "file:line where a shape was asked for first, or ''.");
 }
 
 }  // namespace hybridnet::python

@@ -32,8 +32,10 @@ struct TraceState {
   std::string block;
   int constants = 0;   // arrays met so far; numbers their names
   unsigned reads = 0;  // TraceRead bits
+  SourceLocation shape_read;  // where a shape was asked for first
   std::vector<Held> held;
   bool training = false;  // the mode in which the trace began
+  bool recording = false;  // whether the caller of the traced block records; inside of it nothing is recorded
   // What pause(), predict_mode() and train_mode() ask for that were entered inside the block.
   struct Scopes {
     bool paused = false;
@@ -43,7 +45,7 @@ struct TraceState {
 };
 
 // What Python asked of traced arrays. A graph traced after such a question holds for equal answers only.
-enum TraceRead : unsigned { kReadShape = 1, kReadRank = 2, kReadDType = 4, kReadTraining = 8 };
+enum TraceRead : unsigned { kReadShape = 1, kReadRank = 2, kReadDType = 4, kReadTraining = 8, kReadRecording = 16 };
 TraceState& trace_state();
 // Throws TraceError if an array was written to after the graph being traced has read it: the graph holds the array
 // itself, so the reader would see what was written later.

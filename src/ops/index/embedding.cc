@@ -45,7 +45,7 @@ void infer_embedding(const EmbeddingParams& p, InferContext& c) {
 
 void run_embedding(const EmbeddingParams& p, const KernelArgs& a) {
   kernels::Indices ids(a.in[0]);
-  ids.resolve(kernels::IndexMode::kClip, p.input_dim);
+  ids.resolve(kernels::IndexMode::kClip, p.input_dim, {"Embedding", "data"});
   kernels::gather_rows(a.in[1].data, {1, p.input_dim, p.output_dim}, ids.data(), ids.size(), a.out[0].data,
                        dtype_size(a.out[0].dtype));
 }

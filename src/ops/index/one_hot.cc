@@ -34,15 +34,22 @@ void infer_one_hot(const OneHotParams& p, InferContext& c) {
 
 void run_one_hot(const OneHotParams& p, const KernelArgs& a) {
   const kernels::Indices ids(a.in[0]);
+  int64_t first_outside = -1;
   kernels::fill(a.out[0], p.off_value);
   dispatch_dtype(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     const T on = kernels::element_from<T>(p.on_value);
     T* out = a.out[0].as<T>();
     for (int64_t i = 0; i < ids.size(); ++i) {
-      if (ids[i] >= 0 && ids[i] < p.depth) out[i * p.depth + ids[i]] = on;
+      if (ids[i] >= 0 && ids[i] < p.depth)
+        out[i * p.depth + ids[i]] = on;
+      else if (first_outside < 0)
+        first_outside = i;
     }
   });
+  if (first_outside >= 0 && p.depth > 0)
+    kernels::report_out_of_range({"one_hot", "indices"}, kernels::index_text(ids[first_outside]), first_outside,
+                                 p.depth, "its row is off_value throughout");
 }
 
 }  // namespace

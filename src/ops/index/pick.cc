@@ -69,10 +69,10 @@ void infer_pick(const PickParams& p, InferContext& c) {
   c.set_out_shape(0, out);
 }
 
-void run_pick(const PickParams& p, const KernelArgs& a) {
+void run_pick(const PickParams& p, const KernelArgs& a, kernels::IndexUse use) {
   const RowLayout layout = layout_of(p.axis, *a.in[0].shape);
   kernels::Indices ids(a.in[1]);
-  ids.resolve(p.mode, layout.rows);
+  ids.resolve(p.mode, layout.rows, use);
   kernels::gather_along(a.in[0].data, layout, ids.data(), 1, a.out[0].data, dtype_size(a.in[0].dtype));
 }
 
@@ -143,7 +143,9 @@ void register_pick(OpRegistry& ops) {
       .input("index", "shape of data without the axis, or with size 1 there; whole numbers of any dtype")
       .output("output", "shape of data without the axis, or with size 1 there")
       .infer(infer_pick)
-      .cpu(run_pick)
+      .cpu([](const PickParams& p, const KernelArgs& a) {
+        run_pick(p, a, {"pick", "index"});
+      })
       .gradient(pick_gradient, Saves::of({1}))
       .sample({{4, 3}, {4}}, {}, -1.0, 4.0)
       .sample({{2, 3, 4}, {3, 4}}, {{"axis", "0"}}, 0.0, 1.5)
@@ -155,7 +157,7 @@ void register_pick(OpRegistry& ops) {
       .output("output", "shape (N,)")
       .infer(infer_batch_take)
       .cpu([](const NoParams&, const KernelArgs& a) {
-        run_pick({1, false, IndexMode::kClip}, a);
+        run_pick({1, false, IndexMode::kClip}, a, {"batch_take", "indices"});
       })
       .gradient(
           [](const NoParams&, const GradientContext& g) {

@@ -46,7 +46,7 @@ void run_take(const TakeParams& p, const KernelArgs& a) {
   const Shape& data = *a.in[0].shape;
   const int axis = normalize_axis(p.axis, data.ndim());
   kernels::Indices ids(a.in[1]);
-  ids.resolve(p.mode, data[axis]);
+  ids.resolve(p.mode, data[axis], {"take", "indices"});
   kernels::gather_rows(a.in[0].data, layout_of(data, axis), ids.data(), ids.size(), a.out[0].data,
                        dtype_size(a.in[0].dtype));
 }

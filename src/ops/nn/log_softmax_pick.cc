@@ -52,7 +52,7 @@ template <typename T>
 void run_pick(const LogSoftmaxPickParams& p, const KernelArgs& a) {
   const RowShape rows = rows_of(*a.in[0].shape);
   kernels::Indices index(a.in[1]);
-  index.resolve(p.mode, rows.length);
+  index.resolve(p.mode, rows.length, {"pick", "index"});
   kernels::log_softmax_pick<T>(rows, a.in[0].as<T>(), index.data(), a.out[0].as<T>(), a.out[1].as<T>());
 }
 

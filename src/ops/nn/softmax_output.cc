@@ -167,6 +167,8 @@ class LabelGradient {
   void run(bool probabilities) {
     if (s_.size() == 0) return;
     if (probabilities) return parallel_for(s_.size(), 1.2, [&](int64_t b, int64_t e) { subtract(b, e); });
+    report_labels({"SoftmaxOutput", "label"}, labels_, s_.rows(), s_.length, "its row has no term of a label",
+                  [&](int64_t label) { return p_.use_ignore && label == class_of(p_.ignore_label); });
     scale_ = static_cast<T>(scale_of(p_, s_, labels_));
     const int64_t plane = s_.length * s_.inner;
     parallel_for(s_.outer, 1.2 * static_cast<double>(plane), [&](int64_t begin, int64_t end) {

@@ -137,7 +137,7 @@ void infer_embedding(const QuantizedEmbeddingParams& p, InferContext& c) {
 
 void run_embedding(const QuantizedEmbeddingParams& p, const KernelArgs& a) {
   kernels::Indices ids(a.in[0]);
-  ids.resolve(kernels::IndexMode::kClip, p.input_dim);
+  ids.resolve(kernels::IndexMode::kClip, p.input_dim, {"_contrib_quantized_embedding", "data"});
   kernels::gather_rows(a.in[1].data, {1, p.input_dim, p.output_dim}, ids.data(), ids.size(), a.out[0].data, 1);
   write_range(a, range_at(a, 2));
 }

@@ -1,0 +1,14 @@
+#include "base/origin.h"
+
+namespace hybridnet {
+
+thread_local const OriginScope* OriginScope::innermost_ = nullptr;
+
+ErrorFields OriginScope::current() {
+  ErrorFields fields;
+  if (innermost_ != nullptr) fields = innermost_->describe_(innermost_->plan_, *innermost_->instruction_);
+  if (!fields.where.known()) fields.where = current_location();
+  return fields;
+}
+
+}  // namespace hybridnet
