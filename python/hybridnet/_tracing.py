@@ -10,12 +10,18 @@ are their ordinary, named variables there.
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
+from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from . import _core
-from .errors import not_overridden
+from .errors import TraceError, not_overridden
 from .util import is_np_array
 
 if TYPE_CHECKING:
@@ -28,6 +34,7 @@ class _Local(threading.local):
     """Per thread."""
 
     scope: Scope | None = None
+    refusals: Refusals | None = None
 
 
 _local = _Local()
@@ -36,6 +43,77 @@ _local = _Local()
 def current() -> Scope | None:
     """The innermost scope of this thread."""
     return _local.scope
+
+
+class Refusals:
+    """Remembers the first TraceError while functions run on abstract arrays, and raises it at the end.
+
+    A program that catches the error, as ``try: ... except Exception`` does, would go on with a branch that was chosen
+    because there are no values, and the graph would hold that branch for good. What the program raises instead of the
+    error gives way to it, too.
+    """
+
+    def __init__(self) -> None:
+        self._first: TraceError | None = None
+
+    def note(self, error: TraceError) -> None:
+        """Remembers error if it is the first."""
+        if self._first is None:
+            self._first = error
+
+    def __enter__(self) -> Refusals:
+        self._outer = _local.refusals
+        _local.refusals = self
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        _local.refusals = outer = self._outer
+        first, self._first = self._first, None
+        if first is None:
+            return
+        if outer is not None:
+            outer.note(first)
+        if error is None:
+            raise first
+        if error is not first and isinstance(error, Exception):
+            raise first from error
+
+
+def _note_refusal(error: TraceError) -> None:
+    if _local.refusals is not None:
+        _local.refusals.note(error)
+
+
+TraceError._listener = _note_refusal
+
+
+# Lines of these files read an array on behalf of the line that is to be found.
+_PACKAGE = Path(__file__).resolve().parent
+_ARRAY_FILES = tuple(str(_PACKAGE / name) for name in ("ndarray/ndarray.py", "numpy/multiarray.py"))
+_READING_FILES = (*_ARRAY_FILES, str(_PACKAGE / "numpy/_fallback.py"), str(Path(np.__file__).parent))
+
+
+def _note_value_read() -> None:
+    """Called when values of an array are read while a block is traced: the innermost trace keeps the user's line."""
+    scope = current()
+    while scope is not None and not isinstance(scope, Trace):
+        scope = scope._outer
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_READING_FILES):
+        if frame.f_code.co_name in ("__repr__", "__str__"):
+            return  # printing decides nothing
+        frame = frame.f_back
+    if scope is not None and frame is not None and not is_own_file(frame.f_code.co_filename):
+        scope.value_reads[f"{frame.f_code.co_filename}:{frame.f_lineno}"] = None
+
+
+def is_own_file(name: str) -> bool:
+    """Whether a file of this name belongs to the package."""
+    return name.startswith(_OWN_FILES)
+
+
+_OWN_FILES = str(_PACKAGE) + os.sep
+_core.set_value_read_hook(_note_value_read)
 
 
 # By identity of the variable that stands for it in graphs made of plain Symbols.
@@ -97,7 +175,10 @@ class Trace(Scope):
     below the traced block ("net0.body.0"), for error messages.
     """
 
-    def __init__(self, root: Block) -> None:
+    def __init__(self, root: Block, recording: bool = False) -> None:
+        self._recording = recording  # whether the caller records; forward runs without
+        self._refusals = Refusals()
+        self.value_reads: dict[str, None] = {}  # file:line of the user's lines that read values of arrays
         self.variables: dict[Parameter, Symbol] = {}
         self.parameters: dict[str, Parameter] = {}  # by the names of their variables
         self._written: dict[Parameter, Symbol] = {}  # new values of parameters
@@ -160,10 +241,12 @@ class Trace(Scope):
         _core.set_trace_block(token)
 
     def __enter__(self) -> Trace:
-        self._before = _core.set_trace_state(True, self._path)
+        self._before = _core.set_trace_state(True, self._path, self._recording)
         super().__enter__()
+        self._refusals.__enter__()
         return self
 
     def __exit__(self, *details: Any) -> None:
         super().__exit__(*details)
         _core.set_trace_state(*self._before)
+        self._refusals.__exit__(*details)

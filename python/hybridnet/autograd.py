@@ -29,7 +29,7 @@ __all__ = [
     "train_mode",
 ]
 
-is_recording = _core.is_recording
+is_recording = _core.asked_recording
 is_training = _core.is_training
 
 

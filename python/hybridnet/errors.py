@@ -16,8 +16,8 @@ The constructor writes the text; no other place does::
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
 
 __all__ = [
     "AttributeError",
@@ -161,6 +161,14 @@ class GradientError(HybridNetError):
 
 class TraceError(HybridNetError, builtins.TypeError):
     """A traced array has shape and dtype, but no values."""
+
+    # Told of each one that is made: a trace remembers it, should the program catch it and go on (_tracing.Refusals).
+    _listener: ClassVar[Callable[[TraceError], None] | None] = None
+
+    def __init__(self, message: str = "", **parts: str | None) -> None:
+        super().__init__(message, **parts)
+        if TraceError._listener is not None:
+            TraceError._listener(self)
 
 
 class DeferredInitializationError(HybridNetError):

@@ -412,7 +412,7 @@ class _Call:
         )
         self.op = self.prop.create_operator(str(self.ctx), shapes, types)
         outputs = [empty(tuple(s), ctx=self.ctx, dtype=t) for s, t in zip(out_shapes, out_types, strict=True)]
-        training, recording = autograd.is_training(), autograd.is_recording()
+        training, recording = autograd.is_training(), _core.is_recording()
         (self._step_on if self.lazy else self._forward)(training, outputs)
         inputs = given[: self.count] if given else [array for array in self.inputs if array is not None]
         self.zero_grads = [(i, given[i].shape, given[i].dtype) for i in range(self.count) if given and not self.has(i)]

@@ -136,7 +136,7 @@ def _empty_outputs(
 def _on_tape(outs: list[NDArray], sources: list[NDArray]) -> list[NDArray]:
     """outs as results of sources, so that they have a gradient (zero), as those of loops that run."""
     sources = [a for a in sources if np.dtype(a.dtype).kind not in "biu" and _core.needs_gradient(a)]
-    if not autograd.is_recording() or not sources:
+    if not _core.is_recording() or not sources:
         return outs
     nothing = [ndarray.slice_axis(a.reshape((-1,)), axis=0, begin=0, end=0).sum() for a in sources]
     joined = []

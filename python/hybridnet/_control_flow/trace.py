@@ -22,6 +22,7 @@ class Abstract(_tracing.Scope):
     """Runs a body on abstract arrays outside any block: for its shapes only."""
 
     def __init__(self) -> None:
+        self._refusals = _tracing.Refusals()
         self._variables: dict[Any, Symbol] = {}
 
     def variable(self, parameter: Any) -> Symbol:
@@ -40,11 +41,13 @@ class Abstract(_tracing.Scope):
     def __enter__(self) -> Abstract:
         self._before = _core.set_trace_state(True, "")
         super().__enter__()
+        self._refusals.__enter__()
         return self
 
     def __exit__(self, *details: Any) -> None:
         super().__exit__(*details)
         _core.set_trace_state(*self._before)
+        self._refusals.__exit__(*details)
 
 
 def _slice_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -81,6 +84,7 @@ class Body:
     """A body while its function runs: what is made inside belongs to it."""
 
     def __init__(self, description: str, line: str) -> None:
+        self._refusals = _tracing.Refusals()
         self._id = _core.control_open(description, line)
         self._slots: list[Symbol] = []
         self.handle: Any = None
@@ -100,11 +104,13 @@ class Body:
         self.handle = _core.control_close(self._id, results, self._slots, hoist)
 
     def __enter__(self) -> Body:
+        self._refusals.__enter__()
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *details: Any) -> None:
         if self.handle is None:
             _core.control_abandon(self._id)
+        self._refusals.__exit__(*details)
 
 
 def _symbol(value: Any) -> Symbol:

@@ -27,10 +27,12 @@ from ..name import NameManager
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..util import is_np_array
+from ._baked_attributes import MACHINERY, AttributeReads, register_reads
 from ._block_errors import add_block_path
 from ._checksums import add_checksums
+from ._decisions import Decisions, note_in_file
 from ._formats import format_of
-from ._imperative_fallback import RandomStates, draws_error, warn_imperative
+from ._imperative_fallback import RandomStates, draws_error, warn_draws, warn_imperative, warn_of_decisions
 from ._numpy_border import as_classic, as_numpy, converts, is_numpy
 from ._op_hooks import ObservedGraph
 from ._parameter_dict import ParameterDict
@@ -315,6 +317,17 @@ class HybridBlock(Block):
             raise HybridNetValueError("In HybridBlock, there must be one NDArray or one Symbol in the input.")
         self._find_graph(key, flat)
 
+    def traced_decisions(self) -> list[str]:
+        """What Python decided while the last graph was made and the graph holds for good, one line each: attributes of
+        blocks of the program's own classes that forward read, with their values, and the lines in which it read shapes
+        or values of arrays or drew random numbers. Inside Python the block is traced again when an attribute that was
+        read is set or an input has another shape; a file that export() writes holds what is listed here.
+
+        Raises RuntimeError before the first hybridized call.
+        """
+        self._executable("traced_decisions")
+        return [] if self._last_graph is None else self._last_graph.decisions.listed()
+
     def pass_report(self) -> str:
         """The plans of the graph that ran last: memory, estimated time, and how often each rewrite fired in which time.
 
@@ -401,6 +414,8 @@ class HybridBlock(Block):
             made._variants[key] = variants.mapped(
                 lambda graph: graph.copied(share_memory=share_memory, delete_updates=delete_updates, name=made.name)
             )
+            for graph in made._variants[key].table.values():
+                register_reads(made, graph.attributes)
             if self._last_graph is not None and (place := variants.place_of(self._last_graph)) is not None:
                 made._last_graph = made._variants[key].table[place]
         return made
@@ -428,15 +443,21 @@ class HybridBlock(Block):
             raise HybridNetValueError(
                 f"All args are None and we do not support such a case. Block '{self.name}' needs an array"
             )
-        trained = autograd.is_training()
-        with _TRACE_LOCK, autograd.pause(train_mode=trained), _tracing.Trace(self) as scope:
+        trained, recording = autograd.is_training(), autograd.is_recording()
+        attributes = AttributeReads()
+        with (
+            _TRACE_LOCK,
+            autograd.pause(train_mode=trained),
+            attributes,
+            _tracing.Trace(self, recording) as scope,
+        ):
             names = ["data"] if len(flat) == 1 else [f"data{i}" for i in range(len(flat))]
             inputs = [scope.make_input(name, a.shape, a.dtype) for name, a in zip(names, flat, strict=False)]
             inputs = [as_numpy(i) if is_numpy(a) else i for i, a in zip(inputs, flat, strict=True)]
             # Each trace counts names from zero, so that tracing twice gives the same graph.
             with NameManager():
                 out = self._call_in_scope(scope, nests.restore(key, inputs), {})
-            reads = _core.trace_reads()
+            reads, shape_line = _core.trace_reads(), _core.trace_shape_line()
             outputs: list[Any] = []
             out_key = _flatten_outputs(out, outputs)
             outputs = [o if isinstance(o, Symbol) else _core.traced_constant(o) for o in outputs]
@@ -447,7 +468,11 @@ class HybridBlock(Block):
         if not outputs:
             raise HybridNetValueError(f"Block '{self.name}': forward gives no array when hybridized", given=repr(out))
         classes = [is_numpy(o) for o in outputs] if is_np_array() or any(map(is_numpy, flat)) else []
-        return TracedGraph(inputs, symbol.Group(outputs), out_key, scope.parameters, trained, classes), scope, reads
+        decisions = Decisions(attributes, list(scope.value_reads), shape_line, [a.shape for a in flat])
+        graph = TracedGraph(
+            inputs, symbol.Group(outputs), out_key, scope.parameters, trained or recording, decisions, classes
+        )
+        return graph, scope, reads
 
     def _learn_shapes(self, scope: _tracing.Trace) -> None:
         """Initializes parameters whose shapes inference has found."""
@@ -464,15 +489,19 @@ class HybridBlock(Block):
 
     def _trace_unless_imperative(self, key: Any, flat: Sequence[Any]) -> tuple[TracedGraph, _tracing.Trace, int]:
         """The trace; raises self._untraceable, which is set then, where a forward of its own cannot be a graph."""
-        if not self._plain_forward:
-            return self._trace(key, flat)
-        before = RandomStates()
+        before = RandomStates(self)
         try:
             traced = self._trace(key, flat)
             if not before.changed():
                 return traced
             error = draws_error(self, lambda: self._trace(key, flat), before)
+            if not self._plain_forward:
+                warn_draws(self, error)
+                traced[0].decisions.draws = error.where or ""
+                return traced
         except TraceError as problem:
+            if not self._plain_forward:
+                raise
             error = problem
         before.restore()
         self._clear_cached_op()
@@ -495,6 +524,8 @@ class HybridBlock(Block):
                     f"The {i}-th input to HybridBlock is not used by any computation. Is this intended?", stacklevel=4
                 )
             self._compile(graph)
+            register_reads(self, graph.attributes)
+            warn_of_decisions(self, graph.decisions)
             variants.add(flat, graph, reads)
             self._last_graph = graph
             self._last_inputs = (key, [(a.shape, a.dtype) for a in flat])
@@ -567,7 +598,8 @@ class HybridBlock(Block):
         if self._strict:
             self._untraceable = None  # the next call is to say so again
             raise error
-        return error.with_traceback(None)  # which would keep the arrays of all frames
+        error.__cause__ = error.__context__ = None
+        return error.with_traceback(None)  # these would keep the arrays of all frames
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Arguments given by name in the order of forward's signature; those left out in between get defaults."""
@@ -733,8 +765,8 @@ class HybridBlock(Block):
         key, specs = self._last_inputs
         if not any(v.by_mode for v in self._variants.values()):
             return self._last_graph
-        # forward branches on the training mode: what is exported is the graph for inference.
-        with autograd.predict_mode():
+        # forward branches on the mode of its caller: what is exported is the graph for inference.
+        with autograd.pause(train_mode=False):
             return self._trace(key, [ndarray.zeros(shape, dtype=dtype) for shape, dtype in specs])[0]
 
     def export(
@@ -754,12 +786,19 @@ class HybridBlock(Block):
             Whether the first file holds the SHA-256 of both, which SymbolBlock.imports(verify=True) and ``hybridnet
             verify`` compare.
 
+        What Python decided while the graph was made (``traced_decisions()``) stands in the first file, in the attribute
+        ``hybridnet_traced_with`` of the graph; a warning says so where forward read the shape of an array, because the
+        file may fit inputs of that shape alone.
+
         Returns the two names. Raises RuntimeError unless hybridized and called once, TraceError if the block runs
         imperatively although it is hybridized.
         """
         graph = self._graph_to_export()
         symbol_file, params_file = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
         graph.outputs._write(symbol_file, remove_amp_cast)
+        note_in_file(symbol_file, graph.decisions)
+        if limit := graph.decisions.of_shapes():
+            warnings.warn(f"export of {self.name}: {limit}; others may give wrong results or errors.", stacklevel=2)
         auxiliary = set(graph.outputs.list_auxiliary_states())
         arrays = {}
         for name, (is_input, param) in zip(graph.outputs.list_inputs(), graph.sources, strict=False):
@@ -771,3 +810,6 @@ class HybridBlock(Block):
         if checksum:
             add_checksums(symbol_file, params_file)
         return symbol_file, params_file
+
+
+MACHINERY.update(vars(HybridBlock(prefix="machinery_")))

@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import TraceError
+from ._own_generators import generators_of, read_state, write_state
 
 if TYPE_CHECKING:
+    from ._decisions import Decisions
     from .block import Block
 
-__all__ = ["RandomStates", "draws_error", "warn_imperative"]
+__all__ = ["RandomStates", "draws_error", "warn_draws", "warn_imperative", "warn_of_decisions"]
 
 # Lines of these files draw on behalf of the line that is to be found.
 _NOT_THE_USERS = (str(Path(__file__).resolve().parents[1]), str(Path(np.__file__).parent), random.__file__, "<frozen")
@@ -33,23 +35,35 @@ _SHOWN: dict[str, dict[Any, Any]] = {}
 
 
 class RandomStates:
-    """The states of Python's and NumPy's global generators, to compare with and to go back to."""
+    """The states of Python's and NumPy's global generators and of those that block can reach, to compare with and to go
+    back to."""
 
-    def __init__(self) -> None:
+    def __init__(self, block: Block) -> None:
         self.python, self.numpy = random.getstate(), np.random.get_state()
+        self.own = [(generator, read_state(generator)) for generator in generators_of(block)]
 
     def changed(self) -> bool:
         """Whether anything was drawn since."""
-        return random.getstate() != self.python or not _equal(np.random.get_state(), self.numpy)
+        return (
+            random.getstate() != self.python
+            or not _equal(np.random.get_state(), self.numpy)
+            or any(not _equal(read_state(generator), state) for generator, state in self.own)
+        )
 
     def restore(self) -> None:
         """Goes back, so that what runs next draws the same numbers."""
         random.setstate(self.python)
         np.random.set_state(self.numpy)
+        for generator, state in self.own:
+            write_state(generator, state)
 
 
 def _equal(one: Any, other: Any) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_equal(value, other[key]) for key, value in one.items())
+    if isinstance(one, (tuple, list)):
+        return len(one) == len(other) and all(_equal(a, b) for a, b in zip(one, other, strict=True))
+    return bool(np.array_equal(one, other)) if isinstance(one, np.ndarray) else bool(one == other)
 
 
 def _first_draw(trace: Callable[[], Any], before: RandomStates) -> str | None:
@@ -101,8 +115,29 @@ def warn_imperative(block: Block, error: TraceError) -> None:
         f"{type(block).__name__} is hybridized, but runs imperatively: {reason} Blocks inside it that can be traced "
         "are hybridized. hybridize(strict=True) makes this an error that says how to mend it."
     )
-    file, _, line = (error.where or "").rpartition(":")
+    _warn_at(text, error.where)
+
+
+def warn_draws(block: Block, error: TraceError) -> None:
+    """Says that each call of the graph of block repeats the random numbers that error is about."""
+    reason = str(error.args[0]).splitlines()[0]
+    _warn_at(
+        f"{type(block).__name__} is hybridized: {reason} Each call computes with the same numbers. Draw with "
+        "F.random, which becomes part of the graph.",
+        error.where,
+    )
+
+
+def warn_of_decisions(block: Block, decisions: Decisions) -> None:
+    """Says what the graph of block holds for good, although it may change."""
+    for text, where in decisions.warnings(block):
+        _warn_at(text, where)
+
+
+def _warn_at(text: str, where: str | None) -> None:
+    """A UserWarning of the line file:line; each line warns once."""
+    file, _, line = (where or "").rpartition(":")
     if file and line.isdigit():
         warnings.warn_explicit(text, UserWarning, file, int(line), registry=_SHOWN.setdefault(file, {}))
     else:
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warnings.warn(text, UserWarning, stacklevel=4)

@@ -14,6 +14,7 @@ from ..errors import FileError, HybridNetError, ParamError, UnsupportedError
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ._checksums import verify_checksums
+from ._decisions import Decisions
 from ._formats import format_of, nest_of
 from ._hybrid_block import HybridBlock, flatten_arguments
 from ._parameter_dict import ParameterDict
@@ -109,7 +110,7 @@ class SymbolBlock(HybridBlock):
         self._reg_params = {name[strip:]: param for name, param in self._params.items()}
 
     def _make_graph(self) -> TracedGraph:
-        return TracedGraph(self._inputs, self._outputs, self._out_nest, self._params._params, False)
+        return TracedGraph(self._inputs, self._outputs, self._out_nest, self._params._params, False, Decisions.none())
 
     @property
     def _in_format(self) -> Any:

@@ -12,6 +12,7 @@ from .._control_flow import nests
 from .._control_flow.nests import Nest
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from ._decisions import Decisions
 from .parameter import Parameter
 
 __all__ = ["TracedGraph", "Variants"]
@@ -27,6 +28,7 @@ class TracedGraph:
         out_nest: Nest,
         variables: dict[str, Parameter],
         trained: bool,
+        decisions: Decisions,
         numpy: Sequence[bool] = (),
     ) -> None:
         self.inputs = inputs
@@ -35,6 +37,8 @@ class TracedGraph:
         self.out_nest = out_nest
         self.single = out_nest is nests.ARRAY
         self.trained = trained
+        self.decisions = decisions
+        self.attributes = decisions.attributes
         self.params: list[Parameter] = []
         # In the order of outputs.list_inputs(): (True, position of an input), (False, parameter) or
         # (False, array of a constant).
@@ -98,12 +102,12 @@ class TracedGraph:
 
 
 # What forward read of traced arrays: bits of _core.trace_reads().
-READ_SHAPE, READ_RANK, READ_DTYPE, READ_TRAINING = 1, 2, 4, 8
+READ_SHAPE, READ_RANK, READ_DTYPE, READ_TRAINING, READ_RECORDING = 1, 2, 4, 8, 16
 
 
 class Variants:
-    """Graphs of one input structure. More than one only where forward reads shapes, types or the training mode: such a
-    graph is valid only for equal ones."""
+    """Graphs of one input structure. More than one only where forward reads shapes, types, the training mode or
+    whether its caller records: such a graph is valid only for equal ones."""
 
     def __init__(self) -> None:
         self.only: TracedGraph | None = None
@@ -112,7 +116,7 @@ class Variants:
 
     @property
     def by_mode(self) -> bool:
-        return bool(self.reads & READ_TRAINING)
+        return bool(self.reads & (READ_TRAINING | READ_RECORDING))
 
     def key(self, flat: Sequence[Any]) -> Any:
         reads = self.reads
@@ -121,6 +125,7 @@ class Variants:
             tuple(a.ndim for a in flat) if reads & READ_RANK else None,
             tuple(a.dtype for a in flat) if reads & READ_DTYPE else None,
             autograd.is_training() if reads & READ_TRAINING else None,
+            autograd.is_recording() if reads & READ_RECORDING else None,
         )
 
     def mapped(self, change: Callable[[TracedGraph], TracedGraph]) -> Variants:
@@ -136,7 +141,12 @@ class Variants:
         return next((key for key, known in self.table.items() if known is graph), None)
 
     def find(self, flat: Sequence[Any]) -> TracedGraph | None:
-        return self.table.get(self.key(flat))
+        key = self.key(flat)
+        graph = self.table.get(key)
+        if graph is not None and graph.attributes.has_containers and not graph.attributes.holds():
+            del self.table[key]
+            return None
+        return graph
 
     def add(self, flat: Sequence[Any], graph: TracedGraph, reads: int) -> None:
         if reads & ~self.reads:
@@ -144,4 +154,4 @@ class Variants:
             self.table.clear()
             self.reads |= reads
         self.table[self.key(flat)] = graph
-        self.only = None if self.reads else graph
+        self.only = None if self.reads or graph.attributes.has_containers else graph

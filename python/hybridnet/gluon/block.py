@@ -17,6 +17,7 @@ from ..errors import HybridNetError, ShapeError, not_overridden
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ..ndarray.utils import load_mapped
+from ._baked_attributes import attribute_is_set, forget_readers
 from ._block_errors import add_block_path
 from ._formats import _flatten as _flatten  # libraries use them to pass nested states
 from ._formats import _regroup as _regroup
@@ -165,7 +166,12 @@ class Block:
                     "blocks, please set 'params' at Block construction instead."
                 )
             self._reg_params[name] = value
+        attribute_is_set(self, name, existing, value)
         super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        forget_readers(self, name)
+        super().__delattr__(name)
 
     if TYPE_CHECKING:
         # Subclasses set children and parameters under names that they make while running.

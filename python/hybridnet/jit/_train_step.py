@@ -127,7 +127,8 @@ class TrainStep:
         scaler = getattr(trainer, "_amp_loss_scaler", None)
         trainer.optimizer._set_current_context(flat[0].context.device_id)
         with autograd.pause(train_mode=True):
-            traced = self._forward._find_graph(key, flat)
+            with autograd.record():  # which a step stands for: forward may ask for it
+                traced = self._forward._find_graph(key, flat)
             graph = self._graph_for(traced, scaler is not None)
             if scaler is not None:
                 trainer._scale = trainer._amp_original_scale / scaler.loss_scale
@@ -159,6 +160,9 @@ class TrainStep:
         key = (id(traced), type(optimizer), rule.key(optimizer, indices), requests, scaled)
         graph = self._graphs.get(key)
         if graph is None:
+            known = {id(one) for variants in self._forward._variants.values() for one in variants.table.values()}
+            for other in [other for other in self._graphs if other[0] not in known]:
+                del self._graphs[other]  # of a graph that is forgotten
             graph = StepGraph(
                 traced,
                 trainer,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from .. import _core
 from .._files import read_text, replacing
 from .._lazy_names import names_from
+from .._tracing import is_own_file
 from ..attribute import AttrScope, attributes_for
 from ..base import no_values
 from ..context import Context, current_context
@@ -52,6 +54,21 @@ class Symbol(_core.SymbolBase):
     _has_numpy_interface = False
 
     # -------------------------------------------------------------------------------------------------- what is asked
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        """What ``isinstance`` looks at beside the type: to a program that is traced, a Symbol that stands for one of
+        its arrays is an array, as it is where the program runs imperatively."""
+        cls = type(self)
+        if not self._is_traced_array or is_own_file(sys._getframe(1).f_code.co_filename):
+            return cls
+        return cls._array_class()
+
+    @staticmethod
+    def _array_class() -> type:
+        from ..ndarray import NDArray
+
+        return NDArray
+
     def __repr__(self) -> str:
         specs = _core.symbol_specs(self)
         what = f" {specs[0][0]} {np.dtype(specs[0][1])}" if specs and len(specs) == 1 and None not in specs[0] else ""

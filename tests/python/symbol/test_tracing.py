@@ -106,8 +106,10 @@ def test_indexing_errors(traced):
         x[4]
     with pytest.raises(IndexError, match="too many"):
         x[0, 0, 0]
-    with pytest.raises(TypeError, match="take"):
-        x[[0, 1]]
+    with pytest.raises(TypeError, match="integer or boolean"):
+        x["rows"[:1], 0]
+    with pytest.raises(TypeError, match="stack"):
+        x[[x, 1]]
 
 
 def test_values_are_refused_with_the_line_and_the_remedy(traced):

@@ -18,6 +18,12 @@ class _Symbol(Symbol):
     __slots__ = ()
     _has_numpy_interface = True
 
+    @staticmethod
+    def _array_class() -> type:
+        from ...numpy.multiarray import ndarray
+
+        return ndarray
+
     def as_np_ndarray(self) -> _Symbol:
         """This Symbol itself."""
         return self

@@ -1,0 +1,81 @@
+"""What Python decided while a block was traced, which the graph and its exported file hold for good."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .._files import read_text, replacing
+from ._baked_attributes import AttributeReads
+
+if TYPE_CHECKING:
+    from .block import Block
+
+__all__ = ["Decisions", "note_in_file"]
+
+_IN_FILE = "hybridnet_traced_with"
+
+
+class Decisions:
+    """What one trace read of the program."""
+
+    def __init__(
+        self, attributes: AttributeReads, value_reads: Sequence[str], shape_line: str, shapes: Sequence[tuple[int, ...]]
+    ) -> None:
+        self.attributes = attributes
+        self.value_reads = list(value_reads)
+        self._shape_line, self._shapes = shape_line, list(shapes)
+        self.draws: str = ""  # file:line of the first draw from a generator of the program
+
+    @classmethod
+    def none(cls) -> Decisions:
+        """For graphs that were not made by running Python code."""
+        return cls(AttributeReads(), [], "", [])
+
+    def warnings(self, block: Block) -> list[tuple[str, str]]:
+        """(text, file:line) of what may change without the graph being traced again."""
+        name = type(block).__name__
+        found = [
+            (
+                f"{name} is hybridized: the values of an array are read in Python while its graph is made, and the "
+                "graph keeps what was decided by them. It is not traced again when the array is written to. Pass the "
+                "array as an argument and branch with mx.nd.contrib.cond, or compute with operators.",
+                line,
+            )
+            for line in self.value_reads
+        ]
+        for owner, attribute, line in self.attributes.changed_by_forward():
+            found.append(
+                (
+                    f"{name} is hybridized: forward sets {owner.name}.{attribute}, which it also reads. Python code "
+                    "runs when the graph is made and not at each call, so it computes with that value.",
+                    line,
+                )
+            )
+        return found
+
+    def of_shapes(self) -> str:
+        """What an exported file is limited to; '' if forward asked for no shape."""
+        if not self._shape_line:
+            return ""
+        shapes = ", ".join(map(str, self._shapes))
+        return f"the shape of an array is read in Python ({self._shape_line}): traced for inputs of shape {shapes}"
+
+    def listed(self) -> list[str]:
+        """One line for each decision."""
+        lines = [self.of_shapes()] if self._shape_line else []
+        lines += [f"the values of an array are read in Python ({line})" for line in self.value_reads]
+        lines += [f"random numbers are drawn in Python ({self.draws})"] if self.draws else []
+        return lines + list(self.attributes.of_users())
+
+
+def note_in_file(symbol_file: str, decisions: Decisions) -> None:
+    """Writes what was decided into the graph's file, as an attribute of the graph, which readers leave alone."""
+    listed = decisions.listed()
+    if not listed:
+        return
+    graph: dict[str, Any] = json.loads(read_text(symbol_file, "export"))
+    graph["attrs"] = {**graph.get("attrs", {}), _IN_FILE: ["str", "; ".join(listed)]}
+    with replacing(symbol_file, "export") as file:
+        file.write(json.dumps(graph, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass"))
