@@ -8,6 +8,7 @@
 #include "hybridnet/ndarray.h"
 #include "passes/body_gradient.h"
 #include "passes/gradient_nodes.h"
+#include "passes/loops/absent_gradients.h"
 #include "passes/loops/checkpoint_loops.h"
 #include "passes/loops/iteration_sums.h"
 #include "passes/loops/repeated_loops.h"
@@ -15,8 +16,8 @@
 namespace hybridnet {
 namespace {
 
-const OpRef kSliceAxis{"slice_axis"}, kConcat{"Concat"}, kWhere{"where"}, kBroadcastTo{"broadcast_to"},
-    kRowsBefore{"_rows_before"};
+const OpRef kSliceAxis{"slice_axis"}, kConcat{"Concat"}, kRowsBefore{"_rows_before"}, kMultiply{"elemwise_mul"},
+    kNotZero{"_not_equal_scalar"}, kMax{"max"}, kCast{"Cast"}, kOnes{"_ones"};
 
 using Kind = BackwardInput::Kind;
 
@@ -190,7 +191,9 @@ class LoopGradient {
     if (recompute_) silence_limits(backward);
     gradients_ = backward.outputs();
     bind_sources();
+    AbsentGradients absent = find_absent();
     for (size_t s = 0; s < loop_.carries(); ++s) add_carry(s);
+    add_flags(absent);
     if (loop_.detach_every > 0) detach();
     if (is_truncated()) cut_rows();
     for (size_t k = 0; k < loop_.seqs(); ++k)
@@ -246,10 +249,12 @@ class LoopGradient {
       const auto index = static_cast<size_t>(sources[i].index);
       if (sources[i].kind == Kind::kHead) {
         const auto output = static_cast<size_t>(gradient_.output_of_head[index]);
-        if (output < loop_.outs())
+        if (output < loop_.outs()) {
           back_->data.push_back({as_rows(output_grads_[output], spec), slot, nullptr});
-        else
+          row_heads_.push_back(slot);
+        } else {
           head_slot_[output - loop_.outs()] = slot;
+        }
       } else if (rows_of_source_[i].output >= 0) {
         const NodeEntry rows = as_rows({forward_, static_cast<uint32_t>(rows_of_source_[i].output)}, spec);
         back_->data.push_back(
@@ -274,6 +279,43 @@ class LoopGradient {
                         gradient >= 0 ? gradients_[static_cast<size_t>(gradient)] : zeros(backward, spec, nullptr)});
   }
 
+  // At the last value of a state that nothing reads no gradient arrives. In the body of another loop one may arrive in
+  // some iterations of that loop only: then it is zeros elsewhere. (Where no row has a gradient, the loop around
+  // tells.)
+  AbsentGradients find_absent() {
+    const bool is_inside = !PipelineScope::current().place.empty() && !row_heads_.empty();
+    std::vector<AbsentGradients::State> states;
+    for (size_t s = 0; s < loop_.carries(); ++s) {
+      const int gradient = gradient_.grad_of_input[loop_.carry(s)];
+      const NodeEntry arrived = arrived_at_carry(s);
+      states.push_back({.head = head_slot_[s],
+                        .next = gradient >= 0 ? gradients_[static_cast<size_t>(gradient)] : NodeEntry(),
+                        .arrives = static_cast<bool>(arrived.node),
+                        .arrived = is_inside ? arrived : NodeEntry()});
+    }
+    AbsentGradients absent(back_->body, std::move(states), row_heads_, loop_.detach_every > 0);
+    absent.mask(gradients_);
+    return absent;
+  }
+
+  void add_flags(AbsentGradients& absent) {
+    for (size_t s = 0; s < loop_.carries(); ++s) {
+      const AbsentGradients::State& state = absent.states()[s];
+      if (!state.flag) continue;
+      flags_.push_back({loop_.carry(s), {first_flag(state), state.flag->node, nullptr}, absent.next_flag(s)});
+    }
+  }
+
+  NodeEntry first_flag(const AbsentGradients::State& state) {
+    const TensorSpec flag{Shape{1}, DType::kFloat32};
+    if (!state.arrives) return zeros(graph_, flag, &node_);
+    if (!state.arrived.node || graph_.spec(state.arrived).shape.size() == 0)
+      return emit(graph_, kOnes, {}, {{"shape", "(1,)"}}, &node_);
+    const NodeEntry is_there = emit(graph_, kNotZero, {state.arrived}, {{"scalar", "0"}}, &node_);
+    const NodeEntry any = emit(graph_, kMax, {is_there}, {}, &node_);
+    return reshaped(graph_, emit(graph_, kCast, {any}, {{"dtype", "float32"}}, &node_), flag.shape, &node_);
+  }
+
   // Gradients of carries stop where detach_every cuts the carries off.
   void detach() {
     Graph& backward = back_->body;
@@ -284,15 +326,8 @@ class LoopGradient {
     }
     const NodePtr passes = graph_.add_constant(Ref<Object>(mask.impl()), mask.spec());
     const NodeEntry slot{back_->add_sequence({passes, 0}, {Shape{1}, DType::kFloat32}, "passes").inner, 0};
-    for (Carry& carry : carries_) {
-      const TensorSpec& spec = backward.spec(carry.next);
-      Shape ones = Shape::scalar();
-      for (int i = 0; i < spec.shape.ndim(); ++i) ones.push_back(1);
-      NodeEntry condition = reshaped(backward, slot, ones, nullptr);
-      if (!(backward.spec(condition).shape == spec.shape))
-        condition = emit(backward, kBroadcastTo, {condition}, {{"shape", spec.shape.str()}}, nullptr);
-      carry.next = emit(backward, kWhere, {condition, carry.next, zeros(backward, spec, nullptr)}, {}, nullptr);
-    }
+    for (Carry& carry : carries_) carry.next = kept_where(backward, slot, carry.next);
+    for (Carry& flag : flags_) flag.next = emit(backward, kMultiply, {slot, flag.next}, {}, nullptr);
   }
 
   // truncate_gradient: only the iterations that ran last.
@@ -308,7 +343,7 @@ class LoopGradient {
 
   NodePtr add_loop() {
     for (const NodeEntry& value : stacked_outputs_) back_->outs.push_back({back_->output_of(value), -1});
-    for (const std::vector<Carry>* list : {&carries_, &accumulators_})
+    for (const std::vector<Carry>* list : {&carries_, &accumulators_, &flags_})
       for (const Carry& carry : *list) back_->carries.push_back({carry.slot, back_->output_of(carry.next), -1});
     const NodePtr made = back_->put_together(graph_, node_);
     made->attrs.clear();
@@ -366,8 +401,9 @@ class LoopGradient {
   NodePtr forward_;
   std::optional<LoopView> back_;
   std::vector<NodeEntry> gradients_;  // outputs of the backward body
+  std::vector<NodePtr> row_heads_;    // inputs of the backward body that get gradients of stacked outputs
   std::vector<NodePtr> head_slot_;    // per carry
-  std::vector<Carry> carries_, accumulators_;
+  std::vector<Carry> carries_, accumulators_, flags_;
   std::vector<NodeEntry> stacked_outputs_;  // of the backward body: gradients of slices, then what is summed outside
   IterationSums outside_sums_;
   ControlGradient result_;
