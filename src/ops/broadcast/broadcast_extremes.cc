@@ -1,12 +1,13 @@
 // Maximum, minimum, power, remainder, hypotenuse with broadcasting.
 #include "ops/broadcast/declare.h"
+#include "ops/elementwise/power_rule.h"
 
 namespace hybridnet::ops {
 namespace {
 using kernels::Pointwise;
 
 const OpRef kGreaterEqual{"broadcast_greater_equal"}, kLesserEqual{"broadcast_lesser_equal"},
-    kGreater{"broadcast_greater"}, kLesser{"broadcast_lesser"}, kPower{"broadcast_power"}, kLog{"log"}, kFloor{"floor"};
+    kGreater{"broadcast_greater"}, kLesser{"broadcast_lesser"}, kPower{"broadcast_power"}, kFloor{"floor"};
 
 // Where both are equal the gradient goes to lhs.
 auto chosen_gradient(const OpRef& takes_lhs, const OpRef& takes_rhs) {
@@ -19,8 +20,8 @@ auto chosen_gradient(const OpRef& takes_lhs, const OpRef& takes_rhs) {
 
 Values power_gradient(const NoParams&, const GradientContext& g) {
   const Value dy = g.output_grad(0), l = g.input(0), r = g.input(1);
-  return {g.wants(0) ? to_operand(g, 0, dy * (r * call(kPower, {l, r - 1.0}))) : Value{},
-          g.wants(1) ? to_operand(g, 1, dy * (g.output(0) * call(kLog, {l}))) : Value{}};
+  return {g.wants(0) ? to_operand(g, 0, dy * power_by_base(kPower, l, r)) : Value{},
+          g.wants(1) ? to_operand(g, 1, dy * power_by_exponent(l, r, g.output(0))) : Value{}};
 }
 
 // That of whole numbers is 0, as in MXNet.

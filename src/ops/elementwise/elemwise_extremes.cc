@@ -1,13 +1,14 @@
 // Maximum, minimum, power, remainder, hypotenuse of two arrays of equal shape and dtype.
 #include "hybridnet/op.h"
 #include "ops/elementwise/declare.h"
+#include "ops/elementwise/power_rule.h"
 
 namespace hybridnet::ops {
 namespace {
 using kernels::Pointwise;
 
 const OpRef kGreaterEqual{"_greater_equal"}, kLesserEqual{"_lesser_equal"}, kGreater{"_greater"}, kLesser{"_lesser"},
-    kPower{"_power"}, kLog{"log"}, kFloor{"floor"};
+    kPower{"_power"}, kFloor{"floor"};
 
 template <Pointwise F>
 OpBuilder<NoParams> binary(OpRegistry& ops, const char* name, const char* alias, const char* doc,
@@ -28,8 +29,8 @@ auto chosen_gradient(const OpRef& takes_lhs, const OpRef& takes_rhs) {
 
 Values power_gradient(const NoParams&, const GradientContext& g) {
   const Value dy = g.output_grad(0), l = g.input(0), r = g.input(1);
-  return {g.wants(0) ? dy * (r * call(kPower, {l, r - 1.0})) : Value{},
-          g.wants(1) ? dy * (g.output(0) * call(kLog, {l})) : Value{}};
+  return {g.wants(0) ? dy * power_by_base(kPower, l, r) : Value{},
+          g.wants(1) ? dy * power_by_exponent(l, r, g.output(0)) : Value{}};
 }
 
 // That of whole numbers is 0, as in MXNet.

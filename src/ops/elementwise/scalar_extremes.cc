@@ -70,6 +70,7 @@ void register_powers_of_numbers(OpRegistry& ops) {
       .alias("_RPowerScalar")
       .gradient(
           [](const ScalarParams& p, const GradientContext& g) -> Values {
+            if (p.scalar == 0) return {zeros_like(g.output(0))};  // 0 * log(0) would be NaN
             return {g.output_grad(0) * g.output(0) * std::log(p.scalar)};
           },
           Saves::all_outputs())

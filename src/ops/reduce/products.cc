@@ -7,21 +7,58 @@ namespace hybridnet::ops {
 namespace {
 using kernels::Reduction;
 
-const OpRef kEqual{"_equal"}, kEqualScalar{"_equal_scalar"}, kProd{"prod"};
+const OpRef kEqual{"_equal"};
 
-Value is_equal(const Value& x, double s) { return call(kEqualScalar, {x}, {{"scalar", s}}); }
+// Per element of a row the product of the others. The row's halves are multiplied, the products that leave out one of
+// these come from the same rule, and each goes on with what its element was multiplied by. Nothing is divided, so zeros
+// need no care, and every derivative is right; the number of multiplications is proportional to the row.
+Value products_of_others(const Value& rows) {
+  const int64_t size = spec_of(rows).shape[1], half = size / 2;
+  if (size == 1) return ones_like(rows);
+  const Value left = slice_axis(rows, 1, 0, half), right = slice_axis(rows, 1, half, 2 * half);
+  if (size == 2) return concat({right, left}, 1);
+  const Value pairs = left * right;
+  if (size == 2 * half) {
+    const Value others = products_of_others(pairs);
+    return concat({others * right, others * left}, 1);
+  }
+  const Value others = products_of_others(concat({pairs, slice_axis(rows, 1, 2 * half, size)}, 1));
+  const Value of_pairs = slice_axis(others, 1, 0, half);
+  return concat({of_pairs * right, of_pairs * left, slice_axis(others, 1, half, half + 1)}, 1);
+}
 
-// Each element's gradient is the product of the others. With zeros in the product only the zero of a group that has a
-// single one gets any; so zeros are replaced by ones, multiplied, and the cases told apart by the number of zeros.
+// Kept axes first, then those that are reduced; and the way back.
+struct AxisOrder {
+  Tuple there, back;
+  Shape shape;  // behind `there`
+  int64_t rows = 1, columns = 1;
+  bool is_as_it_was = true;
+};
+AxisOrder reduced_last(const Shape& shape, uint32_t axes) {
+  std::vector<int> order;
+  for (const bool reduced : {false, true})
+    for (int i = 0; i < shape.ndim(); ++i)
+      if ((axes >> i & 1) == (reduced ? 1u : 0u)) order.push_back(i);
+  AxisOrder result;
+  std::vector<int64_t> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int axis = order[i];
+    result.there.push_back(axis);
+    back[static_cast<size_t>(axis)] = static_cast<int64_t>(i);
+    result.shape.push_back(shape[axis]);
+    (axes >> axis & 1 ? result.columns : result.rows) *= shape[axis];
+    result.is_as_it_was = result.is_as_it_was && axis == static_cast<int>(i);
+  }
+  for (const int64_t place : back) result.back.push_back(place);
+  return result;
+}
+
 Value product_of_others(const Value& x, const Shape& shape, uint32_t axes) {
-  const Tuple list = axes_tuple(axes);
-  if (list.ndim() == 0) return ones_like(x);
-  const Value zero = is_equal(x, 0.0);
-  const Value nonzero = where(zero, ones_like(x), x);
-  const Value product = spread(call(kProd, {nonzero}, {{"axis", AttrValue(list)}, {"keepdims", true}}), shape, axes);
-  const Value zeros_here = spread(sum(zero, list, true), shape, axes);
-  const Value others_without_zero = product / nonzero * is_equal(zeros_here, 0.0);
-  return others_without_zero + product * zero * is_equal(zeros_here, 1.0);
+  if (axes_tuple(axes).ndim() == 0 || shape.size() == 0) return ones_like(x);
+  const AxisOrder order = reduced_last(shape, axes);
+  const Value ordered = order.is_as_it_was ? x : transpose(x, order.there);
+  const Value others = reshape(products_of_others(reshape(ordered, Shape{order.rows, order.columns})), order.shape);
+  return order.is_as_it_was ? others : transpose(others, order.back);
 }
 
 template <Value (*kGradient)(const Value&, const Value&, const Shape&, uint32_t)>
