@@ -84,7 +84,7 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
     ),
     (
         *("base", "context", "errors", "engine", "runtime", "util", "name", "attribute", "libinfo", "_core", "log"),
-        *("_c_interface", "_files", "_keywords", "_lazy_names", "_query_words", "_scopes"),
+        *("_c_interface", "_files", "_keywords", "_lazy_names", "_monitor_names", "_query_words", "_scopes"),
     ),
 ]
 # Names that MXNet keeps in a lower namespace (nd.contrib.foreach, nd.imdecode): a function there may fetch them.

@@ -9,7 +9,8 @@ import ctypes
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .errors import HybridNetError, UnsupportedError
+from .errors import AttributeError as HybridNetAttributeError
+from .errors import HybridNetError
 
 __all__ = [
     "CachedOpHandle",
@@ -65,9 +66,7 @@ class _NoLibrary:
     """Stands where MXNet has its loaded library."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise UnsupportedError(
+        raise HybridNetAttributeError(
             f"mx.base._LIB.{name}: there is no library with MXNet's C functions",
             fix="use the function of Python, or the C functions of hybridnet/c_api.h",
         )

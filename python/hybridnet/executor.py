@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _core
 from ._keywords import remat_text
+from ._monitor_names import names_of_inputs
 from .context import Context
 from .errors import ShapeError
 from .errors import TypeError as HybridNetTypeError
@@ -215,18 +216,14 @@ def _watched_values(inside: Any, with_inputs: bool) -> list[tuple[str, int]]:
             continue  # a variable, reported where it is read
         if with_inputs and value.name != node:
             children = value.get_children()
-            for i, child in enumerate(children.list_outputs() if children is not None else ()):
+            sources = children.list_outputs() if children is not None else []
+            for child, label in zip(sources, names_of_inputs(operator, len(sources)), strict=False):
                 if _core.symbol_op(inside[numbers[child]]) is None:
                     watched.append((child, numbers[child]))
-                watched.append((f"{value.name}_{_input_name(operator, i)}", numbers[child]))
+                watched.append((f"{value.name}_{label}", numbers[child]))
         node = value.name
         watched.append((name, number))
     return watched
-
-
-def _input_name(operator: str, number: int) -> str:
-    declared = _core.describe_op(operator)
-    return f"arg{number}" if declared["variadic"] else declared["inputs"][number]["name"]
 
 
 def _by_name(arrays: Any, names: Sequence[str], what: str, required: bool) -> list[Any]:

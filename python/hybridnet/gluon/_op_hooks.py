@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .. import _core
+from .._monitor_names import names_of_inputs
 from ..symbol import Symbol
 
 __all__ = ["ObservedGraph"]
@@ -15,11 +16,6 @@ class _Report(NamedTuple):
     name: str
     op: str
     position: int  # among the values of all entries
-
-
-def _input_names(op: str, count: int) -> list[str]:
-    names = [info["name"] for info in _core.describe_op(op)["inputs"]]
-    return names if len(names) >= count else [f"arg{i}" for i in range(count)]
 
 
 class ObservedGraph:
@@ -53,7 +49,7 @@ class ObservedGraph:
             if monitor_all and node not in seen:
                 children = entry.get_children()
                 sources = [] if children is None else children.list_outputs()
-                for source, label in zip(sources, _input_names(op, len(sources)), strict=False):
+                for source, label in zip(sources, names_of_inputs(op, len(sources)), strict=False):
                     reports.append(_Report(f"{node}_{label}", op, positions[source]))
             seen.add(node)
             reports.append(_Report(name, op, i))

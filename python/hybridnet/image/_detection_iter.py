@@ -114,6 +114,10 @@ class ImageDetIter(ImageIter):
         row = np.asarray(label.asnumpy() if isinstance(label, nd.NDArray) else label, np.float32).ravel()
         if row.size < 2 + _BOX:
             raise FormatError(f"ImageDetIter: a label has at least {2 + _BOX} numbers", given=str(row.size))
+        if not np.isfinite(row[:2]).all():
+            raise FormatError(
+                "ImageDetIter: a label begins with its head's size and the width of objects", given=str(row[:2])
+            )
         head, width = int(row[0]), int(row[1])
         if head < 2 or width < _BOX or row.size <= head or (row.size - head) % width:
             raise FormatError(

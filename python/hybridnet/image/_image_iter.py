@@ -106,6 +106,7 @@ class ImageIter(DataIter):
         self.dtype = dtype
         self.last_batch_handle = last_batch_handle
         self.imglist = _read_list(path_imglist) if path_imglist else _from_list(imglist) if imglist else None
+        self._source = path_imglist or path_imgrec or "imglist"
         self.imgrec: Any = None
         self.seq: list[Any] | None = list(self.imglist) if self.imglist is not None else None
         if path_imgrec:
@@ -201,6 +202,7 @@ class ImageIter(DataIter):
             except FormatError as error:
                 logging.debug("Invalid image, skipping: %s", error)
                 continue
+            self._check_label(label)
             data = self.postprocess_data(image).asnumpy()
             if data.shape != self.data_shape:
                 raise HybridNetError(
@@ -212,6 +214,16 @@ class ImageIter(DataIter):
         """Image behind the augmenters and its label. Raises FormatError for a sample to leave out."""
         image = self.augmentation_transform(self.imdecode(content))
         return image, np.atleast_1d(np.asarray(label, dtype=self.dtype))
+
+    def _check_label(self, label: np.ndarray) -> None:
+        """Raises FormatError, with the place in the file, for a label with too few numbers."""
+        if label.size < self.label_width:
+            place = "a record" if self.seq is None else f"sample {self.seq[self.cur - 1]!r}"
+            raise FormatError(
+                f"ImageIter: {self._source}: the label of {place}",
+                expected=f"{self.label_width} numbers (label_width)",
+                given=str(label.size),
+            )
 
     def _label_batch(self, labels: list[np.ndarray]) -> nd.NDArray:
         values = np.stack([label[: self.label_width] for label in labels])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import os
+import struct
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ def decode_image(content: bytes, flag: int = 1) -> np.ndarray:
             with image.open(io.BytesIO(content)) as opened:
                 mode = {1: "RGB", 0: "L"}.get(flag)
                 return _with_channels(np.asarray(opened.convert(mode) if mode else opened), flag)
-        except (OSError, ValueError, SyntaxError) as error:
+        except (OSError, ValueError, SyntaxError, TypeError, struct.error, image.DecompressionBombError) as error:
             raise FormatError(f"cannot decode an image: {error}") from error
     if content.startswith(SIGNATURE):
         return _with_channels(decode_png(content), flag)

@@ -183,3 +183,26 @@ def test_updaters_work_with_optimizers_of_old_pickles():
     optimizer = mx.optimizer.SGD()
     del optimizer.allow_np_array
     mx.optimizer.Updater(optimizer)(0, mx.nd.ones((2,)), mx.nd.zeros((2,)))
+
+
+@pytest.mark.parametrize("hook", [False, True], ids=["executor", "block"])
+def test_monitors_call_inputs_as_mxnet_does(hook):
+    """Numbered, unless MXNet's operator lists names for them."""
+    seen = []
+
+    class Net(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            x = F.Pooling(F.Activation(x, act_type="relu", name="act"), global_pool=True, name="pool")
+            return F.broadcast_add(F.exp(x, name="exp"), F.softmax(x, name="soft"), name="sum")
+
+    net = Net()
+    if hook:
+        net.hybridize()
+        net.register_op_hook(lambda name, op, array: seen.append(name), monitor_all=True)
+        net(mx.nd.ones((1, 1, 2, 2)))
+    else:
+        executor = net(mx.sym.var("x")).simple_bind(mx.cpu(), x=(1, 1, 2, 2))
+        executor.set_monitor_callback(lambda name, array: seen.append(name), monitor_all=True)
+        executor.forward()
+    endings = ["act_input0", "pool_data", "exp_input0", "soft_data", "sum_lhs", "sum_rhs"]
+    assert all(any(name.endswith(ending) for name in seen) for ending in endings), seen

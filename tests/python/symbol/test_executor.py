@@ -86,7 +86,7 @@ def test_monitor_all_reports_inputs_too_also_after_reshape():
         ("fc_bias", (3,)),
         ("fc_bias", (3,)),
         ("fc_output", (1, 3)),
-        ("act_data", (1, 3)),
+        ("act_input0", (1, 3)),
         ("act_output", (1, 3)),
         ("last_data", (1, 3)),
         ("last_weight", (1, 3)),
