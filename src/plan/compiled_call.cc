@@ -1,6 +1,7 @@
 #include "plan/compiled_call.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 #include "graph/control/body_graph.h"
@@ -131,18 +132,10 @@ PipelineScope scope_of(const CompileOptions& options, PassReport* report,
                         .pipeline = PipelineScope::current().pipeline});
 }
 
-// What an output shows: through views to the value that the user's graph makes.
-NodeEntry shown_by(NodeEntry entry) {
-  while (!entry.node->is_variable() && entry.node->op->is_view) entry = entry.node->inputs[0];
-  return entry;
-}
-
-// Results that the caller made apart stay apart in memory, whatever passes find out: each may be written to.
-std::vector<int> first_equal(const std::vector<NodeEntry>& outputs) {
-  std::unordered_map<NodeEntry, int, NodeEntryHash> numbers;
-  std::vector<int> first;
-  for (const NodeEntry& output : outputs)
-    first.push_back(numbers.try_emplace(shown_by(output), static_cast<int>(first.size())).first->second);
+// Each output has memory of its own, whether it is another one, a view of it or an input: the caller may write to each.
+std::vector<int> all_apart(size_t num_outputs) {
+  std::vector<int> first(num_outputs);
+  std::iota(first.begin(), first.end(), 0);
   return first;
 }
 
@@ -402,7 +395,7 @@ Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinitio
                             {.num_residuals = rewritten.num_residuals,
                              .frozen_weights = !differentiated && !signature.train && !options.weights_change,
                              .atomic = definition.atomic,
-                             .first_of = first_equal(definition.outputs),
+                             .first_of = all_apart(definition.outputs.size()),
                              .donated = differentiated ? std::vector<uint8_t>() : definition.donated},
                             known.forward);
   if (rewritten.num_gradients == 0) return call;
