@@ -181,7 +181,9 @@ class Trace(Scope):
         self.value_reads: dict[str, None] = {}  # file:line of the user's lines that read values of arrays
         self.variables: dict[Parameter, Symbol] = {}
         self.parameters: dict[str, Parameter] = {}  # by the names of their variables
-        self._written: dict[Parameter, Symbol] = {}  # new values of parameters
+        self._inputs: set[str] = set()
+        self.writes: dict[str, str] = {}  # variables that forward writes to in place: the line of the last write
+        self._updated: set[str] = set()  # parameters that write() was called for, as scans do
         self._names: set[str] = set()
         self._path = root.name
         self._paths: dict[int, str] = {id(root): self._path}
@@ -206,12 +208,14 @@ class Trace(Scope):
 
     def make_input(self, name: str, shape: tuple[int, ...], dtype: Any) -> Symbol:
         """Variable for an input of the traced block."""
-        return _core.traced_variable(self.unique_name(name), shape, dtype, numpy=is_np_array())
+        unique = self.unique_name(name)
+        self._inputs.add(unique)
+        return _core.traced_variable(unique, shape, dtype, numpy=is_np_array())
 
     def variable(self, parameter: Parameter) -> Symbol:
         variable = self.variables.get(parameter)
         if variable is not None:
-            return self._written.get(parameter, variable)
+            return variable
         name = self.unique_name(parameter.name)
         variable = self.variables[parameter] = parameter._make_traced(name)
         self.parameters[name] = parameter
@@ -219,15 +223,25 @@ class Trace(Scope):
 
     def write(self, target: Any, value: Symbol) -> bool:
         for parameter, variable in self.variables.items():
-            if target is parameter or target is self._written.get(parameter, variable):
-                self._written[parameter] = value
+            if target is parameter or target is variable:
+                _core.traced_write(variable, value)
+                self._updated.add(str(variable.name))
                 return True
         return False
 
     def written(self, output: Symbol) -> Symbol:
         """An output of the graph with which all writes are done."""
-        for parameter, value in self._written.items():
-            output = _core.write_state(output, value, self.variables[parameter])
+        for variable, value, line in _core.traced_written_variables():
+            name = str(variable.name)
+            if name not in self.parameters and name not in self._inputs:
+                raise TraceError(
+                    f"the variable {name!r} is written to in place at {line}",
+                    because="it is neither an input nor a parameter of the block that is traced",
+                    fix="make a new array instead, as in x = x + 1",
+                )
+            if name not in self._updated:
+                self.writes[name] = line
+            output = _core.write_state(output, value, variable)
         return output
 
     def enter_block(self, block: Block) -> str:

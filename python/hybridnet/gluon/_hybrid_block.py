@@ -460,7 +460,7 @@ class HybridBlock(Block):
             reads, shape_line = _core.trace_reads(), _core.trace_shape_line()
             outputs: list[Any] = []
             out_key = _flatten_outputs(out, outputs)
-            outputs = [o if isinstance(o, Symbol) else _core.traced_constant(o) for o in outputs]
+            outputs = [_core.traced_value(o) if isinstance(o, Symbol) else _core.traced_constant(o) for o in outputs]
             if outputs:
                 outputs[0] = scope.written(outputs[0])
                 _core.control_check_leaks(symbol.Group(outputs))
@@ -470,7 +470,14 @@ class HybridBlock(Block):
         classes = [is_numpy(o) for o in outputs] if is_np_array() or any(map(is_numpy, flat)) else []
         decisions = Decisions(attributes, list(scope.value_reads), shape_line, [a.shape for a in flat])
         graph = TracedGraph(
-            inputs, symbol.Group(outputs), out_key, scope.parameters, trained or recording, decisions, classes
+            inputs,
+            symbol.Group(outputs),
+            out_key,
+            scope.parameters,
+            trained or recording,
+            decisions,
+            classes,
+            scope.writes,
         )
         return graph, scope, reads
 
@@ -794,6 +801,7 @@ class HybridBlock(Block):
         imperatively although it is hybridized.
         """
         graph = self._graph_to_export()
+        graph.check_export()
         symbol_file, params_file = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
         graph.outputs._write(symbol_file, remove_amp_cast)
         note_in_file(symbol_file, graph.decisions)

@@ -10,6 +10,7 @@ from typing import Any
 from .. import _core, autograd
 from .._control_flow import nests
 from .._control_flow.nests import Nest
+from ..errors import GradientError, TraceError
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ._decisions import Decisions
@@ -30,6 +31,7 @@ class TracedGraph:
         trained: bool,
         decisions: Decisions,
         numpy: Sequence[bool] = (),
+        writes: dict[str, str] | None = None,
     ) -> None:
         self.inputs = inputs
         self.numpy = numpy  # per output: whether it is an array of mx.np; empty: as the first input
@@ -64,6 +66,9 @@ class TracedGraph:
                 order.append(len(inputs) + len(self.params))
                 self.params.append(variables[name])
                 self.sources.append((False, variables[name]))
+        # Names of inputs and parameters that a run writes to, because forward does: the lines.
+        self.writes = writes or {}
+        self._written = [(i, name) for i, name in enumerate(names) if name in self.writes]
         self.computes_data = any(param._computes_data for param in self.params)
         self.unused = [i for i in range(len(inputs)) if i not in used]
         # Picks the graph's inputs from (arguments..., parameters..., constants...).
@@ -95,10 +100,42 @@ class TracedGraph:
     def run(self, args: Sequence[NDArray]) -> Any:
         """Calls the compiled graph on the flat inputs and restores the structure of the outputs."""
         params = self.arrays(args[0] if args else None) if self.params else ()
-        out = self.op(*self.pick([*args, *params, *self.constants]))
+        values = self.pick([*args, *params, *self.constants])
+        if self.writes:
+            self._check_writes(values)
+        out = self.op(*values)
         if self.single:
             return out if isinstance(out, NDArray) else out[0]
         return nests.restore(self.out_nest, [out] if isinstance(out, NDArray) else out)
+
+    def check_export(self) -> None:
+        """Raises TraceError if the graph writes to an input: whoever loads a file passes values only."""
+        for i, name in self._written:
+            if self.sources[i][0]:
+                raise TraceError(
+                    f"export: forward writes to its input {name!r} in place at {self.writes[name]}",
+                    because="a file's inputs are values that it does not change",
+                    fix="make a new array in forward, as in x = x + 1, and return it",
+                )
+
+    def _check_writes(self, values: Sequence[NDArray]) -> None:
+        """Raises where writing to an input or a parameter would differ from what forward does on arrays."""
+        for i, name in self._written:
+            what = f"forward writes to {name!r} in place at {self.writes[name]}"
+            if autograd.is_recording() and _core.needs_gradient(values[i]):
+                raise GradientError(
+                    f"{what}, and gradients are recorded for that array",
+                    because="its gradient is that of the value before the write",
+                    fix="make a new array in forward, as in x = x + 1, or call the block outside of record()",
+                    where=_core.current_location(),
+                )
+            if any(j != i and _core.shares_memory(values[i], other) for j, other in enumerate(values)):
+                raise TraceError(
+                    f"{what}, and another array of the call shares memory with that one",
+                    because="the graph takes them for two arrays",
+                    fix="pass a copy, or run the block without hybridize()",
+                    where=_core.current_location(),
+                )
 
 
 # What forward read of traced arrays: bits of _core.trace_reads().

@@ -361,7 +361,13 @@ class Parameter:
             )
 
     def set_data(self, data: Any) -> None:
-        """Overwrites the value on all contexts. Raises ParameterLoadError if the shape does not fit."""
+        """Overwrites the value on all contexts. Raises ParameterLoadError if the shape does not fit.
+
+        While a block is traced, a traced value is written by each run of the graph.
+        """
+        if isinstance(data, symbol.Symbol):
+            self.data()[:] = data
+            return
         self.shape = data.shape
         if self._trainer is not None:
             self._trainer._value_was_set(self)

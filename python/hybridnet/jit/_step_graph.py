@@ -287,6 +287,11 @@ def _updated_parameters(traced: TracedGraph, trainer: Trainer, ignore_stale: boo
             raise _unsupported(
                 f"parameter '{param.name}' or its gradient is row_sparse", "gradients in a plan are dense"
             )
+        if param.name in traced.writes:
+            raise _unsupported(
+                f"forward writes to parameter '{param.name}' in place at {traced.writes[param.name]}",
+                "a step updates it from its gradient",
+            )
         if param._computes_data:
             raise _unsupported(f"parameter '{param.name}' computes its value", "there is no array to update")
     unused = [name for name, param in wanted.items() if not any(param is each for each in used)]

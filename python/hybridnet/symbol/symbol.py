@@ -25,6 +25,7 @@ from ..errors import IndexError as HybridNetIndexError
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ..name import NameManager
+from ..ndarray._dtypes import numpy_dtype
 from ..ndarray._fluent import add_fluent_methods
 from ..ndarray._operators import UFUNC_OPERATORS
 from ..ops._namespace import public_names
@@ -32,6 +33,7 @@ from ..util import is_np_shape
 from . import _internal
 from ._amp_casts import CASTS, without_casts
 from ._traced_indexing import traced_item
+from ._traced_writes import as_indexed, set_item, write
 
 __all__ = ["Group", "Symbol", "Variable", "load", "load_json", "var"]
 
@@ -129,8 +131,8 @@ class Symbol(_core.SymbolBase):
 
     @property
     def T(self) -> Symbol:
-        """The axes in reverse order."""
-        return self.transpose()
+        """The axes in reverse order; a traced vector as it is."""
+        return self if self._is_traced_array and self.ndim < 2 else self.transpose()
 
     @property
     def context(self) -> Context:
@@ -225,7 +227,7 @@ class Symbol(_core.SymbolBase):
     def __getitem__(self, key: Any) -> Symbol:
         """An output by number, name or slice; of a traced array, its elements."""
         if self._is_traced_array and not isinstance(key, str):
-            return traced_item(self, key)
+            return as_indexed(self, key, traced_item(self, key))
         if isinstance(key, str):
             return _core.symbol_output(self, self._output_number(key))
         if isinstance(key, slice):
@@ -343,19 +345,25 @@ class Symbol(_core.SymbolBase):
         raise no_values(self, "attach_grad()", "call attach_grad() on the arrays that are given to the block")
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise no_values(self, "Writing elements", "build the array with operators such as where, concat or scatter_nd")
+        if not self._is_traced_array:
+            raise no_values(
+                self, "Writing elements", "build the array with operators such as where, concat or scatter_nd"
+            )
+        set_item(self, key, value)
 
     # ------------------------------------------------------------------------------------------------------ array-like
     def reshape(self, *shape: Any, **kwargs: Any) -> Symbol:
-        """Another shape, with the codes of NDArray.reshape."""
+        """Another shape, with the codes of NDArray.reshape. Of a traced array: a view, which writes go through."""
         if len(shape) == 1 and isinstance(shape[0], (list, tuple)):
             shape = tuple(shape[0])
         if shape:
             kwargs["shape"] = shape
-        return main_operator("Reshape")(self, **kwargs)
+        return _core.traced_view(main_operator("Reshape")(self, **kwargs), self)
 
     def astype(self, dtype: Any, copy: bool = True) -> Symbol:
-        """Elements converted to dtype."""
+        """Elements converted to dtype; with copy=False a traced array of that dtype itself."""
+        if not copy and self._is_traced_array and np.dtype(self.dtype) == numpy_dtype(dtype):
+            return self
         return main_operator("Cast")(self, dtype=dtype)
 
     def transpose(self, *axes: Any, **kwargs: Any) -> Symbol:
@@ -365,16 +373,19 @@ class Symbol(_core.SymbolBase):
         return main_operator("transpose")(self, axes=kwargs.get("axes") or axes)
 
     def flatten(self, **kwargs: Any) -> Symbol:
-        """As a matrix: the first axis stays, the others merge."""
-        return main_operator("Flatten")(self)
+        """As a matrix: the first axis stays, the others merge; inplace=True: as a view of a traced array."""
+        return self._in_place(main_operator("Flatten")(self), **kwargs)
 
     def squeeze(self, axis: Any = None, **kwargs: Any) -> Symbol:
-        """Without the axes of size 1."""
-        return main_operator("squeeze")(self, axis=axis)
+        """Without the axes of size 1; inplace=True: as a view of a traced array."""
+        return self._in_place(main_operator("squeeze")(self, axis=axis), **kwargs)
 
     def expand_dims(self, axis: int, **kwargs: Any) -> Symbol:
-        """With one more axis of size 1."""
-        return main_operator("expand_dims")(self, axis=axis)
+        """With one more axis of size 1; inplace=True: as a view of a traced array."""
+        return self._in_place(main_operator("expand_dims")(self, axis=axis), **kwargs)
+
+    def _in_place(self, made: Symbol, inplace: bool = False, **_: Any) -> Symbol:
+        return _core.traced_view(made, self) if inplace else made
 
     def split_v2(self, *args: Any, **kwargs: Any) -> Symbol:
         """See :func:`split_v2`."""
@@ -387,8 +398,29 @@ class Symbol(_core.SymbolBase):
         return _internal._copy(self)
 
     def detach(self) -> Symbol:
-        """The same values, which gradients do not pass through."""
-        return main_operator("BlockGrad")(self)
+        """The same values, which gradients do not pass through. Of a traced array: a view, which writes go through."""
+        return _core.traced_view(main_operator("BlockGrad")(self), self)
+
+    def copyto(self, other: Any) -> Any:
+        """Writes the values of a traced array into another one of any dtype. Returns the other one."""
+        if not isinstance(other, Symbol):
+            raise no_values(self, "copyto() into an array", "return the value, and copy it after the call")
+        return other if other is self else write(other, self)
+
+    def slice_assign(self, rhs: Any, begin: Sequence[int], end: Sequence[int], step: Sequence[int] = ()) -> Symbol:
+        """Writes rhs into the slice [begin, end) with step of a traced array."""
+        made = _internal._slice_assign(self, rhs, begin=begin, end=end, step=step)
+        return _core.traced_write(self, made)
+
+    def slice_assign_scalar(
+        self, value: float, begin: Sequence[int], end: Sequence[int], step: Sequence[int] = ()
+    ) -> Symbol:
+        """Writes value into every element of the slice [begin, end) with step of a traced array."""
+        made = _internal._slice_assign_scalar(self, scalar=value, begin=begin, end=end, step=step)
+        return _core.traced_write(self, made)
+
+    def _full(self, value: float) -> Symbol:
+        return write(self, value)
 
     def as_in_context(self, context: Context) -> Symbol:
         """The array itself: a graph runs on one device."""

@@ -9,6 +9,7 @@
 #include "imperative/sparse_operators.h"
 #include "location.h"
 #include "op_info.h"
+#include "symbol_object.h"
 
 namespace hybridnet::python {
 
@@ -163,9 +164,23 @@ template <Binary kKind>
 PyObject* binary_slot(PyObject* left, PyObject* right) {
   return binary_operation(kKind, left, right);
 }
+// x += traced: Python would make x another object, and what shares the memory of x would keep the old values.
+PyObject* unless_traced(PyObject* result, PyObject* right) {
+  if (result != Py_NotImplemented || !is_symbol(right)) return result;
+  Py_DECREF(result);
+  return guarded<PyObject*>(nullptr, [&]() -> PyObject* {
+    raise(
+        ErrorKind::kTrace,
+        {.message = "a value of the traced graph is written into an array in place",
+         .because = "it has no value while the graph is being built",
+         .fix = "make a new array, as in x = x + y, or make x by an operator, such as zeros, so that it is traced too",
+         .where = python_location()});
+  });
+}
+
 template <Binary kKind>
 PyObject* inplace_slot(PyObject* left, PyObject* right) {
-  return binary_operation(kKind, left, right, left);
+  return unless_traced(binary_operation(kKind, left, right, left), right);
 }
 PyObject* power_slot(PyObject* left, PyObject* right, PyObject* modulus) {
   if (modulus != Py_None) return Py_NewRef(Py_NotImplemented);
@@ -173,7 +188,7 @@ PyObject* power_slot(PyObject* left, PyObject* right, PyObject* modulus) {
 }
 PyObject* inplace_power_slot(PyObject* left, PyObject* right, PyObject* modulus) {
   if (modulus != Py_None) return Py_NewRef(Py_NotImplemented);
-  return binary_operation(Binary::kPower, left, right, left);
+  return unless_traced(binary_operation(Binary::kPower, left, right, left), right);
 }
 
 PyObject* compare(PyObject* left, PyObject* right, int op) {
@@ -215,7 +230,7 @@ PyObject* floor_divide(PyObject* left, PyObject* right) {
 
 PyObject* inplace_floor_divide(PyObject* left, PyObject* right) {
   Owned result(floor_divide(left, right));
-  if (!result || result.get() == Py_NotImplemented) return result.release();
+  if (!result || result.get() == Py_NotImplemented) return unless_traced(result.release(), right);
   return guarded<PyObject*>(nullptr, [&] {
     const Op& copy = op_registry().at("_copy");
     check_write_in_body(array_of(left));

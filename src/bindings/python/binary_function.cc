@@ -4,9 +4,11 @@
 #include "array_object.h"
 #include "control_bodies.h"
 #include "hybridnet/imperative.h"
+#include "location.h"
 #include "op_function.h"
 #include "registry_function.h"
 #include "symbol_object.h"
+#include "traced_memory.h"
 
 namespace hybridnet::python {
 namespace {
@@ -41,7 +43,7 @@ bool parse(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Operands&
     *place = args[nargs + i];
   }
   if (o.out == Py_None) o.out = nullptr;
-  return o.x1 != nullptr && o.x2 != nullptr && (o.out == nullptr || is_array(o.out));
+  return o.x1 != nullptr && o.x2 != nullptr && (o.out == nullptr || is_array(o.out) || is_symbol(o.out));
 }
 
 PyObject* run(const OpInfo& info, const ParamsPtr& params, std::span<const NDArray> inputs, PyObject* out) {
@@ -61,11 +63,25 @@ PyObject* make_node_of(const OpInfo& info, ParamsPtr params, std::vector<NodeEnt
   return compose(std::move(c));
 }
 
+// What a graph computes has no values that an array could take, and the other way round.
+void check_out(const BinaryFunctionObject& f, const Operands& o, bool symbolic) {
+  if (o.out == nullptr || is_symbol(o.out) == symbolic) return;
+  raise(ErrorKind::kTrace, {.op = f.info->op->name,
+                            .input = "out",
+                            .expected = symbolic ? "a traced array" : "an array",
+                            .given = symbolic ? "an array with values" : "a traced array",
+                            .because = "the inputs have " + std::string(symbolic ? "no" : "their") +
+                                       " values while the graph is being built",
+                            .fix = "use what the call returns",
+                            .where = python_location()});
+}
+
 bool is_tensor(PyObject* object) { return is_array(object) || is_symbol(object); }
 
 // Null without an error: the operands are for the fallback.
-PyObject* apply(const BinaryFunctionObject& f, const Operands& o) {
+PyObject* computed(const BinaryFunctionObject& f, const Operands& o) {
   const bool symbolic = is_symbol(o.x1) || is_symbol(o.x2);
+  check_out(f, o, symbolic);
   if (is_tensor(o.x1) && is_tensor(o.x2)) {
     if (symbolic)
       return make_node_of(*f.info, f.info->op->default_params, {entry_of(o.x1, "x1"), entry_of(o.x2, "x2")}, f.hint);
@@ -82,6 +98,12 @@ PyObject* apply(const BinaryFunctionObject& f, const Operands& o) {
   const ParamsPtr params = info.scalar_params(value, is_int);
   if (symbolic) return make_node_of(info, params, {entry_of(tensor, "data")}, reverse ? f.reverse_hint : f.scalar_hint);
   return run(info, params, {&array_of(tensor), 1}, o.out);
+}
+
+PyObject* apply(const BinaryFunctionObject& f, const Operands& o) {
+  Owned result(computed(f, o));
+  if (!result || o.out == nullptr || result.get() == o.out) return result.release();
+  return write_outputs(o.out, std::move(result), true);
 }
 
 PyObject* binary_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {

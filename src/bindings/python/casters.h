@@ -29,7 +29,7 @@ struct type_caster<hybridnet::Symbol> {
   PYBIND11_TYPE_CASTER(hybridnet::Symbol, const_name("Symbol"));
   bool load(handle source, bool) {
     if (!hybridnet::python::is_symbol(source.ptr())) return false;
-    value = hybridnet::python::symbol_of(source.ptr());
+    value = hybridnet::python::current_symbol(source.ptr());
     return true;
   }
   static handle cast(const hybridnet::Symbol& symbol, return_value_policy, handle) {

@@ -9,6 +9,7 @@
 #include "graph/control/rules.h"
 #include "location.h"
 #include "plan/control/control_kernel.h"
+#include "traced_memory.h"
 #include "traced_modes.h"
 
 namespace hybridnet::python {
@@ -127,12 +128,17 @@ void close(Bodies& state, const CapturedBody* captured) {
   for (auto& [node, keep] : body.made) state.closed[node] = {keep, body.description};
 }
 
-BodyHandle close_body(int id, const std::vector<py::object>& results, const std::vector<Symbol>& slots, bool hoist) {
+BodyHandle close_body(int id, const std::vector<py::object>& results, const std::vector<py::object>& slots,
+                      bool hoist) {
   OpenBody& body = open_body_of(id);
   std::vector<NodeEntry> entries;
   for (const py::object& result : results) entries.push_back(entry_of(result.ptr(), "result"));
   std::vector<NodePtr> variables;
-  for (const Symbol& slot : slots) variables.push_back(slot.outputs.at(0).node);
+  for (const py::object& slot : slots) {
+    const NodeEntry variable = expect_symbol(slot.ptr(), "slot").outputs.at(0);  // also if the body has written to it
+    const bool is_own = body.made.count(variable.node.get()) != 0;
+    variables.push_back(is_own ? variable.node : current_entry(variable).node);
+  }
   CaptureOptions options;
   options.hoist = hoist;
   options.made_inside = [&](const Node* node) { return body.made.count(node) != 0; };
@@ -293,7 +299,9 @@ std::vector<std::string> foreign_values(const BodyHandle& handle) {
   return names;
 }
 
-Symbol write_state(const Symbol& data, const Symbol& value, const Symbol& state) {
+Symbol write_state(const Symbol& data, const Symbol& value, const py::object& variable) {
+  const Symbol& state = expect_symbol(variable.ptr(), "state");
+
   const Op& op = op_registry().at("_write_state");
   const NodePtr node = make_node(op, make_name(py::none().ptr(), "write_state"), op.default_params,
                                  {data.outputs.at(0), value.outputs.at(0), state.outputs.at(0)});
@@ -318,9 +326,23 @@ void note_made_node(const NodePtr& node) {
   if (!state.open.empty()) state.open.back().made.emplace(node.get(), node);
 }
 
+const std::string* body_around(const Node& node) {
+  const Bodies& state = bodies();
+  if (state.open.empty() || state.open.back().made.count(&node) != 0) return nullptr;
+  return &state.open.back().description;
+}
+
+bool belongs_to_body(const Node& node) {
+  const Bodies& state = bodies();
+  return state.closed.count(&node) != 0 || std::any_of(state.open.begin(), state.open.end(), [&](const OpenBody& body) {
+           return body.made.count(&node) != 0;
+         });
+}
+
 void check_write_in_body(const NDArray& target) {
   const Bodies& state = bodies();
-  if (state.open.empty() || target.impl()->chunk->id >= state.open.back().first_memory) return;
+  if (state.open.empty()) return check_write_in_trace(target);
+  if (target.impl()->chunk->id >= state.open.back().first_memory) return;
   ErrorFields e;
   e.message = "an array from outside is written to in place inside " + state.open.back().description;
   e.because = "the function is traced once, so the array would be written once and not in each iteration";

@@ -7,6 +7,7 @@
 #include "op_function.h"
 #include "registry_function.h"
 #include "trace_functions.h"
+#include "traced_memory.h"
 
 PYBIND11_MODULE(_core, m) {
   using namespace hybridnet::python;
@@ -22,7 +23,7 @@ PYBIND11_MODULE(_core, m) {
   hybridnet::Runtime::get();  // operators are known and the engine runs before anything can be asked of them
   if (init_array_type(m.ptr()) < 0 || init_symbol_type(m.ptr()) < 0 || init_registry_function_type(m.ptr()) < 0 ||
       init_op_function_type(m.ptr()) < 0 || init_binary_function_type(m.ptr()) < 0 ||
-      init_direct_function_type(m.ptr()) < 0 || init_trace_functions(m.ptr()) < 0)
+      init_direct_function_type(m.ptr()) < 0 || init_trace_functions(m.ptr()) < 0 || init_traced_memory(m.ptr()) < 0)
     throw py::error_already_set();
   m.def("install_location_probe", &install_location_probe, "Skips frames of files below the given folder.");
   bind_arrays(m);

@@ -13,6 +13,7 @@
 #include "location.h"
 #include "registry_function.h"
 #include "symbol_object.h"
+#include "traced_memory.h"
 
 namespace hybridnet::python {
 namespace {
@@ -368,6 +369,72 @@ PyObject* run_on_arrays(const OpFunctionObject& function, Arguments& a, const Pa
 }
 
 // ----------------------------------------------------------------------------------------------- symbols: compose
+// Of an operator that writes to its inputs, such as an optimizer's: values of the trace have the new states from now
+// on. The graph itself writes those that are variables.
+void write_states(const Op& op, Arguments& a, PyObject* made) {
+  const NodePtr node = symbol_of(made).outputs[0].node;
+  if (node->op != &op) return;
+  const void* params = node->params->data();
+  if (op.writeback_active && !op.writeback_active(params, autograd_state().training)) return;
+  for (int output = 0; output < node->num_outputs(); ++output) {
+    const int input = op.writeback_input(params, output);
+    PyObject* state = input >= 0 && input < a.num_inputs ? a.input(input) : nullptr;
+    if (state == nullptr || !is_symbol(state) || current_symbol(state).outputs.at(0).node->is_variable()) continue;
+    const Owned value = checked(wrap_symbol(Symbol{{{node, static_cast<uint32_t>(output)}}}, symbol_class));
+    write_traced(state, value.get(), false);
+  }
+}
+
+// The sizes that a call of an operator without inputs gives, if one of them is 0; else none. States of recurrent cells,
+// which have a layout, leave the size of the batch open that way.
+std::vector<int64_t> sizes_with_zero(const Composition& c) {
+  const Op& op = *c.info->op;
+  const auto is_layout = [](const auto& attribute) { return attribute.first == "__layout__"; };
+  if (is_np_shape() || !c.inputs.empty() || std::ranges::any_of(c.hidden_attrs, is_layout)) return {};
+  for (const char* name : {"shape", "size"}) {
+    const int field = op.schema->find(name);
+    if (field < 0) continue;
+    const AttrValue given = op.schema->get(c.params->data(), field);
+    const auto* list = std::get_if<AttrValue::List>(&given.value);
+    std::vector<int64_t> sizes;
+    for (size_t i = 0; list != nullptr && i < list->size(); ++i)
+      if (const auto* size = std::get_if<int64_t>(&(*list)[i].value)) sizes.push_back(*size);
+    if (std::ranges::count(sizes, 0) > 0) return sizes;
+  }
+  return {};
+}
+
+// Of the same values with sizes of 1 for 0, no rows: graphs of MXNet's shapes, and files, take 0 for "not known yet".
+PyObject* compose_without_elements(Composition c, const std::vector<int64_t>& sizes) {
+  const Op& op = *c.info->op;
+  AttrValue::List whole, begin(sizes.size(), AttrValue(0)), end;
+  for (const int64_t size : sizes) {
+    whole.emplace_back(std::max<int64_t>(size, 1));
+    end.emplace_back(size);
+  }
+  const int field = std::max(op.schema->find("shape"), op.schema->find("size"));
+  const Ref<Params> params = op.schema->copy(*c.params);
+  op.schema->set(params->data(), field, AttrValue(std::move(whole)), op.name);
+  c.params = ParamsPtr(params.get());
+  PyTypeObject* const result = c.result;
+  const Owned made = checked(compose(std::move(c)));
+  Composition rows;
+  rows.info = &op_info("slice");
+  rows.params = rows.info->op->schema->parse(
+      std::vector<std::pair<std::string, AttrValue>>{{"begin", AttrValue(std::move(begin))},
+                                                     {"end", AttrValue(std::move(end))}},
+      "slice");
+  rows.inputs = {symbol_of(made.get()).outputs.at(0)};
+  rows.hint = "slice";
+  rows.result = result;
+  return compose(std::move(rows));
+}
+
+PyObject* compose_traced(Composition c) {
+  const std::vector<int64_t> sizes = sizes_with_zero(c);
+  return sizes.empty() ? compose(std::move(c)) : compose_without_elements(std::move(c), sizes);
+}
+
 PyObject* make_node_from(const OpFunctionObject& function, Arguments& a, ParamsPtr params) {
   const Op& op = *function.info->op;
   Composition c;
@@ -386,7 +453,11 @@ PyObject* make_node_from(const OpFunctionObject& function, Arguments& a, ParamsP
         entry_of(input, op.inputs[op.variadic ? 0 : static_cast<size_t>(i)].name.c_str());
     if (!function.numpy && is_symbol(input)) c.result = result_symbol_class(input);
   }
-  return compose(std::move(c));
+  if (!trace_state().active) return compose(std::move(c));
+  Owned made = checked(compose_traced(std::move(c)));
+  if (op.has_writebacks()) write_states(op, a, made.get());
+  return is_symbol_or_symbols(a.out) ? write_outputs(a.out, std::move(made), op.name.starts_with("_npi_"))
+                                     : made.release();
 }
 
 thread_local bool symbolic_calls = false;
@@ -447,7 +518,7 @@ PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
     // Writing into an array (c[:] = 0) happens now, also in a trace.
     const bool tracing = trace_state().active && !writes;
     const bool symbolic = a.any_symbol || (!a.any_array && (function.symbolic || tracing || symbolic_calls)) ||
-                          (tracing && function.info->op->random);
+                          (tracing && (function.info->op->random || is_symbol_or_symbols(a.out)));
     if (symbolic) return make_node_from(function, a, std::move(params));
     return run_on_arrays(function, a, params);
   });

@@ -11,6 +11,7 @@
 #include "hybridnet/runtime.h"
 #include "hybridnet/threads.h"
 #include "plan/request_queue.h"
+#include "traced_memory.h"
 
 namespace hybridnet::python {
 namespace {
@@ -180,11 +181,13 @@ void bind_runtime(py::module_& m) {
           state.training = autograd_state().training;
           state.recording = recording;
           forget_closed_bodies();
+          begin_traced_memory();
         }
         state.active = active;
         if (!active) {
           forget_closed_bodies();
           state.held.clear();
+          end_traced_memory();
         }
         state.block = std::move(block);
         return before;

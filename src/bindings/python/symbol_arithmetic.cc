@@ -2,6 +2,7 @@
 
 #include "array_arithmetic.h"
 #include "symbol_object.h"
+#include "traced_memory.h"
 
 namespace hybridnet::python {
 namespace {
@@ -153,10 +154,43 @@ PyObject* positive(PyObject* self) { return Py_NewRef(self); }
 
 PyObject* absolute(PyObject* self) { return compose_unary("abs", self); }
 
+// Whole numbers take the exact way, because their division truncates.
+bool is_whole_symbol(PyObject* object) {
+  const TensorSpec* spec =
+      is_symbol(object) && symbol_of(object).outputs.size() == 1 ? traced_spec(symbol_of(object).outputs[0]) : nullptr;
+  return spec != nullptr && is_whole(spec->dtype);
+}
+
 PyObject* floor_divide(PyObject* left, PyObject* right) {
+  if (is_whole_symbol(is_symbol(left) ? left : right)) {
+    Owned rest(symbol_binary_operation(Binary::kModulo, left, right));
+    if (!rest || rest.get() == Py_NotImplemented) return rest.release();
+    Owned whole(symbol_binary_operation(Binary::kSubtract, left, rest.get()));
+    return whole ? symbol_binary_operation(Binary::kDivide, whole.get(), right) : nullptr;
+  }
   Owned quotient(symbol_binary_operation(Binary::kDivide, left, right));
   if (!quotient || quotient.get() == Py_NotImplemented) return quotient.release();
   return compose_unary("floor", quotient.get());
+}
+
+PyObject* write_result(PyObject* target, PyObject* result) {
+  Owned value(result);
+  if (!value || value.get() == Py_NotImplemented) return value.release();
+  return guarded<PyObject*>(nullptr, [&] {
+    write_traced(target, value.get(), is_numpy_symbol(target));
+    return Py_NewRef(target);
+  });
+}
+
+template <Binary kKind>
+PyObject* inplace_slot(PyObject* left, PyObject* right) {
+  return write_result(left, symbol_binary_operation(kKind, left, right));
+}
+PyObject* inplace_power_slot(PyObject* left, PyObject* right, PyObject* modulus) {
+  return write_result(left, power_slot(left, right, modulus));
+}
+PyObject* inplace_floor_divide(PyObject* left, PyObject* right) {
+  return write_result(left, floor_divide(left, right));
 }
 
 template <typename F>
@@ -192,6 +226,13 @@ void add_symbol_arithmetic_slots(std::vector<PyType_Slot>& slots) {
                                 slot(Py_nb_remainder, binary_slot<Binary::kModulo>),
                                 slot(Py_nb_floor_divide, floor_divide),
                                 slot(Py_nb_power, power_slot),
+                                slot(Py_nb_inplace_add, inplace_slot<Binary::kAdd>),
+                                slot(Py_nb_inplace_subtract, inplace_slot<Binary::kSubtract>),
+                                slot(Py_nb_inplace_multiply, inplace_slot<Binary::kMultiply>),
+                                slot(Py_nb_inplace_true_divide, inplace_slot<Binary::kDivide>),
+                                slot(Py_nb_inplace_remainder, inplace_slot<Binary::kModulo>),
+                                slot(Py_nb_inplace_floor_divide, inplace_floor_divide),
+                                slot(Py_nb_inplace_power, inplace_power_slot),
                                 slot(Py_nb_negative, negative),
                                 slot(Py_nb_positive, positive),
                                 slot(Py_nb_absolute, absolute),

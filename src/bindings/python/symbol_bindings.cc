@@ -156,7 +156,10 @@ void bind_making(py::module_& m) {
       py::arg("name"), py::arg("shape") = py::none(), py::arg("dtype") = py::none(), py::arg("numpy") = false,
       "A variable of a block that is being traced.");
   m.def(
-      "symbol_of_class", [](const Symbol& symbol, bool numpy) { return symbol_of_class(symbol, numpy); },
+      "symbol_of_class",
+      [](const py::object& symbol, bool numpy) {
+        return symbol_of_class(expect_symbol(symbol.ptr(), "symbol"), numpy);
+      },
       "The same outputs as a Symbol of mx.sym.np, or of mx.sym.");
   m.def(
       "traced_constant", [](const py::object& array) { return Symbol{{entry_of(array.ptr(), "constant")}}; },
@@ -197,7 +200,7 @@ void bind_asking(py::module_& m) {
   m.def("symbol_list_outputs", [](const Symbol& s) { return s.list_outputs(); });
   m.def("symbol_internals", [](const py::object& s) { return wrap(expect_symbol(s.ptr(), "symbol").internals(), s); });
   m.def("symbol_children", [](const py::object& s) { return wrap(expect_symbol(s.ptr(), "symbol").children(), s); });
-  m.def("symbol_num_outputs", [](const Symbol& s) { return s.outputs.size(); });
+  m.def("symbol_num_outputs", [](const py::object& s) { return expect_symbol(s.ptr(), "symbol").outputs.size(); });
   m.def("symbol_output", [](const py::object& s, size_t i) {
     const Symbol& symbol = expect_symbol(s.ptr(), "symbol");
     if (i >= symbol.outputs.size()) raise(ErrorKind::kIndex, {.message = "output index out of range"});
@@ -209,9 +212,9 @@ void bind_asking(py::module_& m) {
         "known: name -> (shape or None, dtype or None). Returns complete, arguments, outputs, auxiliaries.");
   m.def(
       "symbol_specs",
-      [](const Symbol& s) -> py::object {
+      [](const py::object& symbol) -> py::object {
         py::list specs;
-        for (const NodeEntry& e : s.outputs) {
+        for (const NodeEntry& e : expect_symbol(symbol.ptr(), "symbol").outputs) {
           const TensorSpec* spec = traced_spec(e);
           if (spec == nullptr) return py::none();
           specs.append(spec_tuple(*spec));
@@ -254,7 +257,8 @@ void bind_asking(py::module_& m) {
 }
 
 void bind_attributes(py::module_& m) {
-  m.def("symbol_name", [](const Symbol& s) -> py::object {
+  m.def("symbol_name", [](const py::object& symbol) -> py::object {
+    const Symbol& s = expect_symbol(symbol.ptr(), "symbol");
     if (s.outputs.empty()) return py::none();
     for (const NodeEntry& e : s.outputs)
       if (e.node != s.outputs[0].node) return py::none();

@@ -11,6 +11,7 @@
 #include "location.h"
 #include "symbol_arithmetic.h"
 #include "text_of.h"
+#include "traced_memory.h"
 #include "traced_modes.h"
 
 namespace hybridnet::python {
@@ -270,7 +271,7 @@ void check_held_constants() {
 NodeEntry entry_of(PyObject* object, const char* what) {
   if (is_symbol(object)) {
     const Symbol& symbol = symbol_of(object);
-    if (symbol.outputs.size() == 1) return symbol.outputs[0];
+    if (symbol.outputs.size() == 1) return current_entry(symbol.outputs[0]);
     raise(ErrorKind::kType, {.input = what,
                              .expected = "a Symbol with one output",
                              .given = std::to_string(symbol.outputs.size()) + " outputs",

@@ -64,6 +64,10 @@ Symbol& expect_symbol(PyObject* object, const char* what);
 PyTypeObject* result_symbol_class(PyObject* object);
 PyObject* wrap_symbol(Symbol symbol, PyTypeObject* type);
 
+// What a Symbol stands for now: in a trace, what was written to a traced array counts (traced_memory.h). symbol_of()
+// tells which array it is.
+Symbol current_symbol(PyObject* object);
+
 // The entry that `object` (a Symbol of one output, or an NDArray, which becomes a constant) stands for.
 NodeEntry entry_of(PyObject* object, const char* what);
 

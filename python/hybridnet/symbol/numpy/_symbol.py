@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as onp
+
 from ... import _core
 from ...numpy._operators import np_operator
 from ..symbol import Symbol
@@ -39,6 +41,13 @@ class _Symbol(Symbol):
         finally:
             _core.set_np_shape(before)
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        before = _core.set_np_shape(True)
+        try:
+            super().__setitem__(key, value)
+        finally:
+            _core.set_np_shape(before)
+
     def __matmul__(self, other: Any) -> Any:
         return np_operator("_npi_matmul")(self, other)
 
@@ -48,18 +57,21 @@ class _Symbol(Symbol):
     def astype(  # type: ignore[override]  # NumPy's arguments
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> Any:
-        """The values in another dtype."""
-        from ...ndarray._dtypes import dtype_name
+        """The values in another dtype; with copy=False a traced array of that dtype itself."""
+        from ...ndarray._dtypes import dtype_name, numpy_dtype
+
+        if not copy and self._is_traced_array and onp.dtype(self.dtype) == numpy_dtype(dtype):
+            return self
 
         return np_operator("_npi_cast")(self, dtype=dtype_name(dtype))
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
-        """Another shape; one size may be -1, which is inferred."""
+        """Another shape; one size may be -1, which is inferred. Of a traced array: a view, which writes go through."""
         if "newshape" in kwargs or "shape" in kwargs:
             shape = (kwargs.get("newshape") or kwargs.get("shape"),)
         if len(shape) == 1 and isinstance(shape[0], Sequence):
             shape = tuple(shape[0])
-        return np_operator("_np_reshape")(self, newshape=shape)
+        return _core.traced_view(np_operator("_np_reshape")(self, newshape=shape), self)
 
     def transpose(self, *axes: Any) -> Any:
         """The axes in another order; reversed when none is given."""
@@ -68,8 +80,8 @@ class _Symbol(Symbol):
         return np_operator("_np_transpose")(self, axes=axes or None)
 
     def flatten(self, order: str = "C") -> Any:  # type: ignore[override]  # NumPy's arguments
-        """The elements as a vector."""
-        return self.reshape(-1)
+        """The elements as a vector of its own."""
+        return np_operator("_np_reshape")(self, newshape=(-1,))
 
     def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
         """See :func:`mx.np.clip`."""
@@ -77,10 +89,20 @@ class _Symbol(Symbol):
 
         return numpy.clip(self, min, max, out=out)
 
+    def sort(self, axis: int = -1, kind: str | None = None, order: Any = None) -> Any:
+        """Sorts a traced array in place along an axis; of a Symbol outside of traces: the sorted values."""
+        from ... import numpy
+
+        made = numpy.sort(self, axis, kind, order)
+        if not self._is_traced_array:
+            return made
+        _core.traced_write(self, made)
+        return None
+
     @property
     def T(self) -> Any:
-        """The axes in reverse order."""
-        return self.transpose()
+        """The axes in reverse order; a traced vector as it is."""
+        return self if self._is_traced_array and self.ndim < 2 else self.transpose()
 
 
 def _method(name: str) -> Any:
@@ -98,7 +120,7 @@ def _method(name: str) -> Any:
 
 for _name in (
     "all", "any", "argmax", "argmin", "argsort", "broadcast_to", "copy", "cumsum", "diagonal", "dot", "expand_dims",
-    "max", "mean", "min", "prod", "ravel", "repeat", "round", "sort", "squeeze", "std", "sum", "swapaxes", "take",
+    "max", "mean", "min", "prod", "ravel", "repeat", "round", "squeeze", "std", "sum", "swapaxes", "take",
     "tile", "var",
 ):  # fmt: skip
     setattr(_Symbol, _name, _method(_name))
@@ -116,6 +138,19 @@ def _operator_method(name: str, *, reverse: bool = False) -> Any:
     return method
 
 
+def _in_place_method(name: str) -> Any:
+    def method(self: _Symbol, other: Any) -> Any:
+        from ... import numpy
+
+        return _core.traced_write(self, getattr(numpy, name)(self, other), True)
+
+    return method
+
+
+def _matmul_in_place(self: _Symbol, other: Any) -> Any:
+    return _core.traced_write(self, np_operator("_npi_matmul")(self, other), True)
+
+
 for _dunder, _name in (
     ("and", "bitwise_and"),
     ("or", "bitwise_or"),
@@ -124,6 +159,8 @@ for _dunder, _name in (
 ):
     setattr(_Symbol, f"__{_dunder}__", _operator_method(_name))
     setattr(_Symbol, f"__r{_dunder}__", _operator_method(_name, reverse=True))
+    setattr(_Symbol, f"__i{_dunder}__", _in_place_method(_name))
+setattr(_Symbol, "__imatmul__", _matmul_in_place)  # noqa: B010
 setattr(_Symbol, "__invert__", _operator_method("bitwise_not"))  # noqa: B010
 del _dunder, _name
 

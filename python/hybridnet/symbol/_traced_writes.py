@@ -1,0 +1,297 @@
+"""x[key] = value of a traced array, and which x[key] are views: as for arrays, in operators that make new values.
+
+Where the key needs no sizes, nor does what is made here, so that the graph serves arrays of all sizes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _core, ndarray
+from ..errors import IndexError as HybridNetIndexError
+from ..errors import ShapeError, TraceError
+from ..ndarray import _indexing
+
+__all__ = ["as_indexed", "set_item", "write"]
+
+_FULL = slice(None)
+
+
+def write(target: Any, value: Any) -> Any:
+    """target has the values of value from now on, converted to its dtype and broadcast to its shape."""
+    set_item(target, Ellipsis, value)
+    return target
+
+
+def as_indexed(data: Any, key: Any, made: Any) -> Any:
+    """made, which is data[key]: as a view of data where the same key of an array gives one."""
+    if made is data or not _is_view(data, key):
+        return made
+    return _core.traced_view(made, data)
+
+
+# --------------------------------------------------------------------------------------------------------------- views
+def _is_basic_item(item: Any) -> bool:
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return True
+    return hasattr(item, "__index__") and not isinstance(
+        item, (bool, np.bool_, np.ndarray, _core.SymbolBase, _core.NDArrayBase)
+    )
+
+
+def _is_view(data: Any, key: Any) -> bool:
+    items = key if isinstance(key, tuple) else (key,)
+    if not all(map(_is_basic_item, items)):
+        return False
+    if len(items) == 1 and (not isinstance(key, slice) or key.step in (None, 1)):
+        return True
+    shape = data._spec[0]
+    if shape is None:
+        _core.traced_views_by_shape(repr(key))
+        return False
+    items = _spelled_out(items, len(shape))
+    if _is_view_for_all_sizes(items):
+        return True
+    if -1 in shape:
+        _core.traced_views_by_shape(f"[{key}] of shape {shape}")
+        return False
+    _core.traced_views_by_shape(None)
+    region = _indexing._Region(items, shape)
+    return not region.is_empty and (region.is_everything or region.contiguous_axes() is not None)
+
+
+def _is_view_for_all_sizes(items: list[Any]) -> bool:
+    """Ints, at most one slice of step 1, whole axes."""
+    rest = [item for item in items if item is not None]
+    while rest and not isinstance(rest[0], slice):
+        rest.pop(0)
+    return all(item == _FULL for item in rest[1:]) and (not rest or rest[0].step in (None, 1))
+
+
+def _spelled_out(items: tuple[Any, ...], ndim: int) -> list[Any]:
+    """One plain item per axis, and None for new axes."""
+    used = sum(item is not None and item is not Ellipsis for item in items)
+    if used > ndim:
+        raise HybridNetIndexError("too many indices", expected=f"at most {ndim}", given=str(used))
+    rest = [_FULL] * (ndim - used)
+    at = next((i for i, item in enumerate(items) if item is Ellipsis), None)
+    whole = [*items, *rest] if at is None else [*items[:at], *rest, *items[at + 1 :]]
+    return [_plain(item) for item in whole]
+
+
+def _plain(item: Any) -> Any:
+    if item is None:
+        return None
+    if isinstance(item, slice):
+        return slice(*(None if part is None else part.__index__() for part in (item.start, item.stop, item.step)))
+    return item.__index__()
+
+
+# -------------------------------------------------------------------------------------------------------------- writes
+def set_item(data: Any, key: Any, value: Any) -> None:
+    """data[key] = value, broadcasting value."""
+    items = key if isinstance(key, tuple) else (key,)
+    if all(map(_is_basic_item, items)):
+        new = _with_region(data, _spelled_out(items, _rank(data)), value)
+    elif len(items) == 1 and _is_mask(key):
+        new = _with_masked(data, key, value)
+    elif any(isinstance(item, _core.SymbolBase) for item in items):
+        new = _with_rows(data, items, value)
+    else:
+        new = _with_positions(data, key, value)
+    if new is not None:
+        _core.traced_write(data, new)
+
+
+def _rank(data: Any) -> int:
+    shape = data._spec[0]
+    if shape is None:
+        raise TraceError("x[key] = value of a traced array whose number of axes is not known")
+    return len(shape)
+
+
+def _op(name: str) -> Any:
+    from .symbol import main_operator  # which imports this file
+
+    return main_operator(name)
+
+
+def _like(data: Any, made: Any) -> Any:
+    return made if type(made) is type(data) else _core.symbol_of_class(made, data._has_numpy_interface)
+
+
+def _as_values(value: Any, data: Any) -> Any:
+    """value as a traced array of the dtype of data."""
+    dtype = data._spec[1]
+    if isinstance(value, (_core.SymbolBase, _core.NDArrayBase)):
+        traced = value if isinstance(value, _core.SymbolBase) else _core.traced_constant(value)
+        own = traced._spec[1]
+        if own is None or dtype is None or np.dtype(own) != np.dtype(dtype):
+            traced = _op("Cast")(traced, dtype=_indexing.dtype_name(dtype))
+        return traced
+    values = _indexing._numpy_values(value, dtype or np.float32)
+    return _core.traced_constant(ndarray.array(values, dtype=values.dtype))
+
+
+def _shape_of(symbol: Any) -> tuple[int, ...] | None:
+    shape = symbol._spec[0]
+    return None if shape is None or -1 in shape else tuple(shape)
+
+
+# -- ints and slices ------------------------------------------------------------------------------------------------
+def _with_region(data: Any, items: list[Any], value: Any) -> Any:
+    """data with the region that ints, slices and new axes select replaced; None: they select nothing."""
+    shape = data._spec[0]
+    own = [item for item in items if item is not None]
+    for axis, (item, size) in enumerate(zip(own, shape, strict=True)):
+        if not isinstance(item, slice) and size >= 0 and not -size <= item < size:
+            raise _indexing._out_of_bounds(item, axis, shape)
+    if -1 not in shape and _indexing._Region(items, shape).is_empty:
+        return None
+    slices = [item if isinstance(item, slice) else slice(item, item + 1 if item != -1 else None) for item in own]
+    begin = [item.start for item in slices]
+    where = {"begin": begin, "end": [item.stop for item in slices], "step": [item.step for item in slices]}
+    number = _indexing._number(value)
+    if number is not None and begin:
+        return _op("_slice_assign_scalar")(data, scalar=number, **where)
+    if number is not None:
+        return _op("broadcast_like")(_as_values(np.full((), number), data), data)
+    if all(item == _FULL for item in items if item is not None):
+        return _broadcast(_as_values(value, data), items, data)
+    part = _op("slice")(data, **where)
+    return _op("_slice_assign")(data, _broadcast(_as_values(value, data), items, part), **where)
+
+
+def _broadcast(value: Any, items: list[Any], part: Any) -> Any:
+    """value, which broadcasts to what x[key] shows, in the shape of part, which has the axes of x."""
+    given = value._spec[0]
+    if given is None:
+        raise TraceError("a value whose number of axes is not known is written into a traced array")
+    visible = [item for item in items if item is None or isinstance(item, slice)]
+    surplus = len(given) - len(visible)
+    if surplus > 0:
+        if any(size != 1 for size in given[:surplus]):
+            shown = _shape_of(part)
+            raise ShapeError(
+                "assignment",
+                expected=f"values that broadcast to {len(visible)} axes" + (f" of shape {shown}" if shown else ""),
+                given=f"shape {tuple(given)}",
+            )
+        value = _op("squeeze")(value, axis=tuple(range(surplus)))
+    for _ in range(-surplus):
+        value = _op("expand_dims")(value, axis=0)
+    gone = tuple(axis for axis, item in enumerate(visible) if item is None)
+    if gone:
+        value = _op("squeeze")(value, axis=gone)
+    for axis, item in enumerate(item for item in items if item is not None):
+        if not isinstance(item, slice):
+            value = _op("expand_dims")(value, axis=axis)
+    return _as_large_as(value, part)
+
+
+def _as_large_as(value: Any, part: Any) -> Any:
+    """value repeated to the shape of part."""
+    if _shape_of(value) is not None and _shape_of(value) == _shape_of(part):
+        return value
+    if value._spec[0] == ():
+        value = _op("expand_dims")(value, axis=0)
+        return _op("broadcast_like")(value, part) if part._spec[0] != () else _op("reshape_like")(value, part)
+    return _op("broadcast_like")(value, part)
+
+
+# -- masks and positions --------------------------------------------------------------------------------------------
+def _is_mask(item: Any) -> bool:
+    if isinstance(item, _core.SymbolBase):
+        dtype = item._spec[1]
+        return dtype is not None and np.dtype(dtype) == np.bool_
+    return _indexing._is_mask(item) or (
+        isinstance(item, list) and np.asarray(item).dtype == np.bool_ and np.asarray(item).size > 0
+    )
+
+
+def _with_masked(data: Any, mask: Any, value: Any) -> Any:
+    """data with the elements that a mask of its first axes marks replaced by a number, or by values for them all."""
+    if not isinstance(mask, _core.SymbolBase):
+        mask = mask if isinstance(mask, _core.NDArrayBase) else ndarray.array(np.asarray(mask), dtype="bool")
+        mask = _core.traced_constant(mask)
+    rank, marked = _rank(data), len(mask._spec[0])
+    _check_mask(mask, data, marked)
+    number = _indexing._number(value)
+    if number is not None:
+        new = _with_region(data, [_FULL] * rank, number)
+    else:
+        values = _as_values(value, data)
+        given = values._spec[0]
+        if given is not None and len(given) == rank - marked + 1 and given[0] == 1:
+            values = _op("squeeze")(values, axis=0)
+        if given is None or len(values._spec[0]) > rank - marked:
+            raise TraceError(
+                "x[mask] = values of a traced array",
+                expected="a number, or values that are the same for each marked place",
+                given=f"an array of shape {given}",
+                because="how many places are marked is known only when the graph runs",
+                fix="use where(mask, values of the shape of x, x)",
+                where=_core.current_location(),
+            )
+        new = _broadcast(values, [_FULL] * rank, data)
+    for _ in range(rank - marked):
+        mask = _op("expand_dims")(mask, axis=len(mask._spec[0]))
+    if _shape_of(mask) is None or _shape_of(mask) != _shape_of(data):
+        mask = _op("broadcast_like")(mask, data)
+    return _op("where")(_like(data, mask), new, data)
+
+
+def _check_mask(mask: Any, data: Any, marked: int) -> None:
+    shape, own = data._spec[0], mask._spec[0]
+    if marked > len(shape) or any(-1 not in (a, b) and a != b for a, b in zip(own, shape, strict=False)):
+        raise HybridNetIndexError(f"a mask of shape {tuple(own)} does not fit an array of shape {tuple(shape)}")
+
+
+def _with_rows(data: Any, items: tuple[Any, ...], value: Any) -> Any:
+    """data with the slices that traced positions along its first axes name replaced."""
+    if not all(isinstance(item, (int, np.integer, *_TENSORS)) for item in items) or any(map(_is_mask, items)):
+        raise TraceError(
+            "x[key] = value of a traced array",
+            expected="ints, slices, a mask, or arrays of positions along the first axes",
+            given=f"a key of {', '.join(type(item).__name__ for item in items)}",
+            fix="use where or scatter_nd",
+            where=_core.current_location(),
+        )
+    first = next(item for item in items if isinstance(item, _core.SymbolBase))
+    zeros = _op("zeros_like")(_op("Cast")(first, dtype="int64"))
+    columns = [
+        _op("broadcast_add")(zeros, _op("Cast")(_traced(item), dtype="int64")) if isinstance(item, _TENSORS)
+        else zeros + int(item)
+        for item in items
+    ]  # fmt: skip
+    indices = _op("stack")(*columns, axis=0, num_args=len(columns))
+    part = _op("gather_nd")(data, indices)
+    number = _indexing._number(value)
+    values = _as_values(np.full((), number) if number is not None else value, data)
+    values = _broadcast(values, [_FULL] * len(part._spec[0]), part)
+    return _op("_scatter_set_nd")(data, values, indices, shape=())
+
+
+def _traced(item: Any) -> Any:
+    return item if isinstance(item, _core.SymbolBase) else _core.traced_constant(item)
+
+
+_TENSORS = (_core.SymbolBase, _core.NDArrayBase)
+
+
+def _with_positions(data: Any, key: Any, value: Any) -> Any:
+    """data with the elements replaced that arrays of known positions select; None: they select nothing."""
+    shape = data.shape  # noted: the positions are those of arrays of this shape
+    positions = _indexing._flat_positions(_indexing._expanded(key, shape), shape)
+    if positions.size == 0:
+        return None
+    number = _indexing._number(value)
+    values = _as_values(np.full((), number) if number is not None else value, data)
+    selected = _core.traced_constant(ndarray.array(positions.reshape(positions.shape or (1,)), dtype=np.int64))
+    values = _broadcast(values, [_FULL] * max(positions.ndim, 1), selected)
+    values = _op("Reshape")(values, shape=(positions.size,))
+    flat = _op("Reshape")(data, shape=(-1,))
+    indices = _core.traced_constant(ndarray.array(positions.reshape(1, -1), dtype=np.int64))
+    return _op("reshape_like")(_op("_scatter_set_nd")(flat, values, indices, shape=()), data)

@@ -1,0 +1,370 @@
+#include "traced_memory.h"
+
+#include <memory>
+#include <unordered_map>
+
+#include "casters.h"
+#include "control_bodies.h"
+#include "location.h"
+#include "text_of.h"
+#include "traced_modes.h"
+
+namespace hybridnet::python {
+namespace {
+
+const OpRef kBlockGrad{"BlockGrad"}, kCast{"Cast"}, kCopy{"_copy"}, kReshapeLike{"reshape_like"}, kSlice{"slice"},
+    kSliceAssign{"_slice_assign"}, kValueOfHistory{"_value_of_history"};
+
+struct Memory {
+  NodeEntry name;          // as its Symbols hold it
+  NodeEntry now;           // what it stands for
+  uint64_t version = 0;    // of a root: number of writes. Of a view: that of the root when `now` was taken out of it
+  SourceLocation written;  // of a root: the last write
+  Memory* base = nullptr;  // that a view shows; null: a root
+  std::vector<NodePtr> taken_by;  // the nodes that take a view out of its base, in their order
+  bool detached = false;          // no gradient passes through a view
+  Memory& root() { return base == nullptr ? *this : base->root(); }
+};
+
+struct TracedMemories {
+  bool active = false;
+  uint64_t first_array = 0;  // arrays of this thread with smaller numbers are older than the trace
+  std::unordered_map<NodeEntry, std::unique_ptr<Memory>, NodeEntryHash> known;
+  std::vector<Memory*> written;  // roots, in the order of their first writes
+  bool views_by_shape = false;   // whether some index is a view depends on the sizes of this trace
+  std::string undecided;         // such an index of unknown sizes, with its line
+};
+
+TracedMemories& memories() {
+  thread_local TracedMemories state;
+  return state;
+}
+
+Memory& memory_of(const NodeEntry& name) {
+  std::unique_ptr<Memory>& memory = memories().known[name];
+  if (!memory) {
+    memory = std::make_unique<Memory>();
+    memory->name = memory->now = name;
+  }
+  return *memory;
+}
+
+// --------------------------------------------------------------------------------------------------------- new nodes
+NodeEntry finished(const NodePtr& node) {
+  node->where = python_location();
+  node->block = trace_state().block;
+  note_made_node(node);
+  infer_made_node(*node);
+  return {node, 0};
+}
+
+NodeEntry made(const OpRef& op, ParamsPtr params, std::vector<NodeEntry> inputs) {
+  std::string hint = op.name();
+  hint.erase(0, hint.find_first_not_of('_'));
+  return finished(make_node(op.op(), make_name(nullptr, hint.c_str()), std::move(params), std::move(inputs)));
+}
+NodeEntry made(const OpRef& op, std::vector<NodeEntry> inputs) {
+  return made(op, op.op().default_params, std::move(inputs));
+}
+
+// The same operation on another value.
+NodeEntry again(const Node& node, const NodeEntry& input) {
+  const NodePtr copy = copy_of(node, {input});
+  copy->name = make_name(nullptr, "view");
+  copy->specs.clear();
+  return finished(copy);
+}
+
+ParamsPtr region_of(const Node& slice) {
+  const auto& fields = slice.op->schema->fields();
+  std::vector<std::pair<std::string, AttrValue>> region;
+  for (size_t i = 0; i < fields.size(); ++i)
+    if (!fields[i].hidden)
+      region.emplace_back(fields[i].name, slice.op->schema->get(slice.params->data(), static_cast<int>(i)));
+  return kSliceAssign.op().schema->parse(region, kSliceAssign.name());
+}
+
+// The value whose part, taken out by node, is `part`; elsewhere it is `whole`.
+NodeEntry put_back(const Node& node, const NodeEntry& whole, const NodeEntry& part) {
+  if (node.op == &kBlockGrad.op() || node.op == &kCopy.op()) return part;
+  if (node.op == &kSlice.op()) return made(kSliceAssign, region_of(node), {whole, part});
+  if (node.op->is_view) return made(kReshapeLike, {part, whole});
+  raise(ErrorKind::kTrace, {.op = node.op->name,
+                            .message = "a view that this operator makes is written to in place",
+                            .fix = "make a new array instead, as in x = x + 1",
+                            .where = python_location()});
+}
+
+// --------------------------------------------------------------------------------------------------- reading, writing
+NodeEntry value_now(Memory& memory) {
+  Memory& root = memory.root();
+  if (memory.base == nullptr || memory.version == root.version) return memory.now;
+  NodeEntry value = value_now(*memory.base);
+  for (const NodePtr& node : memory.taken_by) value = again(*node, value);
+  if (body_around(*root.name.node) != nullptr) return value;  // belongs to an inner body, which ends sooner
+  memory.now = value;
+  memory.version = root.version;
+  return value;
+}
+
+[[noreturn]] void refuse_outside_of_body(const Memory& root, const std::string& body) {
+  ErrorFields e;
+  e.message = "an array from outside is written to in place inside " + body;
+  e.because = "the function is traced once, so the array would be written once and not in each run of it";
+  if (root.name.node->where.known()) e.because += "; the array is made at " + root.name.node->where.str();
+  e.fix = "carry the array as a state, or return its new value";
+  e.where = python_location();
+  raise(ErrorKind::kTrace, std::move(e));
+}
+
+void check_root(const Memory& root) {
+  const TracedMemories& state = memories();
+  if (const std::string* body = body_around(*root.name.node)) refuse_outside_of_body(root, *body);
+  if (!state.undecided.empty())
+    raise(ErrorKind::kTrace, {.message = "an array is written to in place, and whether " + state.undecided +
+                                         " is a view of it depends on sizes that are not known before the graph runs",
+                              .fix = "make a new array instead, as in x = x + 1",
+                              .where = python_location()});
+  if (root.name.node->constant)
+    raise(ErrorKind::kTrace, {.message = "an array that the graph holds as a constant is written to in place",
+                              .fix = "make a new array instead, as in x = x + 1",
+                              .where = python_location()});
+}
+
+// The nodes of the bases, too, from the inside out.
+NodeEntry root_with(Memory& view, NodeEntry value, bool* detached) {
+  if (view.base == nullptr) return value;
+  std::vector<NodeEntry> wholes{value_now(*view.base)};
+  for (size_t i = 0; i + 1 < view.taken_by.size(); ++i) wholes.push_back(again(*view.taken_by[i], wholes.back()));
+  for (size_t i = view.taken_by.size(); i-- > 0;) value = put_back(*view.taken_by[i], wholes[i], value);
+  *detached = *detached || view.detached;
+  return root_with(*view.base, value, detached);
+}
+
+void write(Memory& memory, NodeEntry value) {
+  TracedMemories& state = memories();
+  Memory& root = memory.root();
+  check_root(root);
+  if (state.views_by_shape) trace_state().reads |= kReadShape;
+  const NodeEntry old = root.now;
+  bool detached = trace_state().scopes.paused;
+  root.now = root_with(memory, value, &detached);
+  // As for arrays: what is written without being recorded changes the values, and the gradient stays what it was.
+  if (detached) root.now = made(kValueOfHistory, {root.now, old});
+  if (root.version++ == 0) state.written.push_back(&root);
+  root.written = python_location();
+  if (memory.base == nullptr || detached) return;
+  memory.now = std::move(value);
+  memory.version = root.version;
+}
+
+bool sizes_differ(const Shape& a, const Shape& b) {
+  if (!a.rank_known() || !b.rank_known()) return false;
+  if (a.ndim() != b.ndim()) return true;
+  for (int i = 0; i < a.ndim(); ++i)
+    if (a[i] >= 0 && b[i] >= 0 && a[i] != b[i]) return true;
+  return false;
+}
+
+NodeEntry converted(const NodeEntry& value, DType dtype) {
+  return made(kCast, kCast.op().schema->parse({{"dtype", std::string(dtype_name(dtype))}}, kCast.name(), false),
+              {value});
+}
+
+// The value as the memory can hold it.
+NodeEntry fitting(NodeEntry value, const TensorSpec& held, bool converts) {
+  const TensorSpec* given = traced_spec(value);
+  if (given == nullptr)
+    raise(ErrorKind::kTrace, {.message = "a Symbol from outside of the trace is written into a traced array"});
+  if (sizes_differ(given->shape, held.shape))
+    raise(ErrorKind::kShape, {.input = "the array that is written to",
+                              .expected = "shape " + given->shape.str() + ", as of the result",
+                              .given = held.shape.str(),
+                              .fix = "make a new array instead of writing in place",
+                              .where = python_location()});
+  if (given->dtype == held.dtype || given->dtype == DType::kUnknown || held.dtype == DType::kUnknown) return value;
+  if (converts && is_floating(given->dtype) && is_floating(held.dtype)) return converted(value, held.dtype);
+  raise(ErrorKind::kDType, {.input = "the array that is written to",
+                            .expected = "dtype " + std::string(dtype_name(given->dtype)) + ", as of the result",
+                            .given = std::string(dtype_name(held.dtype)),
+                            .fix = "cast one side with astype",
+                            .where = python_location()});
+}
+
+const NodeEntry& name_of(PyObject* symbol) {
+  const Symbol& outputs = expect_symbol(symbol, "target");
+  if (outputs.outputs.size() != 1)
+    raise(ErrorKind::kType, {.input = "target",
+                             .expected = "a Symbol with one output",
+                             .given = std::to_string(outputs.outputs.size()) + " outputs",
+                             .fix = "pick one by index, as in symbol[0]"});
+  return outputs.outputs[0];
+}
+
+[[noreturn]] void refuse_plain_symbol(PyObject* target) {
+  const Owned base = checked(PyImport_ImportModule("hybridnet.base"));
+  const Owned error = checked(PyObject_CallMethod(
+      base.get(), "no_values", "Oss", target, "Writing in place",
+      "use the result of an operator, as in x = x + 1; arrays of hybridized blocks can be written to"));
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
+  throw PythonErrorIsSet();
+}
+
+// ------------------------------------------------------------------------------------------------- what Python asks
+PyObject* traced_write(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  return guarded<PyObject*>(nullptr, [&] {
+    if (nargs != 2 && nargs != 3) raise(ErrorKind::kType, {.expected = "2 or 3 arguments"});
+    // A node of its own, so that what the memory stands for is not the name of other memory.
+    const Owned value = checked(wrap_symbol(Symbol{{made(kCopy, {entry_of(args[1], "value")})}}, symbol_class));
+    write_traced(args[0], value.get(), nargs == 3 && args[2] == Py_True);
+    return Py_NewRef(args[0]);
+  });
+}
+
+PyObject* traced_view(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  return guarded<PyObject*>(nullptr, [&] {
+    if (nargs != 2) raise(ErrorKind::kType, {.expected = "2 arguments"});
+    note_view(args[0], args[1]);
+    return Py_NewRef(args[0]);
+  });
+}
+
+PyObject* views_by_shape(PyObject*, PyObject* undecided) {
+  return guarded<PyObject*>(nullptr, [&] {
+    TracedMemories& state = memories();
+    state.views_by_shape = true;
+    if (undecided != Py_None && state.undecided.empty())
+      state.undecided = text_of(undecided) + " (" + python_location().str() + ")";
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* traced_value(PyObject*, PyObject* symbol) {
+  return guarded<PyObject*>(nullptr, [&] {
+    expect_symbol(symbol, "symbol");
+    return checked(wrap_symbol(current_symbol(symbol), result_symbol_class(symbol))).release();
+  });
+}
+
+// (variable, value, line of the last write) of each variable of the trace that was written to.
+PyObject* written_variables(PyObject*, PyObject*) {
+  return guarded<PyObject*>(nullptr, [&] {
+    Owned list = checked(PyList_New(0));
+    for (Memory* root : memories().written) {
+      const NodePtr& node = root->name.node;
+      if (!node->is_variable() || belongs_to_body(*node)) continue;
+      const Owned variable = checked(wrap_symbol(Symbol{{root->name}}, symbol_class));
+      const Owned value = checked(wrap_symbol(Symbol{{root->now}}, symbol_class));
+      const Owned line = checked(PyUnicode_FromString(root->written.str().c_str()));
+      const Owned item = checked(PyTuple_Pack(3, variable.get(), value.get(), line.get()));
+      if (PyList_Append(list.get(), item.get()) < 0) throw PythonErrorIsSet();
+    }
+    return list.release();
+  });
+}
+
+PyMethodDef functions[] = {
+    {"traced_write", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(traced_write)), METH_FASTCALL,
+     "traced_write(target, value, converts=False)\n--\n\nIn a trace: target and all that shares its memory have the "
+     "values of value from now on. Returns target."},
+    {"traced_view", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(traced_view)), METH_FASTCALL,
+     "traced_view(view, base)\n--\n\nview, just composed of base, shows the memory of base. Returns view."},
+    {"traced_views_by_shape", views_by_shape, METH_O,
+     "traced_views_by_shape(undecided)\n--\n\nWhether an index of this trace is a view depends on sizes. undecided: "
+     "what "
+     "index, where the sizes are unknown; else None."},
+    {"traced_value", traced_value, METH_O,
+     "traced_value(symbol)\n--\n\nWhat a traced array stands for now, which later writes do not change."},
+    {"traced_written_variables", written_variables, METH_NOARGS,
+     "traced_written_variables()\n--\n\n(variable, value, line of the last write) of each variable that the trace "
+     "wrote."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void begin_traced_memory() {
+  memories() = {};
+  memories().active = true;
+  memories().first_array = detail::next_chunk_id();
+}
+
+void end_traced_memory() { memories() = {}; }
+
+NodeEntry current_entry(const NodeEntry& name) {
+  const auto& known = memories().known;
+  if (known.empty()) return name;
+  const auto found = known.find(name);
+  return found == known.end() ? name : value_now(*found->second);
+}
+
+Symbol current_symbol(PyObject* object) {
+  Symbol symbol = symbol_of(object);
+  if (!memories().known.empty())
+    for (NodeEntry& entry : symbol.outputs) entry = current_entry(entry);
+  return symbol;
+}
+
+void note_view(PyObject* view, PyObject* base) {
+  if (!memories().active || view == base) return;
+  const NodeEntry name = name_of(view), shown = name_of(base), from = current_entry(shown);
+  if (name == shown || name == from || traced_spec(name) == nullptr) return;
+  std::vector<NodePtr> taken_by;
+  for (NodeEntry entry = name; !(entry == from); entry = NodeEntry(entry.node->inputs[0])) {
+    if (entry.node->is_variable() || entry.node->inputs.empty()) return;  // made of something else
+    taken_by.insert(taken_by.begin(), entry.node);
+  }
+  Memory& shows = memory_of(shown);
+  Memory& memory = memory_of(name);
+  memory.base = &shows;
+  memory.version = shows.root().version;
+  for (const NodePtr& node : taken_by) memory.detached = memory.detached || node->op->stops_gradient;
+  memory.taken_by = std::move(taken_by);
+}
+
+void write_traced(PyObject* target, PyObject* value, bool converts) {
+  const NodeEntry name = name_of(target);
+  const TensorSpec* held = traced_spec(name);
+  if (!memories().active || held == nullptr) refuse_plain_symbol(target);
+  const NodeEntry given = entry_of(value, "value");
+  write(memory_of(name), fitting(given, *held, converts));
+}
+
+bool is_symbol_or_symbols(PyObject* out) {
+  if (out == nullptr || is_symbol(out)) return out != nullptr;
+  return (PyList_Check(out) || PyTuple_Check(out)) && PySequence_Fast_GET_SIZE(out) > 0 &&
+         is_symbol(PySequence_Fast_GET_ITEM(out, 0));
+}
+
+PyObject* write_outputs(PyObject* out, Owned results, bool converts) {
+  const Symbol made = symbol_of(results.get());
+  const bool several = PyList_Check(out) || PyTuple_Check(out);
+  const size_t count = several ? static_cast<size_t>(PySequence_Fast_GET_SIZE(out)) : 1;
+  if (count != made.outputs.size())
+    raise(
+        ErrorKind::kType,
+        {.input = "out", .expected = std::to_string(made.outputs.size()) + " arrays", .given = std::to_string(count)});
+  for (size_t i = 0; i < count; ++i) {
+    const Owned part = checked(wrap_symbol(Symbol{{made.outputs[i]}}, symbol_class));
+    write_traced(several ? PySequence_Fast_GET_ITEM(out, static_cast<Py_ssize_t>(i)) : out, part.get(), converts);
+  }
+  return Py_NewRef(out);
+}
+
+void check_write_in_trace(const NDArray& target) {
+  const TracedMemories& state = memories();
+  if (!state.active || target.impl()->chunk->id >= state.first_array) return;
+  ErrorFields e;
+  e.message = "an array from outside is written to in place while the block is traced";
+  e.because = "forward runs once for the graph, so later calls would not write the array again";
+  e.fix =
+      "make the array a parameter (self.params.get_constant or gluon.Parameter with grad_req='null'), which a graph "
+      "can write to, or return the new values";
+  e.block = trace_state().block;
+  e.where = python_location();
+  raise(ErrorKind::kTrace, std::move(e));
+}
+
+int init_traced_memory(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace hybridnet::python
