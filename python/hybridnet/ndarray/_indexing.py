@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _core
 from ..errors import IndexError as HybridNetIndexError
-from ..errors import ShapeError
+from ..errors import ShapeError, TraceError
 from ..errors import TypeError as HybridNetTypeError
 from ._dtypes import dtype_name
 from ._float_masks import warn_of_float_mask
@@ -422,6 +422,14 @@ def _as_array(value: Any, like: Any) -> Any:
 
 
 def _numpy_values(value: Any, dtype: Any) -> np.ndarray:
+    if isinstance(value, _core.SymbolBase):
+        raise TraceError(
+            "assignment",
+            expected="numbers or arrays",
+            given="a traced array, which has no values while the graph is being built",
+            fix="make the array that is written to by an operator, such as zeros, so that it is traced too",
+            where=_core.current_location(),
+        )
     try:
         return np.asarray(value, dtype=dtype, order="C")
     except (ValueError, TypeError) as problem:

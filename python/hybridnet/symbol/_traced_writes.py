@@ -170,6 +170,8 @@ def _broadcast(value: Any, items: list[Any], part: Any) -> Any:
     if given is None:
         raise TraceError("a value whose number of axes is not known is written into a traced array")
     visible = [item for item in items if item is None or isinstance(item, slice)]
+    if all(item is None for item in visible) and all(size == 1 for size in given):
+        return _op("reshape_like")(value, part)  # one element, of shape (1,) or () as the interface has it
     surplus = len(given) - len(visible)
     if surplus > 0:
         if any(size != 1 for size in given[:surplus]):

@@ -256,6 +256,19 @@ def no_copy(F, x):
     return s + 0, c + 0
 
 
+def single_elements(F, x):
+    s = x[0] * 1
+    s[1] = [9.0]
+    for i in range(3):
+        s[i] = s[i] * 2 + s[i - 1]
+    s[None, 0] = 4
+    t = F.zeros((2, 3))
+    t[0], t[1] = s, x[1]
+    t[1, 2] = x[0, 1]
+    t[0, 0] += 5
+    return s + 0, t + 0
+
+
 def copied_to(F, x):
     s, t = x * 1, x * 2
     s.copyto(t)
@@ -267,7 +280,7 @@ def copied_to(F, x):
 FORMS = [
     alias, through_rows, base_written_after_view, view_of_view, called_function, every_operator, detached,
     steps_and_columns, new_axes_and_broadcasts, masks, positions, outputs, operator_results_are_no_views,
-    flags_for_views, split_results, made_inside, no_copy, copied_to,
+    flags_for_views, split_results, made_inside, no_copy, single_elements, copied_to,
 ]  # fmt: skip
 
 
@@ -550,6 +563,35 @@ def test_a_forward_that_writes_to_an_array_from_outside_runs_on_arrays():
     with pytest.warns(UserWarning, match=r"written to in place"):
         results = [net(nd.ones((1,))).asscalar() for _ in range(3)]
     assert results == [2, 3, 4]
+
+
+def test_a_forward_that_writes_traced_values_into_an_array_of_its_own_runs_on_arrays():
+    class Net(HybridBlock):
+        def forward(self, x):
+            made = nd.array([0.0, 0.0, 0.0])
+            made[0:2] = x[0:2]
+            made += x
+            return made * 2
+
+    net = Net()
+    net.hybridize()
+    with pytest.warns(UserWarning, match=r"traced array"):
+        onp.testing.assert_array_equal(net(nd.array([1.0, 2.0, 3.0])).asnumpy(), [4, 8, 6])
+
+
+@pytest.mark.parametrize("update", ["sgd_mom_update", "adam_update", "rmsprop_update"])
+def test_operators_that_write_their_states_do_so_in_graphs(update):
+    def step(F, x):
+        weight, gradient = x * 1, x * 2
+        states = [F.zeros((3,)) for _ in range({"sgd_mom_update": 1, "rmsprop_update": 1}.get(update, 2))]
+        for _ in range(2):
+            getattr(F, update)(weight, gradient, *states, out=weight, lr=0.1)
+        return (weight, *states)
+
+    x = nd.array([1.0, 2.0, 3.0])
+    want = as_list(step(nd, x))
+    for got, expected in zip(run(step, "hybridized", [x]), want, strict=True):
+        onp.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
 # ------------------------------------------------------------------------------------------------------- what is not
