@@ -244,6 +244,15 @@ class Trace(Scope):
             output = _core.write_state(output, value, variable)
         return output
 
+    def foreign_arrays(self) -> list[Any]:
+        """Arrays, other than parameters, whose values operators or Python have read, and which others hold, too. What
+        was computed of them is a constant of the graph."""
+        found = _core.traced_array_reads()
+        if not found:
+            return []
+        own = {_core.memory_id(array) for parameter in self.variables for array in parameter._data or ()}
+        return [array for array in found if _core.memory_id(array) not in own]
+
     def enter_block(self, block: Block) -> str:
         previous = self._path
         self._path = path = self._paths.get(id(block)) or block.name

@@ -10,6 +10,7 @@
 #include "hybridnet/custom.h"
 #include "imperative/composition_cache.h"
 #include "imperative/kernel_cache.h"
+#include "imperative/observed_reads.h"
 #include "imperative/sparse_operators.h"
 #include "imperative/tape.h"
 #include "op/specs_text.h"
@@ -483,6 +484,8 @@ void note_overwrite(const NDArray& a) {
 
 void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                  std::vector<NDArray>* results) {
+  if (observed_reads != nullptr) [[unlikely]]
+    observe_reads(inputs);
   if (any_sparse(inputs) || any_sparse(options.out)) [[unlikely]] {
     invoke_sparse(op, params, inputs, options.out, results);
     if (autograd_state().recording) break_cycles(options.out);

@@ -12,6 +12,7 @@ import threading
 import types
 import weakref
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -177,13 +178,17 @@ class AttributeReads:
 _readers: dict[int, tuple[weakref.ref[Block], dict[str, dict[int, weakref.ref[Any]]]]] = {}
 
 
+def _forget_block(key: int, _: Any) -> None:
+    _readers.pop(key, None)
+
+
 def register_reads(root: Any, reads: AttributeReads) -> None:
     """Graphs of root depend on what was read."""
     for block, name in reads.dependencies():
         key = id(block)
         known = _readers.get(key)
         if known is None or known[0]() is not block:
-            known = _readers[key] = (weakref.ref(block, lambda _, key=key: _readers.pop(key, None)), {})
+            known = _readers[key] = (weakref.ref(block, partial(_forget_block, key)), {})
         known[1].setdefault(name, {})[id(root)] = weakref.ref(root)
 
 

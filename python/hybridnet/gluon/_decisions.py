@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .. import _core
 from .._files import read_text, replacing
 from ._baked_attributes import AttributeReads
+from ._read_variables import ReadVariables
 
 if TYPE_CHECKING:
     from .block import Block
@@ -21,9 +23,24 @@ class Decisions:
     """What one trace read of the program."""
 
     def __init__(
-        self, attributes: AttributeReads, value_reads: Sequence[str], shape_line: str, shapes: Sequence[tuple[int, ...]]
+        self,
+        attributes: AttributeReads,
+        value_reads: Sequence[str],
+        shape_line: str,
+        shapes: Sequence[tuple[int, ...]],
+        arrays: Sequence[Any] = (),
+        block: Block | None = None,
     ) -> None:
         self.attributes = attributes
+        self._variables = ReadVariables(block)
+        self._arrays = [(array, _core.overwrites(array)) for array in arrays]
+        self._checks: list[Callable[[], bool]] = []
+        if self._variables.some:
+            self._checks.append(self._variables.hold)
+        if self.attributes.has_containers:
+            self._checks.append(self.attributes.holds)
+        if self._arrays:
+            self._checks.append(self._arrays_hold)
         self.value_reads = list(value_reads)
         self._shape_line, self._shapes = shape_line, list(shapes)
         self.draws: str = ""  # file:line of the first draw from a generator of the program
@@ -33,14 +50,31 @@ class Decisions:
         """For graphs that were not made by running Python code."""
         return cls(AttributeReads(), [], "", [])
 
+    @property
+    def must_be_checked(self) -> bool:
+        """Whether calls have to ask holds()."""
+        return bool(self._checks)
+
+    @property
+    def holds(self) -> Callable[[], bool]:
+        """Says whether the variables, arrays and containers that were read have not changed since."""
+        return self._checks[0] if len(self._checks) == 1 else self._all_hold
+
+    def _all_hold(self) -> bool:
+        return all(check() for check in self._checks)
+
+    def _arrays_hold(self) -> bool:
+        return all(_core.overwrites(array) == count for array, count in self._arrays)
+
     def warnings(self, block: Block) -> list[tuple[str, str]]:
         """(text, file:line) of what may change without the graph being traced again."""
         name = type(block).__name__
         found = [
             (
                 f"{name} is hybridized: the values of an array are read in Python while its graph is made, and the "
-                "graph keeps what was decided by them. It is not traced again when the array is written to. Pass the "
-                "array as an argument and branch with mx.nd.contrib.cond, or compute with operators.",
+                "graph keeps what was decided by them. It is traced again when the array is written to, but not when "
+                "another array takes its place in a variable. Pass the array as an argument and branch with "
+                "mx.nd.contrib.cond, or compute with operators.",
                 line,
             )
             for line in self.value_reads
@@ -67,7 +101,7 @@ class Decisions:
         lines = [self.of_shapes()] if self._shape_line else []
         lines += [f"the values of an array are read in Python ({line})" for line in self.value_reads]
         lines += [f"random numbers are drawn in Python ({self.draws})"] if self.draws else []
-        return lines + list(self.attributes.of_users())
+        return lines + list(self.attributes.of_users()) + self._variables.names()
 
 
 def note_in_file(symbol_file: str, decisions: Decisions) -> None:

@@ -36,7 +36,7 @@ from ._imperative_fallback import RandomStates, draws_error, warn_draws, warn_im
 from ._numpy_border import as_classic, as_numpy, converts, is_numpy
 from ._op_hooks import ObservedGraph
 from ._parameter_dict import ParameterDict
-from ._traced_graph import TracedGraph, Variants
+from ._traced_graph import CheckedGraph, TracedGraph, Variants
 from .block import Block
 from .parameter import DeferredInitializationError, Parameter
 
@@ -458,6 +458,7 @@ class HybridBlock(Block):
             with NameManager():
                 out = self._call_in_scope(scope, nests.restore(key, inputs), {})
             reads, shape_line = _core.trace_reads(), _core.trace_shape_line()
+            arrays = scope.foreign_arrays()
             outputs: list[Any] = []
             out_key = _flatten_outputs(out, outputs)
             outputs = [_core.traced_value(o) if isinstance(o, Symbol) else _core.traced_constant(o) for o in outputs]
@@ -468,7 +469,8 @@ class HybridBlock(Block):
         if not outputs:
             raise HybridNetValueError(f"Block '{self.name}': forward gives no array when hybridized", given=repr(out))
         classes = [is_numpy(o) for o in outputs] if is_np_array() or any(map(is_numpy, flat)) else []
-        decisions = Decisions(attributes, list(scope.value_reads), shape_line, [a.shape for a in flat])
+        shapes = [a.shape for a in flat]
+        decisions = Decisions(attributes, list(scope.value_reads), shape_line, shapes, arrays, self)
         graph = TracedGraph(
             inputs,
             symbol.Group(outputs),
@@ -534,6 +536,8 @@ class HybridBlock(Block):
             register_reads(self, graph.attributes)
             warn_of_decisions(self, graph.decisions)
             variants.add(flat, graph, reads)
+            if not variants.reads and graph.decisions.must_be_checked:
+                variants.only = CheckedGraph(graph, self, key)
             self._last_graph = graph
             self._last_inputs = (key, [(a.shape, a.dtype) for a in flat])
         return graph

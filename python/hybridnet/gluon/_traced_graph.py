@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
@@ -16,7 +17,7 @@ from ..symbol import Symbol
 from ._decisions import Decisions
 from .parameter import Parameter
 
-__all__ = ["TracedGraph", "Variants"]
+__all__ = ["CheckedGraph", "TracedGraph", "Variants"]
 
 
 class TracedGraph:
@@ -138,6 +139,21 @@ class TracedGraph:
                 )
 
 
+class CheckedGraph:
+    """A graph that holds only while what Python decided by stays as it is: another one is found otherwise."""
+
+    def __init__(self, graph: TracedGraph, block: Any, key: Any) -> None:
+        self._graph, self._holds = graph, graph.decisions.holds
+        self._block, self._key = weakref.ref(block), key
+
+    def run(self, args: Sequence[NDArray]) -> Any:
+        """As TracedGraph.run."""
+        if self._holds():
+            return self._graph.run(args)
+        block: Any = self._block()
+        return block._find_graph(self._key, args).run(args)
+
+
 # What forward read of traced arrays: bits of _core.trace_reads().
 READ_SHAPE, READ_RANK, READ_DTYPE, READ_TRAINING, READ_RECORDING = 1, 2, 4, 8, 16
 
@@ -147,7 +163,7 @@ class Variants:
     whether its caller records: such a graph is valid only for equal ones."""
 
     def __init__(self) -> None:
-        self.only: TracedGraph | None = None
+        self.only: TracedGraph | CheckedGraph | None = None  # for calls that have no choice
         self.reads = 0
         self.table: dict[Any, TracedGraph] = {}
 
@@ -170,7 +186,7 @@ class Variants:
         made = Variants()
         made.reads = self.reads
         made.table = {key: change(graph) for key, graph in self.table.items()}
-        made.only = None if self.only is None else next(iter(made.table.values()))
+        made.only = next(iter(made.table.values())) if isinstance(self.only, TracedGraph) else None
         return made
 
     def place_of(self, graph: TracedGraph) -> Any:
@@ -180,8 +196,9 @@ class Variants:
     def find(self, flat: Sequence[Any]) -> TracedGraph | None:
         key = self.key(flat)
         graph = self.table.get(key)
-        if graph is not None and graph.attributes.has_containers and not graph.attributes.holds():
+        if graph is not None and graph.decisions.must_be_checked and not graph.decisions.holds():
             del self.table[key]
+            self.only = None
             return None
         return graph
 
@@ -191,4 +208,4 @@ class Variants:
             self.table.clear()
             self.reads |= reads
         self.table[self.key(flat)] = graph
-        self.only = None if self.reads or graph.attributes.has_containers else graph
+        self.only = None if self.reads or graph.decisions.must_be_checked else graph

@@ -111,7 +111,7 @@ class _Selection:
         at = [i for i, item in enumerate(items) if item is Ellipsis]
         if len(at) > 1:
             raise HybridNetIndexError("an index can only have a single ellipsis ('...')")
-        rest = [_FULL] * (ndim - used)
+        rest: list[Any] = [_FULL] * (ndim - used)
         items = items + rest if not at else items[: at[0]] + (rest or [Ellipsis]) + items[at[0] + 1 :]
         axis = 0
         for i, item in enumerate(items):

@@ -56,8 +56,8 @@ class Symbol(_core.SymbolBase):
     _has_numpy_interface = False
 
     # -------------------------------------------------------------------------------------------------- what is asked
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         """What ``isinstance`` looks at beside the type: to a program that is traced, a Symbol that stands for one of
         its arrays is an array, as it is where the program runs imperatively."""
         cls = type(self)

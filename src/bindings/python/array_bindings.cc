@@ -10,6 +10,7 @@
 #include "hybridnet/imperative.h"
 #include "hybridnet/ndarray.h"
 #include "hybridnet/sparse.h"
+#include "imperative/observed_reads.h"
 
 namespace hybridnet::python {
 namespace {
@@ -37,6 +38,7 @@ py::object asnumpy(const NDArray& source) {
   if (trace_state().active && value_read_hook != nullptr) {
     const py::handle hook(value_read_hook);
     hook();
+    if (observed_reads != nullptr) observe_reads({&source, 1});
   }
   if (array.is_sparse()) {
     ReleaseGil release(true);

@@ -1,4 +1,7 @@
 // Engine, memory, random seed, threads, environment.
+#include <map>
+#include <utility>
+
 #include "base/front_end.h"
 #include "base/interrupt.h"
 #include "casters.h"
@@ -8,13 +11,36 @@
 #include "hybridnet/c_api.h"
 #include "hybridnet/env.h"
 #include "hybridnet/imperative.h"
+#include "hybridnet/ndarray.h"
 #include "hybridnet/runtime.h"
 #include "hybridnet/threads.h"
+#include "imperative/observed_reads.h"
 #include "plan/request_queue.h"
 #include "traced_memory.h"
 
 namespace hybridnet::python {
 namespace {
+
+// What operators read while this thread traces a block.
+ObservedReads& traced_reads() {
+  thread_local ObservedReads reads;
+  return reads;
+}
+
+void observe(bool on) {
+  traced_reads().clear();
+  observed_reads = on ? &traced_reads() : nullptr;
+}
+
+// One array for each memory that others hold, too.
+py::list shared_traced_reads() {
+  std::map<const Chunk*, NDArray> found;
+  for (const NDArray& array : std::exchange(traced_reads(), {})) found.try_emplace(array.impl()->chunk.get(), array);
+  py::list result;
+  for (const auto& [chunk, array] : found)
+    if (chunk->ref_count() > 1 || array.impl()->ref_count() > 1) result.append(array);
+  return result;
+}
 
 py::dict memory_statistics(int device_type, int device_id) {
   const Storage::Statistics s = Runtime::get().storage({static_cast<DeviceType>(device_type), device_id}).statistics();
@@ -173,6 +199,7 @@ void bind_runtime(py::module_& m) {
       [](bool active, std::string block, bool recording) {
         TraceState& state = trace_state();
         py::tuple before = py::make_tuple(state.active, state.block);
+        if (active != state.active) observe(active);
         if (active && !state.active) {
           state.constants = 0;
           state.reads = 0;
@@ -204,6 +231,8 @@ void bind_runtime(py::module_& m) {
       "Python asks for a traced array's shape (1), rank (2) or dtype (4), for the training mode (8), or whether its "
       "caller "
       "records (16).");
+  m.def("traced_array_reads", &shared_traced_reads,
+        "The arrays that were read since tracing began and that others hold, too.");
   m.def(
       "check_held_constants", [] { check_held_constants(); },
       "Raises TraceError if an array was written to after the graph being traced has read it.");

@@ -30,11 +30,11 @@ struct TraceState {
   };
   bool active = false;
   std::string block;
-  int constants = 0;   // arrays met so far; numbers their names
-  unsigned reads = 0;  // TraceRead bits
+  int constants = 0;          // arrays met so far; numbers their names
+  unsigned reads = 0;         // TraceRead bits
   SourceLocation shape_read;  // where a shape was asked for first
   std::vector<Held> held;
-  bool training = false;  // the mode in which the trace began
+  bool training = false;   // the mode in which the trace began
   bool recording = false;  // whether the caller of the traced block records; inside of it nothing is recorded
   // What pause(), predict_mode() and train_mode() ask for that were entered inside the block.
   struct Scopes {

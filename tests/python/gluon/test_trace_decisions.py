@@ -220,6 +220,70 @@ def test_an_array_of_the_block_that_is_replaced_is_read_again():
         assert net(x).asnumpy().tolist() == [-1, -2]
 
 
+USES = {
+    "read": lambda a, x: x * 2 if a > 0 else -x,
+    "operator": lambda a, x: x * (a + 1),
+    "method": lambda a, x: x * a.sum(),
+    "function": lambda a, x: x + mx.nd.exp(a) if isinstance(a, mx.nd.NDArray) else x,
+    "view": lambda a, x: x * a[0:1],
+    "itself": lambda a, x: x * a,
+}
+WRITES = {
+    "setitem": lambda a: a.__setitem__(slice(None), -3.0),
+    "in place": lambda a: a.__isub__(4.0),
+    "out": lambda a: mx.nd.negative(a, out=a),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("place", ["attribute", "closure"])
+def test_what_was_computed_of_other_arrays_is_computed_again_when_these_are_written_to(use, write, place):
+    array = nd.array([1.0])
+
+    class Net(gluon.HybridBlock):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.array = array
+
+        def forward(self, x):
+            return use(self.array if place == "attribute" else array, x)
+
+    net, plain = Net(), Net()
+    net.hybridize()
+    x = nd.array(POSITIVE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            np.testing.assert_array_equal(net(x).asnumpy(), plain(x).asnumpy())
+            write(array)
+
+
+def test_parameters_do_not_trace_again_when_they_are_trained():
+    traces = []
+
+    class Net(gluon.HybridBlock):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.dense = gluon.nn.Dense(1)
+            self.scale = nd.array([2.0])
+
+        def forward(self, x):
+            traces.append(1)
+            return self.dense(x) * self.scale.sqrt()
+
+    net = Net()
+    net.initialize()
+    net.hybridize()
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    for _ in range(3):
+        with autograd.record():
+            loss = net(nd.ones((2, 3))).sum()
+        loss.backward()
+        trainer.step(2)
+    assert len(traces) == 1
+
+
 # ---------------------------------------------------------------------------------------------------------- attributes
 class Flagged(gluon.HybridBlock):
     def __init__(self, **kwargs):
@@ -300,6 +364,38 @@ def test_attributes_that_forward_did_not_read_keep_the_graph():
     net.steps = 1
     net.flag = True  # the same value
     net.act = nd.tanh
+    net(x)
+    assert net._last_graph is graph
+
+
+FLAG, FACTOR = True, 2.0
+
+
+def by_global_helper(x):
+    return x * FACTOR if FLAG else -x
+
+
+def test_variables_of_modules_and_closures_are_read_again_when_they_change(monkeypatch):
+    shift = 0.0
+
+    class Net(gluon.HybridBlock):
+        def forward(self, x):
+            return self.method(by_global_helper(x))
+
+        def method(self, x):
+            return x + shift
+
+    net = Around(Net())
+    net.hybridize()
+    x = nd.array(POSITIVE)
+    assert net(x).asnumpy().tolist() == [2, 4]
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)
+    assert net(x).asnumpy().tolist() == [3, 6]
+    monkeypatch.setitem(globals(), "FLAG", False)
+    assert net(x).asnumpy().tolist() == [-1, -2]
+    shift = 10.0
+    assert net(x).asnumpy().tolist() == [9, 8]
+    graph = net._last_graph
     net(x)
     assert net._last_graph is graph
 
