@@ -193,6 +193,7 @@ def plot_network(
     attributes.update(node_attrs or {})
     dot = Digraph(name=title, format=save_format)
     hidden = set()
+    keys = _keys(graph)
     for number, node in enumerate(graph.nodes):
         if graph.is_variable(number):
             if hide_weights and _WEIGHT_ENDINGS.search(node["name"]):
@@ -201,19 +202,34 @@ def plot_network(
             kind, look = "input", {**attributes, "shape": "oval"}
         else:
             kind, look = _KINDS.get(node["op"], "other"), attributes
-        dot.node(name=node["name"], label=_label(node), **{**look, "fillcolor": _COLORS[kind]})
-    for number, node in enumerate(graph.nodes):
+        dot.node(name=keys[number], label=_label(node), **{**look, "fillcolor": _COLORS[kind]})
+    for number in range(len(graph.nodes)):
         for entry in graph.inputs(number):
             if entry[0] in hidden:
                 continue
             dot.edge(
-                graph.nodes[entry[0]]["name"],
-                node["name"],
+                keys[entry[0]],
+                keys[number],
                 label=_edge_label(graph, entry),
                 arrowtail="open",
                 dir="back",
             )
     return dot
+
+
+def _keys(graph: _Graph) -> list[str]:
+    """One key for each node: its name, with a number for nodes that share it (a layer that is used twice)."""
+    taken = {node["name"] for node in graph.nodes}
+    seen: set[str] = set()
+    keys = []
+    for node in graph.nodes:
+        key, count = node["name"], 0
+        while key in seen or (count > 0 and key in taken):
+            count += 1
+            key = f"{node['name']}_{count}"
+        seen.add(key)
+        keys.append(key)
+    return keys
 
 
 def _warn_of_repeated_names(graph: _Graph) -> None:

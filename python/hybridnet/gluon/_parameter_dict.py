@@ -101,6 +101,7 @@ class ParameterDict:
         param = self._get_impl(name)
         if param is None:
             param = self._params[name] = Parameter(name, **kwargs)
+            param._named_by = "dict"
             return param
         for key, value in kwargs.items():
             self._reconcile(param, key, value)
@@ -140,6 +141,7 @@ class ParameterDict:
                     f"No constant named '{name}'. Please specify value if you want to create a new constant."
                 )
             constant = Constant(name, value)
+            constant._named_by = "dict"
             self._params[name] = constant
             return constant
         if not isinstance(param, Constant):
@@ -149,6 +151,16 @@ class ParameterDict:
             if param.shape != value.shape or not (param.value.asnumpy() == value).all():
                 raise ParameterLoadError(f"Constant '{name}' already exists but it's value doesn't match new value")
         return param
+
+    def _adopt(self, attribute: str, param: Parameter) -> None:
+        """Takes in a parameter that was made by itself and set as this attribute of a block, and completes its name."""
+        if param._named_by == "dict":
+            return  # the one that made it has it
+        if param._named_by is None:
+            param._named_by = "block"
+            name = param.name if param.name.startswith(self._prefix) else self._prefix + param.name
+            param.name = self._prefix + attribute if self._params.get(name, param) is not param else name
+        self._params.setdefault(param.name, param)
 
     def update(self, other: ParameterDict | Mapping[str, Parameter]) -> None:
         """Takes over all parameters of other. Raises ValueError if a name stands for two different parameters."""

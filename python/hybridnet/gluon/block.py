@@ -166,6 +166,7 @@ class Block:
                     "blocks, please set 'params' at Block construction instead."
                 )
             self._reg_params[name] = value
+            self._params._adopt(name, value)
         attribute_is_set(self, name, existing, value)
         super().__setattr__(name, value)
 

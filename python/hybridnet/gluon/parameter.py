@@ -103,6 +103,7 @@ class Parameter:
         self._ctx_list: list[Context] | None = None
         self._ctx_map: dict[Context, int] | None = None  # positions in _ctx_list; libraries copy both
         self._trainer: Any = None
+        self._named_by: str | None = None  # "dict" or "block"; None: by whoever made it
         self._deferred_init: tuple[Any, ...] = ()
         self._differentiable = differentiable
         self._allow_deferred_init = allow_deferred_init
@@ -175,7 +176,7 @@ class Parameter:
             or any(size not in (-1, 0, new) for new, size in zip(new_shape, old, strict=False))
         ):
             raise ParameterLoadError(
-                f"Parameter '{self.name}': Expected shape {new_shape} is incompatible with given shape {old}."
+                f"Parameter '{self.name}': Expected shape {old} is incompatible with given shape {new_shape}."
             )
         self._shape = new_shape
 

@@ -62,7 +62,7 @@ def test_a_shape_can_be_completed_but_not_changed():
     param = gluon.Parameter("weight", shape=(0, 4), allow_deferred_init=True)
     param.shape = (3, 4)
     assert param.shape == (3, 4)
-    with pytest.raises(ValueError, match=r"\(3, 5\) is incompatible with given shape \(3, 4\)"):
+    with pytest.raises(ValueError, match=r"Expected shape \(3, 4\) is incompatible with given shape \(3, 5\)"):
         param.shape = (3, 5)
 
 
@@ -441,3 +441,56 @@ def test_a_traced_variable_carries_what_mxnet_writes_beside_a_parameter() -> Non
         "__wd_mult__": "0.25",
     }
     assert attributes["fc_bias"]["__lr_mult__"] == "1.0"
+
+
+class Scaled(gluon.HybridBlock):
+    """A block with parameters that it made without a dictionary."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.scale = gluon.Parameter("scale", shape=(3,), init="ones")
+        self.shift = gluon.Constant("shift", [1, 2, 3])
+
+    def hybrid_forward(self, F, x, scale, shift):
+        return x * scale + shift
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_a_parameter_set_as_an_attribute_is_one_of_the_block(hybrid, tmp_path):
+    net = gluon.nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(Scaled(prefix="a_"), Scaled(prefix="b_"))
+    assert list(net.collect_params()) == ["net_a_scale", "net_a_shift", "net_b_scale", "net_b_shift"]
+    net.initialize()
+    if hybrid:
+        net.hybridize()
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1})
+    with mx.autograd.record():
+        net(mx.nd.ones((1, 3))).sum().backward()
+    trainer.step(1)
+    np.testing.assert_array_equal(net[1].scale.data().asnumpy(), [-1, -2, -3])
+    net.save_parameters(str(tmp_path / "p"))
+    again = gluon.nn.HybridSequential()
+    again.add(Scaled(), Scaled())
+    again.load_parameters(str(tmp_path / "p"))
+    np.testing.assert_array_equal(again[1].scale.data().asnumpy(), [-1, -2, -3])
+
+
+def test_parameters_of_one_name_get_the_names_of_their_attributes():
+    block = Scaled(prefix="c_")
+    block.more = gluon.Parameter("scale", shape=(2,))
+    assert list(block.collect_params()) == ["c_scale", "c_shift", "c_more"]
+
+
+def test_a_parameter_of_another_block_stays_where_it_is():
+    first, second = gluon.nn.Dense(3, in_units=3), Scaled()
+    second.tied = first.weight
+    assert first.weight.name not in second.collect_params()
+    assert second.tied is first.weight
+
+
+def test_set_data_says_what_it_expects_and_what_it_got():
+    param = gluon.Parameter("w", shape=(3,))
+    param.initialize()
+    with pytest.raises(ValueError, match=r"Expected shape \(3,\) is incompatible with given shape \(4,\)"):
+        param.set_data(mx.nd.ones((4,)))

@@ -76,3 +76,12 @@ def test_repeated_names_warn():
     inner = sym.FullyConnected(sym.var("data"), num_hidden=4, name="twice")
     with pytest.warns(UserWarning, match=r"same name.*twice"):
         mx.viz.plot_network(sym.FullyConnected(inner, num_hidden=2, name="twice"))
+
+
+def test_a_layer_that_is_used_twice_is_drawn_twice():
+    pytest.importorskip("graphviz", reason="plot_network makes objects of this package")
+    layer = mx.gluon.nn.Dense(3, in_units=3, prefix="twice_")
+    with pytest.warns(UserWarning, match=r"same name.*twice_fwd"):
+        source = mx.viz.plot_network(layer(layer(sym.var("x")))).source
+    edges = [line.split("[")[0].strip() for line in source.splitlines() if "->" in line]
+    assert edges == ["x -> twice_fwd", "twice_fwd -> twice_fwd_1"]
