@@ -8,6 +8,7 @@ plain objects can change without being set: those that hold simple values only a
 
 from __future__ import annotations
 
+import sys
 import threading
 import types
 import weakref
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._tracing import is_own_file
 
 if TYPE_CHECKING:
     from .block import Block
@@ -116,8 +118,12 @@ class AttributeReads:
             self._containers.append((value, copied))
 
     def note_write(self, block: Block, name: str) -> None:
-        """forward itself sets the attribute."""
-        self._writes.setdefault((id(block), name), _core.current_location())
+        """forward itself sets the attribute: in the program, or in a layer of the package, whose own affair that is."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_name in ("attribute_is_set", "__setattr__"):
+            frame = frame.f_back
+        where = "" if is_own_file(frame.f_code.co_filename) else _core.current_location()
+        self._writes.setdefault((id(block), name), where)
 
     @property
     def has_containers(self) -> bool:
@@ -140,7 +146,7 @@ class AttributeReads:
                 continue
             for name, value in names.items():
                 where = self._writes.get((id(block), name))
-                if where is not None and is_plain(value) and not is_same(value, block.__dict__.get(name)):
+                if where and is_plain(value) and not is_same(value, block.__dict__.get(name)):
                     yield block, name, where
 
     def of_users(self) -> Iterator[str]:
