@@ -432,7 +432,8 @@ class PlanBuilder {
   }
 
   bool may_follow(const NodeEntry& variable, const PlanStorage& in, const PlanStorage& out) const {
-    if (out.last < out.first || in.last > out.first) return false;  // no node makes it; it is read later
+    const bool is_made = out.first <= out.last && out.first < static_cast<int>(steps_.size());  // not copied at the end
+    if (!is_made || in.last > out.first) return false;
     if (in.last < out.first) return true;
     const Node& node = *steps_[static_cast<size_t>(out.first)];
     size_t uses = 0;

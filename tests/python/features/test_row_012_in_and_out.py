@@ -55,6 +55,16 @@ def test_a_donated_array_cannot_be_read():
     assert given.shape == (64, 8)
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_donated_input_may_be_a_result_itself(beside):
+    x = mx.sym.var("x")
+    outputs = [x, x * 2, x] if beside else [x]
+    f = mx.function([mx.In(x, donate=True)], outputs)
+    for value in (1.0, 3.0):
+        results = f(fresh(value=value))
+        assert [float(result[3, 4].asscalar()) for result in results] == [value, value * 2, value][: len(outputs)]
+
+
 def test_what_others_see_is_not_written_over():
     x, y = mx.sym.var("x"), mx.sym.var("y")
     f = mx.function([mx.In(x, donate=True), y], x + y + 1)
