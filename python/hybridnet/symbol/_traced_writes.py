@@ -45,7 +45,7 @@ def _is_view(data: Any, key: Any) -> bool:
     items = key if isinstance(key, tuple) else (key,)
     if not all(map(_is_basic_item, items)):
         return False
-    if len(items) == 1 and (not isinstance(key, slice) or key.step in (None, 1)):
+    if len(items) == 1 and (not isinstance(items[0], slice) or items[0].step in (None, 1)):
         return True
     shape = data._spec[0]
     if shape is None:

@@ -648,3 +648,17 @@ def test_wrong_shapes_and_types_are_refused_with_the_line():
         net.hybridize()
         with pytest.raises(HybridNetError, match=r"test_writes_in_blocks.py:\d+"):
             net(nd.ones((3,)))
+
+
+@pytest.mark.parametrize(
+    "key", [slice(None, None, -1), slice(None, None, 2), slice(1, None), slice(None), -1], ids=repr
+)
+def test_a_key_in_a_tuple_is_a_view_where_it_is_one_alone(key, tmp_path):
+    def function(F, x):
+        y = x * 1
+        part, alone = y[key,], y[key]
+        y -= 1
+        part[:1] = 7
+        return part + 0.5, alone + 0.5, y + 0.5
+
+    check_everywhere(function, tmp_path, onp.arange(12.0).reshape(4, 3))

@@ -223,8 +223,20 @@ def _equal(a: Any, b: Any) -> Any:
     return a == b
 
 
+_plain_add = _binary("add", np.add, lambda a, b: [np.ones_like(a), np.ones_like(b)])
+_add_of_either_sign = _binary(
+    "add", np.add, lambda a, b: [np.ones_like(a), np.ones_like(b)], loose=lambda a, b: (a == 0) & (b == 0)
+)
+
+
+def _add_or_nothing(operands: Sequence[Any], is_np: bool) -> Value:
+    """A sum; x + 0 of a graph is x, so that -0.0 keeps its sign there (docs/numerics.md)."""
+    nothing = any(not isinstance(operand, Value) and operand == 0 for operand in operands)
+    return (_add_of_either_sign if nothing else _plain_add)(operands, is_np)
+
+
 ARITHMETIC: dict[str, tuple[str, str, str, Run]] = {  # sign, function of mx.nd, of mx.np, what it gives
-    "add": ("+", "broadcast_add", "add", _binary("add", np.add, lambda a, b: [np.ones_like(a), np.ones_like(b)])),
+    "add": ("+", "broadcast_add", "add", _add_or_nothing),
     "sub": ("-", "broadcast_sub", "subtract",
             _binary("sub", np.subtract, lambda a, b: [np.ones_like(a), -np.ones_like(b)])),
     "mul": ("*", "broadcast_mul", "multiply", _binary("mul", np.multiply, lambda a, b: [b, a])),
