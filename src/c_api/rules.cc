@@ -157,7 +157,7 @@ NodePtr added(HnGraphImpl& call, const std::string& op_name, std::vector<NodeEnt
   if (!op.count_param.empty() && std::none_of(texts.begin(), texts.end(), names_count))
     texts.emplace_back(op.count_param, std::to_string(inputs.size()));
   ParamsPtr params = op.schema->parse(texts, op.name, false);
-  if (!op.variadic && static_cast<int>(inputs.size()) != op.num_inputs(params->data()))
+  if ((!op.variadic || op.num_inputs_) && static_cast<int>(inputs.size()) != op.num_inputs(params->data()))
     throw TypeError({.op = op.name,
                      .expected = std::to_string(op.num_inputs(params->data())) + " inputs",
                      .given = std::to_string(inputs.size())});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/fused_attention.h"
 #include "op/attr_text.h"
 
 namespace hybridnet {
@@ -105,6 +106,9 @@ class Reader {
     require(layer_.inputs.size() >= roles_.size(), "there is one input of the node for each of the subgraph");
   }
 
+  // The operators of the body, on the node's inputs. The last has the node's name, which programs look its output up
+  // by; the addend comes behind the product, as among the node's inputs, so that arguments are listed in the file's
+  // order.
   NodePtr layer_of_floats() {
     require(layer_.inputs.size() == roles_.size(), "there is one input of the node for each of the subgraph");
     for (Node* node : topological_order(layer_.body->outputs)) {
@@ -113,7 +117,10 @@ class Reader {
         if (found != roles_.end()) input = layer_.inputs[static_cast<size_t>(found - roles_.begin())];
       }
     }
-    return layer_.body->outputs[0].node;
+    if (parts_.sum && parts_.addend == 0) std::swap(parts_.sum->inputs[0], parts_.sum->inputs[1]);
+    const NodePtr& last = layer_.body->outputs[0].node;
+    last->name = name_;
+    return last;
   }
 
   static void append_activation(const Node& node, Texts& texts) {
@@ -180,6 +187,18 @@ class Reader {
 };
 
 // ---- writing
+
+// The inputs of a layer of bytes in the order of files, as Reader::inputs_of_bytes backwards: data, weight, what else
+// the product and the norm read, the addend, the ranges of data and addend, the last `ranges` as they are.
+std::vector<size_t> places_in_file(size_t count, bool sum, size_t ranges) {
+  std::vector<size_t> places{0, 1};
+  for (size_t i = sum ? 7 : 4; i < count - ranges; ++i) places.push_back(i);
+  if (sum) places.push_back(4);
+  places.insert(places.end(), {2, 3});
+  if (sum) places.insert(places.end(), {5, 6});
+  for (size_t i = count - ranges; i < count; ++i) places.push_back(i);
+  return places;
+}
 
 class Writer {
  public:
@@ -249,18 +268,9 @@ class Writer {
     return add("Activation", "_act", {{"act_type", type}}, {at});
   }
 
-  // As Reader::inputs_of_bytes, backwards.
   void order_inputs(bool bytes) {
-    const auto& in = node_.inputs;
-    const size_t rest = sum_ ? 7 : 4;
     const size_t ranges = bytes ? 2 * (is_true(texts_, "no_bias") ? 1 : 2) : 0;
-    layer_.inputs = {in[0], in[1]};
-    const auto at = [&](size_t i) { return in.begin() + static_cast<std::ptrdiff_t>(i); };
-    layer_.inputs.insert(layer_.inputs.end(), at(rest), at(in.size() - ranges));
-    if (sum_) layer_.inputs.push_back(in[4]);
-    layer_.inputs.insert(layer_.inputs.end(), at(2), at(4));
-    if (sum_) layer_.inputs.insert(layer_.inputs.end(), at(5), at(7));
-    layer_.inputs.insert(layer_.inputs.end(), at(in.size() - ranges), in.end());
+    for (const size_t i : places_in_file(node_.inputs.size(), sum_, ranges)) layer_.inputs.push_back(node_.inputs[i]);
   }
 
   const Node& node_;
@@ -271,14 +281,23 @@ class Writer {
 
 }  // namespace
 
-bool is_fused_layer(std::string_view file_op) { return file_op == kConvFile || file_op == kDenseFile; }
+bool is_fused_layer(std::string_view file_op) {
+  return file_op == kConvFile || file_op == kDenseFile || is_fused_attention(file_op);
+}
 
-NodePtr node_of(FusedLayer layer, const std::string& name) { return Reader(std::move(layer), name).read(); }
+bool is_layer_of_bytes(const Node& node) {
+  if (node.is_variable()) return false;
+  const std::string& op = node.op->name;
+  return op == kConv || op == kConvAdd || op == kDense;
+}
+
+NodePtr node_of(FusedLayer layer, const std::string& name) {
+  if (is_fused_attention(layer.op)) return attention_node_of(layer, name);
+  return Reader(std::move(layer), name).read();
+}
 
 std::optional<FusedLayer> fused_layer(const Node& node) {
-  if (node.is_variable()) return std::nullopt;
-  const std::string& op = node.op->name;
-  if (op != kConv && op != kConvAdd && op != kDense) return std::nullopt;
+  if (!is_layer_of_bytes(node)) return std::nullopt;
   return Writer(node).write();
 }
 

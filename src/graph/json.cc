@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "graph/control/mxnet_form.h"
+#include "graph/first_values.h"
 #include "graph/fused_form.h"
 #include "hybridnet/graph.h"
 #include "op/attr_text.h"
@@ -16,8 +17,9 @@ namespace {
 using Json = nlohmann::ordered_json;  // written: keys stand as they were added
 using Document = nlohmann::json;      // read: objects of any number of keys are searched fast
 
-constexpr int kMxnetVersion = 10901;      // the dialect written
-constexpr int kVersionWithoutAttr = 800;  // files without mxnet_version
+constexpr int kMxnetVersion = 10901;          // the dialect written
+constexpr int kVersionWithoutAttr = 800;      // files without mxnet_version
+constexpr int kVersionWithFirstValues = 904;  // variables name initializers from here on
 constexpr int kMaxSubgraphDepth = 64;
 constexpr int64_t kMaxOutputs = 1 << 20;  // of the nodes of a file that have several, in all: a parameter tells them
 
@@ -388,17 +390,19 @@ class Loader {
       node->attrs = std::move(hidden);
       return node;
     }
-    const size_t expected = op->variadic ? inputs.size() : static_cast<size_t>(op->num_inputs(parsed->data()));
+    const bool counted = !op->variadic || op->num_inputs_;
+    const size_t expected = counted ? static_cast<size_t>(op->num_inputs(parsed->data())) : inputs.size();
     if (inputs.size() != expected)
       fail(where, "operator '" + op->name + "' has the wrong number of inputs", std::to_string(expected),
            std::to_string(inputs.size()));
-    if (op->variadic && !op->count_param.empty()) {
+    if (!counted && !op->count_param.empty()) {
       const AttrValue count = op->schema->get(parsed->data(), op->schema->find(op->count_param));
       const int64_t* number = std::get_if<int64_t>(&count.value);
       if (number != nullptr && *number != static_cast<int64_t>(inputs.size()))
         fail(where, "'" + op->count_param + "' is not the number of inputs", std::to_string(inputs.size()),
              std::to_string(*number));
     }
+    if (version_ < kVersionWithFirstValues) set_first_values(*op, inputs);
     NodePtr node = make_node(*op, raw.name, parsed, std::move(inputs));
     if (const int64_t outputs = node->num_outputs(); outputs > 1 && (outputs_ += outputs) > kMaxOutputs)
       fail(where, "the nodes of this file have too many outputs", "at most " + std::to_string(kMaxOutputs) + " in all",
@@ -497,6 +501,11 @@ Symbol Symbol::from_json(std::string_view text, const std::string& what) {
          .message = "not valid JSON at byte " + std::to_string(error.byte) + " of " + std::to_string(text.size()),
          .because = error.what(),
          .fix = "the file is damaged or is no symbol JSON; save or copy it again"});
+  } catch (const Document::exception& error) {  // a number that no type holds
+    throw FormatError({.input = what,
+                       .message = "not valid JSON",
+                       .because = error.what(),
+                       .fix = "the file is damaged; save or copy it again"});
   }
   Loader loader(what, version_of(document), is_np_shape() && !means_numpy_shapes(document));
   Symbol symbol;

@@ -313,7 +313,7 @@ class Parser {
   }
 
   static int64_t num_inputs_of(const Op& op, const Params& params, size_t given) {
-    if (!op.variadic) return op.num_inputs(params.data());
+    if (!op.variadic || op.num_inputs_) return op.num_inputs(params.data());
     if (op.count_param.empty()) return static_cast<int64_t>(given);
     const AttrValue count = op.schema->get(params.data(), op.schema->find(op.count_param));
     const int64_t* number = std::get_if<int64_t>(&count.value);

@@ -1,7 +1,11 @@
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "graph/control/control_flow.h"
+#include "graph/fused_form.h"
+#include "graph/node_table.h"
+#include "graph/output_names.h"
 #include "op/attr_text.h"
 
 namespace hybridnet {
@@ -22,23 +26,43 @@ std::unordered_set<const Node*> auxiliary_nodes(const std::vector<Node*>& order)
 // Variables with a value of their own (constants of the graph) are no inputs.
 bool is_input(const Node* node) { return node->is_variable() && !node->constant; }
 
+// topological_order of the graph as a file says it, in which layers of bytes read their inputs in another order.
+std::vector<Node*> order_in_file(const std::vector<NodeEntry>& outputs) {
+  std::vector<Node*> order = topological_order(outputs);
+  std::unordered_map<const Node*, std::vector<NodeEntry>> reordered;
+  for (const Node* node : order)
+    if (is_layer_of_bytes(*node)) reordered[node] = fused_layer(*node)->inputs;
+  if (reordered.empty()) return order;
+  order.clear();
+  NodeTable<bool> seen;
+  std::vector<std::pair<Node*, size_t>> stack;
+  const auto enter = [&](Node* node) {
+    if (seen.insert(node, true).second) stack.emplace_back(node, 0);
+  };
+  for (const NodeEntry& output : outputs) {
+    enter(output.node.get());
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      const auto other = reordered.find(node);
+      const std::vector<NodeEntry>& inputs = other != reordered.end() ? other->second : node->inputs;
+      if (next < inputs.size()) {
+        enter(inputs[next++].node.get());
+        continue;
+      }
+      order.push_back(node);
+      stack.pop_back();
+    }
+  }
+  return order;
+}
+
 std::vector<std::string> names_of(const Symbol& symbol, bool auxiliary) {
-  const std::vector<Node*> order = topological_order(symbol.outputs);
+  const std::vector<Node*> order = order_in_file(symbol.outputs);
   const auto aux = auxiliary_nodes(order);
   std::vector<std::string> names;
   for (const Node* node : order)
     if (is_input(node) && aux.count(node) == (auxiliary ? 1u : 0u)) names.push_back(node->name);
   return names;
-}
-
-std::string output_name_of(const NodeEntry& e) {
-  const Node& node = *e.node;
-  if (node.is_variable()) return node.name;
-  const void* p = node.params->data();
-  if (node.num_visible_outputs() == 1) return node.name + "_output";
-  const bool named = node.op->outputs.size() == static_cast<size_t>(node.num_outputs()) && node.op->outputs.size() > 1;
-  return node.name + "_" +
-         (named ? node.op->output_name(p, static_cast<int>(e.index)) : "output" + std::to_string(e.index));
 }
 
 // What the caller says replaces what the variable declares; sizes that the caller leaves open stay as declared.
@@ -78,7 +102,7 @@ TensorSpec declared_spec(const Node& variable) {
 
 std::vector<NodePtr> Symbol::list_inputs() const {
   std::vector<NodePtr> result;
-  for (Node* node : topological_order(outputs))
+  for (Node* node : order_in_file(outputs))
     if (is_input(node)) result.emplace_back(node);
   return result;
 }
@@ -94,7 +118,7 @@ std::vector<std::string> Symbol::list_outputs() const {
 
 Symbol Symbol::internals() const {
   Symbol all;
-  for (Node* node : topological_order(outputs))
+  for (Node* node : order_in_file(outputs))
     for (int i = 0; i < node->num_visible_outputs(); ++i)
       all.outputs.push_back({NodePtr(node), static_cast<uint32_t>(i)});
   return all;

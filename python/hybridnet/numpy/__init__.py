@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as _onp
 
 from .._lazy_names import names_from
+from . import _internal
 from ._array_standard import *
 from ._contractions import *
 from ._creation import *

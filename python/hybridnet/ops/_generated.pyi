@@ -998,7 +998,8 @@ def SoftmaxOutput(
     data : tensor
         floating tensor (batch, ...)
     label : tensor
-        class numbers, shape of data without the normalized axis; or probabilities, shape of data
+        class numbers, shape of data without the last axis (multi_output: without axis 1), or (batch,); or
+        probabilities, shape of data
     grad_scale : float
         Factor of the gradient.
     ignore_label : float
@@ -1076,7 +1077,9 @@ def UpSampling(
     ----------
     data : tensor
         nearest: images (batch, channels, height, width), whose sizes divide the output's; bilinear: the image
-        and a weight (channels, 1, kernel, kernel) with kernel = 2 scale - scale % 2
+        and a weight
+    weight : tensor, optional
+        bilinear: (channels, 1, kernel, kernel) with kernel = 2 scale - scale % 2
     scale : int, at least 1
         Factor of height and width of the first input.
     num_filter : int
@@ -1087,7 +1090,7 @@ def UpSampling(
     multi_input_mode : {'concat', 'sum'}
         nearest: whether enlarged inputs are joined along the channels or added.
     num_args : int, at least 1
-        Number of inputs; bilinear: 2.
+        Number of inputs; bilinear: of images, or of images and weight, which there are in any case.
 
     Returns: output: (batch, channels, scale * height, scale * width) with the sizes of the first input
     """

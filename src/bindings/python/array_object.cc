@@ -67,8 +67,24 @@ PyObject* get_shape(PyObject* self, void*) {
 }
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(array_of(self).ndim()); }
 PyObject* get_size(PyObject* self, void*) { return PyLong_FromLongLong(array_of(self).size()); }
+PyObject* numpy_dtype(DType dtype) {
+  static PyObject* dtypes[kDTypeCodes] = {};
+  PyObject* type = numpy_type(dtype);
+  if (type == Py_None) return Py_None;
+  PyObject*& instance = dtypes[static_cast<int>(dtype)];
+  if (instance == nullptr) {
+    Owned module = checked(PyImport_ImportModule("numpy"));
+    instance = checked(PyObject_CallMethod(module.get(), "dtype", "O", type)).release();
+  }
+  return instance;
+}
+
+// As in MXNet: a class for arrays of mx.nd, an instance of numpy.dtype for those of mx.np.
 PyObject* get_dtype(PyObject* self, void*) {
-  return guarded<PyObject*>(nullptr, [&] { return Py_NewRef(numpy_type(array_of(self).dtype())); });
+  return guarded<PyObject*>(nullptr, [&] {
+    const DType dtype = array_of(self).dtype();
+    return Py_NewRef(&result_class(self) == &np_class ? numpy_dtype(dtype) : numpy_type(dtype));
+  });
 }
 PyObject* get_stype(PyObject* self, void*) {
   return PyUnicode_InternFromString(storage_type_name(array_of(self).storage_type()));
@@ -108,7 +124,8 @@ PyGetSetDef properties[] = {
     {"shape", get_shape, nullptr, "Tuple of the array's sizes, outermost first.", nullptr},
     {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
     {"size", get_size, nullptr, "Number of elements.", nullptr},
-    {"dtype", get_dtype, nullptr, "NumPy type of the elements, such as numpy.float32.", nullptr},
+    {"dtype", get_dtype, nullptr,
+     "NumPy type of the elements, such as numpy.float32; of arrays of mx.np a numpy.dtype.", nullptr},
     {"stype", get_stype, nullptr, "Storage type: 'default' (dense), 'row_sparse' or 'csr'.", nullptr},
     {"context", get_context, nullptr, "Device that holds the array.", nullptr},
     {"ctx", get_context, nullptr, "Device that holds the array; the same as context.", nullptr},

@@ -147,7 +147,7 @@ NodeHandle add(const GraphHandle& handle, const std::string& op_name, const py::
     for (size_t i = 0; i < inputs.size(); ++i)
       in.push_back(entry_from(access, inputs[i], ("input " + std::to_string(i)).c_str()));
     ParamsPtr parsed = params_from(op, params, in.size());
-    if (!op.variadic && static_cast<int>(in.size()) != op.num_inputs(parsed->data()))
+    if ((!op.variadic || op.num_inputs_) && static_cast<int>(in.size()) != op.num_inputs(parsed->data()))
       raise(ErrorKind::kType, {.op = op.name,
                                .expected = std::to_string(op.num_inputs(parsed->data())) + " inputs",
                                .given = std::to_string(in.size())});

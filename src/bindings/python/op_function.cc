@@ -275,11 +275,13 @@ class CallParser {
   std::vector<std::pair<std::string, PyObject*>> variadic_keywords_;
 };
 
-// num_args and the like were given: kernels rely on them.
-void check_count(const OpInfo& info, const Arguments& a) {
+// num_args and the like were given: kernels rely on them. Variables stand in for inputs that Symbols lack. Inputs with
+// names are counted when it is known which there are.
+void check_count(const OpInfo& info, const Arguments& a, bool symbolic) {
+  if (info.op->inputs.size() > 1) return;
   const AttrValue given = info.op->schema->get(a.params->data(), info.count_field);
   const int64_t* count = std::get_if<int64_t>(&given.value);
-  if (count == nullptr || *count == a.num_inputs) return;
+  if (count == nullptr || *count == a.num_inputs || (symbolic && *count > a.num_inputs)) return;
   raise(ErrorKind::kParam, {.op = info.op->name,
                             .input = info.op->count_param,
                             .expected = std::to_string(a.num_inputs) + ", the number of inputs",
@@ -287,7 +289,7 @@ void check_count(const OpInfo& info, const Arguments& a) {
                             .fix = "leave it out"});
 }
 
-ParamsPtr final_params(const OpInfo& info, Arguments& a) {
+ParamsPtr final_params(const OpInfo& info, Arguments& a, bool symbolic) {
   const Op& op = *info.op;
   const bool counts = info.count_field >= 0 && !(a.fields_given >> info.count_field & 1);
   if (!a.params && !counts && info.ready) return info.ready;
@@ -297,7 +299,7 @@ ParamsPtr final_params(const OpInfo& info, Arguments& a) {
     a.fields_given |= uint64_t{1} << info.count_field;
   }
   op.schema->finish(a.params->data(), a.fields_given | info.fixed_fields, op.name);
-  if (info.count_field >= 0 && !counts) check_count(info, a);
+  if (info.count_field >= 0 && !counts) check_count(info, a, symbolic);
   return ParamsPtr(a.params.get());
 }
 
@@ -306,7 +308,9 @@ ParamsPtr final_params(const OpInfo& info, Arguments& a) {
   std::string missing;
   for (const bool optional : {false, true})
     for (size_t i = 0; i < op.inputs.size() && missing.empty(); ++i)
-      if (op.inputs[i].optional == optional && a.input(static_cast<int>(i)) == nullptr) missing = op.inputs[i].name;
+      if (op.inputs[i].optional == optional &&
+          (static_cast<int>(i) >= a.num_inputs || a.input(static_cast<int>(i)) == nullptr))
+        missing = op.inputs[i].name;
   raise(ErrorKind::kParam, {.op = op.name,
                             .input = given > wanted ? "" : missing,
                             .expected = std::to_string(wanted) + " inputs with these parameters",
@@ -512,7 +516,8 @@ PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
       return call_numpy_fallback(self, args, PyVectorcall_NARGS(nargsf), kwnames);
     Arguments a;
     CallParser(function, a).parse(args, PyVectorcall_NARGS(nargsf), kwnames);
-    ParamsPtr params = final_params(*function.info, a);
+    const bool only_symbols = !a.any_array && (a.any_symbol || function.symbolic);
+    ParamsPtr params = final_params(*function.info, a, only_symbols);
     const bool writes = is_array_or_arrays(a.out);
     if (writes && a.any_symbol) refuse_writing_into_array(*function.info->op);
     // Writing into an array (c[:] = 0) happens now, also in a trace.

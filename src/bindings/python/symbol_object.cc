@@ -3,10 +3,12 @@
 #include <structmember.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "array_object.h"
 #include "control_bodies.h"
 #include "graph/control/control_flow.h"
+#include "graph/first_values.h"
 #include "hybridnet/imperative.h"
 #include "location.h"
 #include "symbol_arithmetic.h"
@@ -109,60 +111,91 @@ int given_inputs(const std::vector<NodeEntry>& inputs) {
       std::count_if(inputs.begin(), inputs.end(), [](const NodeEntry& e) { return static_cast<bool>(e.node); }));
 }
 
-// Which declared slots this use of the op has: those given, then the first empty ones until there are enough.
-std::vector<bool> used_slots(const Op& op, const std::vector<NodeEntry>& inputs, int wanted) {
-  std::vector<bool> used(inputs.size());
+[[noreturn]] void too_many(const Op& op, const std::string& name, int wanted, size_t given) {
+  raise(ErrorKind::kParam, {.op = op.name,
+                            .node = name,
+                            .expected = std::to_string(wanted) + " inputs with these parameters",
+                            .given = std::to_string(given)});
+}
+
+// Whether a parameter use_<name> says that the op has the input <name>. Nothing: there is no such parameter.
+std::optional<bool> asked_for(const Op& op, const void* params, const InputInfo& input) {
+  const int field = op.schema->find("use_" + input.name);
+  if (field < 0) return std::nullopt;
+  const AttrValue value = op.schema->get(params, field);
+  const bool* use = std::get_if<bool>(&value.value);
+  return use != nullptr ? std::optional(*use) : std::nullopt;
+}
+
+// Which declared slots this use of the op has: those given, those that every use has, those that parameters ask for,
+// then the first empty ones until there are enough.
+std::vector<bool> used_slots(const Composition& c, int wanted) {
+  const Op& op = *c.info->op;
+  const size_t count = c.inputs.size();
+  std::vector<bool> used(count);
   int missing = wanted;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].node) used[i] = true, --missing;
-  for (const bool optional : {false, true})
-    for (size_t i = 0; i < inputs.size() && missing > 0; ++i)
-      if (!used[i] && op.inputs[i].optional == optional) used[i] = true, --missing;
+  const auto use = [&](size_t i) {
+    used[i] = true;
+    --missing;
+  };
+  for (size_t i = 0; i < count; ++i)
+    if (c.inputs[i].node) use(i);
+  for (size_t i = 0; i < count && missing > 0; ++i)
+    if (!used[i] && !op.inputs[i].optional) use(i);
+  for (size_t i = 0; i < count && missing > 0; ++i)
+    if (!used[i] && asked_for(op, c.params->data(), op.inputs[i]).value_or(false)) use(i);
+  for (size_t i = 0; i < count && missing > 0; ++i)
+    if (!used[i]) use(i);
   return used;
 }
 
-// Parameters that start neither as a weight nor as a bias does. Initializers and MXNet's files know these texts.
-struct FirstValue {
-  std::string_view op;
-  size_t input;
-  const char* init;
-};
-constexpr FirstValue kFirstValues[] = {{"LeakyReLU", 1, R"(["Constant", {"value": 0.25}])"}};
+// How many inputs the parameters say, which may be more than there are.
+int wanted_of_variadic(const Op& op, const void* params, int given) {
+  if (op.num_inputs_) return op.num_inputs(params);
+  if (op.count_param.empty()) return given;
+  const AttrValue count = op.schema->get(params, op.schema->find(op.count_param));
+  const int64_t* number = std::get_if<int64_t>(&count.value);
+  return number != nullptr ? static_cast<int>(*number) : given;
+}
 
-void set_first_values(const Op& op, std::vector<NodeEntry>& inputs) {
-  for (const FirstValue& value : kFirstValues) {
-    if (op.name != value.op || inputs.size() <= value.input) continue;
-    const NodePtr& variable = inputs[value.input].node;
-    if (variable->is_variable() && !variable->constant) variable->attrs.try_emplace("__init__", value.init);
+NodeEntry made_input(const Composition& c, const std::string& name, const AttrDict& attrs) {
+  const NodeEntry entry{make_variable(name), 0};
+  for (const auto& [key, value] : attrs)
+    if (key.starts_with("__")) entry.node->attrs[key] = value;
+  for (const auto& [keyword, value] : c.hidden_attrs)
+    if (!names_input(*c.info->op, keyword)) entry.node->attrs[hidden_key(keyword)] = value;
+  entry.node->where = python_location();
+  if (trace_state().active) entry.node->specs.resize(1);
+  return entry;
+}
+
+// Inputs that the call left out at the end, as variables: of Symbols only.
+std::vector<NodeEntry> complete_variadic(const Composition& c, const std::string& name, const AttrDict& attrs) {
+  const Op& op = *c.info->op;
+  std::vector<NodeEntry> result = c.inputs;
+  const int wanted = wanted_of_variadic(op, c.params->data(), static_cast<int>(result.size()));
+  if (op.inputs.size() > 1 && static_cast<size_t>(wanted) < result.size()) too_many(op, name, wanted, result.size());
+  while (result.size() < static_cast<size_t>(wanted)) {
+    const size_t i = result.size();
+    const bool named = op.inputs.size() > 1 && i < op.inputs.size();
+    const std::string input = named ? op.inputs[i].name : op.input_name(c.params->data(), static_cast<int>(i));
+    result.push_back(made_input(c, name + "_" + input, attrs));
   }
+  if (!trace_state().active) set_first_values(op, result);
+  return result;
 }
 
 std::vector<NodeEntry> complete_inputs(const Composition& c, const std::string& name, const AttrDict& attrs) {
   const Op& op = *c.info->op;
-  if (op.variadic) return c.inputs;
+  if (op.variadic) return complete_variadic(c, name, attrs);
   const int wanted = op.num_inputs(c.params->data());
   const int given = given_inputs(c.inputs);
-  if (given > wanted)
-    raise(ErrorKind::kParam, {.op = op.name,
-                              .node = name,
-                              .expected = std::to_string(wanted) + " inputs with these parameters",
-                              .given = std::to_string(given)});
+  if (given > wanted) too_many(op, name, wanted, static_cast<size_t>(given));
   std::vector<NodeEntry> result;
-  const std::vector<bool> used = used_slots(op, c.inputs, wanted);
-  for (size_t i = 0; i < c.inputs.size(); ++i) {
-    if (!used[i]) continue;
-    NodeEntry entry = c.inputs[i];
-    if (!entry.node) {
-      entry.node = make_variable(name + "_" + op.inputs[i].name);
-      for (const auto& [key, value] : attrs)
-        if (key.starts_with("__")) entry.node->attrs[key] = value;
-      for (const auto& [keyword, value] : c.hidden_attrs)
-        if (!names_input(op, keyword)) entry.node->attrs[hidden_key(keyword)] = value;
-      entry.node->where = python_location();
-      if (trace_state().active) entry.node->specs.resize(1);
-    }
-    result.push_back(std::move(entry));
-  }
+  const std::vector<bool> used = used_slots(c, wanted);
+  for (size_t i = 0; i < c.inputs.size(); ++i)
+    if (used[i])
+      result.push_back(c.inputs[i].node ? c.inputs[i] : made_input(c, name + "_" + op.inputs[i].name, attrs));
   if (!trace_state().active) set_first_values(op, result);
   return result;
 }

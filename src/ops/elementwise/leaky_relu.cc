@@ -93,6 +93,12 @@ void run_leaky(const LeakyReluParams& p, const KernelArgs& a) {
                            slope_shape(*a.in[1].shape, shape), a.out[0].data, shape);
 }
 
+// Slopes are drawn from an interval of one number: the outputs stay those of rrelu.
+LeakyReluParams without_chance(LeakyReluParams p) {
+  if (has_mask(p)) p.lower_bound = p.upper_bound = mean_of_random(p).slope;
+  return p;
+}
+
 Values leaky_gradient(const LeakyReluParams& p, const GradientContext& g) {
   const Value dy = g.output_grad(0);
   if (!dy) return Values(static_cast<size_t>(g.num_inputs()));
@@ -145,12 +151,11 @@ void register_leaky_relu(OpRegistry& ops) {
       .output("mask", "for rrelu: the slopes that were used")
       .num_inputs([](const LeakyReluParams& p) { return has_gamma(p) ? 2 : 1; })
       .num_outputs([](const LeakyReluParams& p) { return has_mask(p) ? 2 : 1; })
-      .visible_outputs(1)
       .infer(infer_leaky)
       .cpu(run_leaky, kFloating)
       .random()
       .train_sensitive()
-      .prediction_params([](const LeakyReluParams& p) { return has_mask(p) ? mean_of_random(p) : p; })
+      .prediction_params(without_chance)
       .skips_unwanted_outputs()
       .inplace(0, 0)
       .cost([](const LeakyReluParams& p, auto in, auto out) { return elementwise_cost(plain_leaky_loops(p), in, out); })

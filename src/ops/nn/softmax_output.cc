@@ -80,7 +80,9 @@ void SoftmaxOutputBackwardParams::describe(ParamSchema<SoftmaxOutputBackwardPara
 
 // ---- inference
 
-// Shapes of class labels that fit known data; the first is the one that a label of unknown rank gets.
+// Shapes of class labels that fit known data; the first is the one that a label of unknown rank gets. Without
+// preserve_shape and multi_output MXNet takes a label for each row of the last axis, although softmax goes over all
+// axes but the first: the gradient of example n reads the n-th of all labels.
 std::vector<Shape> label_shapes(const SoftmaxOutputParams& p, const Shape& data) {
   const auto batch = data.dims().first(1);
   if (p.multi_output) {
@@ -91,8 +93,8 @@ std::vector<Shape> label_shapes(const SoftmaxOutputParams& p, const Shape& data)
     return {flat, without, kept};
   }
   const Shape leading(data.dims().first(static_cast<size_t>(data.ndim() - 1)));
-  if (p.preserve_shape || leading.size() == data[0]) return {leading, Shape(batch)};
-  return {Shape(batch)};
+  if (p.preserve_shape) return {leading};
+  return {leading, Shape(batch)};
 }
 
 void infer_softmax_output(const SoftmaxOutputParams& p, InferContext& c) {
@@ -140,14 +142,15 @@ void run_softmax_output(const SoftmaxOutputParams& p, const KernelArgs& a) {
   a.in[0].dtype == DType::kFloat64 ? run_forward<double>(p, a) : run_forward<float>(p, a);
 }
 
+// count: of labels.
 template <typename T>
-double scale_of(const SoftmaxOutputParams& p, const RowShape& s, const T* labels) {
+double scale_of(const SoftmaxOutputParams& p, const RowShape& s, const T* labels, int64_t count) {
   double divisor = p.multi_output && p.normalization != LossNormalization::kValid ? static_cast<double>(s.inner) : 1.0;
-  if (p.normalization == LossNormalization::kBatch) divisor *= static_cast<double>(s.outer);
+  if (p.normalization == LossNormalization::kBatch) divisor *= static_cast<double>(p.multi_output ? s.outer : count);
   if (p.normalization == LossNormalization::kValid) {
     const int64_t ignored = class_of(p.ignore_label);
     int64_t valid = 0;
-    for (int64_t i = 0; i < s.rows(); ++i) valid += class_of(labels[i]) != ignored;
+    for (int64_t i = 0; i < count; ++i) valid += class_of(labels[i]) != ignored;
     divisor = static_cast<double>(std::max<int64_t>(valid, 1));
   }
   return p.grad_scale / divisor;
@@ -161,6 +164,7 @@ class LabelGradient {
         s_(p.rows(*a.in[0].shape)),
         y_(a.in[0].as<T>()),
         labels_(a.in[1].as<T>()),
+        label_count_(a.in[1].size()),
         weights_(p.weighted() ? a.in[3].as<T>() : nullptr),
         out_(a.out[0].as<T>()) {}
 
@@ -169,7 +173,7 @@ class LabelGradient {
     if (probabilities) return parallel_for(s_.size(), 1.2, [&](int64_t b, int64_t e) { subtract(b, e); });
     report_labels({"SoftmaxOutput", "label"}, labels_, s_.rows(), s_.length, "its row has no term of a label",
                   [&](int64_t label) { return p_.use_ignore && label == class_of(p_.ignore_label); });
-    scale_ = static_cast<T>(scale_of(p_, s_, labels_));
+    scale_ = static_cast<T>(scale_of(p_, s_, labels_, label_count_));
     const int64_t plane = s_.length * s_.inner;
     parallel_for(s_.outer, 1.2 * static_cast<double>(plane), [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) one_hot(o * plane, labels_ + o * s_.inner);
@@ -211,7 +215,9 @@ class LabelGradient {
 
   const SoftmaxOutputBackwardParams& p_;
   const RowShape s_;
-  const T *y_, *labels_, *weights_;
+  const T *y_, *labels_;
+  const int64_t label_count_;
+  const T* weights_;
   T *out_, scale_ = 0;
 };
 
@@ -301,7 +307,9 @@ void register_softmax_output(OpRegistry& ops) {
           "Softmax for the end of a network. Its gradient is that of the cross entropy with the label, output - label, "
           "whatever arrives from behind (unless out_grad).")
       .input("data", "floating tensor (batch, ...)")
-      .input("label", "class numbers, shape of data without the normalized axis; or probabilities, shape of data")
+      .input("label",
+             "class numbers, shape of data without the last axis (multi_output: without axis 1), or (batch,); or "
+             "probabilities, shape of data")
       .output("output", "shape and dtype of data")
       .infer(infer_softmax_output)
       .cpu(run_softmax_output, kFloating)
@@ -318,7 +326,9 @@ void register_softmax_output(OpRegistry& ops) {
       .sample(labelled({{2, 3, 4}, {2, 3}}, {{"preserve_shape", "True"}, {"out_grad", "True"}}))
       .sample(labelled({{2, 3, 4}, {2}}, {}))
       .sample(labelled({{3, 4}, {3, 4}}, {{"grad_scale", "0.5"}}))
-      .sample(labelled({{0, 4}, Shape{0}}, {}));
+      .sample(labelled({{0, 4}, Shape{0}}, {}))
+      .sample(labelled({{2, 3, 4}, {2, 3}}, {}))
+      .sample(labelled({{2, 3, 4, 2}, {2, 3, 4}}, {{"normalization", "batch"}}));
   register_backward(ops);
 }
 

@@ -41,7 +41,9 @@ void UpSamplingParams::describe(ParamSchema<UpSamplingParams>& schema) {
       .choice("concat", MultiInputMode::kConcat)
       .choice("sum", MultiInputMode::kSum)
       .doc("nearest: whether enlarged inputs are joined along the channels or added.");
-  schema.field("num_args", &P::num_args).at_least(1).doc("Number of inputs; bilinear: 2.");
+  schema.field("num_args", &P::num_args)
+      .at_least(1)
+      .doc("Number of inputs; bilinear: of images, or of images and weight, which there are in any case.");
   schema.field("workspace", &P::workspace).default_value(512).hidden();
 }
 
@@ -75,8 +77,7 @@ void infer_nearest(const UpSamplingParams& p, InferContext& c) {
 
 void infer_bilinear(const UpSamplingParams& p, InferContext& c) {
   if (c.num_in() != 2) {
-    throw ParamError({.input = "num_args",
-                      .expected = "2: data and weight",
+    throw ParamError({.expected = "2 inputs, data and weight",
                       .given = std::to_string(c.num_in()),
                       .because = "sample_type is bilinear"});
   }
@@ -206,7 +207,9 @@ void register_upsampling(OpRegistry& ops) {
       .variadic_input(
           "data", "num_args",
           "nearest: images (batch, channels, height, width), whose sizes divide the output's; bilinear: the "
-          "image and a weight (channels, 1, kernel, kernel) with kernel = 2 scale - scale % 2")
+          "image and a weight")
+      .optional_input("weight", "bilinear: (channels, 1, kernel, kernel) with kernel = 2 scale - scale % 2")
+      .num_inputs([](const UpSamplingParams& p) { return p.bilinear() ? 2 : p.num_args; })
       .output("output", "(batch, channels, scale * height, scale * width) with the sizes of the first input")
       .infer(infer_upsampling)
       .link(link_upsampling)
@@ -224,7 +227,9 @@ void register_upsampling(OpRegistry& ops) {
               {{"scale", "2"}, {"sample_type", "bilinear"}, {"num_filter", "3"}, {"num_args", "2"}})
       .sample({{1, 2, 2, 2}, {2, 1, 5, 5}},
               {{"scale", "3"}, {"sample_type", "bilinear"}, {"num_filter", "2"}, {"num_args", "2"}})
-      .sample({{0, 3, 2, 3}}, {{"scale", "2"}, {"sample_type", "nearest"}, {"num_args", "1"}});
+      .sample({{0, 3, 2, 3}}, {{"scale", "2"}, {"sample_type", "nearest"}, {"num_args", "1"}})
+      .sample({{2, 3, 2, 3}, {3, 1, 4, 4}},
+              {{"scale", "2"}, {"sample_type", "bilinear"}, {"num_filter", "3"}, {"num_args", "1"}});
 }
 
 }  // namespace hybridnet::ops

@@ -206,3 +206,17 @@ def test_monitors_call_inputs_as_mxnet_does(hook):
         executor.forward()
     endings = ["act_input0", "pool_data", "exp_input0", "soft_data", "sum_lhs", "sum_rhs"]
     assert all(any(name.endswith(ending) for name in seen) for ending in endings), seen
+
+
+@pytest.mark.parametrize(("start", "mask"), [(0, [True, False]), (1, [True, False, True])])
+def test_masked_assignment_has_its_internal_name(start, mask):
+    data = mx.np.arange(6.0).reshape(2, 3)
+    expected = data.asnumpy()
+    expected[(slice(None),) * start + (np.array(mask),)] = 7
+    kept = mx.np._internal.boolean_mask_assign_scalar(data, mx.np.array(mask, dtype=bool), 7, start_axis=start)
+    assert data.asnumpy().tolist() == [[0, 1, 2], [3, 4, 5]] and kept.asnumpy().tolist() == expected.tolist()
+    mx.np._internal.boolean_mask_assign_tensor(
+        data, mx.np.array(mask, dtype=bool), mx.np.array(7.0), start_axis=start, out=data
+    )
+    assert data.asnumpy().tolist() == expected.tolist()
+    assert mx.np._internal.add(data, data).asnumpy().tolist() == (2 * expected).tolist()

@@ -30,6 +30,11 @@ class _Symbol(Symbol):
         """This Symbol itself."""
         return self
 
+    @property
+    def dtype(self) -> Any:
+        """numpy.dtype of a traced array's elements."""
+        return onp.dtype(super().dtype)
+
     def as_nd_ndarray(self) -> Symbol:
         """The same outputs as a Symbol of ``mx.sym``."""
         return _core.symbol_of_class(self, False)
