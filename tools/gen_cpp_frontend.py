@@ -160,7 +160,7 @@ def uses(op: dict[str, Any]) -> list[dict[str, Any]]:
     return [_core.describe_use(op["name"], dict(sample["attrs"])) for sample in op["samples"]]
 
 
-# Operators that return one array but in a rare use, for which C++ programs call invoke(): LeakyReLU gives rrelu's slopes.
+# Operators that return one array but in a rare use, for which C++ programs call invoke(): the slopes of rrelu.
 ONE_BUT_RARELY = {"LeakyReLU"}
 
 

@@ -296,6 +296,8 @@ class Parameter:
         """
         if dtype_source not in ("current", "saved"):
             raise HybridNetValueError("dtype_source must be 'current' or 'saved'", given=repr(dtype_source))
+        if data is None:  # a record without a value
+            raise ParameterLoadError(f"Parameter '{self.name}': the file has its name without a value")
         self._check_loaded_shape(data.shape)
         data = self._check_loaded_dtype(data, cast_dtype, dtype_source)
         ctx = None if ctx is None else _context_list(ctx)

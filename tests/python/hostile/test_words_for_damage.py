@@ -54,3 +54,15 @@ def test_labels_with_too_few_numbers_name_file_and_sample(width: int, tmp_path: 
 def test_heads_of_detection_labels_that_are_no_numbers_are_refused(first: str) -> None:
     with pytest.raises(mx.errors.FormatError, match="ImageDetIter"):
         mx.image.ImageDetIter._parse_label(np.array([float(first), 5, 0, 0.1, 0.1, 0.9, 0.9], np.float32))
+
+
+def test_a_parameter_without_a_value_is_named(tmp_path: pathlib.Path) -> None:
+    """A record whose rank is 0 has no value: MXNet's way to write an array that was never set."""
+    record = struct.pack("<IiiI", 0xF993FAC9, 0, 0, 0)[:-4]
+    name = b"weight"
+    content = struct.pack("<QQQ", 0x112, 0, 1) + record + struct.pack("<QQ", 1, len(name)) + name
+    (tmp_path / "net.params").write_bytes(content)
+    assert mx.nd.load(str(tmp_path / "net.params")) == {"weight": None}
+    net = mx.gluon.nn.Dense(2, use_bias=False, in_units=3)
+    with pytest.raises(ValueError, match="weight.*without a value"):
+        net.load_parameters(str(tmp_path / "net.params"))
