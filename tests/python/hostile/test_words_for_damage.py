@@ -64,5 +64,5 @@ def test_a_parameter_without_a_value_is_named(tmp_path: pathlib.Path) -> None:
     (tmp_path / "net.params").write_bytes(content)
     assert mx.nd.load(str(tmp_path / "net.params")) == {"weight": None}
     net = mx.gluon.nn.Dense(2, use_bias=False, in_units=3)
-    with pytest.raises(ValueError, match="weight.*without a value"):
+    with pytest.raises(ValueError, match=r"weight.*without a value"):
         net.load_parameters(str(tmp_path / "net.params"))
