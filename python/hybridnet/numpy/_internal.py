@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import AttributeError as HybridNetAttributeError
 from ._operators import np_operator
 
 __all__ = ["boolean_mask_assign_scalar", "boolean_mask_assign_tensor"]
@@ -23,5 +24,5 @@ boolean_mask_assign_tensor = boolean_mask_assign_scalar
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
-        raise AttributeError(name)
+        raise HybridNetAttributeError(f"module 'hybridnet.numpy._internal' has no attribute {name!r}")
     return np_operator(f"_npi_{name}")
