@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import HybridNetError
-from ..ndarray import NDArray
+from ..ndarray import NDArray, waitall
 
 if TYPE_CHECKING:
     from .block import Block
@@ -58,11 +58,27 @@ class _Recorder:
         self.rows.append(_Row(layer, _shape_text(outputs), total, trainable, shared))
 
 
+def _segments(block: Any, inputs: tuple[Any, ...]) -> str:
+    """What the graph of a hybridized block says of its segments; empty: it has none."""
+    block(*inputs)
+    waitall()  # segments are compiled when their sizes are known
+    text = str(block._cached_op.summary()) if block._cached_op is not None else ""
+    return text if "cut at" in text else ""
+
+
 def print_summary(block: Block, inputs: tuple[Any, ...]) -> None:
-    """Runs block on inputs and prints the table. Raises ValueError if a block below is hybridized."""
+    """Runs block on inputs and prints the table: of a graph that was cut into segments, these and the cuts.
+
+    Raises ValueError if the block, or one below, is hybridized and its graph is whole.
+    """
     from ._hybrid_block import HybridBlock
     from .nn.basic_layers import HybridSequential, Sequential
 
+    if isinstance(block, HybridBlock) and block._active:
+        segments = _segments(block, inputs)
+        if segments:
+            print(segments)
+            return
     recorder = _Recorder()
     handles = []
 

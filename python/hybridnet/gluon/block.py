@@ -494,7 +494,8 @@ class Block:
     def summary(self, *inputs: Any) -> None:
         """Prints layers, output shapes and parameter counts for one run on inputs.
 
-        Raises ValueError if the block is hybridized, RuntimeError if it is not initialized.
+        Of a hybridized block whose graph was cut into segments: these and the cuts. Raises ValueError if the block is
+        hybridized otherwise, RuntimeError if it is not initialized.
         """
         print_summary(self, inputs)
 

@@ -39,7 +39,8 @@ def test_gradients():
     check_same(lagged, normal(23, 2), normal(20, 2, seed=1))
 
 
-def test_the_register_passes_on_by_pointer():
-    """A step runs the three operators of the function and copies nothing; in front are the 20 initial rows."""
+def test_the_register_needs_no_operators():
+    """A step runs the three operators of the function; in front are the 20 initial rows. (That the loop itself copies
+    the register one place on is no operator.)"""
     ran = counts(lagged, normal(40, 2), normal(20, 2, seed=1))
     assert ran == {"_mul_scalar": 40, "elemwise_add": 40, "elemwise_sub": 40, "slice_axis": 20, "_foreach": 1}

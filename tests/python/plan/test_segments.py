@@ -66,6 +66,18 @@ def test_it_has_two_segments_that_are_fused_and_listed():
     assert "_fused_fully_connected(" in net._cached_op.graph_text()
 
 
+def test_summary_prints_segments_and_cuts(capsys):
+    net = made(np.random.default_rng(1), True)
+    net.summary(*batch(6, 0))
+    printed = capsys.readouterr().out
+    assert "2 segments" in printed and "cut at _contrib_boolean_mask" in printed
+    whole = gluon.nn.Dense(2)
+    whole.initialize()
+    whole.hybridize()
+    with pytest.raises(ValueError, match="must not be hybridized"):
+        whole.summary(mx.nd.ones((2, 3)))
+
+
 def test_files_keep_the_cut(tmp_path):
     net = made(np.random.default_rng(1), True)
     arrays = batch(6, 0)
