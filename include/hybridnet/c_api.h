@@ -139,7 +139,9 @@ HN_API int hn_array_storage(HnArray array, const char** out);
 
 /* Waits for the values; reports what failed while they were computed. */
 HN_API int hn_array_wait(HnArray array);
-/* Waits for the values and gives a pointer to them, row-major, valid while the array lives. */
+/* Waits for the values and gives a pointer to them, row-major, valid while the array lives. Who holds it may write
+ * there, while nothing runs on the array. No copies of the array in other orders are kept from then on, which makes
+ * layers whose weight it is slower: hn_array_copy_to reads without that. */
 HN_API int hn_array_data(HnArray array, const void** out);
 /* Copies the values out, or in; bytes must be the array's size in bytes. Sparse arrays copy as dense values. */
 HN_API int hn_array_copy_to(HnArray array, void* target, size_t bytes);

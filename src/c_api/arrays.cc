@@ -7,6 +7,7 @@
 #include "hybridnet/imperative.h"
 #include "hybridnet/sparse.h"
 #include "ndarray/dlpack.h"
+#include "ndarray/given_out.h"
 
 namespace hybridnet::c_api {
 
@@ -272,7 +273,7 @@ int hn_array_data(HnArray array, const void** out) {
     require(out, "hn_array_data", "out");
     c_api::check_dense(given, "hn_array_data");
     given.wait_to_read();
-    if (DerivedData* derived = given.impl()->chunk->derived()) derived->keep_pages();
+    give_out(given);
     *out = given.data();
   });
 }

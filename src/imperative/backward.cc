@@ -8,11 +8,12 @@
 #include "imperative/invoke.h"
 #include "imperative/sparse_operators.h"
 #include "imperative/tape.h"
+#include "ndarray/overlap.h"
 
 namespace hybridnet {
 namespace {
 
-const OpRef kAdd{"elemwise_add"}, kOnesLike{"ones_like"}, kZerosLike{"zeros_like"}, kCast{"Cast"}, kCopy{"_copy"};
+const OpRef kAdd{"elemwise_add"}, kOnesLike{"ones_like"}, kZerosLike{"zeros_like"}, kCopy{"_copy"};
 
 // Knows which memory came to be during the current step.
 class StepEmitter final : public ArrayEmitter {
@@ -113,6 +114,7 @@ class Backward {
   Backward(bool retain_graph, bool create_graph)
       : retain_(retain_graph || create_graph), create_(create_graph), emitter_(!create_graph) {}
 
+  // head_grad, of any floating dtype: cast to that of the head, which is what rules read. null: ones.
   void add_head(const NDArray& head, const NDArray& head_grad) {
     TapeMark* mark = mark_of(head);
     if (!mark || (!mark->node && mark->req == GradReq::kNull)) {
@@ -126,7 +128,8 @@ class Backward {
     } else if (!(g.spec().shape == head.shape())) {
       throw ShapeError({.input = "head gradient", .expected = "shape " + head.shape().str(), .given = g.shape().str()});
     }
-    add(mark, g, !head_grad);
+    const bool is_given = head_grad && g.dtype() == head.dtype();
+    heads_.push_back({mark, as_dtype(g, head.dtype()), !is_given});
     if (mark->node) roots_.push_back(mark->node.get());
   }
 
@@ -147,6 +150,8 @@ class Backward {
 
   void run() {
     collect();
+    for (Head& head : heads_) add(head.mark, head.owned ? head.gradient : apart_from_buffers(head), head.owned);
+    heads_.clear();
     Emitter::Scope scope(emitter_);
     for (TapeNode* node : order_) step(node);
   }
@@ -167,6 +172,24 @@ class Backward {
   }
 
  private:
+  struct Head {
+    TapeMark* mark;
+    NDArray gradient;
+    bool owned;
+  };
+
+  // A head gradient may be, or overlap, a buffer that this backward writes before it has read it.
+  NDArray apart_from_buffers(const Head& head) const {
+    const auto is_in_the_way = [&](const TapeMark* mark) {
+      return mark && !mark->node && mark->grad && overlap(mark->grad, head.gradient);
+    };
+    bool found = is_in_the_way(head.mark);
+    for (const TapeNode* node : order_)
+      for (const TapeNode::Input& in : node->inputs) found = found || is_in_the_way(in.mark.get());
+    if (!found) return head.gradient;
+    return invoke_one(kCopy.op(), kCopy.op().default_params, {&head.gradient, 1});
+  }
+
   struct EntryHash {
     size_t operator()(const std::pair<TapeNode*, uint32_t>& e) const {
       return std::hash<void*>()(e.first) * 31 + e.second;
@@ -359,8 +382,7 @@ class Backward {
                                    ", but the input has " + spec.shape.str()});
     }
     if (g.dtype() != spec.dtype) {
-      const Op& cast = kCast.op();
-      g = invoke_one(cast, cast.schema->parse({{"dtype", AttrValue(dtype_name(spec.dtype))}}, cast.name), {&g, 1});
+      g = as_dtype(g, spec.dtype);
       owned = true;
     }
     add(node->inputs[i].mark.get(), g, owned);
@@ -368,6 +390,7 @@ class Backward {
 
   bool retain_, create_;
   StepEmitter emitter_;
+  std::vector<Head> heads_;
   std::vector<TapeNode*> roots_, order_;
   std::vector<Ref<TapeNode>> keep_alive_;
   std::vector<const Chunk*> chunks_;  // of the gradients that are being delivered, sorted

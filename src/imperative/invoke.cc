@@ -11,8 +11,10 @@
 #include "imperative/composition_cache.h"
 #include "imperative/kernel_cache.h"
 #include "imperative/observed_reads.h"
+#include "imperative/out_arrays.h"
 #include "imperative/sparse_operators.h"
 #include "imperative/tape.h"
+#include "ndarray/overlap.h"
 #include "op/specs_text.h"
 
 namespace hybridnet {
@@ -99,10 +101,13 @@ Device device_for(const Op& op, const void* params, std::span<const NDArray> inp
 
 void infer_outputs(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::span<const NDArray> out,
                    Specs* in_specs, Specs* out_specs) {
-  for (size_t i = 0; i < inputs.size(); ++i) (*in_specs)[i] = inputs[i].spec();
-  for (size_t i = 0; i < out.size(); ++i) (*out_specs)[i] = out[i].spec();
-  InferContext context(op, in_specs->span(), out_specs->span(), autograd_state().training);
-  op.infer(params->data(), context);
+  if (out.empty()) {
+    for (size_t i = 0; i < inputs.size(); ++i) (*in_specs)[i] = inputs[i].spec();
+    InferContext context(op, in_specs->span(), out_specs->span(), autograd_state().training);
+    op.infer(params->data(), context);
+  } else {
+    infer_beside(op, params->data(), autograd_state().training, inputs, out, in_specs->span(), out_specs->span());
+  }
   // An op without inputs leaves sizes open where its shape says 0 (classic MXNet); nobody else will tell, so they are
   // 0.
   if (inputs.empty()) {
@@ -279,24 +284,30 @@ class SharedMemory {
   SharedMemory(const Op& op, const void* params, std::span<const NDArray> inputs, size_t outputs)
       : op_(op), params_(params), inputs_(inputs) {
     if (inputs.size() * outputs <= kManyArrays * kManyArrays) return;
-    for (size_t i = 0; i < inputs.size(); ++i) by_memory_.emplace_back(inputs[i].impl()->chunk.get(), i);
+    for (size_t i = 0; i < inputs.size(); ++i) by_memory_.emplace_back(memory_of(inputs[i]), i);
     std::sort(by_memory_.begin(), by_memory_.end());
   }
 
   bool may_hold(const NDArray& out, size_t k) const {
     if (by_memory_.empty()) {
       for (size_t i = 0; i < inputs_.size(); ++i)
-        if (inputs_[i].shares_memory(out) && !may_write_over(op_, params_, inputs_[i], i, out, k)) return false;
+        if (overlap(inputs_[i], out) && !may_write_over(op_, params_, inputs_[i], i, out, k)) return false;
       return true;
     }
-    const Chunk* memory = out.impl()->chunk.get();
+    const Chunk* memory = memory_of(out);
     auto at = std::lower_bound(by_memory_.begin(), by_memory_.end(), std::pair<const Chunk*, size_t>(memory, 0));
     for (; at != by_memory_.end() && at->first == memory; ++at)
-      if (!may_write_over(op_, params_, inputs_[at->second], at->second, out, k)) return false;
+      if (overlap(inputs_[at->second], out) && !may_write_over(op_, params_, inputs_[at->second], at->second, out, k))
+        return false;
     return true;
   }
 
  private:
+  // null: foreign memory, where different chunks may overlap.
+  static const Chunk* memory_of(const NDArray& array) {
+    const Chunk& chunk = array.impl()->chunk->owner();
+    return chunk.deleter ? nullptr : &chunk;
+  }
   const Op& op_;
   const void* params_;
   std::span<const NDArray> inputs_;
@@ -314,18 +325,11 @@ void copy_array(const NDArray& from, const NDArray& to) {
 void copy_to_out(std::span<const NDArray> out, std::vector<NDArray>* results) {
   for (size_t i = 0; i < out.size(); ++i) {
     NDArray& result = (*results)[i];
-    if (result == out[i]) continue;
-    note_overwrite(out[i]);
-    copy_array(result, out[i]);
+    if (!is_same_place(result, out[i])) {
+      note_overwrite(out[i]);
+      copy_array(result, out[i]);
+    }
     result = out[i];
-  }
-}
-
-void require_specs(const Op& op, std::span<const NDArray> out, const std::vector<NDArray>& results) {
-  for (size_t i = 0; i < out.size(); ++i) {
-    const TensorSpec& spec = results[i].spec();
-    if (!(out[i].spec() == spec))
-      throw ShapeError({.op = op.name, .input = "out", .expected = spec.str(), .given = out[i].spec().str()});
   }
 }
 
@@ -342,16 +346,27 @@ bool is_same_kind(DType from, DType to) {
   return !is_floating(from) && to != DType::kBool;
 }
 
+ParamsPtr cast_params(DType dtype) {
+  return kCast.op().schema->parse({{"dtype", AttrValue(dtype_name(dtype))}}, kCast.op().name);
+}
+
 // What a composed operator gave, into the caller's array, recorded like the rest.
-void write_into(const Op& op, NDArray* result, const NDArray& out) {
-  if (!(result->shape() == out.shape()) || !is_same_kind(result->dtype(), out.dtype()))
-    throw ShapeError({.op = op.name, .input = "out", .expected = result->spec().str(), .given = out.spec().str()});
+void write_into(NDArray* result, const NDArray& out) {
   const bool same = result->dtype() == out.dtype();
   const Op& copy = same ? kCopy.op() : kCast.op();
-  const ParamsPtr params =
-      same ? copy.default_params : copy.schema->parse({{"dtype", AttrValue(dtype_name(out.dtype()))}}, copy.name);
-  invoke(copy, params, {result, 1}, {&out, 1});
+  invoke(copy, same ? copy.default_params : cast_params(out.dtype()), {result, 1}, {&out, 1});
   *result = out;
+}
+
+// All of them, or none.
+void write_all(const Op& op, std::span<const NDArray> out, std::vector<NDArray>* results) {
+  require_apart(op.name, out);
+  const auto fits = [](const NDArray& given, const NDArray& result) {
+    return given.shape() == result.shape() && is_same_kind(result.dtype(), given.dtype());
+  };
+  if (!std::equal(out.begin(), out.end(), results->begin(), fits))
+    require_specs(op.name, out, std::span<const NDArray>(*results));
+  for (size_t i = 0; i < out.size(); ++i) write_into(&(*results)[i], out[i]);
 }
 
 // Returns whether the operator has recorded itself on the tape.
@@ -363,7 +378,8 @@ bool invoke_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArr
   } else {
     run_dynamic(op, params, inputs, results);
   }
-  require_specs(op, out, *results);
+  require_specs(op.name, out, std::span<const NDArray>(*results));
+  require_apart(op.name, out);
   copy_to_out(out, results);
   return custom;
 }
@@ -373,7 +389,20 @@ struct SharedOutputs {
   Scratch<NDArray, kMaxStackArrays>* arrays;
   size_t* count;
   void add(const NDArray& a) { (*arrays)[(*count)++] = a; }
+  std::span<const NDArray> span() const { return {arrays->begin(), *count}; }
 };
+
+// Arrays of `out` that are copied to afterwards count, too.
+void require_written_apart(const Op& op, std::span<const NDArray> out, const std::vector<NDArray>& results,
+                           const SharedOutputs& shared) {
+  if (out.size() + *shared.count < 2) return;
+  const bool all_in_place = std::equal(out.begin(), out.end(), results.begin());
+  if (all_in_place) return require_apart(op.name, shared.span());
+  std::vector<NDArray> written(out.begin(), out.end());
+  for (size_t i = 0; i < results.size(); ++i)
+    if (results[i] && (i >= out.size() || !is_same_place(results[i], out[i]))) written.push_back(results[i]);
+  require_apart(op.name, written);
+}
 
 // Chooses the array that each output is computed into. True: some of `out` must be copied to afterwards.
 bool place_results(const Op& op, const void* params, std::span<const NDArray> inputs, std::span<const NDArray> out,
@@ -385,8 +414,12 @@ bool place_results(const Op& op, const void* params, std::span<const NDArray> in
     NDArray& result = (*results)[i];
     const int state = op.has_writebacks() ? op.writeback_input(params, static_cast<int>(i)) : -1;
     if (state >= 0 && (writes_back || op.skips_unwanted_outputs)) {
-      if (!writes_back) continue;  // stays null: the kernel leaves it out
+      if (!writes_back) {  // stays null: the kernel leaves it out
+        if (i < out.size()) wrong_out_count(op, out.size(), static_cast<size_t>(op.num_visible_outputs(params)));
+        continue;
+      }
       result = inputs[static_cast<size_t>(state)];
+      copy_out |= i < out.size() && !is_same_place(result, out[i]);
     } else if (i < out.size() && memory.may_hold(out[i], i)) {
       result = out[i];
     } else {
@@ -394,9 +427,10 @@ bool place_results(const Op& op, const void* params, std::span<const NDArray> in
       result = NDArray::deferred(specs[i], device);
       continue;
     }
-    note_overwrite(result);
     shared.add(result);
   }
+  require_written_apart(op, out, *results, shared);
+  for (const NDArray& written : shared.span()) note_overwrite(written);
   return copy_out;
 }
 
@@ -434,7 +468,11 @@ void compose(const Op& op, const ParamsPtr& params, std::span<const NDArray> inp
 // Runs what the operator stands for; each part records itself.
 void invoke_composed(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                      const InvokeOptions& options, std::vector<NDArray>* results) {
-  if (op.same_ != nullptr) {
+  // Where `out` has another dtype than the inputs, NumPy's rules for it hold (write_into).
+  const bool is_plain = std::all_of(options.out.begin(), options.out.end(), [&](const NDArray& out) {
+    return !inputs.empty() && out.dtype() == inputs[0].dtype();
+  });
+  if (op.same_ != nullptr && is_plain) {
     Scratch<DType, kMaxStackArrays> dtypes(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) dtypes[i] = inputs[i].dtype();
     if (const Op* same = op.same_op(params->data(), dtypes.span()))
@@ -463,7 +501,7 @@ void invoke_composed(const Op& op, const ParamsPtr& params, std::span<const NDAr
     add_call_context(error, op);
     throw;
   }
-  for (size_t i = 0; i < options.out.size(); ++i) write_into(op, &(*results)[i], options.out[i]);
+  if (!options.out.empty()) write_all(op, options.out, results);
 }
 
 bool wants_record(const Op& op, std::span<const NDArray> inputs) {
@@ -486,11 +524,6 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
                  std::vector<NDArray>* results) {
   if (observed_reads != nullptr) [[unlikely]]
     observe_reads(inputs);
-  if (any_sparse(inputs) || any_sparse(options.out)) [[unlikely]] {
-    invoke_sparse(op, params, inputs, options.out, results);
-    if (autograd_state().recording) break_cycles(options.out);
-    return;
-  }
   const void* p = params->data();
   if (const int expected = op.variadic ? static_cast<int>(inputs.size()) : op.num_inputs(p);
       static_cast<size_t>(expected) != inputs.size()) {
@@ -500,6 +533,11 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   if (outputs > kMaxOutputs) too_many_outputs(op, outputs);
   const size_t num_outputs = static_cast<size_t>(outputs);
   if (options.out.size() > num_outputs) wrong_out_count(op, options.out.size(), num_outputs);
+  if (any_sparse(inputs) || any_sparse(options.out)) [[unlikely]] {
+    invoke_sparse(op, params, inputs, options.out, results);
+    if (autograd_state().recording) break_cycles(options.out);
+    return;
+  }
   results->resize(num_outputs);
   if (op.composed())
     invoke_composed(op, params, inputs, options, results);
@@ -540,7 +578,10 @@ void invoke_itself(const Op& op, const ParamsPtr& params, std::span<const NDArra
   Kernel* kernel = find_kernel(op, params, in_specs.span(), out_specs.span(), device, train, &owner);
   const int64_t cost = op.cost_ns(p, in_specs.span(), out_specs.span());
   const RngKey rng = op.random ? next_rng_key() : RngKey{};
-  execute(op, params, kernel, owner, inputs, *results, {shared.begin(), num_shared}, cost, rng);
+  std::vector<NDArray> apart;
+  if (op.has_writebacks()) apart = apart_from_states(op, p, inputs, *results);
+  execute(op, params, kernel, owner, apart.empty() ? inputs : std::span<const NDArray>(apart), *results,
+          {shared.begin(), num_shared}, cost, rng);
 
   if (copy_out) copy_to_out(options.out, results);
   if (recorded) record_op(op, params, inputs, *results);
@@ -552,6 +593,11 @@ std::vector<NDArray> invoke(const Op& op, const ParamsPtr& params, std::span<con
   std::vector<NDArray> results;
   invoke_into(op, params, inputs, {.out = out}, &results);
   return results;
+}
+
+NDArray as_dtype(const NDArray& array, DType dtype) {
+  if (array.dtype() == dtype) return array;
+  return invoke_one(kCast.op(), cast_params(dtype), {&array, 1});
 }
 
 NDArray invoke_one(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs) {

@@ -14,6 +14,9 @@ struct InvokeOptions {
   bool share_views = false;      // results of view ops may share memory with the input (temporaries of the tape)
 };
 
+// The same values in another dtype, recorded like any call; the array itself where it has the dtype.
+NDArray as_dtype(const NDArray& array, DType dtype);
+
 // Runs op; fills results[0 .. number of outputs). Records on the tape when that is on.
 void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                  std::vector<NDArray>* results);

@@ -14,6 +14,7 @@
 #include "base/front_end.h"
 #include "imperative/autograd_scope.h"
 #include "imperative/invoke.h"
+#include "imperative/out_arrays.h"
 #include "imperative/sparse_parts.h"
 #include "imperative/sparse_rules.h"
 #include "imperative/tape.h"
@@ -181,6 +182,7 @@ void run_on_dense(const SparseCall& call, std::vector<NDArray>* results) {
   if (!any_sparse(call.out) || updates_in_place(call))
     for (const NDArray& a : call.out) targets.push_back(dense_form(a));
   invoke_into(call.op, call.params, inputs, {.out = targets, .share_views = false}, results);
+  if (targets.empty()) require_specs(call.op.name, call.out, std::span<const NDArray>(*results));
   for (size_t i = 0; i < call.out.size(); ++i) {
     if (targets.empty()) store(call.out[i], (*results)[i]);
     (*results)[i] = call.out[i];
@@ -274,6 +276,7 @@ void warn_of_dense_copies(const Op& op, const std::string& where, const std::str
 
 void invoke_sparse(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::span<const NDArray> out,
                    std::vector<NDArray>* results) {
+  require_apart(op.name, out);
   const std::vector<StorageType> storages = storages_of(inputs);
   const SparseCall call{{op, params, storages}, inputs, out};
   results->assign(static_cast<size_t>(op.num_outputs(params->data())), NDArray());
@@ -286,7 +289,10 @@ void invoke_sparse(const Op& op, const ParamsPtr& params, std::span<const NDArra
     result = row->rule(call);
   }
   if (!result) return run_on_dense(call, results);
-  if (!out.empty()) store(out[0], result);
+  if (!out.empty()) {
+    require_specs(op.name, out.first(1), std::span<const NDArray>(&result, 1));
+    store(out[0], result);
+  }
   (*results)[0] = out.empty() ? result : out[0];
   if (row->gradient != Gradient::kOwn) record_result(call, (*results)[0], row->gradient == Gradient::kOnSparse);
 }

@@ -23,13 +23,8 @@ Ref<TapeNode> make_tape_node(std::span<const NDArray> inputs) {
   return node;
 }
 
-bool is_buffer(const NDArray& array) {
-  const TapeMark* mark = mark_of(array);
-  return mark != nullptr && mark->is_buffer;
-}
-
 void replace_mark(const NDArray& array, const Ref<TapeMark>& mark) {
-  mark->is_buffer = is_buffer(array);
+  mark->is_buffer = is_gradient_buffer(array);
   array.impl()->tape = Ref<TapeInfo>(mark.get());
 }
 
@@ -100,6 +95,11 @@ void TapeNode::destroy(TapeNode* node) {
     delete next;
   }
   pending = nullptr;
+}
+
+bool is_gradient_buffer(const NDArray& array) {
+  const TapeMark* mark = mark_of(array);
+  return mark != nullptr && mark->is_buffer;
 }
 
 bool needs_gradient(const NDArray& a) {
@@ -174,7 +174,7 @@ GradReq grad_req_of(const NDArray& a) {
   return mark ? mark->req : GradReq::kNull;
 }
 void drop_grad(const NDArray& a) {
-  if (is_buffer(a))
+  if (is_gradient_buffer(a))
     keep_as_buffer(a);
   else
     a.impl()->tape = nullptr;

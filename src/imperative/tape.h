@@ -63,6 +63,9 @@ void break_cycles(std::span<const NDArray> given);
 // itself.
 void require_other_gradient(const NDArray& a, const NDArray& grad, const TapeMark& mark);
 
+// Is the array the gradient buffer of a leaf?
+bool is_gradient_buffer(const NDArray& array);
+
 // Makes an array a constant that is known as a gradient buffer.
 void keep_as_buffer(const NDArray& grad);
 

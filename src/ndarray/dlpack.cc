@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "ndarray/given_out.h"
+
 namespace hybridnet::dlpack {
 namespace {
 
@@ -22,8 +24,10 @@ constexpr TypeRow kTypes[] = {
 };
 
 struct Exported {
-  DLManagedTensor managed;
-  NDArray array;
+  explicit Exported(const NDArray& of) : array(of), given_out(of) {}
+  DLManagedTensor managed{};
+  const NDArray array;
+  const GivenOut given_out;  // DLPack does not say whether the other side will write
   std::vector<int64_t> shape, strides;
 };
 
@@ -69,10 +73,7 @@ Shape checked_shape(const DLTensor& t) {
 }  // namespace
 
 DLManagedTensor* export_array(const NDArray& array) {
-  array.impl()->chunk->owner().pin_for_good();
-  if (DerivedData* derived = array.impl()->chunk->derived()) derived->keep_pages();
-  auto exported = std::make_unique<Exported>();
-  exported->array = array;
+  auto exported = std::make_unique<Exported>(array);
   exported->shape.assign(array.shape().begin(), array.shape().end());
   exported->strides = row_major_strides(array.shape());
   DLTensor& t = exported->managed.dl_tensor;

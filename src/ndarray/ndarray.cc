@@ -56,7 +56,7 @@ void* Chunk::take_memory() {
 
 void Chunk::release_values() noexcept {
   // Else every run would find the offer again.
-  if (!owns_block() || block.data == nullptr) return derived()->stand_in()->withdraw();
+  if (!owns_block() || block.data == nullptr) return owner().derived_.stand_in()->withdraw();
   deferred_bytes = kReleased;
   deferred_zeros = false;
   derived_.stand_in()->release(block.data, derived_.pins());

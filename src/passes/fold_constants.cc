@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "hybridnet/ndarray.h"
+#include "ndarray/given_out.h"
 #include "passes/rules.h"
 
 namespace hybridnet::passes {
@@ -78,6 +79,7 @@ class Folding {
     int64_t in = 0, out = 0;
     for (const NodeEntry& input : node.inputs) {
       if (!is_known(input)) return false;
+      if (input.node->constant && may_change_unseen(constant_of(*input.node))) return false;
       in += graph_.spec(input).bytes();
     }
     bool used = false;

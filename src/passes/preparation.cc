@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <unordered_map>
 
+#include "hybridnet/ndarray.h"
+
 namespace hybridnet {
 namespace {
 
@@ -16,6 +18,13 @@ EntryMap copy_inputs(const Graph& from, Graph& to) {
     map[entry] = {to.add_input(input->name, input->specs[0], from.format(entry)), 0};
   }
   return map;
+}
+
+// The array, and which of the values that it has had.
+std::string constant_text(const Object& constant) {
+  const Chunk& chunk = static_cast<const ArrayImpl&>(constant).chunk->owner();
+  return "constant " + std::to_string(reinterpret_cast<uintptr_t>(&constant)) + "/" +
+         std::to_string(chunk.overwrites.load(std::memory_order_relaxed)) + " ";
 }
 
 // Names of nodes do not matter, and inputs count in the order in which they are read.
@@ -34,8 +43,7 @@ std::string recipe_of(const Graph& graph, const std::vector<int>& reads) {
       recipe += input->second;
     } else {
       names[node] = std::to_string(names.size());
-      recipe += node->constant ? "constant " + std::to_string(reinterpret_cast<uintptr_t>(node->constant.get()))
-                               : node->op->name + " ";
+      recipe += node->constant ? constant_text(*node->constant) : node->op->name + " ";
     }
     for (const NodeEntry& read : node->inputs) recipe += name(read);
     if (node->op) {

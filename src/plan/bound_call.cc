@@ -6,6 +6,7 @@
 #include "engine/inline_run.h"
 #include "engine/profile.h"
 #include "hybridnet/threads.h"
+#include "ndarray/overlap.h"
 #include "ndarray/release.h"
 
 namespace hybridnet {
@@ -51,7 +52,7 @@ BoundCall::BoundCall(Ref<GraphFunction> function, std::vector<NDArray> inputs, s
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Plan::OutputInfo& info = plan.outputs()[i];
     check_output(*function_, i, outputs_[i], info.spec);
-    const auto shares = [&](const NDArray& other) { return other && other.shares_memory(outputs_[i]); };
+    const auto shares = [&](const NDArray& other) { return other && overlap(other, outputs_[i]); };
     NDArray& place = fresh_[static_cast<size_t>(info.fresh)];
     if (!place && !std::any_of(inputs_.begin(), inputs_.end(), shares) &&
         !std::any_of(fresh_.begin(), fresh_.end(), shares))
@@ -67,6 +68,12 @@ BoundCall::BoundCall(Ref<GraphFunction> function, std::vector<NDArray> inputs, s
       const bool first = std::none_of(outputs_.begin(), outputs_.end(), [&](const NDArray& o) { return o == array; });
       outputs_.push_back(first && array.spec() == info.spec ? array : array.reshaped(info.spec.shape));
     }
+  const auto hold = [&](const std::vector<NDArray>& arrays) {
+    for (const NDArray& array : arrays) held_.push_back(array.impl()->chunk);
+  };
+  hold(inputs_);
+  hold(fresh_);
+  hold(outputs_);
   for (const NDArray& array : fresh_) add_once(writes_, &array.var());
   for (const NDArray& array : outputs_) add_once(writes_, &array.var());
   for (const NDArray& array : inputs_)

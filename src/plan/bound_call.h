@@ -43,7 +43,8 @@ class BoundCall {
   const Ref<CompiledCall> compiled_;
   const std::vector<NDArray> inputs_;
   std::vector<NDArray> fresh_, outputs_;
-  std::vector<Copy> copies_;  // of results that could not be written where they are wanted
+  std::vector<Ref<Chunk>> held_;  // their memory: nobody takes it over, nor gives an array other memory
+  std::vector<Copy> copies_;      // of results that could not be written where they are wanted
   std::vector<Var*> reads_, writes_;
   // Used while the engine lets this run write its outputs: one run at a time.
   std::vector<Plan::InputBinding> bindings_;

@@ -152,6 +152,7 @@ class CallCompiler {
   // Throws what rewrite_call and link_call throw.
   Ref<CompiledCall> compile(const CallSignature& signature);
   std::string graph_text(const CallSignature& signature);  // of the rewritten graphs, made anew
+  void forget() { templates_.clear(); }                    // the next signature is compiled anew
   size_t num_linked() const { return num_linked_; }
   size_t num_layouts() const { return num_layouts_; }
   size_t num_rewritten() const { return num_rewritten_; }

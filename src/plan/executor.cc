@@ -4,6 +4,8 @@
 
 #include "hybridnet/plan.h"
 #include "hybridnet/sparse.h"
+#include "imperative/invoke.h"
+#include "ndarray/overlap.h"
 #include "plan/graph_function.h"
 #include "plan/task.h"
 
@@ -17,6 +19,16 @@ const OpRef kAdd{"elemwise_add"}, kCopy{"_copy"}, kOnesLike{"ones_like"};
       {.op = "bind", .input = what, .expected = std::to_string(expected) + " arrays", .given = std::to_string(given)});
 }
 
+// Gradients are written there as they come.
+void check_gradient(const std::string& name, const NDArray& argument, const NDArray& gradient) {
+  const TensorSpec &wanted = argument.spec(), &given = gradient.spec();
+  if (wanted == given) return;
+  ErrorFields e{.op = "bind", .input = "args_grad of '" + name + "'", .expected = wanted.str(), .given = given.str()};
+  e.because = "that is what the argument holds";
+  if (wanted.shape == given.shape) throw DTypeError(std::move(e));
+  throw ShapeError(std::move(e));
+}
+
 void write_zeros(const NDArray& target) {
   if (!target.is_sparse()) return push_zeros(target);
   move_into_sparse(target, sparse_zeros(target.storage_type(), target.spec(), target.device()));
@@ -28,6 +40,8 @@ struct Executor::Impl {
   Ref<GraphFunction> function;
   std::vector<NDArray> inputs;     // in the order of list_inputs()
   std::vector<NDArray> gradients;  // parallel to inputs
+  std::vector<Ref<Chunk>> held;    // their memory, which nobody may take over meanwhile
+  std::vector<Ref<Chunk>> held_outputs;
   std::vector<GradReq> requests;
   std::vector<uint8_t> wants;  // empty: no gradient is wanted
   std::vector<NDArray> outputs;
@@ -47,12 +61,14 @@ struct Executor::Impl {
       }
       if (i >= out_grads.size()) throw_count("out_grads", outputs.size(), out_grads.size());
       heads[i] = out_grads[i];
-      if (heads[i] && !(heads[i].spec() == outputs[i].spec())) {
+      if (!heads[i]) continue;
+      if (!(heads[i].shape() == outputs[i].shape())) {
         throw ShapeError({.op = function->options().name,
                           .input = "out_grads[" + std::to_string(i) + "]",
-                          .expected = outputs[i].spec().str(),
-                          .given = heads[i].spec().str()});
+                          .expected = "shape " + outputs[i].shape().str(),
+                          .given = heads[i].shape().str()});
       }
+      heads[i] = as_dtype(heads[i], outputs[i].dtype());
     }
     return heads;
   }
@@ -93,6 +109,9 @@ Executor::Executor(Symbol symbol, std::vector<NDArray> arguments, std::vector<ND
                                                                                      : kGradient);
     if (!m.inputs.back())
       throw ValueError({.op = "bind", .input = variable->name, .expected = "an array", .given = "none"});
+    if (m.gradients.back()) check_gradient(variable->name, m.inputs.back(), m.gradients.back());
+    for (const NDArray& array : {m.inputs.back(), m.gradients.back()})
+      if (array) m.held.push_back(array.impl()->chunk);
   }
   if (std::all_of(m.wants.begin(), m.wants.end(), [](uint8_t want) { return want == kNoGradient; })) m.wants.clear();
   CompileOptions options;
@@ -116,6 +135,8 @@ const std::vector<NDArray>& Executor::forward(bool train) {
                                    .out_may_differ = true,
                                    .used_key = &m.key},
                                   &m.run);
+  m.held_outputs.clear();
+  for (const NDArray& output : m.outputs) m.held_outputs.push_back(output.impl()->chunk);
   m.ran = true;
   return m.outputs;
 }
@@ -145,7 +166,7 @@ void Executor::backward(std::span<const NDArray> out_grads) {
     } else if (m.requests[i] == GradReq::kAdd) {
       const NDArray terms[] = {target, found[i]};
       invoke(kAdd.op(), kAdd.op().default_params, terms, {&target, 1});
-    } else if (!found[i].shares_memory(target)) {
+    } else if (!is_same_place(found[i], target)) {
       invoke(kCopy.op(), kCopy.op().default_params, {&found[i], 1}, {&target, 1});
     }
   }

@@ -7,8 +7,10 @@
 #include "graph/control/unequal_branches.h"
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
+#include "imperative/out_arrays.h"
 #include "imperative/sparse_operators.h"
 #include "imperative/tape.h"
+#include "ndarray/overlap.h"
 #include "passes/control_gradient.h"
 #include "plan/task.h"
 #include "plan/value_comparison.h"
@@ -101,7 +103,10 @@ void copy_array(const NDArray& from, const NDArray& to) {
 }  // namespace
 
 GraphFunction::GraphFunction(GraphDefinition definition, CompileOptions options)
-    : definition_(std::move(definition)), options_(std::move(options)), compiler_(definition_, options_) {
+    : definition_(std::move(definition)),
+      constants_(definition_),
+      options_(std::move(options)),
+      compiler_(definition_, options_) {
   if (options_.name.empty()) options_.name = "CachedOp";
   if (!options_.arenas) options_.arenas = make_ref<ArenaPool>();
   options_.weights_change = options_.weights_change || !definition_.updates.empty();
@@ -149,6 +154,7 @@ std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::s
   }
   for (const NDArray& target : out)
     if (!target) throw TypeError({.op = options_.name, .input = "out", .expected = "an array", .given = "none"});
+  require_apart(options_.name, out);
   if (!definition_.updates.empty())
     if (const std::vector<NDArray> apart = apart_from_updated(inputs); !apart.empty()) return call(apart, out, key);
   ArrayFlags wants(inputs.size());
@@ -182,6 +188,7 @@ bool GraphFunction::goes_by_parts(std::span<const NDArray> inputs) const {
 
 std::vector<NDArray> GraphFunction::forward(const Request& request, Ref<GraphRun>* run) {
   const bool keep = !request.wants.empty();
+  forget_stale_plans();
   if (has_gradients_) check_in_one_piece(request.inputs);
   if (!goes_by_parts(request.inputs) && !(keep && is_cut_for_gradient_)) {
     try {
@@ -236,9 +243,10 @@ Ref<Plan> GraphFunction::prompt_plan(CompiledCall& compiled) {
   return compiled.prompt = link_call(rewritten, definition_, compiled.signature, options)->forward;
 }
 
-std::vector<NDArray> GraphFunction::copied_to(std::span<const NDArray> out, std::vector<NDArray> results) {
+std::vector<NDArray> GraphFunction::copied_to(std::span<const NDArray> out, std::vector<NDArray> results) const {
+  require_specs(options_.name, out, std::span<const NDArray>(results));
   for (size_t i = 0; i < out.size(); ++i)
-    if (!results[i].shares_memory(out[i])) copy_array(results[i], out[i]);
+    if (!is_same_place(results[i], out[i])) copy_array(results[i], out[i]);
   return out.empty() ? std::move(results) : std::vector<NDArray>(out.begin(), out.end());
 }
 
@@ -365,6 +373,16 @@ int64_t GraphFunction::held_bytes() const {
       if (plan && shared.insert(plan->linked().get()).second) bytes += plan->linked()->held_bytes();
   }
   return bytes;
+}
+
+void GraphFunction::forget_stale_plans() {
+  if (!constants_.have_changed()) return;
+  const std::lock_guard lock(mutex_);
+  compiler_.forget();
+  compiled_.clear();
+  gradients_.clear();
+  evictions_.fetch_add(1, std::memory_order_release);
+  recent_.sweep([](const CompiledCall&) { return false; });
 }
 
 // Called with mutex_ held. Calls that run keep their plans alive.

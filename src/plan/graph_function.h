@@ -18,6 +18,7 @@
 #include "plan/compiled_call.h"
 #include "plan/graph_run.h"
 #include "plan/segments.h"
+#include "plan/watched_constants.h"
 
 namespace hybridnet {
 
@@ -99,12 +100,13 @@ class GraphFunction : public RefCounted<GraphFunction> {
   Ref<GraphFunction> cut_at(const std::set<const Node*>& branches);
   std::vector<Ref<GraphFunction>> parts();
   int64_t memory_of_parts();
-  static std::vector<NDArray> copied_to(std::span<const NDArray> out, std::vector<NDArray> results);
+  std::vector<NDArray> copied_to(std::span<const NDArray> out, std::vector<NDArray> results) const;
   std::shared_ptr<GradientFunction> gradient_function(const CallSignature& signature);
   // What errors call a value that the gradient reads.
   std::string value_name(const BackwardInput& source) const;
   int64_t held_bytes() const;  // by the compiled calls
   void forget_oldest_plans();
+  void forget_stale_plans();  // made of constants that were written to since
   void check_inputs(std::span<const NDArray> inputs) const;
   void lend_borrowed(const Ref<CompiledCall>& compiled, Device device, std::vector<NDArray>& fresh);
   void check_declared(std::span<const NDArray> inputs) const;
@@ -124,6 +126,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
                bool train) const;
 
   const GraphDefinition definition_;
+  WatchedConstants constants_;
   CompileOptions options_;
   const char* task_name_;
   bool is_cut_ = false, is_opaque_ = false, uses_random_ = false, makes_sparse_ = false, has_gradients_ = false;

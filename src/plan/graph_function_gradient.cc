@@ -1,6 +1,7 @@
 // Gradients of runs: by the backward plan, or by a function that can be differentiated again.
 #include "hybridnet/env.h"
 #include "imperative/autograd_scope.h"
+#include "imperative/invoke.h"
 #include "imperative/sparse_operators.h"
 #include "plan/graph_function_run.h"
 #include "plan/task.h"
@@ -13,6 +14,15 @@ const OpRef kAdd{"elemwise_add"}, kZerosLike{"zeros_like"};
 NDArray sum_of(const NDArray& a, const NDArray& b) {
   const NDArray terms[] = {a, b};
   return invoke_one(kAdd.op(), kAdd.op().default_params, terms);
+}
+
+// The head gradient of an output as its plan reads it: by its dtype and shape, without looking. null: zeros.
+NDArray head_for(const std::string& function, const TensorSpec& output, size_t index, const NDArray& given) {
+  if (given.shape() == output.shape) return as_dtype(given, output.dtype);
+  throw ShapeError({.op = function,
+                    .input = "head gradient " + std::to_string(index),
+                    .expected = "shape " + output.shape.str(),
+                    .given = given.shape().str()});
 }
 
 }  // namespace
@@ -31,11 +41,13 @@ std::vector<NDArray> GraphFunction::run_backward(const PlanRun& run, std::span<c
     if (source.kind == BackwardInput::Kind::kHead) {
       const TensorSpec& spec = compiled.forward->outputs()[static_cast<size_t>(source.index)].spec;
       NDArray head = heads[static_cast<size_t>(source.index)];
-      if (!head) {
+      if (head) {
+        head = head_for(options_.name, spec, static_cast<size_t>(source.index), to_dense(head));
+      } else {
         head = NDArray::deferred(spec);
         push_zeros(head);
       }
-      inputs.push_back(to_dense(head));
+      inputs.push_back(std::move(head));
       continue;
     }
     if (saved.array) {
@@ -104,11 +116,14 @@ std::vector<NDArray> GraphFunction::run_differentiable_backward(const PlanRun& r
   std::vector<NDArray> all(inputs.begin(), inputs.end());
   for (const int output : gradient->definition.heads) {
     NDArray head = heads[static_cast<size_t>(output)];
-    if (!head) {
-      const NDArray like = NDArray::empty(run.compiled->forward->outputs()[static_cast<size_t>(output)].spec);
+    const TensorSpec& spec = run.compiled->forward->outputs()[static_cast<size_t>(output)].spec;
+    if (head) {
+      head = head_for(options_.name, spec, static_cast<size_t>(output), head);
+    } else {
+      const NDArray like = NDArray::empty(spec);
       head = invoke_one(kZerosLike.op(), kZerosLike.op().default_params, {&like, 1});
     }
-    all.push_back(head);
+    all.push_back(std::move(head));
   }
   std::vector<NDArray> gradients(inputs.size());
   if (gradient->definition.of_inputs.empty()) return gradients;

@@ -1,17 +1,20 @@
 // One run of a plan: arrays for what it gives, and what its gradient needs of it.
 #include "plan/graph_function_run.h"
 
+#include "imperative/out_arrays.h"
+#include "imperative/tape.h"
 #include "plan/task.h"
 
 namespace hybridnet {
 namespace {
 
 // May results be written into the memory of an array that is given away? Not if another array shows it, or if it is not
-// ours.
+// ours. Executors and sessions hold the memory of their arrays, beside the arrays. A leaf holds its gradient buffer
+// alone, and so do the tape and graphs what they read later, which is marked as saved.
 bool may_take_over(const NDArray& given, std::span<const NDArray> inputs) {
   if (given.is_sparse() || given.is_pending()) return false;
-  const Chunk& chunk = *given.impl()->chunk;
-  if (chunk.ref_count() != 1 || !chunk.owns_block()) return false;
+  Chunk& chunk = *given.impl()->chunk;
+  if (chunk.ref_count() != 1 || !chunk.owns_block() || was_saved(chunk) || is_gradient_buffer(given)) return false;
   return std::count_if(inputs.begin(), inputs.end(),
                        [&](const NDArray& other) { return other.shares_memory(given); }) == 1;
 }
@@ -25,6 +28,12 @@ NDArray taken_over(const NDArray& given, const TensorSpec& spec) {
   return NDArray(std::move(impl));
 }
 
+void check_out(const Plan& plan, const std::string& function, std::span<const NDArray> out) {
+  std::vector<TensorSpec> specs;
+  for (const Plan::OutputInfo& info : plan.outputs()) specs.push_back(info.spec);
+  require_specs(function, out, specs);
+}
+
 }  // namespace
 
 std::vector<NDArray> GraphFunction::run_plan(const Ref<CompiledCall>& compiled, const Request& request, RngKey key,
@@ -36,6 +45,7 @@ std::vector<NDArray> GraphFunction::run_plan(const Ref<CompiledCall>& compiled, 
       !std::equal(out.begin(), out.end(), plan.outputs().begin(), plan.outputs().end(),
                   [](const NDArray& array, const Plan::OutputInfo& info) { return array.spec() == info.spec; }))
     out = {};
+  if (!out.empty()) check_out(plan, options_.name, out);
   const Device device = inputs.empty() ? Device{} : inputs[0].device();
   std::vector<NDArray> fresh(plan.fresh_outputs().size());
   for (size_t i = 0; i < out.size(); ++i) {

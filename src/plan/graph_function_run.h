@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "imperative/saved_array.h"
+#include "ndarray/overlap.h"
 #include "plan/graph_function.h"
 
 namespace hybridnet {
@@ -50,7 +51,7 @@ struct GraphFunction::GradientFunction {
 // May a plan write straight into `target`, while it reads `inputs`?
 inline bool may_write(const NDArray& target, const TensorSpec& spec, std::span<const NDArray> inputs,
                       const std::vector<NDArray>& others) {
-  auto shared = [&](const NDArray& other) { return other && other.shares_memory(target); };
+  auto shared = [&](const NDArray& other) { return other && overlap(other, target); };
   return target.spec() == spec && !target.is_sparse() && std::none_of(inputs.begin(), inputs.end(), shared) &&
          std::none_of(others.begin(), others.end(), shared);
 }

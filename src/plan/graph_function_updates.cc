@@ -6,6 +6,7 @@
 #include "engine/sound_writes.h"
 #include "graph/control/control_flow.h"
 #include "imperative/autograd_scope.h"
+#include "ndarray/overlap.h"
 #include "passes/loops/commit_states.h"
 #include "plan/graph_function.h"
 
@@ -21,7 +22,7 @@ std::vector<NDArray> GraphFunction::apart_from_updated(std::span<const NDArray> 
   for (const Graph::Writeback& update : definition_.updates) {
     const auto target = static_cast<size_t>(update.input);
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (i == target || !inputs[i].shares_memory(inputs[target])) continue;
+      if (i == target || !overlap(inputs[i], inputs[target])) continue;
       const auto is_its = [i](const Graph::Writeback& other) { return other.input == static_cast<int>(i); };
       if (std::any_of(definition_.updates.begin(), definition_.updates.end(), is_its))
         throw ValueError(

@@ -478,7 +478,7 @@ class PlanBuilder {
           const auto* array = static_cast<const ArrayImpl*>(constants_[static_cast<size_t>(storage->index)].get());
           array->chunk->owner().pin_for_good();  // runs do not order themselves among its users
           ref.data = static_cast<char*>(array->chunk->memory()) + array->offset;
-          ref.derived = array->chunk->derived();
+          plan.constant_patches_.push_back({arg, array->chunk.get()});
           break;
         }
       }

@@ -215,6 +215,11 @@ class Plan : public RefCounted<Plan> {
   std::deque<TensorSpec> specs_;          // stable addresses: arguments point to the shapes
   std::vector<TensorRef> args_;           // as a fresh frame starts: constants bound
   std::vector<Patch> arena_patches_, input_patches_, output_patches_, residual_patches_;
+  struct ConstantPatch {
+    int arg;
+    Chunk* chunk;
+  };
+  std::vector<ConstantPatch> constant_patches_;  // whether copies of a constant are kept may change
   std::vector<int> given_args_;   // arguments that are inputs or constants: copies may be derived from them
   std::vector<Cell> cells_;       // for text()
   std::vector<int> cell_of_arg_;  // -1: the argument has no memory

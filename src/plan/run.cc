@@ -266,6 +266,7 @@ void Plan::bind(Frame& frame, const Call& call) {
     args[p.arg].data = input.data;
     args[p.arg].derived = input.derived;
   }
+  for (const ConstantPatch& p : constant_patches_) args[p.arg].derived = p.chunk->derived();
   for (const Patch& p : output_patches_) args[p.arg].data = call.outputs[static_cast<size_t>(p.index)];
   char* residuals = static_cast<char*>(call.residuals);
   for (const Patch& p : residual_patches_) args[p.arg].data = residuals + p.offset;

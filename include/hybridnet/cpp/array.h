@@ -234,6 +234,7 @@ class Array {
 
   void wait() const { detail::check(hn_array_wait(get())); }
   // The elements of a dense array, after waiting for them; valid while the array lives. T must be the array's type.
+  // Of parameters, to_vector() is better: see hn_array_data().
   template <typename T>
   std::span<const T> values() const {
     check_dtype<T>();
@@ -243,15 +244,20 @@ class Array {
   }
   template <typename T>
   std::vector<T> to_vector() const {
-    const auto v = values<T>();
-    return {v.begin(), v.end()};
+    check_dtype<T>();
+    const auto count = static_cast<size_t>(size());
+    const std::unique_ptr<T[]> copy(new T[count]);  // a vector of bool has no memory to copy to
+    detail::check(hn_array_copy_to(get(), copy.get(), count * sizeof(T)));
+    return {copy.get(), copy.get() + count};
   }
   // The one element of an array of size 1.
   template <typename T>
   T item() const {
-    const auto v = values<T>();
-    if (v.size() != 1) throw ValueError("expected an array of one element, got " + std::to_string(v.size()));
-    return v[0];
+    if (size() != 1) throw ValueError("expected an array of one element, got " + std::to_string(size()));
+    check_dtype<T>();
+    T value{};
+    detail::check(hn_array_copy_to(get(), &value, sizeof(T)));
+    return value;
   }
   template <typename T>
   void copy_from(std::span<const T> values) const {

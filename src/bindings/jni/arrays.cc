@@ -122,6 +122,23 @@ void write_region(JNIEnv* env, int kind, jarray values, const void* memory) {
   }
 }
 
+size_t bytes_of(JNIEnv* env, HnArray array) {
+  int dtype = 0;
+  int64_t size = 0;
+  check(env, hn_array_dtype(array, &dtype));
+  check(env, hn_array_size(array, &size));
+  return static_cast<size_t>(size * element_size(env, dtype));
+}
+
+// By way of a copy, not of hn_array_data(): an array whose memory was given out has no packed copies from then on.
+void write_values(JNIEnv* env, HnArray array, int kind, jarray values) {
+  const size_t bytes = bytes_of(env, array);
+  const std::unique_ptr<char[]> copy(new char[bytes + 1]);
+  read_region(env, kind, values, copy.get());
+  check_java(env);
+  check(env, hn_array_copy_from(array, copy.get(), bytes));
+}
+
 // A direct ByteBuffer that an array lies over; kept from the collector until the last array over it has died.
 struct KeptBuffer {
   JavaVM* vm;
@@ -164,10 +181,7 @@ JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_arrayFrom(JNIEnv* env, jc
     check(env, hn_array_create(sizes.data(), static_cast<int>(sizes.size()), dtype, nullptr, &out));
     try {
       check_fit(env, out, kind, values);
-      const void* memory = nullptr;
-      check(env, hn_array_data(out, &memory));
-      read_region(env, kind, values, const_cast<void*>(memory));  // nobody else knows the array yet
-      check_java(env);
+      write_values(env, out, kind, values);
     } catch (...) {
       hn_array_free(out);
       throw;
@@ -347,9 +361,10 @@ JNIEXPORT void JNICALL Java_org_hybridnet_Native_arrayRead(JNIEnv* env, jclass, 
   guarded(env, [&] {
     const Shared shared(env, array, true);
     check_fit(env, shared.get(), kind, target);
-    const void* memory = nullptr;
-    check(env, hn_array_data(shared.get(), &memory));
-    write_region(env, kind, target, memory);
+    const size_t bytes = bytes_of(env, shared.get());
+    const std::unique_ptr<char[]> copy(new char[bytes + 1]);
+    check(env, hn_array_copy_to(shared.get(), copy.get(), bytes));
+    write_region(env, kind, target, copy.get());
     check_java(env);
   });
 }
@@ -359,15 +374,7 @@ JNIEXPORT void JNICALL Java_org_hybridnet_Native_arrayWrite(JNIEnv* env, jclass,
   guarded(env, [&] {
     const Shared shared(env, array);
     check_fit(env, shared.get(), kind, source);
-    int dtype = 0;
-    int64_t size = 0;
-    check(env, hn_array_dtype(shared.get(), &dtype));
-    check(env, hn_array_size(shared.get(), &size));
-    const auto bytes = static_cast<size_t>(size * element_size(env, dtype));
-    const std::unique_ptr<char[]> copy(new char[bytes + 1]);
-    read_region(env, kind, source, copy.get());
-    check_java(env);
-    check(env, hn_array_copy_from(shared.get(), copy.get(), bytes));
+    write_values(env, shared.get(), kind, source);
   });
 }
 

@@ -198,6 +198,7 @@ void bind_functions(py::module_& m) {
         node->attrs[kShared] = "1";
         node->attrs["__dtype__"] = std::to_string(static_cast<int>(value.dtype()));
         node->constant = Ref<Object>(value.impl());
+        watch_overwrites(*value.impl()->chunk);
         node->block = trace_state().block;
         node->where = current_location();
         PyObject* result = wrap_symbol(Symbol{{{node, 0}}}, reinterpret_cast<PyTypeObject*>(cls.ptr()));

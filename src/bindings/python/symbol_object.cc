@@ -278,10 +278,10 @@ static std::string constant_name() {
 }
 
 static void hold_constant(const NDArray& array) {
-  TraceState& state = trace_state();
-  if (!state.active) return;
   Chunk& chunk = *array.impl()->chunk;
   watch_overwrites(chunk);
+  TraceState& state = trace_state();
+  if (!state.active) return;
   state.held.push_back({array, chunk.overwrites.load(std::memory_order_relaxed), python_location()});
 }
 

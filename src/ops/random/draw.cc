@@ -190,6 +190,8 @@ void infer_drawn_dtype(InferContext& c, std::optional<DType> asked) {
     c.set_out_dtype(0, *asked);
   }
   if (c.out_dtype(0) == DType::kUnknown) c.set_out_dtype(0, DType::kFloat32);
+  if (!kFloating.has(c.out_dtype(0)))
+    throw DTypeError({.input = c.output_name(0), .expected = kFloating.str(), .given = dtype_name(c.out_dtype(0))});
 }
 
 template <typename D>

@@ -39,6 +39,8 @@ void infer_randint(const RandintParams& p, InferContext& c) {
     c.set_out_dtype(0, *p.dtype);
   }
   if (c.out_dtype(0) == DType::kUnknown) c.set_out_dtype(0, DType::kInt32);
+  if (c.out_dtype(0) != DType::kInt32 && c.out_dtype(0) != DType::kInt64)
+    throw DTypeError({.input = c.output_name(0), .expected = "int32 or int64", .given = dtype_name(c.out_dtype(0))});
   if (p.shape) {
     set_out_from_shape_param(c, 0, *p.shape);
   } else if (!c.out_shape(0).rank_known()) {

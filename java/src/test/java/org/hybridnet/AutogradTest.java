@@ -46,6 +46,20 @@ class AutogradTest {
   }
 
   @Test
+  void headGradientsOfAnotherTypeAreCast() {
+    try (NDArray x = NDArray.of(new float[] {1, 2, 3}, 3);
+        NDArray head = NDArray.of(new double[] {1, 0, 3}, 3)) {
+      x.attachGrad();
+      NDArray y;
+      try (Autograd.Scope scope = Autograd.record()) {
+        y = x.times(x);
+      }
+      Autograd.backward(new NDArray[] {y}, new NDArray[] {head}, false, true);
+      assertArrayEquals(new float[] {2, 0, 18}, x.grad().toFloats());
+    }
+  }
+
+  @Test
   void gradientsOfGradients() {
     try (NDArray x = NDArray.of(new double[] {2}, 1)) {
       x.attachGrad();

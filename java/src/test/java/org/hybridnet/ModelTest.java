@@ -188,6 +188,34 @@ class ModelTest {
   }
 
   @Test
+  void whatIsWrittenIntoTheBufferOfAParameterCounts() {
+    float[] ones = new float[64];
+    java.util.Arrays.fill(ones, 1);
+    try (Model model = Model.load(prefix("net"));
+        Model judge = Model.load(prefix("net"))) {
+      for (int i = 0; i < 3; i++) {
+        model.predict(ones, 1, 1, 8, 8);
+      }
+      for (String name : model.parameters().keySet()) {
+        try (NDArray parameter = model.parameter(name);
+            NDArray other = judge.parameter(name)) {
+          java.nio.FloatBuffer memory = parameter.buffer().asFloatBuffer();
+          for (int turn = 1; turn < 3; turn++) {
+            float[] values = new float[memory.remaining()];
+            for (int i = 0; i < values.length; i++) {
+              values[i] = (float) Math.sin(i * turn) / 4 + 0.5f;
+              memory.put(i, values[i]);
+            }
+            other.copyFrom(values);
+            assertArrayEquals(
+                judge.predict(ones, 1, 1, 8, 8), model.predict(ones, 1, 1, 8, 8), 1e-4f, name);
+          }
+        }
+      }
+    }
+  }
+
+  @Test
   void errorsSayWhatWasExpectedAndGiven() {
     HybridNetError missing = assertThrows(FileError.class, () -> Model.load("/no/such/model"));
     assertTrue(missing.getMessage().contains("/no/such/model-symbol.json"), missing.getMessage());

@@ -1,0 +1,34 @@
+// The arrays that a graph holds as constants: compiling computes values from them, and decides by them. Programs can
+// write to such an array all the same; what was compiled is stale then.
+//
+// Threads: from any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "plan/compiled_call.h"
+
+namespace hybridnet {
+
+class WatchedConstants {
+ public:
+  explicit WatchedConstants(const GraphDefinition& definition);
+  // Since this was last asked, or since it was made. Of foreign memory, whose writes are unknown, the values tell.
+  bool have_changed();
+
+ private:
+  struct Watched {
+    explicit Watched(const NDArray& a);
+    bool has_changed();
+    const NDArray array;
+    std::atomic<uint64_t> overwrites;
+    std::vector<char> values;  // of foreign memory
+    std::atomic_flag is_compared = ATOMIC_FLAG_INIT;
+  };
+  std::deque<Watched> constants_;
+};
+
+}  // namespace hybridnet
