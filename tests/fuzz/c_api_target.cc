@@ -388,7 +388,8 @@ class Program {
   }
 
   void differentiate() {
-    const auto heads = arrays();
+    // Any array may be a head gradient: of another dtype, shape, storage, or a gradient buffer.
+    const auto heads = arrays(), gradients = arrays();
     HnArray made[3] = {};
     switch (draw(0, 5)) {
       case 0:
@@ -401,12 +402,14 @@ class Program {
         hn_array_attach_grad(handle<HnArray>(), in_.ConsumeBool() ? "write" : in_.ConsumeBool() ? "add" : "sideways");
         return;
       case 3:
-        hn_autograd_backward(static_cast<size_t>(draw(0, 3)), heads.data(), nullptr, draw(0, 1), draw(0, 1));
+        hn_autograd_backward(static_cast<size_t>(draw(0, 3)), heads.data(), draw(0, 1) ? gradients.data() : nullptr,
+                             draw(0, 1), draw(0, 1));
         return;
       case 4: {
         const size_t count = static_cast<size_t>(draw(0, 3));
         const auto variables = arrays();
-        if (hn_autograd_grad(1, heads.data(), nullptr, count, variables.data(), draw(0, 1), draw(0, 1), 1, made) == 0)
+        if (hn_autograd_grad(1, heads.data(), draw(0, 1) ? gradients.data() : nullptr, count, variables.data(),
+                             draw(0, 1), draw(0, 1), 1, made) == 0)
           for (size_t i = 0; i < count; ++i) keep(made[i]);
         return;
       }

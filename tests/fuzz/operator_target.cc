@@ -2,6 +2,8 @@
 // backward.
 #include <fuzzer/FuzzedDataProvider.h>
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -88,6 +90,68 @@ HnTensorSpec spec_of(HnArray array) {
   return spec;
 }
 
+// For a result like this one: an array of its own, a part of an input, or one that was drawn before.
+fuzz::Array draw_out(FuzzedDataProvider& in, HnArray result, const std::vector<HnArray>& inputs,
+                     const std::vector<fuzz::Array>& before, fuzz::Draws& draws) {
+  const HnTensorSpec spec = spec_of(result);
+  fuzz::Array out;
+  const int kind = in.ConsumeIntegralInRange(0, 5);
+  if (kind == 0 && !inputs.empty()) {
+    fuzz::Array flat, part;
+    const int64_t all[] = {-1};
+    int64_t size = 0, room = 0, begin = 0;
+    const HnArray chosen = inputs[in.ConsumeIntegralInRange<size_t>(0, inputs.size() - 1)];
+    hn_array_size(result, &size);
+    hn_array_size(chosen, &room);
+    if (room > size) begin = in.ConsumeIntegralInRange<int64_t>(0, room - size);
+    if (hn_array_reshape(chosen, all, 1, flat.out()) == 0 &&
+        hn_array_slice(flat.get(), begin, begin + size, part.out()) == 0)
+      hn_array_reshape(part.get(), spec.shape, spec.ndim, out.out());
+    return out;
+  }
+  if (kind == 1 && !before.empty()) {
+    hn_array_share(before[in.ConsumeIntegralInRange<size_t>(0, before.size() - 1)].get(), out.out());
+    return out;
+  }
+  if (kind == 2) {
+    hn_array_share(result, out.out());
+    return out;
+  }
+  return draw_array(in, &spec, draws);
+}
+
+// The same call into arrays of the caller.
+void call_into(FuzzedDataProvider& in, const char* name, const std::vector<const char*>& keys,
+               const std::vector<const char*>& values, const std::vector<HnArray>& inputs,
+               std::span<const HnArray> results, fuzz::Draws& draws) {
+  std::vector<fuzz::Array> outs;
+  std::vector<HnArray> handles;
+  for (const HnArray result : results) {
+    outs.push_back(draw_out(in, result, inputs, outs, draws));
+    handles.push_back(outs.back().get());
+  }
+  hn_invoke_into(name, keys.size(), keys.data(), values.data(), inputs.size(), inputs.data(), handles.size(),
+                 handles.data());
+  for (const HnArray handle : handles)
+    if (handle) hn_array_wait(handle);
+}
+
+// Head gradients of any dtype, mostly of the shape that is asked for.
+void differentiate(FuzzedDataProvider& in, std::span<const HnArray> results, int train, fuzz::Draws& draws) {
+  std::vector<fuzz::Array> owned;
+  std::vector<HnArray> heads;
+  const bool given = in.ConsumeBool();
+  for (const HnArray result : results) {
+    if (!given) break;
+    HnTensorSpec spec = spec_of(result);
+    spec.dtype = in.ConsumeIntegralInRange(0, 12);
+    owned.push_back(in.ConsumeIntegralInRange(0, 7) == 0 ? draw_array(in, &spec, draws)
+                                                         : fuzz::make_array(spec, draws));
+    heads.push_back(owned.back().get());
+  }
+  hn_autograd_backward(results.size(), results.data(), given ? heads.data() : nullptr, 0, train);
+}
+
 const std::vector<const Op*>& operators() {
   static const std::vector<const Op*> chosen = [] {
     std::vector<const Op*> ops;
@@ -163,7 +227,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   hn_autograd_set_recording(0, nullptr);
   hn_autograd_set_training(0, nullptr);
   if (status == 0) {
-    if (record) hn_autograd_backward(room, results, nullptr, 0, train);
+    const std::span<const HnArray> made(results, room);
+    if (record) differentiate(in, made, train, draws);
+    if (in.ConsumeBool()) {
+      hn_autograd_set_recording(in.ConsumeBool(), nullptr);
+      call_into(in, op.name.c_str(), key_texts, value_texts, inputs, made, draws);
+      hn_autograd_set_recording(0, nullptr);
+    }
     for (size_t i = 0; i < room; ++i) {
       hn_array_wait(results[i]);
       hn_array_free(results[i]);
