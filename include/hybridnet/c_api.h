@@ -147,7 +147,8 @@ HN_API int hn_array_data(HnArray array, const void** out);
 HN_API int hn_array_copy_to(HnArray array, void* target, size_t bytes);
 HN_API int hn_array_copy_from(HnArray array, const void* source, size_t bytes);
 
-/* Views: they share the memory. While a gradient is recorded they are operators, so that it passes through them.
+/* Views: they share the memory, and writes through one are seen by all. While a gradient is recorded it passes through
+ * them.
  * hn_array_slice: rows [begin, end) of the leading axis. */
 HN_API int hn_array_reshape(HnArray array, const int64_t* shape, int ndim, HnArray* out);
 HN_API int hn_array_slice(HnArray array, int64_t begin, int64_t end, HnArray* out);

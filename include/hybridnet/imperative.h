@@ -80,6 +80,15 @@ std::vector<NDArray> grad(std::span<const NDArray> heads, std::span<const NDArra
 // that the tape can name the overwriting line if a later backward needs the old value.
 void note_overwrite(const NDArray& a);
 
+// For front ends: `view`, which shows memory of `array`, as an array that the program holds beside it. While recording
+// it stems from the array, and what is written through either is seen by both.
+NDArray as_view(const NDArray& array, NDArray view);
+// The same memory as a constant. Writes through it are seen by the tape.
+NDArray as_detached(const NDArray& array);
+// For what writes values that are no result of an operator: throws GradientError while recording if the array is a leaf
+// or a view of one, whose gradient would be lost.
+void check_recorded_write(const NDArray& target);
+
 // The process-wide random state of a device. Each random op takes the next stream.
 void seed(uint64_t value);
 RngKey next_rng_key();

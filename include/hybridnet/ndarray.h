@@ -26,6 +26,20 @@ inline uint64_t next_chunk_id() {
 }
 }  // namespace detail
 
+class ArrayImpl;
+class Chunk;
+class TapeInfo;
+
+// What was written into memory that several arrays show, kept for the tape; defined in imperative/write_history.
+class MemoryHistory {
+ public:
+  virtual ~MemoryHistory() = default;
+  // One of the arrays that show the chunk is about to die.
+  virtual void array_dies(const Chunk& chunk) noexcept = 0;
+  // The mark of an array that is a constant, whatever was written into the memory.
+  virtual Ref<TapeInfo> constant() const = 0;
+};
+
 // Memory plus the variable that orders its users; shared by all views.
 class Chunk : public RefCounted<Chunk> {
  public:
@@ -95,6 +109,11 @@ class Chunk : public RefCounted<Chunk> {
     if (std::atomic_ref<void*>(block.data).load() == nullptr && deferred_bytes == kReleased) take_memory();
   }
   DerivedData derived_{&var.write_listener()};
+
+ public:
+  std::atomic<bool> has_views{false};  // a front end was given views of it, or other handles
+  // Owned; null until the tape knows an array of this memory that is not the only one, and for good from then on.
+  std::atomic<MemoryHistory*> history{nullptr};
 };
 
 // From now on writes into this memory remember where they were pushed, because its value was saved.
@@ -112,6 +131,12 @@ class TapeInfo : public RefCounted<TapeInfo> {
 
 class ArrayImpl final : public Object {
  public:
+  ArrayImpl() = default;
+  ~ArrayImpl() override {
+    if (!chunk) return;
+    if (MemoryHistory* history = chunk->history.load(std::memory_order_acquire)) [[unlikely]]
+      history->array_dies(*chunk);
+  }
   TensorSpec spec;
   Ref<Chunk> chunk;
   int64_t offset = 0;                // bytes from the start of the block

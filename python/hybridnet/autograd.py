@@ -7,9 +7,9 @@ from typing import Any
 
 from . import _core
 from .base import no_values
+from .errors import GradientError, not_overridden
 from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
-from .errors import not_overridden
 from .ndarray import NDArray, zeros
 
 __all__ = [
@@ -198,12 +198,20 @@ class Function:
             )
         self._used = True
         recording = set_recording(False)
+        before = [(_core.overwrites(array), _core.needs_gradient(array)) for array in inputs] if recording else []
         try:
             outputs = self.forward(*inputs)
         finally:
             set_recording(recording)
         if not recording:
             return outputs
+        for i, (count, wanted) in enumerate(before):
+            if wanted and _core.overwrites(inputs[i]) != count:
+                raise GradientError(
+                    f"{type(self).__name__}.forward writes in place into its argument {i}, which has a gradient",
+                    because=f"it was written at {_core.overwritten_at(inputs[i])}",
+                    fix="write into a copy: x = x.copy()",
+                )
         return self._record(inputs, outputs)
 
     def _record(self, inputs: tuple[NDArray, ...], outputs: Any) -> Any:
@@ -211,17 +219,29 @@ class Function:
         results = [outputs] if single else list(outputs)
         # An output that is an input (or a view of a recorded array) needs an identity of its own on the tape.
         places = [[i for i, result in enumerate(results) if result is saved][:1] for saved in self.saved_tensors]
+        kept = [_core.overwrites(saved) if isinstance(saved, NDArray) else 0 for saved in self.saved_tensors]
         results = [result.detach() for result in results]
         run = self._backward_for(
-            len(inputs), [(result.shape, result.context, result.dtype) for result in results], places
+            len(inputs), [(result.shape, result.context, result.dtype) for result in results], places, kept
         )
         _core.record_function(type(self).__name__, run, list(inputs), results)
         return results[0] if single else type(outputs)(results)
 
-    def _backward_for(self, num_inputs: int, specs: list[Any], places: list[list[int]]) -> Any:
-        """What the tape calls; places[k] holds the output, if any, that was saved as saved_tensors[k]."""
+    def _backward_for(self, num_inputs: int, specs: list[Any], places: list[list[int]], kept: list[int]) -> Any:
+        """What the tape calls.
+
+        places[k] holds the output, if any, that was saved as saved_tensors[k]; kept[k] says how often the memory of
+        saved_tensors[k] had been overwritten then.
+        """
 
         def run(out_grads: list[NDArray | None], create_graph: bool, recorded: Any) -> list[NDArray | None]:
+            for i, (saved, count) in enumerate(zip(self.saved_tensors, kept, strict=True)):
+                if isinstance(saved, NDArray) and _core.overwrites(saved) != count:
+                    raise GradientError(
+                        f"{type(self).__name__}: saved_tensors[{i}] was overwritten in place after forward() saved it",
+                        because=f"it was written at {_core.overwritten_at(saved)}",
+                        fix="write to a new array (y = y * 2 instead of y *= 2), or save a copy",
+                    )
             if recorded is not None:
                 self.saved_tensors = tuple(
                     recorded(saved, place[0]) if place else saved

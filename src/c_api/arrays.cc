@@ -105,15 +105,7 @@ void check_dense(const NDArray& array, const std::string& function) {
                             .fix = "read its parts by hn_array_part, or convert it by hn_array_cast_storage"});
 }
 
-const OpRef kReshape{"Reshape"}, kCopy{"_copy"}, kSliceAxis{"slice_axis"};
-
-// What f(array) sees of the memory, or, where a gradient is being recorded, what the operator gives.
-template <typename View>
-NDArray view(const NDArray& array, const OpRef& op, std::vector<std::pair<std::string, AttrValue>> parameters, View f) {
-  check_dense(array, op.name());
-  if (!autograd_state().recording || !needs_gradient(array)) return f(array);
-  return invoke_one(op.op(), op.op().schema->parse(parameters, op.op().name), {&array, 1});
-}
+const OpRef kCopy{"_copy"};
 
 void give_loaded(const LoadedArrays& loaded, const std::string& what, size_t* count, HnArray** arrays,
                  const char*** names) {
@@ -290,6 +282,7 @@ int hn_array_copy_from(HnArray array, const void* source, size_t bytes) {
   return guarded([&] {
     const NDArray given = array_of(array, "hn_array_copy_from", "array");
     c_api::check_bytes(given, bytes, source, "hn_array_copy_from", "source");
+    check_recorded_write(given);
     note_overwrite(given);
     if (!given.is_sparse()) return given.copy_from(source);
     const NDArray dense = NDArray::empty(given.spec());
@@ -303,8 +296,8 @@ int hn_array_reshape(HnArray array, const int64_t* shape, int ndim, HnArray* out
     const NDArray given = array_of(array, "hn_array_reshape", "array");
     require(out, "hn_array_reshape", "out");
     const Shape wanted = c_api::shape_of(shape, ndim, "hn_array_reshape", "shape");
-    *out = give_array(c_api::view(given, c_api::kReshape, {{"shape", AttrValue(wanted)}},
-                                  [&](const NDArray& a) { return a.reshaped(wanted); }));
+    c_api::check_dense(given, "hn_array_reshape");
+    *out = give_array(as_view(given, given.reshaped(wanted)));
   });
 }
 
@@ -312,8 +305,8 @@ int hn_array_slice(HnArray array, int64_t begin, int64_t end, HnArray* out) {
   return guarded([&] {
     const NDArray given = array_of(array, "hn_array_slice", "array");
     require(out, "hn_array_slice", "out");
-    *out = give_array(c_api::view(given, c_api::kSliceAxis, {{"axis", 0}, {"begin", begin}, {"end", end}},
-                                  [&](const NDArray& a) { return a.sliced(begin, end); }));
+    c_api::check_dense(given, "hn_array_slice");
+    *out = give_array(as_view(given, given.sliced(begin, end)));
   });
 }
 

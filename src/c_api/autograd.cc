@@ -2,6 +2,7 @@
 #include "c_api/arrays.h"
 #include "c_api/status.h"
 #include "hybridnet/imperative.h"
+#include "imperative/write_history.h"
 
 using namespace hybridnet;  // the functions below are C: they have no namespace of their own
 using c_api::array_of;
@@ -32,7 +33,10 @@ std::vector<NDArray> head_gradients(size_t num_heads, const HnArray* head_grads,
 
 }  // namespace
 
-int hn_autograd_set_recording(int on, int* before) { return set_mode(&AutogradState::recording, on, before); }
+int hn_autograd_set_recording(int on, int* before) {
+  if (on != 0 && !autograd_state().recording) WriteHistory::drop_unseen();
+  return set_mode(&AutogradState::recording, on, before);
+}
 int hn_autograd_set_training(int on, int* before) { return set_mode(&AutogradState::training, on, before); }
 int hn_autograd_is_recording(int* out) { return get_mode(&AutogradState::recording, out, "hn_autograd_is_recording"); }
 int hn_autograd_is_training(int* out) { return get_mode(&AutogradState::training, out, "hn_autograd_is_training"); }
@@ -75,7 +79,7 @@ int hn_array_detach(HnArray array, HnArray* out) {
   return guarded([&] {
     const NDArray given = array_of(array, "hn_array_detach", "array");
     require(out, "hn_array_detach", "out");
-    *out = c_api::give_array(given.detached());
+    *out = c_api::give_array(as_detached(given));
   });
 }
 

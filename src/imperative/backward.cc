@@ -67,11 +67,7 @@ class TapeContext final : public GradientContext {
     const TapeNode::Output& out = node_.outputs[static_cast<size_t>(i)];
     check(out.saved, [&] { return node_.op->output_name(node_.params->data(), i); });
     Ref<TapeMark> mark;
-    if (create_graph_) {
-      mark = make_ref<TapeMark>();
-      mark->node = Ref<TapeNode>(&node_);
-      mark->index = static_cast<uint32_t>(i);
-    }
+    if (create_graph_) mark = make_mark(Ref<TapeNode>(&node_), static_cast<uint32_t>(i));
     return is_readable(out.saved.array) ? value(out.saved.array, mark) : value(dense_copy(out.saved.array), mark);
   }
   Value output_grad(int i) const override { return to_value(out_grads_[static_cast<size_t>(i)].array); }
@@ -101,7 +97,7 @@ class TapeContext final : public GradientContext {
   Value value(const NDArray& saved, const Ref<TapeMark>& mark) const {
     if (!create_graph_ || saved.impl()->tape.get() == mark.get()) return to_value(saved);
     NDArray linked = saved.detached();
-    linked.impl()->tape = Ref<TapeInfo>(mark.get());
+    if (mark) linked.impl()->tape = Ref<TapeInfo>(mark.get());
     return to_value(linked);
   }
   TapeNode& node_;
@@ -118,7 +114,11 @@ class Backward {
   void add_head(const NDArray& head, const NDArray& head_grad) {
     TapeMark* mark = mark_of(head);
     if (!mark || (!mark->node && mark->req == GradReq::kNull)) {
+      const bool overwritten = mark != nullptr && !mark->node && mark->where.known();
       throw GradientError({.message = "cannot differentiate an array that was not computed while recording",
+                           .because = overwritten ? "it was overwritten at " + mark->where.str() +
+                                                        ", where nothing was recorded or by a constant"
+                                                  : "",
                            .fix = "compute it inside 'with autograd.record():' from arrays that have attach_grad()"});
     }
     NDArray g = head_grad;
@@ -204,8 +204,8 @@ class Backward {
     ArrayImpl& to = *grad.impl();
     if (from.chunk.get() == to.chunk.get() && from.offset == to.offset && from.spec == to.spec)
       return;  // is there already
-    if (slot.owned && to.chunk->var.idle() && to.chunk->ref_count() == 1 && to.offset == 0 && !from.chunk->deleter &&
-        !from.chunk->mapping && !to.chunk->deleter && from.spec == to.spec) {
+    if (slot.owned && to.chunk->var.idle() && to.chunk->ref_count() == 1 && !to.chunk->history && to.offset == 0 &&
+        !from.chunk->deleter && !from.chunk->mapping && !to.chunk->deleter && from.spec == to.spec) {
       from.chunk->overwrites.store(to.chunk->overwrites.load(std::memory_order_relaxed), std::memory_order_relaxed);
       to.chunk = from.chunk;
       to.offset = from.offset;

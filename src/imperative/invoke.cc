@@ -8,6 +8,8 @@
 #include "engine/profile.h"
 #include "engine/run_ahead.h"
 #include "hybridnet/custom.h"
+#include "hybridnet/sparse.h"
+#include "imperative/autograd_scope.h"
 #include "imperative/composition_cache.h"
 #include "imperative/kernel_cache.h"
 #include "imperative/observed_reads.h"
@@ -20,7 +22,12 @@
 namespace hybridnet {
 namespace {
 
-const OpRef kCustom{"Custom"}, kCopy{"_copy"}, kCast{"Cast"};
+const OpRef kCustom{"Custom"}, kCopy{"_copy"}, kCast{"Cast"}, kSliceAssign{"_slice_assign"},
+    kSliceAssignNumber{"_slice_assign_scalar"}, kScatterSet{"_scatter_set_nd"};
+
+bool is_on_tape(const NDArray& a) {
+  return a.impl()->tape || a.impl()->chunk->history.load(std::memory_order_acquire) != nullptr;
+}
 
 // An array of N on the stack, on the heap only beyond.
 template <typename T, int N>
@@ -380,7 +387,8 @@ bool invoke_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArr
   }
   require_specs(op.name, out, std::span<const NDArray>(*results));
   require_apart(op.name, out);
-  copy_to_out(out, results);
+  if (!custom) copy_to_out(out, results);
+  for (size_t i = 0; custom && i < out.size(); ++i) write_into(&(*results)[i], out[i]);
   return custom;
 }
 
@@ -433,6 +441,9 @@ bool place_results(const Op& op, const void* params, std::span<const NDArray> in
   for (const NDArray& written : shared.span()) note_overwrite(written);
   return copy_out;
 }
+
+void invoke_apart(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
+                  std::vector<NDArray>* results);
 
 // An operator that is not composed; results has room for its outputs.
 void invoke_itself(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
@@ -509,21 +520,101 @@ bool wants_record(const Op& op, std::span<const NDArray> inputs) {
          std::any_of(inputs.begin(), inputs.end(), [](const NDArray& a) { return needs_gradient(a); });
 }
 
+// ------------------------------------------------------------------------------------------- writes that the tape sees
+// Writes a part of its first input and leaves the rest.
+bool writes_part(const Op& op) {
+  return &op == &kSliceAssign.op() || &op == &kSliceAssignNumber.op() || &op == &kScatterSet.op();
+}
+
+// Is it an optimizer's update, which changes the value of a leaf and leaves it a leaf?
+bool is_update(const Op& op, std::span<const NDArray> inputs, const NDArray& out) {
+  return !op.differentiable() && !op.stops_gradient && op.pointwise == nullptr &&
+         std::find(inputs.begin(), inputs.end(), out) != inputs.end();
+}
+
+void refuse_leaves(const Op& op, std::span<const NDArray> inputs, std::span<const NDArray> out) {
+  for (const NDArray& target : out) {
+    const TapeMark* own = own_mark_of(target);
+    const TapeMark* leaf = own ? own->leaf_shown() : nullptr;
+    if (leaf != nullptr && !is_update(op, inputs, target)) throw_written_leaf(op.name, *leaf, current_location());
+  }
+}
+
+// Does the step on the tape read the input when it is over?
+bool keeps_input(const Op& op, std::span<const NDArray> inputs, size_t i) {
+  return op.composed() || op.data_dependent_shape || op.opaque || any_sparse(inputs) ||
+         op.saves().input(static_cast<int>(i));
+}
+
+// The value as it is now, which stems from the same as the input.
+NDArray kept_value(const NDArray& input) {
+  if (input.is_sparse()) return snapshot(input);
+  const AutogradScope unrecorded({.recording = false, .training = autograd_state().training});
+  const Ref<TapeInfo> mark(mark_of(input));
+  NDArray copy = invoke_one(kCopy.op(), kCopy.op().default_params, {&input, 1});
+  copy.impl()->tape = mark;
+  return copy;
+}
+
+// Inputs, of which a step reads those that keeps(i) says when it is over; these are copies where `out` overwrites them.
+template <typename Keeps>
+std::vector<NDArray> kept_inputs(std::span<const NDArray> inputs, std::span<const NDArray> out, Keeps&& keeps) {
+  std::vector<NDArray> kept(inputs.begin(), inputs.end());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto is_over = [&](const NDArray& target) { return overlap(inputs[i], target); };
+    if (keeps(i) && std::any_of(out.begin(), out.end(), is_over)) kept[i] = kept_value(kept[i]);
+  }
+  return kept;
+}
+
+// Writes into arrays that the tape may know. Steps keep copies of the inputs that they read and that are overwritten.
+void invoke_over(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
+                 std::vector<NDArray>* results) {
+  const bool recording = autograd_state().recording;
+  // Where nothing is recorded, what is written is constant; but the rest of an array still stems from what it did.
+  if (!recording && (!writes_part(op) || !has_gradient(mark_of(inputs[0])) || mark_of(inputs[0])->leaf_shown()))
+    return invoke_apart(op, params, inputs, options, results);
+  std::vector<NDArray> read(inputs.begin(), inputs.end());
+  for (size_t i = 1; !recording && i < read.size(); ++i) read[i] = read[i].detached();
+  if (recording) refuse_leaves(op, inputs, options.out);
+  const AutogradScope recorded({.recording = true, .training = autograd_state().training});
+  if (wants_record(op, read))
+    read = kept_inputs(read, options.out, [&](size_t i) { return keeps_input(op, inputs, i); });
+  invoke_apart(op, params, read, options, results);
+  break_cycles(options.out);
+}
+
 }  // namespace
+
+std::vector<NDArray> kept_inputs(std::span<const NDArray> inputs, std::span<const NDArray> out) {
+  return kept_inputs(inputs, out, [](size_t) { return true; });
+}
 
 void note_overwrite(const NDArray& a) {
   Chunk& chunk = *a.impl()->chunk;
   chunk.overwrites.fetch_add(1, std::memory_order_relaxed);
-  if (chunk.overwrite_line.load(std::memory_order_relaxed) == 0) return;  // nobody has saved a value of this memory
-  const SourceLocation where = current_location();
-  chunk.overwrite_file.store(where.file, std::memory_order_relaxed);
-  chunk.overwrite_line.store(where.line, std::memory_order_relaxed);
+  if (chunk.overwrite_line.load(std::memory_order_relaxed) != 0) {  // a value of this memory was saved
+    const SourceLocation where = current_location();
+    chunk.overwrite_file.store(where.file, std::memory_order_relaxed);
+    chunk.overwrite_line.store(where.line, std::memory_order_relaxed);
+  }
+  if (is_on_tape(a)) forget_overwritten(a);
 }
 
 void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                  std::vector<NDArray>* results) {
   if (observed_reads != nullptr) [[unlikely]]
     observe_reads(inputs);
+  if (!options.out.empty() && (autograd_state().recording || is_on_tape(options.out[0])))
+    invoke_over(op, params, inputs, options, results);
+  else
+    invoke_apart(op, params, inputs, options, results);
+}
+
+namespace {
+// Nothing of the tape stands in the way of writing into options.out.
+void invoke_apart(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
+                  std::vector<NDArray>* results) {
   const void* p = params->data();
   if (const int expected = op.variadic ? static_cast<int>(inputs.size()) : op.num_inputs(p);
       static_cast<size_t>(expected) != inputs.size()) {
@@ -533,20 +624,15 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   if (outputs > kMaxOutputs) too_many_outputs(op, outputs);
   const size_t num_outputs = static_cast<size_t>(outputs);
   if (options.out.size() > num_outputs) wrong_out_count(op, options.out.size(), num_outputs);
-  if (any_sparse(inputs) || any_sparse(options.out)) [[unlikely]] {
-    invoke_sparse(op, params, inputs, options.out, results);
-    if (autograd_state().recording) break_cycles(options.out);
-    return;
-  }
+  if (any_sparse(inputs) || any_sparse(options.out)) [[unlikely]]
+    return invoke_sparse(op, params, inputs, options.out, results);
   results->resize(num_outputs);
   if (op.composed())
     invoke_composed(op, params, inputs, options, results);
   else
     invoke_itself(op, params, inputs, options, results);
-  if (!options.out.empty() && autograd_state().recording) break_cycles(options.out);
 }
 
-namespace {
 void invoke_itself(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                    std::vector<NDArray>* results) {
   const void* p = params->data();
@@ -564,9 +650,13 @@ void invoke_itself(const Op& op, const ParamsPtr& params, std::span<const NDArra
 
   if (op.is_view && options.share_views && options.out.empty()) {
     (*results)[0] = inputs[0].reshaped(out_specs[0].shape);
-    if (recorded) record_op(op, params, inputs, *results);
+    if (recorded)
+      end_record(begin_record(op, params, inputs), inputs, *results, /*is_view=*/true);
+    else if (inputs[0].impl()->chunk->history.load(std::memory_order_acquire) != nullptr)
+      (*results)[0] = (*results)[0].detached();
     return;
   }
+  const Ref<TapeNode> node = recorded ? begin_record(op, params, inputs) : Ref<TapeNode>();
 
   const bool train = autograd_state().training;
   Scratch<NDArray, kMaxStackArrays> shared(num_outputs);
@@ -584,7 +674,7 @@ void invoke_itself(const Op& op, const ParamsPtr& params, std::span<const NDArra
           {shared.begin(), num_shared}, cost, rng);
 
   if (copy_out) copy_to_out(options.out, results);
-  if (recorded) record_op(op, params, inputs, *results);
+  if (recorded) end_record(node, inputs, *results);
 }
 }  // namespace
 

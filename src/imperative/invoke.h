@@ -21,4 +21,8 @@ NDArray as_dtype(const NDArray& array, DType dtype);
 void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                  std::vector<NDArray>* results);
 
+// For a step that is recorded and reads its inputs when it is over: those that `out` overwrites are copies, which stem
+// from the same.
+std::vector<NDArray> kept_inputs(std::span<const NDArray> inputs, std::span<const NDArray> out);
+
 }  // namespace hybridnet

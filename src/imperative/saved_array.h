@@ -17,7 +17,14 @@ struct SavedArray {
     watch_overwrites(chunk);
     return {a, chunk.overwrites.load(std::memory_order_relaxed)};
   }
-  bool is_overwritten() const { return array.impl()->chunk->overwritten_since(overwrites); }
+  bool is_overwritten() const {
+    const Chunk& chunk = *array.impl()->chunk;
+    return chunk.overwritten_since(overwrites) &&
+           (chunk.history.load(std::memory_order_acquire) == nullptr || is_range_overwritten());
+  }
+
+ private:
+  bool is_range_overwritten() const;  // where writes into parts of the memory are known (write_history.h)
 };
 
 // Was a value of this memory ever saved?

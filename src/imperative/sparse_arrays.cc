@@ -3,6 +3,7 @@
 
 #include "hybridnet/imperative.h"
 #include "imperative/sparse_parts.h"
+#include "imperative/tape.h"
 #include "kernels/gather.h"
 #include "kernels/indices.h"
 #include "kernels/strided_copy.h"
@@ -259,7 +260,7 @@ bool needs_copy(const NDArray& a) {
 NDArray dense_form(const NDArray& a) {
   if (!a.is_sparse()) return a;
   NDArray dense = needs_copy(a) ? to_dense(a) : checked_parts(a).data.detached();
-  dense.impl()->tape = a.impl()->tape;
+  dense.impl()->tape = Ref<TapeInfo>(mark_of(a));
   return dense;
 }
 
@@ -274,7 +275,7 @@ NDArray snapshot(const NDArray& a) {
   if (!a.is_sparse()) return a;
   const SparseStorage& parts = checked_parts(a);
   NDArray taken = trusted(a.spec(), parts.type, parts.data, parts.indices, parts.indptr);
-  taken.impl()->tape = a.impl()->tape;
+  taken.impl()->tape = Ref<TapeInfo>(mark_of(a));
   return taken;
 }
 

@@ -1,8 +1,9 @@
 #include "imperative/tape.h"
 
 #include <algorithm>
-#include <atomic>
 
+#include "imperative/view_function.h"
+#include "imperative/write_history.h"
 #include "op/gradient_types.h"
 
 namespace hybridnet {
@@ -12,7 +13,7 @@ std::atomic<uint64_t> g_sequence{0};
 
 Ref<TapeNode> make_tape_node(std::span<const NDArray> inputs) {
   Ref<TapeNode> node = make_ref<TapeNode>();
-  node->sequence = g_sequence.fetch_add(1, std::memory_order_relaxed);
+  node->sequence = next_tape_time();
   node->train = autograd_state().training;
   node->where = current_location();
   node->inputs.resize(inputs.size());
@@ -28,17 +29,27 @@ void replace_mark(const NDArray& array, const Ref<TapeMark>& mark) {
   array.impl()->tape = Ref<TapeInfo>(mark.get());
 }
 
-void mark_output(const Ref<TapeNode>& node, size_t index, const NDArray& array) {
+// is_written: its memory holds new values, which other arrays may show, too.
+void mark_output(const Ref<TapeNode>& node, size_t index, const NDArray& array, bool is_written) {
   Ref<TapeMark> mark = make_ref<TapeMark>();
   mark->node = node;
   mark->index = static_cast<uint32_t>(index);
+  mark->time.store(node->sequence, std::memory_order_relaxed);
   replace_mark(array, mark);
+  Chunk& chunk = *array.impl()->chunk;
+  if (chunk.has_views.load(std::memory_order_relaxed)) [[unlikely]] {
+    if (is_written)
+      WriteHistory::of(chunk).note(array, mark);
+    else
+      mark->time.store(next_tape_time(), std::memory_order_relaxed);
+  }
 }
 
-bool has_gradient(DType output, std::span<const NDArray> inputs) {
+bool may_have_gradient(DType output, const TapeNode& node, std::span<const NDArray> inputs) {
   if (is_floating(output)) return true;
-  return std::any_of(inputs.begin(), inputs.end(),
-                     [&](const NDArray& a) { return carries_gradient(a.dtype(), output) && needs_gradient(a); });
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (node.inputs[i].mark && carries_gradient(inputs[i].dtype(), output)) return true;
+  return false;
 }
 
 }  // namespace
@@ -56,11 +67,31 @@ GradReq grad_req_from_name(std::string_view name) {
       {.input = "grad_req", .expected = "'write', 'add' or 'null'", .given = "'" + std::string(name) + "'"});
 }
 
+uint64_t next_tape_time() { return g_sequence.fetch_add(1, std::memory_order_relaxed); }
+
+Ref<TapeMark> make_mark(const Ref<TapeNode>& node, uint32_t index) {
+  Ref<TapeMark> mark = make_ref<TapeMark>();
+  mark->node = node;
+  mark->index = index;
+  mark->time.store(g_sequence.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  return mark;
+}
+
+NDArray another_handle(const NDArray& array) {
+  NDArray handle = array.detached();
+  handle.impl()->tape = array.impl()->tape;
+  return handle;
+}
+
+TapeMark* current_mark_of(const NDArray& a) { return WriteHistory::find(*a.impl()->chunk)->current(a); }
+
 void throw_overwritten(const std::string& op, const std::string& input, const SavedArray& saved,
                        SourceLocation recorded) {
   const Chunk& chunk = saved.array.impl()->chunk->owner();
-  const SourceLocation written{chunk.overwrite_file.load(std::memory_order_relaxed),
-                               chunk.overwrite_line.load(std::memory_order_relaxed)};
+  SourceLocation written{chunk.overwrite_file.load(std::memory_order_relaxed),
+                         chunk.overwrite_line.load(std::memory_order_relaxed)};
+  if (const WriteHistory* history = WriteHistory::find(*saved.array.impl()->chunk))
+    written = history->overwritten_at(saved).value_or(written);
   throw GradientError({.op = op,
                        .input = input,
                        .message = "the value that its gradient needs was overwritten in place",
@@ -98,35 +129,60 @@ void TapeNode::destroy(TapeNode* node) {
 }
 
 bool is_gradient_buffer(const NDArray& array) {
-  const TapeMark* mark = mark_of(array);
+  const TapeMark* mark = own_mark_of(array);
   return mark != nullptr && mark->is_buffer;
 }
 
-bool needs_gradient(const NDArray& a) {
-  const TapeMark* mark = a ? mark_of(a) : nullptr;
-  if (!mark) return false;
-  // What stems from a graph that a backward has freed is a constant for what is computed from now on, as in MXNet:
-  // states carried from one training step to the next end the gradient there.
-  return mark->node ? !mark->node->released : mark->req != GradReq::kNull;
+void throw_written_leaf(const std::string& op, const TapeMark& leaf, SourceLocation written) {
+  const auto named = [](SourceLocation where) { return where.known() ? where.str() : std::string("an unknown line"); };
+  throw GradientError({.op = op,
+                       .message = "an array that has a gradient of its own is written in place while recording",
+                       .because = "it got its gradient (attach_grad) at " + named(leaf.where) + " and is written at " +
+                                  named(written) + "; that gradient would be lost",
+                       .fix = "write to a new array (x = x + 1 instead of x += 1), or write where nothing is recorded: "
+                              "inside 'with autograd.pause():'",
+                       .where = written});
 }
 
-void record_op(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::vector<NDArray>& outputs,
-               bool is_sparse) {
+bool needs_gradient(const NDArray& a) { return a && has_gradient(mark_of(a)); }
+
+Ref<TapeNode> begin_record(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs) {
   Ref<TapeNode> node = make_tape_node(inputs);
   node->op = &op;
-  node->is_sparse = is_sparse;
   node->params = params;
   const Saves& saves = op.saves();
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (saves.input(static_cast<int>(i))) node->inputs[i].saved = SavedArray::of(inputs[i]);
+    if (saves.input(static_cast<int>(i)))
+      node->inputs[i].saved = SavedArray::of(
+          WriteHistory::find(*inputs[i].impl()->chunk) == nullptr ? inputs[i] : another_handle(inputs[i]));
+  return node;
+}
+
+void end_record(const Ref<TapeNode>& node, std::span<const NDArray> inputs, std::vector<NDArray>& outputs,
+                bool is_view) {
+  const Op& op = *node->op;
+  const Saves& saves = op.saves();
   node->outputs.resize(outputs.size());
-  const int visible = op.num_visible_outputs(params->data());
+  const int visible = op.num_visible_outputs(node->params->data());
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i]) continue;
     node->outputs[i].spec = outputs[i].spec();
     if (saves.output(static_cast<int>(i))) node->outputs[i].saved = SavedArray::of(outputs[i].detached());
-    if (static_cast<int>(i) < visible && has_gradient(outputs[i].dtype(), inputs)) mark_output(node, i, outputs[i]);
+    if (static_cast<int>(i) < visible && may_have_gradient(outputs[i].dtype(), *node, inputs))
+      mark_output(node, i, outputs[i], !is_view);
+    if (!op.has_writebacks()) continue;
+    // The operator's own states, which its gradient reads as they are now.
+    const int state = op.writeback_input(node->params->data(), static_cast<int>(i));
+    if (state >= 0 && node->inputs[static_cast<size_t>(state)].saved.array)
+      node->inputs[static_cast<size_t>(state)].saved = SavedArray::of(inputs[static_cast<size_t>(state)]);
   }
+}
+
+void record_op(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, std::vector<NDArray>& outputs,
+               bool is_sparse) {
+  const Ref<TapeNode> node = begin_record(op, params, inputs);
+  node->is_sparse = is_sparse;
+  end_record(node, inputs, outputs);
 }
 
 void record(Ref<RecordedFunction> function, std::span<const NDArray> inputs, std::span<const NDArray> outputs) {
@@ -139,8 +195,83 @@ void record(Ref<RecordedFunction> function, std::span<const NDArray> inputs, std
   node->is_sparse = node->function->takes_sparse_gradients();
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].is_pending()) node->outputs[i].spec = outputs[i].spec();
-    mark_output(node, i, outputs[i]);
+    mark_output(node, i, outputs[i], /*is_written=*/false);
   }
+}
+
+// ------------------------------------------------------------------------------------------- writes, views
+void forget_overwritten(const NDArray& array) {
+  const TapeMark* own = own_mark_of(array);
+  if (own && own->node && !own->leaf) {
+    const Ref<TapeMark> constant = make_ref<TapeMark>();
+    constant->where = current_location();
+    replace_mark(array, constant);
+  }
+  if (WriteHistory* history = WriteHistory::find(*array.impl()->chunk)) history->note(array, {});
+}
+
+namespace {
+
+// What the tape knows of a view whose values it takes for constants.
+Ref<TapeMark> constant_view(const TapeMark* of) {
+  Ref<TapeMark> mark = make_mark({}, 0);
+  if (of == nullptr) return mark;
+  mark->detached = of->detached;
+  return mark;
+}
+
+NDArray view_on_tape(const NDArray& array, const TapeMark* own, NDArray view) {
+  Chunk& chunk = *array.impl()->chunk;
+  Ref<TapeMark> mark;
+  const bool known = own && own->node && has_gradient(own);
+  if (known) WriteHistory::of(chunk);
+  if (autograd_state().recording && !(own && own->detached)) {
+    if (WriteHistory* history = WriteHistory::find(chunk)) {
+      mark = history->mark_of_view(array, view);
+    } else if (has_gradient(own)) {
+      recorded_view(array, view);
+      mark = Ref<TapeMark>(own_mark_of(view));
+    }
+  }
+  if (!mark) mark = constant_view(own);
+  if (own != nullptr) {
+    mark->is_buffer = own->is_buffer;
+    mark->leaf = Ref<TapeMark>(const_cast<TapeMark*>(own->leaf_shown()));
+  }
+  view.impl()->tape = Ref<TapeInfo>(mark.get());
+  return view;
+}
+
+void note_views(Chunk& chunk) {
+  if (!chunk.has_views.load(std::memory_order_relaxed)) chunk.has_views.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+NDArray as_view(const NDArray& array, NDArray view) {
+  Chunk& chunk = *array.impl()->chunk;
+  note_views(chunk);
+  const TapeMark* own = own_mark_of(array);
+  if (own == nullptr && chunk.history.load(std::memory_order_acquire) == nullptr) return view;
+  return view_on_tape(array, own, std::move(view));
+}
+
+NDArray as_detached(const NDArray& array) {
+  NDArray result = array.detached();
+  Chunk& chunk = *array.impl()->chunk;
+  note_views(chunk);
+  const TapeMark* own = own_mark_of(array);
+  if (own && own->node && has_gradient(own)) WriteHistory::of(chunk);
+  const Ref<TapeMark> mark = make_mark({}, 0);
+  mark->detached = true;
+  result.impl()->tape = Ref<TapeInfo>(mark.get());
+  return result;
+}
+
+void check_recorded_write(const NDArray& target) {
+  if (!autograd_state().recording) return;
+  const TapeMark* own = own_mark_of(target);
+  if (own && own->leaf_shown() != nullptr) throw_written_leaf("", *own->leaf_shown(), current_location());
 }
 
 void mark_variable(const NDArray& a, const NDArray& grad, GradReq req) {
@@ -149,9 +280,11 @@ void mark_variable(const NDArray& a, const NDArray& grad, GradReq req) {
   Ref<TapeMark> mark = make_ref<TapeMark>();
   mark->grad = grad;
   mark->req = req;
+  mark->where = current_location();
+  mark->time.store(next_tape_time(), std::memory_order_relaxed);
   if (grad) {
     require_other_gradient(a, grad, *mark);
-    if (TapeMark* known = mark_of(grad))
+    if (TapeMark* known = own_mark_of(grad))
       known->is_buffer = true;
     else
       keep_as_buffer(grad);
@@ -166,11 +299,11 @@ void keep_as_buffer(const NDArray& grad) {
 }
 
 NDArray grad_of(const NDArray& a) {
-  TapeMark* mark = mark_of(a);
+  TapeMark* mark = own_mark_of(a);
   return mark ? mark->grad : NDArray();
 }
 GradReq grad_req_of(const NDArray& a) {
-  TapeMark* mark = mark_of(a);
+  TapeMark* mark = own_mark_of(a);
   return mark ? mark->req : GradReq::kNull;
 }
 void drop_grad(const NDArray& a) {
@@ -181,11 +314,11 @@ void drop_grad(const NDArray& a) {
 }
 
 bool gradient_is_fresh(const NDArray& a) {
-  const TapeMark* mark = mark_of(a);
+  const TapeMark* mark = own_mark_of(a);
   return mark != nullptr && mark->fresh;
 }
 void set_gradient_fresh(const NDArray& a, bool fresh) {
-  if (TapeMark* mark = mark_of(a)) mark->fresh = fresh;
+  if (TapeMark* mark = own_mark_of(a)) mark->fresh = fresh;
 }
 
 }  // namespace hybridnet

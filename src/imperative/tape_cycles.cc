@@ -2,6 +2,7 @@
 #include <unordered_set>
 
 #include "imperative/tape.h"
+#include "imperative/write_history.h"
 
 namespace hybridnet {
 namespace {
@@ -19,8 +20,8 @@ class Walk {
       marks_.pop_back();
       if (mark->node) enter(*mark->node);
       if (!mark->grad) continue;
-      found_ |= mark->grad.impl() == sought_;
-      follow(mark_of(mark->grad));
+      found_ |= mark->grad.impl() == sought_ || mark->grad.impl()->chunk == sought_->chunk;
+      follow(own_mark_of(mark->grad));
     }
     return found_;
   }
@@ -37,7 +38,7 @@ class Walk {
       if (saved.impl() == sought_)
         saved = saved.detached();
       else
-        follow(mark_of(saved));
+        follow(own_mark_of(saved));
     };
     for (TapeNode::Input& input : node.inputs) {
       follow(input.mark.get());
@@ -56,16 +57,18 @@ class Walk {
 
 void break_cycles(std::span<const NDArray> given) {
   for (const NDArray& array : given) {
-    const TapeMark* mark = mark_of(array);
+    const TapeMark* mark = own_mark_of(array);
     if (mark == nullptr || !mark->node) continue;
     if (!mark->is_buffer && !was_saved(*array.impl()->chunk)) continue;  // the common case: nothing holds it
     const Ref<TapeMark> recorded(const_cast<TapeMark*>(mark));
-    if (Walk(array.impl()).finds_buffer(*recorded)) keep_as_buffer(array);
+    if (!Walk(array.impl()).finds_buffer(*recorded)) continue;
+    keep_as_buffer(array);
+    if (WriteHistory* history = WriteHistory::find(*array.impl()->chunk)) history->note(array, {});
   }
 }
 
 void require_other_gradient(const NDArray& a, const NDArray& grad, const TapeMark& mark) {
-  if (a.impl() != grad.impl() && mark_of(grad) == nullptr) return;  // the common case: a new buffer
+  if (a.impl() != grad.impl() && own_mark_of(grad) == nullptr) return;  // the common case: a new buffer
   if (!Walk(a.impl()).finds_buffer(mark)) return;
   throw ValueError({.input = "gradient",
                     .expected = "an array that is neither the variable itself nor has its gradient in the variable",

@@ -16,6 +16,7 @@ uint64_t detail::refill_chunk_ids() {
 }
 
 Chunk::~Chunk() {
+  delete history.load(std::memory_order_acquire);
   if (block.data == nullptr && deferred_bytes == kReleased) block.data = derived_.stand_in()->address();
   if (deleter) {
     deleter();
@@ -283,7 +284,11 @@ NDArray NDArray::at(int64_t index) const {
 }
 
 NDArray NDArray::detached() const {
-  return is_sparse() ? sparse(spec(), impl_->sparse, device()) : view_of(*this, shape(), 0);
+  if (is_sparse()) return sparse(spec(), impl_->sparse, device());
+  NDArray result = view_of(*this, shape(), 0);
+  if (const MemoryHistory* history = impl_->chunk->history.load(std::memory_order_acquire)) [[unlikely]]
+    result.impl()->tape = history->constant();
+  return result;
 }
 
 void NDArray::wait_to_read() const {

@@ -7,6 +7,7 @@
 #include "graph/control/unequal_branches.h"
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
+#include "imperative/invoke.h"
 #include "imperative/out_arrays.h"
 #include "imperative/sparse_operators.h"
 #include "imperative/tape.h"
@@ -152,13 +153,16 @@ std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::s
                      .expected = std::to_string(definition_.outputs.size()) + " arrays",
                      .given = std::to_string(out.size())});
   }
-  for (const NDArray& target : out)
+  for (const NDArray& target : out) {
     if (!target) throw TypeError({.op = options_.name, .input = "out", .expected = "an array", .given = "none"});
+    check_recorded_write(target);
+  }
   require_apart(options_.name, out);
   if (!definition_.updates.empty())
     if (const std::vector<NDArray> apart = apart_from_updated(inputs); !apart.empty()) return call(apart, out, key);
   ArrayFlags wants(inputs.size());
   const bool recorded = autograd_state().recording && find_wanted(inputs, wants);
+  if (recorded && !out.empty()) return recorded_into(out, call(kept_inputs(inputs, out), {}, key));
   if (definition_.checked && goes_by_parts(inputs)) check_declared(inputs);
   if (!definition_.updates.empty() && (recorded || goes_by_parts(inputs))) return call_and_commit(inputs, out, key);
   Ref<GraphRun> run;
@@ -170,7 +174,15 @@ std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::s
                                          recorded ? &run : nullptr);
   if (recorded)
     record(Ref<RecordedFunction>(new RecordedCall(Ref<GraphFunction>(this), std::move(run), inputs)), inputs, results);
-  if (recorded && !out.empty()) break_cycles(out);
+  return results;
+}
+
+// Steps of their own on the tape, which keeps what the call itself has read and made.
+std::vector<NDArray> GraphFunction::recorded_into(std::span<const NDArray> out, std::vector<NDArray> results) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    const Op& copy = kCopy.op();
+    results[i] = invoke(copy, copy.default_params, {&results[i], 1}, {&out[i], 1})[0];
+  }
   return results;
 }
 

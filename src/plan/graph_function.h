@@ -100,6 +100,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
   Ref<GraphFunction> cut_at(const std::set<const Node*>& branches);
   std::vector<Ref<GraphFunction>> parts();
   int64_t memory_of_parts();
+  static std::vector<NDArray> recorded_into(std::span<const NDArray> out, std::vector<NDArray> results);
   std::vector<NDArray> copied_to(std::span<const NDArray> out, std::vector<NDArray> results) const;
   std::shared_ptr<GradientFunction> gradient_function(const CallSignature& signature);
   // What errors call a value that the gradient reads.

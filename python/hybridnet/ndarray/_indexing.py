@@ -1,7 +1,7 @@
 """x[key] and x[key] = value with NumPy's rules.
 
-Slices that lie in one piece of memory are views, which write through; others are copies. While gradients are recorded,
-reading goes through operators (slice, Reshape, take), so that gradients flow through it.
+Slices that lie in one piece of memory are views, which write through; others are copies, made by operators. Gradients
+flow through both.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FULL = slice(None)
 
 def get_item(data: Any, key: Any) -> Any:
     """data[key]."""
-    if type(key) is int and not _recorded(data):
+    if type(key) is int:
         return _row(data, key)
     if type(key) is slice and (rows := rows_of(data, key)) is not None:
         return rows
@@ -75,13 +75,13 @@ def _row(data: Any, index: int) -> Any:
 
 
 def rows_of(data: Any, key: slice) -> Any:
-    """data[key] as a view, for the commonest slices: neighbouring rows, not recorded. None for others."""
+    """data[key] as a view, for the commonest slices: neighbouring rows. None for others."""
     start, stop, step = key.start, key.stop, key.step
     plain = (
         (start is None or type(start) is int) and (stop is None or type(stop) is int) and (step is None or step == 1)
     )
     shape = data.shape
-    if not plain or not shape or _recorded(data):
+    if not plain or not shape:
         return None
     start, stop, _ = key.indices(shape[0])
     return _core.sliced(data, start, stop) if start < stop and 0 not in shape else None
@@ -89,9 +89,12 @@ def rows_of(data: Any, key: slice) -> Any:
 
 def set_rows(data: Any, key: slice, value: Any) -> bool:
     """data[key] = value for the commonest values too: a number, or an array of as many axes. False: another case."""
-    if _core.is_recording() or (rows := rows_of(data, key)) is None:
+    # An array that is written as a whole is no array of two handles.
+    if (rows := data if key == _FULL and data.shape and data.size else rows_of(data, key)) is None:
         return False
     if isinstance(value, _core.NDArrayBase):
+        if _core.is_same_place(value, rows):
+            return True
         if value.shape == rows.shape:
             main_operator("_copyto")(_as_array(value, rows), out=rows)
         elif value.ndim == rows.ndim and all(a in (1, b) for a, b in zip(value.shape, rows.shape, strict=True)):
@@ -260,8 +263,6 @@ class _Region:
 def _get_basic(data: Any, region: _Region) -> Any:
     if region.is_empty:
         return _nothing_of(data, region.visible)
-    if _recorded(data):
-        return _slice_by_operator(data, region)
     view = _view(data, region)
     return _slice_by_operator(data, region) if view is None else _core.reshaped(view, region.visible)
 
@@ -356,7 +357,7 @@ def _get_advanced(data: Any, key: list[Any]) -> Any:
     positions = _flat_positions(key, data.shape)
     if positions.size == 0:
         return _nothing_of(data, positions.shape)
-    flat = _reshaped_by_operator(data, (data.size,)) if _recorded(data) else _core.reshaped(data, (data.size,))
+    flat = _core.reshaped(data, (data.size,))
     result = main_operator("take")(flat, _positions(data, positions.reshape(-1)), axis=0, mode="clip")
     return _reshaped_by_operator(result, _visible_shape(positions.shape))
 
@@ -370,11 +371,8 @@ def _positions(data: Any, index: np.ndarray) -> Any:
 def _set_basic(data: Any, region: _Region, value: Any) -> None:
     if region.is_empty:
         return
-    recorded = _core.is_recording() and (
-        _core.needs_gradient(data) or (isinstance(value, _core.NDArrayBase) and _core.needs_gradient(value))
-    )
     number = _number(value)
-    view = None if recorded else _view(data, region)
+    view = _view(data, region)
     if view is not None:
         _write_view(view, region, value, number)
         return
@@ -390,7 +388,7 @@ def _write_view(view: Any, region: _Region, value: Any, number: float | None) ->
     if number is not None:
         fill(view, number)
     elif isinstance(value, _core.NDArrayBase):
-        if value is not view:
+        if not _core.is_same_place(value, view):
             main_operator("_copyto")(_broadcast(_as_array(value, view), region.raw_visible, view.shape), out=view)
     else:
         _core.copy_from_numpy(view, _broadcast_numpy(value, region.raw_visible, view.dtype).reshape(view.shape))
@@ -477,10 +475,9 @@ def _set_advanced(data: Any, key: list[Any], value: Any) -> None:
     shape = positions.shape or (1,)
     source = _broadcast(source, shape, (positions.size,))
     indices = _positions(data, positions.reshape(1, -1))
-    recorded = _core.is_recording() and (_core.needs_gradient(data) or _core.needs_gradient(source))
-    if recorded and data.ndim != 1:
+    target = data
+    if data.ndim != 1 and _core.needs_gradient(data):  # what is not written keeps its history
         indices = _positions(data, np.stack(np.unravel_index(positions.reshape(-1), data.shape)))
-        target = data
-    else:
-        target = data if data.ndim == 1 else _core.reshaped(data, (data.size,))
+    elif data.ndim != 1:
+        target = _core.reshaped(data, (data.size,))
     main_operator("_scatter_set_nd")(target, source, indices, shape=target.shape, out=target)

@@ -315,8 +315,6 @@ class NDArray(_core.NDArrayBase):
                 "reshape", expected="keywords 'shape' and 'reverse'", given=str(", ".join(sorted(unknown)))
             )
         reverse = bool(kwargs.get("reverse", False))
-        if _core.is_recording() and _core.needs_gradient(self):
-            return _reshape(self, shape=shape, reverse=reverse)
         if all(size > 0 for size in shape) and math.prod(shape) == self.size:
             return _core.reshaped(self, shape)
         return _core.reshaped(self, _core.resolve_reshape(self, shape, reverse))
@@ -440,10 +438,6 @@ def _rebuild(buffer: bytes, context: str, cls: type) -> NDArray:
     if ctx.device_type == "gpu":
         loaded = loaded.as_in_context(ctx)
     return loaded if cls is NDArray else _core.retyped(loaded, cls)
-
-
-def _reshape(data: NDArray, **kwargs: Any) -> NDArray:
-    return main_operator("Reshape")(data, **kwargs)
 
 
 def _internal_cast(data: NDArray, dtype: np.dtype) -> NDArray:

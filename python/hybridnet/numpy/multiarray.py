@@ -129,7 +129,7 @@ class ndarray(NDArray):
 
     # ------------------------------------------------------------------------------------------------------- indexing
     def __getitem__(self, key: Any) -> Any:
-        if type(key) is int and not (_core.is_recording() and _core.needs_gradient(self)):
+        if type(key) is int:
             shape = self.shape
             if shape and -shape[0] <= key < shape[0]:
                 return _core.at(self, key + shape[0] if key < 0 else key)
@@ -301,8 +301,6 @@ class ndarray(NDArray):
             shape = _shape_given(shape, kwargs)
         if len(shape) == 1 and isinstance(shape[0], (tuple, list, NDArray)):
             shape = tuple(shape[0])
-        if _core.is_recording() and _core.needs_gradient(self):
-            return np_operator("_np_reshape")(self, newshape=shape)
         return _core.reshaped(self, _completed(shape, self))
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:

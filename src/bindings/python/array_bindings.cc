@@ -72,6 +72,7 @@ const void* bytes_for(const TensorSpec& spec, const py::array& source) {
 void copy_from_numpy(const NDArray& target, const py::array& source) {
   const void* data = bytes_for(require(target, "target").spec(), source);
   check_write_in_body(target);
+  check_recorded_write(target);
   note_overwrite(target);
   if (target.bytes() < kHoldGilBelow && target.var().idle()) {
     target.copy_from(data);
@@ -90,7 +91,8 @@ bool adopt(const NDArray& target, const NDArray& source) {
   if (to.spec != from.spec || !(target.device() == source.device()) || to.offset != 0 || from.offset != 0) return false;
   Chunk &old = *to.chunk, &given = *from.chunk;
   if (to.ref_count() != 1 || old.ref_count() != 1 || given.ref_count() != 1) return false;
-  if (old.original || given.original || !old.var.idle() || !given.var.idle()) return false;
+  if (old.original || given.original || old.history || given.history || !old.var.idle() || !given.var.idle())
+    return false;
   given.overwrites.store(old.overwrites.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   to.chunk = from.chunk;
   return true;
@@ -171,20 +173,26 @@ void bind_views(py::module_& m) {
   m.def(
       "reshaped",
       [](const py::object& a, const Shape& shape) {
-        return wrap_like(expect_array(a.ptr(), "array").reshaped(shape), a);
+        const NDArray& array = expect_array(a.ptr(), "array");
+        return wrap_like(as_view(array, array.reshaped(shape)), a);
       },
       "View of another shape over the same memory.");
   m.def(
       "sliced",
       [](const py::object& a, int64_t begin, int64_t end) {
-        return wrap_like(expect_array(a.ptr(), "array").sliced(begin, end), a);
+        const NDArray& array = expect_array(a.ptr(), "array");
+        return wrap_like(as_view(array, array.sliced(begin, end)), a);
       },
       "View of rows [begin, end).");
   m.def(
-      "at", [](const py::object& a, int64_t i) { return wrap_like(expect_array(a.ptr(), "array").at(i), a); },
+      "at",
+      [](const py::object& a, int64_t i) {
+        const NDArray& array = expect_array(a.ptr(), "array");
+        return wrap_like(as_view(array, array.at(i)), a);
+      },
       "View of row i.");
   m.def(
-      "detached", [](const py::object& a) { return wrap_like(expect_array(a.ptr(), "array").detached(), a); },
+      "detached", [](const py::object& a) { return wrap_like(as_detached(expect_array(a.ptr(), "array")), a); },
       "The same memory without history.");
   m.def(
       "retyped",
@@ -206,6 +214,13 @@ void bind_views(py::module_& m) {
         return a.shares_memory(b) && begin < std::min(a.impl()->offset + a.bytes(), b.impl()->offset + b.bytes());
       },
       "Whether some element is one of both arrays; sparse arrays share memory with themselves alone.");
+  m.def(
+      "is_same_place",
+      [](const NDArray& a, const NDArray& b) {
+        return require(a, "a").shares_memory(require(b, "b")) && a.impl()->offset == b.impl()->offset &&
+               a.spec() == b.spec();
+      },
+      "Whether both arrays show the same elements in the same shape.");
   m.def("resolve_reshape", [](const NDArray& a, const Shape& codes, bool reverse) {
     return resolve_reshape(require(a, "array"), codes, reverse);
   });
@@ -217,6 +232,15 @@ void bind_views(py::module_& m) {
         return chunk.overwrites.load(std::memory_order_relaxed);
       },
       "Counts writes into existing memory when they are pushed: tells whether a value that was kept is gone.");
+  m.def(
+      "overwritten_at",
+      [](const NDArray& a) {
+        const Chunk& chunk = *require(a, "array").impl()->chunk;
+        const SourceLocation where{chunk.overwrite_file.load(std::memory_order_relaxed),
+                                   chunk.overwrite_line.load(std::memory_order_relaxed)};
+        return where.known() ? where.str() : std::string("an unknown line");
+      },
+      "The line of the last write that was pushed since somebody asked for overwrites().");
   m.def(
       "memory_id", [](const NDArray& a) { return require(a, "array").impl()->chunk->id; },
       "Number of the array's memory: views share it. This thread numbers what it allocates upwards.");

@@ -50,10 +50,7 @@ class PythonFunction final : public RecordedFunction {
     if (create_graph && node_ != nullptr)
       recorded = py::cpp_function([this, node = Ref<TapeNode>(node_)](const NDArray& array, uint32_t index) {
         NDArray output = array.detached();
-        Ref<TapeMark> mark = make_ref<TapeMark>();
-        mark->node = node;
-        mark->index = index;
-        output.impl()->tape = Ref<TapeInfo>(mark.get());
+        output.impl()->tape = Ref<TapeInfo>(make_mark(node, index).get());
         return wrapped(output);
       });
     const py::object result = backward_(grads, create_graph, recorded);

@@ -4,6 +4,7 @@
 #include "hybridnet/imperative.h"
 #include "hybridnet/sparse.h"
 #include "imperative/sparse_operators.h"
+#include "imperative/tape.h"
 
 namespace hybridnet::python {
 namespace {
@@ -43,13 +44,14 @@ NDArray converted(const NDArray& a, const std::string& stype) {
 // Whose history and gradient the rows share.
 NDArray rows_of_table(const NDArray& table, const NDArray& rows) {
   NDArray chosen = waiting([&] { return take_rows_sparse(table, rows); });
-  chosen.impl()->tape = table.impl()->tape;
+  chosen.impl()->tape = Ref<TapeInfo>(mark_of(table));
   return chosen;
 }
 
 void assign(const py::object& target, const NDArray& value) {
   const NDArray& to = sparse_array(target, "target");
   check_write_in_body(to);
+  check_recorded_write(to);
   waiting([&] { assign_sparse(to, value); });
 }
 

@@ -2,6 +2,7 @@
 
 #include "control_bodies.h"
 #include "hybridnet/imperative.h"
+#include "imperative/write_history.h"
 #include "location.h"
 
 namespace hybridnet::python {
@@ -38,6 +39,7 @@ unsigned enter_mode(int recording, int training) {
   const unsigned before = (state.recording ? kRecording : 0) | (state.training ? kTraining : 0) |
                           (trace.scopes.paused ? kPaused : 0) |
                           static_cast<unsigned>(trace.scopes.training + 1) * kScopeTraining;
+  if (recording == 1 && !state.recording) WriteHistory::drop_unseen();
   if (recording >= 0) state.recording = recording != 0;
   if (training >= 0) state.training = training != 0;
   if (!trace.active) return before;

@@ -43,8 +43,30 @@ def into_an_input_of_inputs(x):
     mx.nd.cos(mx.nd.exp(mx.nd.cos(y)), out=y)
 
 
-def into_the_variable(x):
-    mx.nd.cos(mx.nd.sin(x), out=x)
+def into_a_part_of_the_input(x):
+    y = mx.nd.sin(x)
+    y[0:2] = mx.nd.cos(y)[0:2]
+
+
+def into_a_view_of_the_input(x):
+    y = mx.nd.sin(x)
+    v = y[0:2]
+    v *= mx.nd.cos(v)
+    return (y * y).sum()
+
+
+def into_rows_from_rows(x):
+    h = mx.nd.zeros((4, 4))
+    h[0] = x
+    for i in range(3):
+        h[i + 1] = mx.nd.sin(h[i]) * h[i]
+    return (h * h).sum()
+
+
+def into_a_detached_array(x):
+    y = mx.nd.sin(x)
+    mx.nd.cos(y, out=y.detach())
+    return (y * y).sum()
 
 
 def added_in_place(x):
@@ -63,7 +85,8 @@ def assigned_from_a_compiled_block(x):
 
 
 def compiled_over_its_input(x):
-    compiled(x).copyto(x)
+    y = mx.nd.sin(x)
+    compiled(y).copyto(y)
 
 
 def of_unknown_shape(x):
@@ -90,7 +113,10 @@ PROGRAMS: list[Program] = [
     into_a_view_of_the_gradient,
     into_the_input,
     into_an_input_of_inputs,
-    into_the_variable,
+    into_a_part_of_the_input,
+    into_a_view_of_the_input,
+    into_rows_from_rows,
+    into_a_detached_array,
     added_in_place,
     assigned,
     assigned_from_a_compiled_block,
