@@ -20,7 +20,7 @@ struct Gelu {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
     const V half = hn::Mul(x, constant(d, 0.5));
-    return hn::MulAdd(half, erf(d, hn::Mul(x, constant(d, 0.70710678118654752440))), half);
+    return hn::Mul(half, hn::Add(constant(d, 1.0), erf(d, hn::Mul(x, constant(d, 0.70710678118654752440)))));
   }
 };
 // dy * (Phi(x) + x * phi(x))

@@ -141,7 +141,7 @@ template <typename T>
 void normalize(const ChannelShape& s, const T* x, const T* mean, const T* scale, const T* shift, bool relu, T* y) {
   const auto one = [&](auto d, int64_t at, auto m, auto a, auto b) {
     auto value = hn::MulAdd(hn::Sub(hn::LoadU(d, x + at), m), a, b);
-    if (relu) value = hn::Max(value, hn::Zero(d));
+    if (relu) value = hn::IfThenElse(hn::Le(value, hn::Zero(d)), hn::Zero(d), value);  // NaN stays
     hn::StoreU(value, d, y + at);
   };
   for_each_block(
@@ -168,7 +168,9 @@ struct Masked {
   HWY_INLINE V gradient(D d, int64_t at, V distance, V scale, V shift) const {
     const auto dy = hn::LoadU(d, g.dy + at);
     if (!g.relu) return dy;
-    return hn::IfThenElseZero(hn::Gt(hn::MulAdd(distance, scale, shift), hn::Zero(d)), dy);
+    const auto value = hn::MulAdd(distance, scale, shift);
+    return hn::IfThenElseZero(hn::Not(hn::Le(value, hn::Zero(d))),
+                              hn::IfThenElse(hn::IsNaN(value), value, dy));  // as the gradient of relu
   }
   template <class D>
   HWY_INLINE auto lanes(D d, const T* values, int64_t c) const {

@@ -80,8 +80,7 @@ HWY_INLINE void store(D d, const float* addend, float low, float high, float* y,
   }
   const auto least = hn::Set(d, low), most = hn::Set(d, high);
   for (int o = 0; o < kOutputs; ++o)
-    for (int v = 0; v < kVectors; ++v)
-      hn::StoreU(hn::Min(most, hn::Max(least, sums[o][v])), d, y + o * pixel + v * lanes);
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(bounded(sums[o][v], least, most), d, y + o * pixel + v * lanes);
 }
 
 // sums += the taps of one row of the weights. With stride 1 neighbours share what they read.

@@ -124,7 +124,7 @@ HWY_NOINLINE void product_tile(D d, const BlockProduct<T>& b, const ProductEnd<T
     const auto low = hn::Set(d, end->low), high = hn::Set(d, end->high);
     for (int v = 0; v < kWidth; ++v) {
       const auto bias = end->bias ? load(end->bias + column, v) : hn::Zero(d);
-      for (int r = 0; r < kRows; ++r) sums[r][v] = hn::Min(high, hn::Max(low, hn::Add(sums[r][v], bias)));
+      for (int r = 0; r < kRows; ++r) sums[r][v] = bounded(hn::Add(sums[r][v], bias), low, high);
     }
   }
   for (int r = 0; r < kRows; ++r)

@@ -26,6 +26,13 @@ constexpr int tile_rows(int vectors) {
   return 2;
 }
 
+// v, not below low and not above high. NaN stays; a zero that equals a bound becomes this bound, as in clip and relu.
+template <class V>
+HWY_INLINE V bounded(V v, V low, V high) {
+  const V raised = hn::IfThenElse(hn::Le(v, low), low, v);
+  return hn::IfThenElse(hn::Ge(raised, high), high, raised);
+}
+
 // sums += elements [begin, end) of rows (kRows, depth), `stride` apart, times those of a block of packed weights:
 // kVectors vectors for each element of a row, `pitch` from those of the next. If kPart is less than kVectors, the block
 // consists of parts of kPart vectors for all of the depth, one part behind the other.

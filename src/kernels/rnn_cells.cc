@@ -115,7 +115,7 @@ template <typename T>
 void plain(bool relu, int64_t n, const T* gates, T* h) {
   for_vectors<T>(n, [&](auto d, int64_t j) HWY_ATTR {
     const auto x = hn::LoadU(d, gates + j);
-    hn::StoreU(relu ? hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x) : tanh(d, x), d, h + j);
+    hn::StoreU(relu ? hn::IfThenElse(hn::Le(x, hn::Zero(d)), hn::Zero(d), x) : tanh(d, x), d, h + j);
   });
 }
 
@@ -123,7 +123,7 @@ template <typename T>
 void plain_backward(bool relu, int64_t n, const T* h, const T* dh, T* dgates) {
   for_vectors<T>(n, [&](auto d, int64_t j) HWY_ATTR {
     const auto y = hn::LoadU(d, h + j), up = hn::LoadU(d, dh + j);
-    const auto through_relu = hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), up);
+    const auto through_relu = hn::IfThenElse(hn::IsNaN(y), y, hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), up));
     hn::StoreU(relu ? through_relu : hn::Mul(up, hn::NegMulAdd(y, y, constant(d, 1.0))), d, dgates + j);
   });
 }

@@ -70,8 +70,8 @@ struct Cube {
 struct Relu {
   template <class T>
   HWY_INLINE T operator()(T a) const {
-    return a < T(0) ? T(0) : a;
-  }  // NaN stays
+    return a <= T(0) ? T(0) : a;
+  }  // NaN stays; -0 becomes 0
 };
 struct LogicalNot {
   template <class T>
@@ -160,7 +160,8 @@ struct Scale {
   T factor;
 };
 
-// Bounds beyond the range of an integer type mean its limits.
+// NaN stays. A zero that equals a bound becomes this bound, whatever its sign, as in the kernels that clip their
+// results. Bounds beyond the range of an integer type mean its limits.
 template <class T>
 struct Clip {
   explicit Clip(const double* scalars) : low(bound(scalars[0])), high(bound(scalars[1])) {}
@@ -172,8 +173,8 @@ struct Clip {
     return static_cast<T>(x);
   }
   HWY_INLINE T operator()(T a) const {
-    const T x = a < low ? low : a;
-    return x > high ? high : x;
+    const T x = a <= low ? low : a;
+    return x >= high ? high : x;
   }
   T low, high;
 };

@@ -38,7 +38,7 @@ const std::map<std::string_view, Form>& forms_of_two() {
 }
 const std::map<std::string_view, Form>& forms_of_one() {
   static const std::map<std::string_view, Form> forms{
-      {"negative", {"-$a"}},   {"abs", {"$a < 0 ? -$a : $a + 0", true}},     {"relu", {"$a < 0 ? ($t)0 : $a"}},
+      {"negative", {"-$a"}},   {"abs", {"$a < 0 ? -$a : $a + 0", true}},     {"relu", {"$a <= 0 ? ($t)0 : $a"}},
       {"square", {"$a * $a"}}, {"logical_not", {"$a != 0 ? ($t)0 : ($t)1"}}, {"_copy", {"$a"}},
   };
   return forms;

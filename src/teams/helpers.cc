@@ -4,6 +4,7 @@
 #include <system_error>
 #include <thread>
 
+#include "teams/float_errors.h"
 #include "teams/region.h"
 #include "teams/waiting.h"
 
@@ -96,6 +97,7 @@ void leave_core_of_opener(const Team& team, const Helper& self) {
     leave_core_of_opener(team, self);
     membership() = {&team, self.number, 1};
     team.body(team.data);
+    if (const unsigned errors = forget_float_errors()) team.float_errors.fetch_or(errors, std::memory_order_relaxed);
     membership() = {};
     if (!self.kept) pool().push_idle(&self);
     team.done(1);  // the last look at the team; the opener may give this helper its next work at once

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "teams/float_errors.h"
 #include "teams/waiting.h"
 
 namespace hybridnet::teams {
@@ -77,6 +78,7 @@ void Region::take_helpers(int count) {
 
 Region::~Region() {
   if (team_.threads > 1) wait_for_helpers();
+  if (const unsigned errors = team_.float_errors.load(std::memory_order_relaxed)) remember_float_errors(errors);
   this_thread = before_;
 }
 

@@ -19,6 +19,7 @@ struct Team {
   static constexpr uint32_t kOpenerSleeps = uint32_t{1} << 31;
   alignas(64) std::atomic<uint32_t> unfinished{0};
   std::atomic<int> unstarted{0};
+  std::atomic<unsigned> float_errors{0};    // of the helpers, float_errors.h
   alignas(64) std::atomic<int> arrived{0};  // at the barrier
   std::atomic<uint32_t> barriers{0};        // that all have passed
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/float_watch.h"
+#include "hybridnet/storage.h"
 #include "kernels/dnnl/conv_descs.h"
 
 namespace hybridnet::onednn {
@@ -12,6 +14,11 @@ using kernels::ConvGeometry;
 
 // Slots of Program::run.
 enum Slot { kA, kWeights, kC, kD, kOut0, kOut1, kNumSlots };
+
+// oneDNN's plain loops compute relu as x * 0 below 0, which is -0, and NaN for -infinity.
+bool has_plain_loops(const std::string& implementation) {
+  return implementation.find("gemm") != std::string::npos || implementation.find("ref") != std::string::npos;
+}
 
 }  // namespace
 
@@ -39,13 +46,21 @@ void Convolution::set_packing(Variant& v, const Desc& plain, const Desc& packed)
 }
 
 Convolution::Variant Convolution::make_forward() const {
+  Variant v = make_forward(options_.activation);
+  if (options_.activation.kind == ActivationKind::kNone || !has_plain_loops(v.implementation)) return v;
+  v = make_forward({});
+  v.activates = false;
+  return v;
+}
+
+Convolution::Variant Convolution::make_forward(const Activation& activation) const {
   const ConvDescs d(g_, data_type(options_.dtype));
   dnnl::primitive_attr attributes = user_scratchpad();
   dnnl::post_ops post;
   const bool in_place_of_any = options_.add && !g_.channels_last;  // the addend is plain: the result must be too
   const Desc y_any = in_place_of_any ? d.y : d.y_any;
   if (options_.add) post.append_binary(dnnl::algorithm::binary_add, d.y);
-  append(post, options_.activation);
+  append(post, activation);
   attributes.set_post_ops(post);
   // forward_training and forward_inference pick the same implementations; only the latter needs no workspace.
   const dnnl::convolution_forward::primitive_desc pd(
@@ -135,6 +150,31 @@ Convolution::Variant Convolution::make_backward_weights() const {
 void Convolution::run(const Tensors& t) {
   const PrimitiveCores cores(g_.work());
   const Variant& v = variants_.get(cores.count(), [this] { return make(); });
+  if (options_.kind != ConvKind::kForward || options_.activation.kind == ActivationKind::kNone)
+    return run_variant(v, t);
+  const FloatWatch watch;
+  run_variant(v, t);
+  if (!v.activates) return apply(options_.activation, options_.dtype, t.out0, results());
+  if (watch.saw_error()) mend(t);
+}
+
+// Takes the sums without the activation. Results of finite sums stay as they are: what one image holds does not change
+// the bits of another.
+void Convolution::mend(const Tensors& t) const {
+  Options plain = options_;
+  plain.activation = {};
+  plain.remember = false;
+  Convolution sums(g_, plain);
+  const OwnedBlock memory(results() * static_cast<int64_t>(dtype_size(options_.dtype))),
+      workspace(sums.workspace_bytes());
+  Tensors again = t;
+  again.out0 = memory.data();
+  again.workspace = workspace.data();
+  sums.run(again);
+  apply_where_not_finite(options_.activation, options_.dtype, memory.data(), t.out0, results());
+}
+
+void Convolution::run_variant(const Variant& v, const Tensors& t) const {
   std::unique_ptr<OwnedBlock> larger;  // a variant for other cores may need more than was planned
   char* workspace = static_cast<char*>(t.workspace);
   if (v.bytes() > workspace_bytes_) {
@@ -161,6 +201,37 @@ void Convolution::run(const Tensors& t) {
     workspace = scratch;
   }
   v.main.run(slots, workspace);
+}
+
+void convolve_marked(const ConvGeometry& g, const Convolution::Options& options, const Convolution::Tensors& t,
+                     std::span<const uint8_t> marks) {
+  if (std::all_of(marks.begin(), marks.end(), [](uint8_t mark) { return mark == 0; })) return;
+  ConvGeometry one = g;
+  one.n = 1;
+  Convolution::Options direct = options;
+  direct.remember = false;
+  Convolution image(one, direct);
+  const OwnedBlock workspace(image.workspace_bytes());
+  const bool forward = options.kind == ConvKind::kForward;
+  const int64_t x = g.c * g.in_size(), y = g.o * g.out_size(), from = forward ? x : y, to = forward ? y : x;
+  for (size_t i = 0; i < marks.size(); ++i) {
+    if (marks[i] == 0) continue;
+    const auto at = static_cast<int64_t>(i);
+    Convolution::Tensors part = t;
+    part.a = static_cast<const float*>(t.a) + at * from;
+    if (t.d) part.d = static_cast<const float*>(t.d) + at * to;
+    part.out0 = static_cast<float*>(t.out0) + at * to;
+    part.workspace = workspace.data();
+    image.run(part);
+  }
+}
+
+void convolve_weights(const ConvGeometry& g, const Convolution::Options& options, const Convolution::Tensors& t) {
+  Convolution direct(g, options);
+  const OwnedBlock workspace(direct.workspace_bytes());
+  Convolution::Tensors whole = t;
+  whole.workspace = workspace.data();
+  direct.run(whole);
 }
 
 }  // namespace hybridnet::onednn

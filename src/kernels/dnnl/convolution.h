@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "kernels/conv_geometry.h"
 #include "kernels/dnnl/post_ops.h"
@@ -44,7 +45,8 @@ class Convolution {
 
  private:
   struct Variant {
-    Program pack;  // plain weights -> packed weights; empty: the plain ones are used
+    bool activates = true;  // else the activation is a pass behind the primitive
+    Program pack;           // plain weights -> packed weights; empty: the plain ones are used
     Program main;
     std::string implementation;
     int64_t packed_bytes = 0;
@@ -56,13 +58,26 @@ class Convolution {
   void set_packing(Variant& v, const Desc& plain, const Desc& packed) const;
   Variant make() const;
   Variant make_forward() const;
+  Variant make_forward(const Activation& activation) const;
   Variant make_backward_data() const;
   Variant make_backward_weights() const;
+
+  void run_variant(const Variant& v, const Tensors& t) const;
+  void mend(const Tensors& t) const;
+  int64_t results() const { return g_.n * g_.o * g_.out_size(); }
 
   kernels::ConvGeometry g_;
   Options options_;
   int64_t workspace_bytes_ = 0;
   PerCores<Variant> variants_;
 };
+
+// Computes images again that another algorithm got wrong: those of a forward convolution or a gradient of the data for
+// which `marks` is not 0. float32.
+void convolve_marked(const kernels::ConvGeometry& g, const Convolution::Options& options, const Convolution::Tensors& t,
+                     std::span<const uint8_t> marks);
+// The gradient of the weights.
+void convolve_weights(const kernels::ConvGeometry& g, const Convolution::Options& options,
+                      const Convolution::Tensors& t);
 
 }  // namespace hybridnet::onednn

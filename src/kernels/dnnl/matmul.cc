@@ -1,5 +1,8 @@
 #include "kernels/dnnl/matmul.h"
 
+#include "base/float_watch.h"
+#include "hybridnet/storage.h"
+
 namespace hybridnet::onednn {
 namespace {
 
@@ -77,6 +80,27 @@ Matmul::Variant Matmul::make() const {
 }
 
 void Matmul::run(const void* a, const TensorRef& b, const void* bias, void* out, void* workspace, const void* addend) {
+  if (options_.activation.kind == ActivationKind::kNone) return run_primitive(a, b, bias, out, workspace, addend);
+  const FloatWatch watch;
+  run_primitive(a, b, bias, out, workspace, addend);
+  if (watch.saw_error()) mend(a, b, bias, out, addend);
+}
+
+// As Convolution::mend().
+void Matmul::mend(const void* a, const TensorRef& b, const void* bias, void* out, const void* addend) const {
+  Options plain = options_;
+  plain.activation = {};
+  plain.packs = false;
+  Matmul sums(plain);
+  const int64_t results = options_.batch * options_.m * options_.n;
+  const OwnedBlock memory(results * static_cast<int64_t>(dtype_size(options_.dtype))),
+      workspace(sums.workspace_bytes());
+  sums.run(a, b, bias, memory.data(), workspace.data(), addend);
+  apply_where_not_finite(options_.activation, options_.dtype, memory.data(), out, results);
+}
+
+void Matmul::run_primitive(const void* a, const TensorRef& b, const void* bias, void* out, void* workspace,
+                           const void* addend) const {
   const PrimitiveCores cores(flops());
   const Variant& v = variants_.get(cores.count(), [this] { return make(); });
   std::unique_ptr<OwnedBlock> larger;  // a variant for other cores may need more than was planned

@@ -35,6 +35,9 @@ class Matmul {
     int64_t bytes() const { return std::max(pack.workspace_bytes(), main.workspace_bytes()); }
   };
   Variant make() const;
+  void run_primitive(const void* a, const TensorRef& b, const void* bias, void* out, void* workspace,
+                     const void* addend) const;
+  void mend(const void* a, const TensorRef& b, const void* bias, void* out, const void* addend) const;
   void set_packing(Variant& v, const Desc& plain, const Desc& packed) const;
   double flops() const;
 

@@ -45,6 +45,12 @@ inline std::optional<Bounds> bounds_of(const Activation& a) {
   }
 }
 
+// The same function in passes of its own, in place over n values of any floating dtype.
+void apply(const Activation& a, DType dtype, void* data, int64_t n);
+// out = activation(sums) where a sum or what is in out is infinite or NaN; the other values of out stay.
+void apply_where_not_finite(const Activation& a, DType dtype, const void* sums, void* out, int64_t n);
+
+// What follows loses NaN: who runs it watches for them (base/float_watch.h) and mends the results.
 inline void append(dnnl::post_ops& ops, const Activation& a) {
   using dnnl::algorithm;
   switch (a.kind) {

@@ -1,62 +1,23 @@
 #include "ops/nn/activation_params.h"
 
-#include "kernels/pointwise.h"
-
 namespace hybridnet::ops {
 namespace {
 
 using onednn::Activation;
 using onednn::ActivationKind;
 
-const OpRef kSigmoid{"sigmoid"}, kTanh{"tanh"}, kErf{"erf"}, kExp{"exp"};
+const OpRef kSigmoid{"sigmoid"}, kTanh{"tanh"}, kErf{"erf"}, kExp{"exp"}, kReluGrad{"_backward_relu"},
+    kClipGrad{"_backward_clip"};
 
 constexpr double kSqrtHalf = 0.70710678118654752440;
 constexpr double kInvSqrtTwoPi = 0.39894228040143267794;
 constexpr double kSqrtTwoOverPi = 0.79788456080286535588;
 constexpr double kGeluCubic = 0.044715;  // Hendrycks and Gimpel, "Gaussian Error Linear Units", section 2
 
-const kernels::SpanLoops& loops_of(ActivationKind kind) {
-  using kernels::Pointwise;
-  switch (kind) {
-    case ActivationKind::kNone:
-      break;
-    case ActivationKind::kRelu:
-      return kernels::loops(Pointwise::kRelu);
-    case ActivationKind::kSigmoid:
-      return kernels::loops(Pointwise::kSigmoid);
-    case ActivationKind::kTanh:
-      return kernels::loops(Pointwise::kTanh);
-    case ActivationKind::kSoftRelu:
-      return kernels::loops(Pointwise::kSoftrelu);
-    case ActivationKind::kGelu:
-      return kernels::loops(Pointwise::kGelu);
-    case ActivationKind::kGeluTanh:
-      return kernels::loops(Pointwise::kGeluTanh);
-    case ActivationKind::kSilu:
-      return kernels::loops(Pointwise::kSilu);
-    case ActivationKind::kClip:
-      return kernels::loops(Pointwise::kClip);
-    case ActivationKind::kElu:
-      return kernels::loops(Pointwise::kElu);
-    case ActivationKind::kLeaky:
-      return kernels::loops(Pointwise::kLeaky);
-  }
-  return kernels::loops(Pointwise::kCopy);
-}
-
-void apply(const Activation& a, DType dtype, void* data, int64_t n) {
-  if (a.kind == ActivationKind::kNone) return;
-  const double scalars[] = {a.alpha, a.beta};
-  const void* const in[] = {data};
-  kernels::apply_parallel(loops_of(a.kind), dtype, in, data, n, scalars);
-}
-
-Value inside(const Value& y, double low, double high) { return greater(y, low) * lesser(y, high); }
-
 }  // namespace
 
-void apply_activation(const Activation& a, float* data, int64_t n) { apply(a, DType::kFloat32, data, n); }
-void apply_activation(const Activation& a, double* data, int64_t n) { apply(a, DType::kFloat64, data, n); }
+void apply_activation(const Activation& a, float* data, int64_t n) { onednn::apply(a, DType::kFloat32, data, n); }
+void apply_activation(const Activation& a, double* data, int64_t n) { onednn::apply(a, DType::kFloat64, data, n); }
 
 bool has_gradient_through_output(ActivationKind kind) {
   switch (kind) {
@@ -65,25 +26,22 @@ bool has_gradient_through_output(ActivationKind kind) {
     case ActivationKind::kSigmoid:
     case ActivationKind::kTanh:
     case ActivationKind::kSoftRelu:
-    case ActivationKind::kClip:
       return true;
     default:
-      return false;  // not monotonous, or the sign of the slope parameter decides
+      return false;  // not monotonous, the sign of the slope parameter decides, or a bound is reached by its own value
   }
 }
 
 Value gradient_through_output(const FusedActivation& a, const Value& y, const Value& d) {
   switch (a.act_type) {
     case ActivationKind::kRelu:
-      return d * greater(y, 0.0);
+      return call(kReluGrad, {d, y});
     case ActivationKind::kSigmoid:
       return d * (y * (1.0 - y));
     case ActivationKind::kTanh:
       return d * (1.0 - y * y);
     case ActivationKind::kSoftRelu:
       return d * (1.0 - call(kExp, {-y}));
-    case ActivationKind::kClip:
-      return d * inside(y, a.act_alpha, a.act_beta);
     default:
       return d;
   }
@@ -94,7 +52,7 @@ Value gradient_through_input(const FusedActivation& a, const Value& x, const Val
     case ActivationKind::kNone:
       return d;
     case ActivationKind::kRelu:
-      return d * greater(x, 0.0);
+      return call(kReluGrad, {d, x});
     case ActivationKind::kSigmoid: {
       const Value s = call(kSigmoid, {x});
       return d * (s * (1.0 - s));
@@ -120,7 +78,7 @@ Value gradient_through_input(const FusedActivation& a, const Value& x, const Val
       return d * (s * (x * (1.0 - s) + 1.0));
     }
     case ActivationKind::kClip:
-      return d * inside(x, a.act_alpha, a.act_beta);
+      return call(kClipGrad, {d, x}, {{"a_min", a.act_alpha}, {"a_max", a.act_beta}});
     case ActivationKind::kElu: {
       const Value positive = greater(x, 0.0);
       return d * where(positive, ones_like(x), call(kExp, {x}) * a.act_alpha);

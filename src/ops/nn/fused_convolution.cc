@@ -67,7 +67,7 @@ class StepwiseKernel final : public Kernel, public kernels::ReadsPackedWeights {
   const onednn::Activation activation_;
 };
 
-// Plain loops know products alone. With AVX2 oneDNN's exponentials take five times as long as ours (tanh behind a
+// Plain loops know products alone. Below AVX-512 oneDNN's exponentials take five times as long as ours (tanh behind a
 // convolution to 64x20x24x24: 1.3 ms on two cores, 0.28 in a pass of its own), and it has plain loops only for a sum in
 // plain memory.
 Steps steps_for(const ConvGeometry& g, const Convolution::Options& options, bool may_round_more) {
@@ -77,7 +77,7 @@ Steps steps_for(const ConvGeometry& g, const Convolution::Options& options, bool
   if (algorithm != ConvAlgorithm::kDirect || options.dtype != DType::kFloat32) return {};
   const bool add = options.add && !g.channels_last;
   const bool is_simple = bounds_of(options.activation) || options.activation.kind == onednn::ActivationKind::kLeaky;
-  const bool is_slow = !is_simple && kernels::isa_in_force().level == kernels::Isa::kAvx2;
+  const bool is_slow = !is_simple && kernels::isa_in_force().level < kernels::Isa::kAvx512;
   return {add, ends && (add || is_slow)};
 }
 

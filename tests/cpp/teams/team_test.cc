@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "teams/float_errors.h"
 #include "teams/helpers.h"
 #include "teams/region.h"
 
@@ -273,6 +274,26 @@ TEST(OneDnnThreads, LeaveTheOpenMPOfTheApplicationAlone) {
       &loaded);
   EXPECT_NE(loaded.find("libdnnl"), std::string::npos);
   EXPECT_EQ(loaded.find("libgomp"), std::string::npos) << loaded;
+}
+
+// oneDNN loses NaN in its threads; whoever runs it asks afterwards.
+TEST(FloatErrors, OfHelpersAreThoseOfTheOpener) {
+  forget_float_errors();
+  const auto divide = [](void* data) {
+    if (number_in_team() != 2) return;
+    volatile float zero = 0;
+    *static_cast<volatile float*>(data) = zero / zero;
+  };
+  float result = 1;
+  run(1, divide, &result);
+  EXPECT_EQ(float_errors(), 0u);
+  run(3, divide, &result);
+  EXPECT_NE(result, result);
+  EXPECT_NE(float_errors(), 0u);
+  EXPECT_NE(forget_float_errors(), 0u);
+  run(
+      3, [](void*) {}, nullptr);
+  EXPECT_EQ(float_errors(), 0u) << "helpers forget what they have passed on";
 }
 
 }  // namespace
