@@ -5,6 +5,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "hybridnet/threads.h"
 #include "kernels/winograd.h"
@@ -44,6 +45,13 @@ constexpr int64_t kMaxLanes = 16;
 
 HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 HWY_INLINE int64_t panel_width() { return kVectors * lanes(); }
+
+// Whether a sum of squares is that of numbers within kWinogradLimit.
+HWY_INLINE bool is_doubtful(V squares) {
+  return !hn::AllTrue(D(), hn::Lt(squares, hn::Set(D(), kWinogradLimit * kWinogradLimit)));
+}
+// Several threads may do so.
+void note(uint8_t* flag) { std::atomic_ref(*flag).store(1, std::memory_order_relaxed); }
 
 // ---- weights: (panel of outputs, point, input channel, output within the panel)
 struct Weights {
@@ -191,6 +199,7 @@ void finish_tile(const ConvGeometry& g, const WinogradTiles& t, int64_t tile, co
                  int64_t first, int64_t count, const WinogradEnd& end, float* y) {
   const D d;
   const int64_t column = tile % t.across * 2, row = tile / t.across % t.down * 2, n = tile / t.across / t.down;
+  V squares = hn::Zero(d);
   for (int64_t c = 0; c < count; c += lanes()) {
     V v[16], left[4], right[4], out[2][2];
     for (int64_t i = 0; i < 16; ++i) v[i] = hn::LoadU(d, m + i * point_step + c);
@@ -201,13 +210,15 @@ void finish_tile(const ConvGeometry& g, const WinogradTiles& t, int64_t tile, co
     for (int64_t i = 0; i < 2 && row + i < g.out[1]; ++i) {
       for (int64_t j = 0; j < 2 && column + j < g.out[2]; ++j) {
         const int64_t at = ((n * g.out[1] + row + i) * g.out[2] + column + j) * g.o + first + c;
+        squares = hn::MulAdd(out[i][j], out[i][j], squares);
         V value = hn::Add(out[i][j], bias);
         if (end.addend) value = hn::Add(value, hn::LoadU(d, end.addend + at));
-        if (end.relu) value = hn::Max(value, hn::Zero(d));
+        if (end.relu) value = hn::IfThenElse(hn::Le(value, hn::Zero(d)), hn::Zero(d), value);  // NaN stays
         hn::StoreU(value, d, y + at);
       }
     }
   }
+  if (end.doubtful && is_doubtful(squares)) note(end.doubtful + n);
 }
 
 void forward(const ConvGeometry& g, const float* x, const float* packed, const WinogradEnd& end, float* y,
@@ -324,8 +335,9 @@ HWY_INLINE void gather_four(V a, V b, V c, V d, V* out, int64_t step) {
 }
 
 void gather_block(const ConvGeometry& g, const float* sums, int64_t stride, int64_t panel, int64_t first,
-                  int64_t channels, float* taps, float* dw) {
+                  int64_t channels, float* taps, float* dw, uint8_t* doubtful) {
   const D d;
+  V squares = hn::Zero(d);
   const ConvStrides s = ConvStrides::of(g.c, g.kernel, g.weights_last);
   const int64_t width = panel_width(), present = std::min(width, g.o - panel * width);
   for (int64_t c = 0; c < channels; ++c) {
@@ -336,9 +348,13 @@ void gather_block(const ConvGeometry& g, const float* sums, int64_t stride, int6
       for (int q = 0; q < 4; ++q) gather_four(point[q], point[4 + q], point[8 + q], point[12 + q], half + q, 4);
       for (int r = 0; r < 3; ++r)
         gather_four(half[4 * r], half[4 * r + 1], half[4 * r + 2], half[4 * r + 3], tap + 3 * r, 1);
-      for (int64_t t = 0; t < 9; ++t) hn::StoreU(tap[t], d, taps + (c * 9 + t) * width + i);
+      for (int64_t t = 0; t < 9; ++t) {
+        squares = hn::MulAdd(tap[t], tap[t], squares);
+        hn::StoreU(tap[t], d, taps + (c * 9 + t) * width + i);
+      }
     }
   }
+  if (is_doubtful(squares)) note(doubtful);
   for (int64_t i = 0; i < present; ++i) {
     for (int64_t c = 0; c < channels; ++c) {
       float* to = dw + (panel * width + i) * s.n + (first + c) * s.c;
@@ -360,7 +376,7 @@ struct GradientSpace {
 
 WinogradTiles gradient_tiles(const ConvGeometry& g) { return WinogradTiles(g, std::max(g.c, g.o)); }
 
-void backward_weights(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* workspace) {
+bool backward_weights(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* workspace) {
   constexpr int64_t kTilesAtOnce = 96, kChannels = 8;
   const WinogradTiles t = gradient_tiles(g);
   const GradientSpace space(g, t);
@@ -391,20 +407,22 @@ void backward_weights(const ConvGeometry& g, const float* x, const float* dy, fl
     });
   }
   const int64_t blocks = (g.c + kChannels - 1) / kChannels;
+  uint8_t doubtful = 0;
   parallel_for(panels * blocks, 625.0 * static_cast<double>(blocks), [&](int64_t begin, int64_t end) {
     HWY_ALIGN float taps[kChannels * 9 * kVectors * kMaxLanes];
     for (int64_t task = begin; task < end; ++task) {
       const int64_t first = task % blocks * kChannels;
-      gather_block(g, sums, space.stride, task / blocks, first, std::min(kChannels, g.c - first), taps, dw);
+      gather_block(g, sums, space.stride, task / blocks, first, std::min(kChannels, g.c - first), taps, dw, &doubtful);
     }
   });
+  return doubtful == 0;
 }
 
 }  // namespace
 
 // Names for the dispatch.
-void winograd_gradient(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* workspace) {
-  backward_weights(g, x, dy, dw, workspace);
+bool winograd_gradient(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* workspace) {
+  return backward_weights(g, x, dy, dw, workspace);
 }
 int64_t winograd_gradient_floats(const ConvGeometry& g) { return GradientSpace(g, gradient_tiles(g)).floats(); }
 void winograd_pack_weights(const ConvGeometry& g, const float* w, bool of_mirrored, float* packed) {
@@ -464,8 +482,8 @@ void winograd_forward(const ConvGeometry& g, const float* x, const float* packed
 int64_t winograd_backward_weights_workspace_bytes(const ConvGeometry& g) {
   return HWY_DYNAMIC_DISPATCH(winograd_gradient_floats)(g) * static_cast<int64_t>(sizeof(float));
 }
-void winograd_backward_weights(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* workspace) {
-  HWY_DYNAMIC_DISPATCH(winograd_gradient)(g, x, dy, dw, workspace);
+bool winograd_backward_weights(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* workspace) {
+  return HWY_DYNAMIC_DISPATCH(winograd_gradient)(g, x, dy, dw, workspace);
 }
 
 }  // namespace hybridnet::kernels

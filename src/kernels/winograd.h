@@ -11,6 +11,11 @@
 
 namespace hybridnet::kernels {
 
+// The transforms mix the pixels of a tile, so a NaN, an infinity or a number that is far above the others spoils
+// results that do not depend on it. All results that depend on it are out of this range, though: that is how images are
+// found whose results are in doubt. They are computed again as direct sums.
+inline constexpr float kWinogradLimit = 1e15F;
+
 // Is this convolution of the right form, and large enough to gain?
 bool winograd_applies(const ConvGeometry& g);
 
@@ -28,14 +33,15 @@ struct WinogradEnd {
   const float* bias = nullptr;    // (o,), or null
   const float* addend = nullptr;  // as y, or null
   bool relu = false;
+  uint8_t* doubtful = nullptr;  // one of each image, 0 before, or null: becomes 1 where results are in doubt
 };
 // y = [relu](conv(x, w) + bias + addend).
 void winograd_forward(const ConvGeometry& g, const float* x, const float* packed, const WinogradEnd& end, float* y,
                       void* workspace);
 
 // The gradient of w, by the transposed algorithm: as many products as the forward needs. For g with
-// winograd_applies(g).
+// winograd_applies(g). Returns false if results are in doubt.
 int64_t winograd_backward_weights_workspace_bytes(const ConvGeometry& g);
-void winograd_backward_weights(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* workspace);
+bool winograd_backward_weights(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* workspace);
 
 }  // namespace hybridnet::kernels

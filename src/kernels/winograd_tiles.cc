@@ -6,6 +6,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "hybridnet/threads.h"
 #include "kernels/winograd_tiles.h"
@@ -82,6 +83,13 @@ HWY_INLINE void transform_kernel_gradient(V u0, V u1, V u2, V u3, V u4, V u5, V 
   out[2] = plus_times(u5, hn::Sub(far_sum, near_sum), 1.0f / 3);
 }
 
+// Whether a sum of squares is not that of numbers within kWinogradTileLimit.
+HWY_INLINE bool is_doubtful(V squares) {
+  return !hn::AllTrue(D(), hn::Lt(squares, hn::Set(D(), kWinogradTileLimit * kWinogradTileLimit)));
+}
+// Several threads may do so.
+void note(uint8_t* flag) { std::atomic_ref(*flag).store(1, std::memory_order_relaxed); }
+
 // ---- tiles
 
 struct TilePlace {
@@ -139,9 +147,10 @@ void input_tiles(const WinogradImage& x, const WinogradGrid& grid, int64_t pad_r
 }
 
 void output_tile(const WinogradImage& y, const WinogradEpilogue& epilogue, const float* products, int64_t stride,
-                 int64_t rows, int64_t columns, int64_t place, float* data) {
+                 int64_t rows, int64_t columns, int64_t place, uint8_t* doubtful, float* data) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), line = y.width * y.channels;
+  V squares = hn::Zero(d);
   for (int64_t c = 0; c < y.channels; c += lanes) {
     V half[6][4];
     for (int64_t s = 0; s < 6; ++s) {
@@ -155,13 +164,15 @@ void output_tile(const WinogradImage& y, const WinogradEpilogue& epilogue, const
       transform_products(half[0][r], half[1][r], half[2][r], half[3][r], half[4][r], half[5][r], row);
       for (int64_t s = 0; s < columns; ++s) {
         const int64_t at = place + r * line + s * y.channels + c;
+        squares = hn::MulAdd(row[s], row[s], squares);
         V v = hn::Add(row[s], bias);
         if (epilogue.addend) v = hn::Add(v, hn::LoadU(d, epilogue.addend + at));
-        if (epilogue.relu) v = hn::IfThenElse(hn::Lt(v, hn::Zero(d)), hn::Zero(d), v);  // NaN stays
+        if (epilogue.relu) v = hn::IfThenElse(hn::Le(v, hn::Zero(d)), hn::Zero(d), v);  // NaN stays
         hn::StoreU(v, d, data + at);
       }
     }
   }
+  if (doubtful && is_doubtful(squares)) note(doubtful);
 }
 
 void output_tiles(const WinogradImage& y, const WinogradGrid& grid, const WinogradEpilogue& epilogue,
@@ -172,7 +183,7 @@ void output_tiles(const WinogradImage& y, const WinogradGrid& grid, const Winogr
       const int64_t row = at.i * kWinogradTile, column = at.j * kWinogradTile;
       output_tile(y, epilogue, products + t * y.channels, stride, std::min(kWinogradTile, y.height - row),
                   std::min(kWinogradTile, y.width - column), ((at.n * y.height + row) * y.width + column) * y.channels,
-                  data);
+                  epilogue.doubtful ? epilogue.doubtful + at.n : nullptr, data);
     }
   });
 }
@@ -261,9 +272,10 @@ void transform_weights(const WinogradWeights& w, const float* weights, float* tr
                [&](int64_t begin, int64_t end) { weight_rows(order, w.backward, weights, begin, end, transformed); });
 }
 
-void weight_gradient_rows(const WinogradWeights& w, const float* products, int64_t begin, int64_t end,
-                          float* gradient) {
+void weight_gradient_rows(const WinogradWeights& w, const float* products, int64_t begin, int64_t end, float* gradient,
+                          uint8_t* doubtful) {
   const D d;
+  V squares = hn::Zero(d);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), stride = w.inputs * w.outputs;
   HWY_ALIGN float kernel[9][16];
   for (int64_t i = begin; i < end; ++i) {
@@ -278,7 +290,10 @@ void weight_gradient_rows(const WinogradWeights& w, const float* products, int64
       for (int64_t r = 0; r < 3; ++r) {
         V row[3];
         transform_kernel_gradient(half[0][r], half[1][r], half[2][r], half[3][r], half[4][r], half[5][r], row);
-        for (int64_t s = 0; s < 3; ++s) hn::Store(row[s], d, kernel[r * 3 + s]);
+        for (int64_t s = 0; s < 3; ++s) {
+          squares = hn::MulAdd(row[s], row[s], squares);
+          hn::Store(row[s], d, kernel[r * 3 + s]);
+        }
       }
       for (int64_t l = 0; l < lanes; ++l) {
         float* to = gradient + ((j + l) * w.inputs + i) * 9;
@@ -286,11 +301,14 @@ void weight_gradient_rows(const WinogradWeights& w, const float* products, int64
       }
     }
   }
+  if (is_doubtful(squares)) note(doubtful);
 }
 
-void transform_weights_gradient(const WinogradWeights& w, const float* products, float* gradient) {
+bool transform_weights_gradient(const WinogradWeights& w, const float* products, float* gradient) {
+  uint8_t doubtful = 0;
   parallel_for(w.inputs, 20.0 * static_cast<double>(w.outputs),
-               [&](int64_t begin, int64_t end) { weight_gradient_rows(w, products, begin, end, gradient); });
+               [&](int64_t begin, int64_t end) { weight_gradient_rows(w, products, begin, end, gradient, &doubtful); });
+  return doubtful == 0;
 }
 
 void channel_totals(const WinogradImage& y, const float* data, float* sums) {
@@ -340,8 +358,8 @@ void winograd_output_gradient(const WinogradImage& y, const WinogradGrid& grid, 
 void winograd_weights(const WinogradWeights& w, const float* weights, float* transformed) {
   HWY_DYNAMIC_DISPATCH(transform_weights)(w, weights, transformed);
 }
-void winograd_weights_gradient(const WinogradWeights& w, const float* products, float* gradient) {
-  HWY_DYNAMIC_DISPATCH(transform_weights_gradient)(w, products, gradient);
+bool winograd_weights_gradient(const WinogradWeights& w, const float* products, float* gradient) {
+  return HWY_DYNAMIC_DISPATCH(transform_weights_gradient)(w, products, gradient);
 }
 void winograd_bias_gradient(const WinogradImage& y, const float* dy, float* gradient) {
   HWY_DYNAMIC_DISPATCH(channel_totals)(y, dy, gradient);

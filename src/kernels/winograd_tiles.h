@@ -9,6 +9,10 @@
 
 namespace hybridnet::kernels {
 
+// As for F(2x2, 3x3), winograd.h: the transforms spread a NaN, an infinity, and the rounding of large numbers over a
+// tile. Results that depend on such a number are out of this range; an image with one is computed again, directly.
+inline constexpr float kWinogradTileLimit = 1e15F;
+
 constexpr int64_t kWinogradTile = 4, kWinogradPatch = 6, kWinogradProducts = 36;
 
 // An image tensor (batch, height, width, channels), cut into tiles of 4x4. Tile t covers rows 4 i.. and columns 4 j..
@@ -34,6 +38,7 @@ struct WinogradEpilogue {
   const float* bias = nullptr;    // per channel, or null
   const float* addend = nullptr;  // as the result, or null
   bool relu = false;
+  uint8_t* doubtful = nullptr;  // one of each image, 0 before, or null: becomes 1 where results are in doubt
 };
 // y tile = A' products A for tiles [begin, end), clipped to the image.
 void winograd_output(const WinogradImage& y, const WinogradGrid& grid, const WinogradEpilogue& epilogue,
@@ -50,8 +55,8 @@ struct WinogradWeights {
   bool backward = false;
 };
 void winograd_weights(const WinogradWeights& w, const float* weights, float* transformed);
-// gradient = G' products G of products[p][c][o].
-void winograd_weights_gradient(const WinogradWeights& w, const float* products, float* gradient);
+// gradient = G' products G of products[p][c][o]. Returns false if results are in doubt.
+bool winograd_weights_gradient(const WinogradWeights& w, const float* products, float* gradient);
 // Sums of dy over all pixels.
 void winograd_bias_gradient(const WinogradImage& y, const float* dy, float* gradient);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "storage/temporary.h"
+
 namespace hybridnet::onednn {
 namespace {
 
@@ -19,7 +21,7 @@ int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-Winograd::Winograd(const ConvGeometry& g, const Convolution::Options& options) : options_(options) {
+Winograd::Winograd(const ConvGeometry& g, const Convolution::Options& options) : g_(g), options_(options) {
   const kernels::WinogradImage x{g.n, g.in[1], g.in[2], g.c}, y{g.n, g.out[1], g.out[2], g.o};
   const bool backward = options.kind == ConvKind::kBackwardData;
   in_ = backward ? y : x;
@@ -103,28 +105,32 @@ void Winograd::run_images(const Convolution::Tensors& t, char* workspace) {
     transform(fresh);
     matrices = static_cast<const float*>(fresh);
   }
+  Temporary<uint8_t> doubtful(static_cast<size_t>(in_.batch));
   if (lanes_ == 1) {
-    for (int64_t chunk = 0; chunk < chunks_; ++chunk) run_chunk(t, matrices, chunk, lane(workspace, 0));
-    return;
-  }
-  parallel_for(lanes_, 1, [&](int64_t begin, int64_t end) {
-    const CoreScope scope(1);
-    for (int64_t i = begin; i < end; ++i) {
-      for (int64_t chunk = i; chunk < chunks_; chunk += lanes_) {
-        run_chunk(t, matrices, chunk, lane(workspace, i));
+    for (int64_t chunk = 0; chunk < chunks_; ++chunk)
+      run_chunk(t, matrices, chunk, lane(workspace, 0), doubtful.data());
+  } else {
+    parallel_for(lanes_, 1, [&](int64_t begin, int64_t end) {
+      const CoreScope scope(1);
+      for (int64_t i = begin; i < end; ++i) {
+        for (int64_t chunk = i; chunk < chunks_; chunk += lanes_) {
+          run_chunk(t, matrices, chunk, lane(workspace, i), doubtful.data());
+        }
       }
-    }
-  });
+    });
+  }
+  convolve_marked(g_, options_, t, doubtful);
 }
 
-void Winograd::run_chunk(const Convolution::Tensors& t, const float* matrices, int64_t chunk, const Lane& l) {
+void Winograd::run_chunk(const Convolution::Tensors& t, const float* matrices, int64_t chunk, const Lane& l,
+                         uint8_t* doubtful) {
   const int64_t begin = chunk * chunk_tiles_, end = std::min(begin + chunk_tiles_, grid_.tiles());
   const int64_t in_stride = chunk_tiles_ * in_.channels, out_stride = chunk_tiles_ * out_.channels;
   kernels::winograd_input(in_, grid_, pad_rows_, pad_columns_, static_cast<const float*>(t.a), begin, end, l.from,
                           in_stride);
   product_->run(l.from, {const_cast<float*>(matrices)}, nullptr, l.to, l.product);
   const kernels::WinogradEpilogue epilogue{static_cast<const float*>(t.c), static_cast<const float*>(t.d),
-                                           options_.activation.kind == ActivationKind::kRelu};
+                                           options_.activation.kind == ActivationKind::kRelu, doubtful};
   kernels::winograd_output(out_, grid_, epilogue, l.to, out_stride, begin, end, static_cast<float*>(t.out0));
 }
 
@@ -147,7 +153,8 @@ void Winograd::run_weights(const Convolution::Tensors& t, char* workspace) {
     Matmul& product = chunk == 0 ? *product_ : *further_product_;
     product.run(l.from, {l.to}, nullptr, sums, l.product);
   }
-  kernels::winograd_weights_gradient(weights_, sums, static_cast<float*>(t.out0));
+  if (!kernels::winograd_weights_gradient(weights_, sums, static_cast<float*>(t.out0)))
+    convolve_weights(g_, options_, t);
 }
 
 }  // namespace hybridnet::onednn

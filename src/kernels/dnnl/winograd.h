@@ -27,12 +27,14 @@ class Winograd {
   };
   void run_images(const Convolution::Tensors& t, char* workspace);
   void run_weights(const Convolution::Tensors& t, char* workspace);
-  void run_chunk(const Convolution::Tensors& t, const float* weights, int64_t chunk, const Lane& lane);
+  void run_chunk(const Convolution::Tensors& t, const float* weights, int64_t chunk, const Lane& lane,
+                 uint8_t* doubtful);
   void choose_chunks();
   Lane lane(char* workspace, int64_t i) const;
   int64_t lane_bytes() const;
   int64_t matrices_bytes() const;
 
+  kernels::ConvGeometry g_;
   Convolution::Options options_;
   kernels::WinogradImage in_, out_;  // of this product: the gradient of the data goes from y to x
   kernels::WinogradGrid grid_;       // of tiles of out_; of y for the gradient of the weights

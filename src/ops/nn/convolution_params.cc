@@ -8,6 +8,7 @@
 #include "op/through_float.h"
 #include "ops/nn/activation_params.h"
 #include "ops/nn/dense_kernels.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -50,6 +51,7 @@ class WinogradKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
   WinogradKernel(const ConvGeometry& g, const Convolution::Options& options)
       : backward_(options.kind == ConvKind::kBackwardData),
+        original_(g),
         g_(backward_ ? kernels::mirrored(g) : g),
         options_(options),
         weight_bytes_((kernels::winograd_weight_bytes(g_) + 63) / 64 * 64) {
@@ -78,13 +80,22 @@ class WinogradKernel final : public Kernel, public kernels::ReadsPackedWeights {
     const auto pack = [&](void* target) { kernels::winograd_pack(g_, w, backward_, static_cast<float*>(target)); };
     const kernels::PackedForRun packed(kept_.get(), args.in[1], workspace, pack);
     if (!kept_) workspace += weight_bytes_;
+    Temporary<uint8_t> doubtful(static_cast<size_t>(g_.n));
+    end.doubtful = doubtful.data();
     kernels::winograd_forward(g_, args.in[0].as<float>(), packed.floats(), end, y, workspace);
     if (!end.relu) apply_activation(options_.activation, y, args.out[0].size());
+    Convolution::Tensors t;
+    t.a = args.in[0].data;
+    t.b = args.in[1];
+    t.c = end.bias;
+    t.d = end.addend;
+    t.out0 = y;
+    onednn::convolve_marked(original_, options_, t, doubtful);
   }
 
  private:
   bool backward_;
-  ConvGeometry g_;
+  ConvGeometry original_, g_;
   Convolution::Options options_;
   int64_t weight_bytes_;
   std::unique_ptr<kernels::PackedWeights> kept_;  // null: weights are transformed in each run
@@ -96,8 +107,14 @@ class WinogradWeightsKernel final : public Kernel {
   int64_t workspace_bytes() const override { return kernels::winograd_backward_weights_workspace_bytes(g_); }
   std::string description() const override { return "winograd:2x2"; }
   void run(const KernelArgs& args) override {
-    kernels::winograd_backward_weights(g_, args.in[0].as<float>(), args.in[1].as<float>(), args.out[0].as<float>(),
-                                       args.workspace);
+    if (kernels::winograd_backward_weights(g_, args.in[0].as<float>(), args.in[1].as<float>(), args.out[0].as<float>(),
+                                           args.workspace))
+      return;
+    Convolution::Tensors t;
+    t.a = args.in[0].data;
+    t.b = args.in[1];
+    t.out0 = args.out[0].data;
+    onednn::convolve_weights(g_, {.kind = ConvKind::kBackwardWeights}, t);
   }
 
  private:

@@ -88,13 +88,32 @@ TEST(Winograd, MirroredItIsTheGradientOfTheData) {
   expect_gradient_equals_sum(last);
 }
 
+TEST(Winograd, SaysWhichImagesHaveResultsInDoubt) {
+  const ConvGeometry g = geometry(4, 32, 32, 9, 7, 1);
+  const auto w = random_values(g.o * g.c * 9, 2);
+  for (const float value : {NAN, INFINITY, -INFINITY, 1e30F, -3e38F}) {
+    auto x = random_values(g.n * g.c * g.in_size(), 1);
+    x[static_cast<size_t>(2 * g.c * g.in_size() + 5)] = value;
+    std::vector<uint8_t> doubtful(static_cast<size_t>(g.n));
+    WinogradEnd end;
+    end.relu = true;
+    end.doubtful = doubtful.data();
+    winograd(g, x, w, end);
+    EXPECT_EQ(doubtful, (std::vector<uint8_t>{0, 0, 1, 0})) << value;
+    const auto dy = random_values(g.n * g.o * g.out_size(), 3);
+    std::vector<float> workspace(static_cast<size_t>(winograd_backward_weights_workspace_bytes(g)) / sizeof(float));
+    std::vector<float> dw(static_cast<size_t>(g.o * g.c * 9));
+    EXPECT_FALSE(winograd_backward_weights(g, x.data(), dy.data(), dw.data(), workspace.data())) << value;
+  }
+}
+
 void expect_weight_gradient_equals_sum(const ConvGeometry& g) {
   ASSERT_TRUE(winograd_applies(g));
   const auto x = random_values(g.n * g.c * g.in_size(), 1), dy = random_values(g.n * g.o * g.out_size(), 2);
   std::vector<float> expected(static_cast<size_t>(g.o * g.c * 9)), dw(expected.size(), NAN);
   conv_backward_weights_reference<float>(g, x.data(), dy.data(), expected.data(), nullptr);
   std::vector<float> workspace(static_cast<size_t>(winograd_backward_weights_workspace_bytes(g)) / sizeof(float));
-  winograd_backward_weights(g, x.data(), dy.data(), dw.data(), workspace.data());
+  EXPECT_TRUE(winograd_backward_weights(g, x.data(), dy.data(), dw.data(), workspace.data()));
   const float tolerance = 1e-6F * static_cast<float>(g.n * g.out_size() + 32);
   for (size_t i = 0; i < dw.size(); ++i) ASSERT_NEAR(dw[i], expected[i], tolerance) << "element " << i;
 }
