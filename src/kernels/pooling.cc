@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/float_watch.h"
 #include "hwy/foreach_target.h"  // compiles this file once per SIMD target
 #include "hwy/highway.h"
 #include "hybridnet/threads.h"
@@ -62,11 +63,21 @@ T start_value(const PoolGeometry& g) {
   return g.type == PoolType::kMax ? -std::numeric_limits<T>::infinity() : T(0);
 }
 
-template <class V>
+// The larger of two; with kKeepsNan a NaN wins, the first one of several.
+template <bool kKeepsNan, class V>
+HWY_INLINE V larger(V acc, V x) {
+  if constexpr (kKeepsNan) {
+    return hn::IfThenElse(hn::IsNaN(acc), acc, hn::IfThenElse(hn::IsNaN(x), x, hn::Max(acc, x)));
+  } else {
+    return hn::Max(acc, x);
+  }
+}
+
+template <bool kKeepsNan, class V>
 HWY_INLINE V combine(const PoolGeometry& g, V acc, V x) {
   switch (g.type) {
     case PoolType::kMax:
-      return hn::Max(acc, x);
+      return larger<kKeepsNan>(acc, x);
     case PoolType::kLp:
       return g.power == 1 ? hn::Add(acc, x) : g.power == 2 ? hn::MulAdd(x, x, acc) : hn::MulAdd(hn::Mul(x, x), x, acc);
     default:
@@ -169,13 +180,13 @@ HWY_INLINE void forward_last(const PoolGeometry& g, const T* x, T* y, Join&& joi
   });
 }
 
-template <typename T>
+template <bool kKeepsNan, typename T>
 void forward_last(const PoolGeometry& g, const T* x, T* y) {
   switch (g.type) {
     case PoolType::kMax:
-      return forward_last(g, x, y, [](auto acc, auto v) HWY_ATTR { return hn::Max(acc, v); });
+      return forward_last(g, x, y, [](auto acc, auto v) HWY_ATTR { return larger<kKeepsNan>(acc, v); });
     case PoolType::kLp:
-      return forward_last(g, x, y, [&g](auto acc, auto v) HWY_ATTR { return combine(g, acc, v); });
+      return forward_last(g, x, y, [&g](auto acc, auto v) HWY_ATTR { return combine<false>(g, acc, v); });
     default:
       return forward_last(g, x, y, [](auto acc, auto v) HWY_ATTR { return hn::Add(acc, v); });
   }
@@ -186,7 +197,7 @@ bool is_global(const PoolGeometry& g) {
   return g.out_size() == 1 && g.kernel == g.in && g.pad == Position{0, 0, 0} && !g.channels_last;
 }
 
-template <typename T>
+template <bool kKeepsNan, typename T>
 void forward_global(const PoolGeometry& g, const T* x, T* y) {
   const int64_t size = g.in_size();
   const T factor = factor_at<T>(g, {0, 0, 0});
@@ -197,19 +208,20 @@ void forward_global(const PoolGeometry& g, const T* x, T* y) {
       const T* from = x + plane * size;
       auto acc = hn::Set(d, start_value<T>(g));
       int64_t i = 0;
-      for (; i + lanes <= size; i += lanes) acc = combine(g, acc, hn::LoadU(d, from + i));
-      T value = hn::GetLane(g.type == PoolType::kMax ? hn::MaxOfLanes(d, acc) : hn::SumOfLanes(d, acc));
+      for (; i + lanes <= size; i += lanes) acc = combine<kKeepsNan>(g, acc, hn::LoadU(d, from + i));
+      const bool takes_sum = g.type != PoolType::kMax || (kKeepsNan && !hn::AllFalse(d, hn::IsNaN(acc)));  // NaN stays
+      T value = hn::GetLane(takes_sum ? hn::SumOfLanes(d, acc) : hn::MaxOfLanes(d, acc));
       const hn::CappedTag<T, 1> one;
-      for (; i < size; ++i) value = hn::GetLane(combine(g, hn::Set(one, value), hn::LoadU(one, from + i)));
+      for (; i < size; ++i) value = hn::GetLane(combine<kKeepsNan>(g, hn::Set(one, value), hn::LoadU(one, from + i)));
       y[plane] = finish(g, value, factor);
     }
   });
 }
 
 // First the rows of a window, as vectors along the row; then the columns, one output at a time.
-template <typename T>
+template <bool kKeepsNan, typename T>
 void forward_plain(const PoolGeometry& g, const T* x, T* y) {
-  if (is_global(g)) return forward_global(g, x, y);
+  if (is_global(g)) return forward_global<kKeepsNan>(g, x, y);
   const int64_t width = g.in[2];
   parallel_for(g.n * g.c, 0.3 * static_cast<double>(g.in_size()), [&](int64_t begin, int64_t end) {
     Temporary<T> rows(static_cast<size_t>(width));
@@ -224,7 +236,8 @@ void forward_plain(const PoolGeometry& g, const T* x, T* y) {
           for (int64_t j = window.first[1]; j < window.last[1]; ++j) {
             const T* row = from + (i * g.in[1] + j) * width;
             for_each_vector<T>(width, [&](auto d, int64_t k) {
-              hn::StoreU(combine(g, hn::LoadU(d, rows.data() + k), hn::LoadU(d, row + k)), d, rows.data() + k);
+              hn::StoreU(combine<kKeepsNan>(g, hn::LoadU(d, rows.data() + k), hn::LoadU(d, row + k)), d,
+                         rows.data() + k);
             });
           }
         }
@@ -232,7 +245,10 @@ void forward_plain(const PoolGeometry& g, const T* x, T* y) {
           T value = start_value<T>(g);
           const int64_t last = g.last(2, o[2]);
           if (g.type == PoolType::kMax) {
-            for (int64_t k = g.first(2, o[2]); k < last; ++k) value = std::max(value, rows[static_cast<size_t>(k)]);
+            for (int64_t k = g.first(2, o[2]); k < last; ++k) {
+              const T next = rows[static_cast<size_t>(k)];
+              value = value < next || (kKeepsNan && next != next && value == value) ? next : value;
+            }
           } else {
             for (int64_t k = g.first(2, o[2]); k < last; ++k) value += rows[static_cast<size_t>(k)];
           }
@@ -243,17 +259,37 @@ void forward_plain(const PoolGeometry& g, const T* x, T* y) {
   });
 }
 
+// ---- maximum
+
+// A maximum of vectors loses NaN, and one that keeps them takes longer. But the processor remembers that it met one.
+template <typename T, bool kLast>
+void forward_maximum(const PoolGeometry& g, const T* x, T* y) {
+  const FloatWatch watch;
+  kLast ? forward_last<false>(g, x, y) : forward_plain<false>(g, x, y);
+  if (watch.saw_error()) kLast ? forward_last<true>(g, x, y) : forward_plain<true>(g, x, y);
+}
+
+template <typename T, bool kLast>
+void forward(const PoolGeometry& g, const T* x, T* y) {
+  if (g.type == PoolType::kMax) return forward_maximum<T, kLast>(g, x, y);
+  kLast ? forward_last<false>(g, x, y) : forward_plain<false>(g, x, y);
+}
+
 // ---- maximum: gradient and its adjoint
 
 // One output position, channels [c, c + lanes): calls `hit(mask, input index)` for the first element that equals the
-// maximum.
+// maximum, or is NaN as it is.
 template <typename T, class D, typename F>
 HWY_INLINE void first_maximum(const PoolGeometry& g, const Window& window, D d, const T* x, const T* y, int64_t c,
                               F&& hit) {
   const auto maximum = hn::LoadU(d, y + c);
-  auto open = hn::Eq(maximum, maximum);  // a NaN equals nothing: it has no gradient
+  auto open = hn::Eq(hn::Zero(d), hn::Zero(d));
+  const auto nan = hn::IsNaN(maximum);
+  const bool some_nan = !hn::AllFalse(d, nan);
   window.for_each(g, [&](int64_t i) {
-    const auto here = hn::And(open, hn::Eq(hn::LoadU(d, x + i * g.c + c), maximum));
+    const auto element = hn::LoadU(d, x + i * g.c + c);
+    auto here = hn::And(open, hn::Eq(element, maximum));
+    if (some_nan) here = hn::Or(here, hn::And(open, hn::And(nan, hn::IsNaN(element))));
     open = hn::AndNot(here, open);
     hit(here, i);
   });
@@ -302,7 +338,8 @@ void max_gather_last(const PoolGeometry& g, const T* v, const T* x, const T* y, 
   });
 }
 
-// Index of the first element of the rows' part [first, last) that equals `maximum`; -1 if none does.
+// Index of the first element of the rows' part [first, last) that equals `maximum`, or is NaN as it is; -1 if none
+// does.
 template <typename T>
 HWY_INLINE int64_t first_index(const PoolGeometry& g, const Window& rows, int64_t first, int64_t last, const T* x,
                                T maximum) {
@@ -310,7 +347,7 @@ HWY_INLINE int64_t first_index(const PoolGeometry& g, const Window& rows, int64_
     for (int64_t j = rows.first[1]; j < rows.last[1]; ++j) {
       const int64_t row = (i * g.in[1] + j) * g.in[2];
       for (int64_t k = first; k < last; ++k)
-        if (x[row + k] == maximum) return row + k;
+        if (x[row + k] == maximum || (maximum != maximum && x[row + k] != x[row + k])) return row + k;
     }
   }
   return -1;
@@ -405,8 +442,8 @@ void sum_backward(const PoolGeometry& g, const T* dy, T* dx) {
 }
 
 #define HYBRIDNET_POOL_ENTRIES(T)                                                                  \
-  void forward_last_##T(const PoolGeometry& g, const T* x, T* y) { forward_last(g, x, y); }        \
-  void forward_plain_##T(const PoolGeometry& g, const T* x, T* y) { forward_plain(g, x, y); }      \
+  void forward_last_##T(const PoolGeometry& g, const T* x, T* y) { forward<T, true>(g, x, y); }    \
+  void forward_plain_##T(const PoolGeometry& g, const T* x, T* y) { forward<T, false>(g, x, y); }  \
   void max_backward_last_##T(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx) {  \
     max_backward_last(g, dy, x, y, dx);                                                            \
   }                                                                                                \

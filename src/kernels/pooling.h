@@ -39,9 +39,11 @@ struct PoolGeometry {
   int64_t last_output(int axis, int64_t i) const { return std::min((i + pad[axis]) / stride[axis] + 1, out[axis]); }
 };
 
+// kMax: NaN wins.
 template <typename T>
 void pool_forward(const PoolGeometry& g, const T* x, T* y);
-// kMax: each output's gradient goes to the first element of its window that equals the output.
+// kMax: each output's gradient goes to the first element of its window that equals the output; NaN counts as equal to
+// NaN.
 template <typename T>
 void max_pool_backward(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx);
 // The adjoint of that: out takes, for each window, the value of `v` where x holds the maximum.
