@@ -202,7 +202,8 @@ std::unique_ptr<RewriteObserver::Watch> ValueComparison::watch(const Graph& grap
   std::vector<Bytes> values;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const Node& input = *graph.inputs()[i];
-    const bool given = i < samples_.size() && inputs_[i]->name == input.name && samples_[i].spec() == input.specs[0];
+    const bool given =
+        i < samples_.size() && samples_[i] && inputs_[i]->name == input.name && samples_[i].spec() == input.specs[0];
     if (given) {
       const char* data = static_cast<const char*>(samples_[i].data());
       values.emplace_back(data, data + input.specs[0].bytes());

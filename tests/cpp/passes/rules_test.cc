@@ -1,7 +1,11 @@
 // Every rule of the pipeline fires on its example and leaves its counterexample. A rule without both fails here.
+#include <iterator>
+#include <limits>
+
 #include "passes/remat.h"
 #include "passes/rule_examples.h"
 #include "passes/rule_graphs.h"
+#include "plan/value_comparison.h"
 
 namespace hybridnet::graph_testing {
 namespace {
@@ -29,6 +33,59 @@ TEST(Rules, EachHasAGraphThatItMustLeave) {
     EXPECT_FALSE(run_rewrite(graph, row)) << row.name << " fired on\n" << before;
     EXPECT_EQ(graph.fingerprint(), structure) << row.name << " changed\n" << before;
     graph.check();
+  }
+}
+
+// `spec` filled with small numbers and every fifth element with one of `special`. Which one depends on the seed.
+NDArray special_array(const TensorSpec& spec, const std::vector<float>& special, uint32_t seed) {
+  NDArray array = random_array(spec.shape, seed);
+  std::vector<float> values = values_of(array);
+  for (size_t i = 0; i < values.size(); ++i)
+    if ((i + seed) % 5 == 0) values[i] = special[(i / 5 + seed) % special.size()];
+  array.copy_from(values.data());
+  return array;
+}
+
+// What the example of a rule is run on. Rules with the tag "stable" are there to change what overflows, and what a sum
+// of one-hot rows multiplies by 0 is not read by the pick in its place: NaN in all of a row is the most that stays.
+std::vector<float> special_values_for(const Rewrite& row) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
+  if (row.name == "one_hot_pick") return {};
+  if (row.tags.count("stable") != 0) return {kNan};
+  return {kNan, kInfinity, -kInfinity, -0.0f, 1e-41f, 1e30f};
+}
+
+// Runs the whole example before and after.
+void expect_same_values(const Rewrite& row, const RuleExample& example, const std::vector<float>& special, uint32_t seed) {
+  Graph graph = example.fires();
+  std::vector<NodePtr> inputs;
+  std::vector<NDArray> samples;
+  for (const NodePtr& input : graph.inputs()) {
+    const TensorSpec& spec = input->specs[0];
+    const bool takes = spec.dtype == DType::kFloat32 && spec.shape.size() > 0;
+    inputs.push_back(input);
+    samples.push_back(takes ? special_array(spec, special, seed + static_cast<uint32_t>(samples.size())) : NDArray());
+  }
+  ValueComparison comparison(inputs, samples);
+  const RematScope training({.policy = {RematPolicy::Kind::kBytes, 0}, .is_cut = true});
+  try {
+    const std::unique_ptr<RewriteObserver::Watch> watch = comparison.watch(graph);
+    run_rewrite(graph, row);
+    if (watch) watch->changed(row);
+  } catch (const Error& error) {
+    ADD_FAILURE() << row.name << ", seed " << seed << ": " << error.what() << "\n" << graph.text();
+  }
+}
+
+// NaN and infinities stay where they are (docs/numerics.md).
+TEST(Rules, EachKeepsNanAndInfinities) {
+  for (const Rewrite& row : RewriteDatabase::current()->rows()) {
+    if (row.exactness == Exactness::kUnsafe) continue;
+    if (row.name == "expand_composed") continue;  // nothing runs before it
+    const RuleExample* example = example_of(row);
+    ASSERT_NE(example, nullptr) << row.name << " has no example: add one to rule_examples()";
+    const std::vector<float> special = special_values_for(row);
+    for (uint32_t seed = 0; seed < 6 && !special.empty(); ++seed) expect_same_values(row, *example, special, seed);
   }
 }
 
