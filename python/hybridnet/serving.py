@@ -3,10 +3,13 @@
 ========  =====================  ======================================================================================
 GET       /healthz               ``ok``
 GET       /v1/model              names, shapes (null: the number of rows) and dtypes of inputs, names of outputs
-POST      /v1/predict            JSON ``{"inputs": {name: nested lists}}`` gives ``{"outputs": {name: nested lists}}``,
-                                 NaN and infinities as null; ``application/x-npy`` (the only input) and
-                                 ``application/x-npz`` (by name) are answered in their own form
+POST      /v1/predict            JSON ``{"inputs": {name: nested lists}}`` gives ``{"outputs": {name: nested lists}}``;
+                                 ``application/x-npy`` (the only input) and ``application/x-npz`` (by name) are answered
+                                 in their own form
 ========  =====================  ======================================================================================
+
+JSON has no NaN and no infinity. A request with one is refused, and so is an answer, unless the application was made
+with ``allow_nan``: it reads the words NaN, Infinity and -Infinity, and writes null. Files of NumPy may hold them.
 
 Errors are ``{"error": class, "text": text}``: 400 for content that is wrong, 404, 405, 413, 415, 503 where too many
 wait. Requests that wait at one time become one call of the model, as long as they have at most ``batch`` rows together;
@@ -76,6 +79,8 @@ class PredictionApp:
     limits : Limits, optional
     threads : int, default 1
         Calls at one time.
+    allow_nan : bool, default False
+        Whether JSON may hold the words NaN, Infinity and -Infinity in requests, and null in their place in answers.
     """
 
     def __init__(
@@ -85,8 +90,9 @@ class PredictionApp:
         outputs: list[str],
         limits: Limits | None = None,
         threads: int = 1,
+        allow_nan: bool = False,
     ) -> None:
-        self._call, self._inputs, self._outputs = call, inputs, outputs
+        self._call, self._inputs, self._outputs, self._allow_nan = call, inputs, outputs, allow_nan
         self._limits = limits or Limits()
         self._pool = ThreadPoolExecutor(threads, "hybridnet-serve")
         most_ns = min(self._limits.wait * 1000, 1 << 62)
@@ -178,6 +184,8 @@ class PredictionApp:
                 400, "ParamError", "inputs", expected=", ".join(map(repr, self._inputs)), given=names or "none"
             )
         arrays = [self._checked(name, given[name]) for name in self._inputs]
+        if kind == _JSON and not self._allow_nan:
+            self._check_finite(arrays)
         rows = {len(array) for array in arrays}
         if len(rows) > 1:
             raise _Refused(400, "ShapeError", f"inputs have different numbers of rows: {sorted(rows)}")
@@ -185,7 +193,7 @@ class PredictionApp:
 
     def _from_json(self, body: bytes) -> Any:
         try:
-            content = json.loads(body)
+            content = json.loads(body, parse_constant=None if self._allow_nan else _refuse_word)
         except (ValueError, RecursionError) as error:
             raise _Refused(400, "FormatError", f"the body is no JSON: {error}") from None
         return content.get("inputs", content) if isinstance(content, dict) else content
@@ -224,8 +232,28 @@ class PredictionApp:
         with np.errstate(over="ignore"):
             return np.ascontiguousarray(array.astype(dtype, copy=False))
 
+    def _check_finite(self, arrays: list[np.ndarray]) -> None:
+        """Refuses what JSON can say but the dtype of the input cannot hold: 1e300 would be infinite in float32."""
+        for name, array in zip(self._inputs, arrays, strict=True):
+            if not _are_finite(array):
+                raise _Refused(
+                    400,
+                    "ValueError",
+                    f"input {name!r}",
+                    expected=f"numbers that fit {array.dtype.name}",
+                    given="one that is infinite there",
+                )
+
     def _write(self, kind: str, outputs: list[np.ndarray]) -> tuple[str, bytes]:
         if kind == _JSON:
+            for name, array in zip(self._outputs, outputs, strict=True):
+                if not self._allow_nan and not _are_finite(array):
+                    raise _Refused(
+                        500,
+                        "NotFinite",
+                        f"output {name!r} holds NaN or infinity, which JSON cannot say",
+                        fix=f"ask for {_NPZ}, or start the server with --allow-nan, which writes null",
+                    )
             lists = {name: _finite(array) for name, array in zip(self._outputs, outputs, strict=True)}
             return _JSON, json.dumps({"outputs": lists}).encode()
         alone = kind == _NPY and len(outputs) == 1
@@ -320,6 +348,21 @@ def _has_text(value: Any) -> bool:
         return str in set(map(type, np.array(value, dtype=object).ravel().tolist()))
     except ValueError:
         return False  # of uneven lengths: no array either
+
+
+def _refuse_word(word: str) -> float:
+    raise _Refused(
+        400,
+        "ValueError",
+        f"the body holds {word}, which is no number of JSON",
+        fix=f"send {_NPZ}, which may hold it, or start the server with --allow-nan",
+    )
+
+
+def _are_finite(array: np.ndarray) -> bool:
+    if array.dtype.kind not in "fV":
+        return True
+    return bool(np.isfinite(array.astype(np.float32) if array.dtype.itemsize == 2 else array).all())
 
 
 def _finite(array: np.ndarray) -> Any:

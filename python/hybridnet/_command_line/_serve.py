@@ -39,6 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--max-rows", type=int, default=limits.rows, help=f"of a request; default {limits.rows}")
     parser.add_argument("--max-body", type=int, default=limits.body, help=f"bytes; default {limits.body}")
+    parser.add_argument(
+        "--allow-nan",
+        action="store_true",
+        help="read the words NaN, Infinity and -Infinity in JSON, write null for such outputs; else both are refused",
+    )
     parser.add_argument("--max-waiting", type=int, default=limits.waiting, help=f"requests; default {limits.waiting}")
 
 
@@ -79,7 +84,7 @@ def make_app(options: argparse.Namespace) -> PredictionApp:
     _check_rows(model, call, specs)
     limits = Limits(options.max_body, options.max_rows, options.batch, options.max_waiting, options.batch_wait)
     rows = {name: (specs[name][0][1:], specs[name][1]) for name in model.inputs}
-    return PredictionApp(call, rows, model.symbol.list_outputs(), limits, options.threads)
+    return PredictionApp(call, rows, model.symbol.list_outputs(), limits, options.threads, options.allow_nan)
 
 
 def run(options: argparse.Namespace) -> int:

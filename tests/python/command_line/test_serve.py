@@ -92,11 +92,47 @@ def test_files_of_numpy_are_answered_in_kind() -> None:
     np.testing.assert_array_equal(np.load(io.BytesIO(answer)), [[2, 3]])
 
 
-def test_what_json_cannot_say_is_null() -> None:
-    values = np.array([0, np.inf, np.nan], np.float32)
-    app = PredictionApp(lambda arrays: [values[: len(arrays[0])]], {"x": ((), np.dtype(np.float32))}, ["y"])
-    _, _, answer = _ask(app, _json({"x": [1, 2, 3]}))
-    assert json.loads(answer) == {"outputs": {"y": [0, None, None]}}
+def _one(values: list[float], allow_nan: bool) -> PredictionApp:
+    """Answers with these values, whatever is asked."""
+    return PredictionApp(
+        lambda arrays: [np.array(values, np.float32)[: len(arrays[0])]], {"x": ((), np.dtype(np.float32))}, ["y"],
+        allow_nan=allow_nan,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("body", [b'{"x": [1, NaN]}', b'{"x": [Infinity]}', b'{"x": [1, -Infinity]}'])
+def test_nan_in_json_is_refused_unless_asked_for(body: bytes) -> None:
+    status, _, answer = _ask(_one([1, 2], allow_nan=False), body)
+    assert status == 400
+    assert "no number of JSON" in json.loads(answer)["text"]
+    assert "--allow-nan" in json.loads(answer)["text"]
+    echo = PredictionApp(lambda a: [np.isfinite(a[0])], {"x": ((), np.dtype(np.float32))}, ["y"], allow_nan=True)
+    status, _, answer = _ask(echo, body)
+    assert (status, json.loads(answer)["outputs"]["y"][-1]) == (200, False)
+
+
+@pytest.mark.parametrize("body", [b'{"x": [1e39]}', b'{"x": [1e400]}'])
+def test_numbers_that_become_infinite_are_refused(body: bytes) -> None:
+    status, _, answer = _ask(_one([1], allow_nan=False), body)
+    assert status == 400
+    assert "fit float32" in json.loads(answer)["text"]
+    assert _ask(_one([1], allow_nan=True), body)[0] == 200
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_answers_that_json_cannot_say_are_refused_or_null(value: float) -> None:
+    status, _, answer = _ask(_one([0, value], allow_nan=False), _json({"x": [1, 2]}))
+    assert (status, json.loads(answer)["error"]) == (500, "NotFinite")
+    assert _ask(_one([0, value], allow_nan=False), _json({"x": [1]}))[0] == 200  # another request of the same call
+    _, _, answer = _ask(_one([0, value], allow_nan=True), _json({"x": [1, 2]}))
+    assert json.loads(answer) == {"outputs": {"y": [0, None]}}
+
+
+def test_files_of_numpy_hold_nan_as_it_is() -> None:
+    app = PredictionApp(lambda arrays: [arrays[0] + 1], {"x": ((2,), np.dtype(np.float32))}, ["y"])
+    status, _, answer = _ask(app, _npz(x=np.float32([[np.nan, np.inf]])), NPZ)
+    assert status == 200
+    np.testing.assert_array_equal(np.load(io.BytesIO(answer))["y"], np.float32([[np.nan, np.inf]]))
 
 
 @pytest.mark.parametrize(
