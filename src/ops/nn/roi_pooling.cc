@@ -52,6 +52,12 @@ struct RegionAxis {
   int64_t inside(int64_t at) const { return std::clamp<int64_t>(at + start, 0, size); }
 };
 
+// The first NaN is larger than all else, as in max pooling.
+template <typename T>
+bool is_larger(T a, T b) {
+  return a > b || (a != a && b == b);
+}
+
 // Maximum and its place in data for every window; 0 and -1 where the window is empty.
 template <typename T>
 void pool_region(const Shape& in, const T* data, const T* roi, double scale, const Shape& out, T* maxima,
@@ -68,7 +74,7 @@ void pool_region(const Shape& in, const T* data, const T* roi, double scale, con
         for (int64_t h = y.first(i); image >= 0 && h < y.last(i); ++h)
           for (int64_t w = x.first(j); w < x.last(j); ++w) {
             const int64_t at = plane + h * width + w;
-            if (place < 0 || data[at] > data[place]) place = at;
+            if (place < 0 || is_larger(data[at], data[place])) place = at;
           }
         *maxima++ = place < 0 ? T(0) : data[place];
         *places++ = place;

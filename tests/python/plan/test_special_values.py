@@ -102,6 +102,20 @@ def test_the_maximum_of_a_window_with_nan_is_nan(layout: str, kernel: tuple[int,
         assert np.isnan(whole).sum() == 1
 
 
+def test_the_maximum_of_a_region_with_nan_is_nan() -> None:
+    regions = nd.array([[0, 0, 0, 3, 3]])
+    for at in range(16):
+        values = np.arange(16, dtype="float32").reshape(1, 1, 4, 4)
+        values.reshape(-1)[at] = np.nan
+        x = nd.array(values)
+        x.attach_grad()
+        with autograd.record():
+            y = nd.ROIPooling(x, regions, pooled_size=(1, 1), spatial_scale=1.0)
+        y.backward()
+        assert np.isnan(y.asscalar())
+        assert x.grad.asnumpy().reshape(-1)[at] == 1
+
+
 def test_a_broken_row_changes_no_bits_of_the_others() -> None:
     rng = np.random.default_rng(0)
     for layer in ("dense of few rows", "convolution", "3x3", "depthwise"):
