@@ -401,9 +401,8 @@ struct SharedOutputs {
 };
 
 // Arrays of `out` that are copied to afterwards count, too.
-void require_written_apart(const Op& op, std::span<const NDArray> out, const std::vector<NDArray>& results,
-                           const SharedOutputs& shared) {
-  if (out.size() + *shared.count < 2) return;
+[[gnu::noinline]] void require_written_apart(const Op& op, std::span<const NDArray> out,
+                                             const std::vector<NDArray>& results, const SharedOutputs& shared) {
   const bool all_in_place = std::equal(out.begin(), out.end(), results.begin());
   if (all_in_place) return require_apart(op.name, shared.span());
   std::vector<NDArray> written(out.begin(), out.end());
@@ -437,7 +436,7 @@ bool place_results(const Op& op, const void* params, std::span<const NDArray> in
     }
     shared.add(result);
   }
-  require_written_apart(op, out, *results, shared);
+  if (results->size() > 1 && out.size() + *shared.count > 1) require_written_apart(op, out, *results, shared);
   for (const NDArray& written : shared.span()) note_overwrite(written);
   return copy_out;
 }
@@ -633,10 +632,20 @@ void invoke_apart(const Op& op, const ParamsPtr& params, std::span<const NDArray
     invoke_itself(op, params, inputs, options, results);
 }
 
+// True: inputs overlap the states that the operator writes, and it was invoked on copies of them.
+[[gnu::noinline]] bool invoke_beside_states(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
+                                            const InvokeOptions& options, std::vector<NDArray>* results) {
+  const std::vector<NDArray> apart = apart_from_states(op, params->data(), inputs, results->size());
+  if (apart.empty()) return false;
+  invoke_itself(op, params, apart, options, results);
+  return true;
+}
+
 void invoke_itself(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                    std::vector<NDArray>* results) {
   const void* p = params->data();
   const size_t num_outputs = results->size();
+  if (op.has_writebacks() && invoke_beside_states(op, params, inputs, options, results)) return;
   const bool recorded = wants_record(op, inputs);
   if (op.data_dependent_shape || op.opaque) {
     const bool recorded_itself = invoke_dynamic(op, params, inputs, options.out, results);
@@ -668,10 +677,7 @@ void invoke_itself(const Op& op, const ParamsPtr& params, std::span<const NDArra
   Kernel* kernel = find_kernel(op, params, in_specs.span(), out_specs.span(), device, train, &owner);
   const int64_t cost = op.cost_ns(p, in_specs.span(), out_specs.span());
   const RngKey rng = op.random ? next_rng_key() : RngKey{};
-  std::vector<NDArray> apart;
-  if (op.has_writebacks()) apart = apart_from_states(op, p, inputs, *results);
-  execute(op, params, kernel, owner, apart.empty() ? inputs : std::span<const NDArray>(apart), *results,
-          {shared.begin(), num_shared}, cost, rng);
+  execute(op, params, kernel, owner, inputs, *results, {shared.begin(), num_shared}, cost, rng);
 
   if (copy_out) copy_to_out(options.out, results);
   if (recorded) end_record(node, inputs, *results);

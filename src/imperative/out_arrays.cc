@@ -67,7 +67,7 @@ void require_specs(const std::string& op, std::span<const NDArray> out, std::spa
 }
 
 void require_apart(const std::string& op, std::span<const NDArray> written) {
-  if (written.size() > kFewArrays && !any_overlap(written)) return;
+  if (written.size() < 2 || (written.size() > kFewArrays && !any_overlap(written))) return;
   for (size_t i = 1; i < written.size(); ++i) {
     if (!written[i]) continue;
     for (size_t k = 0; k < i; ++k) {
@@ -95,9 +95,11 @@ void infer_beside(const Op& op, const void* params, bool train, std::span<const 
     throw;
   }
   require_specs(op.name, out, out_specs);
-  // An operator may learn from its outputs (the rank of what it is given, a dtype that is left open). The shape is what
-  // the inputs say, if they do. Functions of one element have no other.
-  if (inputs.empty() || op.pointwise != nullptr) return;
+  // An operator may learn from its outputs: the rank of what it is given, a dtype that is left open. The shape is what
+  // the inputs say, if they do. Where all are alike, as in arithmetic in place and in updates, there is nothing to
+  // learn.
+  const auto is_alike = [&](const NDArray& array) { return array.shape() == inputs[0].shape(); };
+  if (inputs.empty() || std::all_of(out.begin(), out.end(), is_alike)) return;
   SpecsAlone alone(inputs.size(), out_specs.size());
   infer(op, params, train, inputs, alone.in, alone.out);
   for (size_t i = 0; i < out.size(); ++i) {
@@ -108,17 +110,21 @@ void infer_beside(const Op& op, const void* params, bool train, std::span<const 
 }
 
 std::vector<NDArray> apart_from_states(const Op& op, const void* params, std::span<const NDArray> inputs,
-                                       std::span<const NDArray> results) {
+                                       size_t num_outputs) {
   if (inputs.size() > kFewArrays && !any_overlap(inputs)) return {};
   std::vector<NDArray> apart;
-  for (size_t k = 0; k < results.size(); ++k) {
+  const auto is_state = [&](size_t i) {
+    for (size_t k = 0; k < num_outputs; ++k)
+      if (op.writeback_input(params, static_cast<int>(k)) == static_cast<int>(i)) return true;
+    return false;
+  };
+  for (size_t k = 0; k < num_outputs; ++k) {
     const int state = op.writeback_input(params, static_cast<int>(k));
-    if (state < 0 || !results[k]) continue;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (static_cast<int>(i) == state || !overlap(inputs[i], results[k])) continue;
+    for (size_t i = 0; state >= 0 && i < inputs.size(); ++i) {
+      if (static_cast<int>(i) == state || !overlap(inputs[i], inputs[static_cast<size_t>(state)]) || is_state(i))
+        continue;
       if (apart.empty()) apart.assign(inputs.begin(), inputs.end());
-      if (apart[i] == inputs[i])
-        apart[i] = invoke_one(kCopy.op(), kCopy.op().default_params, {&inputs[i], 1}).detached();
+      if (apart[i] == inputs[i]) apart[i] = invoke_one(kCopy.op(), kCopy.op().default_params, {&inputs[i], 1});
     }
   }
   return apart;

@@ -23,6 +23,6 @@ void infer_beside(const Op& op, const void* params, bool train, std::span<const 
 // What the operator reads beside the states that it writes: inputs that overlap these are copied, so that all are read
 // as they were before the call. Empty: none does.
 std::vector<NDArray> apart_from_states(const Op& op, const void* params, std::span<const NDArray> inputs,
-                                       std::span<const NDArray> results);
+                                       size_t num_outputs);
 
 }  // namespace hybridnet

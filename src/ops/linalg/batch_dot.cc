@@ -40,7 +40,7 @@ void infer_batch_dot(const BatchDotParams& p, InferContext& c) {
   require_stack(c, 0);
   require_stack(c, 1);
   int ndim = kUnknownNdim;
-  for (const Shape* s : {&c.in_shape(0), &c.in_shape(1), &c.out_shape(0)})
+  for (const Shape* s : {&c.out_shape(0), &c.in_shape(1), &c.in_shape(0)})  // the inputs say, if they can
     if (s->rank_known()) ndim = s->ndim();
   if (ndim < 3) return;
   const int row = ndim - 2, column = ndim - 1;
