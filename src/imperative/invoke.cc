@@ -571,7 +571,8 @@ void invoke_over(const Op& op, const ParamsPtr& params, std::span<const NDArray>
                  std::vector<NDArray>* results) {
   const bool recording = autograd_state().recording;
   // Where nothing is recorded, what is written is constant; but the rest of an array still stems from what it did.
-  if (!recording && (!writes_part(op) || !has_gradient(mark_of(inputs[0])) || mark_of(inputs[0])->leaf_shown()))
+  if (!recording &&
+      (!writes_part(op) || inputs.empty() || !has_gradient(mark_of(inputs[0])) || mark_of(inputs[0])->leaf_shown()))
     return invoke_apart(op, params, inputs, options, results);
   std::vector<NDArray> read(inputs.begin(), inputs.end());
   for (size_t i = 1; !recording && i < read.size(); ++i) read[i] = read[i].detached();

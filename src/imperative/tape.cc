@@ -151,10 +151,14 @@ Ref<TapeNode> begin_record(const Op& op, const ParamsPtr& params, std::span<cons
   node->op = &op;
   node->params = params;
   const Saves& saves = op.saves();
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (saves.input(static_cast<int>(i)))
-      node->inputs[i].saved = SavedArray::of(
-          WriteHistory::find(*inputs[i].impl()->chunk) == nullptr ? inputs[i] : another_handle(inputs[i]));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!saves.input(static_cast<int>(i))) continue;
+    // Where the memory may be written in parts, the parts are told from now on.
+    Chunk& chunk = *inputs[i].impl()->chunk;
+    const bool has_views = chunk.has_views.load(std::memory_order_relaxed);
+    if (has_views) WriteHistory::of(chunk);
+    node->inputs[i].saved = SavedArray::of(has_views ? another_handle(inputs[i]) : inputs[i]);
+  }
   return node;
 }
 

@@ -23,7 +23,8 @@ class ViewFunction final : public RecordedFunction {
 
  private:
   bool is_reshape() const {
-    return sources_.size() == 1 && pieces_.size() == 1 && sources_[0].shape.size() == view_.shape.size();
+    return sources_.size() == 1 && pieces_.size() == 1 && pieces_[0].size == view_.shape.size() &&
+           sources_[0].shape.size() == view_.shape.size();
   }
   NDArray copied_gradient(size_t source, const NDArray& gradient) const;
   NDArray recorded_gradient(size_t source, const NDArray& gradient) const;

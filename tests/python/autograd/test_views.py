@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from hybridnet import autograd
 from hybridnet.errors import GradientError
-
-from .view_programs import COLUMNS, ROWS, Dual, Program
+from view_programs import COLUMNS, ROWS, Dual, Program
 
 nd = mx.nd
 X = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
