@@ -9,7 +9,7 @@
 namespace hybridnet {
 namespace {
 
-std::atomic<uint64_t> g_sequence{0};
+std::atomic<uint64_t> g_sequence{1};  // the next time
 
 Ref<TapeNode> make_tape_node(std::span<const NDArray> inputs) {
   Ref<TapeNode> node = make_ref<TapeNode>();
@@ -73,7 +73,7 @@ Ref<TapeMark> make_mark(const Ref<TapeNode>& node, uint32_t index) {
   Ref<TapeMark> mark = make_ref<TapeMark>();
   mark->node = node;
   mark->index = index;
-  mark->time.store(g_sequence.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  mark->time.store(g_sequence.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   return mark;
 }
 
