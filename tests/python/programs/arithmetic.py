@@ -30,7 +30,9 @@ def _times(partial: np.ndarray, error: np.ndarray) -> np.ndarray:
     return np.where(error == 0, 0, np.maximum(np.abs(partial) * error, SIGN_OF_ZERO))
 
 
-def combined(shape: tuple[int, ...], terms: Sequence[tuple[np.ndarray | float, np.ndarray | None]]) -> Any:
+def combined(
+    shape: tuple[int, ...], terms: Sequence[tuple[np.ndarray | float, np.ndarray | None]], flat: float = 0
+) -> Any:
     """The slope of a result from its partial derivatives and the slopes of its operands; None if all are constant."""
     total: Any = None
     for partial, slope in terms:
@@ -41,7 +43,7 @@ def combined(shape: tuple[int, ...], terms: Sequence[tuple[np.ndarray | float, n
         spread = with_rank(slope, len(shape))
         part = np.empty((*slope.shape[:2], *shape))
         part[0] = partial * spread[0]
-        part[1] = np.abs(partial) * spread[1]
+        part[1] = (np.abs(partial) + flat) * spread[1]
         total = part if total is None else total + part
     return total
 
@@ -53,6 +55,7 @@ def pointwise(
     partials: Callable[..., Sequence[Any]] | None = None,
     *,
     ulps: float = 0,
+    flat: float = 0,
     jump: Callable[..., Any] | None = None,
     loose: Callable[..., Any] | None = None,
 ) -> Value:
@@ -60,7 +63,7 @@ def pointwise(
 
     function: of arrays, in float64 for floating results and in the dtype itself for others. partials: derivatives by
     each operand. jump: distance from the next place where the function or its derivative jumps. loose: where the sign
-    of a zero is not determined.
+    of a zero is not determined. flat: what derivatives may be off by where they come from a difference, as 1 - y * y.
     """
     arrays = [operand if isinstance(operand, Value) else constant(operand, dtype) for operand in operands]
     if dtype.kind != "f":
@@ -79,7 +82,7 @@ def pointwise(
         derivatives = [np.asarray(partial, dtype=np.float64) for partial in partials(*numbers)]
         for partial, own in zip(derivatives, errors, strict=True):
             error = error + _times(partial, own)
-        slope = combined(result.shape, list(zip(derivatives, slopes, strict=True)))
+        slope = combined(result.shape, list(zip(derivatives, slopes, strict=True)), flat)
     error = np.broadcast_to(error, result.shape)
     if loose is not None:
         error = np.where((result == 0) & loose(*numbers) & (error == 0), SIGN_OF_ZERO, error)

@@ -274,7 +274,9 @@ class Generator:
             return wrapped
 
         return [
-            (2.0, writable(self.in_place)), (2.0, writable(self.assign)), (1.0, writable(self.neighbour_write)),
+            # What other libraries write behind a recorded call is seen by its gradient: nobody tells the library.
+            (2.0, writable(self.in_place)), (2.0, writable(self.assign)),
+            (0.0 if program.record else 1.0, writable(self.neighbour_write)),
             (0.5, self.neighbour),
         ]  # fmt: skip
 

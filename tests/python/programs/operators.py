@@ -53,13 +53,15 @@ def _add(name: str, arity: int, nd: str | None, np_: str | None, run: Run, draw:
 # -------------------------------------------------------------------------------------------------------- of one array
 def _unary(
     name: str, function: Any, derivative: Any, *, nd: str | None = "", np_: str | None = "", ulps: float = 0,
-    jump: Any = None, loose: Any = None, whole: bool = False, weight: float = 1.0,
+    jump: Any = None, loose: Any = None, whole: bool = False, flat: float = 0, weight: float = 1.0,
 ) -> None:  # fmt: skip
     def run(operands: Sequence[Value], is_np: bool) -> Value:
         (x,) = operands
         if x.dtype.kind != "f" and (not whole or x.dtype == np.bool_):
             raise Unclear("whole numbers")
-        return ar.pointwise(operands, x.dtype, function, lambda x: [derivative(x)], ulps=ulps, jump=jump, loose=loose)
+        return ar.pointwise(
+            operands, x.dtype, function, lambda x: [derivative(x)], ulps=ulps, jump=jump, loose=loose, flat=flat
+        )
 
     nd_text = f"F.{name}({{a}}{{k}})" if nd == "" else nd
     np_text = f"np.{name}({{a}}{{k}})" if np_ == "" else np_
@@ -96,7 +98,7 @@ _unary("negative", np.negative, lambda x: -np.ones_like(x), whole=True, weight=3
 _unary("exp", np.exp, np.exp, ulps=8)
 _unary("log", np.log, lambda x: 1 / x, ulps=8, jump=np.abs)
 _unary("sqrt", np.sqrt, lambda x: 0.5 / np.sqrt(x), ulps=2, jump=np.abs, weight=1.5)
-_unary("tanh", np.tanh, lambda x: 1 - np.tanh(x) ** 2, ulps=8, weight=2)
+_unary("tanh", np.tanh, lambda x: 1 - np.tanh(x) ** 2, ulps=8, flat=0.05, weight=2)
 _unary("sin", np.sin, np.cos, ulps=8)
 _unary("cos", np.cos, lambda x: -np.sin(x), ulps=8)
 _unary("arctan", np.arctan, lambda x: 1 / (1 + x * x), ulps=8)
@@ -106,7 +108,15 @@ _unary("reciprocal", lambda x: 1 / x, lambda x: -1 / (x * x), ulps=2, jump=np.ab
 _unary("cbrt", np.cbrt, lambda x: 1 / (3 * np.cbrt(x) ** 2), ulps=8, jump=np.abs)
 _unary("rsqrt", lambda x: 1 / np.sqrt(x), lambda x: -0.5 / (x * np.sqrt(x)), np_=None, ulps=8, jump=np.abs)
 _unary("erf", erf, lambda x: 2 / math.sqrt(math.pi) * np.exp(-x * x), np_="npx.erf({a}{k})", ulps=16)
-_unary("sigmoid", _sigmoid, lambda x: _sigmoid(x) * (1 - _sigmoid(x)), np_="npx.sigmoid({a}{k})", ulps=8, weight=2)
+_unary(
+    "sigmoid",
+    _sigmoid,
+    lambda x: _sigmoid(x) * (1 - _sigmoid(x)),
+    np_="npx.sigmoid({a}{k})",
+    ulps=8,
+    flat=0.05,
+    weight=2,
+)
 _unary("softsign", lambda x: np.where(np.isinf(x), np.nan, x / (1 + np.abs(x))), lambda x: 1 / (1 + np.abs(x)) ** 2,
        np_=None, ulps=4)  # fmt: skip
 _unary("relu", lambda x: np.where(x > 0, x, np.where(np.isnan(x), x, 0)) if x.dtype.kind == "f" else np.maximum(x, 0),
