@@ -23,7 +23,8 @@ namespace hybridnet {
 namespace {
 
 const OpRef kCustom{"Custom"}, kCopy{"_copy"}, kCast{"Cast"}, kSliceAssign{"_slice_assign"},
-    kSliceAssignNumber{"_slice_assign_scalar"}, kScatterSet{"_scatter_set_nd"};
+    kSliceAssignNumber{"_slice_assign_scalar"}, kScatterSet{"_scatter_set_nd"}, kZerosLike{"zeros_like"},
+    kOnesLike{"ones_like"};
 
 bool is_on_tape(const NDArray& a) {
   return a.impl()->tape || a.impl()->chunk->history.load(std::memory_order_acquire) != nullptr;
@@ -566,10 +567,50 @@ std::vector<NDArray> kept_inputs(std::span<const NDArray> inputs, std::span<cons
   return kept;
 }
 
+// Is the array a constant of its own, whatever other arrays of its memory stem from? Detached arrays are, and views
+// that were made where nothing was recorded.
+bool stands_apart(const NDArray& a) {
+  const TapeMark* own = own_mark_of(a);
+  return own != nullptr && !has_gradient(own) && own->leaf_shown() == nullptr &&
+         a.impl()->chunk->history.load(std::memory_order_acquire) != nullptr;
+}
+
+// Writes a part of an array that stands apart: what is not written stays what it is for the other arrays of the memory.
+// Which elements are written does not depend on what they hold, so two runs tell.
+void write_in_pieces(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const NDArray& out) {
+  std::vector<NDArray> in(inputs.begin(), inputs.end());
+  NDArray runs[2];
+  for (int i = 0; i < 2; ++i) {
+    const Op& fill = (i == 0 ? kZerosLike : kOnesLike).op();
+    in[0] = invoke_one(fill, fill.default_params, {&inputs[0], 1});
+    runs[i] = invoke_one(op, params, in);
+    runs[i].wait_to_read();
+  }
+  const auto width = static_cast<size_t>(dtype_size(out.dtype()));
+  const char *one = static_cast<const char*>(runs[0].data()), *other = static_cast<const char*>(runs[1].data());
+  const auto is_written = [&](int64_t i) {
+    return std::memcmp(one + static_cast<size_t>(i) * width, other + static_cast<size_t>(i) * width, width) == 0;
+  };
+  const NDArray values = runs[0].reshaped(Shape{out.size()}), target = out.reshaped(Shape{out.size()});
+  for (int64_t begin = 0, end; begin < out.size(); begin = end) {
+    for (end = begin + 1; end < out.size() && is_written(end) == is_written(begin); ++end) {
+    }
+    if (!is_written(begin)) continue;
+    const NDArray from = as_view(runs[0], values.sliced(begin, end)), to = target.sliced(begin, end);
+    invoke(kCopy.op(), kCopy.op().default_params, {&from, 1}, {&to, 1});
+  }
+}
+
 // Writes into arrays that the tape may know. Steps keep copies of the inputs that they read and that are overwritten.
 void invoke_over(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                  std::vector<NDArray>* results) {
   const bool recording = autograd_state().recording;
+  if (writes_part(op) && inputs.size() == static_cast<size_t>(op.num_inputs(params->data())) &&
+      options.out[0] == inputs[0] && stands_apart(inputs[0])) {
+    write_in_pieces(op, params, inputs, options.out[0]);
+    results->assign(1, options.out[0]);
+    return;
+  }
   // Where nothing is recorded, what is written is constant; but the rest of an array still stems from what it did.
   if (!recording &&
       (!writes_part(op) || inputs.empty() || !has_gradient(mark_of(inputs[0])) || mark_of(inputs[0])->leaf_shown()))

@@ -13,7 +13,6 @@ std::atomic<uint64_t> g_sequence{1};  // the next time
 
 Ref<TapeNode> make_tape_node(std::span<const NDArray> inputs) {
   Ref<TapeNode> node = make_ref<TapeNode>();
-  node->sequence = next_tape_time();
   node->train = autograd_state().training;
   node->where = current_location();
   node->inputs.resize(inputs.size());
@@ -21,6 +20,7 @@ Ref<TapeNode> make_tape_node(std::span<const NDArray> inputs) {
     if (!inputs[i].is_pending()) node->inputs[i].spec = inputs[i].spec();
     if (needs_gradient(inputs[i])) node->inputs[i].mark = Ref<TapeMark>(mark_of(inputs[i]));
   }
+  node->sequence = next_tape_time();  // behind the steps that marks of inputs were made of just now
   return node;
 }
 

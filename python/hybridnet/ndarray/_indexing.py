@@ -93,7 +93,7 @@ def set_rows(data: Any, key: slice, value: Any) -> bool:
     if (rows := data if key == _FULL and data.shape and data.size else rows_of(data, key)) is None:
         return False
     if isinstance(value, _core.NDArrayBase):
-        if _core.is_same_place(value, rows):
+        if _core.is_same_place(value, rows) and _core.needs_gradient(value):
             return True
         if value.shape == rows.shape:
             main_operator("_copyto")(_as_array(value, rows), out=rows)
@@ -388,7 +388,7 @@ def _write_view(view: Any, region: _Region, value: Any, number: float | None) ->
     if number is not None:
         fill(view, number)
     elif isinstance(value, _core.NDArrayBase):
-        if not _core.is_same_place(value, view):
+        if not (_core.is_same_place(value, view) and _core.needs_gradient(value)):
             main_operator("_copyto")(_broadcast(_as_array(value, view), region.raw_visible, view.shape), out=view)
     else:
         _core.copy_from_numpy(view, _broadcast_numpy(value, region.raw_visible, view.dtype).reshape(view.shape))
