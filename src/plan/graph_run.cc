@@ -54,11 +54,11 @@ class TapedRun final : public GraphRun {
     const AutogradScope scope({.recording = !wants_.empty(), .training = train_});
     const RunHereScope here;
     outputs_ = function_->run_parts(leaves_, key_);
-    // A result must not be an argument: who writes to the one would change the other.
-    for (NDArray& output : outputs_) {
-      const auto shared = [&](const NDArray& leaf) { return leaf.shares_memory(output); };
-      if (std::any_of(leaves_.begin(), leaves_.end(), shared))
-        output = invoke_one(kCopy.op(), kCopy.op().default_params, {&output, 1});
+    // A result must not be an argument, nor another result: who writes to the one would change the other.
+    for (auto output = outputs_.begin(); output != outputs_.end(); ++output) {
+      const auto shared = [&](const NDArray& other) { return other.shares_memory(*output); };
+      if (std::any_of(leaves_.begin(), leaves_.end(), shared) || std::any_of(outputs_.begin(), output, shared))
+        *output = invoke_one(kCopy.op(), kCopy.op().default_params, {&*output, 1});
     }
     return outputs_;
   }
@@ -169,10 +169,9 @@ struct DeferredRun {
     try {
       const std::vector<NDArray> results = run->run(std::move(leaves));
       run->end_loans();
-      for (size_t i = 0; i < outputs.size(); ++i) {
-        results[i].wait_to_read();
-        outputs[i].publish(results[i]);
-      }
+      // All of them first: whoever waits for a result that is published waits for this task.
+      for (const NDArray& result : results) result.wait_to_read();
+      for (size_t i = 0; i < outputs.size(); ++i) outputs[i].publish(results[i]);
     } catch (...) {
       run->drop();
       throw;

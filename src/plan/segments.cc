@@ -16,6 +16,8 @@
 namespace hybridnet {
 namespace {
 
+const OpRef kCopy{"_copy"};
+
 bool is_lazy_operator(const Node& node) { return node.op->is_lazy && node.op->is_lazy(node.params->data()); }
 
 // Random nodes of different parts draw from different streams.
@@ -218,7 +220,11 @@ class SegmentedGraph::Run {
     for (size_t part = 0; part < graph_.parts_.size(); ++part)
       if (!graph_.parts_[part].on_request) run(part);
     std::vector<NDArray> results;
-    for (const Source& output : graph_.outputs_) results.push_back(value(output));
+    for (const Source& output : graph_.outputs_) {
+      results.push_back(value(output));
+      if (output.kind == Source::Kind::kConstant)  // which later calls read
+        results.back() = invoke_one(kCopy.op(), kCopy.op().default_params, {&results.back(), 1});
+    }
     return results;
   }
 

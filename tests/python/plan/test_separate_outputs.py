@@ -93,6 +93,11 @@ def view_of_input(x):
     return x.reshape((3, 1)), nd.reshape(x, shape=(1, 3)), nd.expand_dims(x, axis=0), x[0:2]
 
 
+def of_unknown_size(x):
+    rows = nd.contrib.boolean_mask(x.reshape((3, 1)), nd.ones((3,)))
+    return rows, rows, nd.reshape(rows, shape=(-1,)), x, CONSTANT
+
+
 def constant(x):
     return CONSTANT.reshape((2, 1)), x * 2, CONSTANT
 
@@ -129,7 +134,14 @@ def check_apart(outputs, others, again):
         np.testing.assert_array_equal(array.asnumpy(), values)
 
 
-ALL = {**CASES, **SHARED, "the input": identity, "views of the input": view_of_input, "a constant": constant}
+ALL = {
+    **CASES,
+    **SHARED,
+    "the input": identity,
+    "views of the input": view_of_input,
+    "a constant": constant,
+    "a size known at run time": of_unknown_size,
+}
 
 
 @pytest.mark.parametrize("static_alloc", [False, True])
