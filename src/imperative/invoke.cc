@@ -561,7 +561,10 @@ template <typename Keeps>
 std::vector<NDArray> kept_inputs(std::span<const NDArray> inputs, std::span<const NDArray> out, Keeps&& keeps) {
   std::vector<NDArray> kept(inputs.begin(), inputs.end());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto is_over = [&](const NDArray& target) { return overlap(inputs[i], target); };
+    // Arrays without elements overlap nothing, but a write into their memory counts.
+    const auto is_over = [&](const NDArray& target) {
+      return overlap(inputs[i], target) || (inputs[i].shares_memory(target) && inputs[i].bytes() == 0);
+    };
     if (keeps(i) && std::any_of(out.begin(), out.end(), is_over)) kept[i] = kept_value(kept[i]);
   }
   return kept;

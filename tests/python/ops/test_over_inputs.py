@@ -33,7 +33,7 @@ def gradients(use: Use, values: list[np.ndarray], over: int | None) -> list[np.n
         result = call(use, arrays, **({} if over is None else {"out": arrays[over]}))[0]
         weights = np.random.default_rng(5).normal(size=result.shape).astype(result.dtype)
         total = (result * mx.nd.array(weights, dtype=weights.dtype)).sum()
-        total = total + sum(leaves[i].sum() * 0 for i in wanted)  # reaches all of them
+        total = total + sum(leaves[i].sum().astype(total.dtype) * 0 for i in wanted)  # reaches all of them
     total.backward()
     return [leaves[i].grad.asnumpy() for i in wanted] + [result.asnumpy()]
 
