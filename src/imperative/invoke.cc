@@ -622,7 +622,8 @@ void invoke_over(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   for (size_t i = 1; !recording && i < read.size(); ++i) read[i] = read[i].detached();
   if (recording) refuse_leaves(op, inputs, options.out);
   const AutogradScope recorded({.recording = true, .training = autograd_state().training});
-  if (wants_record(op, read))
+  // The parts of a composed operator record themselves, whatever it says of its own gradient.
+  if (op.composed() ? std::any_of(read.begin(), read.end(), needs_gradient) : wants_record(op, read))
     read = kept_inputs(read, options.out, [&](size_t i) { return keeps_input(op, inputs, i); });
   invoke_apart(op, params, read, options, results);
   break_cycles(options.out);
