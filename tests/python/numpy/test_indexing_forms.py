@@ -228,3 +228,24 @@ def test_arrays_without_axes_write_as_in_numpy(key, value):
     expected[key] = value
     x[with_arrays(key, np_array)] = value if isinstance(value, float) else mx.np.array(value)
     np.testing.assert_array_equal(x.asnumpy(), expected)
+
+
+class Compared(gluon.HybridBlock):
+    """x[key] >= 0 of mx.np, which is bool only if x[key] is an array of mx.np."""
+
+    def __init__(self, key):
+        super().__init__()
+        self.key = key
+
+    def forward(self, x):
+        return x[self.key] >= 0
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if not parts_of(key)], ids=str)
+def test_what_a_key_selects_of_mx_np_is_an_array_of_mx_np(key):
+    with mx.util.np_shape(True), mx.util.np_array(True):
+        net = Compared(key)
+        net.hybridize(strict=True)
+        out = net(mx.np.array(DATA))
+    assert np.dtype(out.dtype) == np.bool_
+    np.testing.assert_array_equal(out.asnumpy(), DATA[key] >= 0)

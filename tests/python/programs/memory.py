@@ -151,6 +151,8 @@ def rounded(wide: np.ndarray, dtype: np.dtype, error: np.ndarray, ulps: float) -
     if ulps:
         exact &= ~np.isfinite(wide) | (wide == 0)
     rounding = np.where(np.isfinite(back), (1 + ulps) * EPSILON[dtype] * np.abs(wide) + 2 * SMALLEST[dtype], 0)
+    if ulps:  # functions may give 0 for what is smaller than normal numbers
+        rounding = rounding + np.where(np.isfinite(back), float(np.finfo(dtype).tiny), 0)
     total = np.where(exact, error, error + rounding)
     return checked(Value(data, total))
 

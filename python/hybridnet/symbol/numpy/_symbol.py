@@ -42,7 +42,8 @@ class _Symbol(Symbol):
     def __getitem__(self, key: Any) -> Any:
         before = _core.set_np_shape(True)
         try:
-            return super().__getitem__(key)
+            made = super().__getitem__(key)
+            return made if isinstance(made, _Symbol) else made.as_np_ndarray()  # take has indices of mx.nd
         finally:
             _core.set_np_shape(before)
 
