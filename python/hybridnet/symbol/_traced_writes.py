@@ -223,6 +223,8 @@ def _with_masked(data: Any, mask: Any, value: Any) -> Any:
     number = _indexing._number(value)
     if number is not None:
         new = _with_region(data, [_FULL] * rank, number)
+        if new is None:
+            return None  # data has no elements
     else:
         values = _as_values(value, data)
         given = values._spec[0]

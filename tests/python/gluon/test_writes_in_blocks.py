@@ -662,3 +662,15 @@ def test_a_key_in_a_tuple_is_a_view_where_it_is_one_alone(key, tmp_path):
         return part + 0.5, alone + 0.5, y + 0.5
 
     check_everywhere(function, tmp_path, onp.arange(12.0).reshape(4, 3))
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_a_mask_without_elements_writes_nothing(rows, tmp_path):
+    def function(F, x):
+        y = x[:rows] * 1
+        y[y.astype("bool")] = 5
+        return y * 2, x + 1
+
+    x = onp.array([[0.0, 3.0], [2.0, 0.0], [1.0, 1.0]])
+    expected = onp.where(x[:rows] != 0, 10, 0.0)
+    onp.testing.assert_array_equal(check_everywhere(function, tmp_path, x)[0], expected)
