@@ -2953,11 +2953,6 @@ inline Array unravel_index(const Array& data, const UnravelIndexParams& p, const
   return invoke("_unravel_index", {data}, p.attributes(), out);
 }
 
-// value unchanged; its gradient goes to history, as if history had been overwritten with value unrecorded.
-inline Array value_of_history(const Array& value, const Array& history, const Into& out = {}) {
-  return invoke("_value_of_history", {value, history}, {}, out);
-}
-
 // data unchanged; value is written into state.
 inline Array write_state(const Array& data, const Array& value, const Array& state, const Into& out = {}) {
   return invoke("_write_state", {data, value, state}, {}, out);

@@ -11620,20 +11620,6 @@ def _unravel_index(data: TensorT, shape: int | Sequence[int], *, out: Any = None
 unravel_index = _unravel_index
 
 
-def _value_of_history(value: TensorT, history: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """value unchanged; its gradient goes to history, as if history had been overwritten with value unrecorded.
-
-    Parameters
-    ----------
-    value : tensor
-        array of any shape
-    history : tensor
-        shape and dtype of value
-
-    Returns: out: shape and dtype of value
-    """
-
-
 def _write_state(data: TensorT, value: TensorT, state: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
     """data unchanged; value is written into state.
 

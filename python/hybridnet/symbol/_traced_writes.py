@@ -91,18 +91,29 @@ def _plain(item: Any) -> Any:
 
 # -------------------------------------------------------------------------------------------------------------- writes
 def set_item(data: Any, key: Any, value: Any) -> None:
-    """data[key] = value, broadcasting value."""
+    """data[key] = value, broadcasting value. What is written in pause(), or through a detached view, is constant."""
+    paused = _core.set_traced_pause(False)
+    try:
+        undetached = _core.traced_undetached(data)
+        if (paused or undetached is not None) and isinstance(value, _TENSORS):
+            value = _op("BlockGrad")(_traced(value))
+        new = _with_item(data if undetached is None else undetached, key, value)
+        if new is not None:
+            _core.traced_write(data, new, False, True)
+    finally:
+        _core.set_traced_pause(paused)
+
+
+def _with_item(data: Any, key: Any, value: Any) -> Any:
+    """data with data[key] replaced; None: the key selects nothing."""
     items = key if isinstance(key, tuple) else (key,)
     if all(map(_is_basic_item, items)):
-        new = _with_region(data, _spelled_out(items, _rank(data)), value)
-    elif len(items) == 1 and _is_mask(key):
-        new = _with_masked(data, key, value)
-    elif any(isinstance(item, _core.SymbolBase) for item in items):
-        new = _with_rows(data, items, value)
-    else:
-        new = _with_positions(data, key, value)
-    if new is not None:
-        _core.traced_write(data, new)
+        return _with_region(data, _spelled_out(items, _rank(data)), value)
+    if len(items) == 1 and _is_mask(key):
+        return _with_masked(data, key, value)
+    if any(isinstance(item, _core.SymbolBase) for item in items):
+        return _with_rows(data, items, value)
+    return _with_positions(data, key, value)
 
 
 def _rank(data: Any) -> int:

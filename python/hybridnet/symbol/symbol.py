@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,10 @@ def _in_place_of(name: str) -> str:
     name = {"absolute": "abs", "concatenate": "concat"}.get(name, name)
     found = name in public_names()
     return f"call mx.nd.{name}, which works on traced arrays too" if found else "use the operators of mx.nd"
+
+
+def _slices(begin: Sequence[Any], end: Sequence[Any], step: Sequence[Any]) -> tuple[slice, ...]:
+    return tuple(slice(*parts) for parts in zip_longest(begin, end, step))
 
 
 class Symbol(_core.SymbolBase):
@@ -409,15 +414,15 @@ class Symbol(_core.SymbolBase):
 
     def slice_assign(self, rhs: Any, begin: Sequence[int], end: Sequence[int], step: Sequence[int] = ()) -> Symbol:
         """Writes rhs into the slice [begin, end) with step of a traced array."""
-        made = _internal._slice_assign(self, rhs, begin=begin, end=end, step=step)
-        return _core.traced_write(self, made)
+        self[_slices(begin, end, step)] = rhs
+        return self
 
     def slice_assign_scalar(
         self, value: float, begin: Sequence[int], end: Sequence[int], step: Sequence[int] = ()
     ) -> Symbol:
         """Writes value into every element of the slice [begin, end) with step of a traced array."""
-        made = _internal._slice_assign_scalar(self, scalar=value, begin=begin, end=end, step=step)
-        return _core.traced_write(self, made)
+        self[_slices(begin, end, step)] = value
+        return self
 
     def _full(self, value: float) -> Symbol:
         return write(self, value)

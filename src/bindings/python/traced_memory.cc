@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <unordered_map>
+#include <utility>
 
 #include "casters.h"
 #include "control_bodies.h"
@@ -13,7 +14,7 @@ namespace hybridnet::python {
 namespace {
 
 const OpRef kBlockGrad{"BlockGrad"}, kCast{"Cast"}, kCopy{"_copy"}, kReshapeLike{"reshape_like"}, kSlice{"slice"},
-    kSliceAssign{"_slice_assign"}, kValueOfHistory{"_value_of_history"};
+    kSliceAssign{"_slice_assign"};
 
 struct Memory {
   NodeEntry name;          // as its Symbols hold it
@@ -131,26 +132,42 @@ void check_root(const Memory& root) {
                               .where = python_location()});
 }
 
-// The nodes of the bases, too, from the inside out.
-NodeEntry root_with(Memory& view, NodeEntry value, bool* detached) {
-  if (view.base == nullptr) return value;
-  std::vector<NodeEntry> wholes{value_now(*view.base)};
-  for (size_t i = 0; i + 1 < view.taken_by.size(); ++i) wholes.push_back(again(*view.taken_by[i], wholes.back()));
-  for (size_t i = view.taken_by.size(); i-- > 0;) value = put_back(*view.taken_by[i], wholes[i], value);
-  *detached = *detached || view.detached;
-  return root_with(*view.base, value, detached);
+bool is_detached(const Memory& memory) {
+  return memory.detached || (memory.base != nullptr && is_detached(*memory.base));
 }
 
-void write(Memory& memory, NodeEntry value) {
+// What node takes out of a value, with the gradient also where it shows none.
+NodeEntry part_of(const NodeEntry& value, const Node& node) {
+  return node.op->stops_gradient ? value : again(node, value);
+}
+
+// As value_now(), with the gradient of what a detached view shows.
+NodeEntry undetached(Memory& memory) {
+  if (!is_detached(memory)) return value_now(memory);
+  NodeEntry value = undetached(*memory.base);
+  for (const NodePtr& node : memory.taken_by) value = part_of(value, *node);
+  return value;
+}
+
+// The nodes of the bases, too, from the inside out.
+NodeEntry root_with(Memory& view, NodeEntry value) {
+  if (view.base == nullptr) return value;
+  std::vector<NodeEntry> wholes{undetached(*view.base)};
+  for (size_t i = 0; i + 1 < view.taken_by.size(); ++i) wholes.push_back(part_of(wholes.back(), *view.taken_by[i]));
+  for (size_t i = view.taken_by.size(); i-- > 0;) value = put_back(*view.taken_by[i], wholes[i], value);
+  return root_with(*view.base, value);
+}
+
+// constant_parts: of value, those that an unrecorded write has made constants are so already.
+void write(Memory& memory, NodeEntry value, bool constant_parts) {
   TracedMemories& state = memories();
   Memory& root = memory.root();
   check_root(root);
   if (state.views_by_shape) trace_state().reads |= kReadShape;
-  const NodeEntry old = root.now;
-  bool detached = trace_state().scopes.paused;
-  root.now = root_with(memory, value, &detached);
-  // As for arrays: what is written without being recorded changes the values, and the gradient stays what it was.
-  if (detached) root.now = made(kValueOfHistory, {root.now, old});
+  const bool detached = is_detached(memory);
+  // As for arrays: what is written without being recorded is constant.
+  if (!constant_parts && (detached || trace_state().scopes.paused)) value = made(kBlockGrad, {value});
+  root.now = root_with(memory, value);
   if (root.version++ == 0) state.written.push_back(&root);
   root.written = python_location();
   if (memory.base == nullptr || detached) return;
@@ -213,12 +230,24 @@ const NodeEntry& name_of(PyObject* symbol) {
 // ------------------------------------------------------------------------------------------------- what Python asks
 PyObject* traced_write(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   return guarded<PyObject*>(nullptr, [&] {
-    if (nargs != 2 && nargs != 3) raise(ErrorKind::kType, {.expected = "2 or 3 arguments"});
+    if (nargs < 2 || nargs > 4) raise(ErrorKind::kType, {.expected = "2 to 4 arguments"});
     // A node of its own, so that what the memory stands for is not the name of other memory.
     const Owned value = checked(wrap_symbol(Symbol{{made(kCopy, {entry_of(args[1], "value")})}}, symbol_class));
-    write_traced(args[0], value.get(), nargs == 3 && args[2] == Py_True);
+    write_traced(args[0], value.get(), nargs > 2 && args[2] == Py_True, nargs > 3 && args[3] == Py_True);
     return Py_NewRef(args[0]);
   });
+}
+
+PyObject* traced_undetached(PyObject*, PyObject* symbol) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const auto found = memories().known.find(name_of(symbol));
+    if (found == memories().known.end() || !is_detached(*found->second)) return Py_NewRef(Py_None);
+    return checked(wrap_symbol(Symbol{{undetached(*found->second)}}, result_symbol_class(symbol))).release();
+  });
+}
+
+PyObject* set_traced_pause(PyObject*, PyObject* paused) {
+  return PyBool_FromLong(std::exchange(trace_state().scopes.paused, paused == Py_True));
 }
 
 PyObject* traced_view(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -265,8 +294,14 @@ PyObject* written_variables(PyObject*, PyObject*) {
 
 PyMethodDef functions[] = {
     {"traced_write", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(traced_write)), METH_FASTCALL,
-     "traced_write(target, value, converts=False)\n--\n\nIn a trace: target and all that shares its memory have the "
-     "values of value from now on. Returns target."},
+     "traced_write(target, value, converts=False, constant_parts=False)\n--\n\nIn a trace: target and all that shares "
+     "its memory have the values of value from now on. constant_parts: what an unrecorded write makes constant is so "
+     "in "
+     "value. Returns target."},
+    {"traced_undetached", traced_undetached, METH_O,
+     "traced_undetached(symbol)\n--\n\nThe values of a detached view with their gradient; None of other arrays."},
+    {"set_traced_pause", set_traced_pause, METH_O,
+     "set_traced_pause(paused)\n--\n\nWhether the trace is in a pause(). Returns what it was."},
     {"traced_view", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(traced_view)), METH_FASTCALL,
      "traced_view(view, base)\n--\n\nview, just composed of base, shows the memory of base. Returns view."},
     {"traced_views_by_shape", views_by_shape, METH_O,
@@ -322,12 +357,12 @@ void note_view(PyObject* view, PyObject* base) {
   memory.taken_by = std::move(taken_by);
 }
 
-void write_traced(PyObject* target, PyObject* value, bool converts) {
+void write_traced(PyObject* target, PyObject* value, bool converts, bool constant_parts) {
   const NodeEntry name = name_of(target);
   const TensorSpec* held = traced_spec(name);
   if (!memories().active || held == nullptr) refuse_plain_symbol(target);
   const NodeEntry given = entry_of(value, "value");
-  write(memory_of(name), fitting(given, *held, converts));
+  write(memory_of(name), fitting(given, *held, converts), constant_parts);
 }
 
 bool is_symbol_or_symbols(PyObject* out) {

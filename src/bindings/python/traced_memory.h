@@ -22,7 +22,7 @@ void note_view(PyObject* view, PyObject* base);
 
 // Memory of target gets the values of value, of its shape and dtype (floating ones are converted if `converts`). Throws
 // NotImplementedForSymbol for Symbols outside of traces, and TraceError where the write cannot be a part of the graph.
-void write_traced(PyObject* target, PyObject* value, bool converts);
+void write_traced(PyObject* target, PyObject* value, bool converts, bool constant_parts = false);
 
 // out= of a call: writes what the call returned, as write_traced() does, and returns out.
 PyObject* write_outputs(PyObject* out, Owned results, bool converts);

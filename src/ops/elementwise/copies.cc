@@ -114,29 +114,6 @@ void register_write_state(OpRegistry& ops) {
       .sample({{3, 4}, Shape{0, 4}, Shape{0, 4}});
 }
 
-// What a write that is not recorded leaves: new values, and the gradient that there was.
-void register_value_of_history(OpRegistry& ops) {
-  ops.declare("_value_of_history")
-      .doc("value unchanged; its gradient goes to history, as if history had been overwritten with value unrecorded.")
-      .input("value", "array of any shape")
-      .input("history", "shape and dtype of value")
-      .output("out", "shape and dtype of value")
-      .infer(infer_same)
-      .cpu(run_copy)
-      .inplace(0, 0)
-      .gradient(
-          [](const NoParams&, const GradientContext& g) -> Values {
-            return {{}, g.output_grad(0)};
-          },
-          Saves::nothing())
-      .sample([] {
-        Sample s{.inputs = {{3, 4}, {3, 4}}};
-        s.check_gradient = false;
-        s.note = "the gradient is not that of the values, which is its purpose";
-        return s;
-      }());
-}
-
 OpBuilder<NoParams> constant_like(OpRegistry& ops, const char* name, double value, const char* doc) {
   auto op = ops.declare(name);
   op.doc(doc)
@@ -161,7 +138,6 @@ Values stop(const NoParams&, const GradientContext&) { return Values(1); }
 void register_copies(OpRegistry& ops) {
   register_identity_like(ops);
   register_write_state(ops);
-  register_value_of_history(ops);
   identity_op(ops, "_copy", "Copies the input.")
       .alias("_np_copy")
       .alias("identity")

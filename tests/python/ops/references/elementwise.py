@@ -445,7 +445,6 @@ REFERENCES = {
     "_fused_elementwise": _fused,
     "_identity_with_attr_like_rhs": lambda inputs, attrs: [inputs[0]],
     "_write_state": lambda inputs, attrs: [inputs[0]],
-    "_value_of_history": lambda inputs, attrs: [inputs[0]],
     **UNARY,
     **BINARY,
     **SCALAR,
