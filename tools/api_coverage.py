@@ -55,7 +55,6 @@ REASONS = {
     ),
     r"test_utils\..*": "belongs to MXNet's own tests",
     r"util\.(np_ufunc_legal_option|wrap_np_\w+|_NumpyArrayScope\..*)": "internal to MXNet's NumPy interface",
-    r"contrib\.svrg_optimization\.svrg_optimizer\..*": "private; `SVRGModule` corrects the gradients itself",
     r"contrib\.(backward_|uniform).*|get_\w+|indexing_key_\w+|sparse\.gs_retain|NDArray\._basic_indexing_\w+": (
         "internal to MXNet's operators and indexing"
     ),

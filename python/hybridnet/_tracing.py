@@ -51,10 +51,14 @@ class Refusals:
     A program that catches the error, as ``try: ... except Exception`` does, would go on with a branch that was chosen
     because there are no values, and the graph would hold that branch for good. What the program raises instead of the
     error gives way to it, too.
+
+    tells_outer: whether the error counts for the functions around as well. False where the library itself tries
+    something and raises an error of its own if that is refused.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tells_outer: bool = True) -> None:
         self._first: TraceError | None = None
+        self._tells_outer = tells_outer
 
     def note(self, error: TraceError) -> None:
         """Remembers error if it is the first."""
@@ -71,7 +75,7 @@ class Refusals:
         first, self._first = self._first, None
         if first is None:
             return
-        if outer is not None:
+        if outer is not None and self._tells_outer:
             outer.note(first)
         if error is None:
             raise first

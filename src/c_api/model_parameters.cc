@@ -71,6 +71,21 @@ void require_declared_shape(const Node& variable, const NDArray& array, const st
                       .fix = "load the .params file that was exported with this graph"});
 }
 
+// Is the error about an array of the file? With inputs unknown, rules between them may see contradictions where there are
+// none: of branches and of rows that broadcast, for example.
+bool concerns_parameter(const ErrorFields& error, const Symbol& symbol, const std::map<std::string, NDArray>& arrays) {
+  for (const Node* node : topological_order(symbol.outputs)) {
+    if (node->is_variable() || node->name != error.node) continue;
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      const Node& producer = *node->inputs[i].node;
+      if (producer.is_variable() && arrays.contains(producer.name) &&
+          node->op->input_name(node->params->data(), static_cast<int>(i)) == error.input)
+        return true;
+    }
+  }
+  return false;
+}
+
 // The rules of the operators, with the inputs unknown.
 void require_specs(const Symbol& symbol, const std::map<std::string, NDArray>& arrays, const std::string& file) {
   std::map<std::string, TensorSpec> known;
@@ -78,6 +93,7 @@ void require_specs(const Symbol& symbol, const std::map<std::string, NDArray>& a
   try {
     symbol.infer(known, true);
   } catch (Error& error) {
+    if (!concerns_parameter(error.fields(), symbol, arrays)) return;
     error.add_context({.message = "the arrays of '" + file + "' contradict the graph"});
     throw;
   }

@@ -16,7 +16,7 @@ import numpy as np
 from .. import _core
 from .._files import read_text, replacing
 from .._lazy_names import names_from
-from .._tracing import is_own_file
+from .._tracing import Refusals, is_own_file
 from ..attribute import AttrScope, attributes_for
 from ..base import no_values
 from ..context import Context, current_context
@@ -325,7 +325,8 @@ class Symbol(_core.SymbolBase):
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         try:
-            return func._implementation(*args, **kwargs)  # some of NumPy's functions only call methods
+            with Refusals(tells_outer=False):
+                return func._implementation(*args, **kwargs)  # some of NumPy's functions only call methods
         except HybridNetError:
             raise no_values(self, f"numpy.{func.__name__}", _in_place_of(func.__name__)) from None
 

@@ -250,7 +250,6 @@ READS = {
     "'in' on the elements": lambda v: 1 in v,  # here
     "Formatting as '.3f'": lambda v: f"{v:.3f}",  # here
     "wait_to_read()": lambda v: v.wait_to_read(),  # here
-    "Writing elements": lambda v: v.__setitem__(0, 1),  # here
 }
 
 PLACES = {

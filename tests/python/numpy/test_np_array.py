@@ -51,7 +51,7 @@ def test_arithmetic_in_place_keeps_the_array():
     assert alias is x and x.dtype == onp.float32
     assert x.tolist() == [3.0, 8.0]
     whole = np.array([1, 2], dtype="int32")
-    with pytest.raises(mx.errors.ShapeError, match="float32"):
+    with pytest.raises(mx.errors.DTypeError, match="float32"):
         whole += 1.5
 
 
