@@ -11,4 +11,10 @@ ErrorFields OriginScope::current() {
   return fields;
 }
 
+SourceLocation OriginScope::current_line() {
+  SourceLocation where;
+  if (innermost_ != nullptr) where = innermost_->locate_(innermost_->plan_, *innermost_->instruction_);
+  return where.known() ? where : current_location();
+}
+
 }  // namespace hybridnet

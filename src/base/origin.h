@@ -7,16 +7,18 @@
 
 namespace hybridnet {
 
-// While it lives, the thread runs the instructions of one plan. Costs three stores; the fields are made only when they
+// While it lives, the thread runs the instructions of one plan. Costs four stores; the fields are made only when they
 // are asked for.
 class OriginScope {
  public:
   // Operator, node, block and line of an instruction.
   using Describe = ErrorFields (*)(const void* plan, size_t instruction);
+  // Its line alone, without taking memory.
+  using Locate = SourceLocation (*)(const void* plan, size_t instruction);
 
   // instruction: the number of the one that runs; its variable outlives the scope.
-  OriginScope(Describe describe, const void* plan, const size_t* instruction)
-      : describe_(describe), plan_(plan), instruction_(instruction), around_(innermost_) {
+  OriginScope(Describe describe, Locate locate, const void* plan, const size_t* instruction)
+      : describe_(describe), locate_(locate), plan_(plan), instruction_(instruction), around_(innermost_) {
     innermost_ = this;
   }
   ~OriginScope() { innermost_ = around_; }
@@ -24,10 +26,13 @@ class OriginScope {
 
   // What runs now: of a graph as the innermost scope says; else the user's line alone.
   static ErrorFields current();
+  // Its line, without taking memory.
+  static SourceLocation current_line();
 
  private:
   static thread_local const OriginScope* innermost_ __attribute__((tls_model("initial-exec")));
   const Describe describe_;
+  const Locate locate_;
   const void* plan_;
   const size_t* instruction_;
   const OriginScope* around_;

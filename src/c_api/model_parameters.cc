@@ -71,8 +71,8 @@ void require_declared_shape(const Node& variable, const NDArray& array, const st
                       .fix = "load the .params file that was exported with this graph"});
 }
 
-// Is the error about an array of the file? With inputs unknown, rules between them may see contradictions where there are
-// none: of branches and of rows that broadcast, for example.
+// Is the error about an array of the file? With inputs unknown, rules between them may see contradictions where there
+// are none: of branches and of rows that broadcast, for example.
 bool concerns_parameter(const ErrorFields& error, const Symbol& symbol, const std::map<std::string, NDArray>& arrays) {
   for (const Node* node : topological_order(symbol.outputs)) {
     if (node->is_variable() || node->name != error.node) continue;

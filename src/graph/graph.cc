@@ -540,7 +540,11 @@ bool Graph::replace_validate(const Pairs& pairs, const std::vector<Node*>& remov
   std::vector<NodePtr> doomed;
   for (Node* node : remove) doomed.emplace_back(node);
   try {
-    for (const auto& [old, now] : pairs) replace(old, now);
+    std::vector<NodePtr> known;  // held: a node goes with its last reader, though further outputs of it are listed
+    for (const auto& [old, now] : pairs)
+      if (contains(old.node.get())) known.push_back(old.node);
+    for (const auto& [old, now] : pairs)
+      if (contains(old.node.get()) || std::find(known.begin(), known.end(), old.node) == known.end()) replace(old, now);
     for (const NodePtr& node : doomed) {
       if (contains(node.get())) {
         throw Error(ErrorKind::kError, {.node = node->name, .message = "the node is still read and was not removed"});

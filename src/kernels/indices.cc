@@ -24,6 +24,7 @@ bool any_outside(const int64_t* indices, int64_t count, int64_t size) {
 }
 
 void report_outside(const IndexUse& use, const int64_t* indices, int64_t count, int64_t size) {
+  if (!may_report_out_of_range(use)) return;
   for (int64_t i = 0; i < count; ++i) {
     if (indices[i] >= 0 && indices[i] < size) continue;
     return report_out_of_range(use, index_text(indices[i]), i, size,

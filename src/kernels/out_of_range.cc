@@ -1,8 +1,9 @@
 #include "kernels/out_of_range.h"
 
+#include <functional>
 #include <mutex>
 #include <set>
-#include <utility>
+#include <tuple>
 
 #include "base/front_end.h"
 #include "base/origin.h"
@@ -12,12 +13,29 @@
 namespace hybridnet::kernels {
 namespace {
 
-// Whether this operator warns of an index in this line for the first time.
-bool is_first(const char* op, const SourceLocation& where) {
-  static std::mutex mutex;
-  static auto& told = *new std::set<std::pair<std::string, std::string>>;
-  const std::lock_guard lock(mutex);
-  return told.emplace(op, where.str()).second;
+// Where operators have warned. Runs that meet the same index again take no memory to find that out.
+class Told {
+ public:
+  // Whether this operator warns of an index in this line for the first time.
+  bool add(const char* op, const SourceLocation& where) {
+    const std::lock_guard lock(mutex_);
+    return places_.emplace(op, where.file ? where.file : "", where.line).second;
+  }
+  bool has(const char* op, const SourceLocation& where) {
+    const std::lock_guard lock(mutex_);
+    return places_.contains(Key{op, where.file ? where.file : "", where.line});
+  }
+
+ private:
+  using Place = std::tuple<std::string, std::string, int32_t>;
+  using Key = std::tuple<std::string_view, std::string_view, int32_t>;
+  std::mutex mutex_;
+  std::set<Place, std::less<>> places_;
+};
+
+Told& told() {
+  static auto& all = *new Told;
+  return all;
 }
 
 std::string bounds_text(int64_t size) {
@@ -28,21 +46,27 @@ std::string bounds_text(int64_t size) {
 
 std::string index_text(int64_t index) { return index == INT64_MIN ? "nan" : std::to_string(index); }
 
-void report_out_of_range(const IndexUse& use, const std::string& index, int64_t position, int64_t size,
-                         const std::string& outcome) {
+bool may_report_out_of_range(const IndexUse& use) {
+  return environment().strict || !told().has(use.op, OriginScope::current_line());
+}
+
+void report_out_of_range(const IndexUse& use, std::string_view index, int64_t position, int64_t size,
+                         std::string_view outcome) {
+  if (!may_report_out_of_range(use)) return;
   ErrorFields fields = OriginScope::current();
   fields.op = use.op;
   fields.input = use.input;
   fields.expected = bounds_text(size);
-  fields.given = index + " at position " + std::to_string(position);
+  fields.given = std::string(index) + " at position " + std::to_string(position);
   if (environment().strict) {
-    fields.because = "HYBRIDNET_STRICT=1 refuses what is otherwise a warning: " + outcome + ", as in MXNet";
+    fields.because =
+        "HYBRIDNET_STRICT=1 refuses what is otherwise a warning: " + std::string(outcome) + ", as in MXNet";
     fields.fix = "correct the index, or choose mode='wrap' or ignore_label=... where the operator or loss has it";
     throw IndexError(std::move(fields));
   }
-  if (!is_first(use.op, fields.where)) return;
+  if (!told().add(use.op, fields.where)) return;
   const SourceLocation where = fields.where;
-  fields.because = "as in MXNet, " + outcome;
+  fields.because = "as in MXNet, " + std::string(outcome);
   fields.fix =
       "correct the index; HYBRIDNET_STRICT=1 makes this an error. This is said once for each operator and line";
   warn(IndexError(std::move(fields)).what(), where);

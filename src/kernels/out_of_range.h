@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace hybridnet::kernels {
 
@@ -16,8 +17,11 @@ struct IndexUse {
 // Warns, once for each operator and line of the program, that the index at this position of its tensor (counted in
 // row-major order) is not in [0, size); outcome says what it does: "2 is used for it". With HYBRIDNET_STRICT=1 it
 // throws IndexError instead.
-[[gnu::cold]] void report_out_of_range(const IndexUse& use, const std::string& index, int64_t position, int64_t size,
-                                       const std::string& outcome);
+[[gnu::cold]] void report_out_of_range(const IndexUse& use, std::string_view index, int64_t position, int64_t size,
+                                       std::string_view outcome);
+
+// False where that would do nothing, because it was said: asked first by callers whose texts take memory.
+[[gnu::cold]] bool may_report_out_of_range(const IndexUse& use);
 
 // The index as text; what Indices makes of NaN is "nan".
 std::string index_text(int64_t index);

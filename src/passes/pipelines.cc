@@ -28,8 +28,9 @@ bool is_of_bytes(const Rewrite& row) {
   });
 }
 
+// Hidden outputs, such as the state of a random stream, do not count.
 bool computes_floats(const Graph& graph, const Node& node) {
-  return std::all_of(node.specs.begin(), node.specs.end(),
+  return std::all_of(node.specs.begin(), node.specs.begin() + node.num_visible_outputs(),
                      [](const TensorSpec& spec) { return is_floating(spec.dtype); }) &&
          (node.inputs.empty() || is_floating(graph.spec(node.inputs[0]).dtype));
 }

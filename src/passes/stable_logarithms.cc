@@ -104,7 +104,7 @@ Replacement log_sum_exp(Graph& graph, Node& node) {
   if (!is_first_of(sum, kSum) || !is_first_of(before(sum), kExp) || !is_float(graph, sum)) return no_change();
   const NodeEntry& x = before(before(sum));
   if (is_difference(x) && is_maximum(x.node->inputs[1])) return no_change();  // done already
-  if (graph.spec(x).shape.size() == 0) return no_change();                     // no numbers have no maximum
+  if (graph.spec(x).shape.size() == 0) return no_change();                    // no numbers have no maximum
   const bool keeps_axes = bool_attribute(*sum.node, "keepdims", false);
   const NodeEntry largest{
       graph.add(kMax.op(), make_params(kMax.op(), sum.node.get(), {{"keepdims", true}}), {x}, &node), 0};

@@ -377,8 +377,11 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
   kernel_args.kept = call.kept;
   size_t at = 0, packed_read = 0;
   const OriginScope origin_of_warnings(
-      [](const void* plan, size_t instruction) { return static_cast<const Plan*>(plan)->origin(instruction); }, this,
-      &at);
+      [](const void* plan, size_t instruction) { return static_cast<const Plan*>(plan)->origin(instruction); },
+      [](const void* plan, size_t instruction) {
+        return static_cast<const Plan*>(plan)->linked_->steps[instruction].where;
+      },
+      this, &at);
   try {
     for (; at < instructions_.size(); ++at) {
       const Instruction& instruction = instructions_[at];

@@ -12,6 +12,7 @@ from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ..errors import not_overridden
 from ._navigators import Equilibrium
+from ._pipeline import IN_PLACE_POSITION, position_of
 from ._rules import LocalRewriter, Report, Rewriter
 
 __all__ = ["EquilibriumDB", "LocalGroupDB", "Query", "SequenceDB", "joined_query"]
@@ -136,8 +137,21 @@ class _Database(Rewriter):
             raise HybridNetValueError(f"database '{self.name}': the name '{name}' is taken, by a rewrite or as a tag")
         if clash := given.intersection(self.items, given) or given.intersection({name}):
             raise HybridNetValueError(f"database '{self.name}': the tag '{min(clash)}' is the name of a rewrite")
+        if rewriter._row.in_place:
+            self._take_in_place(name)
         self.items[name] = rewriter
         self.tags[name] = given
+
+    def _take_in_place(self, name: str) -> None:
+        """What holds a rule that writes over its inputs stands where such a rule may."""
+        position = position_of(self)
+        if position is not None and position < IN_PLACE_POSITION:
+            raise HybridNetValueError(
+                f"database '{self.name}': '{name}' may write over its inputs, and the database stands at position "
+                f"{position:g}",
+                fix=f"register the database at a position of {IN_PLACE_POSITION:g} or more",
+            )
+        self._row.in_place = True
 
     def _chosen(self, query: Query) -> list[str]:
         inner = query.subquery.get(self.name, query)
@@ -166,7 +180,10 @@ class _Sequence(Rewriter):
 
     def __init__(self, name: str, steps: list[Rewriter]) -> None:
         self.steps = steps
-        super().__init__(_core.rewrite.make_row(name, global_=lambda graph: self.apply(graph).changed))
+        in_place = any(step._row.in_place for step in steps)
+        super().__init__(
+            _core.rewrite.make_row(name, global_=lambda graph: self.apply(graph).changed, in_place=in_place)
+        )
 
     def apply(self, graph: Any) -> Report:
         report = Report(False)

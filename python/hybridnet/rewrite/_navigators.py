@@ -32,6 +32,7 @@ class _Navigator(Rewriter):
                 name or f"{type(self).__name__}({', '.join(row.name for row in self._rows)})",
                 global_=lambda graph: self.apply(graph).changed,
                 tags=set(tags),
+                in_place=any(row.in_place for row in self._rows),
             )
         )
 
@@ -94,6 +95,7 @@ class Equilibrium(Rewriter):
                 name or f"Equilibrium({', '.join(row.name for row in self._rows)})",
                 global_=lambda graph: self.apply(graph).changed,
                 tags=set(tags),
+                in_place=any(row.in_place for row in self._rows),
             )
         )
 

@@ -16,6 +16,7 @@ from ..errors import ValueError as HybridNetValueError
 
 __all__ = ["apply", "generation", "register", "rows", "scope", "stages", "trace", "unregister"]
 
+IN_PLACE_POSITION = 50.0  # from here on rules may write over their inputs
 _entered: dict[str, Any] = {}  # rewriters of users by name: their functions live as long as the database
 
 
@@ -55,6 +56,13 @@ def register(
     _core.rewrite.add_row(rewriter._row, db or "", 0.0 if position is None else float(position), list(after))
     _entered[rewriter.name] = rewriter
     return rewriter
+
+
+def position_of(rewriter: Any) -> float | None:
+    """Where a rewriter stands in the pipeline; None: it is not there."""
+    if _entered.get(rewriter.name) is not rewriter:
+        return None
+    return next((float(row["position"]) for row in rows() if row["name"] == rewriter.name), None)
 
 
 def unregister(rewriter: Any) -> None:

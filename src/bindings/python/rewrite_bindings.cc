@@ -365,7 +365,10 @@ void bind_drivers(py::module_& m) {
 void bind_rows(py::module_& m) {
   py::class_<RowHandle>(m, "Row", "A rewrite that drivers can run and databases can hold.")
       .def_property_readonly("name", [](const RowHandle& h) { return h.row->name; })
-      .def_property_readonly("ops", [](const RowHandle& h) { return h.row->ops; });
+      .def_property_readonly("ops", [](const RowHandle& h) { return h.row->ops; })
+      .def_property(
+          "in_place", [](const RowHandle& h) { return h.row->in_place; },
+          [](const RowHandle& h, bool in_place) { h.row->in_place = in_place; });
   m.def("make_row", &make_row, py::arg("name"), py::kw_only(), py::arg("local") = py::none(),
         py::arg("global_") = py::none(), py::arg("requirements") = py::none(), py::arg("patterns") = py::list(),
         py::arg("ops") = std::vector<std::string>(), py::arg("traits") = std::vector<std::string>(),

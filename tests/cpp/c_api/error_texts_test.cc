@@ -130,11 +130,10 @@ TEST(CppErrorTexts, AMissingFileIsNamed) {
   EXPECT_TRUE(has(text, "no-symbol.json")) << text;
 }
 
-TEST(CppErrorTexts, AVariableWithoutParameterIsAnInputThatMustBeGiven) {
-  const hn::Model model = load(replaced(kGraph, "\"name\": \"w\"", "\"name\": \"u\""), parameters());
-  EXPECT_EQ(model.input_names(), (std::vector<std::string>{"data", "rows", "u"}));
-  const std::string text = error_of([&] { model.run({hn::Array::zeros({5, 3}), hn::Array::zeros({2})}); });
-  EXPECT_TRUE(has(text, "expected 3, got 2")) << text;
+TEST(CppErrorTexts, AnArrayThatTheGraphDoesNotReadIsRefusedAtLoad) {
+  const std::string text = error_of([] { load(replaced(kGraph, "\"name\": \"w\"", "\"name\": \"u\""), parameters()); });
+  EXPECT_TRUE(has(text, "the graph has no variable 'w'")) << text;
+  EXPECT_TRUE(has(text, "another network")) << text;
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ std::vector<float> special_values_for(const Rewrite& row) {
 }
 
 // Runs the whole example before and after.
-void expect_same_values(const Rewrite& row, const RuleExample& example, const std::vector<float>& special, uint32_t seed) {
+void expect_same_values(const Rewrite& row, const RuleExample& example, const std::vector<float>& special,
+                        uint32_t seed) {
   Graph graph = example.fires();
   std::vector<NodePtr> inputs;
   std::vector<NDArray> samples;

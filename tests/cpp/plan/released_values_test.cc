@@ -31,7 +31,8 @@ std::vector<uint32_t> bits_of(const std::vector<float>& values) {
 std::vector<uint32_t> bits_of(const NDArray& array) { return bits_of(values_of(array)); }
 
 bool is_released(const NDArray& array) {
-  const StandIn* stand_in = array.impl()->chunk->derived()->stand_in();
+  DerivedData* const derived = array.impl()->chunk->derived();
+  const StandIn* stand_in = derived ? derived->stand_in() : nullptr;  // null: memory that was given out
   return stand_in && stand_in->is_released();
 }
 

@@ -80,3 +80,29 @@ def test_over_what_is_lent_for_it_a_run_writes() -> None:
     out.wait_to_read()
     assert np.from_dlpack(out).ctypes.data == places[0]
     np.testing.assert_array_equal(given[1].asnumpy(), 1)
+
+
+def test_what_holds_a_rule_in_place_is_rejected_below_fifty_too() -> None:
+    rule = rw.local(tracks=["relu"], name="row46_held", in_place=True)(lambda g, n: None)
+    sequence = rw.SequenceDB("row46_sequence")
+    sequence.register(rule, 1.0)
+    group = rw.LocalGroupDB("row46_group")
+    group.register(rule)
+    around = rw.EquilibriumDB("row46_around")
+    around.register(group)
+    for holder in (sequence, group, around, rw.Topo([rule]), rw.Equilibrium([rule]), sequence.query()):
+        with pytest.raises(mx.base.MXNetError, match="50 or more"):
+            rw.register(holder, position=49.0)
+    rw.register(sequence, position=50.0)
+    rw.unregister(sequence)
+
+
+def test_a_container_that_stands_below_fifty_takes_no_rule_in_place() -> None:
+    rule = rw.local(tracks=["relu"], name="row46_late", in_place=True)(lambda g, n: None)
+    group = rw.LocalGroupDB("row46_early")
+    rw.register(group, position=20.5)
+    try:
+        with pytest.raises(ValueError, match="position of 50"):
+            group.register(rule)
+    finally:
+        rw.unregister(group)

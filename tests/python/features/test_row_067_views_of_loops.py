@@ -248,3 +248,14 @@ def test_wrong_uses_change_nothing() -> None:
     graph.check()
     assert graph.fingerprint() == before
     assert view.bodies["do"].outputs  # and goes on
+
+
+@pytest.mark.parametrize("read", [[0], [2], [0, 1]])
+def test_a_replacement_of_a_loop_with_outputs_that_nothing_reads(read: list[int]) -> None:
+    text = LOOP.replace("output %sums.0\noutput %sums.2\n", "".join(f"output %sums.{i}\n" for i in read))
+    part = rw.parse(text)
+    expected = run(part, **ARRAYS)
+    assert rw.local(tracks=["_foreach"], name="hoist")(hoist).apply(part)
+    part.check()
+    for before, after in zip(expected, run(part, **ARRAYS), strict=True):
+        np.testing.assert_array_equal(before, after)
