@@ -60,9 +60,10 @@ def register(
 
 def position_of(rewriter: Any) -> float | None:
     """Where a rewriter stands in the pipeline; None: it is not there."""
-    if _entered.get(rewriter.name) is not rewriter:
+    name = rewriter.name
+    if _entered.get(name) is not rewriter:
         return None
-    return next((float(row["position"]) for row in rows() if row["name"] == rewriter.name), None)
+    return next((float(row["position"]) for row in rows() if row["name"] == name), None)
 
 
 def unregister(rewriter: Any) -> None:
