@@ -49,7 +49,7 @@ class Chunk : public RefCounted<Chunk> {
   const uint64_t id = detail::next_chunk_id();
   // What is kept beside the data (packed weights). Null for foreign memory (a NumPy array's): its owner may write it
   // without our knowledge.
-  DerivedData* derived() { return original ? original->derived() : deleter ? nullptr : &derived_; }
+  DerivedData* derived() { return original ? original->derived() : is_foreign() ? nullptr : &derived_; }
   Storage::Block block;
   // A chunk lent by another one (NDArray::lent) has its memory. While the task lasts that it was lent to, this chunk's
   // variable orders the work on it; afterwards the one of `order` does.
@@ -100,7 +100,15 @@ class Chunk : public RefCounted<Chunk> {
   std::function<void()> deleter;        // foreign memory (DLPack, NumPy): called instead of returning block to the pool
   std::shared_ptr<const void> mapping;  // of the file that the block is part of; null: the block is no part of a file
   // Is the block of the pool, and this chunk's to give away?
-  bool owns_block() const { return !deleter && !original && !mapping; }
+  bool owns_block() const { return !is_foreign() && !original && !mapping; }
+  // May code outside of the library write the memory at any time? It came from there, or it was given out (GivenOut).
+  bool is_foreign() const { return deleter || outside_users.load(std::memory_order_acquire) != 0; }
+  std::atomic<int64_t> outside_users{0};
+  // Of memory that is given out: copies of its values are not read any more, and its pages stay.
+  void forget_copies() {
+    derived_.keep_pages();
+    derived_.drop();
+  }
 
  private:
   void* take_memory();

@@ -1,4 +1,4 @@
-"""What programs import from ``mx.base`` to call MXNet's C functions: types of handles, and words that say what to use.
+"""Names of ``mx.base`` for calls of MXNet's C functions: types of handles, and errors that name the replacement.
 
 The handles are those of ctypes, as in MXNet. There is no library with MXNet's functions behind them.
 """

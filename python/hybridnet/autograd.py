@@ -228,7 +228,7 @@ class Function:
         return results[0] if single else type(outputs)(results)
 
     def _backward_for(self, num_inputs: int, specs: list[Any], places: list[list[int]], kept: list[int]) -> Any:
-        """What the tape calls.
+        """The function that the tape calls for the gradients of the inputs.
 
         places[k] holds the output, if any, that was saved as saved_tensors[k]; kept[k] says how often the memory of
         saved_tensors[k] had been overwritten then.

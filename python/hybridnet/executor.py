@@ -348,7 +348,7 @@ def argument_storage(symbol: Any, stype_dict: dict[str, str] | None = None) -> t
 def context_of_names(
     symbol: Any, names: Sequence[str], ctx: Context, group2ctx: dict[str, Context] | None
 ) -> dict[str, Context]:
-    """Where the arrays of these names live: as group2ctx says for the group of their node, else on ctx."""
+    """The context of each name: that of its node's group in group2ctx, else ctx."""
     if not group2ctx:
         return dict.fromkeys(names, ctx)
     nodes = json.loads(symbol.tojson(remove_amp_cast=False))["nodes"]

@@ -205,7 +205,7 @@ class Backward {
     if (from.chunk.get() == to.chunk.get() && from.offset == to.offset && from.spec == to.spec)
       return;  // is there already
     if (slot.owned && to.chunk->var.idle() && to.chunk->ref_count() == 1 && !to.chunk->history && to.offset == 0 &&
-        !from.chunk->deleter && !from.chunk->mapping && !to.chunk->deleter && from.spec == to.spec) {
+        !from.chunk->is_foreign() && !from.chunk->mapping && !to.chunk->is_foreign() && from.spec == to.spec) {
       from.chunk->overwrites.store(to.chunk->overwrites.load(std::memory_order_relaxed), std::memory_order_relaxed);
       to.chunk = from.chunk;
       to.offset = from.offset;

@@ -8,12 +8,11 @@
 #include "engine/profile.h"
 #include "engine/run_ahead.h"
 #include "hybridnet/custom.h"
-#include "hybridnet/sparse.h"
-#include "imperative/autograd_scope.h"
 #include "imperative/composition_cache.h"
 #include "imperative/kernel_cache.h"
 #include "imperative/observed_reads.h"
 #include "imperative/out_arrays.h"
+#include "imperative/recorded_writes.h"
 #include "imperative/sparse_operators.h"
 #include "imperative/tape.h"
 #include "ndarray/overlap.h"
@@ -22,9 +21,7 @@
 namespace hybridnet {
 namespace {
 
-const OpRef kCustom{"Custom"}, kCopy{"_copy"}, kCast{"Cast"}, kSliceAssign{"_slice_assign"},
-    kSliceAssignNumber{"_slice_assign_scalar"}, kScatterSet{"_scatter_set_nd"}, kZerosLike{"zeros_like"},
-    kOnesLike{"ones_like"};
+const OpRef kCustom{"Custom"}, kCopy{"_copy"}, kCast{"Cast"};
 
 bool is_on_tape(const NDArray& a) {
   return a.impl()->tape || a.impl()->chunk->history.load(std::memory_order_acquire) != nullptr;
@@ -282,8 +279,13 @@ void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray>
 
 // May the kernel write output k into the memory that input i occupies?
 bool may_write_over(const Op& op, const void* params, const NDArray& input, size_t i, const NDArray& out, size_t k) {
-  const bool same_place = input.impl()->offset == out.impl()->offset && input.spec() == out.spec();
+  const bool same_place = input == out || (input.spec() == out.spec() && is_same_place(input, out));
   return same_place && op.may_reuse(params, static_cast<int>(i), static_cast<int>(k));
+}
+
+// Would writing output k there destroy what the kernel has yet to read of input i?
+bool destroys(const Op& op, const void* params, const NDArray& input, size_t i, const NDArray& out, size_t k) {
+  return (input == out || overlap(input, out)) && !may_write_over(op, params, input, i, out, k);
 }
 
 // Asks for many outputs whether the kernel may write them into memory that its inputs occupy.
@@ -299,14 +301,13 @@ class SharedMemory {
   bool may_hold(const NDArray& out, size_t k) const {
     if (by_memory_.empty()) {
       for (size_t i = 0; i < inputs_.size(); ++i)
-        if (overlap(inputs_[i], out) && !may_write_over(op_, params_, inputs_[i], i, out, k)) return false;
+        if (destroys(op_, params_, inputs_[i], i, out, k)) return false;
       return true;
     }
     const Chunk* memory = memory_of(out);
     auto at = std::lower_bound(by_memory_.begin(), by_memory_.end(), std::pair<const Chunk*, size_t>(memory, 0));
     for (; at != by_memory_.end() && at->first == memory; ++at)
-      if (overlap(inputs_[at->second], out) && !may_write_over(op_, params_, inputs_[at->second], at->second, out, k))
-        return false;
+      if (destroys(op_, params_, inputs_[at->second], at->second, out, k)) return false;
     return true;
   }
 
@@ -314,7 +315,7 @@ class SharedMemory {
   // null: foreign memory, where different chunks may overlap.
   static const Chunk* memory_of(const NDArray& array) {
     const Chunk& chunk = array.impl()->chunk->owner();
-    return chunk.deleter ? nullptr : &chunk;
+    return chunk.is_foreign() ? nullptr : &chunk;
   }
   const Op& op_;
   const void* params_;
@@ -442,9 +443,6 @@ bool place_results(const Op& op, const void* params, std::span<const NDArray> in
   return copy_out;
 }
 
-void invoke_apart(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
-                  std::vector<NDArray>* results);
-
 // An operator that is not composed; results has room for its outputs.
 void invoke_itself(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                    std::vector<NDArray>* results);
@@ -515,125 +513,7 @@ void invoke_composed(const Op& op, const ParamsPtr& params, std::span<const NDAr
   if (!options.out.empty()) write_all(op, options.out, results);
 }
 
-bool wants_record(const Op& op, std::span<const NDArray> inputs) {
-  return autograd_state().recording && op.differentiable() && !op.stops_gradient &&
-         std::any_of(inputs.begin(), inputs.end(), [](const NDArray& a) { return needs_gradient(a); });
-}
-
-// ------------------------------------------------------------------------------------------- writes that the tape sees
-// Writes a part of its first input and leaves the rest.
-bool writes_part(const Op& op) {
-  return &op == &kSliceAssign.op() || &op == &kSliceAssignNumber.op() || &op == &kScatterSet.op();
-}
-
-// Is it an optimizer's update, which changes the value of a leaf and leaves it a leaf?
-bool is_update(const Op& op, std::span<const NDArray> inputs, const NDArray& out) {
-  return !op.differentiable() && !op.stops_gradient && op.pointwise == nullptr &&
-         std::find(inputs.begin(), inputs.end(), out) != inputs.end();
-}
-
-void refuse_leaves(const Op& op, std::span<const NDArray> inputs, std::span<const NDArray> out) {
-  for (const NDArray& target : out) {
-    const TapeMark* own = own_mark_of(target);
-    const TapeMark* leaf = own ? own->leaf_shown() : nullptr;
-    if (leaf != nullptr && !is_update(op, inputs, target)) throw_written_leaf(op.name, *leaf, current_location());
-  }
-}
-
-// Does the step on the tape read the input when it is over?
-bool keeps_input(const Op& op, std::span<const NDArray> inputs, size_t i) {
-  return op.composed() || op.data_dependent_shape || op.opaque || any_sparse(inputs) ||
-         op.saves().input(static_cast<int>(i));
-}
-
-// The value as it is now, which stems from the same as the input.
-NDArray kept_value(const NDArray& input) {
-  if (input.is_sparse()) return snapshot(input);
-  const AutogradScope unrecorded({.recording = false, .training = autograd_state().training});
-  const Ref<TapeInfo> mark(mark_of(input));
-  NDArray copy = invoke_one(kCopy.op(), kCopy.op().default_params, {&input, 1});
-  copy.impl()->tape = mark;
-  return copy;
-}
-
-// Inputs, of which a step reads those that keeps(i) says when it is over; these are copies where `out` overwrites them.
-template <typename Keeps>
-std::vector<NDArray> kept_inputs(std::span<const NDArray> inputs, std::span<const NDArray> out, Keeps&& keeps) {
-  std::vector<NDArray> kept(inputs.begin(), inputs.end());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    // Arrays without elements overlap nothing, but a write into their memory counts.
-    const auto is_over = [&](const NDArray& target) {
-      return overlap(inputs[i], target) || (inputs[i].shares_memory(target) && inputs[i].bytes() == 0);
-    };
-    if (keeps(i) && std::any_of(out.begin(), out.end(), is_over)) kept[i] = kept_value(kept[i]);
-  }
-  return kept;
-}
-
-// Is the array a constant of its own, whatever other arrays of its memory stem from? Detached arrays are, and views
-// that were made where nothing was recorded.
-bool stands_apart(const NDArray& a) {
-  const TapeMark* own = own_mark_of(a);
-  return own != nullptr && !has_gradient(own) && own->leaf_shown() == nullptr &&
-         a.impl()->chunk->history.load(std::memory_order_acquire) != nullptr;
-}
-
-// Writes a part of an array that stands apart: what is not written stays what it is for the other arrays of the memory.
-// Which elements are written does not depend on what they hold, so two runs tell.
-void write_in_pieces(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const NDArray& out) {
-  std::vector<NDArray> in(inputs.begin(), inputs.end());
-  NDArray runs[2];
-  for (int i = 0; i < 2; ++i) {
-    const Op& fill = (i == 0 ? kZerosLike : kOnesLike).op();
-    in[0] = invoke_one(fill, fill.default_params, {&inputs[0], 1});
-    runs[i] = invoke_one(op, params, in);
-    runs[i].wait_to_read();
-  }
-  const auto width = static_cast<size_t>(dtype_size(out.dtype()));
-  const char *one = static_cast<const char*>(runs[0].data()), *other = static_cast<const char*>(runs[1].data());
-  const auto is_written = [&](int64_t i) {
-    return std::memcmp(one + static_cast<size_t>(i) * width, other + static_cast<size_t>(i) * width, width) == 0;
-  };
-  const NDArray values = runs[0].reshaped(Shape{out.size()}), target = out.reshaped(Shape{out.size()});
-  for (int64_t begin = 0, end; begin < out.size(); begin = end) {
-    for (end = begin + 1; end < out.size() && is_written(end) == is_written(begin); ++end) {
-    }
-    if (!is_written(begin)) continue;
-    const NDArray from = as_view(runs[0], values.sliced(begin, end)), to = target.sliced(begin, end);
-    invoke(kCopy.op(), kCopy.op().default_params, {&from, 1}, {&to, 1});
-  }
-}
-
-// Writes into arrays that the tape may know. Steps keep copies of the inputs that they read and that are overwritten.
-void invoke_over(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
-                 std::vector<NDArray>* results) {
-  const bool recording = autograd_state().recording;
-  if (writes_part(op) && inputs.size() == static_cast<size_t>(op.num_inputs(params->data())) &&
-      options.out[0] == inputs[0] && stands_apart(inputs[0])) {
-    write_in_pieces(op, params, inputs, options.out[0]);
-    results->assign(1, options.out[0]);
-    return;
-  }
-  // Where nothing is recorded, what is written is constant; but the rest of an array still stems from what it did.
-  if (!recording &&
-      (!writes_part(op) || inputs.empty() || !has_gradient(mark_of(inputs[0])) || mark_of(inputs[0])->leaf_shown()))
-    return invoke_apart(op, params, inputs, options, results);
-  std::vector<NDArray> read(inputs.begin(), inputs.end());
-  for (size_t i = 1; !recording && i < read.size(); ++i) read[i] = read[i].detached();
-  if (recording) refuse_leaves(op, inputs, options.out);
-  const AutogradScope recorded({.recording = true, .training = autograd_state().training});
-  // The parts of a composed operator record themselves, whatever it says of its own gradient.
-  if (op.composed() ? std::any_of(read.begin(), read.end(), needs_gradient) : wants_record(op, read))
-    read = kept_inputs(read, options.out, [&](size_t i) { return keeps_input(op, inputs, i); });
-  invoke_apart(op, params, read, options, results);
-  break_cycles(options.out);
-}
-
 }  // namespace
-
-std::vector<NDArray> kept_inputs(std::span<const NDArray> inputs, std::span<const NDArray> out) {
-  return kept_inputs(inputs, out, [](size_t) { return true; });
-}
 
 void note_overwrite(const NDArray& a) {
   Chunk& chunk = *a.impl()->chunk;
@@ -656,8 +536,6 @@ void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray>
     invoke_apart(op, params, inputs, options, results);
 }
 
-namespace {
-// Nothing of the tape stands in the way of writing into options.out.
 void invoke_apart(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                   std::vector<NDArray>* results) {
   const void* p = params->data();
@@ -678,6 +556,7 @@ void invoke_apart(const Op& op, const ParamsPtr& params, std::span<const NDArray
     invoke_itself(op, params, inputs, options, results);
 }
 
+namespace {
 // True: inputs overlap the states that the operator writes, and it was invoked on copies of them.
 [[gnu::noinline]] bool invoke_beside_states(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                                             const InvokeOptions& options, std::vector<NDArray>* results) {

@@ -1,6 +1,7 @@
 // The imperative call in full; include/hybridnet/imperative.h has the views of it that other rooms use.
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include "hybridnet/imperative.h"
@@ -20,6 +21,16 @@ NDArray as_dtype(const NDArray& array, DType dtype);
 // Runs op; fills results[0 .. number of outputs). Records on the tape when that is on.
 void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                  std::vector<NDArray>* results);
+
+// The same, where nothing of the tape stands in the way of writing into options.out (recorded_writes.h).
+void invoke_apart(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
+                  std::vector<NDArray>* results);
+
+// Does the tape get a step for the call?
+inline bool wants_record(const Op& op, std::span<const NDArray> inputs) {
+  return autograd_state().recording && op.differentiable() && !op.stops_gradient &&
+         std::any_of(inputs.begin(), inputs.end(), [](const NDArray& a) { return needs_gradient(a); });
+}
 
 // For a step that is recorded and reads its inputs when it is over: those that `out` overwrites are copies, which stem
 // from the same.

@@ -299,10 +299,13 @@ Ref<TapeMark> WriteHistory::mark_of_view(const NDArray& array, const NDArray& vi
 std::optional<SourceLocation> WriteHistory::overwritten_at(const SavedArray& saved) const {
   const int64_t begin = begin_of(saved.array), end = end_of(saved.array);
   const std::lock_guard lock(mutex_);
-  for (size_t i = writes_.size(); i-- > 0;) {
-    const Write& write = writes_[i];
-    if (write.overwrites > saved.overwrites && write.begin < end && begin < write.end) return write.where;
-  }
+  const auto hits = [&](const auto& write) {
+    return write.overwrites > saved.overwrites && write.begin < end && begin < write.end;
+  };
+  if (const auto found = std::find_if(writes_.rbegin(), writes_.rend(), hits); found != writes_.rend())
+    return found->where;
+  if (const auto found = std::find_if(overwritten_.rbegin(), overwritten_.rend(), hits); found != overwritten_.rend())
+    return found->where;
   return {};
 }
 
@@ -329,7 +332,10 @@ void WriteHistory::drop_if_unseen(int64_t dying, Dropped* dropped) {
   dying += std::count_if(dropped->handles.begin(), dropped->handles.end(), [&](const NDArray& handle) {
     return handle.impl()->chunk.get() == &chunk_ && handle.impl()->ref_count() == 1;
   });
-  if (held == chunk_.ref_count() - dying) dropped->writes.push_back(std::exchange(writes_, {}));
+  if (held == chunk_.ref_count() - dying) {
+    for (const Write& write : writes_) overwritten_.push_back({write.begin, write.end, write.overwrites, write.where});
+    dropped->writes.push_back(std::exchange(writes_, {}));
+  }
   deaths_to_wait_for_ = static_cast<int64_t>(holders.num_seen() / 16);
 }
 

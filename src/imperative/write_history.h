@@ -55,6 +55,12 @@ class WriteHistory final : public MemoryHistory {
     TensorSpec spec;
     SourceLocation where;
   };
+  // What stays of a write when the notes are dropped: saved values are still asked whether they are there.
+  struct Overwritten {
+    int64_t begin, end;
+    uint64_t overwrites;
+    SourceLocation where;
+  };
   struct Dropped {
     std::vector<std::vector<Write>> writes;
     std::vector<NDArray> handles;
@@ -82,6 +88,7 @@ class WriteHistory final : public MemoryHistory {
   size_t compact_at_ = 64;
   int64_t deaths_to_wait_for_ = 0;
   std::vector<Write> writes_;
+  std::vector<Overwritten> overwritten_;  // before writes_
 };
 
 }  // namespace hybridnet

@@ -23,7 +23,7 @@ Range range_of(const NDArray& array) {
   if (array.is_pending()) return {&chunk, 0, kAll};
   const auto bytes = static_cast<uint64_t>(impl.spec.bytes());
   const auto offset = static_cast<uint64_t>(impl.offset);
-  if (!chunk.deleter) return {&chunk, offset, offset + bytes};
+  if (!chunk.is_foreign()) return {&chunk, offset, offset + bytes};
   const uint64_t begin = reinterpret_cast<uintptr_t>(chunk.block.data) + offset;
   return {nullptr, begin, begin + bytes};
 }
@@ -34,7 +34,7 @@ bool meet(const Range& a, const Range& b) {
 
 }  // namespace
 
-bool overlap(const NDArray& a, const NDArray& b) { return meet(range_of(a), range_of(b)); }
+bool may_overlap(const NDArray& a, const NDArray& b) { return meet(range_of(a), range_of(b)); }
 
 bool is_same_place(const NDArray& a, const NDArray& b) {
   const Range first = range_of(a), second = range_of(b);

@@ -52,13 +52,18 @@ class RecordedCall final : public RecordedFunction {
   }
 
  private:
-  // The inputs as they were, for a gradient that repeats the run. What the run itself wrote (running means), it did not
-  // read.
+  // The inputs as they were, for a gradient that repeats the run. States that it only wrote (running means) do not
+  // count.
   std::vector<NDArray> values() const {
-    const std::vector<uint8_t> written = function_->written_inputs(train_);
+    const std::vector<uint8_t> written = function_->written_inputs(train_), read = function_->read_inputs();
     std::vector<NDArray> arrays;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const bool was_read = written.empty() || written[i] == 0;
+      if (!was_read && read[i] != 0)
+        throw UnsupportedError({.op = name(),
+                                .input = function_->definition().inputs[i]->name,
+                                .message = "gradients of gradients need the value that the call itself wrote over",
+                                .fix = "return the new value from the block and write it after the call"});
       if (was_read && inputs_[i].is_overwritten())
         throw_overwritten(name(), function_->definition().inputs[i]->name, inputs_[i], {});
       arrays.push_back(inputs_[i].array);

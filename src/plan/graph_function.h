@@ -56,6 +56,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
   // values between operators: the two never run at once then.
   Ref<GraphFunction> copy(bool share_memory, bool delete_updates, const std::string& name);
   std::vector<uint8_t> written_inputs(bool train);  // per input: may a run write to it?
+  std::vector<uint8_t> read_inputs() const;         // per input: does a node read it, beside those that update it?
 
   const GraphDefinition& definition() const { return definition_; }
   const CompileOptions& options() const { return options_; }

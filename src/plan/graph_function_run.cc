@@ -1,12 +1,17 @@
 // One run of a plan: arrays for what it gives, and what its gradient needs of it.
 #include "plan/graph_function_run.h"
 
+#include <algorithm>
+
+#include "imperative/autograd_scope.h"
 #include "imperative/out_arrays.h"
 #include "imperative/tape.h"
 #include "plan/task.h"
 
 namespace hybridnet {
 namespace {
+
+const OpRef kCopy{"_copy"};
 
 // May results be written into the memory of an array that is given away? Not if another array shows it, or if it is not
 // ours. Executors and sessions hold the memory of their arrays, beside the arrays. A leaf holds its gradient buffer
@@ -26,6 +31,22 @@ NDArray taken_over(const NDArray& given, const TensorSpec& spec) {
   impl->chunk = given.impl()->chunk;
   impl->offset = given.impl()->offset;
   return NDArray(std::move(impl));
+}
+
+// For each source of the gradient that is an input which the run writes: a copy of what the run reads there. Empty:
+// none.
+std::vector<NDArray> values_before(std::span<const BackwardInput> sources, std::span<const int> written,
+                                   std::span<const NDArray> inputs) {
+  std::vector<NDArray> before;
+  for (size_t i = 0; i < sources.size() && !written.empty(); ++i) {
+    if (sources[i].kind != BackwardInput::Kind::kForwardInput) continue;
+    if (std::find(written.begin(), written.end(), sources[i].index) == written.end()) continue;
+    if (before.empty()) before.resize(sources.size());
+    const AutogradScope unrecorded({.recording = false, .training = autograd_state().training});
+    const NDArray& input = inputs[static_cast<size_t>(sources[i].index)];
+    before[i] = invoke_one(kCopy.op(), kCopy.op().default_params, {&input, 1});
+  }
+  return before;
 }
 
 void check_out(const Plan& plan, const std::string& function, std::span<const NDArray> out) {
@@ -69,6 +90,8 @@ std::vector<NDArray> GraphFunction::run_plan(const Ref<CompiledCall>& compiled, 
   }
   NDArray residuals;
   if (plan.residual_bytes() > 0) residuals = NDArray::deferred({Shape{plan.residual_bytes()}, DType::kUInt8}, device);
+  std::vector<NDArray> read_before;
+  if (run && !request.wants.empty()) read_before = values_before(compiled->sources, plan.written_inputs(), inputs);
   for (const int input : plan.written_inputs()) note_overwrite(inputs[static_cast<size_t>(input)]);
   std::shared_ptr<KeptObjects> kept;
   if (plan.is_opaque()) kept = std::make_shared<KeptObjects>();
@@ -89,9 +112,13 @@ std::vector<NDArray> GraphFunction::run_plan(const Ref<CompiledCall>& compiled, 
     made->key = key;
     made->residuals = residuals;
     made->kept = std::move(kept);
-    for (const BackwardInput& source : compiled->sources) {
+    for (size_t i = 0; i < compiled->sources.size(); ++i) {
+      const BackwardInput& source = compiled->sources[i];
       NDArray array;
-      if (source.kind == BackwardInput::Kind::kForwardInput) array = inputs[static_cast<size_t>(source.index)];
+      if (source.kind == BackwardInput::Kind::kForwardInput) {
+        const bool is_kept = !read_before.empty() && read_before[i];
+        array = is_kept ? read_before[i] : inputs[static_cast<size_t>(source.index)];
+      }
       if (source.kind == BackwardInput::Kind::kForwardOutput)
         array = results[static_cast<size_t>(source.index)].detached();
       if (source.kind == BackwardInput::Kind::kResidual) {

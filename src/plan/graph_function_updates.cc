@@ -123,6 +123,19 @@ Ref<GraphFunction> GraphFunction::without_writebacks() {
   return without_writebacks_;
 }
 
+std::vector<uint8_t> GraphFunction::read_inputs() const {
+  std::vector<uint8_t> read(definition_.inputs.size());
+  std::unordered_map<const Node*, size_t> number;
+  for (size_t i = 0; i < definition_.inputs.size(); ++i) number[definition_.inputs[i].get()] = i;
+  for (const Node* node : topological_order(definition_.outputs)) {
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      const auto found = number.find(node->inputs[i].node.get());
+      if (found != number.end() && !is_auxiliary_input(*node, i)) read[found->second] = 1;
+    }
+  }
+  return read;
+}
+
 std::vector<uint8_t> GraphFunction::written_inputs(bool train) {
   std::vector<uint8_t> written(definition_.inputs.size());
   for (const Graph::Writeback& update : definition_.updates) written[static_cast<size_t>(update.input)] = 1;

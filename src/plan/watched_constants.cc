@@ -26,7 +26,7 @@ bool WatchedConstants::Watched::has_changed() {
   if (const uint64_t now = chunk.overwrites.load(std::memory_order_relaxed);
       overwrites.load(std::memory_order_relaxed) != now)
     return overwrites.exchange(now, std::memory_order_relaxed) != now;
-  if (!chunk.deleter || may_change_unseen(array)) return false;
+  if (!chunk.is_foreign() || may_change_unseen(array)) return false;
   if (is_compared.test_and_set(std::memory_order_acquire)) return false;  // another thread will say
   array.wait_to_read();
   const auto bytes = static_cast<size_t>(array.bytes());

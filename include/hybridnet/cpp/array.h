@@ -234,7 +234,7 @@ class Array {
 
   void wait() const { detail::check(hn_array_wait(get())); }
   // The elements of a dense array, after waiting for them; valid while the array lives. T must be the array's type.
-  // Of parameters, to_vector() is better: see hn_array_data().
+  // For parameters call to_vector(): values() gives their memory out for good (hn_array_data()).
   template <typename T>
   std::span<const T> values() const {
     check_dtype<T>();

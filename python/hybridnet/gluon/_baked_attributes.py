@@ -96,7 +96,7 @@ def _watched_attribute(self: Block, name: str) -> Any:
 
 
 class AttributeReads:
-    """Which attributes of which blocks are read within ``with``, and their values then."""
+    """Records the attributes of blocks that are read inside ``with``, and their values."""
 
     def __init__(self) -> None:
         self._read: dict[int, tuple[Block, dict[str, Any]]] = {}
@@ -135,7 +135,7 @@ class AttributeReads:
         return all(_snapshot(value) == copied for value, copied in self._containers)
 
     def dependencies(self) -> Iterator[tuple[Block, str]]:
-        """(block, attribute) for what was read and only somebody else sets."""
+        """(block, attribute) of the attributes that were read and that forward itself does not set."""
         for block, names in self._read.values():
             yield from ((block, name) for name in names if (id(block), name) not in self._writes)
 
@@ -173,7 +173,7 @@ class AttributeReads:
 
         global _watchers
         _local.reads = self._outer
-        # What forward itself changes cannot hold at the next call.
+        # A container that forward itself changes has another value at the next call: it is not compared.
         self._containers = [(value, copied) for value, copied in self._containers if _snapshot(value) == copied]
         _watchers -= 1
         if _watchers == 0:

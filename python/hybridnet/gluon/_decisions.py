@@ -20,7 +20,7 @@ _IN_FILE = "hybridnet_traced_with"
 
 
 class Decisions:
-    """What one trace read of the program."""
+    """The values of the program that one trace read in Python."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Decisions:
         return found
 
     def of_shapes(self) -> str:
-        """What an exported file is limited to; '' if forward asked for no shape."""
+        """The limits of an exported file, as text; '' if forward asked for no shape."""
         if not self._shape_line:
             return ""
         shapes = ", ".join(map(str, self._shapes))

@@ -17,7 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     from .block import Block
 
-__all__ = ["generators_of", "read_state", "write_state"]
+__all__ = ["generators_of", "names_in", "read_state", "write_state"]
 
 _GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
 _DEPTH, _MAX_ITEMS, _MAX_VISITS = 4, 200, 5000
@@ -106,11 +106,12 @@ class _Walk:
         return [fields] if isinstance(fields, dict) else []
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
+def names_in(code: types.CodeType) -> Iterator[str]:
+    """Names of variables, attributes and methods in the code of a function and of the functions inside it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+            yield from names_in(constant)
 
 
 def _read_by(function: types.FunctionType) -> list[Any]:
@@ -122,7 +123,7 @@ def _read_by(function: types.FunctionType) -> list[Any]:
         except ValueError:  # not set yet
             continue
     parts += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    names = set(_names(function.__code__))
+    names = set(names_in(function.__code__))
     for name in names & function.__globals__.keys():
         value = function.__globals__[name]
         if not isinstance(value, types.ModuleType):

@@ -6,10 +6,10 @@ Found are those that the code names and that hold a simple value: a number, a fl
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ._baked_attributes import is_plain
+from ._own_generators import names_in
 
 if TYPE_CHECKING:
     from .block import Block
@@ -57,7 +57,7 @@ class ReadVariables:
             self._visit_blocks(child)
 
     def _visit(self, function: Any, cls: type | None = None) -> None:
-        """What a function of the program reads; cls: the class whose methods it may call."""
+        """Records the variables that a function of the program reads. cls: the class whose methods it may call."""
         function = function.fget if isinstance(function, property) else getattr(function, "__func__", function)
         if not isinstance(function, types.FunctionType) or (function.__module__ or "").startswith("hybridnet."):
             return
@@ -73,22 +73,19 @@ class ReadVariables:
                 self._cells.append((cell, value))
             else:
                 self._visit(value, cls)
-        for name in set(_names(function.__code__)):
-            value = function.__globals__.get(name, _names)
-            if value is not _names and is_plain(value) and not name.startswith("__"):
-                self._globals.append((function.__globals__, name, value))
-            elif isinstance(value, types.FunctionType) and value is not _names:
-                self._visit(value)
+        for name in set(names_in(function.__code__)):
+            if name in function.__globals__:
+                self._note_global(function.__globals__, name)
             if cls is not None:
                 self._visit(getattr(cls, name, None), cls)
+
+    def _note_global(self, variables: dict[str, Any], name: str) -> None:
+        value = variables[name]
+        if is_plain(value) and not name.startswith("__"):
+            self._globals.append((variables, name, value))
+        elif isinstance(value, types.FunctionType):
+            self._visit(value)
 
 
 def _is_equal(now: Any, before: Any) -> bool:
     return type(now) is type(before) and bool(now == before)
-
-
-def _names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)

@@ -65,14 +65,32 @@ Shape gathered_shape(const Shape& data, const Shape& indices) {
 }
 
 const OpRef kGather{"gather_nd"}, kAccumulate{"_backward_gather_nd"}, kScatterSet{"_scatter_set_nd"},
-    kScatter{"scatter_nd"};
+    kScatter{"scatter_nd"}, kGatherLast{"_backward_scatter_nd"};
 
 Value gather(const Value& data, const Value& indices) { return data ? call(kGather, {data, indices}) : data; }
+// Where tuples repeat, only the last one was written.
+Value gather_last(const Value& data, const Value& indices) { return data ? call(kGatherLast, {data, indices}) : data; }
+
+void infer_gather(InferContext& c) {
+  c.unify_dtypes({0}, {0});
+  c.set_out_shape(0, gathered_shape(c.in_shape(0), c.in_shape(1)));
+}
 
 void run_gather(const NoParams&, const KernelArgs& a) {
   const TupleIndices ids(a.in[1], *a.in[0].shape);
   kernels::gather_rows(a.in[0].data, ids.layout, ids.rows.data(), ids.rows.size(), a.out[0].data,
                        dtype_size(a.in[0].dtype));
+}
+
+void run_gather_last(const NoParams&, const KernelArgs& a) {
+  const TupleIndices ids(a.in[1], *a.in[0].shape);
+  const size_t width = dtype_size(a.in[0].dtype);
+  kernels::gather_rows(a.in[0].data, ids.layout, ids.rows.data(), ids.rows.size(), a.out[0].data, width);
+  kernels::Indices last(ids.layout.rows);
+  for (int64_t i = 0; i < ids.rows.size(); ++i) last.data()[ids.rows[i]] = i;
+  const int64_t bytes = ids.layout.inner * static_cast<int64_t>(width);
+  for (int64_t i = 0; i < ids.rows.size(); ++i)
+    if (last[ids.rows[i]] != i) kernels::zero_bytes(static_cast<char*>(a.out[0].data) + i * bytes, bytes);
 }
 
 void infer_scatter(const ScatterParams& p, InferContext& c) {
@@ -104,10 +122,7 @@ void register_gather_nd(OpRegistry& ops) {
       .input("data", "any shape, any dtype")
       .input("indices", "shape (M, ...), M at most the dimensions of data; whole numbers, negative ones from the end")
       .output("output", "shape of indices without its first axis, then the axes of data after the first M")
-      .infer([](const NoParams&, InferContext& c) {
-        c.unify_dtypes({0}, {0});
-        c.set_out_shape(0, gathered_shape(c.in_shape(0), c.in_shape(1)));
-      })
+      .infer([](const NoParams&, InferContext& c) { infer_gather(c); })
       .cpu(run_gather)
       .may_raise()
       .gradient(
@@ -151,16 +166,28 @@ void register_gather_nd(OpRegistry& ops) {
       .may_raise()
       .gradient(
           [](const ScatterParams&, const GradientContext& g) {
-            return Values{gather(g.output_grad(0), g.input(1)), Value{}};
+            return Values{gather_last(g.output_grad(0), g.input(1)), Value{}};
           },
           Saves::of({1}))
-      .sample([] {
-        Sample s{.inputs = {{2, 3}, {1, 2}}, .attrs = {{"shape", "(4, 3)"}}, .low = 0.0, .high = 3.4};
-        s.check_gradient = false;
-        s.note =
-            "tuples drawn at random may repeat; then all but the last have no gradient, which the rule does not know";
-        return s;
-      }());
+      .sample({{2, 3}, {1, 2}}, {{"shape", "(4, 3)"}}, 0.0, 3.4);
+  ops.declare("_backward_scatter_nd")
+      .doc("The gradient of scatter_nd: gather_nd, with zeros for tuples that a later equal one was written over.")
+      .input("data", "shape of scatter_nd's output")
+      .input("indices", "as given to scatter_nd")
+      .output("output", "shape of indices without its first axis, then the axes of data after the first M")
+      .infer([](const NoParams&, InferContext& c) { infer_gather(c); })
+      .cpu(run_gather_last)
+      .may_raise()
+      .gradient(
+          [](const NoParams&, const GradientContext& g) {
+            if (!g.output_grad(0)) return Values{};
+            return Values{call(kScatter, {g.output_grad(0), g.input(1)},
+                               ParamSchema<ScatterParams>::box({g.input_spec(0).shape})),
+                          Value{}};
+          },
+          Saves::of({1}))
+      .internal()
+      .sample({{2, 3}, {2, 4}}, {}, 0.0, 1.4);
   ops.declare<ScatterParams>("_scatter_set_nd")
       .alias("_npi_scatter_set_nd")
       .doc("lhs with slices replaced by rhs where tuples say; where tuples repeat, the last one stays.")
@@ -185,15 +212,11 @@ void register_gather_nd(OpRegistry& ops) {
               grads[0] =
                   call(kScatterSet, {out, zeros(rhs.shape, rhs.dtype), indices}, ParamSchema<ScatterParams>::box(p));
             }
-            if (g.wants(1)) grads[1] = gather(out, indices);
+            if (g.wants(1)) grads[1] = gather_last(out, indices);
             return grads;
           },
           Saves::of({2}))
-      .sample([] {
-        Sample s{.inputs = {{4, 3}, {1, 3}, {1, 1}}, .attrs = {{"shape", "(4, 3)"}}, .low = 0.0, .high = 3.4};
-        s.note = "one tuple, so that none repeats";
-        return s;
-      }());
+      .sample({{4, 3}, {3, 3}, {1, 3}}, {{"shape", "(4, 3)"}}, 0.0, 3.4);
 }
 
 }  // namespace hybridnet::ops

@@ -410,3 +410,36 @@ def run_random_program(seed: int) -> bool:
 def test_random_programs_agree_with_memory_of_numpy(part: int):
     differentiated = sum(run_random_program(1000 * part + i) for i in range(100))
     assert differentiated > 30
+
+
+@pytest.mark.parametrize("form", ["row", "whole", "rows"])
+@pytest.mark.parametrize("constant", [True, False])
+def test_a_saved_value_that_was_written_through_a_view_stays_overwritten_when_its_arrays_die(form, constant):
+    def program(w):
+        y = nd.exp(w)  # whose gradient reads y
+        view = {"row": lambda: y[0], "whole": lambda: y[:], "rows": lambda: y[0:1]}[form]()
+        result = -y
+        view[:] = 1 if constant else -view
+        return result
+
+    w = nd.array([1.0, 2.0])
+    w.attach_grad()
+    with autograd.record():
+        result = program(w)
+    with pytest.raises(GradientError, match="overwritten in place"):
+        result.backward()
+
+
+def test_rows_that_stem_from_the_row_before_have_gradients_when_the_array_died():
+    def program(w):
+        y = nd.ones((4, 2)) * w
+        for t in range(3):
+            y[t + 1] = y[t] * w
+        return y[3].sum()
+
+    w = nd.array([2.0, 3.0])
+    w.attach_grad()
+    with autograd.record():
+        result = program(w)
+    result.backward()
+    np.testing.assert_allclose(w.grad.asnumpy(), [4 * 2.0**3, 4 * 3.0**3])

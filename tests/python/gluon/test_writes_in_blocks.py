@@ -707,3 +707,32 @@ def test_a_mask_without_elements_writes_nothing(rows, tmp_path):
     x = onp.array([[0.0, 3.0], [2.0, 0.0], [1.0, 1.0]])
     expected = onp.where(x[:rows] != 0, 10, 0.0)
     onp.testing.assert_array_equal(check_everywhere(function, tmp_path, x)[0], expected)
+
+
+class Scaled(HybridBlock):
+    """Multiplies by a state and doubles the state behind that."""
+
+    def __init__(self):
+        super().__init__()
+        self.state = self.params.get("state", shape=(2,), init="ones", grad_req="null")
+
+    def hybrid_forward(self, F, x, state):
+        out = x * x * state
+        state *= 2
+        return out
+
+
+@pytest.mark.parametrize("static_alloc", [False, True])
+def test_a_gradient_reads_the_state_as_it_was_before_the_call_wrote_it(static_alloc):
+    net = Scaled()
+    net.initialize()
+    net.hybridize(static_alloc=static_alloc)
+    x = nd.array([3.0, 5.0])
+    x.attach_grad()
+    for scale in (1.0, 2.0):
+        with autograd.record():
+            out = net(x)
+        out.backward()
+        onp.testing.assert_array_equal(x.grad.asnumpy(), 2 * scale * x.asnumpy())
+    with autograd.record(), pytest.raises(HybridNetError, match="wrote over"):
+        autograd.grad(net(x), [x], create_graph=True)

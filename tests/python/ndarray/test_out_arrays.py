@@ -109,11 +109,22 @@ def test_parts_of_an_input_are_read_before_they_are_written(shift: int) -> None:
         np.testing.assert_array_equal(base.asnumpy(), content)
 
 
-def test_foreign_memory_over_foreign_memory() -> None:
-    memory = np.arange(10.0, dtype="float32")
-    x, out = nd.from_numpy(memory[:8]), nd.from_numpy(memory[2:])
-    nd.square(x, out=out)
-    np.testing.assert_array_equal(memory, [0, 1, 0, 1, 4, 9, 16, 25, 36, 49])
+@pytest.mark.parametrize("shift", [1, 2, 16])
+@pytest.mark.parametrize("operator", ["square", "negative", "relu", "cumsum", "sort", "reverse"])
+def test_foreign_memory_over_foreign_memory(operator: str, shift: int) -> None:
+    """Longer than what a kernel reads at once, in both directions: results must not be read as inputs."""
+    arguments = {"reverse": {"axis": 0}, "cumsum": {"axis": 0}}.get(operator, {})
+    function = getattr(nd, operator)
+    for forwards in (True, False):
+        memory = np.random.RandomState(0).randint(-9, 9, 1000).astype("float32")
+        parts = [memory[:-shift], memory[shift:]]
+        x, out = (nd.from_numpy(part) for part in (parts if forwards else parts[::-1]))
+        wanted = function(nd.array(x.asnumpy()), **arguments).asnumpy()
+        function(x, out=out, **arguments)
+        np.testing.assert_array_equal(out.asnumpy(), wanted)
+
+
+def test_memory_that_came_back_over_itself() -> None:
     own = nd.array([1.0, 2.0, 3.0])
     other = nd.from_dlpack(own)
     nd.elemwise_add(own[0:2], other[0:2], out=other[1:3])
