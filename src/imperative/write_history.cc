@@ -54,6 +54,24 @@ int64_t end_of(const NDArray& a) { return a.impl()->offset + (a.is_sparse() ? 1 
                        .fix = "convert by astype(), which copies"});
 }
 
+// Takes out the writes that newer ones cover, and gives the number of the others. gone: gets those that were taken out.
+template <typename Write>
+size_t forget_covered(std::vector<Write>* writes, std::type_identity_t<std::vector<Write>*> gone) {
+  std::vector<Write> kept;
+  Unclaimed rest(0, INT64_MAX);
+  for (size_t i = writes->size(); i-- > 0;) {
+    Write& write = (*writes)[i];
+    bool shows = false;
+    rest.claim(write.begin, write.end, [&](int64_t, int64_t) { shows = true; });
+    if (shows)
+      kept.push_back(std::move(write));
+    else if (gone != nullptr)
+      gone->push_back(std::move(write));
+  }
+  writes->assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
+  return writes->size();
+}
+
 // The ranges of a view and the marks that they stem from.
 class Composition {
  public:
@@ -207,16 +225,7 @@ void WriteHistory::note(const NDArray& target, const Ref<TapeMark>& mark) {
   writes_.push_back(
       {begin, end, time, chunk_.overwrites.load(std::memory_order_relaxed), mark, target.spec(), current_location()});
   last_time_.store(time, std::memory_order_release);
-  if (writes_.size() < compact_at_) return;
-  std::vector<Write> kept;
-  Unclaimed rest(0, INT64_MAX);
-  for (size_t i = writes_.size(); i-- > 0;) {
-    bool shows = false;
-    rest.claim(writes_[i].begin, writes_[i].end, [&](int64_t, int64_t) { shows = true; });
-    (shows ? kept : gone).push_back(std::move(writes_[i]));
-  }
-  writes_.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
-  compact_at_ = 2 * writes_.size() + 64;
+  if (writes_.size() >= compact_at_) compact_at_ = 2 * forget_covered(&writes_, &gone) + 64;
 }
 
 // The newest write into a part of the array after `since`; recorded: with a gradient.
@@ -238,7 +247,8 @@ WriteHistory::Base WriteHistory::base_of(const NDArray& array) {
   TapeMark* own = own_mark_of(array);
   Base base{.mark = {}, .time = 0, .begin = begin_of(array), .spec = array.spec()};
   if (own == nullptr) return base;
-  base.time = own->time.load(std::memory_order_relaxed);
+  // Writes do not end a leaf: those with a gradient were refused, and constants become its values.
+  base.time = own->leaf_shown() ? UINT64_MAX : own->time.load(std::memory_order_relaxed);
   if (has_gradient(own)) base.mark = Ref<TapeMark>(own);
   return base;
 }
@@ -333,10 +343,16 @@ void WriteHistory::drop_if_unseen(int64_t dying, Dropped* dropped) {
     return handle.impl()->chunk.get() == &chunk_ && handle.impl()->ref_count() == 1;
   });
   if (held == chunk_.ref_count() - dying) {
-    for (const Write& write : writes_) overwritten_.push_back({write.begin, write.end, write.overwrites, write.where});
+    remember_ranges();
     dropped->writes.push_back(std::exchange(writes_, {}));
   }
   deaths_to_wait_for_ = static_cast<int64_t>(holders.num_seen() / 16);
+}
+
+// Of each byte the last write counts: older ones that newer ones cover are left out.
+void WriteHistory::remember_ranges() {
+  for (const Write& write : writes_) overwritten_.push_back({write.begin, write.end, write.overwrites, write.where});
+  if (overwritten_.size() >= forget_at_) forget_at_ = 2 * forget_covered(&overwritten_, nullptr) + 64;
 }
 
 void WriteHistory::drop_unseen() {

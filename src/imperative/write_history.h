@@ -78,6 +78,7 @@ class WriteHistory final : public MemoryHistory {
   Ref<TapeMark> compose(const Base& base, const NDArray& view) const;
 
   void drop_if_unseen(int64_t dying, Dropped* dropped);
+  void remember_ranges();
 
   const Chunk& chunk_;
   const uint64_t first_overwrites_;
@@ -89,6 +90,7 @@ class WriteHistory final : public MemoryHistory {
   int64_t deaths_to_wait_for_ = 0;
   std::vector<Write> writes_;
   std::vector<Overwritten> overwritten_;  // before writes_
+  size_t forget_at_ = 64;
 };
 
 }  // namespace hybridnet

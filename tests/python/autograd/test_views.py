@@ -443,3 +443,32 @@ def test_rows_that_stem_from_the_row_before_have_gradients_when_the_array_died()
         result = program(w)
     result.backward()
     np.testing.assert_allclose(w.grad.asnumpy(), [4 * 2.0**3, 4 * 3.0**3])
+
+
+WRITES_BETWEEN = {
+    "in place": lambda w: w.__iadd__(0.5),
+    "assignment": lambda w: w.__setitem__(slice(None), w + 0.5),
+    "part": lambda w: w[1].__iadd__(0.5),
+    "view of a view": lambda w: w.reshape((1, 2, 2))[0].__setitem__(slice(None), 7),
+    "out": lambda w: nd.sgd_update(w, nd.ones((2, 2)), lr=0.5, out=w),
+    "copy": lambda w: nd.ones((2, 2)).copyto(w),
+    "detached": lambda w: w.detach().__setitem__(slice(None), 7),
+}
+
+
+@pytest.mark.parametrize("write", WRITES_BETWEEN)
+@pytest.mark.parametrize(
+    "view", [lambda w: w[1:], lambda w: w[1], lambda w: w.reshape((1, 2, 2)).reshape((2, 2)), lambda w: w[0:2][1:][0:1]]
+)
+def test_views_of_a_leaf_have_gradients_after_each_update(write, view):
+    w = nd.array([[1.0, 2.0], [3.0, 4.0]])
+    w.attach_grad()
+    for _ in range(3):
+        with autograd.record():
+            y = nd.square(view(w))
+        y.backward()
+        values, expected = w.asnumpy(), np.zeros((2, 2), "float32")
+        expected[-y.size // 2 :] = 2 * values[-y.size // 2 :]
+        np.testing.assert_array_equal(w.grad.asnumpy(), expected)
+        WRITES_BETWEEN[write](w)
+        assert not np.array_equal(w.asnumpy(), values) or write in ("copy", "detached", "view of a view")
