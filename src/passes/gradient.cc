@@ -147,6 +147,7 @@ class Differentiation {
     const std::vector<NodeEntry> outputs = graph_.outputs();
     for (const NodeEntry& output : outputs) {
       const bool differentiable = is_floating(graph_.spec(output).dtype) || wants(output);
+      result.connected.push_back(differentiable && active_.count(output.node.get()) != 0 ? 1 : 0);
       if (!differentiable || (heads && !(*heads)[result.heads.size()])) {
         result.heads.push_back(-1);
         continue;
@@ -154,7 +155,7 @@ class Differentiation {
       const NodePtr head = graph_.add_input(output.node->name + "_head_gradient", graph_.spec(output));
       head->attrs[kHeadAttribute] = "1";
       result.heads.push_back(graph_.input_index(head.get()));
-      if (active_.count(output.node.get()) != 0) arrived_[output].push_back(to_value(NodeEntry{head, 0}));
+      if (result.connected.back() != 0) arrived_[output].push_back(to_value(NodeEntry{head, 0}));
     }
   }
 

@@ -15,6 +15,7 @@ inline constexpr char kHeadAttribute[] = "__head__";
 struct Gradients {
   std::vector<int> heads;            // per output at the time of the call: number of the new input, -1: has no gradient
   std::vector<NodeEntry> of_inputs;  // parallel to the wanted inputs; null: zero
+  std::vector<uint8_t> connected;    // per output: does it depend on a wanted input, whether or not it has a head?
 };
 // A gradient rule that was asked for the gradients of a node, and the nodes that it made, in this order.
 struct AskedRule {

@@ -256,7 +256,8 @@ void CallTemplate::find_rule_params() {
 }
 
 bool CallTemplate::differs_in_sizes_only(const CallSignature& signature) const {
-  if (signature.train != first_.train || signature.wants != first_.wants) return false;
+  if (signature.train != first_.train || signature.wants != first_.wants || signature.heads != first_.heads)
+    return false;
   for (size_t i = 0; i < first_.inputs.size(); ++i) {
     if (signature.inputs[i].dtype != first_.inputs[i].dtype ||
         !same_pattern(signature.inputs[i].shape, first_.inputs[i].shape))

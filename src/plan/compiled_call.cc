@@ -115,6 +115,14 @@ std::vector<int> wanted_inputs(const CallSignature& signature) {
   return wanted;
 }
 
+// add_gradients() for the heads of a signature.
+Gradients add_gradients_at(Graph& graph, const CallSignature& signature, const std::vector<int>& wanted,
+                           std::vector<AskedRule>* asked = nullptr) {
+  if (signature.heads.empty()) return add_gradients(graph, wanted, nullptr, asked);
+  const std::vector<bool> heads(signature.heads.begin(), signature.heads.end());
+  return add_gradients(graph, wanted, &heads, asked);
+}
+
 std::vector<int> outputs_with_heads(const Gradients& gradients) {
   std::vector<int> outputs;
   for (size_t i = 0; i < gradients.heads.size(); ++i) {
@@ -178,7 +186,7 @@ bool add_row_outputs(RewrittenCall& call, Graph& joint, const NodeEntry& gradien
 // Adds the gradients of the wanted inputs, as outputs.
 Gradients differentiate(RewrittenCall& call, Graph& joint, const CallSignature& signature,
                         const std::vector<int>& wanted, std::vector<AskedRule>* asked = nullptr) {
-  Gradients gradients = add_gradients(joint, wanted, nullptr, asked);
+  Gradients gradients = add_gradients_at(joint, signature, wanted, asked);
   for (size_t i = 0; i < wanted.size(); ++i) {
     const NodeEntry& gradient = gradients.of_inputs[i];
     const size_t input = static_cast<size_t>(wanted[i]);
@@ -254,6 +262,7 @@ void rewrite_with_gradient(RewrittenCall& call, Graph joint, const CallSignature
   call.backward = std::move(split.backward);
   call.num_residuals = split.num_residuals;
   call.sources = std::move(split.sources);
+  call.has_gradient = gradients.connected;
   const std::vector<int> with_heads = outputs_with_heads(gradients);
   for (BackwardInput& source : call.sources) {
     if (source.kind == BackwardInput::Kind::kHead) source.index = with_heads[static_cast<size_t>(source.index)];
@@ -398,6 +407,7 @@ Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinitio
                              .first_of = all_apart(definition.outputs.size()),
                              .donated = differentiated ? std::vector<uint8_t>() : definition.donated},
                             known.forward);
+  call->has_gradient = rewritten.has_gradient;
   if (rewritten.num_gradients == 0) return call;
   call->backward = link_plan(rewritten.backward, options, {}, known.backward);
   call->forward->make_room_for(*call->backward);
@@ -417,7 +427,7 @@ GradientDefinition make_gradient_definition(const GraphDefinition& definition, c
   run_pipeline(graph, kForwardStages);
   expand_gradient_nodes(graph);
   const std::vector<int> wanted = wanted_inputs(signature);
-  const Gradients gradients = add_gradients(graph, wanted);
+  const Gradients gradients = add_gradients_at(graph, signature, wanted);
   result.heads = outputs_with_heads(gradients);
   result.graph.commits_writebacks = false;
   result.graph.inputs = graph.inputs();

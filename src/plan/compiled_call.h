@@ -40,6 +40,7 @@ struct CallSignature {
   std::vector<TensorSpec> inputs;
   std::vector<uint8_t> wants;  // Want per input; empty: none is wanted
   bool train = false;
+  std::vector<uint8_t> heads;  // per output: does a gradient arrive there? Empty: at all outputs
   bool operator==(const CallSignature&) const = default;
 };
 
@@ -70,6 +71,7 @@ class CompiledCall : public RefCounted<CompiledCall> {
   Ref<Plan> prompt;    // GraphFunction::prompt_plan(); guarded by the function's mutex, null until asked for
   Ref<Plan> backward;  // null: no gradient reaches a wanted input, or none is wanted
   std::vector<BackwardInput> sources;  // of backward's inputs; kHead counts the outputs of the call
+  std::vector<uint8_t> has_gradient;   // per output of forward; empty: no gradient is wanted
   std::vector<int> gradient_of_input;  // per input: output number of backward, -1: zero, unwanted or by rows
   std::vector<std::vector<RowsOfGradient>> rows_of_input;  // per input: terms of a gradient by rows
   PassReport report;
@@ -92,6 +94,7 @@ struct RewrittenCall {
   int num_residuals = 0;               // last outputs of forward, which backward reads
   int num_gradients = 0;               // outputs of backward
   std::vector<BackwardInput> sources;  // as in CompiledCall
+  std::vector<uint8_t> has_gradient;   // as in CompiledCall
   std::vector<int> gradient_of_input;
   std::vector<std::vector<RowsOfGradient>> rows_of_input;
   PassReport report;
@@ -129,6 +132,7 @@ struct GradientDefinition {
   GraphDefinition graph;
   std::vector<int> heads, of_inputs;
 };
+// signature.heads: the outputs at which a gradient arrives; the others have no head.
 GradientDefinition make_gradient_definition(const GraphDefinition& definition, const CallSignature& signature,
                                             const CompileOptions& options);
 

@@ -7,6 +7,7 @@
 #include "graph/control/unequal_branches.h"
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
+#include "imperative/autograd_scope.h"
 #include "imperative/invoke.h"
 #include "imperative/out_arrays.h"
 #include "imperative/sparse_operators.h"
@@ -37,10 +38,14 @@ class RecordedCall final : public RecordedFunction {
     return function_->definition().applied_to(inputs);
   }
   std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) override {
-    return create_graph ? run_->differentiable_backward(values(), out_grads) : run_->backward(out_grads, {});
+    return create_graph ? run_->differentiable_backward(values(), out_grads) : backward_into(out_grads, {});
   }
   std::vector<NDArray> backward_into(std::span<const NDArray> out_grads, std::span<const NDArray> into) override {
-    return run_->backward(out_grads, into);
+    const GraphRun::Heads compared = run_->compare(out_grads);
+    if (compared == GraphRun::Heads::kSame || (compared == GraphRun::Heads::kFewer && !can_repeat()))
+      return run_->backward(out_grads, into);
+    const AutogradScope unrecorded({.recording = false, .training = train_});
+    return run_->differentiable_backward(values(), out_grads);
   }
   void free_residuals() override {
     inputs_.clear();
@@ -52,13 +57,21 @@ class RecordedCall final : public RecordedFunction {
   }
 
  private:
+  // Does the memory of the inputs still hold what the run has read?
+  bool can_repeat() const {
+    const std::vector<uint8_t> written = function_->written_inputs(train_), read = function_->read_inputs();
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (written[i] != 0 ? read[i] != 0 : inputs_[i].is_overwritten()) return false;
+    return true;
+  }
+
   // The inputs as they were, for a gradient that repeats the run. States that it only wrote (running means) do not
   // count.
   std::vector<NDArray> values() const {
     const std::vector<uint8_t> written = function_->written_inputs(train_), read = function_->read_inputs();
     std::vector<NDArray> arrays;
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      const bool was_read = written.empty() || written[i] == 0;
+      const bool was_read = written[i] == 0;
       if (!was_read && read[i] != 0)
         throw UnsupportedError({.op = name(),
                                 .input = function_->definition().inputs[i]->name,
@@ -114,6 +127,7 @@ GraphFunction::GraphFunction(GraphDefinition definition, CompileOptions options)
       options_(std::move(options)),
       compiler_(definition_, options_) {
   if (options_.name.empty()) options_.name = "CachedOp";
+  expected_heads_ = &known_heads_.emplace_back();
   if (!options_.arenas) options_.arenas = make_ref<ArenaPool>();
   options_.weights_change = options_.weights_change || !definition_.updates.empty();
   if (definition_.checked && !options_.kernels) options_.kernels = make_ref<KernelStore>();
@@ -339,7 +353,8 @@ Ref<GraphFunction> GraphFunction::copy(bool share_memory, bool delete_updates, c
 // -------------------------------------------------------------------------------------------------------------- plans
 bool GraphFunction::matches(const CallSignature& known, std::span<const NDArray> inputs, std::span<const uint8_t> wants,
                             bool train) const {
-  if (known.train != train || !std::equal(wants.begin(), wants.end(), known.wants.begin(), known.wants.end()))
+  if (known.train != train || !std::equal(wants.begin(), wants.end(), known.wants.begin(), known.wants.end()) ||
+      known.heads != expected_heads(wants))
     return false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!(inputs[i].spec() == known.inputs[i])) return false;
@@ -360,6 +375,7 @@ Ref<CompiledCall> GraphFunction::compiled_for(std::span<const NDArray> inputs, s
   for (const NDArray& input : inputs) signature.inputs.push_back(input.spec());
   signature.wants.assign(wants.begin(), wants.end());
   signature.train = train;
+  signature.heads = expected_heads(wants);
   try {
     const profile::Scope profiled(task_name_, "compile");
     ValueComparison comparison(definition_.inputs, inputs);

@@ -88,6 +88,10 @@ class GraphFunction : public RefCounted<GraphFunction> {
   Ref<CompiledCall> compiled_for(std::span<const NDArray> inputs, std::span<const uint8_t> wants, bool train);
   std::vector<NDArray> run_plan(const Ref<CompiledCall>& compiled, const Request& request, RngKey key,
                                 Ref<GraphRun>* run);
+  GraphRun::Heads compare_heads(const CompiledCall& compiled, std::span<const NDArray> heads);
+  // Per output, as CallSignature::heads: those of the last backward run.
+  const std::vector<uint8_t>& expected_heads(std::span<const uint8_t> wants) const;
+  void expect_heads(std::vector<uint8_t> heads);
   std::vector<NDArray> run_backward(const PlanRun& run, std::span<const NDArray> heads, std::span<const NDArray> into);
   std::vector<NDArray> run_differentiable_backward(const PlanRun& run, std::span<const NDArray> inputs,
                                                    std::span<const NDArray> heads);
@@ -142,6 +146,9 @@ class GraphFunction : public RefCounted<GraphFunction> {
   ThreadSlots<Ref<CompiledCall>> recent_;  // what threads used last, and use again without the mutex
   std::atomic<uint64_t> evictions_{0};     // from compiled_
   std::vector<std::pair<CallSignature, std::shared_ptr<GradientFunction>>> gradients_;
+  // What expected_heads() gave so far: threads may still read it. Guarded by mutex_.
+  std::list<std::vector<uint8_t>> known_heads_;
+  std::atomic<const std::vector<uint8_t>*> expected_heads_;  // an element of known_heads_
 };
 
 }  // namespace hybridnet

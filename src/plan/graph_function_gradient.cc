@@ -1,4 +1,6 @@
 // Gradients of runs: by the backward plan, or by a function that can be differentiated again.
+#include <algorithm>
+
 #include "hybridnet/env.h"
 #include "imperative/autograd_scope.h"
 #include "imperative/invoke.h"
@@ -25,7 +27,41 @@ NDArray head_for(const std::string& function, const TensorSpec& output, size_t i
                     .given = given.shape().str()});
 }
 
+// As CallSignature::heads. Outputs without a gradient count as those with a head.
+std::vector<uint8_t> arriving_heads(const CompiledCall& compiled, std::span<const NDArray> heads) {
+  std::vector<uint8_t> arriving;
+  for (size_t i = 0; i < heads.size(); ++i) {
+    if (heads[i] || compiled.has_gradient.empty() || compiled.has_gradient[i] == 0) continue;
+    arriving.resize(heads.size(), 1);
+    arriving[i] = 0;
+  }
+  return arriving;
+}
+
 }  // namespace
+
+const std::vector<uint8_t>& GraphFunction::expected_heads(std::span<const uint8_t> wants) const {
+  static const std::vector<uint8_t> all;
+  return wants.empty() ? all : *expected_heads_.load(std::memory_order_acquire);
+}
+
+void GraphFunction::expect_heads(std::vector<uint8_t> heads) {
+  const std::lock_guard lock(mutex_);
+  auto known = std::find(known_heads_.begin(), known_heads_.end(), heads);
+  if (known == known_heads_.end()) known = known_heads_.insert(known, std::move(heads));
+  expected_heads_.store(&*known, std::memory_order_release);
+}
+
+GraphRun::Heads GraphFunction::compare_heads(const CompiledCall& compiled, std::span<const NDArray> heads) {
+  const std::vector<uint8_t> arriving = arriving_heads(compiled, heads), &expected = compiled.signature.heads;
+  if (arriving == expected) return GraphRun::Heads::kSame;
+  const auto is_new = [&](size_t i) { return !expected.empty() && expected[i] == 0; };
+  bool any_new = false;
+  for (size_t i = 0; i < heads.size(); ++i)
+    any_new = any_new || (is_new(i) && (arriving.empty() || arriving[i] != 0));
+  expect_heads(arriving);
+  return any_new ? GraphRun::Heads::kOthers : GraphRun::Heads::kFewer;
+}
 
 std::vector<NDArray> GraphFunction::run_backward(const PlanRun& run, std::span<const NDArray> heads,
                                                  std::span<const NDArray> into) {
@@ -112,7 +148,9 @@ std::shared_ptr<GraphFunction::GradientFunction> GraphFunction::gradient_functio
 
 std::vector<NDArray> GraphFunction::run_differentiable_backward(const PlanRun& run, std::span<const NDArray> inputs,
                                                                 std::span<const NDArray> heads) {
-  const std::shared_ptr<GradientFunction> gradient = gradient_function(run.compiled->signature);
+  CallSignature signature = run.compiled->signature;
+  signature.heads = arriving_heads(*run.compiled, heads);
+  const std::shared_ptr<GradientFunction> gradient = gradient_function(signature);
   std::vector<NDArray> all(inputs.begin(), inputs.end());
   for (const int output : gradient->definition.heads) {
     NDArray head = heads[static_cast<size_t>(output)];

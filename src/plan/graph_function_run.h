@@ -23,6 +23,10 @@ class GraphFunction::PlanRun final : public GraphRun {
       return source.kind == BackwardInput::Kind::kHead && static_cast<size_t>(source.index) == output;
     });
   }
+  Heads compare(std::span<const NDArray> heads) override {
+    const bool repeats_code = kept != nullptr;  // of the user, which runs once for a call
+    return repeats_code ? Heads::kSame : function->compare_heads(*compiled, heads);
+  }
   std::vector<NDArray> backward(std::span<const NDArray> heads, std::span<const NDArray> into) override {
     return function->run_backward(*this, heads, into);
   }

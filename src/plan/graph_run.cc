@@ -78,6 +78,7 @@ class TapedRun final : public GraphRun {
     return needs_gradient(outputs_[output]);
   }
 
+  Heads compare(std::span<const NDArray>) override { return Heads::kSame; }  // gradients() leaves out absent ones
   std::vector<NDArray> backward(std::span<const NDArray> heads, std::span<const NDArray>) override {
     wait();
     return gradients(outputs_, heads, leaves_, false);

@@ -18,10 +18,15 @@ class GraphRun : public RefCounted<GraphRun> {
   virtual ~GraphRun() = default;
   // Does a wanted gradient read what arrives at this output?
   virtual bool reads_head(size_t output) const = 0;
+  // Compares the outputs at which heads arrive (are not null) with those that backward() was compiled for, and makes
+  // the next runs ready for these. Outputs without a gradient do not count. kFewer: backward() takes zeros for the
+  // missing ones, which are not finite where a derivative is infinite. kOthers: backward() ignores some.
+  enum class Heads : int8_t { kSame, kFewer, kOthers };
+  virtual Heads compare(std::span<const NDArray> heads) = 0;
   // One gradient per input, null where it is zero or unwanted. heads: what arrives at the outputs, null for zero. into:
   // per input where its gradient may go, null for a fresh array; empty: all fresh.
   virtual std::vector<NDArray> backward(std::span<const NDArray> heads, std::span<const NDArray> into) = 0;
-  // The same by steps that are recorded themselves. inputs: those of the run.
+  // The same for any heads, by steps that are recorded themselves where the thread records. inputs: those of the run.
   virtual std::vector<NDArray> differentiable_backward(std::span<const NDArray> inputs,
                                                        std::span<const NDArray> heads) = 0;
   // As RecordedFunction::visit_saved.

@@ -462,13 +462,13 @@ class HybridBlock(Block):
             outputs: list[Any] = []
             out_key = _flatten_outputs(out, outputs)
             outputs = [_core.traced_value(o) if isinstance(o, Symbol) else _core.traced_constant(o) for o in outputs]
+            classes = [is_numpy(o) for o in outputs] if is_np_array() or any(map(is_numpy, flat)) else []
             if outputs:
                 outputs[0] = scope.written(outputs[0])
                 _core.control_check_leaks(symbol.Group(outputs))
                 _core.check_held_constants()
         if not outputs:
             raise HybridNetValueError(f"Block '{self.name}': forward gives no array when hybridized", given=repr(out))
-        classes = [is_numpy(o) for o in outputs] if is_np_array() or any(map(is_numpy, flat)) else []
         shapes = [a.shape for a in flat]
         decisions = Decisions(attributes, list(scope.value_reads), shape_line, shapes, arrays, self)
         graph = TracedGraph(

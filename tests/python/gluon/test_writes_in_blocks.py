@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hybridnet as mx
 import numpy as onp
 import pytest
 from control_flow import c_model
@@ -736,3 +737,28 @@ def test_a_gradient_reads_the_state_as_it_was_before_the_call_wrote_it(static_al
         onp.testing.assert_array_equal(x.grad.asnumpy(), 2 * scale * x.asnumpy())
     with autograd.record(), pytest.raises(HybridNetError, match="wrote over"):
         autograd.grad(net(x), [x], create_graph=True)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda F, x: x.__iadd__(1),
+        lambda F, x: (F.np.sqrt(x[:].__iadd__(1)), x),
+        lambda F, x: [x.reshape((1, 3)).__imul__(2), F.np.ones_like(x)],
+    ],
+)
+def test_results_of_blocks_that_write_their_inputs_have_the_interface_of_numpy(function):
+    class Writing(HybridBlock):
+        def hybrid_forward(self, F, x):
+            return function(F, x)
+
+    mx.npx.set_np()
+    try:
+        net = Writing()
+        net.hybridize()
+        for _ in range(2):
+            results = net(mx.np.array([1.0, 2.0, 3.0]))
+            for result in results if isinstance(results, (list, tuple)) else [results]:
+                assert type(result) is mx.np.ndarray
+    finally:
+        mx.npx.reset_np()

@@ -47,6 +47,7 @@ class Buffer:
     data: np.ndarray
     error: np.ndarray
     slope: np.ndarray | None
+    is_leaf: bool = False
 
 
 @dataclass
@@ -88,6 +89,8 @@ class Handle:
         cells = np.asarray(cells)
         self.buffer.data[cells] = value.data
         self.buffer.error[cells] = value.error
+        if self.detached and self.buffer.is_leaf:  # which stays one, whatever its values are
+            return
         if value.slope is None:
             if self.buffer.slope is not None:
                 self.buffer.slope[:, :, cells] = 0
@@ -103,6 +106,7 @@ class Handle:
 
     def seed(self, first: int, count: int) -> None:
         """Makes the cells leaves: number first and following of count."""
+        self.buffer.is_leaf = True
         self.buffer.slope = np.zeros((2, count, self.buffer.data.size))
         for cell in range(self.size):
             self.buffer.slope[:, first + cell, self.offset + cell] = 1

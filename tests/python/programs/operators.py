@@ -120,7 +120,7 @@ _unary(
 _unary("softsign", lambda x: np.where(np.isinf(x), np.nan, x / (1 + np.abs(x))), lambda x: 1 / (1 + np.abs(x)) ** 2,
        np_=None, ulps=4)  # fmt: skip
 _unary("relu", lambda x: np.where(x > 0, x, np.where(np.isnan(x), x, 0)) if x.dtype.kind == "f" else np.maximum(x, 0),
-       lambda x: np.where(np.isfinite(x), (x > 0) * 1.0, 0), np_="npx.relu({a}{k})", jump=np.abs, loose=_always,
+       lambda x: np.where(np.isnan(x), np.nan, x > 0), np_="npx.relu({a}{k})", jump=np.abs, loose=_always,
        weight=3)  # fmt: skip
 _unary(
     "sign",
@@ -344,8 +344,9 @@ def _clip(operands: Sequence[Value], is_np: bool, low: int, high: int) -> Value:
         return np.where(np.isfinite(x), np.minimum(np.abs(x - low), np.abs(x - high)), 1)
 
     return ar.pointwise(
-        [x], x.dtype, lambda x: np.clip(x, low, high), lambda x: [((x > low) & (x < high)) * 1.0], jump=distance,
-        loose=lambda x: (x == low) | (x == high),
+        [x], x.dtype, lambda x: np.clip(x, low, high),
+        lambda x: [np.where(np.isnan(x), np.nan, (x > low) & (x < high))],
+        jump=distance, loose=lambda x: (x == low) | (x == high),
     )  # fmt: skip
 
 

@@ -102,7 +102,7 @@ class Session:
         for array in program.inputs:
             self.caller.names[array.name] = new(constant(array.values[number], array.dtype))
         for handle in self.parameters.values():
-            handle.buffer.slope = None
+            handle.buffer.slope, handle.buffer.is_leaf = None, False
 
     def seed(self) -> None:
         """Makes leaves of what has a gradient."""
