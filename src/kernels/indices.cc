@@ -15,23 +15,6 @@ namespace {
                     .given = std::to_string(index)});
 }
 
-// Without a branch in its loop, so that it is vectorized.
-bool any_outside(const int64_t* indices, int64_t count, int64_t size) {
-  uint64_t outside = 0;
-  for (int64_t i = 0; i < count; ++i)
-    outside |= static_cast<uint64_t>(static_cast<uint64_t>(indices[i]) >= static_cast<uint64_t>(size));
-  return outside != 0;
-}
-
-void report_outside(const IndexUse& use, const int64_t* indices, int64_t count, int64_t size) {
-  if (!may_report_out_of_range(use)) return;
-  for (int64_t i = 0; i < count; ++i) {
-    if (indices[i] >= 0 && indices[i] < size) continue;
-    return report_out_of_range(use, index_text(indices[i]), i, size,
-                               std::to_string(std::clamp<int64_t>(indices[i], 0, size - 1)) + " is used for it");
-  }
-}
-
 }  // namespace
 
 Indices::Indices(int64_t count)
@@ -44,35 +27,37 @@ Indices::Indices(Indices&& other) noexcept
   if (!heap_) std::copy_n(other.stack_, size_, stack_);
 }
 
-Indices::Indices(const TensorRef& tensor) : Indices(tensor.size()) {
+Indices::Indices(const TensorRef& tensor) : Indices(tensor.size()) { read_indices(tensor, data_); }
+
+void read_indices(const TensorRef& tensor, int64_t* to) {
   dispatch_dtype(tensor.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* from = tensor.as<T>();
     // nan is out of bounds.
-    for (int64_t i = 0; i < size_; ++i) {
+    for (int64_t i = 0; i < tensor.size(); ++i) {
       if constexpr (std::is_integral_v<T>) {
-        data_[i] = static_cast<int64_t>(from[i]);
+        to[i] = static_cast<int64_t>(from[i]);
       } else {
-        data_[i] = whole_number(static_cast<double>(from[i]), INT64_MIN);
+        to[i] = whole_number(static_cast<double>(from[i]), INT64_MIN);
       }
     }
   });
 }
 
 void Indices::resolve(IndexMode mode, int64_t size, IndexUse use) {
-  if (mode == IndexMode::kClip && size > 0) {
-    if (!any_outside(data_, size_, size)) return;
-    report_outside(use, data_, size_, size);
-  }
+  if (mode == IndexMode::kClip && size > 0) report_numbers(use, data_, size_, Bounds::index(size));
   resolve(mode, size);
+}
+
+void Indices::clip(int64_t low, int64_t high) {
+  for (int64_t i = 0; i < size_; ++i) data_[i] = std::clamp(data_[i], low, high);
 }
 
 void Indices::resolve(IndexMode mode, int64_t size) {
   if (size_ > 0 && size == 0) out_of_bounds(data_[0], size);
   switch (mode) {
     case IndexMode::kClip:
-      for (int64_t i = 0; i < size_; ++i) data_[i] = std::clamp<int64_t>(data_[i], 0, size - 1);
-      return;
+      return clip(0, size - 1);
     case IndexMode::kWrap:
       for (int64_t i = 0; i < size_; ++i) {
         if (data_[i] >= 0 && data_[i] < size) continue;

@@ -27,6 +27,8 @@ class Indices {
   void resolve(IndexMode mode, int64_t size);
   // The same for the operator that reads the indices first: those that kClip changes are reported (out_of_range.h).
   void resolve(IndexMode mode, int64_t size, IndexUse use);
+  // Brings every number, NaN too, to the nearest one in [low, high].
+  void clip(int64_t low, int64_t high);
 
   int64_t size() const { return size_; }
   int64_t* data() { return data_; }
@@ -40,5 +42,8 @@ class Indices {
   int64_t stack_[kOnStack];
   int64_t* data_;
 };
+
+// A tensor's values as Indices has them: NaN becomes INT64_MIN.
+void read_indices(const TensorRef& tensor, int64_t* to);
 
 }  // namespace hybridnet::kernels

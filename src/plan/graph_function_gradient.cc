@@ -57,8 +57,7 @@ GraphRun::Heads GraphFunction::compare_heads(const CompiledCall& compiled, std::
   if (arriving == expected) return GraphRun::Heads::kSame;
   const auto is_new = [&](size_t i) { return !expected.empty() && expected[i] == 0; };
   bool any_new = false;
-  for (size_t i = 0; i < heads.size(); ++i)
-    any_new = any_new || (is_new(i) && (arriving.empty() || arriving[i] != 0));
+  for (size_t i = 0; i < heads.size(); ++i) any_new = any_new || (is_new(i) && (arriving.empty() || arriving[i] != 0));
   expect_heads(arriving);
   return any_new ? GraphRun::Heads::kOthers : GraphRun::Heads::kFewer;
 }

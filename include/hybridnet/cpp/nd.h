@@ -1276,7 +1276,7 @@ struct ContribROIAlignParams {
   }
 };
 // Averages of interpolated points in pooled_size windows over each region of interest. Nothing is rounded. Regions of
-// images that do not exist give 0.
+// images that do not exist give 0; a negative number of the image leaves a region out.
 inline Array ROIAlign(const Array& data, const Array& rois, const ContribROIAlignParams& p, const Into& out = {}) {
   return invoke("_contrib_ROIAlign", {data, rois}, p.attributes(), out);
 }

@@ -4525,7 +4525,7 @@ def _contrib_ROIAlign(
     position_sensitive: bool = False, aligned: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Averages of interpolated points in pooled_size windows over each region of interest. Nothing is rounded. Regions
-    of images that do not exist give 0.
+    of images that do not exist give 0; a negative number of the image leaves a region out.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@
 
 #include "base/checked_size.h"
 #include "kernels/convert.h"
+#include "kernels/out_of_range.h"
 #include "ops/cost.h"
 #include "ops/emit.h"
 
@@ -188,6 +189,12 @@ class Operands {
     }
     return mask;
   }
+  void report_lengths(const AttentionParams& p, const KernelArgs& a, const AttentionMask& mask) const {
+    if (p.mask_type != MaskType::kLengths) return;
+    kernels::report_numbers({"_contrib_flash_attention", "mask"}, static_cast<const int64_t*>(mask.data),
+                            a.in[static_cast<size_t>(p.data_inputs())].size(),
+                            kernels::Bounds::length(0, geometry_.shape.keys));
+  }
 
  private:
   AttentionGeometry geometry_;
@@ -208,8 +215,9 @@ class ForwardKernel final : public Kernel {
     }
     if (a.out.size() > 2) std::memcpy(a.out[2].data, &a.rng, sizeof(a.rng));
     const auto in = [&](int i) { return a.in[static_cast<size_t>(i)].as<T>(); };
-    kernels::attention<T>(shape, in(p.query()), in(p.key()), in(p.value()), operands_.mask(p, a), a.out[0].as<T>(),
-                          a.out[1].as<T>());
+    const AttentionMask mask = operands_.mask(p, a);
+    operands_.report_lengths(p, a, mask);
+    kernels::attention<T>(shape, in(p.query()), in(p.key()), in(p.value()), mask, a.out[0].as<T>(), a.out[1].as<T>());
   }
 
  private:

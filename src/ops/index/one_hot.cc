@@ -49,7 +49,7 @@ void run_one_hot(const OneHotParams& p, const KernelArgs& a) {
   });
   if (first_outside >= 0 && p.depth > 0)
     kernels::report_out_of_range({"one_hot", "indices"}, kernels::index_text(ids[first_outside]), first_outside,
-                                 p.depth, "its row is off_value throughout");
+                                 kernels::Bounds::index(p.depth), "its row is off_value throughout");
 }
 
 }  // namespace

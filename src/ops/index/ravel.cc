@@ -32,9 +32,18 @@ void infer_ravel(const RavelParams& p, InferContext& c) {
   c.set_out_shape(0, out);
 }
 
+// Of axis 0, whose size may be unknown, or of another one.
+int64_t last_index(const RavelParams& p, int axis) {
+  return axis == 0 && p.shape[0] < 0 ? INT64_MAX : p.shape[axis] - 1;
+}
+
 void run_ravel(const RavelParams& p, const KernelArgs& a) {
   const kernels::Indices ids(a.in[0]);
   const int64_t count = a.out[0].size();
+  for (int axis = 0; axis < p.shape.ndim(); ++axis)
+    kernels::report_numbers({"_ravel_multi_index", "data"}, ids.data() + axis * count, count,
+                            {0, last_index(p, axis), "index"}, "its tuple gives the place of another one or none",
+                            axis * count);
   dispatch_dtype(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     T* out = a.out[0].as<T>();
@@ -55,11 +64,20 @@ void infer_unravel(const RavelParams& p, InferContext& c) {
   c.set_out_shape(0, out);
 }
 
+int64_t last_place(const RavelParams& p) {
+  if (p.shape.ndim() > 0 && p.shape[0] < 0) return INT64_MAX;
+  int64_t places = 1;
+  for (int64_t size : p.shape)
+    if (__builtin_mul_overflow(places, size, &places)) return INT64_MAX;
+  return places - 1;
+}
+
 // target(axis): where the indices along it go.
 template <typename T, typename F>
-void unravel(const RavelParams& p, const TensorRef& places, F&& target) {
+void unravel(const RavelParams& p, const TensorRef& places, const kernels::IndexUse& use, F&& target) {
   const kernels::Indices ids(places);
   const int rank = p.shape.ndim();
+  kernels::report_numbers(use, ids.data(), ids.size(), {0, last_place(p), "index"}, "its tuple lies outside of shape");
   std::array<T*, kMaxDims> out;
   for (int axis = 0; axis < rank; ++axis) out[static_cast<size_t>(axis)] = target(axis);
   for (int64_t i = 0; i < ids.size(); ++i) {
@@ -76,7 +94,8 @@ void unravel(const RavelParams& p, const TensorRef& places, F&& target) {
 void run_unravel(const RavelParams& p, const KernelArgs& a) {
   dispatch_dtype(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    unravel<T>(p, a.in[0], [&](int axis) { return a.out[0].as<T>() + axis * a.in[0].size(); });
+    unravel<T>(p, a.in[0], {"_unravel_index", "data"},
+               [&](int axis) { return a.out[0].as<T>() + axis * a.in[0].size(); });
   });
 }
 
@@ -90,7 +109,8 @@ void infer_unravel_axes(const RavelParams& p, InferContext& c) {
 void run_unravel_axes(const RavelParams& p, const KernelArgs& a) {
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    unravel<T>(p, a.in[0], [&](int axis) { return a.out[static_cast<size_t>(axis)].as<T>(); });
+    unravel<T>(p, a.in[0], {"_npi_unravel_index", "indices"},
+               [&](int axis) { return a.out[static_cast<size_t>(axis)].as<T>(); });
   });
 }
 

@@ -76,15 +76,21 @@ struct SequenceLayout {
   int64_t row(int64_t t, int64_t n) const { return time_first ? t * batch + n : n * time + t; }
 };
 
-// Lengths of the sequences, cut to [low, time].
-kernels::Indices lengths_of(bool given, const KernelArgs& a, size_t input, const SequenceLayout& l, int64_t low) {
+// Lengths of the sequences, cut to [low, time]. Those that this changes are reported in the name of reporter; null: by
+// an operator of gradients, as the forward operator has reported them.
+kernels::Indices lengths_of(bool given, const KernelArgs& a, const SequenceLayout& l, int64_t low,
+                            const char* reporter) {
   if (!given) {
     kernels::Indices full(l.batch);
     std::fill_n(full.data(), l.batch, l.time);
     return full;
   }
-  kernels::Indices lengths(a.in[input]);
-  for (int64_t n = 0; n < l.batch; ++n) lengths.data()[n] = std::clamp(lengths[n], low, l.time);
+  kernels::Indices lengths(a.in[1]);
+  if (reporter) {
+    kernels::report_numbers({reporter, "sequence_length"}, lengths.data(), l.batch,
+                            kernels::Bounds::length(low, l.time));
+  }
+  lengths.clip(low, l.time);
   return lengths;
 }
 
@@ -102,11 +108,12 @@ void infer_sequence(bool with_lengths, int axis, InferContext& c, int lengths_in
   }
 }
 
+template <bool kIsGradient>
 void run_mask(const SequenceMaskParams& p, const KernelArgs& a) {
   copy_first_input(a);
   if (!p.use_sequence_length || a.out[0].size() == 0) return;
   const SequenceLayout l(*a.in[0].shape, p.axis);
-  const kernels::Indices lengths = lengths_of(true, a, 1, l, 0);
+  const kernels::Indices lengths = lengths_of(true, a, l, 0, kIsGradient ? nullptr : "SequenceMask");
   dispatch_dtype(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     T* out = a.out[0].as<T>();
@@ -134,7 +141,7 @@ void check_time(const SequenceLayout& l) {
 void run_last(const SequenceLastParams& p, const KernelArgs& a) {
   const SequenceLayout l(*a.in[0].shape, p.axis);
   check_time(l);
-  const kernels::Indices rows = last_rows(l, lengths_of(p.use_sequence_length, a, 1, l, 1));
+  const kernels::Indices rows = last_rows(l, lengths_of(p.use_sequence_length, a, l, 1, "SequenceLast"));
   kernels::gather_rows(a.in[0].data, {1, l.time * l.batch, l.inner}, rows.data(), l.batch, a.out[0].data,
                        dtype_size(a.in[0].dtype));
 }
@@ -142,7 +149,7 @@ void run_last(const SequenceLastParams& p, const KernelArgs& a) {
 void run_last_grad(const SequenceLastGradParams& p, const KernelArgs& a) {
   const SequenceLayout l(p.shape, p.axis);
   check_time(l);
-  const kernels::Indices rows = last_rows(l, lengths_of(p.use_sequence_length, a, 1, l, 1));
+  const kernels::Indices rows = last_rows(l, lengths_of(p.use_sequence_length, a, l, 1, nullptr));
   const int64_t bytes = dtype_size(a.out[0].dtype);
   kernels::zero_bytes(a.out[0].data, a.out[0].size() * bytes);
   kernels::scatter_rows(a.in[0].data, {1, l.time * l.batch, l.inner}, rows.data(), l.batch, a.out[0].data, bytes);
@@ -160,10 +167,12 @@ void infer_last(const SequenceLastParams& p, InferContext& c) {
   c.set_out_shape(0, out);
 }
 
+template <bool kIsGradient>
 void run_reverse(const SequenceReverseParams& p, const KernelArgs& a) {
   const SequenceLayout l(*a.in[0].shape, 0);
   if (a.out[0].size() == 0) return;
-  const kernels::Indices lengths = lengths_of(p.use_sequence_length, a, 1, l, 0);
+  const kernels::Indices lengths =
+      lengths_of(p.use_sequence_length, a, l, 0, kIsGradient ? nullptr : "SequenceReverse");
   const int64_t row_bytes = l.inner * dtype_size(a.in[0].dtype);
   const char* from = a.in[0].as<char>();
   char* to = a.out[0].as<char>();
@@ -200,11 +209,9 @@ void declare_inputs(OpBuilder<P>& op) {
       .num_inputs([](const P& p) { return p.use_sequence_length ? 2 : 1; });
 }
 
-}  // namespace
-
-void register_sequence(OpRegistry& ops) {
-  auto mask = ops.declare<SequenceMaskParams>("SequenceMask");
-  mask.alias("_npx_sequence_mask").doc("Overwrites what stands behind the end of each sequence.");
+template <bool kIsGradient>
+OpBuilder<SequenceMaskParams> declare_mask(OpRegistry& ops, const char* name) {
+  auto mask = ops.declare<SequenceMaskParams>(name);
   declare_inputs(mask);
   mask.output("output", "shape and dtype of data")
       .infer([](const SequenceMaskParams& p, InferContext& c) {
@@ -213,12 +220,12 @@ void register_sequence(OpRegistry& ops) {
         infer_sequence(p.use_sequence_length, p.axis, c, 1);
         c.set_out_shape(0, c.in_shape(0));
       })
-      .cpu(run_mask)
+      .cpu(run_mask<kIsGradient>)
       .inplace(0, 0)
       .identity_when([](const SequenceMaskParams& p, bool) { return !p.use_sequence_length; })
       .gradient(
           [](const SequenceMaskParams& p, const GradientContext& g) {
-            static const OpRef kMask{"SequenceMask"};
+            static const OpRef kMask{"_backward_SequenceMask"};
             if (!p.use_sequence_length) return Values{g.output_grad(0)};
             return Values{with_lengths(kMask, g.output_grad(0), g, true,
                                        ParamSchema<SequenceMaskParams>::box({true, 0.0, p.axis}))};
@@ -227,6 +234,42 @@ void register_sequence(OpRegistry& ops) {
       .sample({{3, 2, 4}}, {})
       .sample(lengths_sample({{4, 3, 2}, {3}}, {{"value", "1.5"}}))
       .sample(lengths_sample({{3, 4}, {3}}, {{"axis", "1"}}));
+  return mask;
+}
+
+template <bool kIsGradient>
+OpBuilder<SequenceReverseParams> declare_reverse(OpRegistry& ops, const char* name) {
+  auto reverse = ops.declare<SequenceReverseParams>(name);
+  declare_inputs(reverse);
+  reverse.output("output", "shape and dtype of data")
+      .infer([](const SequenceReverseParams& p, InferContext& c) {
+        c.unify_dtypes({0}, {0});
+        c.set_in_shape(0, c.out_shape(0));
+        infer_sequence(p.use_sequence_length, 0, c, 1);
+        c.set_out_shape(0, c.in_shape(0));
+      })
+      .cpu(run_reverse<kIsGradient>)
+      .gradient(
+          [](const SequenceReverseParams& p, const GradientContext& g) {
+            static const OpRef kReverse{"_backward_SequenceReverse"};
+            return Values{with_lengths(kReverse, g.output_grad(0), g, p.use_sequence_length,
+                                       ParamSchema<SequenceReverseParams>::box(p))};
+          },
+          Saves::of({1}))
+      .sample({{3, 2, 4}}, {})
+      .sample(lengths_sample({{4, 3, 2}, {3}}, {}));
+  return reverse;
+}
+
+}  // namespace
+
+void register_sequence(OpRegistry& ops) {
+  declare_mask<false>(ops, "SequenceMask")
+      .alias("_npx_sequence_mask")
+      .doc("Overwrites what stands behind the end of each sequence.");
+  declare_mask<true>(ops, "_backward_SequenceMask")
+      .internal()
+      .doc("The same for gradients of SequenceMask, which has reported its lengths.");
   auto last = ops.declare<SequenceLastParams>("SequenceLast");
   last.doc("The last element of each sequence.");
   declare_inputs(last);
@@ -265,26 +308,10 @@ void register_sequence(OpRegistry& ops) {
           Saves::of({1}))
       .sample({{3, 2}}, {{"shape", "(4, 3, 2)"}})
       .sample(lengths_sample({{3, 2}, {3}}, {{"shape", "(4, 3, 2)"}}));
-  auto reverse = ops.declare<SequenceReverseParams>("SequenceReverse");
-  reverse.doc("Each sequence backwards; what stands behind its end stays.");
-  declare_inputs(reverse);
-  reverse.output("output", "shape and dtype of data")
-      .infer([](const SequenceReverseParams& p, InferContext& c) {
-        c.unify_dtypes({0}, {0});
-        c.set_in_shape(0, c.out_shape(0));
-        infer_sequence(p.use_sequence_length, 0, c, 1);
-        c.set_out_shape(0, c.in_shape(0));
-      })
-      .cpu(run_reverse)
-      .gradient(
-          [](const SequenceReverseParams& p, const GradientContext& g) {
-            static const OpRef kReverse{"SequenceReverse"};
-            return Values{with_lengths(kReverse, g.output_grad(0), g, p.use_sequence_length,
-                                       ParamSchema<SequenceReverseParams>::box(p))};
-          },
-          Saves::of({1}))
-      .sample({{3, 2, 4}}, {})
-      .sample(lengths_sample({{4, 3, 2}, {3}}, {}));
+  declare_reverse<false>(ops, "SequenceReverse").doc("Each sequence backwards; what stands behind its end stays.");
+  declare_reverse<true>(ops, "_backward_SequenceReverse")
+      .internal()
+      .doc("The same for gradients of SequenceReverse, which has reported its lengths.");
 }
 
 }  // namespace hybridnet::ops

@@ -22,8 +22,9 @@ void report_labels(const kernels::IndexUse& use, const T* labels, int64_t count,
     const int64_t label = class_of(labels[i]);
     if ((label >= 0 && label < classes) || accepted(label)) continue;
     const bool whole = label != -1 || labels[i] == T(-1);
-    return kernels::report_out_of_range(
-        use, whole ? std::to_string(label) : std::to_string(static_cast<double>(labels[i])), i, classes, outcome);
+    return kernels::report_out_of_range(use,
+                                        whole ? std::to_string(label) : std::to_string(static_cast<double>(labels[i])),
+                                        i, kernels::Bounds::index(classes), outcome);
   }
 }
 

@@ -4,8 +4,8 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/convert.h"
 #include "kernels/ctc.h"
+#include "kernels/indices.h"
 #include "ops/emit.h"
 #include "storage/temporary.h"
 
@@ -73,10 +73,11 @@ void infer_ctc_loss(const CtcLossParams&, InferContext& c) {
   }
 }
 
-// Inputs as whole numbers, labels without their padding.
+// Inputs as whole numbers, labels without their padding. report: whether lengths beyond data and label are reported,
+// which the loss does and its gradients do not.
 class CtcBatch {
  public:
-  CtcBatch(const CtcLossParams& p, std::span<const TensorRef> in) {
+  CtcBatch(const CtcLossParams& p, std::span<const TensorRef> in, bool report) {
     const Shape& data = *in[0].shape;
     steps_ = data[0];
     batch_ = data[1];
@@ -84,8 +85,8 @@ class CtcBatch {
     blank_ = p.blank_label == BlankLabel::kFirst ? 0 : symbols_ - 1;
     longest_ = (*in[1].shape)[1];
     labels_ = whole_numbers(in[1]);
-    if (p.use_data_lengths) data_lengths_ = whole_numbers(in[2]);
-    if (p.use_label_lengths) label_lengths_ = whole_numbers(in[p.label_lengths_input()]);
+    if (p.use_data_lengths) data_lengths_ = lengths("data_lengths", in[2], steps_, report);
+    if (p.use_label_lengths) label_lengths_ = lengths("label_lengths", in[p.label_lengths_input()], longest_, report);
     for (int64_t n = 0; n < batch_ && !p.use_label_lengths; ++n) {
       const auto begin = labels_.begin() + n * longest_;
       label_lengths_.push_back(std::find(begin, begin + longest_, p.padding()) - begin);
@@ -101,7 +102,7 @@ class CtcBatch {
   kernels::CtcSequence example(int64_t n) const {
     kernels::CtcSequence s;
     s.label = {labels_.data() + n * longest_, static_cast<size_t>(label_length(n))};
-    s.steps = data_lengths_.empty() ? steps_ : std::clamp<int64_t>(data_lengths_[static_cast<size_t>(n)], 0, steps_);
+    s.steps = data_lengths_.empty() ? steps_ : data_lengths_[static_cast<size_t>(n)];
     s.symbols = symbols_;
     s.stride = row();
     s.blank = blank_;
@@ -111,12 +112,16 @@ class CtcBatch {
  private:
   static Temporary<int64_t> whole_numbers(const TensorRef& t) {
     Temporary<int64_t> numbers(static_cast<size_t>(t.size()));
-    kernels::convert(t.dtype, t.data, DType::kInt64, numbers.data(), t.size());
+    kernels::read_indices(t, numbers.data());
     return numbers;
   }
-  int64_t label_length(int64_t n) const {
-    return std::clamp<int64_t>(label_lengths_[static_cast<size_t>(n)], 0, longest_);
+  static Temporary<int64_t> lengths(const char* input, const TensorRef& t, int64_t longest, bool report) {
+    Temporary<int64_t> all = whole_numbers(t);
+    if (report) kernels::report_numbers({"CTCLoss", input}, all.data(), t.size(), kernels::Bounds::length(0, longest));
+    for (int64_t& length : all) length = std::clamp<int64_t>(length, 0, longest);
+    return all;
   }
+  int64_t label_length(int64_t n) const { return label_lengths_[static_cast<size_t>(n)]; }
   void check_label(int64_t n) const {
     for (int64_t i = 0; i < label_length(n); ++i) {
       const int64_t symbol = labels_[static_cast<size_t>(n * longest_ + i)];
@@ -124,7 +129,7 @@ class CtcBatch {
       throw ParamError({.op = "CTCLoss",
                         .input = "label[" + std::to_string(n) + ", " + std::to_string(i) + "]",
                         .expected = "a symbol from 0 to " + std::to_string(symbols_ - 1),
-                        .given = std::to_string(symbol),
+                        .given = kernels::index_text(symbol),
                         .because = "the last axis of data has " + std::to_string(symbols_) + " symbols"});
     }
   }
@@ -141,7 +146,7 @@ void clear_rest(const CtcBatch& b, int64_t n, int64_t from, T* out) {
 
 template <typename T>
 void run_ctc_loss(const CtcLossParams& p, const KernelArgs& a) {
-  const CtcBatch b(p, a.in);
+  const CtcBatch b(p, a.in, true);
   T *loss = a.out[0].as<T>(), *gradient = a.out[1].as<T>();
   parallel_for(b.batch(), b.example_ns(), [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
@@ -156,7 +161,7 @@ void run_ctc_loss(const CtcLossParams& p, const KernelArgs& a) {
 // Inputs: those of CTCLoss, then the direction.
 template <typename T>
 void run_second_product(const CtcLossParams& p, const KernelArgs& a) {
-  const CtcBatch b(p, a.in);
+  const CtcBatch b(p, a.in, false);
   const T* direction = a.in.back().as<T>();
   T* out = a.out[0].as<T>();
   parallel_for(b.batch(), b.example_ns(), [&](int64_t begin, int64_t end) {

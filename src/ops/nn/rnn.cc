@@ -81,7 +81,7 @@ class ForwardKernel final : public Kernel, public kernels::ReadsPackedWeights {
   }
   void run(const KernelArgs& a) override {
     kernels::RnnForward<T> f{};
-    const Temporary<int64_t> lengths = lengths_of(p_, a, g_.steps);
+    const Temporary<int64_t> lengths = lengths_of(p_, a, g_.steps, true);
     f.data = a.in[0].as<T>();
     f.parameters = a.in[1].as<T>();
     kernels::PackedWeights::Use kept;

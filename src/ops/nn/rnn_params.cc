@@ -1,6 +1,9 @@
 #include "ops/nn/rnn_params.h"
 
+#include <algorithm>
+
 #include "kernels/gemm.h"
+#include "kernels/indices.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -106,17 +109,14 @@ RnnGeometry geometry_of(const RnnParams& p, int64_t steps, int64_t batch, int64_
   return g;
 }
 
-Temporary<int64_t> lengths_of(const RnnParams& p, const KernelArgs& a, int64_t steps) {
+Temporary<int64_t> lengths_of(const RnnParams& p, const KernelArgs& a, int64_t steps, bool report) {
   if (!p.use_sequence_length) return {};
   const TensorRef& t = a.in[static_cast<size_t>(p.length_input())];
   Temporary<int64_t> lengths(static_cast<size_t>(t.size()));
-  dispatch_dtype(t.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    for (size_t i = 0; i < lengths.size(); ++i) {
-      const double given = static_cast<double>(t.as<T>()[i]);  // NaN becomes 0
-      lengths[i] = given >= static_cast<double>(steps) ? steps : given > 0 ? static_cast<int64_t>(given) : 0;
-    }
-  });
+  kernels::read_indices(t, lengths.data());
+  if (report)
+    kernels::report_numbers({"RNN", "sequence_length"}, lengths.data(), t.size(), kernels::Bounds::length(0, steps));
+  for (int64_t& length : lengths) length = std::clamp<int64_t>(length, 0, steps);
   return lengths;
 }
 

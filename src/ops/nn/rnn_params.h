@@ -49,8 +49,9 @@ inline RnnGeometry geometry_of(const RnnParams& p, const Shape& data) {
   return geometry_of(p, data[0], data[1], data[2]);
 }
 
-// The input sequence_length as numbers from 0 to steps, or nothing.
-Temporary<int64_t> lengths_of(const RnnParams& p, const KernelArgs& a, int64_t steps);
+// The input sequence_length as numbers from 0 to steps, or nothing. report: whether lengths beyond are reported, which
+// the forward operator does.
+Temporary<int64_t> lengths_of(const RnnParams& p, const KernelArgs& a, int64_t steps, bool report = false);
 
 // KernelOf<float> or KernelOf<double> for the dtype of the data.
 template <template <typename> class KernelOf, typename P>

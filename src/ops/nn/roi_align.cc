@@ -197,6 +197,7 @@ void spread(const RoiAlignParams& p, const Shape& data, const T* values, const T
 
 void run_roi_align(const RoiAlignParams& p, const KernelArgs& a) {
   const auto run = [&]<typename T>(T) {
+    report_images("_contrib_ROIAlign", a.in[1].as<T>(), (*a.out[0].shape)[0], (*a.in[0].shape)[0], true);
     align<T>(p, *a.in[0].shape, a.in[0].as<T>(), a.in[1].as<T>(), *a.out[0].shape, a.out[0].as<T>());
   };
   a.in[0].dtype == DType::kFloat64 ? run(double{}) : run(float{});
@@ -239,7 +240,7 @@ void register_roi_align(OpRegistry& ops) {
       .doc(
           "Averages of interpolated points in pooled_size windows over each region of interest. Nothing is rounded. "
           "Regions of "
-          "images that do not exist give 0.")
+          "images that do not exist give 0; a negative number of the image leaves a region out.")
       .input("data", "(batch, channels, height, width)")
       .input("rois", "(regions, 5): number of the image, then left, top, right and bottom; no gradient")
       .output("output", "(regions, channels, pooled_size); position_sensitive: channels / windows")

@@ -7,6 +7,7 @@
 
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
+#include "kernels/out_of_range.h"
 
 namespace hybridnet::ops {
 
@@ -51,6 +52,18 @@ inline void infer_regions(InferContext& c) {
 template <typename T>
 int64_t image_of(T number, int64_t batch) {
   return number > T(-1) && number < static_cast<T>(batch) ? static_cast<int64_t>(number) : -1;
+}
+
+// Reports the first region of an image that does not exist. skips_negative: negative numbers are how programs leave
+// regions out.
+template <typename T>
+void report_images(const char* op, const T* rois, int64_t regions, int64_t batch, bool skips_negative) {
+  for (int64_t r = 0; r < regions; ++r) {
+    const T number = rois[5 * r];
+    if (image_of(number, batch) >= 0 || (skips_negative && number < T(0))) continue;
+    return kernels::report_out_of_range({op, "rois"}, AttrValue(static_cast<double>(number)).str(), 5 * r,
+                                        kernels::Bounds::index(batch), "its region gives 0");
+  }
 }
 
 }  // namespace hybridnet::ops

@@ -87,6 +87,7 @@ template <typename T>
 void run(const RoiPoolingParams& p, const KernelArgs& a) {
   const Shape &in = *a.in[0].shape, &out = *a.out[0].shape;
   const int64_t each = out.size(1, 4);
+  report_images("ROIPooling", a.in[1].as<T>(), out[0], in[0], false);
   parallel_for(out[0], 10.0 * static_cast<double>(each), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
       pool_region<T>(in, a.in[0].as<T>(), a.in[1].as<T>() + 5 * r, p.spatial_scale, out, a.out[0].as<T>() + r * each,

@@ -5,6 +5,7 @@
 
 #include "hybridnet/op.h"
 #include "kernels/convert.h"
+#include "kernels/out_of_range.h"
 #include "ops/emit.h"
 #include "ops/nn/softmax_params.h"
 
@@ -68,6 +69,7 @@ class SoftmaxKernel final : public Kernel {
       lengths = reinterpret_cast<int64_t*>(static_cast<char*>(a.workspace) +
                                            (convert_in_ || convert_out_ ? data_bytes() : 0));
       kernels::convert(a.in[1].dtype, a.in[1].data, DType::kInt64, lengths, shape_.rows());
+      kernels::report_numbers({"softmax", "length"}, lengths, shape_.rows(), kernels::Bounds::length(0, shape_.length));
     }
     kernels::softmax(shape_, x, scale_, log_, static_cast<const int64_t*>(lengths), y);
     if (convert_out_)

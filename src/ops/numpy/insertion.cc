@@ -1,6 +1,7 @@
 // Elements left out and put in along an axis, in NumPy's interface.
 #include <algorithm>
 
+#include "kernels/indices.h"
 #include "ops/numpy/promote.h"
 
 namespace hybridnet::ops {
@@ -8,7 +9,7 @@ namespace {
 
 const OpRef kArange{"_arange"}, kArgsort{"argsort"}, kTake{"take"}, kConcat{"Concat"},
     kNpBroadcastTo{"_npi_broadcast_to"}, kLesserScalar{"_lesser_scalar"}, kGreaterEqualScalar{"_greater_equal_scalar"},
-    kModScalar{"_mod_scalar"}, kEqualScalar{"_equal_scalar"}, kMul{"broadcast_mul"}, kAdd{"broadcast_add"};
+    kModScalar{"_mod_scalar"}, kEqualScalar{"_equal_scalar"}, kMul{"broadcast_mul"}, kPlaces{"_insertion_places"};
 
 struct PlaceParams {
   std::optional<int32_t> start, stop, step, int_ind, axis;
@@ -68,7 +69,7 @@ int64_t checked_index(int64_t index, int64_t size, int64_t last) {
   if (index < -size || index > last)
     throw IndexError({.input = "obj",
                       .expected = "an index in [" + std::to_string(-size) + ", " + std::to_string(last) + "]",
-                      .given = std::to_string(index),
+                      .given = kernels::index_text(index),
                       .because = "the axis is of size " + std::to_string(size)});
   return index < 0 ? index + size : index;
 }
@@ -186,15 +187,27 @@ Values insert_slice_rule(const InsertParams& p, const Values& in) {
 
 Values insert_tensor_rule(const InsertParams& p, const Values& in) {
   const Along a(in[0], p.axis);
-  const Value given = cast(literal_reshape(in.back(), Shape{-1}), DType::kInt64);
-  const Value is_negative = call(kLesserScalar, {given}, {{"scalar", 0}});
-  Value places = call(kAdd, {given, is_negative * static_cast<double>(a.size)});
+  Value places = call(kPlaces, {literal_reshape(in.back(), Shape{-1})}, {{"size", a.size}});
   const Value values = ranked(a, value_of(p, a, in));
   const int64_t along = spec_of(values).shape[a.axis];
   if (spec_of(places).shape[0] == 1 && along != 1)  // one place for all of them
     places = call(kNpBroadcastTo, {places}, {{"shape", AttrValue(Shape{along})}});
   return {with_slices(
       a, spec_of(places).shape[0], [&] { return places; }, values)};
+}
+
+// Indices that values stand in front of, counted from the front.
+struct InsertionPlacesParams {
+  int64_t size;
+  static void describe(ParamSchema<InsertionPlacesParams>& schema) {
+    schema.field("size", &InsertionPlacesParams::size).at_least(0).doc("Size of the axis.");
+  }
+};
+
+void run_places(const InsertionPlacesParams& p, const KernelArgs& a) {
+  int64_t* places = a.out[0].as<int64_t>();
+  kernels::read_indices(a.in[0], places);
+  for (int64_t i = 0; i < a.out[0].size(); ++i) places[i] = checked_index(places[i], p.size, p.size);
 }
 
 template <typename Rule>
@@ -228,6 +241,20 @@ void register_numpy_insertion(OpRegistry& ops) {
                  insert_slice_rule)
       .sample({{3, 4}}, {{"start", "1"}, {"step", "2"}, {"val", "1.5"}, {"axis", "1"}})
       .sample({{3, 4}, {3, 2}}, {{"stop", "2"}, {"axis", "1"}});
+  ops.declare<InsertionPlacesParams>("_insertion_places")
+      .internal()
+      .doc("Indices between the slices of an axis, counted from the front; others are an IndexError.")
+      .input("obj", "any shape; whole numbers of any dtype, negative ones from the end")
+      .output("places", "int64, shape of obj")
+      .infer([](const InsertionPlacesParams&, InferContext& c) {
+        c.set_out_dtype(0, DType::kInt64);
+        c.set_out_shape(0, c.in_shape(0));
+        c.set_in_shape(0, c.out_shape(0));
+      })
+      .cpu(run_places)
+      .may_raise()
+      .gradient(kNotDifferentiable)
+      .sample({.inputs = {{4}}, .attrs = {{"size", "3"}}, .low = -3, .high = 3, .integer_valued = true});
   declare_insert(ops, "_npi_insert_tensor", "Values in front of the slices of an axis that a vector names.", true,
                  insert_tensor_rule)
       .sample({.inputs = {{4}, {2}, {2}},
