@@ -11,10 +11,11 @@ ErrorFields OriginScope::current() {
   return fields;
 }
 
-SourceLocation OriginScope::current_line() {
-  SourceLocation where;
-  if (innermost_ != nullptr) where = innermost_->locate_(innermost_->plan_, *innermost_->instruction_);
-  return where.known() ? where : current_location();
+OriginScope::Place OriginScope::current_place() {
+  Place place;
+  if (innermost_ != nullptr) place = innermost_->locate_(innermost_->plan_, *innermost_->instruction_);
+  if (!place.where.known()) place.where = current_location();
+  return place;
 }
 
 }  // namespace hybridnet

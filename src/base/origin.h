@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "hybridnet/error.h"
 
@@ -13,8 +14,12 @@ class OriginScope {
  public:
   // Operator, node, block and line of an instruction.
   using Describe = ErrorFields (*)(const void* plan, size_t instruction);
-  // Its line alone, without taking memory.
-  using Locate = SourceLocation (*)(const void* plan, size_t instruction);
+  // Its line and node alone, without taking memory.
+  struct Place {
+    SourceLocation where;
+    std::string_view node;
+  };
+  using Locate = Place (*)(const void* plan, size_t instruction);
 
   // instruction: the number of the one that runs; its variable outlives the scope.
   OriginScope(Describe describe, Locate locate, const void* plan, const size_t* instruction)
@@ -26,8 +31,8 @@ class OriginScope {
 
   // What runs now: of a graph as the innermost scope says; else the user's line alone.
   static ErrorFields current();
-  // Its line, without taking memory.
-  static SourceLocation current_line();
+  // Its line and node, without taking memory.
+  static Place current_place();
 
  private:
   static thread_local const OriginScope* innermost_ __attribute__((tls_model("initial-exec")));

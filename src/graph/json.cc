@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "graph/control/closed_body.h"
 #include "graph/control/mxnet_form.h"
 #include "graph/first_values.h"
 #include "graph/fused_form.h"
@@ -483,6 +484,7 @@ void merge_variables_by_name(std::vector<NodeEntry>& heads, std::vector<NodePtr>
 }  // namespace
 
 std::string Symbol::tojson() const {
+  check_leaks(outputs);
   Json graph = graph_json(outputs);
   graph["attrs"] = Json::object();
   if (is_np_shape()) graph["attrs"]["is_np_shape"] = Json::array({"int", 1});

@@ -2,6 +2,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "graph/control/closed_body.h"
 #include "graph/control/control_flow.h"
 #include "graph/fused_form.h"
 #include "graph/node_table.h"
@@ -28,6 +29,7 @@ bool is_input(const Node* node) { return node->is_variable() && !node->constant;
 
 // topological_order of the graph as a file says it, in which layers of bytes read their inputs in another order.
 std::vector<Node*> order_in_file(const std::vector<NodeEntry>& outputs) {
+  check_leaks(outputs);
   std::vector<Node*> order = topological_order(outputs);
   std::unordered_map<const Node*, std::vector<NodeEntry>> reordered;
   for (const Node* node : order)
@@ -174,6 +176,7 @@ void fill_undetermined_dtypes(const std::vector<NodeEntry>& outputs, const std::
 }  // namespace
 
 Symbol::Specs Symbol::infer(const std::map<std::string, TensorSpec>& known, bool partial, bool train) const {
+  check_leaks(outputs);
   const std::vector<Node*> order = topological_order(outputs);
   const auto aux = auxiliary_nodes(order);
   SpecMap specs;

@@ -18,18 +18,18 @@ namespace {
 class Told {
  public:
   // Whether this operator warns of an index in this line, or in this node if there is no line, for the first time.
-  bool add(const char* op, const SourceLocation& where, const std::string& node) {
+  bool add(const char* op, const SourceLocation& where, std::string_view node) {
     const std::lock_guard lock(mutex_);
     return places_.emplace(op, place(where, node), where.line).second;
   }
-  bool has(const char* op, const SourceLocation& where, const std::string& node) {
+  bool has(const char* op, const SourceLocation& where, std::string_view node) {
     const std::lock_guard lock(mutex_);
     return places_.contains(Key{op, place(where, node), where.line});
   }
 
  private:
-  static std::string_view place(const SourceLocation& where, const std::string& node) {
-    return where.known() ? std::string_view(where.file) : std::string_view(node);
+  static std::string_view place(const SourceLocation& where, std::string_view node) {
+    return where.known() ? std::string_view(where.file) : node;
   }
   using Place = std::tuple<std::string, std::string, int32_t>;
   using Key = std::tuple<std::string_view, std::string_view, int32_t>;
@@ -72,8 +72,8 @@ std::string index_text(int64_t index) { return index == INT64_MIN ? "nan" : std:
 
 bool may_report_out_of_range(const IndexUse& use) {
   if (environment().strict) return true;
-  const SourceLocation where = OriginScope::current_line();
-  return !told().has(use.op, where, where.known() ? std::string() : OriginScope::current().node);
+  const OriginScope::Place place = OriginScope::current_place();
+  return !told().has(use.op, place.where, place.node);
 }
 
 void report_out_of_range(const IndexUse& use, std::string_view given, int64_t position, const Bounds& bounds,

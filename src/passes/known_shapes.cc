@@ -1,10 +1,16 @@
-// Values that are asked for their shape only are not computed. (The shape as a constant would tie the graph to its
-// sizes: graphs serve new sizes without being rewritten.)
+// Values that are asked for their shape only are not computed, and where their sizes are fixed nothing is asked.
 #include <algorithm>
 
+#include "hybridnet/ndarray.h"
 #include "passes/rules.h"
+#include "passes/size_questions.h"
 
 namespace hybridnet::passes {
+namespace {
+
+const OpRef kSizeArray{"size_array"};
+
+}  // namespace
 
 Replacement shape_of_source(Graph& graph, Node& node) {
   NodeEntry giver = node.inputs[0];
@@ -18,6 +24,20 @@ Replacement shape_of_source(Graph& graph, Node& node) {
   }
   if (giver == node.inputs[0]) return no_change();
   return replace_with({graph.add(*node.op, node.params, {giver}, &node), 0});
+}
+
+// A graph that is compiled for one size, or a body, has the numbers themselves.
+Replacement constant_shape(Graph& graph, Node& node) {
+  const Shape& shape = graph.spec(node.inputs[0]).shape;
+  if (!sizes_are_fixed() || !shape.known()) return no_change();
+  note_shape_read(shape);
+  const NDArray value = NDArray::empty(node.specs[0]);
+  auto* const numbers = static_cast<int64_t*>(value.data());
+  if (node.op == &kSizeArray.op())
+    numbers[0] = shape.size();
+  else
+    std::copy(shape.begin(), shape.end(), numbers);
+  return replace_with({graph.add_constant(Ref<Object>(value.impl()), node.specs[0]), 0});
 }
 
 }  // namespace hybridnet::passes

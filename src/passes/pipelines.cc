@@ -16,6 +16,7 @@ const Names kActivations{"Activation",        "relu", "sigmoid", "tanh",      "L
 const Names kScalarOps{"_plus_scalar", "_minus_scalar", "_mul_scalar", "_div_scalar", "_power_scalar"};
 const Names kBinaryOps{"elemwise_add",  "elemwise_sub",  "elemwise_mul",  "elemwise_div", "broadcast_add",
                        "broadcast_sub", "broadcast_mul", "broadcast_div", "_grad_add"};
+const Names kRepeats{"broadcast_to", "broadcast_axis", "broadcast_like"};
 const Names kProductsAndDifferences{"elemwise_mul",  "elemwise_sub",  "elemwise_div", "broadcast_mul",
                                     "broadcast_sub", "broadcast_div", "_mul_scalar",  "_rdiv_scalar"};
 const Names kProducts{"elemwise_mul", "elemwise_div", "broadcast_mul", "broadcast_div",
@@ -234,6 +235,12 @@ std::vector<Rewrite> own_rows() {
        .ops = {"SliceChannel"},
        .tags = {"fast_run", "canonicalize"},
        .what = "`split(concat(a, b))` and `split(stack(a, b))` are `a` and `b` where the sizes are equal"},
+      {.stage = Stage::kCanonicalize,
+       .name = "join_repeats",
+       .local = join_repeats,
+       .ops = kRepeats,
+       .tags = {"fast_run", "canonicalize"},
+       .what = "`broadcast_to(broadcast_to(x))` is one `broadcast_to`, `broadcast_axis` and `broadcast_like` likewise"},
       {.stage = Stage::kCanonicalize,
        .name = "repeat_in_place",
        .local = repeat_in_place,
@@ -653,6 +660,13 @@ std::vector<Rewrite> own_rows() {
        .what = "`stack(a, b)[1]` is `b`",
        .why = "what the result no longer reads has got its gradient, zeros"},
       {.stage = Stage::kCanonicalizeJoint,
+       .name = "join_repeats_joint",
+       .rule = "join_repeats",
+       .local = join_repeats_joint,
+       .ops = kRepeats,
+       .tags = {"fast_run", "canonicalize"},
+       .why = "what gives a shape that nothing reads any more still gets its gradient, zeros, in front of it"},
+      {.stage = Stage::kCanonicalizeJoint,
        .name = "repeat_in_place_joint",
        .rule = "repeat_in_place",
        .local = repeat_in_place,
@@ -769,10 +783,19 @@ std::vector<Rewrite> own_rows() {
        .why = "differentiation adds readers of all rows, and work behind the loop reads them"},
       // ---- constants
       {.stage = Stage::kConstants,
+       .name = "constant_shape",
+       .local = constant_shape,
+       .ops = {"shape_array", "size_array"},
+       .tags = {"fast_run", "const_fold"},
+       .after = {"shape_of_source_joint"},
+       .what = "`shape_array(x)` and `size_array(x)` are constants in bodies, and in graphs that have been called with "
+               "one size only",
+       .why = "a graph that serves several sizes still asks, and then the cheapest value"},
+      {.stage = Stage::kConstants,
        .name = "fold_constants",
        .pass = fold_constants,
        .tags = {"fast_compile", "fast_run", "const_fold"},
-       .after = {"neutral_term_joint"},
+       .after = {"neutral_term_joint", "constant_shape"},
        .what = "what depends on constants only is computed now",
        .why = "the neutral rules know zeros and ones by the operator that makes them"},
       // ---- remat

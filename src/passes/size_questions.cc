@@ -9,8 +9,11 @@ namespace hybridnet {
 namespace {
 
 thread_local SizeQuestions* remembered = nullptr;
+thread_local GraphSizes sizes_of_graph = GraphSizes::kMayVary;
 
-SizeQuestions* remembering() { return PipelineScope::current().place.empty() ? remembered : nullptr; }
+bool is_in_body() { return !PipelineScope::current().place.empty(); }
+
+SizeQuestions* remembering() { return is_in_body() ? nullptr : remembered; }
 
 }  // namespace
 
@@ -68,8 +71,13 @@ bool SizeQuestions::same_answers(const std::function<const Shape*(const Shape&)>
          std::all_of(asked_.begin(), asked_.end(), same_answer);
 }
 
-SizeQuestionScope::SizeQuestionScope(SizeQuestions* questions) : before_(std::exchange(remembered, questions)) {}
-SizeQuestionScope::~SizeQuestionScope() { remembered = before_; }
+SizeQuestionScope::SizeQuestionScope(SizeQuestions* questions, GraphSizes sizes)
+    : before_(std::exchange(remembered, questions)), sizes_before_(std::exchange(sizes_of_graph, sizes)) {}
+
+SizeQuestionScope::~SizeQuestionScope() {
+  remembered = before_;
+  sizes_of_graph = sizes_before_;
+}
 
 bool ask_sizes(std::vector<Shape> shapes, SizeQuestions::Question question) {
   const bool answer = question(shapes);
@@ -80,6 +88,8 @@ bool ask_sizes(std::vector<Shape> shapes, SizeQuestions::Question question) {
 void note_shape_read(const Shape& shape) {
   if (SizeQuestions* questions = remembering()) questions->add_read(shape);
 }
+
+bool sizes_are_fixed() { return is_in_body() || sizes_of_graph == GraphSizes::kFixed; }
 
 bool ask_fewer_bytes(const ByteCount& a, const ByteCount& b) {
   if (SizeQuestions* questions = remembering()) questions->add_fewer(a, b);

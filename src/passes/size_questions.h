@@ -61,23 +61,31 @@ class SizeQuestions {
   std::set<int> read_;                            // shapes whose sizes themselves somebody has seen
 };
 
+// Of the graph that is rewritten: kFixed says that it is compiled for the sizes that it has, and that no call with
+// other sizes is known yet.
+enum class GraphSizes : uint8_t { kMayVary, kFixed };
+
 // Remembers what is asked on this thread about the graph itself as long as it lives. Bodies of loops and branches,
 // which keep their sizes, do not count.
 class SizeQuestionScope {
  public:
-  explicit SizeQuestionScope(SizeQuestions* questions);
+  explicit SizeQuestionScope(SizeQuestions* questions, GraphSizes sizes = GraphSizes::kMayVary);
   ~SizeQuestionScope();
   SizeQuestionScope(const SizeQuestionScope&) = delete;
   SizeQuestionScope& operator=(const SizeQuestionScope&) = delete;
 
  private:
   SizeQuestions* const before_;
+  const GraphSizes sizes_before_;
 };
 
 // What `question` says of these shapes. It depends on them alone, and may be kept.
 bool ask_sizes(std::vector<Shape> shapes, SizeQuestions::Question question);
 // Somebody who may decide anything by it has seen this shape: the graph serves no others in its place.
 void note_shape_read(const Shape& shape);
+// May a rewrite that calls note_shape_read() write sizes into the graph? Bodies are compiled anew for other sizes. A
+// graph has to be rewritten once more when other sizes come, and then is to serve them all.
+bool sizes_are_fixed();
 // Is a less than b?
 bool ask_fewer_bytes(const ByteCount& a, const ByteCount& b);
 

@@ -1,13 +1,13 @@
 #include "plan/bound_call.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "engine/inline_run.h"
 #include "engine/profile.h"
 #include "hybridnet/threads.h"
 #include "ndarray/overlap.h"
 #include "ndarray/release.h"
+#include "plan/plain_copy.h"
 
 namespace hybridnet {
 namespace {
@@ -127,9 +127,10 @@ void BoundCall::run_plan(RngKey key, OwnPlan* own) {
   else
     compiled_->forward->run(call);
   release_packed(inputs_);
-  for (const Copy& copy : copies_)
-    if (const int64_t bytes = outputs_[copy.output].bytes(); bytes > 0)
-      std::memcpy(outputs_[copy.output].data(), places_[copy.fresh], static_cast<size_t>(bytes));
+  for (const Copy& copy : copies_) {
+    const NDArray& output = outputs_[copy.output];
+    if (output.bytes() > 0) copy_plainly(output.data(), places_[copy.fresh], output.bytes(), "");
+  }
 }
 
 }  // namespace hybridnet

@@ -185,9 +185,10 @@ void SpecTape::store() const {
 
 // ------------------------------------------------------------------------------------------------------- CallTemplate
 CallTemplate::CallTemplate(const GraphDefinition& definition, const CallSignature& signature,
-                           const CompileOptions& options)
+                           const CompileOptions& options, GraphSizes sizes)
     : definition_(definition),
       options_(options),
+      sizes_(sizes),
       first_(signature),
       current_(signature),
       smallest_(signature.inputs),
@@ -201,7 +202,7 @@ CallTemplate::CallTemplate(const GraphDefinition& definition, const CallSignatur
   JointObserver observe;
   if (generic_) observe = [this](Graph& joint) { joint_ = describe(joint); };
   {
-    const SizeQuestionScope remembered(generic_ ? &questions_ : nullptr);
+    const SizeQuestionScope remembered(generic_ ? &questions_ : nullptr, sizes);
     rewritten_ = rewrite_call(definition, signature, options, generic_, observe);
   }
   if (generic_) find_rule_params();
@@ -529,7 +530,7 @@ bool CallCompiler::prove(CallTemplate& known, const CallSignature& signature) {
   for (const CallSignature& proof : proofs) {
     if (!known.resize(proof)) return false;
     try {
-      const CallTemplate fresh(definition_, proof, options_);
+      const CallTemplate fresh(definition_, proof, options_, known.sizes());
       ++num_rewritten_;
       if (!fresh.is_generic() || !known.prove(fresh)) return false;
     } catch (const Error&) {
@@ -556,7 +557,10 @@ Ref<CompiledCall> CallCompiler::compile(const CallSignature& signature) {
     if (!known.is_proved_for(signature) && !prove(known, signature)) continue;
     if (known.is_proved_for(signature) && known.resize(signature)) return link(i, signature);
   }
-  auto fresh = std::make_unique<CallTemplate>(definition_, signature, options_);
+  const bool varies = std::any_of(templates_.begin(), templates_.end(),
+                                  [&](const auto& known) { return known->differs_in_sizes_only(signature); });
+  auto fresh = std::make_unique<CallTemplate>(definition_, signature, options_,
+                                              varies ? GraphSizes::kMayVary : GraphSizes::kFixed);
   ++num_rewritten_;
   if (fresh->is_generic()) {
     for (size_t i = 0; i < templates_.size(); ++i) {

@@ -12,6 +12,8 @@
 //   - the gradient rules, asked again with the new sizes, give the same nodes. Parameters that differ are taken over.
 //     (Where they were the same for all sizes so far, the rules are not asked; for proved sizes, those alone are asked
 //     whose parameters have differed.)
+// The first template of a graph may hold sizes themselves, as constants in the place of shape_array: it serves no other
+// ones. When such come, the next template is made to serve all.
 // Graphs with loops or branches serve sizes for which their bodies keep theirs: other numbers of iterations. As rules
 // for loops ask whether sizes are above a limit, they are proved for a smallest and a largest signature and serve those
 // in between.
@@ -58,7 +60,8 @@ class SpecTape {
 
 class CallTemplate {
  public:
-  CallTemplate(const GraphDefinition& definition, const CallSignature& signature, const CompileOptions& options);
+  CallTemplate(const GraphDefinition& definition, const CallSignature& signature, const CompileOptions& options,
+               GraphSizes sizes);
 
   // False: it serves its own signature only.
   bool is_generic() const { return generic_; }
@@ -78,6 +81,7 @@ class CallTemplate {
   bool prove(const CallTemplate& fresh);
 
   const RewrittenCall& rewritten() const { return rewritten_; }
+  GraphSizes sizes() const { return sizes_; }
   LinkedCall linked;  // what is laid out for each signature; empty: it is not linked yet
 
  private:
@@ -123,6 +127,7 @@ class CallTemplate {
 
   const GraphDefinition& definition_;
   const CompileOptions& options_;
+  const GraphSizes sizes_;  // as they were said to be when the graphs were rewritten
   CallSignature first_, current_;
   SizeQuestions questions_;  // that rewriting has asked
   RewrittenCall rewritten_;

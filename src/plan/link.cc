@@ -203,6 +203,10 @@ class PlanBuilder {
     std::map<std::pair<const PlanStorage*, int>, int> fresh_of;
     for (size_t i = 0; i < num_visible_; ++i) {
       const TensorSpec& spec = graph_.spec(outputs[i]);
+      if (i < plan_->options_.passed.size() && plan_->options_.passed[i] >= 0) {
+        plan_->outputs_.push_back({spec, -1, plan_->options_.passed[i]});
+        continue;
+      }
       PlanStorage& storage = storage_of(outputs[i]);
       const auto [it, is_new] =
           fresh_of.try_emplace({&storage, first_of.empty() ? 0 : first_of[i]}, static_cast<int>(plan_->fresh_.size()));
@@ -598,7 +602,7 @@ class PlanBuilder {
       return {same ? known->kernel : kernels_.link(node, context), cost, cores_worth_having(cost), node.op->opaque};
     }
     const Ref<ControlKernel> control =
-        link_control(node, context, plan_->options_, known ? known->kernel.get() : nullptr);
+        link_control(node, context, plan_->options_, lent_memory(node), known ? known->kernel.get() : nullptr);
     const std::vector<ControlKernel::Body> bodies = control->bodies();  // in which rewriting may have put such code
     const bool opaque =
         std::any_of(bodies.begin(), bodies.end(), [](const auto& body) { return body.plan->is_opaque(); });
@@ -610,6 +614,22 @@ class PlanBuilder {
     return std::equal(context.in.begin(), context.in.end(), step.specs.begin()) &&
            std::equal(context.out.begin(), context.out.end(), outputs) &&
            same_params(*node.op, node.params, step.params);
+  }
+
+  // Per state of a loop. Memory of inputs is not lent, as a loop that fails writes to no parameter; nor are arrays that
+  // the caller gives for outputs, which may be those of an input, unless the plan has put the first state there itself.
+  std::vector<LentMemory> lent_memory(const Node& node) {
+    std::vector<LentMemory> lent;
+    if (control_kind(node) != ControlKind::kForeach && control_kind(node) != ControlKind::kWhileLoop) return lent;
+    const LoopSpec& loop = loop_of(node);
+    for (size_t s = 0; s < loop.carries(); ++s) {
+      const NodeEntry final{NodePtr(const_cast<Node*>(&node)), static_cast<uint32_t>(loop.final_carry(s))};
+      const PlanStorage& last = storage_of(final);
+      const bool holds_first = &storage_of(node.inputs[loop.carry(s)]) == &last;
+      const bool is_own = last.kind == Kind::kTemporary || last.kind == Kind::kResidual;
+      lent.push_back(holds_first ? LentMemory::kFirstState : is_own ? LentMemory::kFree : LentMemory::kNone);
+    }
+    return lent;
   }
 
   void add_instruction(const Plan::Instruction& instruction, ParamsPtr params) {

@@ -62,6 +62,8 @@ class Plan : public RefCounted<Plan> {
     Ref<KernelStore> kernels;      // of plans of similar graphs; null: only nodes of this graph share kernels
     bool wakes_team = false;       // is run by itself, not as part of another plan: its team sleeps before
     std::vector<uint8_t> donated;  // per input: outputs may be written into its memory; empty: none is
+    // Per output: the input that it is, which the caller reads itself, so that no copy is made; -1: none. Empty: none.
+    std::vector<int> passed;
   };
   // Throws what linking throws, with node, block and source line. The graph may be thrown away afterwards.
   static Ref<Plan> compile(const Graph& graph, const Options& options);
@@ -121,8 +123,8 @@ class Plan : public RefCounted<Plan> {
   // An output (residuals not counted): fresh array `fresh` seen with this spec. Two outputs may share one.
   struct OutputInfo {
     TensorSpec spec;
-    int fresh = 0;
-    int input = -1;  // the array is a copy of this input, as it is when the run begins
+    int fresh = 0;   // -1: the output is Options::passed
+    int input = -1;  // the array is this input, or a copy of it, as it is when the run begins
   };
   struct ResidualPlace {
     bool in_output = false;  // else in the residual block

@@ -155,7 +155,9 @@ class PlanPrinter {
   void print_outputs() {
     for (size_t i = 0; i < plan_.outputs_.size(); ++i) {
       const Plan::OutputInfo& output = plan_.outputs_[i];
-      line(2, "output " + std::to_string(i) + " = o" + std::to_string(output.fresh) + "  " + output.spec.str());
+      const std::string array =
+          output.fresh < 0 ? "i" + std::to_string(output.input) : "o" + std::to_string(output.fresh);
+      line(2, "output " + std::to_string(i) + " = " + array + "  " + output.spec.str());
     }
   }
 

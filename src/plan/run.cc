@@ -14,6 +14,7 @@
 #include "ndarray/release.h"
 #include "op/specs_text.h"
 #include "plan/place.h"
+#include "plan/plain_copy.h"
 #include "plan/plan.h"
 
 namespace hybridnet {
@@ -379,7 +380,8 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
   const OriginScope origin_of_warnings(
       [](const void* plan, size_t instruction) { return static_cast<const Plan*>(plan)->origin(instruction); },
       [](const void* plan, size_t instruction) {
-        return static_cast<const Plan*>(plan)->linked_->steps[instruction].where;
+        const Linked::Step& step = static_cast<const Plan*>(plan)->linked_->steps[instruction];
+        return OriginScope::Place{step.where, step.node};
       },
       this, &at);
   try {
@@ -388,8 +390,8 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
       TensorRef* in = args + instruction.first_arg;
       TensorRef* out = in + instruction.num_in;
       if (!instruction.kernel) {
-        if (const int64_t bytes = in->size() * dtype_size(in->dtype); bytes > 0 && out->data != in->data)
-          std::memcpy(out->data, in->data, bytes);
+        const Linked::Step& copied = linked_->steps[at];
+        copy_plainly(out->data, in->data, in->size() * dtype_size(in->dtype), copied.node, copied.block);
         continue;
       }
       kernel_args.params = instruction.params;

@@ -14,6 +14,10 @@ from ..ndarray import waitall
 def exec_counts() -> Iterator[Counter[tuple[str, str]]]:
     """Counts the operators that run in the ``with`` block, by (operator, name of the node), bodies of loops included.
 
+    Copies that graphs make without an operator count as ``"copy"``: an output or state that is an input, what is kept
+    for the gradient, the last state of a loop. Their name is that of the node whose value is copied, or of the loop or
+    branch that hands it on. Values of no bytes are not copied.
+
     The counts are there when the block ends. Names of nodes are those that HybridBlock.plan_text() shows; nodes of a
     gradient end in ``_backward``; outside of graphs the name is "". Several nodes that became one by fusion are counted
     as that one: ``hybridize(passes="fast_run,-fusion")`` keeps them apart.
@@ -34,5 +38,5 @@ def exec_counts() -> Iterator[Counter[tuple[str, str]]]:
             with profiler._recorded.lock:
                 profiler._recorded.events += events
         for name, category, _, _, _, node, *_ in events:
-            if category == "operator":
+            if category in ("operator", "copy"):
                 counts[name, node] += 1

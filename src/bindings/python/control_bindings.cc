@@ -5,6 +5,7 @@
 
 #include "casters.h"
 #include "control_bodies.h"
+#include "graph/control/closed_body.h"
 #include "graph/control/loop_view.h"
 #include "graph/control/rules.h"
 #include "location.h"
@@ -22,48 +23,14 @@ struct OpenBody {
   uint64_t first_memory = detail::next_chunk_id();  // arrays of this thread with smaller numbers are older
 };
 
-// What belongs to closed bodies may not be read from outside them. Nodes are held, so that no address is used twice.
 struct Bodies {
   std::vector<OpenBody> open;
-  struct Closed {
-    NodePtr node;
-    std::string description;
-  };
-  std::unordered_map<const Node*, Closed> closed;
   int next_id = 1;
 };
 
 Bodies& bodies() {
   thread_local Bodies state;
   return state;
-}
-
-[[noreturn]] void throw_leak(const Node& node, const std::string& description, const SourceLocation& where) {
-  ErrorFields e;
-  for (const char* construct : {"foreach", "while_loop", "cond", "scan"})
-    if (description.find(std::string(" of ") + construct) != std::string::npos) e.op = construct;
-  e.node = node.name;
-  e.message = "a value made inside " + description + " is read outside of it";
-  if (node.where.known())
-    e.because = "the value '" + node.name + "' is made at " + node.where.str() + ", and exists only while that runs";
-  e.fix = "return it as an output or a state";
-  e.where = where.known() ? where : python_location();
-  raise(ErrorKind::kTrace, std::move(e));
-}
-
-// No value of a closed body may be read: neither by a node outside of it, nor as a result.
-void check_leaks(const std::vector<NodeEntry>& results) {
-  const auto& closed = bodies().closed;
-  if (closed.empty()) return;
-  for (const Node* node : topological_order(results)) {
-    if (closed.count(node) != 0) continue;
-    for (const NodeEntry& input : node->inputs)
-      if (const auto found = closed.find(input.node.get()); found != closed.end())
-        throw_leak(*input.node, found->second.description, node->where);
-  }
-  for (const NodeEntry& result : results)
-    if (const auto found = closed.find(result.node.get()); found != closed.end())
-      throw_leak(*result.node, found->second.description, {});
 }
 
 int open_body(const std::string& construct, const std::string& line) {
@@ -121,11 +88,7 @@ void close(Bodies& state, const CapturedBody* captured) {
       }
     }
   }
-  if (!trace_state().active && state.open.empty()) {
-    state.closed.clear();
-    return;
-  }
-  for (auto& [node, keep] : body.made) state.closed[node] = {keep, body.description};
+  for (const auto& [address, node] : body.made) close_with_body(*node, body.description);
 }
 
 BodyHandle close_body(int id, const std::vector<py::object>& results, const std::vector<py::object>& slots,
@@ -322,6 +285,8 @@ py::object described(const std::optional<BrokenRule>& broken) {
 }  // namespace
 
 void note_made_node(const NodePtr& node) {
+  // A trace is checked when it ends: what it makes of such a value in vain does no harm.
+  if (!trace_state().active) check_reads_no_closed_body(*node);
   Bodies& state = bodies();
   if (!state.open.empty()) state.open.back().made.emplace(node.get(), node);
 }
@@ -333,10 +298,9 @@ const std::string* body_around(const Node& node) {
 }
 
 bool belongs_to_body(const Node& node) {
-  const Bodies& state = bodies();
-  return state.closed.count(&node) != 0 || std::any_of(state.open.begin(), state.open.end(), [&](const OpenBody& body) {
-           return body.made.count(&node) != 0;
-         });
+  const std::vector<OpenBody>& open = bodies().open;
+  return closed_body_of(node) != nullptr ||
+         std::any_of(open.begin(), open.end(), [&](const OpenBody& body) { return body.made.count(&node) != 0; });
 }
 
 void check_write_in_body(const NDArray& target) {
@@ -349,11 +313,6 @@ void check_write_in_body(const NDArray& target) {
   e.fix = "carry the array as a state and return its new value";
   e.where = python_location();
   raise(ErrorKind::kTrace, std::move(e));
-}
-
-void forget_closed_bodies() {
-  Bodies& state = bodies();
-  if (state.open.empty()) state.closed.clear();
 }
 
 void bind_control_flow(py::module_& m) {

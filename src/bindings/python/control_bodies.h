@@ -8,7 +8,7 @@
 
 namespace hybridnet::python {
 
-// Called for every node that Python makes.
+// Called for every node that Python makes. Outside of traces, throws TraceError if it reads a value of a closed body.
 void note_made_node(const NodePtr& node);
 // Throws TraceError if a body is open, or a block is traced, and `target` was there before it: each run would write,
 // the trace only once.
@@ -17,7 +17,5 @@ void check_write_in_body(const NDArray& target);
 const std::string* body_around(const Node& node);
 // Was the node made in a body, open or closed?
 bool belongs_to_body(const Node& node);
-// Forgets the nodes of closed bodies; called when a block's trace begins or ends.
-void forget_closed_bodies();
 
 }  // namespace hybridnet::python

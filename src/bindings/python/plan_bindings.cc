@@ -2,6 +2,7 @@
 #include <map>
 
 #include "casters.h"
+#include "graph/control/closed_body.h"
 #include "hybridnet/pass.h"
 #include "hybridnet/plan.h"
 #include "ndarray/donated.h"
@@ -161,6 +162,7 @@ void bind_functions(py::module_& m) {
         Symbol all;
         for (const Symbol& symbol : symbols)
           all.outputs.insert(all.outputs.end(), symbol.outputs.begin(), symbol.outputs.end());
+        check_leaks(all.outputs);
         py::list list;
         for (Node* node : topological_order(all.outputs)) {
           const bool is_shared = node->attrs.count(kShared) != 0;

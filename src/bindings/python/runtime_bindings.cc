@@ -5,7 +5,6 @@
 #include "base/front_end.h"
 #include "base/interrupt.h"
 #include "casters.h"
-#include "control_bodies.h"
 #include "engine/profile.h"
 #include "engine/run_ahead.h"
 #include "hybridnet/c_api.h"
@@ -207,12 +206,10 @@ void bind_runtime(py::module_& m) {
           state.scopes = {};
           state.training = autograd_state().training;
           state.recording = recording;
-          forget_closed_bodies();
           begin_traced_memory();
         }
         state.active = active;
         if (!active) {
-          forget_closed_bodies();
           state.held.clear();
           end_traced_memory();
         }

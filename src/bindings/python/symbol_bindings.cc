@@ -1,5 +1,6 @@
 // What Python's Symbol class asks of the C++ Symbol.
 #include "casters.h"
+#include "graph/control/closed_body.h"
 #include "hybridnet/graph.h"
 #include "hybridnet/imperative.h"
 #include "symbol_arithmetic.h"
@@ -120,6 +121,7 @@ Symbol composed(const Symbol& symbol, const std::vector<py::object>& positional,
       raise(ErrorKind::kValue, {.input = name, .message = "the Symbol has no variable of this name"});
     replaced[found->get()] = entry_of(value.ptr(), name.c_str());
   }
+  for (const auto& [variable, value] : replaced) check_leaks({value});
   return Substitution(std::move(replaced)).apply(symbol);
 }
 
@@ -167,6 +169,7 @@ void bind_making(py::module_& m) {
   m.def("group", [](const std::vector<Symbol>& parts) {
     Symbol all;
     for (const Symbol& part : parts) all.outputs.insert(all.outputs.end(), part.outputs.begin(), part.outputs.end());
+    check_leaks(all.outputs);
     return all;
   });
   m.def("symbol_composed",

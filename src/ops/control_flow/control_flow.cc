@@ -5,13 +5,24 @@
 #include "ops/control_flow/declare_control.h"
 
 namespace hybridnet::ops {
+namespace {
+
+// The last value of a state may lie where the first one does.
+int first_state(const LoopSpec& loop, int output) {
+  const int state = output - loop.num_out;
+  return state >= 0 && state < loop.num_carry ? loop.num_seq + state : -1;
+}
+
+}  // namespace
 
 void register_control_flow(OpRegistry& ops) {
   declare_control<LoopSpec>(ops, "_foreach", {"body"})
       .doc("Runs the body once per slice of the data along axis 0; outputs are stacked, carries pass on.")
+      .variadic_inplace(first_state)
       .num_outputs([](const LoopSpec& p) { return p.num_out + p.num_carry; });
   declare_control<LoopSpec>(ops, "_while_loop", {"cond", "func"})
       .doc("Runs the body while the condition holds; outputs are padded with zeros to max_iterations rows.")
+      .variadic_inplace(first_state)
       .num_outputs([](const LoopSpec& p) { return p.num_out + p.num_carry + 1; })
       .num_visible_outputs([](const LoopSpec& p) { return p.num_out + p.num_carry; });
   declare_control<BranchSpec>(ops, "_cond", {"pred", "then_branch", "else_branch"})

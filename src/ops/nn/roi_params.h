@@ -61,6 +61,7 @@ void report_images(const char* op, const T* rois, int64_t regions, int64_t batch
   for (int64_t r = 0; r < regions; ++r) {
     const T number = rois[5 * r];
     if (image_of(number, batch) >= 0 || (skips_negative && number < T(0))) continue;
+    if (!kernels::may_report_out_of_range({op, "rois"})) return;
     return kernels::report_out_of_range({op, "rois"}, AttrValue(static_cast<double>(number)).str(), 5 * r,
                                         kernels::Bounds::index(batch), "its region gives 0");
   }

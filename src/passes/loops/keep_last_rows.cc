@@ -11,7 +11,7 @@
 namespace hybridnet::passes {
 namespace {
 
-constexpr int64_t kMaxRows = 4;  // each costs a copy per iteration
+constexpr int64_t kMaxRows = 4;  // each is a state more
 
 const OpRef kConcat{"Concat"};
 

@@ -1,10 +1,10 @@
 // A loop is a C++ loop over the runs of one linked plan, whatever its trip count: one arena serves all iterations,
-// states pass on by pointer between two buffers, and stacked outputs are written straight into their row.
+// states pass on by pointer, and stacked outputs are written straight into their row.
 #include "plan/control/control_kernel.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstring>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -18,6 +18,7 @@
 #include "plan/control/loop_body.h"
 #include "plan/control/native_loop.h"
 #include "plan/place.h"
+#include "plan/plain_copy.h"
 #include "plan/shared_kernels.h"
 
 namespace hybridnet {
@@ -52,6 +53,16 @@ struct CompiledBody {
   Graph graph;
 };
 
+// The states that the body of a loop passes on as it gets them, by input. Where it writes to inputs it copies them.
+std::vector<int> passed_inputs(const Graph& graph, size_t num_stacked) {
+  std::vector<int> passed(graph.outputs().size(), -1);
+  if (!graph.writebacks().empty()) return passed;
+  for (size_t i = num_stacked; i < passed.size(); ++i)
+    if (graph.format(graph.outputs()[i]) == Format::kPlain)
+      passed[i] = graph.input_index(graph.outputs()[i].node.get());
+  return passed;
+}
+
 // repeated: the plan runs many times with the same captured values, so packing weights pays even in training.
 CompiledBody compile_graph(const Node& node, size_t body, const LinkContext& context, const Plan::Options& around,
                            bool repeated) {
@@ -66,6 +77,7 @@ CompiledBody compile_graph(const Node& node, size_t body, const LinkContext& con
   options.keep_arena = true;
   options.arenas = around.arenas->for_bodies();
   options.frozen_weights = context.frozen_weights || repeated;
+  if (repeated && body + 1 == node.subgraphs.size()) options.passed = passed_inputs(graph, loop_of(node).outs());
   return {Plan::compile(graph, options), std::move(graph)};
 }
 
@@ -103,11 +115,15 @@ std::string description_of(const NativeLoop* native) {
 // ------------------------------------------------------------------------------------------------------------- foreach
 class ForeachKernel final : public ControlKernel {
  public:
-  ForeachKernel(const Node& node, const LinkContext& context, const Plan::Options& around)
-      : ForeachKernel(node, compile_graph(node, 0, context, around, true)) {}
+  ForeachKernel(const Node& node, const LinkContext& context, const Plan::Options& around,
+                std::span<const LentMemory> lent)
+      : ForeachKernel(node, compile_graph(node, 0, context, around, true), lent) {}
 
-  ForeachKernel(const Node& node, CompiledBody body)
-      : loop_{node.name, node.where}, params_(node.params), random_(is_random(node)), body_(std::move(body.plan), p()) {
+  ForeachKernel(const Node& node, CompiledBody body, std::span<const LentMemory> lent)
+      : loop_{node.name, node.where},
+        params_(node.params),
+        random_(is_random(node)),
+        body_(node.name, std::move(body.plan), p(), lent) {
     if (may_become_native(node) && p().num_carry > 0) native_ = NativeLoop::make(p(), nullptr, body.graph);
     independent_ = p().num_carry == 0 && body_.plan().written_inputs().empty() && !body_.plan().is_opaque();
   }
@@ -234,16 +250,17 @@ class ForeachKernel final : public ControlKernel {
 // ---------------------------------------------------------------------------------------------------------- while_loop
 class WhileLoopKernel final : public ControlKernel {
  public:
-  WhileLoopKernel(const Node& node, const LinkContext& context, const Plan::Options& around)
+  WhileLoopKernel(const Node& node, const LinkContext& context, const Plan::Options& around,
+                  std::span<const LentMemory> lent)
       : WhileLoopKernel(node, compile_graph(node, 0, context, around, true),
-                        compile_graph(node, 1, context, around, true)) {}
+                        compile_graph(node, 1, context, around, true), lent) {}
 
-  WhileLoopKernel(const Node& node, CompiledBody condition, CompiledBody body)
+  WhileLoopKernel(const Node& node, CompiledBody condition, CompiledBody body, std::span<const LentMemory> lent)
       : loop_{node.name, node.where},
         params_(node.params),
         random_(is_random(node)),
         condition_(std::move(condition.plan)),
-        body_(std::move(body.plan), p()) {
+        body_(node.name, std::move(body.plan), p(), lent) {
     if (may_become_native(node)) native_ = NativeLoop::make(p(), &condition.graph, body.graph);
     test_spec_ = condition_->outputs()[0].spec;
     is_opaque_ = condition_->is_opaque() || body_.plan().is_opaque();
@@ -372,8 +389,7 @@ class CondKernel final : public ControlKernel {
       branch.plan->run({lease->inputs, fresh, nullptr, key_of(args.rng, taken ? 1 : 2), {}, args.kept});
       for (const auto& [output, index] : branch.copies) {
         const TensorRef& out = args.out[static_cast<size_t>(output)];
-        if (const int64_t bytes = out.size() * dtype_size(out.dtype); bytes > 0)
-          std::memcpy(out.data, fresh[static_cast<size_t>(index)], static_cast<size_t>(bytes));
+        copy_plainly(out.data, fresh[static_cast<size_t>(index)], out.size() * dtype_size(out.dtype), name_);
       }
     } catch (const Error&) {
       fail_in_body(name_ + (taken ? ", then branch" : ", else branch"));
@@ -461,12 +477,13 @@ LoopMode set_loop_mode(LoopMode mode) { return chosen_mode().exchange(mode); }
 
 namespace {
 
-Ref<ControlKernel> make_kernel(const Node& node, const LinkContext& context, const Plan::Options& around) {
+Ref<ControlKernel> make_kernel(const Node& node, const LinkContext& context, const Plan::Options& around,
+                               std::span<const LentMemory> lent) {
   switch (control_kind(node)) {
     case ControlKind::kForeach:
-      return Ref<ControlKernel>(new ForeachKernel(node, context, around));
+      return Ref<ControlKernel>(new ForeachKernel(node, context, around, lent));
     case ControlKind::kWhileLoop:
-      return Ref<ControlKernel>(new WhileLoopKernel(node, context, around));
+      return Ref<ControlKernel>(new WhileLoopKernel(node, context, around, lent));
     default:
       return Ref<ControlKernel>(new CondKernel(node, context, around));
   }
@@ -474,19 +491,21 @@ Ref<ControlKernel> make_kernel(const Node& node, const LinkContext& context, con
 
 }  // namespace
 
-bool ControlKernel::serves(const Node& node, std::span<const TensorSpec> in) const {
+bool ControlKernel::serves(const Node& node, std::span<const TensorSpec> in, std::span<const LentMemory> lent) const {
   if (node.subgraphs != subgraphs_ || !same_params(*node.op, node.params, params_)) return false;
+  if (!std::equal(lent.begin(), lent.end(), lent_.begin(), lent_.end())) return false;
   for (size_t body = 0; body < subgraphs_.size(); ++body)
     if (body_input_specs(node, body, in) != body_inputs_[body]) return false;
   return true;
 }
 
 Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const Plan::Options& around,
-                                Kernel* known) {
+                                std::span<const LentMemory> lent, Kernel* known) {
   auto* control = dynamic_cast<ControlKernel*>(known);
-  if (control && control->serves(node, context.in)) return Ref<ControlKernel>(control);
-  Ref<ControlKernel> made = make_kernel(node, context, around);
+  if (control && control->serves(node, context.in, lent)) return Ref<ControlKernel>(control);
+  Ref<ControlKernel> made = make_kernel(node, context, around, lent);
   made->params_ = node.params;
+  made->lent_.assign(lent.begin(), lent.end());
   made->subgraphs_ = node.subgraphs;
   for (size_t body = 0; body < node.subgraphs.size(); ++body)
     made->body_inputs_.push_back(body_input_specs(node, body, context.in));

@@ -4,6 +4,7 @@
 #include "base/interrupt.h"
 #include "graph/control/control_flow.h"
 #include "graph/control/rules.h"
+#include "plan/control/state_memory.h"
 #include "plan/plan.h"
 
 namespace hybridnet {
@@ -20,13 +21,15 @@ class ControlKernel : public Kernel {
   virtual int cores(std::span<const TensorSpec> in) const = 0;
 
  private:
-  friend Ref<ControlKernel> link_control(const Node&, const LinkContext&, const Plan::Options&, Kernel*);
-  bool serves(const Node& node, std::span<const TensorSpec> in) const;
+  friend Ref<ControlKernel> link_control(const Node&, const LinkContext&, const Plan::Options&,
+                                         std::span<const LentMemory>, Kernel*);
+  bool serves(const Node& node, std::span<const TensorSpec> in, std::span<const LentMemory> lent) const;
 
   // What it was linked for.
   ParamsPtr params_;
   std::vector<Ref<Subgraph>> subgraphs_;
   std::vector<std::vector<TensorSpec>> body_inputs_;
+  std::vector<LentMemory> lent_;
 };
 
 // In a handler of Error: throws it again, with the place in the loop or branch ("loop0, iteration 17") before the node.
@@ -42,9 +45,9 @@ LoopMode set_loop_mode(LoopMode mode);  // of the process, at first HYBRIDNET_LO
 void check_interrupt(InterruptWatch& watch);
 
 // Compiles the bodies of node for these specs, unless `known`, a kernel of the node for other specs or null, has bodies
-// for the same sizes: how many rows there are is told by the arrays of each run. Throws what compiling the bodies
-// throws.
+// for the same sizes: how many rows there are is told by the arrays of each run. lent: per state of a loop. Throws what
+// compiling the bodies throws.
 Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const Plan::Options& around,
-                                Kernel* known);
+                                std::span<const LentMemory> lent, Kernel* known);
 
 }  // namespace hybridnet

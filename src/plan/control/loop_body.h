@@ -5,9 +5,13 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/control/native_loop.h"
+#include "plan/control/state_memory.h"
+#include "plan/plain_copy.h"
 #include "plan/plan.h"
 
 namespace hybridnet {
@@ -42,40 +46,21 @@ class Spare {
   std::atomic<T*> kept_{nullptr};
 };
 
-// One plan run over and over. Fresh outputs go to a row of a stacked output where there is one, else to one of two
-// buffers in turn, because the run before is still being read as the state. A state of which every iteration stacks
-// what it gets goes straight into the row of the next iteration.
+// One plan run over and over. What it makes goes straight to a row of a stacked output where there is one; states that
+// every iteration stacks as it gets them go to the row of the next iteration. All else is a matter of StateMemory.
 class LoopBody {
  public:
-  LoopBody(Ref<Plan> plan, const LoopSpec& loop)
-      : plan_(std::move(plan)), first_carry_(loop.seqs()), num_carries_(loop.carries()), num_slots_(loop.slots()) {
-    const size_t num_stacked = loop.outs();
-    const size_t num_fresh = plan_->fresh_outputs().size();
-    row_of_fresh_.assign(num_fresh, -1);
-    buffer_of_fresh_.assign(num_fresh, -1);
-    for (size_t i = 0; i < num_stacked; ++i) {
-      const Plan::OutputInfo& info = plan_->outputs()[i];
-      row_bytes_.push_back(info.spec.bytes());
-      int& row = row_of_fresh_[static_cast<size_t>(info.fresh)];
-      if (row < 0)
-        row = static_cast<int>(i);
-      else
-        copies_.push_back({static_cast<int>(i), info.fresh});
-    }
-    for (size_t s = 0; s < num_carries_; ++s) {
-      const Plan::OutputInfo& info = plan_->outputs()[num_stacked + s];
-      fresh_of_state_.push_back(info.fresh);
-      state_bytes_.push_back(info.spec.bytes());
-      const auto fresh = static_cast<size_t>(info.fresh);
-      if (row_of_fresh_[fresh] >= 0 || buffer_of_fresh_[fresh] >= 0) continue;
-      buffer_of_fresh_[fresh] = static_cast<int>(buffer_bytes_);
-      buffer_bytes_ += 2 * aligned(info.spec.bytes());
-    }
-    find_rows_of_states(num_stacked);
-  }
+  LoopBody(std::string name, Ref<Plan> plan, const LoopSpec& loop, std::span<const LentMemory> lent)
+      : name_(std::move(name)),
+        plan_(std::move(plan)),
+        first_carry_(loop.seqs()),
+        num_carries_(loop.carries()),
+        num_slots_(loop.slots()),
+        rows_(place_rows(loop)),
+        states_(*plan_, loop, lent, rows_) {}
 
   Plan& plan() const { return *plan_; }
-  int64_t workspace_bytes() const { return buffer_bytes_; }
+  int64_t workspace_bytes() const { return states_.workspace_bytes(); }
 
   // What machine code is given: pointers, and the states.
   struct NativeMemory {
@@ -91,7 +76,7 @@ class LoopBody {
     std::vector<int64_t> slice_bytes;             // per sequence
     std::vector<void*> fresh;
     std::vector<char*> stacked;
-    char* buffers = nullptr;
+    StateMemory::Run states;
     KeptObjects* kept = nullptr;
     NativeMemory native;
   };
@@ -104,28 +89,21 @@ class LoopBody {
       } else if (const int state = next_row_of_fresh_[f]; state >= 0 && next_row >= 0) {
         run.fresh[f] = run.stacked[static_cast<size_t>(state)] + next_row * row_bytes_[static_cast<size_t>(state)];
       } else {
-        const int64_t bytes = aligned(plan_->fresh_outputs()[f].bytes());
-        run.fresh[f] = run.buffers + buffer_of_fresh_[f] + (done & 1) * bytes;
+        run.fresh[f] = states_.buffer(run.states, f, done);
       }
     }
     plan.run({run.inputs, run.fresh, nullptr, key, {}, run.kept});
     for (const auto& [out, fresh] : copies_) {
       const int64_t bytes = row_bytes_[static_cast<size_t>(out)];
-      if (bytes > 0)
-        std::memcpy(run.stacked[static_cast<size_t>(out)] + row * bytes, run.fresh[static_cast<size_t>(fresh)],
-                    static_cast<size_t>(bytes));
+      copy_plainly(run.stacked[static_cast<size_t>(out)] + row * bytes, run.fresh[static_cast<size_t>(fresh)], bytes,
+                   name_);
     }
-    for (size_t s = 0; s < num_carries_; ++s)
-      run.inputs[first_carry_ + s] = {run.fresh[static_cast<size_t>(fresh_of_state_[s])], nullptr};
+    states_.pass_on(run.states, run.fresh, run.inputs);
   }
 
   // Final states and rows that no iteration wrote.
-  void finish(const Run& run, std::span<const TensorRef> final_states, int64_t first_unwritten, int64_t rows) const {
-    for (size_t s = 0; s < num_carries_; ++s) {
-      const void* last = run.inputs[first_carry_ + s].data;
-      if (state_bytes_[s] > 0 && final_states[s].data)
-        std::memcpy(final_states[s].data, last, static_cast<size_t>(state_bytes_[s]));
-    }
+  void finish(Run& run, std::span<const TensorRef> final_states, int64_t first_unwritten, int64_t rows) const {
+    states_.finish(run.states, run.inputs, final_states, name_);
     clear_rows(run, first_unwritten, rows);
   }
   void clear_rows(const Run& run, int64_t first_unwritten, int64_t rows) const {
@@ -134,7 +112,7 @@ class LoopBody {
       if (bytes > 0) std::memset(run.stacked[i] + first_unwritten * row_bytes_[i], 0, static_cast<size_t>(bytes));
     }
   }
-  const std::vector<int64_t>& state_bytes() const { return state_bytes_; }
+  const std::vector<int64_t>& state_bytes() const { return states_.state_bytes(); }
 
   Spare<Run>::Lease begin(const KernelArgs& args) {
     Spare<Run>::Lease run = spare_.take();
@@ -144,37 +122,59 @@ class LoopBody {
     run->fresh.assign(row_of_fresh_.size(), nullptr);
     run->stacked.clear();
     for (size_t i = 0; i < row_bytes_.size(); ++i) run->stacked.push_back(static_cast<char*>(args.out[i].data));
-    run->buffers = static_cast<char*>(args.workspace);
+    states_.begin(args, run->states);
     run->kept = args.kept;
     return run;
   }
 
  private:
-  static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+  std::vector<StateMemory::Rows> place_rows(const LoopSpec& loop) {
+    const size_t num_fresh = plan_->fresh_outputs().size();
+    row_of_fresh_.assign(num_fresh, -1);
+    for (size_t i = 0; i < loop.outs(); ++i) {
+      const Plan::OutputInfo& info = plan_->outputs()[i];
+      row_bytes_.push_back(info.spec.bytes());
+      int& row = row_of_fresh_[static_cast<size_t>(info.fresh)];
+      if (row < 0)
+        row = static_cast<int>(i);
+      else
+        copies_.push_back({static_cast<int>(i), info.fresh});
+    }
+    find_rows_of_states(loop);
+    std::vector<StateMemory::Rows> rows;
+    for (size_t f = 0; f < num_fresh; ++f)
+      rows.push_back(row_of_fresh_[f] >= 0        ? StateMemory::Rows::kAll
+                     : next_row_of_fresh_[f] >= 0 ? StateMemory::Rows::kAllButLast
+                                                  : StateMemory::Rows::kNone);
+    return rows;
+  }
 
-  void find_rows_of_states(size_t num_stacked) {
+  void find_rows_of_states(const LoopSpec& loop) {
     next_row_of_fresh_.assign(row_of_fresh_.size(), -1);
-    for (size_t i = 0; i < num_stacked; ++i) {
+    for (size_t i = 0; i < loop.outs(); ++i) {
       const Plan::OutputInfo& info = plan_->outputs()[i];
       if (info.input < 0 || row_of_fresh_[static_cast<size_t>(info.fresh)] != static_cast<int>(i)) continue;
       for (size_t s = 0; s < num_carries_; ++s) {
-        const auto next = static_cast<size_t>(fresh_of_state_[s]);
-        if (static_cast<int>(first_carry_ + s) == info.input && row_of_fresh_[next] < 0 &&
-            next_row_of_fresh_[next] < 0 && state_bytes_[s] == row_bytes_[i])
+        const Plan::OutputInfo& made = plan_->outputs()[loop.final_carry(s)];
+        if (made.fresh < 0 || static_cast<int>(loop.carry(s)) != info.input) continue;
+        const auto next = static_cast<size_t>(made.fresh);
+        if (row_of_fresh_[next] < 0 && next_row_of_fresh_[next] < 0 && made.spec.bytes() == row_bytes_[i])
           next_row_of_fresh_[next] = static_cast<int>(i);
       }
     }
   }
 
+  const std::string name_;  // of the loop
   Ref<Plan> plan_;
   const size_t first_carry_, num_carries_, num_slots_;
-  std::vector<int> row_of_fresh_, buffer_of_fresh_, next_row_of_fresh_, fresh_of_state_;
-  std::vector<int64_t> row_bytes_, state_bytes_;
+  std::vector<int> row_of_fresh_, next_row_of_fresh_;
+  std::vector<int64_t> row_bytes_;
   struct Copy {
     int out, fresh;
   };
   std::vector<Copy> copies_;
-  int64_t buffer_bytes_ = 0;
+  const std::vector<StateMemory::Rows> rows_;
+  const StateMemory states_;
   Spare<Run> spare_;
 };
 

@@ -39,6 +39,19 @@ Graph repeated_plus(std::initializer_list<int64_t> other) {
   return make_graph({x, y}, {float32({2, 1}), {Shape(other), DType::kFloat32}}, {sum});
 }
 
+Graph shape_of_vector() {
+  return of_x([](auto& x) { return use("shape_array", {x}); });
+}
+
+// (2, 3, 4) repeated from (1, 1, 4) in two steps, of which the first one goes to the shape of another array.
+Graph repeated_like(const char* axes_of_second) {
+  const NodeEntry x = var("x"), y = var("y"), z = var("z");
+  const NodeEntry once = use("broadcast_like", {x, y});
+  const TextAttrs attrs{{"lhs_axes", axes_of_second}, {"rhs_axes", axes_of_second}};
+  return make_graph({x, y, z}, {float32({1, 1, 4}), float32({1, 3, 4}), float32({2, 3, 4})},
+                    {use("broadcast_like", {once, z}, attrs)});
+}
+
 NodeEntry summed(const NodeEntry& x, const char* axis) {
   return use("sum", {x}, {{"axis", axis}, {"keepdims", "True"}});
 }
@@ -637,6 +650,17 @@ const std::map<std::string, RuleExample>& rule_examples() {
         [] {
           return of_x([](auto& x) { return rows(use("stack", {x, use("tanh", {x})}, {{"num_args", "2"}}), "0", "2"); });
         }}},
+      {"join_repeats",
+       {[] {
+          return of_x(
+              [](auto& x) {
+                return use("broadcast_axis", {use("broadcast_to", {x}, {{"shape", "(0, 3, 4)"}})},
+                           {{"axis", "0"}, {"size", "2"}});
+              },
+              float32({1, 1, 4}));
+        },
+        [] { return repeated_like("None"); }}},
+      {"join_repeats_joint", {[] { return repeated_like("None"); }, [] { return repeated_like("(0,)"); }}},
       {"repeat_in_place",
        {[] {
           return repeated_plus({1, 4});
@@ -705,6 +729,8 @@ const std::map<std::string, RuleExample>& rule_examples() {
       {"shape_of_source",
        {[] { return of_x([](auto& x) { return use("shape_array", {use("tanh", {x})}); }); },
         [] { return of_x([](auto& x) { return use("shape_array", {transposed(x, "(1, 0, 2)")}); }, kRows); }}},
+      // Where nobody has said that the graph is for one size only, it must not fire.
+      {"constant_shape", {shape_of_vector, shape_of_vector}},
       {"known_branch", {[] { return branch_by("_ones"); }, [] { return branch_by("_random_uniform"); }}},
       {"few_iterations_joint", {[] { return loop_over_rows(0); }, [] { return loop_over_rows(2); }}},
       {"few_iterations", {[] { return loop_over_rows(1); }, [] { return loop_over_rows(2); }}},

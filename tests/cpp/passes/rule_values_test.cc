@@ -13,6 +13,7 @@
 #include "passes/remat.h"
 #include "passes/rule_examples.h"
 #include "passes/rule_graphs.h"
+#include "passes/size_questions.h"
 #include "plan/compiled_call.h"
 
 namespace hybridnet::graph_testing {
@@ -340,6 +341,7 @@ void try_rule(const Rewrite& row, Graph rewritten, const std::string& inputs, Tr
   const Graph graph = copy_of(rewritten);
   {
     const RematScope training({.policy = {RematPolicy::Kind::kBytes, 0}, .is_cut = true});
+    const SizeQuestionScope one_size(nullptr, GraphSizes::kFixed);
     if (!run_rewrite(rewritten, row)) return;
   }
   ++tried.fired;

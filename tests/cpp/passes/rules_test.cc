@@ -5,6 +5,7 @@
 #include "passes/remat.h"
 #include "passes/rule_examples.h"
 #include "passes/rule_graphs.h"
+#include "passes/size_questions.h"
 #include "plan/value_comparison.h"
 
 namespace hybridnet::graph_testing {
@@ -17,6 +18,7 @@ TEST(Rules, EachHasAGraphOnWhichItFires) {
     Graph graph = example->fires();
     const std::string before = graph.text();
     const RematScope training({.policy = {RematPolicy::Kind::kBytes, 0}, .is_cut = true});
+    const SizeQuestionScope one_size(nullptr, GraphSizes::kFixed);
     EXPECT_TRUE(run_rewrite(graph, row)) << row.name << " did not fire on\n" << before;
     graph.check();
   }
@@ -93,6 +95,20 @@ TEST(Rules, EachKeepsNanAndInfinities) {
 int64_t count_of(const Graph& graph, std::string_view op) {
   const std::vector<Node*> nodes = graph.order();
   return std::count_if(nodes.begin(), nodes.end(), [&](const Node* n) { return n->op && n->op->name == op; });
+}
+
+TEST(Rules, AShapeIsAConstantInOneSizeOnly) {
+  const Rewrite& row = RewriteDatabase::current()->at("constant_shape");
+  for (const GraphSizes sizes : {GraphSizes::kMayVary, GraphSizes::kFixed}) {
+    Graph graph = rule_examples().at("constant_shape").fires();
+    SizeQuestions questions;
+    const SizeQuestionScope asked(&questions, sizes);
+    EXPECT_EQ(run_rewrite(graph, row), sizes == GraphSizes::kFixed);
+    EXPECT_EQ(questions.size(), sizes == GraphSizes::kFixed ? 1u : 0u);
+  }
+  Graph graph = rule_examples().at("constant_shape").fires();
+  const PipelineScope body({.place = "body of 'loop'"});
+  EXPECT_TRUE(run_rewrite(graph, row));
 }
 
 TEST(RnnCell, LeavesWhatElseTheStepDoesInTheLoop) {

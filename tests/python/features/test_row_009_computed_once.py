@@ -1,11 +1,14 @@
 """Row 9: computed flags and reuse of previous outputs. HybridNet: values that lazy operators request are computed
 once and freed after their last reader. Acceptance: with an operator that writes over its input, nothing is computed
-again."""
+again, and nothing is copied to be kept."""
 
 from __future__ import annotations
 
+import re
+
 import hybridnet as mx
 import numpy as np
+from hybridnet import test_utils
 
 RAN = []
 
@@ -59,3 +62,25 @@ def test_a_value_with_a_reader_that_writes_over_it_is_computed_once():
     inner = value + 1
     np.testing.assert_array_equal(first, inner + np.maximum(inner * 2 - 1, 0))
     np.testing.assert_array_equal(second, inner + 2 * np.maximum(inner * 2 - 1, 0))
+    with test_utils.exec_counts() as ran:
+        f(mx.nd.array(value))
+    assert len(RAN) == 2
+    assert {op: count for (op, node), count in ran.items() if node} == {
+        "Custom": 1, "_fused_elementwise": 1, "elemwise_add": 1,
+    }  # fmt: skip
+
+
+def test_an_operator_that_is_the_last_reader_writes_over_its_input_and_nothing_is_copied():
+    x = mx.sym.var("x")
+    counted = mx.sym.Custom(x, op_type="row9_counted")
+    over = mx.sym.softmax(counted)
+    f = mx.function([x], [over], passes="fast_run,-fusion")
+    value = mx.nd.array([0.0, 1.0, -3.0])
+    f(value)
+    assert re.search(r"softmax .*\(o0\) -> o0", f.plan_text())
+    RAN.clear()
+    with test_utils.exec_counts() as ran:
+        f(value)
+    assert len(RAN) == 1
+    in_graph = {key: count for key, count in ran.items() if key[1]}
+    assert in_graph == {("Custom", counted.name): 1, ("softmax", over.name): 1}

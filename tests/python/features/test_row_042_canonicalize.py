@@ -14,6 +14,16 @@ from rewrite.graphs import graph_of, variables
 X, Y = variables("x", "y")
 SYM = mx.sym
 ROW, BOTH = Y.slice_axis(0, 0, 1), SYM.concat(X, Y)
+COLUMN = SYM.expand_dims(X.slice_axis(1, 0, 1).slice_axis(0, 0, 1), axis=0)
+LARGE = SYM.random.uniform(shape=(2, 4, 3))
+
+
+def repeated(value, shape):
+    return SYM.broadcast_to(value, shape)
+
+
+def along_1(value):
+    return SYM.broadcast_axis(value, axis=1, size=4)
 
 
 def cast(value, *dtypes):
@@ -39,6 +49,9 @@ TABLE = [
     ("join_transposes", SYM.transpose(SYM.transpose(X)) + 1, SYM.transpose(X) + 1),
     ("join_reshapes", X.reshape((3, 2)).reshape((6, 1)), X.reshape((3, 2)).reshape((0, 1, -1))),
     ("shorten_views", SYM.squeeze(SYM.expand_dims(SYM.tanh(X), axis=0)) + 1, SYM.expand_dims(X, axis=0)),
+    ("join_repeats", repeated(repeated(COLUMN, (2, 1, 1)), (2, 4, 3)), repeated(COLUMN, (2, 4, 3))),
+    ("join_repeats", along_1(repeated(COLUMN, (2, 1, 1))), along_1(COLUMN)),
+    ("join_repeats", SYM.broadcast_like(repeated(COLUMN, (2, 4, 1)), LARGE), SYM.broadcast_like(COLUMN, LARGE)),
     ("repeat_in_place", X + SYM.broadcast_to(ROW, (2, 3)), SYM.broadcast_to(ROW, (2, 3))),
     ("join_slices", X.slice_axis(1, 1, None).slice_axis(1, -1, None), X.slice_axis(1, 2, None).slice_axis(1, -2, None)),
     ("split_of_join", sum(SYM.split(BOTH, num_outputs=2)), sum(SYM.split(BOTH, num_outputs=3))),

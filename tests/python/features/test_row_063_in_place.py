@@ -40,7 +40,9 @@ def test_two_states_that_start_from_one_array(hybridized):
 
 def test_the_state_is_not_copied():
     """Row t of the output is what step t + 1 reads."""
-    assert counts(lambda x, h: scan(lambda a, h: (h + a).tanh(), x, h), normal(9, 3), normal(3))["_copy"] == 0
+    ran = counts(lambda x, h: scan(lambda a, h: (h + a).tanh(), x, h), normal(9, 3), normal(3))
+    assert ran.pop("copy", 0) <= 1  # of the last state, behind the loop
+    assert ran == {"elemwise_add": 9, "tanh": 9, "_foreach": 1}
 
 
 def test_without_steps():

@@ -3,6 +3,7 @@
 import gc
 import os
 import random
+import re
 
 import hybridnet as mx
 import numpy as np
@@ -130,3 +131,72 @@ def test_a_loop_serves_other_batches_by_compiling_anew(rng):
     net.hybridize()
     for arrays, wanted in zip(inputs, expected, strict=True):
         np.testing.assert_allclose(net(*arrays)[0].asnumpy(), wanted, rtol=1e-4, atol=1e-5)
+
+
+class Shapes(mx.gluon.HybridBlock):
+    """Values that are made of sizes, inside a loop and outside of it, and a gradient that they scale."""
+
+    def hybrid_forward(self, F, x):
+        sizes = F.shape_array(F.tanh(x)).astype("float32")
+        count = F.size_array(x).astype("float32")
+
+        def step(row, total):
+            size = F.size_array(row).astype("float32")
+            return F.broadcast_mul(row, size), F.broadcast_add(total, size)
+
+        rows, total = F.contrib.foreach(step, x, F.zeros((1,)))
+        return F.broadcast_div(rows, count), F.broadcast_mul(sizes, total)
+
+
+def run_shapes(net, shape):
+    x = nd.array(np.sin(np.arange(np.prod(shape))).reshape(shape))
+    x.attach_grad()
+    with autograd.record():
+        rows, sizes = net(x)
+        loss = rows.sum() * sizes.sum()
+    loss.backward()
+    return [rows.asnumpy(), sizes.asnumpy(), x.grad.asnumpy()]
+
+
+def questions(net, shape):
+    """How often the plan for this shape asks a value for its shape."""
+    net(nd.ones(shape))
+    text = net.plan_text()
+    return len(re.findall(r"(?:shape|size)_array ", text))
+
+
+def test_a_shape_is_a_constant_while_there_is_one_size_and_a_question_afterwards():
+    net = Shapes()
+    net.hybridize()
+    first, *others = [(4, 5), (7, 5), (9, 6), (8, 11), (4, 6), (4, 5), (12, 13)]
+    assert questions(net, first) == 0
+    for found, wanted in zip(run_shapes(net, first), run_shapes(Shapes(), first), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    for shape in others:
+        for found, wanted in zip(run_shapes(net, shape), run_shapes(Shapes(), shape), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_a_graph_that_asks_for_shapes_is_rewritten_once_more_than_others():
+    class Scaled(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.broadcast_div(F.exp(x), F.size_array(x).astype("float32"))
+
+    net = Scaled()
+    net.hybridize()
+    for n in range(2, 20):
+        x = np.arange(3.0 * n, dtype="float32").reshape(n, 3) / 60
+        np.testing.assert_allclose(net(nd.array(x)).asnumpy(), np.exp(x) / (3 * n), rtol=1e-6)
+        assert ("size_array" in net.plan_text()) == (n > 2)
+    assert net._cached_op.num_rewritten == 3
+    assert net._cached_op.num_linked == 2
+
+
+def test_a_shape_in_a_branch_or_loop_is_a_constant_for_each_size():
+    net = Shapes()
+    net.hybridize(passes="fast_run,-loop,-fusion")
+    for shape in [(4, 5), (7, 5), (6, 9)]:
+        net(nd.ones(shape))
+        body = net.plan_text().partition("body:")[2].partition("output 0 =")[0]
+        assert "broadcast_add" in body
+        assert "size_array" not in body

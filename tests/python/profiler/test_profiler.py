@@ -91,6 +91,30 @@ def test_exec_counts_show_which_nodes_ran(profile):
     assert table() == {}  # the profiler was off, and has recorded nothing
 
 
+def test_exec_counts_show_copies_that_are_no_operators(profile):
+    class Handed(gluon.HybridBlock):
+        def forward(self, x):
+            rows, (last, first) = foreach_of(x)(lambda d, s: ([d, d], [s[1] + d, s[0]]), x, [x[0], x[0] * 2])
+            return rows[0], rows[1], last, first, x
+
+    def foreach_of(x):
+        return (mx.sym if isinstance(x, mx.sym.Symbol) else mx.nd).contrib.foreach
+
+    net, x = Handed(prefix="net_"), mx.nd.array([[1, 2], [-1, 0], [3, 1]])
+    net.hybridize(passes="none")
+    net(x)
+    with test_utils.exec_counts() as ran:
+        net(x)
+    copies = {node: count for (op, node), count in ran.items() if op == "copy"}
+    assert copies.pop("data") == 1  # the input that is an output
+    assert copies.pop("data0") == 3  # the row of data that an iteration stacks
+    assert copies.pop("net_foreach0") in (3, 4, 5)  # the same as the second output; last states
+    assert copies == {}
+    with test_utils.exec_counts() as ran:
+        Handed()(x)
+    assert not [op for op, _ in ran if op == "copy"]
+
+
 def test_exec_counts_leave_a_running_profile_alone(profile):
     x = mx.nd.ones((2,))
     profiler.start()

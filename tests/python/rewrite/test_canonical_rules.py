@@ -48,6 +48,22 @@ def layer_norm(F, x, power=False):
     return F.broadcast_mul(centered, variance**-0.5) if power else F.broadcast_div(centered, F.sqrt(variance))
 
 
+def corner(F, x):
+    """One element as (1, 1, 1)."""
+    return F.reshape(F.slice(x, begin=(0, 0), end=(1, 1)), shape=(1, 1, 1))
+
+
+# Chains of two or three repeats of (1, 1, 1).
+REPEATS = [
+    lambda F, e, x, z: F.broadcast_to(F.broadcast_to(e, shape=(0, 3, 0)), shape=(2, 0, 4)),
+    lambda F, e, x, z: F.broadcast_to(F.broadcast_to(F.broadcast_to(e, (1, 1, 4)), (1, 3, 4)), (2, 3, 4)),
+    lambda F, e, x, z: F.broadcast_axis(F.broadcast_axis(e, axis=-1, size=5), axis=(0, 1), size=(2, 3)),
+    lambda F, e, x, z: F.broadcast_to(F.broadcast_axis(e, axis=1, size=3), shape=(2, 0, 4)),
+    lambda F, e, x, z: F.broadcast_axis(F.broadcast_to(e, shape=(0, 3, 4)), axis=0, size=2),
+    lambda F, e, x, z: F.broadcast_like(F.broadcast_to(e, shape=(1, 3, 1)), F.expand_dims(z, axis=0)),
+    lambda F, e, x, z: F.broadcast_like(F.broadcast_like(e, F.expand_dims(x, axis=0)), F.stack(x, z, axis=0)),
+    lambda F, e, x, z: F.broadcast_to(F.broadcast_like(e, F.expand_dims(x, axis=0)), shape=(2, 3, 4)),
+]
 SAME = [
     Case("join_reshapes", lambda F, x, y, z: F.reshape(F.reshape(x * 2, shape=(-1, 2)), shape=(12,)), integers=True),
     Case("join_casts", lambda F, x, y, z: F.cast(F.cast(F.cast(x, "float16"), "float64"), "float32")),
@@ -67,6 +83,10 @@ SAME = [
         integers=True,
     ),
     Case("part_of_stack", lambda F, x, y, z: F.slice_axis(F.stack(x, y, z, axis=1), axis=1, begin=-1, end=None) + 1),
+    *[
+        Case("join_repeats", lambda F, x, y, z, chain=chain: chain(F, corner(F, y), x, z), integers=True)
+        for chain in REPEATS
+    ],
     Case("repeat_in_place", lambda F, x, y, z: F.broadcast_to(F.slice_axis(y, axis=1, begin=0, end=1), SHAPE) - x),
     Case("square_of_self", lambda F, x, y, z: x * x + y, integers=True),
     Case("reciprocal", lambda F, x, y, z: 1 / x),

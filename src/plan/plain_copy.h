@@ -1,0 +1,30 @@
+// Copies that plans, loops and branches make by themselves, beside what operators do. Profiles and
+// test_utils.exec_counts show each of them as "copy".
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "engine/profile.h"
+#include "hybridnet/error.h"
+
+namespace hybridnet {
+
+[[gnu::noinline]] inline void copy_recorded(void* to, const void* from, int64_t bytes, std::string_view node,
+                                            std::string_view block) {
+  const profile::Scope scope("copy", "copy", intern_file(node), intern_file(block));
+  std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+
+// `node` made the value, or is the loop or branch that hands it on. Values of no bytes, and those that are there
+// already, are not copied.
+inline void copy_plainly(void* to, const void* from, int64_t bytes, std::string_view node,
+                         std::string_view block = {}) {
+  if (bytes <= 0 || to == from) return;
+  if (profile::active()) [[unlikely]]
+    return copy_recorded(to, from, bytes, node, block);
+  std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+
+}  // namespace hybridnet
