@@ -416,6 +416,10 @@ struct SharedOutputs {
 // Chooses the array that each output is computed into. True: some of `out` must be copied to afterwards.
 bool place_results(const Op& op, const void* params, std::span<const NDArray> inputs, std::span<const NDArray> out,
                    Specs& specs, Device device, bool train, std::vector<NDArray>* results, SharedOutputs shared) {
+  if (out.empty() && !op.has_writebacks()) {
+    for (size_t i = 0; i < results->size(); ++i) (*results)[i] = NDArray::deferred(specs[i], device);
+    return false;
+  }
   const bool writes_back = op.has_writebacks() && (!op.writeback_active || op.writeback_active(params, train));
   const SharedMemory memory(op, params, inputs, out.size());
   bool copy_out = false;
@@ -526,18 +530,10 @@ void note_overwrite(const NDArray& a) {
   if (is_on_tape(a)) forget_overwritten(a);
 }
 
-void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
-                 std::vector<NDArray>* results) {
-  if (observed_reads != nullptr) [[unlikely]]
-    observe_reads(inputs);
-  if (!options.out.empty() && (autograd_state().recording || is_on_tape(options.out[0])))
-    invoke_over(op, params, inputs, options, results);
-  else
-    invoke_apart(op, params, inputs, options, results);
-}
-
-void invoke_apart(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
-                  std::vector<NDArray>* results) {
+namespace {
+// Inlined: all calls pass through it.
+[[gnu::always_inline]] inline void call(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
+                                        const InvokeOptions& options, std::vector<NDArray>* results) {
   const void* p = params->data();
   if (const int expected = op.variadic ? static_cast<int>(inputs.size()) : op.num_inputs(p);
       static_cast<size_t>(expected) != inputs.size()) {
@@ -554,6 +550,22 @@ void invoke_apart(const Op& op, const ParamsPtr& params, std::span<const NDArray
     invoke_composed(op, params, inputs, options, results);
   else
     invoke_itself(op, params, inputs, options, results);
+}
+}  // namespace
+
+void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
+                 std::vector<NDArray>* results) {
+  if (observed_reads != nullptr) [[unlikely]]
+    observe_reads(inputs);
+  if (!options.out.empty() && (autograd_state().recording || is_on_tape(options.out[0])))
+    invoke_over(op, params, inputs, options, results);
+  else
+    call(op, params, inputs, options, results);
+}
+
+void invoke_apart(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
+                  std::vector<NDArray>* results) {
+  call(op, params, inputs, options, results);
 }
 
 namespace {

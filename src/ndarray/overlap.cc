@@ -1,6 +1,7 @@
 #include "ndarray/overlap.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -41,7 +42,28 @@ bool is_same_place(const NDArray& a, const NDArray& b) {
   return first.memory == second.memory && first.begin == second.begin && first.end == second.end;
 }
 
+namespace {
+
+// Does each array have a chunk of its own, whose memory no other chunk shows? False where that is not known: then they
+// must be compared.
+bool stand_alone(std::span<const NDArray> arrays) {
+  std::vector<const Chunk*> seen(std::bit_ceil(2 * arrays.size()));
+  for (const NDArray& array : arrays) {
+    if (!array) continue;
+    const Chunk* chunk = array.impl()->chunk.get();
+    if (array.impl()->sparse || chunk->original || chunk->is_foreign()) return false;
+    size_t at = chunk->id * 0x9E3779B97F4A7C15u & (seen.size() - 1);
+    for (; seen[at] != nullptr; at = (at + 1) & (seen.size() - 1))
+      if (seen[at] == chunk) return false;
+    seen[at] = chunk;
+  }
+  return true;
+}
+
+}  // namespace
+
 bool any_overlap(std::span<const NDArray> arrays) {
+  if (stand_alone(arrays)) return false;
   std::vector<Range> ranges;
   ranges.reserve(arrays.size());
   for (const NDArray& array : arrays)
