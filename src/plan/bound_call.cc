@@ -78,6 +78,9 @@ BoundCall::BoundCall(Ref<GraphFunction> function, std::vector<NDArray> inputs, s
   for (const NDArray& array : outputs_) add_once(writes_, &array.var());
   for (const NDArray& array : inputs_)
     if (std::find(writes_.begin(), writes_.end(), &array.var()) == writes_.end()) add_once(reads_, &array.var());
+  if (const auto& constants = function_->constants().arrays())
+    for (const NDArray& array : *constants)
+      if (std::find(writes_.begin(), writes_.end(), &array.var()) == writes_.end()) add_once(reads_, &array.var());
   bindings_.resize(inputs_.size());
   places_.resize(fresh_.size());
   if (calls == Calls::kOne) return;

@@ -206,9 +206,9 @@ std::vector<NDArray> GraphFunction::recorded_into(std::span<const NDArray> out, 
 }
 
 // Code outside the library runs on the calling thread, where also the indices of sparse arrays are looked at; so do the
-// parts of a task.
+// parts of a task. Constants are read before the call returns, as later writes are not kept back until a task is over.
 bool GraphFunction::may_defer(std::span<const NDArray> inputs) const {
-  return !is_opaque_ && !has_sparse(inputs) && !has_gradients_ && !RunHereScope::active();
+  return !is_opaque_ && !constants_.arrays() && !has_sparse(inputs) && !has_gradients_ && !RunHereScope::active();
 }
 
 bool GraphFunction::goes_by_parts(std::span<const NDArray> inputs) const {
@@ -364,6 +364,7 @@ bool GraphFunction::matches(const CallSignature& known, std::span<const NDArray>
 
 Ref<CompiledCall> GraphFunction::compiled_for(std::span<const NDArray> inputs, std::span<const uint8_t> wants,
                                               bool train) {
+  constants_.wait();  // compiling reads them; not with the mutex, which tasks may need that they wait for
   const std::lock_guard lock(mutex_);
   for (auto it = compiled_.begin(); it != compiled_.end(); ++it) {
     if (!matches((*it)->signature, inputs, wants, train)) continue;

@@ -59,6 +59,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
   std::vector<uint8_t> read_inputs() const;         // per input: does a node read it, beside those that update it?
 
   const GraphDefinition& definition() const { return definition_; }
+  const WatchedConstants& constants() const { return constants_; }
   const CompileOptions& options() const { return options_; }
   const char* task_name() const { return task_name_; }
   bool uses_random() const { return uses_random_; }

@@ -108,7 +108,7 @@ std::vector<NDArray> GraphFunction::run_backward(const PlanRun& run, std::span<c
   for (size_t i = 0; i < fresh.size(); ++i) {
     if (!fresh[i]) fresh[i] = NDArray::deferred(plan.fresh_outputs()[i], device);
   }
-  push_plan(compiled.backward, {inputs, fresh, NDArray(), run.kept.get()}, run.key, task_name_);
+  push_plan(compiled.backward, {inputs, fresh, NDArray(), run.kept.get(), constants_.arrays()}, run.key, task_name_);
   const auto result = [&](int output) {
     const Plan::OutputInfo& info = plan.outputs()[static_cast<size_t>(output)];
     const NDArray& array = fresh[static_cast<size_t>(info.fresh)];

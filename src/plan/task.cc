@@ -94,7 +94,8 @@ Var* turn_of(const Plan& plan) {
 class Ordering {
  public:
   Ordering(const Plan& plan, const PlanArrays& arrays)
-      : reads_(arrays.inputs.size()), writes_(arrays.outputs.size() + plan.written_inputs().size() + 2) {
+      : reads_(arrays.inputs.size() + (arrays.constants ? arrays.constants->size() : 0)),
+        writes_(arrays.outputs.size() + plan.written_inputs().size() + 2) {
     if (Var* turn = turn_of(plan)) writes_.data()[num_writes_++] = turn;
     for (const NDArray& array : arrays.outputs) writes_.data()[num_writes_++] = &array.var();
     for (const int input : plan.written_inputs()) {
@@ -102,10 +103,9 @@ class Ordering {
     }
     if (arrays.residuals) writes_.data()[num_writes_++] = &arrays.residuals.var();
     num_writes_ = unique(writes_.data(), num_writes_);
-    for (const NDArray& array : arrays.inputs) {
-      Var* var = &array.var();
-      if (!std::binary_search(writes_.data(), writes_.data() + num_writes_, var)) reads_.data()[num_reads_++] = var;
-    }
+    for (const NDArray& array : arrays.inputs) add_read(array);
+    if (arrays.constants)
+      for (const NDArray& array : *arrays.constants) add_read(array);
     num_reads_ = unique(reads_.data(), num_reads_);
   }
   // Written, but not an output.
@@ -121,6 +121,10 @@ class Ordering {
   Engine::Access access() { return {{reads_.data(), num_reads_}, {writes_.data(), num_writes_}}; }
 
  private:
+  void add_read(const NDArray& array) {
+    Var* var = &array.var();
+    if (!std::binary_search(writes_.data(), writes_.data() + num_writes_, var)) reads_.data()[num_reads_++] = var;
+  }
   static size_t unique(Var** vars, size_t n) {
     std::sort(vars, vars + n);
     return static_cast<size_t>(std::unique(vars, vars + n) - vars);
@@ -134,6 +138,7 @@ struct QueuedRun {
   RunAhead::Charge charge;
   Ref<Plan> plan;
   std::vector<NDArray> inputs, outputs;
+  std::shared_ptr<const std::vector<NDArray>> constants;
   NDArray residuals;
   RngKey key;
   uint64_t interrupts_before;
@@ -184,12 +189,14 @@ TaskFn failing(std::exception_ptr failure, const Ref<Plan>& plan, const PlanArra
     std::exception_ptr failure;
     Ref<Plan> plan;
     std::vector<NDArray> inputs, outputs;
+    std::shared_ptr<const std::vector<NDArray>> constants;
     NDArray residuals;
   };
   auto failed = std::make_shared<Failed>(Failed{std::move(failure),
                                                 plan,
                                                 {arrays.inputs.begin(), arrays.inputs.end()},
                                                 {arrays.outputs.begin(), arrays.outputs.end()},
+                                                arrays.constants,
                                                 arrays.residuals});
   return [failed = std::move(failed)](TaskContext&) { std::rethrow_exception(failed->failure); };
 }
@@ -199,6 +206,7 @@ TaskFn queued(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, const
                                                    plan,
                                                    {arrays.inputs.begin(), arrays.inputs.end()},
                                                    {arrays.outputs.begin(), arrays.outputs.end()},
+                                                   arrays.constants,
                                                    arrays.residuals,
                                                    key,
                                                    interrupts_so_far()});

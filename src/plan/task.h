@@ -1,7 +1,9 @@
 // One run of a plan as one engine task.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "hybridnet/ndarray.h"
 #include "plan/plan.h"
@@ -13,7 +15,8 @@ struct PlanArrays {
   std::span<const NDArray> inputs;   // parallel to the graph's inputs; residual inputs of a backward plan are views
   std::span<const NDArray> outputs;  // parallel to Plan::fresh_outputs()
   NDArray residuals;
-  KeptObjects* kept = nullptr;     // lives through the run: opaque plans run before push_plan() returns
+  KeptObjects* kept = nullptr;  // lives through the run: opaque plans run before push_plan() returns
+  std::shared_ptr<const std::vector<NDArray>> constants = nullptr;  // that the plan may read; null: none
   bool inputs_stay_sound = false;  // a run that fails has written to no input, so that these keep no error of it
 };
 

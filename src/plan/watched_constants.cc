@@ -46,8 +46,15 @@ WatchedConstants::WatchedConstants(const GraphDefinition& definition) {
   for (const NodePtr& input : definition.inputs) met.insert(input.get());  // their values come with the call
   std::vector<NDArray> found;
   collect(definition.roots(), met, found);
-  for (const NDArray& array : found)
-    if (!array.is_sparse()) constants_.emplace_back(array);
+  std::vector<NDArray> dense;
+  for (const NDArray& array : found) (array.is_sparse() ? sparse_ : dense).push_back(array);
+  for (const NDArray& array : dense) constants_.emplace_back(array);
+  if (!dense.empty()) arrays_ = std::make_shared<const std::vector<NDArray>>(std::move(dense));
+}
+
+void WatchedConstants::wait() const {
+  for (const Watched& constant : constants_) constant.array.wait_to_read();
+  for (const NDArray& array : sparse_) array.wait_to_read();
 }
 
 bool WatchedConstants::have_changed() {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "plan/compiled_call.h"
@@ -18,6 +19,10 @@ class WatchedConstants {
   explicit WatchedConstants(const GraphDefinition& definition);
   // Since this was last asked, or since it was made. Of foreign memory, whose writes are unknown, the values tell.
   bool have_changed();
+  // Until they are computed. Not from tasks of the engine: what they wait for may wait for the task.
+  void wait() const;
+  // Dense ones, which runs are ordered behind and before the writes to. null: there are none.
+  const std::shared_ptr<const std::vector<NDArray>>& arrays() const { return arrays_; }
 
  private:
   struct Watched {
@@ -29,6 +34,8 @@ class WatchedConstants {
     std::atomic_flag is_compared = ATOMIC_FLAG_INIT;
   };
   std::deque<Watched> constants_;
+  std::shared_ptr<const std::vector<NDArray>> arrays_;
+  std::vector<NDArray> sparse_;
 };
 
 }  // namespace hybridnet
