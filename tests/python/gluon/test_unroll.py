@@ -448,3 +448,29 @@ def test_lengths_may_have_any_type(dtype, dynamic, hybridize, rng):
     for i, n in enumerate((3, 120)):
         np.testing.assert_array_equal(found[i, n - 1].asnumpy(), ends[0][i].asnumpy())
         assert not found[i, n:].asnumpy().any()
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+@pytest.mark.parametrize("make", [lambda: rnn.GRUCell(3), lambda: rnn.LSTMCell(3)])
+def test_a_sample_of_no_steps_keeps_its_first_states(make, hybridize, rng):
+    class Net(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.cell = make()
+
+        def hybrid_forward(self, F, x, lengths, *states):
+            return self.cell.unroll(
+                4, x, begin_state=list(states), valid_length=lengths, layout="NTC", merge_outputs=True
+            )
+
+    net = Net()
+    net.initialize(mx.init.Uniform(0.5))
+    if hybridize:
+        net.hybridize()
+    x = mx.nd.array(rng.standard_normal((3, 4, 2)))
+    begin = [mx.nd.array(rng.standard_normal((3, 3))) for _ in net.cell.state_info(3)]
+    outputs, states = net(x, mx.nd.array([0, 3, 4]), *begin)
+    assert not outputs[0].asnumpy().any()
+    for first, last in zip(begin, states, strict=True):
+        np.testing.assert_array_equal(last[0].asnumpy(), first[0].asnumpy())
+        assert not np.array_equal(last[1].asnumpy(), first[1].asnumpy())

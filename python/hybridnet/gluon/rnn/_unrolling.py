@@ -76,17 +76,24 @@ def run_steps(
     inputs, axis, functions, _ = format_sequence(length, inputs, layout, False)
     outputs: Any = []
     all_states = []
+    first_states = states
     for x in inputs:
         output, states = step(x, states)
         outputs.append(output)
         if valid_length is not None:
             all_states.append(states)
     if valid_length is not None:
+        # Samples of length 0 keep their first states, as in _loop.
+        at_least_one = functions.maximum(valid_length, 1)
         states = [
-            functions.SequenceLast(
-                functions.stack(*steps, axis=0), sequence_length=valid_length, use_sequence_length=True, axis=0
+            functions.where(
+                valid_length > 0,
+                functions.SequenceLast(
+                    functions.stack(*steps, axis=0), sequence_length=at_least_one, use_sequence_length=True, axis=0
+                ),
+                first,
             )
-            for steps in zip(*all_states, strict=True)
+            for first, steps in zip(first_states, zip(*all_states, strict=True), strict=True)
         ]
         outputs = mask_beyond(functions, outputs, len(inputs), valid_length, axis, True)
     return format_sequence(len(inputs), outputs, layout, merge_outputs)[0], states
