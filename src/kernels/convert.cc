@@ -36,15 +36,32 @@ HWY_INLINE To convert_one(From x) {
   if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
-    // Saturating; the float just above the largest integer is exact, the largest integer itself may not be.
-    constexpr From low = static_cast<From>(std::numeric_limits<To>::min());
-    constexpr From above = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From(2);
+    // int64 saturates, narrower integers wrap around; 2^63 is exact as a float, the largest int64 is not.
+    constexpr From low = static_cast<From>(std::numeric_limits<int64_t>::min());
     if (x != x) return 0;
-    if (x <= low) return std::numeric_limits<To>::min();
-    if (x >= above) return std::numeric_limits<To>::max();
-    return static_cast<To>(x);
+    if (x <= low) return static_cast<To>(std::numeric_limits<int64_t>::min());
+    if (x >= -low) return static_cast<To>(std::numeric_limits<int64_t>::max());
+    return static_cast<To>(static_cast<int64_t>(x));
   } else {
     return static_cast<To>(x);
+  }
+}
+
+// Tiles whose numbers int32 holds, nearly all, are converted through it in vectors.
+template <class To, class From>
+void narrow_whole_numbers(const From* in, To* out, int64_t n) {
+  constexpr int64_t kTile = 512;
+  constexpr From low = static_cast<From>(std::numeric_limits<int32_t>::min());
+  for (int64_t i = 0; i < n; i += kTile) {
+    const int64_t m = n - i < kTile ? n - i : kTile;
+    int outside = 0;
+    for (int64_t k = i; k < i + m; ++k) outside |= !(in[k] >= low) | !(in[k] < -low);
+    if (outside) {
+      for (int64_t k = i; k < i + m; ++k) out[k] = convert_one<To>(in[k]);
+    } else {
+#pragma GCC ivdep
+      for (int64_t k = i; k < i + m; ++k) out[k] = static_cast<To>(static_cast<int32_t>(in[k]));
+    }
   }
 }
 
@@ -98,6 +115,9 @@ void convert_span(const void* in_memory, void* out_memory, int64_t n) {
       convert_span<From, float>(in + i, tile, m);
       convert_span<float, To>(tile, out + i, m);
     }
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && !std::is_same_v<To, bool> &&
+                       sizeof(To) < sizeof(int64_t)) {
+    narrow_whole_numbers(in, out, n);
   } else {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = convert_one<To>(in[i]);

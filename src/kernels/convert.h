@@ -1,5 +1,5 @@
-// Conversion between dtypes. Floating to integer truncates; what does not fit saturates and NaN becomes 0 (int64: the
-// same). To bool: anything but 0 is true.
+// Conversion between dtypes. Floating to integer truncates through int64: what int64 does not hold saturates there and
+// NaN becomes 0; narrower integers then wrap around. To bool: anything but 0 is true.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/half_power.h"
 #include "kernels/loop_tables.h"
 #include "kernels/span_loops.h"
 
@@ -144,6 +145,15 @@ struct Sqrt {
     return hn::Sqrt(a);
   }
 };
+// a^0.5 of C's pow: the root, but 0 for -0 and inf for -inf.
+struct HalfPower {
+  static constexpr bool kVector = true;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V a) const {
+    const V least = hn::Set(d, -std::numeric_limits<hn::TFromD<D>>::infinity());
+    return hn::IfThenElse(hn::Eq(a, least), hn::Neg(least), hn::Sqrt(hn::Add(a, hn::Zero(d))));
+  }
+};
 struct Rsqrt {
   static constexpr bool kVector = true;
   template <class D, class V>
@@ -217,6 +227,8 @@ struct DivGrad {
   }
 };
 
+void fill_half_power(SpanLoops* loops) { add<HalfPower, 1>(loops, Pointwise{}, 0.3, Floats()); }
+
 void fill_simple(SpanLoops* table) {
   add<Copy, 1>(table, Pointwise::kCopy, 0.1, AllTypes());
   add<Negative, 1>(table, Pointwise::kNegative, 0.1, FloatsAndIntegers());
@@ -259,6 +271,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hybridnet::kernels {
 HWY_EXPORT(fill_simple);
+HWY_EXPORT(fill_half_power);
 void fill_simple(SpanLoops* table) { HWY_DYNAMIC_DISPATCH(fill_simple)(table); }
+
+const SpanLoops& half_power_loops() {
+  static const SpanLoops filled = [] {
+    SpanLoops loops;
+    HWY_DYNAMIC_DISPATCH(fill_half_power)(&loops);
+    return loops;
+  }();
+  return filled;
+}
 }  // namespace hybridnet::kernels
 #endif

@@ -53,7 +53,6 @@ Replacement join_casts(Graph& graph, Node& node) {
   const NodeEntry& start = first.inputs[0];
   const DType from = graph.spec(start).dtype, by = first.specs[0].dtype, to = node.specs[0].dtype;
   if (!holds(by, from)) return no_change();
-  if (is_integer(from) && is_floating(by) && is_integer(to)) return no_change();  // integers wrap, floats saturate
   if (graph.spec(start) == node.specs[0])
     return separates_borders(graph, node, start) ? no_change() : replace_with(start);
   return replace_with({graph.add(*node.op, node.params, {start}, &node), 0});

@@ -3076,8 +3076,8 @@ struct CastParams {
     return given;
   }
 };
-// Converts to another dtype. Floating to integer rounds toward zero; values that do not fit become the nearest limit
-// and NaN becomes 0. To bool: anything but 0 is true.
+// Converts to another dtype. Floating to integer rounds toward zero; values that do not fit wrap around. Values beyond
+// int64 become its nearest limit first, and NaN becomes 0. To bool: anything but 0 is true.
 inline Array Cast(const Array& data, const CastParams& p, const Into& out = {}) {
   return invoke("Cast", {data}, p.attributes(), out);
 }

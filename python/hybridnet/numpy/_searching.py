@@ -143,7 +143,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     if (onp.diff(edges) >= 0).all():
         return searchsorted(bins, x, side="left" if right else "right")
     if (onp.diff(edges) <= 0).all():
-        return len(edges) - searchsorted(bins[::-1], x, side="right" if right else "left")
+        return len(edges) - searchsorted(bins[::-1], x, side="left" if right else "right")
     raise ParamError("np.digitize: bins", expected="edges that rise or fall", given=str(edges.tolist()))
 
 

@@ -118,9 +118,12 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) 
 
 
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """Products of the elements up to each one along an axis, of the flattened array if axis is None."""
+    """Products of the elements up to each one along an axis, of the flattened array if axis is None.
+
+    int64 for whole numbers unless dtype says otherwise.
+    """
     a = as_array(a)
-    if dtype is not None or onp.dtype(a.dtype) == bool:
+    if dtype is not None or not is_float(a):
         a = cast(a, dtype or "int64")
     a, axis = (flat(a), 0) if axis is None else (a, axis)
     part, step = np_operator("slice_axis"), 1
@@ -206,12 +209,13 @@ nanprod = public_operator("nanprod", "_npi_nanprod", "axis dtype out keepdims")
 
 
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """Sums up to each element with NaN as 0."""
-    return cumsum(_without_nan(a, 0)[0], axis=axis, dtype=dtype, out=out)
+    """Sums up to each element with NaN as 0; int64 for whole numbers unless dtype says otherwise."""
+    numbers, missing = _without_nan(a, 0)
+    return cumsum(numbers, axis=axis, dtype=dtype or (None if missing is not None else "int64"), out=out)
 
 
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """Products up to each element with NaN as 1."""
+    """Products up to each element with NaN as 1; int64 for whole numbers unless dtype says otherwise."""
     return cumprod(_without_nan(a, 1)[0], axis=axis, dtype=dtype, out=out)
 
 
@@ -327,7 +331,10 @@ def _ranked(ordered: Any, count: Any, share: float, interpolation: str) -> Any:
     below = take_along_axis(ordered, cast(low, "int64"), -1)
     above = take_along_axis(ordered, cast(high, "int64"), -1)
     part = cast(at - low, ordered.dtype) if interpolation == "linear" else cast((high - low) * 0.5, ordered.dtype)
-    return below + (above - below) * part
+    step = above - below
+    # Infinities have no difference: they are weighed one by one, and a weight of 0 takes none of them.
+    between = choose(equal(step * 0, 0), below + step * part, below * (1 - part) + above * part)
+    return choose(equal(part, 0), below, choose(equal(below, above), below, between))
 
 
 def nanpercentile(

@@ -139,8 +139,8 @@ ctc_loss = CTCLoss
 
 
 def Cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Converts to another dtype. Floating to integer rounds toward zero; values that do not fit become the nearest
-    limit and NaN becomes 0. To bool: anything but 0 is true.
+    """Converts to another dtype. Floating to integer rounds toward zero; values that do not fit wrap around. Values
+    beyond int64 become its nearest limit first, and NaN becomes 0. To bool: anything but 0 is true.
 
     Parameters
     ----------
@@ -9381,7 +9381,7 @@ def _npi_nanprod(
     a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, dtype: DType | None = None, initial:
     float | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Product over axes; NaN counts as 1.
+    """Product over axes; NaN counts as 1. int64 for whole numbers.
 
     Parameters
     ----------
@@ -9404,7 +9404,7 @@ def _npi_nansum(
     a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, dtype: DType | None = None, initial:
     float | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Sum over axes; NaN counts as 0.
+    """Sum over axes; NaN counts as 0. int64 for whole numbers.
 
     Parameters
     ----------

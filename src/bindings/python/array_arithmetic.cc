@@ -32,6 +32,7 @@ const char* const kClassicOperatorNames[kBinaryCount][3] = {
     {"broadcast_logical_and", "_logical_and_scalar", "_logical_and_scalar"},
     {"broadcast_logical_or", "_logical_or_scalar", "_logical_or_scalar"},
     {"broadcast_logical_xor", "_logical_xor_scalar", "_logical_xor_scalar"},
+    {"_npi_floor_divide", "_npi_floor_divide_scalar", "_npi_rfloor_divide_scalar"},
 };
 
 const char* const kNumpyOperatorNames[kBinaryCount][3] = {
@@ -53,6 +54,7 @@ const char* const kNumpyOperatorNames[kBinaryCount][3] = {
     {"broadcast_logical_and", "_logical_and_scalar", "_logical_and_scalar"},
     {"broadcast_logical_or", "_logical_or_scalar", "_logical_or_scalar"},
     {"broadcast_logical_xor", "_logical_xor_scalar", "_logical_xor_scalar"},
+    {"_npi_floor_divide", "_npi_floor_divide_scalar", "_npi_rfloor_divide_scalar"},
 };
 
 namespace {
@@ -214,7 +216,7 @@ PyObject* positive(PyObject* self) { return Py_NewRef(self); }
 
 Py_hash_t identity_hash(PyObject* self) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(self) >> 4); }
 
-// a // b: floor of the quotient. Whole numbers take the exact way, because their division truncates.
+// a // b: floor of the quotient. Whole numbers have an operator of their own, because their division truncates.
 PyObject* floor_divide(PyObject* left, PyObject* right) {
   PyObject* array = is_array(left) ? left : right;
   if (is_floating(array_of(array).dtype())) {
@@ -222,10 +224,7 @@ PyObject* floor_divide(PyObject* left, PyObject* right) {
     if (!quotient || quotient.get() == Py_NotImplemented) return quotient.release();
     return unary("floor", quotient.get());
   }
-  Owned rest(binary_operation(Binary::kModulo, left, right));
-  if (!rest || rest.get() == Py_NotImplemented) return rest.release();
-  Owned whole(binary_operation(Binary::kSubtract, left, rest.get()));
-  return whole ? binary_operation(Binary::kDivide, whole.get(), right) : nullptr;
+  return binary_operation(Binary::kFloorDivide, left, right);
 }
 
 PyObject* inplace_floor_divide(PyObject* left, PyObject* right) {

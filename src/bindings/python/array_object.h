@@ -36,6 +36,7 @@ enum class Binary : int8_t {
   kAnd,
   kOr,
   kXor,
+  kFloorDivide,  // of whole numbers
   kCount,
 };
 inline constexpr int kBinaryCount = static_cast<int>(Binary::kCount);

@@ -46,6 +46,8 @@ constexpr Row kRows[kBinaryCount] = {
      "_logical_or_scalar", "_logicalorscalar"},
     {"_logical_xor", "_logical_xor", "broadcast_logical_xor", "_logical_xor_scalar", "_logicalxorscalar",
      "_logical_xor_scalar", "_logicalxorscalar"},
+    {"_npi_floor_divide", "_floordiv", "_npi_floor_divide", "_npi_floor_divide_scalar", "_floordivscalar",
+     "_npi_rfloor_divide_scalar", "_rfloordivscalar"},
 };
 
 // The same for Symbols of mx.sym.np, whose operators broadcast. Names show the operators' own.
@@ -77,6 +79,8 @@ constexpr Row kNumpyRows[kBinaryCount] = {
     kRows[static_cast<int>(Binary::kAnd)],
     kRows[static_cast<int>(Binary::kOr)],
     kRows[static_cast<int>(Binary::kXor)],
+    {"_npi_floor_divide", "floor_divide", "_npi_floor_divide", "_npi_floor_divide_scalar", "floor_divide_scalar",
+     "_npi_rfloor_divide_scalar", "rfloor_divide_scalar"},
 };
 
 bool is_numpy_symbol(PyObject* object) {
@@ -154,20 +158,16 @@ PyObject* positive(PyObject* self) { return Py_NewRef(self); }
 
 PyObject* absolute(PyObject* self) { return compose_unary("abs", self); }
 
-// Whole numbers take the exact way, because their division truncates.
-bool is_whole_symbol(PyObject* object) {
+bool is_floating_symbol(PyObject* object) {
   const TensorSpec* spec =
       is_symbol(object) && symbol_of(object).outputs.size() == 1 ? traced_spec(symbol_of(object).outputs[0]) : nullptr;
-  return spec != nullptr && is_whole(spec->dtype);
+  return spec != nullptr && is_floating(spec->dtype);
 }
 
+// Symbols without values may become whole numbers, whose division truncates.
 PyObject* floor_divide(PyObject* left, PyObject* right) {
-  if (is_whole_symbol(is_symbol(left) ? left : right)) {
-    Owned rest(symbol_binary_operation(Binary::kModulo, left, right));
-    if (!rest || rest.get() == Py_NotImplemented) return rest.release();
-    Owned whole(symbol_binary_operation(Binary::kSubtract, left, rest.get()));
-    return whole ? symbol_binary_operation(Binary::kDivide, whole.get(), right) : nullptr;
-  }
+  if (!is_floating_symbol(is_symbol(left) ? left : right))
+    return symbol_binary_operation(Binary::kFloorDivide, left, right);
   Owned quotient(symbol_binary_operation(Binary::kDivide, left, right));
   if (!quotient || quotient.get() == Py_NotImplemented) return quotient.release();
   return compose_unary("floor", quotient.get());

@@ -7,7 +7,8 @@ namespace {
 using kernels::Pointwise;
 
 const OpRef kReluGrad{"_backward_relu"}, kSigmoidGrad{"_backward_sigmoid"}, kTanhGrad{"_backward_tanh"},
-    kSoftreluGrad{"_backward_softrelu"}, kSoftsignGrad{"_backward_softsign"}, kSign{"sign"}, kAbs{"abs"};
+    kSoftreluGrad{"_backward_softrelu"}, kSoftsignGrad{"_backward_softsign"}, kSign{"sign"}, kAbs{"abs"},
+    kSquare{"square"}, kReciprocal{"reciprocal"};
 
 enum class ActType : int32_t { kRelu, kSigmoid, kTanh, kSoftrelu, kSoftsign };
 
@@ -106,9 +107,10 @@ void register_activation(OpRegistry& ops) {
   unary<Pointwise::kSoftsign>(ops, "softsign", "x / (1 + |x|).")
       .gradient(
           [](const NoParams&, const GradientContext& g) -> Values {
-            return {call(kSoftsignGrad, {g.output_grad(0), g.output(0)})};
+            // By the input: 1 - |output| has no digits left where |x| is large.
+            return {g.output_grad(0) * call(kSquare, {call(kReciprocal, {call(kAbs, {g.input(0)}) + 1.0})})};
           },
-          Saves::all_outputs())
+          Saves::all_inputs())
       .sample({{3, 4}});
   register_helpers(ops);
 }

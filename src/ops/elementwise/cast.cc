@@ -35,9 +35,8 @@ void register_cast(OpRegistry& ops) {
       .alias("_npi_cast")
       .alias("_npx_cast")
       .doc(
-          "Converts to another dtype. Floating to integer rounds toward zero; values that do not fit become the "
-          "nearest "
-          "limit and NaN becomes 0. To bool: anything but 0 is true.")
+          "Converts to another dtype. Floating to integer rounds toward zero; values that do not fit wrap around. "
+          "Values beyond int64 become its nearest limit first, and NaN becomes 0. To bool: anything but 0 is true.")
       .input("data", "array of any shape and dtype")
       .output("out", "shape of data, dtype as asked for")
       .infer(infer_cast)

@@ -12,12 +12,26 @@ struct ScalarParams {
   static void describe(ParamSchema<ScalarParams>& schema);
 };
 
-// Integer arrays keep their dtype (the number is rounded toward zero) unless is_int is false: then the result is
-// float64. Bool arrays give int64 or float64.
+// Integer arrays keep their dtype (the number is rounded toward zero, the result wraps around) unless is_int is false:
+// then the result is float64. Bool arrays give int64 or float64.
 void infer_scalar(const ScalarParams& p, InferContext& c);
+
+// Is the number, rounded toward zero, outside of an integer dtype narrower than int64?
+bool is_beyond(DType dtype, double number);
+
+// Runs a function of narrow integers and a number beyond them in int64; the result wraps around.
+void apply_in_int64(const kernels::SpanLoops& loops, double scalar, kernels::Repeat side, DType dtype, const void* data,
+                    void* out, int64_t n);
+
+// Do wrapped operands give the wrapped result?
+constexpr bool wraps_alike(kernels::Pointwise f) {
+  return f == kernels::Pointwise::kAdd || f == kernels::Pointwise::kSub || f == kernels::Pointwise::kMul;
+}
 
 template <kernels::Pointwise F, kernels::Repeat kScalarSide>
 void apply_scalar(double scalar, DType dtype, const void* data, void* out, int64_t n, bool parallel) {
+  if (!wraps_alike(F) && is_beyond(dtype, scalar))
+    return apply_in_int64(span_loops<F>(), scalar, kScalarSide, dtype, data, out, n);
   alignas(8) char value[8];
   kernels::store_scalar(dtype, scalar, value);
   const void* in[2] = {data, data};

@@ -1,4 +1,6 @@
 // Arithmetic of an array and a number.
+#include <algorithm>
+
 #include "hybridnet/op.h"
 #include "ops/elementwise/scalar.h"
 
@@ -25,6 +27,27 @@ void infer_scalar(const ScalarParams& p, InferContext& c) {
   if (is_integer(in) && !p.is_int) return c.set_out_dtype(0, DType::kFloat64);
   if (in == DType::kBool) return c.set_out_dtype(0, p.is_int ? DType::kInt64 : DType::kFloat64);
   c.unify_dtypes();
+}
+
+bool is_beyond(DType dtype, double number) {
+  if (dtype == DType::kUInt8) return !(number > -1.0 && number < 256.0);
+  if (dtype == DType::kInt8) return !(number > -129.0 && number < 128.0);
+  return dtype == DType::kInt32 && !(number > -2147483649.0 && number < 2147483648.0);
+}
+
+void apply_in_int64(const kernels::SpanLoops& loops, double scalar, kernels::Repeat side, DType dtype, const void* data,
+                    void* out, int64_t n) {
+  constexpr int64_t kTile = 512;
+  int64_t tile[kTile], number = 0;
+  kernels::store_scalar(DType::kInt64, scalar, &number);
+  const void* in[2] = {tile, tile};
+  in[side == kernels::Repeat::kFirst ? 0 : 1] = &number;
+  for (int64_t i = 0; i < n; i += kTile) {
+    const int64_t count = std::min(kTile, n - i), offset = i * dtype_size(dtype);
+    kernels::convert(dtype, static_cast<const char*>(data) + offset, DType::kInt64, tile, count);
+    kernels::apply(loops, DType::kInt64, in, tile, count, nullptr, side);
+    kernels::convert(DType::kInt64, tile, dtype, static_cast<char*>(out) + offset, count);
+  }
 }
 
 void register_scalar_arithmetic(OpRegistry& ops) {

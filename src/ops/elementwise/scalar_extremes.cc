@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "hybridnet/op.h"
+#include "kernels/half_power.h"
 #include "ops/elementwise/scalar.h"
 
 namespace hybridnet::ops {
@@ -19,22 +20,21 @@ auto chosen_gradient(const OpRef& takes_data) {
 
 // Powers that need no logarithm, bit-equal to what they are short for or closer to the truth.
 bool run_easy_power(double exponent, DType dtype, const void* data, void* out, int64_t n, bool parallel) {
-  Pointwise function;
+  const kernels::SpanLoops* loops = nullptr;
   if (exponent == 2)
-    function = Pointwise::kSquare;
+    loops = &kernels::loops(Pointwise::kSquare);
   else if (exponent == 3)
-    function = Pointwise::kCube;
+    loops = &kernels::loops(Pointwise::kCube);
   else if (exponent == 1)
-    function = Pointwise::kCopy;
+    loops = &kernels::loops(Pointwise::kCopy);
   else if (exponent == -1 && is_floating(dtype))
-    function = Pointwise::kReciprocal;
+    loops = &kernels::loops(Pointwise::kReciprocal);
   else if (exponent == 0.5 && is_floating(dtype))
-    function = Pointwise::kSqrt;
+    loops = &kernels::half_power_loops();
   else
     return false;
   const void* in[] = {data};
-  (parallel ? kernels::apply_parallel : kernels::apply)(kernels::loops(function), dtype, in, out, n, nullptr,
-                                                        kernels::Repeat::kNone);
+  (parallel ? kernels::apply_parallel : kernels::apply)(*loops, dtype, in, out, n, nullptr, kernels::Repeat::kNone);
   return true;
 }
 

@@ -45,6 +45,9 @@ bool is_same(Whole whole, DType dtype) {
 
 bool has_edges(const OpRef& classic) { return &classic == &kMod || &classic == &kMaximum || &classic == &kMinimum; }
 
+// Whole numbers meet a number that their dtype does not hold in int64; the result then wraps around.
+DType dtype_holding(double number, DType dtype) { return is_beyond(dtype, number) ? DType::kInt64 : dtype; }
+
 void declare_arrays(OpRegistry& ops, const Form& f) {
   const OpRef* classic = &f.classic;
   const Whole whole = f.whole;
@@ -114,8 +117,9 @@ void declare_scalar_array(OpRegistry& ops, const Form& f, bool reverse) {
         const bool widens = dtype == DType::kBool && p.scalar != 0 && p.scalar != 1;
         const DType number = p.is_int ? widens ? DType::kInt64 : dtype : floating(dtype);
         const DType result = result_of(whole, number);
-        const Value data = cast(in[0], result), scalar = constant(p.scalar, result);
-        return {call(*classic, {reverse ? scalar : data, reverse ? data : scalar})};
+        const DType inner = dtype_holding(p.scalar, result);
+        const Value data = cast(in[0], inner), scalar = constant(p.scalar, inner);
+        return {cast(call(*classic, {reverse ? scalar : data, reverse ? data : scalar}), result)};
       });
   if (whole == Whole::kOnly) {
     op.op().dtypes = kIntegers | DType::kBool;
@@ -131,10 +135,14 @@ void declare_scalar_array(OpRegistry& ops, const Form& f, bool reverse) {
   }
 }
 
-// The largest whole number not above a / b; whole numbers are divided exactly, as their division truncates.
+// The largest whole number not above a / b. Division of whole numbers truncates: the rest with the sign of b minus the
+// rest with the sign of a is b where the truncated quotient is one too large, else 0. Neither leaves the dtype's range.
 Value floor_quotient(const Value& a, const Value& b) {
   if (is_floating(dtype_of(a))) return call(kFloor, {call(kDiv, {a, b})});
-  return call(kDiv, {call(kSub, {a, call(kMod, {a, b})}), b});
+  const Value truncated = call(kDiv, {a, b});
+  if (dtype_of(a) == DType::kUInt8) return truncated;
+  const Value rest = call(kSub, {a, call(kMul, {truncated, b})});
+  return call(kSub, {truncated, call(kDiv, {call(kSub, {call(kMod, {a, b}), rest}), b})});
 }
 
 void declare_floor_divide(OpRegistry& ops) {
@@ -165,8 +173,9 @@ void declare_floor_divide(OpRegistry& ops) {
         .compose([reverse](const ScalarParams& p, const Values& in) -> Values {
           const DType own = dtype_of(in[0]);
           const DType dtype = !p.is_int ? floating(own) : own == DType::kBool ? DType::kInt64 : own;
-          const Value data = cast(in[0], dtype), scalar = constant(p.scalar, dtype);
-          return {floor_quotient(reverse ? scalar : data, reverse ? data : scalar)};
+          const DType inner = dtype_holding(p.scalar, dtype);
+          const Value data = cast(in[0], inner), scalar = constant(p.scalar, inner);
+          return {cast(floor_quotient(reverse ? scalar : data, reverse ? data : scalar), dtype)};
         })
         .sample({.inputs = {{3, 4}},
                  .attrs = {{"scalar", "1.5"}, {"is_int", "False"}},

@@ -10,7 +10,7 @@ namespace {
 
 const OpRef kNorm{"norm"}, kAbs{"abs"}, kSum{"_np_sum"}, kMax{"_np_max"}, kMin{"_np_min"},
     kPowerScalar{"_power_scalar"}, kEqualScalar{"_equal_scalar"}, kNotEqualScalar{"_not_equal_scalar"},
-    kSingularValues{"_np_singular_values"};
+    kSingularValues{"_np_singular_values"}, kRDivScalar{"_rdiv_scalar"};
 
 // What `flag` says, in MXNet's numbers.
 enum Kind { kOfAllElements = -2, kOfVectors = -1, kOfMatrices = 0, kFrobenius = 1, kNuclear = 2 };
@@ -77,10 +77,11 @@ class Norm {
     return root(reduce(kSum, call(kPowerScalar, {magnitude}, {{"scalar", p_.ord}}), axis));
   }
 
-  // The gradient of the root is infinite at 0: there it counts as 0.
+  // The gradient of the root is infinite at 0: there it counts as 0. Powers below 0 sum to 0 where all are infinite.
   Value root(const Value& sum) const {
     const Value zero = stop_gradient(call(kEqualScalar, {sum}, {{"scalar", 0.0}}));
-    return call(kPowerScalar, {sum + zero}, {{"scalar", 1.0 / p_.ord}}) - zero;
+    const Value power = call(kPowerScalar, {sum + zero}, {{"scalar", 1.0 / p_.ord}});
+    return p_.ord < 0 ? where(zero, call(kRDivScalar, {stop_gradient(sum)}, {{"scalar", 1.0}}), power) : power - zero;
   }
 
   Value of_matrices() const {

@@ -70,7 +70,11 @@ Values prod_rule(const SumParams& p, const Values& in) { return combined(kProd, 
 // Whole numbers are no NaN, and floats lose theirs before they become whole.
 Values without_nan(const SumParams& p, const Value& data, const OpRef& skipping, const OpRef& plain,
                    const OpRef& with_scalar, Value (*neutral)(const Value&)) {
-  if (!is_floating(dtype_of(data))) return combined(plain, with_scalar, p, data);
+  if (!is_floating(dtype_of(data))) {
+    SumParams wide = p;  // NumPy's: these functions are not among MXNet's own operators
+    if (!wide.dtype) wide.dtype = DType::kInt64;
+    return combined(plain, with_scalar, wide, data);
+  }
   const bool stays_floating = !p.dtype || is_floating(*p.dtype);
   if (stays_floating && !reduces_nothing(p.axis)) return combined(skipping, with_scalar, p, data);
   const Value numbers = where(call(kEqual, {data, data}), data, neutral(data));
@@ -254,13 +258,13 @@ void register_numpy_reductions(OpRegistry& ops) {
       .same_as("_prod_to_scalar", is_plain_sum)
       .alias("_np_product")
       .sample({{2, 3}}, {{"axis", "0"}, {"initial", "1.5"}});
-  declare_reduction<SumParams>(ops, "_npi_nansum", "Sum over axes; NaN counts as 0.",
+  declare_reduction<SumParams>(ops, "_npi_nansum", "Sum over axes; NaN counts as 0. int64 for whole numbers.",
                                [](const SumParams& p, const Values& in) {
                                  return without_nan(p, in[0], kNansum, kSum, kPlusScalar, zeros_like);
                                })
       .same_as("_nansum_to_scalar", is_plain_sum)
       .sample({{2, 3}}, {{"axis", "0"}, {"initial", "1.5"}});
-  declare_reduction<SumParams>(ops, "_npi_nanprod", "Product over axes; NaN counts as 1.",
+  declare_reduction<SumParams>(ops, "_npi_nanprod", "Product over axes; NaN counts as 1. int64 for whole numbers.",
                                [](const SumParams& p, const Values& in) {
                                  return without_nan(p, in[0], kNanprod, kProd, kMulScalar, ones_like);
                                })

@@ -165,6 +165,18 @@ Value with_nans(const Value& found, const Value& sorted) {
   return call(kAdd, {found, nan_or_zero});
 }
 
+// What lies `fraction` of the way from low to high. Infinities have no difference: they are weighed one by one, and a
+// weight of 0 takes none of them.
+Value part_way(const Value& low, const Value& high, const Value& fraction) {
+  const Value step = high - low;
+  const Value is_finite = call(kEqual, {call(kMul, {step, zeros_like(step)}), zeros_like(step)});
+  const Value stepped = call(kAdd, {low, call(kMul, {step, fraction})});
+  const Value weighed = call(kAdd, {call(kMul, {low, ones_like(fraction) - fraction}), call(kMul, {high, fraction})});
+  const Value between = where(is_finite, stepped, weighed);
+  const Value is_low = call(kEqual, {call(kMul, {ones_like(step), fraction}), zeros_like(step)});
+  return where(is_low, low, where(call(kEqual, {low, high}), low, between));
+}
+
 // (Q, *rest)
 Value at_percentages(const Value& sorted, const Value& percent, Between between) {
   const Shape& shape = spec_of(sorted).shape;
@@ -172,8 +184,7 @@ Value at_percentages(const Value& sorted, const Value& percent, Between between)
   const Value low = rows(sorted, b.low);
   if (!b.high) return low;
   const Value high = rows(sorted, b.high), fraction = trailing(b.fraction, shape.ndim());
-  const Value between_both = call(kAdd, {low, call(kMul, {high - low, fraction})});
-  return where(call(kEqual, {low, high}), low, between_both);  // infinities have no difference
+  return part_way(low, high, fraction);
 }
 
 Value shaped_percentiles(Value found, const Shape& q, const Axes& axis, bool keepdims, int ndim) {

@@ -284,14 +284,17 @@ TEST(Pointwise, SplitsGiveTheSameResult) {
   EXPECT_EQ(whole, split);
 }
 
-TEST(Convert, SaturatesAndTruncates) {
+TEST(Convert, TruncatesSaturatesAtInt64AndWrapsInNarrowerIntegers) {
   const std::vector<float> x = {1.9f, -1.9f, 3e9f, -3e9f, kNaN, kInf, 300, -0.5f};
   std::vector<int32_t> i32(x.size());
   convert(DType::kFloat32, x.data(), DType::kInt32, i32.data(), 8);
-  EXPECT_EQ(i32, (std::vector<int32_t>{1, -1, 2147483647, -2147483648, 0, 2147483647, 300, 0}));
+  EXPECT_EQ(i32, (std::vector<int32_t>{1, -1, -1294967296, 1294967296, 0, -1, 300, 0}));
   std::vector<uint8_t> u8(x.size());
   convert(DType::kFloat32, x.data(), DType::kUInt8, u8.data(), 8);
-  EXPECT_EQ(u8, (std::vector<uint8_t>{1, 0, 255, 0, 0, 255, 255, 0}));
+  EXPECT_EQ(u8, (std::vector<uint8_t>{1, 255, 0, 0, 0, 255, 44, 0}));
+  std::vector<int64_t> i64(x.size());
+  convert(DType::kFloat32, x.data(), DType::kInt64, i64.data(), 8);
+  EXPECT_EQ(i64, (std::vector<int64_t>{1, -1, 3000000000, -3000000000, 0, INT64_MAX, 300, 0}));
   bool truth[8];
   convert(DType::kFloat32, x.data(), DType::kBool, truth, 8);
   for (bool t : truth) EXPECT_TRUE(t);

@@ -72,3 +72,89 @@ def test_regions_that_are_no_numbers_hold_no_pixels_and_classes_that_are_none_st
 def test_reshapes_whose_sizes_multiply_beyond_int64_are_errors(shape):
     with pytest.raises(mx.base.MXNetError, match="shape"):
         mx.nd.reshape(mx.nd.zeros((4, 3)), shape=shape).wait_to_read()
+
+
+class Function(mx.gluon.HybridBlock):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def hybrid_forward(self, F, x):
+        return self.function(x)
+
+
+NARROW = ["uint8", "int8", "int32"]
+FLOATS = ["float32", "float64", "float16", "bfloat16"]
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("given", FLOATS)
+def test_casts_of_floats_wrap_around_in_narrow_integers(given, dtype):
+    values = [-3.0, -3.9, 300.0, 1e4, -1e4, 0.0, -1.0, 255.0, 127.9] * 300
+    if given in ("float32", "float64"):
+        values += [-(2.0**31), 2.0**31, 3e9, -3e9, 2.0**40, -(2.0**62) - 2.0**40]
+    x = mx.nd.array(values, dtype=given)
+    expected = x.astype("float64").asnumpy().astype("int64").astype(dtype)
+    np.testing.assert_array_equal(x.astype(dtype).asnumpy(), expected)
+    target = mx.nd.zeros(x.shape, dtype=dtype)
+    target[:] = x
+    np.testing.assert_array_equal(target.asnumpy(), expected)
+    net = Function(lambda x: x.astype(dtype))
+    net.hybridize()
+    np.testing.assert_array_equal(net(x).asnumpy(), expected)
+
+
+@pytest.mark.parametrize(("value", "whole"), [(np.inf, -1), (-np.inf, 0), (np.nan, 0), (1e30, -1), (-1e30, 0)])
+@pytest.mark.parametrize("dtype", NARROW)
+def test_casts_of_what_int64_does_not_hold_saturate_there_first(value, whole, dtype):
+    expected = np.array([whole, 1]).astype(dtype)
+    np.testing.assert_array_equal(mx.nd.array([value, 1.0]).astype(dtype).asnumpy(), expected)
+
+
+NUMBERS = [-1, -3, -129, -128, 127, 128, 200, 255, 256, 300, -300, 70000, 3_000_000_000, -3_000_000_000]
+CALLS = {
+    "add": lambda x, n: x + n,
+    "radd": lambda x, n: n + x,
+    "subtract": lambda x, n: x - n,
+    "rsubtract": lambda x, n: n - x,
+    "multiply": lambda x, n: x * n,
+    "mod": lambda x, n: x % n,
+    "rmod": lambda x, n: n % x,
+}
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("dtype", NARROW)
+def test_numbers_beyond_the_dtype_count_in_full_and_the_result_wraps_around(dtype, call, hybrid):
+    values = np.array([1, 3, 100, 127], dtype)
+    x = mx.nd.array(values, dtype=dtype)
+    for number in NUMBERS:
+        expected = CALLS[call](values.astype("int64"), number).astype(dtype)
+        net = Function(lambda x, number=number: CALLS[call](x, number))
+        if hybrid:
+            net.hybridize()
+        found = net(x)
+        assert found.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(found.asnumpy(), expected, err_msg=str(number))
+
+
+@pytest.mark.parametrize("interface", [mx.nd, mx.np])
+def test_limits_and_truth_of_numbers_beyond_the_dtype_are_those_of_the_numbers(interface):
+    x = interface.array([3, 200], dtype="uint8")
+    assert interface.maximum(x, -1).asnumpy().tolist() == [3, 200]
+    assert interface.minimum(x, 300).asnumpy().tolist() == [3, 200]
+    assert interface.minimum(x, -1).asnumpy().tolist() == [255, 255]
+    assert mx.nd.logical_and(mx.nd.array([3, 0], dtype="uint8"), 256).asnumpy().tolist() == [1, 0]
+
+
+def test_writes_in_place_of_numbers_beyond_the_dtype_wrap_around():
+    x = mx.nd.array([3, 200], dtype="uint8")
+    x += -1
+    assert x.asnumpy().tolist() == [2, 199]
+    x *= -1
+    assert x.asnumpy().tolist() == [254, 57]
+    x[0:1] = mx.nd.array([-1.0])
+    assert x.asnumpy().tolist() == [255, 57]
+    x[:] = -2
+    assert x.asnumpy().tolist() == [254, 254]

@@ -160,10 +160,9 @@ def _with_scalar(function, *, reverse=False, compares=False):
         dtype = _scalar_result(x, attrs)
         if compares:
             return [function(x.astype("float64"), s).astype(dtype)]
-        if dtype.kind != "f":  # numbers that do not fit become the nearest limit
-            s = int(np.clip(int(s), np.iinfo(dtype).min, np.iinfo(dtype).max))
-        x = x.astype(dtype)
-        s = np.asarray(s).astype(dtype)
+        inner = dtype if dtype.kind == "f" else np.dtype("int64")  # numbers count in full, results wrap around
+        x = x.astype(inner)
+        s = np.asarray(s).astype(inner)
         return [(function(s, x) if reverse else function(x, s)).astype(dtype)]
 
     return reference
@@ -324,8 +323,7 @@ def _convert(x, name):
         return x.astype(bool)
     dtype = np.dtype("float32" if name == "bfloat16" else name)
     if x.dtype.kind == "f" and dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        return np.clip(np.nan_to_num(np.trunc(x)), limits.min, limits.max).astype(dtype)
+        return np.nan_to_num(x).astype("int64").astype(dtype)
     return x.astype(dtype)
 
 
@@ -367,7 +365,7 @@ def _gradient(slope):
     def reference(inputs, attrs):
         dy, saved = (np.asarray(x, "float64") for x in inputs)
         dx = dy * slope(saved, attrs)
-        return [np.maximum(dx, 0) if inputs[0].dtype.kind == "u" else dx]
+        return [dx.astype("int64") if inputs[0].dtype.kind == "u" else dx]
 
     return reference
 
