@@ -14,6 +14,13 @@ void give_out(const NDArray& array);
 // Foreign memory whose values are too many to be compared with what they were: nothing is computed of it in advance.
 bool may_change_unseen(const NDArray& array);
 
+// Counts every time that memory of any array is given out.
+uint64_t times_given_out();
+
+// Whether the array's memory was given out since times_given_out() was `count`; it may be back already. True as well if
+// so much was given out since that nobody remembers.
+bool was_given_out_since(const NDArray& array, uint64_t count);
+
 // While it lives, the other side has the memory.
 class GivenOut {
  public:

@@ -7,6 +7,7 @@ operators return on arrays.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -57,6 +58,7 @@ class Nest(NamedTuple):
         return f"a {self.kind} of {len(self.children)}"
 
 
+_NAN = float("nan")  # one object, which equals itself inside of a tuple
 ARRAY = Nest("array")
 NONE = Nest("none")
 
@@ -119,7 +121,11 @@ def flatten(value: Any, arrays: list[Any], numbers: bool = False, constants: boo
         hash(value)
     except TypeError:
         raise NotANest(value) from None
-    # The type is compared too: 1, 1.0 and True are equal but do not compute the same.
+    # The type is compared too: 1, 1.0 and True are equal but do not compute the same. So is the sign of a zero.
+    if isinstance(value, (float, np.floating)) and not (value > 0 or value < 0):
+        return Nest(
+            "constant", (), (type(value), value, math.copysign(1.0, value)) if value == 0 else (type(value), _NAN)
+        )
     return Nest("constant", (), (type(value), value))
 
 

@@ -3,74 +3,49 @@
 The graph holds what forward decided by them. Which were read is recorded by a ``__getattribute__`` that Block has only
 while a block is traced; when one of them is set to another value later, ``Block.__setattr__`` makes the blocks whose
 graphs depend on it forget these, so the next call traces again. Calls of the graph cost nothing. Lists, dicts, sets and
-plain objects can change without being set: those that hold simple values only are compared at each call.
+plain objects, and NumPy arrays, can change without being set: they are compared at each call (see _snapshots).
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-import types
 import weakref
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .. import _core
 from .._tracing import is_own_file
+from ._snapshots import Copied, copied, is_plain, is_same
 
 if TYPE_CHECKING:
     from .block import Block
 
-__all__ = ["MACHINERY", "AttributeReads", "attribute_is_set", "forget_readers", "register_reads"]
+__all__ = [
+    "MACHINERY",
+    "STRUCTURE",
+    "AttributeReads",
+    "attribute_is_set",
+    "forget_readers",
+    "note_call",
+    "register_reads",
+]
 
 # Attributes that every block has and that forward does not decide by; filled by _hybrid_block.
 MACHINERY: set[str] = set()
+# Stands among the names of attributes for the children and parameters that a block has.
+STRUCTURE = "(structure)"
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
-_LARGEST = 64  # items of a container whose changes are seen
-
-
-def is_plain(value: Any) -> bool:
-    """Whether the value can change only by being replaced, and is compared by ==."""
-    if isinstance(value, (tuple, frozenset)):
-        return all(is_plain(item) for item in value)
-    return isinstance(value, _PLAIN)
+_MISSING = object()  # an attribute that was asked for and is not there
 
 
-def is_same(old: Any, new: Any) -> bool:
-    """Whether forward would decide alike by both."""
-    return old is new or (type(old) is type(new) and is_plain(old) and bool(old == new))
-
-
-def _snapshot(value: Any) -> Any:
-    """A copy of a container or plain object that holds simple values, to compare with later; None for others."""
-    if isinstance(value, dict):
-        items: Any = value.items()
-    elif isinstance(value, (list, set)):
-        items = enumerate(value) if isinstance(value, list) else ((item, None) for item in value)
-    elif type(value).__module__.startswith(("hybridnet.", "numpy")) or isinstance(
-        value, (type, types.ModuleType, types.FunctionType, types.MethodType)
-    ):
-        return None
-    else:
-        fields = getattr(value, "__dict__", None)
-        kept = {key: item for key, item in fields.items() if is_plain(item)} if isinstance(fields, dict) else None
-        return kept or None
-    if len(value) > _LARGEST:
-        return None
-    copied = {}
-    for key, item in items:
-        if isinstance(item, (dict, list, set)):
-            item = _snapshot(item)
-            if item is None:
-                return None
-        elif not is_plain(item):
-            return None
-        copied[key] = item
-    return copied
+def _is_plain_of_class(block: Block, name: str) -> bool:
+    """Whether the attribute is a simple value that a class of the program gives to all its blocks."""
+    for cls in type(block).__mro__:
+        if name in vars(cls):
+            return is_plain(vars(cls)[name]) and not cls.__module__.startswith("hybridnet.")
+    return False
 
 
 def _is_of_package(block: Block) -> bool:
@@ -89,7 +64,12 @@ _watchers = 0  # traces that run now; the traces of all threads take turns
 
 
 def _watched_attribute(self: Block, name: str) -> Any:
-    value = object.__getattribute__(self, name)
+    try:
+        value = object.__getattribute__(self, name)
+    except AttributeError:
+        if _local.reads is not None:
+            _local.reads.note_missing(self, name)
+        raise
     if _local.reads is not None and name not in MACHINERY:
         _local.reads.note(self, name, value)
     return value
@@ -100,13 +80,24 @@ class AttributeReads:
 
     def __init__(self) -> None:
         self._read: dict[int, tuple[Block, dict[str, Any]]] = {}
-        self._containers: list[tuple[Any, Any]] = []
+        self._called: dict[int, Block] = {}
+        self._containers: list[tuple[Block, str, Copied, str]] = []  # file:line of the first read
+        self._changed: list[tuple[Block, str, str]] = []  # containers that forward itself changes
+        self._iterators: list[tuple[Block, str, str]] = []
+        self._cut: list[tuple[Block, str, str]] = []  # too large to be compared in full
         self._writes: dict[tuple[int, str], str] = {}  # file:line
 
+    def note_call(self, block: Block) -> None:
+        """The graph holds what block and its children compute."""
+        self._called[id(block)] = block
+
     def note(self, block: Block, name: str, value: Any) -> None:
-        """An attribute of block has this value. Those of the class, such as methods, do not count, nor those that
-        forward has set itself."""
-        if name not in object.__getattribute__(block, "__dict__") or (id(block), name) in self._writes:
+        """An attribute of block has this value. Methods do not count, nor attributes that forward has set itself."""
+        if (id(block), name) in self._writes:
+            return
+        if name not in object.__getattribute__(block, "__dict__") and (
+            _is_of_package(block) or not _is_plain_of_class(block, name)
+        ):
             return
         _, names = self._read.setdefault(id(block), (block, {}))
         if name in names:
@@ -114,8 +105,19 @@ class AttributeReads:
         names[name] = value
         if is_plain(value) or _is_of_package(block):
             return
-        if (copied := _snapshot(value)) is not None:
-            self._containers.append((value, copied))
+        if (copy := copied(value)) is None:
+            return
+        if copy.has_iterators:
+            self._iterators.append((block, name, _core.current_location()))
+        if copy.is_cut:
+            self._cut.append((block, name, _core.current_location()))
+        if not copy.is_trivial:
+            self._containers.append((block, name, copy, _core.current_location()))
+
+    def note_missing(self, block: Block, name: str) -> None:
+        """forward asked for an attribute that block does not have."""
+        if not _is_of_package(block) and not name.startswith("__"):
+            self._read.setdefault(id(block), (block, {}))[1].setdefault(name, _MISSING)
 
     def note_write(self, block: Block, name: str) -> None:
         """forward itself sets the attribute: in the program, or in a layer of the package, whose own affair that is."""
@@ -132,7 +134,11 @@ class AttributeReads:
 
     def holds(self) -> bool:
         """Whether the containers that were read hold what they held."""
-        return all(_snapshot(value) == copied for value, copied in self._containers)
+        return all(copy.holds() for _, _, copy, _ in self._containers)
+
+    def called(self) -> Iterator[Block]:
+        """The blocks whose forward is part of the graph."""
+        return iter(self._called.values())
 
     def dependencies(self) -> Iterator[tuple[Block, str]]:
         """(block, attribute) of the attributes that were read and that forward itself does not set."""
@@ -148,6 +154,18 @@ class AttributeReads:
                 where = self._writes.get((id(block), name))
                 if where and is_plain(value) and not is_same(value, block.__dict__.get(name)):
                     yield block, name, where
+
+    def contents_changed_by_forward(self) -> Iterator[tuple[Block, str, str]]:
+        """(block, attribute, file:line of the read) of the containers that forward itself changes."""
+        return iter(self._changed)
+
+    def iterators(self) -> Iterator[tuple[Block, str, str]]:
+        """(block, attribute, file:line) of the iterators that forward reads."""
+        return iter(self._iterators)
+
+    def cut(self) -> Iterator[tuple[Block, str, str]]:
+        """(block, attribute, file:line) of the values that are too large to be compared in full."""
+        return iter(self._cut)
 
     def of_users(self) -> Iterator[str]:
         """'block.attribute = value' of the simple values that classes outside of the package read."""
@@ -174,7 +192,14 @@ class AttributeReads:
         global _watchers
         _local.reads = self._outer
         # A container that forward itself changes has another value at the next call: it is not compared.
-        self._containers = [(value, copied) for value, copied in self._containers if _snapshot(value) == copied]
+        kept = []
+        for each in self._containers:
+            block, name, copy, where = each
+            if copy.holds():
+                kept.append(each)
+            else:
+                self._changed.append((block, name, where))
+        self._containers = kept
         _watchers -= 1
         if _watchers == 0:
             del Block.__getattribute__
@@ -190,12 +215,18 @@ def _forget_block(key: int, _: Any) -> None:
 
 def register_reads(root: Any, reads: AttributeReads) -> None:
     """Graphs of root depend on what was read."""
-    for block, name in reads.dependencies():
+    for block, name in (*reads.dependencies(), *((block, STRUCTURE) for block in reads.called())):
         key = id(block)
         known = _readers.get(key)
         if known is None or known[0]() is not block:
             known = _readers[key] = (weakref.ref(block, partial(_forget_block, key)), {})
         known[1].setdefault(name, {})[id(root)] = weakref.ref(root)
+
+
+def note_call(block: Block) -> None:
+    """Called where forward of block is traced."""
+    if _local.reads is not None:
+        _local.reads.note_call(block)
 
 
 def attribute_is_set(block: Block, name: str, old: Any, new: Any) -> None:

@@ -10,6 +10,7 @@ from .. import _core
 from .._files import read_text, replacing
 from ._baked_attributes import AttributeReads
 from ._read_variables import ReadVariables
+from ._snapshots import MOST_ITEMS, MOST_LEVELS
 
 if TYPE_CHECKING:
     from .block import Block
@@ -30,10 +31,13 @@ class Decisions:
         shapes: Sequence[tuple[int, ...]],
         arrays: Sequence[Any] = (),
         block: Block | None = None,
+        before: ReadVariables | None = None,
     ) -> None:
         self.attributes = attributes
-        self._variables = ReadVariables(block)
-        self._arrays = [(array, _core.overwrites(array)) for array in arrays]
+        self._variables = ReadVariables(block, before)
+        self._given_out = _core.times_given_out()
+        # The values, too, of arrays that code outside of the library can write: nobody counts these writes.
+        self._arrays = [(array, _core.overwrites(array), _core.values_of_others(array)) for array in arrays]
         self._checks: list[Callable[[], bool]] = []
         if self._variables.some:
             self._checks.append(self._variables.hold)
@@ -64,7 +68,17 @@ class Decisions:
         return all(check() for check in self._checks)
 
     def _arrays_hold(self) -> bool:
-        return all(_core.overwrites(array) == count for array, count in self._arrays)
+        count = _core.times_given_out()
+        if count != self._given_out:
+            # The other side may have written to an array that it was given since, and given it back.
+            for array, _, values in self._arrays:
+                if values is None and _core.was_given_out_since(array, self._given_out):
+                    return False
+            self._given_out = count
+        return all(
+            _core.holds_values(array, values) if values is not None else _core.overwrites(array) == count
+            for array, count, values in self._arrays
+        )
 
     def warnings(self, block: Block) -> list[tuple[str, str]]:
         """(text, file:line) of what may change without the graph being traced again."""
@@ -87,6 +101,28 @@ class Decisions:
                     line,
                 )
             )
+        return found + self._warnings_of_contents(name)
+
+    def _warnings_of_contents(self, name: str) -> list[tuple[str, str]]:
+        """(text, file:line) of values that change without being set, or that are too large to be compared."""
+        attributes, variables = self.attributes, self._variables
+        once = "Python code runs when the graph is made and not at each call, so it computes with what it found then."
+        texts = {
+            f"forward changes {{}}. {once}": (
+                attributes.contents_changed_by_forward(),
+                variables.changed_by_forward,
+            ),
+            f"forward reads an iterator in {{}}. {once}": (attributes.iterators(), variables.iterators),
+            f"forward reads {{}}, which holds more than {MOST_ITEMS} values or more than {MOST_LEVELS} levels. Changes "
+            "behind these limits do not make it trace again: call hybridize() after them.": (
+                attributes.cut(),
+                variables.cut,
+            ),
+        }
+        found = []
+        for text, (of_blocks, of_code) in texts.items():
+            places = [(f"{owner.name}.{attribute}", line) for owner, attribute, line in of_blocks]
+            found += [(f"{name} is hybridized: {text.format(place)}", line) for place, line in (*places, *of_code)]
         return found
 
     def of_shapes(self) -> str:

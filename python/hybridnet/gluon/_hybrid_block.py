@@ -27,7 +27,7 @@ from ..name import NameManager
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..util import is_np_array
-from ._baked_attributes import MACHINERY, AttributeReads, register_reads
+from ._baked_attributes import MACHINERY, STRUCTURE, AttributeReads, forget_readers, note_call, register_reads
 from ._block_errors import add_block_path
 from ._checksums import add_checksums
 from ._decisions import Decisions, note_in_file
@@ -36,6 +36,7 @@ from ._imperative_fallback import RandomStates, draws_error, warn_draws, warn_im
 from ._numpy_border import as_classic, as_numpy, converts, is_numpy
 from ._op_hooks import ObservedGraph
 from ._parameter_dict import ParameterDict
+from ._read_variables import ReadVariables
 from ._traced_graph import CheckedGraph, TracedGraph, Variants
 from .block import Block
 from .parameter import DeferredInitializationError, Parameter
@@ -129,6 +130,8 @@ class HybridBlock(Block):
         super().__setattr__(name, value)
         if isinstance(value, HybridBlock):
             self._clear_cached_op()
+        elif isinstance(value, Parameter):
+            forget_readers(self, STRUCTURE)
 
     # -- what clients of MXNet look at ------------------------------------------------------------------------------
 
@@ -182,6 +185,7 @@ class HybridBlock(Block):
             )
         super().register_child(block, name)
         self._clear_cached_op()
+        forget_readers(self, STRUCTURE)
 
     def hybridize(
         self,
@@ -444,7 +448,7 @@ class HybridBlock(Block):
                 f"All args are None and we do not support such a case. Block '{self.name}' needs an array"
             )
         trained, recording = autograd.is_training(), autograd.is_recording()
-        attributes = AttributeReads()
+        attributes, variables = AttributeReads(), ReadVariables(self)
         with (
             _TRACE_LOCK,
             autograd.pause(train_mode=trained),
@@ -470,7 +474,7 @@ class HybridBlock(Block):
         if not outputs:
             raise HybridNetValueError(f"Block '{self.name}': forward gives no array when hybridized", given=repr(out))
         shapes = [a.shape for a in flat]
-        decisions = Decisions(attributes, list(scope.value_reads), shape_line, shapes, arrays, self)
+        decisions = Decisions(attributes, list(scope.value_reads), shape_line, shapes, arrays, self, variables)
         graph = TracedGraph(
             inputs,
             symbol.Group(outputs),
@@ -640,6 +644,7 @@ class HybridBlock(Block):
 
     def _call_in_scope(self, scope: _tracing.Scope, args: Any, kwargs: dict[str, Any]) -> Any:
         token = scope.enter_block(self)
+        note_call(self)
         try:
             if not self._plain_forward:
                 return self.forward(*args, **kwargs) if kwargs else self.forward(*args)

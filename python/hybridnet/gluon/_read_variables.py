@@ -1,15 +1,20 @@
 """Variables of closures and modules that forward, and the functions of the program that it calls, may read.
 
-Found are those that the code names and that hold a simple value: a number, a flag, text. A later call compares them.
+Found are those that the code names: simple values, containers and plain objects, also defaults of arguments, attributes
+of functions, of classes and of modules of the program. A later call compares them.
 """
 
 from __future__ import annotations
 
+import dis
+import functools
 import types
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ._baked_attributes import is_plain
 from ._own_generators import names_in
+from ._snapshots import Copied, copied, is_of_program, is_same
 
 if TYPE_CHECKING:
     from .block import Block
@@ -17,75 +22,217 @@ if TYPE_CHECKING:
 __all__ = ["ReadVariables"]
 
 _MAX_FUNCTIONS = 200
+_MAX_ITEMS, _MAX_LEVELS = 64, 3  # of containers that are searched for objects with methods
+# Methods that are called without being named.
+_UNNAMED = ("__call__", "__getitem__", "__len__", "__bool__", "__iter__", "__contains__", "__getattr__", "__float__")
+_UNNAMED_OPERATORS = ("__add__", "__radd__", "__mul__", "__rmul__", "__sub__", "__rsub__", "__truediv__", "__matmul__")
+
+
+class _Variable:
+    """One place that holds a value: a cell of a closure, or a name in the variables of a module or class."""
+
+    __slots__ = ("_name", "_place", "copy", "value", "where")
+
+    def __init__(self, place: Any, name: str, value: Any, where: str) -> None:
+        self._place, self._name, self.value, self.where = place, name, value, where
+        self.copy: Copied | None = None if is_plain(value) else copied(value)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return id(self._place), self._name
+
+    @property
+    def is_of_module(self) -> bool:
+        return isinstance(self._place, dict)
+
+    def holds(self) -> bool:
+        """Whether the place holds the value that it held."""
+        now = self._now()
+        if self.copy is not None:
+            return now is self.value and self.copy.holds()
+        return now is self.value or is_same(self.value, now)
+
+    def _now(self) -> Any:
+        if isinstance(self._place, types.CellType):
+            try:
+                return self._place.cell_contents
+            except ValueError:  # deleted
+                return _Variable
+        if isinstance(self._place, types.FunctionType):
+            return self.value
+        place = vars(self._place) if isinstance(self._place, type) else self._place
+        return place.get(self._name, _Variable)
 
 
 class ReadVariables:
-    """The variables, and the values that they hold now."""
+    """The variables, and the values that they hold now.
 
-    def __init__(self, block: Block | None = None) -> None:
-        self._cells: list[tuple[Any, Any]] = []
-        self._globals: list[tuple[dict[str, Any], str, Any]] = []
-        self._seen: set[int] = set()
-        if block is not None:
+    before: the same before forward ran. A variable that it has changed itself has another value at the next trace: it
+    is not compared, but warned of.
+    """
+
+    def __init__(self, block: Block | None = None, before: ReadVariables | None = None) -> None:
+        self._variables: list[_Variable] = []
+        self._seen: set[Any] = set()
+        self.changed_by_forward: list[tuple[str, str]] = []  # (name, file:line)
+        self._has_code = False  # whether functions of the program were found
+        if block is not None and (before is None or before._has_code):
             self._visit_blocks(block)
-        self.some = bool(self._cells or self._globals)
+        if before is not None:
+            self._drop_changed(before)
+        self.iterators = [
+            (each.name, each.where) for each in self._variables if each.copy is not None and each.copy.has_iterators
+        ]
+        self._variables = [each for each in self._variables if each.copy is None or not each.copy.is_trivial]
+        self.cut = [(each.name, each.where) for each in self._variables if each.copy is not None and each.copy.is_cut]
+        self.some = bool(self._variables)
 
     def hold(self) -> bool:
         """Whether each holds the value that it held."""
-        for cell, value in self._cells:
-            if cell.cell_contents is not value and not _is_equal(cell.cell_contents, value):
-                return False
-        for variables, name, value in self._globals:
-            now = variables.get(name)
-            if now is not value and not _is_equal(now, value):
-                return False
-        return True
+        return all(each.holds() for each in self._variables)
 
     def names(self) -> list[str]:
         """'name = value' of the variables of modules."""
-        return [f"{name} = {value!r}" for _, name, value in self._globals]
+        return [f"{each.name} = {each.value!r}" for each in self._variables if each.is_of_module and each.copy is None]
+
+    def _drop_changed(self, before: ReadVariables) -> None:
+        changed = {each.key for each in before._variables if not each.holds()}
+        for each in self._variables:
+            if each.key in changed:
+                self.changed_by_forward.append((each.name, each.where))
+        self._variables = [each for each in self._variables if each.key not in changed]
+
+    # -- the search ---------------------------------------------------------------------------------------------------
+
+    def _is_new(self, key: Any) -> bool:
+        if key in self._seen or len(self._seen) > 20 * _MAX_FUNCTIONS:
+            return False
+        self._seen.add(key)
+        return True
 
     def _visit_blocks(self, block: Block) -> None:
-        if id(block) in self._seen:
+        if not self._is_new(id(block)):
             return
-        self._seen.add(id(block))
-        cls = type(block)
-        if not cls.__module__.startswith("hybridnet."):
+        if type(block).__module__.startswith("hybridnet."):
+            for value in vars(block).values():  # functions that layers such as HybridLambda were given
+                if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
+                    self._visit(value)
+        else:
             for name in ("forward", "hybrid_forward"):
-                self._visit(getattr(cls, name), cls)
+                self._visit(getattr(type(block), name), block)
         for child in block._children.values():
             self._visit_blocks(child)
 
-    def _visit(self, function: Any, cls: type | None = None) -> None:
-        """Records the variables that a function of the program reads. cls: the class whose methods it may call."""
+    def _visit(self, function: Any, owner: Any = None) -> None:
+        """Records the variables that a function of the program reads. owner: the object whose methods it may call."""
+        if isinstance(function, functools.partial):
+            self._visit(function.func, owner)
+            return
         function = function.fget if isinstance(function, property) else getattr(function, "__func__", function)
         if not isinstance(function, types.FunctionType) or (function.__module__ or "").startswith("hybridnet."):
             return
-        if id(function) in self._seen or len(self._seen) > _MAX_FUNCTIONS:
+        if not self._is_new((id(function), id(owner))):
             return
-        self._seen.add(id(function))
-        for cell in function.__closure__ or ():
+        self._has_code = True
+        code = function.__code__
+        where = f"{code.co_filename}:{code.co_firstlineno}"
+        names = frozenset(names_in(code))
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
             try:
                 value = cell.cell_contents
             except ValueError:  # not set yet
                 continue
-            if is_plain(value):
-                self._cells.append((cell, value))
-            else:
-                self._visit(value, cls)
-        for name in set(names_in(function.__code__)):
-            if name in function.__globals__:
-                self._note_global(function.__globals__, name)
-            if cls is not None:
-                self._visit(getattr(cls, name, None), cls)
+            if name != "__class__":
+                self._note(cell, name, value, names, where, owner)
+        for name in _globals_of(code) & function.__globals__.keys():
+            if not name.startswith("__"):
+                self._note(function.__globals__, name, function.__globals__[name], names, where, owner)
+        self._note_defaults(function, names, where)
+        if owner is not None:
+            self._visit_owner(owner, names, where)
+        self._visit(getattr(function, "__wrapped__", None), owner)
 
-    def _note_global(self, variables: dict[str, Any], name: str) -> None:
-        value = variables[name]
-        if is_plain(value) and not name.startswith("__"):
-            self._globals.append((variables, name, value))
-        elif isinstance(value, types.FunctionType):
-            self._visit(value)
+    def _note_defaults(self, function: types.FunctionType, names: frozenset[str], where: str) -> None:
+        code = function.__code__
+        defaults = function.__defaults__ or ()
+        first = code.co_argcount - len(defaults)
+        named = [*zip(code.co_varnames[first:], defaults, strict=False), *(function.__kwdefaults__ or {}).items()]
+        for name, value in named:
+            if not is_plain(value):
+                self._note(function, name, value, names, where)
+
+    def _visit_owner(self, owner: Any, names: frozenset[str], where: str) -> None:
+        """Methods, properties, and functions and objects in attributes, of the object whose method has these names."""
+        cls = type(owner)
+        fields: Mapping[str, Any] = getattr(owner, "__dict__", None) or {}
+        for name in names:
+            if name in fields:
+                self._visit_value(fields[name], names, owner)
+                continue
+            for base in cls.__mro__:
+                if name in vars(base):
+                    value = vars(base)[name]
+                    if isinstance(value, (types.FunctionType, property, staticmethod, classmethod)):
+                        self._visit(value, owner)
+                    elif not base.__module__.startswith("hybridnet.") and is_of_program(base.__module__):
+                        self._note(base, name, value, names, where)
+                    break
+
+    def _note(self, place: Any, name: str, value: Any, names: frozenset[str], where: str, owner: Any = None) -> None:
+        """A place that code with these names reads holds this value. owner: may be an argument of functions there."""
+        if not self._is_new((id(place), name)):
+            return
+        if is_plain(value):
+            self._variables.append(_Variable(place, name, value, where))
+        elif isinstance(value, (types.ModuleType, type)):
+            if is_of_program(value.__name__ if isinstance(value, types.ModuleType) else value.__module__):
+                fields = vars(value)
+                for inner in names & fields.keys():
+                    if not inner.startswith("__"):
+                        place = fields if isinstance(fields, dict) else value  # each view of a class's is a new one
+                        self._note(place, inner, fields[inner], names, where, owner)
+        else:
+            variable = _Variable(place, name, value, where)
+            if variable.copy is not None:
+                self._variables.append(variable)
+            self._visit_value(value, names, owner)
+
+    def _visit_value(self, value: Any, names: frozenset[str], owner: Any = None, levels: int = _MAX_LEVELS) -> None:
+        """Functions, and methods with these names of objects of the program, that a value is or holds."""
+        from .block import Block
+
+        if isinstance(value, Block):
+            self._visit_blocks(value)
+        elif isinstance(value, types.MethodType):
+            self._visit(value, value.__self__)
+        elif isinstance(value, (types.FunctionType, functools.partial, staticmethod, classmethod)):
+            self._visit(value, owner)
+        elif isinstance(value, (list, tuple, dict)):
+            if len(value) <= _MAX_ITEMS and levels > 0:
+                for item in value.values() if isinstance(value, dict) else value:
+                    if not is_plain(item):
+                        self._visit_value(item, names, owner, levels - 1)
+        elif is_of_program(type(value).__module__) and not isinstance(value, type):
+            for name in names.union(_UNNAMED, _UNNAMED_OPERATORS):
+                method = getattr(type(value), name, None)
+                if isinstance(method, (types.FunctionType, property)):
+                    self._visit(method, value)
 
 
-def _is_equal(now: Any, before: Any) -> bool:
-    return type(now) is type(before) and bool(now == before)
+@functools.lru_cache(maxsize=4096)
+def _globals_of(code: types.CodeType) -> frozenset[str]:
+    """Names of the global variables that the code of a function, and of the functions inside it, reads or sets."""
+    return frozenset(_search(code))
+
+
+def _search(code: types.CodeType) -> Iterator[str]:
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME"):
+            yield step.argval
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _search(constant)

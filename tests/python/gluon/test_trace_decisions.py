@@ -1,8 +1,15 @@
 """What Python decides while a block is traced is never frozen in silence: it is refused, traced again, or warned of."""
 
+import collections
 import contextlib
+import ctypes
+import dataclasses
+import functools
+import itertools
 import json
+import math
 import random
+import types
 import warnings
 from types import SimpleNamespace
 
@@ -623,3 +630,386 @@ def test_what_forward_itself_sets_does_not_trace_again():
         net(nd.array(POSITIVE))
         net.last = 5.0
     assert len(traces) == 1
+
+
+# ------------------------------------------------------------------------------- values that change without being set
+class Holder(gluon.HybridBlock):
+    """Computes use(self, x); the keywords are its attributes."""
+
+    def __init__(self, use, **attributes):
+        super().__init__()
+        self.use = use
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def forward(self, x):
+        return self.use(self, x)
+
+
+def assert_seen(net, change, x=None):
+    """A hybridized call after change() gives what an imperative one gives; calls after it keep the graph."""
+    x = nd.array(POSITIVE) if x is None else x
+    net.hybridize()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*values of an array")
+        before = net(x).asnumpy()
+        graph = net._last_graph
+        np.testing.assert_array_equal(net(x).asnumpy(), before)
+        assert net._last_graph is graph
+        change()
+        after = net(x).asnumpy()
+        graph = net._last_graph
+        net(x)
+        assert net._last_graph is graph
+    net.hybridize(False)
+    np.testing.assert_array_equal(after, net(x).asnumpy())
+    assert not np.array_equal(before, after)
+
+
+class Writable(np.ndarray):
+    """NumPy's view of memory, which it may write to; given_out keeps the memory given out."""
+
+    given_out = None
+
+
+def writable(array):
+    given_out = np.from_dlpack(array)
+    pointer = ctypes.cast(given_out.ctypes.data, ctypes.POINTER(ctypes.c_float))
+    made = np.ctypeslib.as_array(pointer, given_out.shape).view(Writable)
+    made.given_out = given_out
+    return made
+
+
+FOREIGN_USES = {
+    "operator": lambda s, x: x + (s.c * 2).sum(),
+    "both": lambda s, x: x + s.c[:2] + (s.c * 2).sum(),
+    "read": lambda s, x: x + float(s.c[0].asscalar()),
+}
+
+
+@pytest.mark.parametrize("use", FOREIGN_USES.values(), ids=FOREIGN_USES)
+@pytest.mark.parametrize("size", [2, 600_000])
+@pytest.mark.parametrize("origin", ["from_dlpack", "from_numpy", "given out", "given out later", "given back"])
+def test_what_was_computed_of_foreign_memory_is_computed_again_when_the_other_side_writes(use, size, origin):
+    outside = np.ones(size, "float32")
+    if origin.startswith("given"):
+        array = nd.array(outside)
+        held = [writable(array)] if origin == "given out" else []
+    else:
+        # from_numpy makes the array that it gets read-only, but not the memory behind it.
+        array = nd.from_dlpack(outside) if origin == "from_dlpack" else nd.from_numpy(outside[:], zero_copy=True)
+        held = [outside]
+
+    def write():
+        target = held[0] if held else writable(array)
+        target[:] = 5
+        if origin == "given out later":
+            held.append(target)  # else the memory is back before the next call
+
+    assert_seen(Holder(use, c=array), write)
+
+
+@pytest.mark.parametrize("place", ["attribute", "list", "dict", "global", "closure", "object"])
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_numpy_arrays_that_forward_reads_are_compared(place, size, monkeypatch):
+    array = np.ones(size, "float32")
+    monkeypatch.setitem(globals(), "GLOBAL_ARRAY", array)
+    uses = {
+        "attribute": lambda s, x: x * float(s.k[0]),
+        "list": lambda s, x: x * nd.array(s.list[0])[0],
+        "dict": lambda s, x: x * float(s.dict["k"].sum()),
+        "object": lambda s, x: x * float(s.object.k[-1]),
+        "global": lambda s, x: x * float(GLOBAL_ARRAY[0]),  # noqa: F821
+        "closure": lambda s, x: x * float(array[0]),
+    }
+    net = Holder(uses[place], k=array, list=[array], dict={"k": array}, object=SimpleNamespace(k=array))
+    assert_seen(net, lambda: array.__setitem__(slice(None), 3.0))
+
+
+class Outer(gluon.HybridBlock):
+    def __init__(self):
+        super().__init__()
+        self.seq = gluon.nn.HybridSequential()
+        self.seq.add(gluon.nn.HybridLambda(lambda F, x: x + 1))
+
+    def forward(self, x):
+        return self.seq(x) * 1
+
+
+def add_layer(seq):
+    seq.add(gluon.nn.HybridLambda(lambda F, x: x * 3))
+
+
+STRUCTURES = {
+    "add": add_layer,
+    "register_child": lambda seq: seq.register_child(gluon.nn.HybridLambda(lambda F, x: x * 3)),
+    "setattr": lambda seq: setattr(seq, "further", gluon.nn.HybridLambda(lambda F, x: x * 3)),
+}
+
+
+@pytest.mark.parametrize("change", STRUCTURES.values(), ids=STRUCTURES)
+@pytest.mark.parametrize("levels", [1, 2])
+def test_a_layer_that_an_inner_block_gets_is_in_the_next_graph(change, levels):
+    outer = Outer()
+    net = outer if levels == 1 else Around(outer)
+    assert_seen(net, lambda: change(outer.seq))
+
+
+class Slotted:
+    __slots__ = ("inner", "k")
+
+    def __init__(self, k, inner=None):
+        self.k, self.inner = k, inner
+
+    def scale(self):
+        return self.k * SCALE_OF_METHODS
+
+
+@dataclasses.dataclass
+class Config:
+    k: float = 2.0
+    inner: object = None
+
+
+class Times(gluon.HybridBlock):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x):
+        return x * self.factor
+
+
+SCALE_OF_METHODS = 2.0
+
+
+def apply_all(block, x):
+    for inner in block.v:
+        x = inner(x)
+    return x
+
+
+CONTAINERS = {
+    "blocks appended": (lambda: [Times(2)], apply_all, lambda v: v.append(Times(5))),
+    "blocks popped": (lambda: [Times(2), Times(3)], apply_all, lambda v: v.pop()),
+    "arrays appended": (lambda: [nd.array([2.0])], lambda s, x: x + sum(s.v), lambda v: v.append(nd.array([3.0]))),
+    "arrays replaced": (
+        lambda: [nd.array([2.0])],
+        lambda s, x: x * s.v[0],
+        lambda v: v.__setitem__(0, nd.array([3.0])),
+    ),
+    "mixed": (
+        lambda: {"a": nd.array([2.0]), "k": 2.0},
+        lambda s, x: x * s.v["a"] * s.v["k"],
+        lambda v: v.update(k=3.0),
+    ),
+    "long": (lambda: [1.0] * 500, lambda s, x: x * sum(s.v), lambda v: v.__setitem__(499, 9.0)),
+    "deque": (lambda: collections.deque([1.0, 2.0]), lambda s, x: x * s.v[0], lambda v: v.rotate(1)),
+    "slots": (lambda: Slotted(2.0), lambda s, x: x * s.v.k, lambda v: setattr(v, "k", 3.0)),
+    "in slots": (lambda: Slotted(1, Slotted(2.0)), lambda s, x: x * s.v.inner.k, lambda v: setattr(v.inner, "k", 3.0)),
+    "dataclass": (lambda: Config(1, Config()), lambda s, x: x * s.v.inner.k, lambda v: setattr(v.inner, "k", 3.0)),
+    "in tuple": (lambda: ([2.0], 1), lambda s, x: x * s.v[0][0], lambda v: v[0].append(v[0].__setitem__(0, 4.0))),
+    "set": (lambda: {2.0, 3.0}, lambda s, x: x * sum(s.v), lambda v: v.add(7.0)),
+    "bytearray": (lambda: bytearray(b"ab"), lambda s, x: x * s.v[0], lambda v: v.__setitem__(0, 3)),
+    "partial": (
+        lambda: functools.partial(lambda x, k: x * k[0], k=[2.0]),
+        lambda s, x: s.v(x),
+        lambda v: v.keywords["k"].__setitem__(0, 3.0),
+    ),
+    "negative zero": (lambda: [0.0], lambda s, x: x * math.copysign(1, s.v[0]), lambda v: v.__setitem__(0, -0.0)),
+}
+
+
+@pytest.mark.parametrize(("make", "use", "change"), CONTAINERS.values(), ids=CONTAINERS)
+def test_containers_and_objects_that_forward_reads_are_compared(make, use, change):
+    value = make()
+    assert_seen(Holder(use, v=value), lambda: change(value))
+
+
+@pytest.mark.parametrize("place", ["attribute", "global"])
+def test_a_value_that_is_too_large_to_be_compared_is_warned_of_with_the_line(place, monkeypatch):
+    monkeypatch.setitem(globals(), "LARGE", list(range(5000)))
+    uses = {"attribute": lambda s, x: x * s.v[-1], "global": lambda s, x: x * LARGE[-1]}  # noqa: F821
+    net = Holder(uses[place], v=list(range(5000)))
+    net.hybridize()
+    with pytest.warns(UserWarning, match="more than 1024 values") as seen:
+        net(nd.array(POSITIVE))
+    assert seen[0].filename == __file__
+
+
+def by_default(x, factors=[2.0]):  # noqa: B006
+    return x * factors[0]
+
+
+def with_attribute(x):
+    return x * with_attribute.alpha
+
+
+with_attribute.alpha = 2.0
+
+
+class Scaling:
+    factor = 2.0
+
+    def __init__(self):
+        self.k = 2.0
+
+    def __call__(self, x):
+        return x * self.k
+
+    def scale(self):
+        return self.helper() * 1
+
+    def helper(self):
+        return SCALE_OF_METHODS
+
+
+SETTINGS = {"a": {"k": 2.0}, "list": [2.0], "object": SimpleNamespace(k=2.0), "callable": Scaling()}
+SETTINGS_DICT, SETTINGS_LIST = SETTINGS["a"], SETTINGS["list"]
+SETTINGS_OBJECT, SETTINGS_CALLABLE = SETTINGS["object"], SETTINGS["callable"]
+SETTINGS_MODULE = types.ModuleType("settings_of_this_program")
+SETTINGS_MODULE.alpha, SETTINGS_MODULE.table = 2.0, [2.0]
+
+
+def in_closure():
+    table = {"k": [2.0]}
+    return (lambda s, x: x * table["k"][0]), (lambda patch: patch.setitem(table, "k", [3.0]))
+
+
+VARIABLES = {
+    "dict": (lambda s, x: x * SETTINGS_DICT["k"], lambda patch: patch.setitem(SETTINGS_DICT, "k", 3.0)),
+    "list": (lambda s, x: x * SETTINGS_LIST[0], lambda patch: patch.setitem(globals(), "SETTINGS_LIST", [3.0])),
+    "object": (lambda s, x: x * SETTINGS_OBJECT.k, lambda patch: patch.setattr(SETTINGS_OBJECT, "k", 3.0)),
+    "callable": (lambda s, x: SETTINGS_CALLABLE(x), lambda patch: patch.setattr(SETTINGS_CALLABLE, "k", 3.0)),
+    "module": (lambda s, x: x * SETTINGS_MODULE.alpha, lambda patch: patch.setattr(SETTINGS_MODULE, "alpha", 3.0)),
+    "in module": (lambda s, x: x * SETTINGS_MODULE.table[0], lambda patch: SETTINGS_MODULE.table.insert(0, 3.0)),
+    "function": (lambda s, x: with_attribute(x), lambda patch: patch.setattr(with_attribute, "alpha", 3.0)),
+    "class": (lambda s, x: x * Scaling.factor, lambda patch: patch.setattr(Scaling, "factor", 3.0)),
+    "closure": in_closure(),
+    "default": (lambda s, x: by_default(x), lambda patch: by_default.__defaults__[0].insert(0, 3.0)),
+    "method of an attribute": (
+        lambda s, x: x * s.h.scale(),
+        lambda patch: patch.setitem(globals(), "SCALE_OF_METHODS", 3.0),
+    ),
+    "function in an attribute": (
+        lambda s, x: s.function(x),
+        lambda patch: patch.setitem(globals(), "SCALE_OF_METHODS", 3.0),
+    ),
+    "type": (lambda s, x: x * (2 if type(TYPED) is int else 3), lambda patch: patch.setitem(globals(), "TYPED", True)),
+}
+TYPED = 1
+
+
+@pytest.mark.parametrize(("use", "change"), VARIABLES.values(), ids=VARIABLES)
+def test_variables_that_code_names_are_compared(use, change, monkeypatch):
+    net = Holder(use, h=Scaling(), function=lambda x: x * SCALE_OF_METHODS)
+    assert_seen(net, lambda: change(monkeypatch))
+
+
+@pytest.mark.parametrize(("old", "new"), [(0.0, -0.0), (True, 1), (1, 1.0), (np.float32(0), np.float32(-0.0))])
+def test_values_that_are_equal_but_not_the_same_are_told_apart(old, new):
+    def use(_, x, k):
+        return x * {bool: 2, int: 3}.get(type(k), 4) + (1 if str(float(k)).startswith("-") else 0)
+
+    net = Holder(lambda s, x: use(s, x, s.k), k=old)
+    assert_seen(net, lambda: setattr(net, "k", new))
+
+    class Net(gluon.HybridBlock):
+        def forward(self, x, k):
+            return use(self, x, k)
+
+    net = Net()
+    net.hybridize()
+    x = nd.array(POSITIVE)
+    for k in (old, new, old):
+        np.testing.assert_array_equal(net(x, k).asnumpy(), use(None, x, k).asnumpy())
+
+
+def test_nan_equals_itself():
+    class Net(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.k, self.list = float("nan"), [float("nan"), np.float32("nan")]
+
+        def forward(self, x, k):
+            traces.append(1)
+            return x * self.k * self.list[0] * k
+
+    traces = []
+    net = Net()
+    net.hybridize()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(3):
+            net(nd.array(POSITIVE), float("nan"))
+            net.k = float("nan")
+            net.list[0] = float("nan")
+    assert len(traces) == 1
+
+
+def test_attributes_of_the_class_and_missing_ones_are_read_again_when_they_are_set():
+    class Net(gluon.HybridBlock):
+        factor = 2.0
+
+        def forward(self, x):
+            return x * self.factor * getattr(self, "sign", 1)
+
+    net = Net()
+    assert_seen(net, lambda: setattr(net, "factor", 3.0))
+    assert_seen(net, lambda: setattr(net, "sign", -1))
+    net = Net()
+    assert_seen(net, lambda: setattr(Net, "factor", 5.0))
+
+
+def count_in_closure():
+    state = {"n": 0}
+
+    def use(_, x):
+        state["n"] += 1
+        return x * state["n"]
+
+    return use
+
+
+def count_by_nonlocal():
+    n = 0
+
+    def use(_, x):
+        nonlocal n
+        n += 1
+        return x * n
+
+    return use
+
+
+CHANGING = {
+    "pop": (lambda s, x: x * s.q.pop(), "forward changes"),
+    "closure": (count_in_closure(), "forward changes"),
+    "nonlocal": (count_by_nonlocal(), "forward changes"),
+    "array": (lambda s, x: x * float(s.a.__iadd__(1)[0]), "forward changes"),
+    "generator": (lambda s, x: x * next(s.g), "iterator"),
+    "itertools": (lambda s, x: x * next(s.count), "iterator"),
+    "global": (lambda s, x: x * next(GLOBAL_COUNT), "iterator"),
+    "in a list": (lambda s, x: x * next(s.inside[0]), "iterator"),
+}
+GLOBAL_COUNT = itertools.count(3)
+
+
+@pytest.mark.parametrize(("use", "text"), CHANGING.values(), ids=CHANGING)
+def test_forward_that_changes_its_own_state_is_warned_of_with_the_line(use, text):
+    net = Holder(
+        use,
+        q=[5, 4, 3],
+        a=np.ones(1),
+        g=(i for i in range(3, 9)),
+        count=itertools.count(3),
+        inside=[itertools.count(3)],
+    )
+    net.hybridize()
+    with pytest.warns(UserWarning, match=text) as seen:
+        first = net(nd.array(POSITIVE))
+    assert seen[0].filename == __file__
+    graph = net._last_graph
+    np.testing.assert_array_equal(net(nd.array(POSITIVE)).asnumpy(), first.asnumpy())
+    assert net._last_graph is graph
