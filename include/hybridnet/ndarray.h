@@ -104,7 +104,7 @@ class Chunk : public RefCounted<Chunk> {
   // May code outside of the library write the memory at any time? It came from there, or it was given out (GivenOut).
   bool is_foreign() const { return deleter || outside_users.load(std::memory_order_acquire) != 0; }
   std::atomic<int64_t> outside_users{0};
-  // Of memory that is given out: copies of its values are not read any more, and its pages stay.
+  // Drops copies of the values and stops releasing pages, because the memory is given out or taken back.
   void forget_copies() {
     derived_.keep_pages();
     derived_.drop();

@@ -520,13 +520,7 @@ void invoke_composed(const Op& op, const ParamsPtr& params, std::span<const NDAr
 }  // namespace
 
 void note_overwrite(const NDArray& a) {
-  Chunk& chunk = *a.impl()->chunk;
-  chunk.overwrites.fetch_add(1, std::memory_order_relaxed);
-  if (chunk.overwrite_line.load(std::memory_order_relaxed) != 0) {  // a value of this memory was saved
-    const SourceLocation where = current_location();
-    chunk.overwrite_file.store(where.file, std::memory_order_relaxed);
-    chunk.overwrite_line.store(where.line, std::memory_order_relaxed);
-  }
+  count_overwrite(*a.impl()->chunk);
   if (is_on_tape(a)) forget_overwritten(a);
 }
 

@@ -73,8 +73,9 @@ bool stands_apart(const NDArray& a) {
          a.impl()->chunk->history.load(std::memory_order_acquire) != nullptr;
 }
 
-// Writes a part of an array that stands apart: what is not written stays what it is for the other arrays of the memory.
-// Which elements are written does not depend on what they hold, so two runs tell.
+// Writes a part of an array that stands apart. The tape must not take the other elements for written, because other
+// arrays of the memory show them. The operator writes the same elements whatever values they hold: so it runs once over
+// zeros and once over ones, and the elements that are equal afterwards are those that it writes.
 void write_in_pieces(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const NDArray& out) {
   std::vector<NDArray> in(inputs.begin(), inputs.end());
   NDArray runs[2];
@@ -101,7 +102,6 @@ void write_in_pieces(const Op& op, const ParamsPtr& params, std::span<const NDAr
 
 }  // namespace
 
-// Writes into arrays that the tape may know. Steps keep copies of the inputs that they read and that are overwritten.
 void invoke_over(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                  std::vector<NDArray>* results) {
   const bool recording = autograd_state().recording;
@@ -111,7 +111,7 @@ void invoke_over(const Op& op, const ParamsPtr& params, std::span<const NDArray>
     results->assign(1, options.out[0]);
     return;
   }
-  // Where nothing is recorded, what is written is constant; but the rest of an array still stems from what it did.
+  // Without recording, the written elements become constants. The other elements of the array keep their gradient.
   if (!recording &&
       (!writes_part(op) || inputs.empty() || !has_gradient(mark_of(inputs[0])) || mark_of(inputs[0])->leaf_shown()))
     return invoke_apart(op, params, inputs, options, results);

@@ -30,6 +30,15 @@ struct SavedArray {
 // Was a value of this memory ever saved?
 inline bool was_saved(Chunk& chunk) { return chunk.owner().overwrite_line.load(std::memory_order_relaxed) != 0; }
 
+// A write into the memory, in the line that runs. The line is stored only for memory of which a value was saved.
+inline void count_overwrite(Chunk& chunk) {
+  chunk.overwrites.fetch_add(1, std::memory_order_relaxed);
+  if (chunk.overwrite_line.load(std::memory_order_relaxed) == 0) return;
+  const SourceLocation where = current_location();
+  chunk.overwrite_file.store(where.file, std::memory_order_relaxed);
+  chunk.overwrite_line.store(where.line, std::memory_order_relaxed);
+}
+
 // `input`: what the step `op` calls the value. recorded: where it was recorded, if that is known.
 [[noreturn]] void throw_overwritten(const std::string& op, const std::string& input, const SavedArray& saved,
                                     SourceLocation recorded);

@@ -214,6 +214,11 @@ void forget_overwritten(const NDArray& array) {
   if (WriteHistory* history = WriteHistory::find(*array.impl()->chunk)) history->note(array, {});
 }
 
+void note_given_out(const NDArray& array) {
+  count_overwrite(*array.impl()->chunk);
+  if (WriteHistory* history = WriteHistory::find(*array.impl()->chunk)) history->note_given_out(array);
+}
+
 namespace {
 
 // What the tape knows of a view whose values it takes for constants.

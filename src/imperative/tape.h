@@ -75,6 +75,9 @@ void end_record(const Ref<TapeNode>& node, std::span<const NDArray> inputs, std:
 
 // What note_overwrite means for the tape: values that were overwritten are constant until a step is recorded.
 void forget_overwritten(const NDArray& array);
+// The memory of an array is given to code outside of the library, which may write it. Values that were saved for
+// gradients count as overwritten from then on. Gradients still go through the array, because it may keep its values.
+void note_given_out(const NDArray& array);
 
 // References are counted, so what holds itself is never freed. That threatens where a recorded result is written into
 // an array of the caller: the array then holds the new step and all that it stems from, and some of these may hold the

@@ -343,16 +343,25 @@ void WriteHistory::drop_if_unseen(int64_t dying, Dropped* dropped) {
     return handle.impl()->chunk.get() == &chunk_ && handle.impl()->ref_count() == 1;
   });
   if (held == chunk_.ref_count() - dying) {
-    remember_ranges();
+    for (const Write& write : writes_) add_overwritten({write.begin, write.end, write.overwrites, write.where});
     dropped->writes.push_back(std::exchange(writes_, {}));
   }
   deaths_to_wait_for_ = static_cast<int64_t>(holders.num_seen() / 16);
 }
 
-// Of each byte the last write counts: older ones that newer ones cover are left out.
-void WriteHistory::remember_ranges() {
-  for (const Write& write : writes_) overwritten_.push_back({write.begin, write.end, write.overwrites, write.where});
-  if (overwritten_.size() >= forget_at_) forget_at_ = 2 * forget_covered(&overwritten_, nullptr) + 64;
+void WriteHistory::note_given_out(const NDArray& target) {
+  const std::lock_guard lock(mutex_);
+  add_overwritten(
+      {begin_of(target), end_of(target), chunk_.overwrites.load(std::memory_order_relaxed), current_location()});
+}
+
+// The last write of each byte is enough. Ranges come in any order, because those of writes_ come late.
+void WriteHistory::add_overwritten(Overwritten range) {
+  overwritten_.push_back(range);
+  if (overwritten_.size() < forget_at_) return;
+  std::sort(overwritten_.begin(), overwritten_.end(),
+            [](const Overwritten& a, const Overwritten& b) { return a.overwrites < b.overwrites; });
+  forget_at_ = 2 * forget_covered(&overwritten_, nullptr) + 64;
 }
 
 void WriteHistory::drop_unseen() {

@@ -37,6 +37,9 @@ class WriteHistory final : public MemoryHistory {
   Ref<TapeMark> mark_of_view(const NDArray& array, const NDArray& view);
   // Are all writes known that happened since the value was saved?
   bool knows_since(const SavedArray& saved) const { return saved.overwrites >= first_overwrites_; }
+  // Code outside of the library may write target from now on: values that were saved count as overwritten, but what the
+  // arrays stem from stays.
+  void note_given_out(const NDArray& target);
   // Where the saved value was overwritten, as far as the writes are known. Nothing: it is there.
   std::optional<SourceLocation> overwritten_at(const SavedArray& saved) const;
 
@@ -55,7 +58,8 @@ class WriteHistory final : public MemoryHistory {
     TensorSpec spec;
     SourceLocation where;
   };
-  // What stays of a write when the notes are dropped: saved values are still asked whether they are there.
+  // A range that no longer holds the values of before. It outlives the notes of writes, because saved values are
+  // checked later than that.
   struct Overwritten {
     int64_t begin, end;
     uint64_t overwrites;
@@ -78,7 +82,7 @@ class WriteHistory final : public MemoryHistory {
   Ref<TapeMark> compose(const Base& base, const NDArray& view) const;
 
   void drop_if_unseen(int64_t dying, Dropped* dropped);
-  void remember_ranges();
+  void add_overwritten(Overwritten range);
 
   const Chunk& chunk_;
   const uint64_t first_overwrites_;
@@ -89,7 +93,7 @@ class WriteHistory final : public MemoryHistory {
   size_t compact_at_ = 64;
   int64_t deaths_to_wait_for_ = 0;
   std::vector<Write> writes_;
-  std::vector<Overwritten> overwritten_;  // before writes_
+  std::vector<Overwritten> overwritten_;  // beside those of writes_
   size_t forget_at_ = 64;
 };
 

@@ -88,26 +88,36 @@ struct Reciprocal {
   }
 };
 
+// A rounded number with the sign of the number itself: zeros keep theirs. Instruction sets below SSE4.1 cannot round,
+// and what stands in for that gives +0.
+template <class V>
+HWY_INLINE V with_sign(V rounded, V a) {
+#if HWY_TARGET == HWY_SSSE3 || (defined(HWY_SSE2) && HWY_TARGET == HWY_SSE2)
+  return hn::CopySign(rounded, a);
+#else
+  return rounded;
+#endif
+}
 // Rounding; integers stay as they are.
 struct Floor {
   static constexpr bool kVector = true;
   template <class D, class V>
   HWY_INLINE V operator()(D, V a) const {
-    return hn::Floor(a);
+    return with_sign(hn::Floor(a), a);
   }
 };
 struct Ceil {
   static constexpr bool kVector = true;
   template <class D, class V>
   HWY_INLINE V operator()(D, V a) const {
-    return hn::Ceil(a);
+    return with_sign(hn::Ceil(a), a);
   }
 };
 struct Trunc {
   static constexpr bool kVector = true;
   template <class D, class V>
   HWY_INLINE V operator()(D, V a) const {
-    return hn::Trunc(a);
+    return with_sign(hn::Trunc(a), a);
   }
 };
 // To nearest; halves go to the even neighbour, as NumPy's around does.
@@ -115,7 +125,7 @@ struct RoundEven {
   static constexpr bool kVector = true;
   template <class D, class V>
   HWY_INLINE V operator()(D, V a) const {
-    return hn::Round(a);
+    return with_sign(hn::Round(a), a);
   }
 };
 // To nearest; halves go down, as MXNet's rint does.
@@ -124,7 +134,7 @@ struct Rint {
   template <class D, class V>
   HWY_INLINE V operator()(D, V a) const {
     const V low = hn::Floor(a), high = hn::Ceil(a);
-    return hn::IfThenElse(hn::Le(hn::Sub(a, low), hn::Sub(high, a)), low, high);
+    return with_sign(hn::IfThenElse(hn::Le(hn::Sub(a, low), hn::Sub(high, a)), low, high), a);
   }
 };
 // To nearest; halves go away from zero.
@@ -135,7 +145,7 @@ struct Round {
     const V whole = hn::Trunc(a);
     const V rest = hn::Abs(hn::Sub(a, whole));
     const V one = hn::CopySign(hn::Set(d, 1), a);
-    return hn::IfThenElse(hn::Ge(rest, hn::Set(d, hn::TFromD<D>(0.5))), hn::Add(whole, one), whole);
+    return with_sign(hn::IfThenElse(hn::Ge(rest, hn::Set(d, hn::TFromD<D>(0.5))), hn::Add(whole, one), whole), a);
   }
 };
 struct Sqrt {

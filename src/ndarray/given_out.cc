@@ -6,7 +6,7 @@
 namespace hybridnet {
 namespace {
 
-// The chunks that were given out last. Those alone are remembered, because a program may give out every result.
+// The chunks that were given out last. A program may give out every result, so their number is limited.
 struct Recent {
   std::mutex mutex;
   std::array<uint64_t, 4096> chunks{};  // by count modulo size

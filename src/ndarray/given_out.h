@@ -17,8 +17,8 @@ bool may_change_unseen(const NDArray& array);
 // Counts every time that memory of any array is given out.
 uint64_t times_given_out();
 
-// Whether the array's memory was given out since times_given_out() was `count`; it may be back already. True as well if
-// so much was given out since that nobody remembers.
+// Was the array's memory given out since times_given_out() was `count`? It may be back already. Only the last 4096
+// times are remembered: true as well where there were more since.
 bool was_given_out_since(const NDArray& array, uint64_t count);
 
 // While it lives, the other side has the memory.

@@ -35,7 +35,7 @@ bool meet(const Range& a, const Range& b) {
 
 }  // namespace
 
-bool may_overlap(const NDArray& a, const NDArray& b) { return meet(range_of(a), range_of(b)); }
+bool ranges_overlap(const NDArray& a, const NDArray& b) { return meet(range_of(a), range_of(b)); }
 
 bool is_same_place(const NDArray& a, const NDArray& b) {
   const Range first = range_of(a), second = range_of(b);

@@ -4,12 +4,11 @@
 // Threads: from any.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
 #include <deque>
 #include <memory>
 #include <vector>
 
+#include "ndarray/watched_array.h"
 #include "plan/compiled_call.h"
 
 namespace hybridnet {
@@ -25,15 +24,7 @@ class WatchedConstants {
   const std::shared_ptr<const std::vector<NDArray>>& arrays() const { return arrays_; }
 
  private:
-  struct Watched {
-    explicit Watched(const NDArray& a);
-    bool has_changed();
-    const NDArray array;
-    std::atomic<uint64_t> overwrites;
-    std::vector<char> values;  // of foreign memory
-    std::atomic_flag is_compared = ATOMIC_FLAG_INIT;
-  };
-  std::deque<Watched> constants_;
+  std::deque<WatchedArray> constants_;
   std::shared_ptr<const std::vector<NDArray>> arrays_;
   std::vector<NDArray> sparse_;
 };

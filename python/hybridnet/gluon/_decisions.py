@@ -35,9 +35,7 @@ class Decisions:
     ) -> None:
         self.attributes = attributes
         self._variables = ReadVariables(block, before)
-        self._given_out = _core.times_given_out()
-        # The values, too, of arrays that code outside of the library can write: nobody counts these writes.
-        self._arrays = [(array, _core.overwrites(array), _core.values_of_others(array)) for array in arrays]
+        self._arrays = [_core.WatchedArray(array) for array in arrays]
         self._checks: list[Callable[[], bool]] = []
         if self._variables.some:
             self._checks.append(self._variables.hold)
@@ -68,17 +66,7 @@ class Decisions:
         return all(check() for check in self._checks)
 
     def _arrays_hold(self) -> bool:
-        count = _core.times_given_out()
-        if count != self._given_out:
-            # The other side may have written to an array that it was given since, and given it back.
-            for array, _, values in self._arrays:
-                if values is None and _core.was_given_out_since(array, self._given_out):
-                    return False
-            self._given_out = count
-        return all(
-            _core.holds_values(array, values) if values is not None else _core.overwrites(array) == count
-            for array, count, values in self._arrays
-        )
+        return all(array.holds() for array in self._arrays)
 
     def warnings(self, block: Block) -> list[tuple[str, str]]:
         """(text, file:line) of what may change without the graph being traced again."""

@@ -134,7 +134,7 @@ class NDArray(_core.NDArrayBase):
 
     def to_dlpack_for_write(self) -> Any:
         """A DLPack capsule sharing this memory; the consumer may write."""
-        _core.note_overwrite(self)
+        _core.note_given_out(self)
         return _core.to_dlpack(self, True)
 
     def __bool__(self) -> bool:

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
-#include <string_view>
+#include <memory>
 
 #include "array_arithmetic.h"
 #include "casters.h"
@@ -13,7 +12,8 @@
 #include "hybridnet/ndarray.h"
 #include "hybridnet/sparse.h"
 #include "imperative/observed_reads.h"
-#include "ndarray/given_out.h"
+#include "imperative/tape.h"
+#include "ndarray/watched_array.h"
 
 namespace hybridnet::python {
 namespace {
@@ -235,40 +235,16 @@ void bind_views(py::module_& m) {
         return chunk.overwrites.load(std::memory_order_relaxed);
       },
       "Counts writes into existing memory when they are pushed: tells whether a value that was kept is gone.");
-  m.def(
-      "values_of_others",
-      [](const NDArray& a) -> py::object {
+  py::class_<WatchedArray>(m, "WatchedArray",
+                           "An array as it is now, to ask later whether its values may be others. Memory that code "
+                           "outside of the library can write is compared with a copy.")
+      .def(py::init([](const NDArray& a) {
         const NDArray array = require(a, "array");
-        if (array.is_sparse() || !array.impl()->chunk->owner().is_foreign()) return py::none();
-        wait_interruptibly(array);
-        std::string values(static_cast<size_t>(array.bytes()), '\0');
-        array.copy_to(values.data());
-        return py::bytes(values);
-      },
-      "The bytes of an array whose memory code outside of the library can write; None for other arrays.");
-  m.def(
-      "holds_values",
-      [](const NDArray& a, const py::bytes& expected) {
-        const NDArray array = require(a, "array");
-        const std::string_view values(expected);
-        if (array.is_sparse() || static_cast<size_t>(array.bytes()) != values.size()) return false;
-        wait_interruptibly(array);
-        if (values.empty()) return true;
-        if (array.device().type != DeviceType::kGPU)
-          return std::memcmp(array.data(), values.data(), values.size()) == 0;
-        std::string now(values.size(), '\0');
-        array.copy_to(now.data());
-        return now == values;
-      },
-      "Whether an array holds these bytes, as values_of_others() gave them.");
-  m.def("times_given_out", &times_given_out, "Counts every time that memory of any array is given out.");
-  m.def(
-      "was_given_out_since",
-      [](const NDArray& a, uint64_t count) {
-        const NDArray array = require(a, "array");
-        return !array.is_sparse() && was_given_out_since(array, count);
-      },
-      "Whether the memory of an array was given out since times_given_out() was count.");
+        const py::gil_scoped_release released;
+        return std::make_unique<WatchedArray>(array, WatchedArray::Compared::kAll);
+      }))
+      .def("holds", &WatchedArray::holds, py::call_guard<py::gil_scoped_release>(),
+           "Whether nobody can have written to the array since.");
   m.def(
       "overwritten_at",
       [](const NDArray& a) {
@@ -345,7 +321,7 @@ void bind_arrays(py::module_& m) {
   m.def("copy_from_numpy", &copy_from_numpy);
   m.def("from_numpy_copy", &from_numpy_copy);
   m.def("from_numpy_shared", &from_numpy_shared);
-  m.def("note_overwrite", [](const NDArray& a) { note_overwrite(require(a, "array")); });
+  m.def("note_given_out", [](const NDArray& a) { note_given_out(require(a, "array")); });
   m.def("wait_all", &wait_all_interruptibly);
   m.def("dtype_code", [](DType dtype) { return static_cast<int>(dtype); });
   m.def("dtype_name", [](DType dtype) { return std::string(dtype_name(dtype)); });

@@ -68,7 +68,7 @@ const OpRef kGather{"gather_nd"}, kAccumulate{"_backward_gather_nd"}, kScatterSe
     kScatter{"scatter_nd"}, kGatherLast{"_backward_scatter_nd"};
 
 Value gather(const Value& data, const Value& indices) { return data ? call(kGather, {data, indices}) : data; }
-// Where tuples repeat, only the last one was written.
+// The gradient of values that were written at tuples. Of equal tuples the last one was written: the others get zeros.
 Value gather_last(const Value& data, const Value& indices) { return data ? call(kGatherLast, {data, indices}) : data; }
 
 void infer_gather(InferContext& c) {

@@ -32,7 +32,7 @@ void infer_ravel(const RavelParams& p, InferContext& c) {
   c.set_out_shape(0, out);
 }
 
-// Of axis 0, whose size may be unknown, or of another one.
+// The largest index of an axis. The size of axis 0 may be unknown (-1): then there is no limit.
 int64_t last_index(const RavelParams& p, int axis) {
   return axis == 0 && p.shape[0] < 0 ? INT64_MAX : p.shape[axis] - 1;
 }

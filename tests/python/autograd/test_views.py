@@ -472,3 +472,28 @@ def test_views_of_a_leaf_have_gradients_after_each_update(write, view):
         np.testing.assert_array_equal(w.grad.asnumpy(), expected)
         WRITES_BETWEEN[write](w)
         assert not np.array_equal(w.asnumpy(), values) or write in ("copy", "detached", "view of a view")
+
+
+@pytest.mark.parametrize("given", ["row", "all", "other view"])
+def test_memory_that_is_given_out_keeps_its_gradient(given):
+    w = nd.array([[2.0], [-3.0]])
+    w.attach_grad()
+    with autograd.record():
+        t = w * w
+        row, flat = t[-1], t.reshape((2,))
+    {"row": row, "all": t, "other view": flat}[given].to_dlpack_for_write()
+    flat.backward()
+    np.testing.assert_array_equal(w.grad.asnumpy(), [[4.0], [-6.0]])
+
+
+@pytest.mark.parametrize("part", [slice(0, 1), slice(1, 2)])
+def test_saved_values_count_as_overwritten_once_their_memory_was_given_out(part):
+    w = nd.array([1.0, 2.0])
+    w.attach_grad()
+    with autograd.record():
+        y = nd.exp(w)  # whose gradient reads y
+        view = y[part]
+        results = [nd.sum(y[i : i + 1] * y[i : i + 1]) for i in range(2)]  # whose gradients read one element
+    view.to_dlpack_for_write()
+    with pytest.raises(GradientError, match="overwritten in place"):
+        results[part.start].backward(retain_graph=True)

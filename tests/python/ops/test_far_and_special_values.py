@@ -41,3 +41,26 @@ def test_half_powers_of_infinities_and_zeros_are_those_of_pow(dtype, hybrid):
     expected = np.array([np.inf, 0.0, 0.0, np.inf, 2.0, 1.5, np.nan, np.nan] * 5)
     np.testing.assert_array_equal(found, expected)
     assert not np.signbit(found[found == 0]).any()
+
+
+ROUNDED = {
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "fix": np.fix,
+    "rint": lambda x: np.ceil(x - 0.5),  # halves go down, as in MXNet
+    "round": lambda x: np.trunc(x + np.copysign(0.5, x)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ROUNDED)
+def test_rounding_keeps_the_signs_of_zeros(name, dtype):
+    x = np.array([-0.0, 0.0, -0.25, 0.25, -0.75, 0.75, -1.5, 2.25, np.inf, -np.inf] * 3, dtype)
+    wanted = np.copysign(ROUNDED[name](x), x)
+    given = mx.nd.array(x, dtype=dtype)
+    net = mx.gluon.nn.HybridLambda(lambda F, x: getattr(F, name)(x))
+    net.hybridize()
+    for found in (getattr(mx.nd, name)(given).asnumpy(), net(given).asnumpy()):
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
