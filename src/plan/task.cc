@@ -1,10 +1,12 @@
 #include "plan/task.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "base/interrupt.h"
 #include "engine/inline_run.h"
@@ -158,12 +160,25 @@ void run_here(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name
   run_now(plan, arrays, key, name);
 }
 
+// False if a task is pending after a short time. A worker still frees the arrays of the last run when its results can
+// be read, and it may have lost its core by then: this thread gives it one.
+bool nothing_is_pending(const Engine& e, int64_t cost_ns) {
+  if (!e.has_pending()) return true;
+  constexpr int64_t kMinNs = 20'000, kPartOfWork = 50;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(std::max(kMinNs, cost_ns / kPartOfWork));
+  do {
+    std::this_thread::yield();
+    if (!e.has_pending()) return true;
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
 // A caller that waits for each result gains nothing by a worker. Loops are left to one: Ctrl-C may have to stop them.
 bool try_begin_for_waiting_caller(const Plan& plan, Engine::Access access, const Engine::Options& options) {
   constexpr int64_t kLongestNs = 200'000'000;  // Ctrl-C is heard so much later
   Engine& e = engine();
-  if (!WaitingCaller::is_likely() || plan.has_control() || options.cost_ns > kLongestNs || e.has_pending())
-    return false;
+  if (!WaitingCaller::is_likely() || plan.has_control() || options.cost_ns > kLongestNs) return false;
+  if (!nothing_is_pending(e, options.cost_ns)) return false;
   const RunHereScope here;
   return e.try_begin_inline(access, options);
 }
