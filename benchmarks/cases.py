@@ -1,4 +1,4 @@
-"""What run.py measures: one row a case, with HybridNet's ways to run it, its peers and its goal."""
+"""The cases of run.py: one row per case, with HybridNet's ways to run it, its peers and its goal."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ SIDES = ("hybridnet", "torch", "jax", "onnxruntime")  # the first is ours; sides
 class Peer:
     """A program of another framework, written from that framework's documentation.
 
-    side, variant: it is "NAME/VARIANT" in the table of that side. goal: the ratio to reach beside this peer, where the
-    issue sets one of its own. is_rival: false for what is shown beside, such as the machine's copy of as many bytes.
+    side, variant: the program is "NAME/VARIANT" in the table of that side. goal: the ratio to reach compared with this
+    peer, if the issue sets one. is_rival: False for programs shown for reference only, such as the machine's copy of
+    the same number of bytes.
     """
 
     side: str
@@ -24,15 +25,15 @@ class Peer:
     is_rival: bool = True
 
     def beside(self, why: str) -> Peer:
-        """The same, shown and not compared with."""
+        """Returns the same peer, shown for reference and not compared with."""
         return dataclasses.replace(self, label=f"{self.label} ({why})", goal=None, is_rival=False)
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One row: the best of HybridNet's modes over the best peer, at most goal.
+    """One row: the time of the best of HybridNet's modes relative to the best peer, and its goal.
 
-    modes: the variants of HybridNet's side; the better one counts. limit: seconds that it may take at most.
+    modes: the variants of HybridNet's side; the fastest one counts. limit: the maximum time in seconds.
     """
 
     name: str

@@ -1,11 +1,11 @@
-"""From a bare interpreter to the first prediction: ours beside torch.compile and jax.jit, by phases.
+"""The time from a bare interpreter to the first prediction, by phases, compared with torch.compile and jax.jit.
 
     python benchmarks/cold_start.py [--only PART,PART] [--sides hybridnet,torch,jax] [--rounds 5] [--isa WORD] [--write]
 
-Every figure comes from a process of its own: first with empty caches on disk, then a second one that finds what the
-first kept (HYBRIDNET_CACHE, TORCHINDUCTOR_CACHE_DIR, JAX_COMPILATION_CACHE_DIR). Figures are medians over the rounds;
-the peers' compilers take minutes and run once. "trace + compile" is all between a network with its values and a program
-that can run: for HybridNet trace, rewrite and link. Its first run is apart, since it also packs weights.
+Every figure comes from a separate process: first one with empty caches on disk, then a second one that finds the files
+of the first (HYBRIDNET_CACHE, TORCHINDUCTOR_CACHE_DIR, JAX_COMPILATION_CACHE_DIR). Figures are medians over the rounds;
+the peers' compilers take minutes and run once. "trace + compile" is all work between a network with its values and a
+program that can run: for HybridNet trace, rewrite and link. Its first run is separate, since it also packs weights.
 --write keeps the rows in benchmarks/COLD_START.md.
 """
 
@@ -27,7 +27,7 @@ from sections import Section, instruction_sets, keep, machine, peer_versions, st
 HERE = Path(__file__).resolve().parent
 NETWORKS = {"resnet50": "ResNet-50", "bert": "BERT-base, 1x128", "layers": "1,000 distinct layers"}
 GOALS = {"resnet50": 0.15, "bert": 0.25, "layers": 1.0}  # seconds of trace + compile
-SECOND_GOAL = 0.05  # seconds, of a second process
+SECOND_GOAL = 0.05  # seconds, for a second process
 LABELS = {"hybridnet": "HybridNet", "torch": "torch.compile", "jax": "jax.jit"}
 PHASES = ("import", "build", "trace", "rewrite", "link", "run")
 COLUMNS = (
@@ -53,7 +53,7 @@ def start(side: str, network: str, folder: Path, env: dict[str, str]) -> str:
 
 
 def measure(side: str, network: str, rounds: int, isa: str, folder: Path) -> list[dict[str, float]]:
-    """Medians of each phase in seconds: of processes without a cache, and of those that find one."""
+    """Medians of each phase in seconds: of processes without a cache, and of processes with one."""
     found: list[list[dict[str, float]]] = [[], []]
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as cache:

@@ -1,7 +1,7 @@
-"""What calls of mx.np cost beside those of mx.nd; run by benchmarks/operators.py --dispatch.
+"""The time of calls of mx.np compared with mx.nd; run by benchmarks/operators.py --dispatch.
 
-Every function of mx.np and mx.npx that mx.nd has too is called with the small inputs that its operator declares as a
-sample, in turns with its twin: minima over the rounds, of which np / nd is shown.
+Every function of mx.np and mx.npx that mx.nd also has is called with the sample inputs declared by its operator, in
+turns with its counterpart: minima over the rounds, shown as np / nd.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from run import unit
 ROUND_SECONDS = 0.002
 Call = Callable[..., Any]
 
-# Functions of mx.np whose twin in mx.nd has another name, and keywords that have.
+# Functions of mx.np whose counterpart in mx.nd has another name, and keywords with another name.
 TWINS = {"concatenate": "concat", "matmul": "dot", "absolute": "abs", "less": "lesser", "less_equal": "lesser_equal"}
 KEYWORDS = {
     "concatenate": {"axis": "dim"}, "concat": {"axis": "dim"},
     "swapaxes": {"axis1": "dim1", "axis2": "dim2"}, "reshape": {"newshape": "shape"},
     "full": {"fill_value": "val"}, "flip": {"m": "data"},
 }  # fmt: skip
-# Keywords that np needs to do what nd does without them.
+# Keywords that np needs for the same operation.
 EXPLICIT = {"take": {"axis": 0}}
-# Why a call costs more than its twin's by a tenth.
+# The reasons for calls that take a tenth longer than their counterparts.
 REASONS = {
     "np.unravel_index": "two arrays, where mx.nd gives one",
 }
 COMPOSED = "what it stands for is looked up"
-# Names of the operator's fields that the public function calls otherwise.
+# Fields of operators that have another name in the public function.
 PUBLIC = {"swapaxes": {"dim1": "axis1", "dim2": "axis2"}, "full": {"value": "fill_value"}}
 
 
@@ -47,7 +47,7 @@ def plain(text: str) -> Any:
 
 
 def described(*names: str | None) -> dict[str, Any] | None:
-    """The operator of the first name that there is."""
+    """The description of the operator with the first name that exists, or None."""
     from hybridnet import _core, errors
 
     for name in filter(None, names):
@@ -81,14 +81,14 @@ def called(function: Any, variadic: bool, inputs: list[Any], keywords: dict[str,
 
 
 def pair_of(name: str, twin: str, ours: Any, theirs: Any, op: dict[str, Any]) -> Pair | str:
-    """The calls for the first sample that both take, or why there is none."""
+    """The calls for the first sample that both accept, or the reason why there is none."""
     import hybridnet as mx
 
     problem = "its operator has no sample"
     own = name.partition(".")[2]
     for sample in op["samples"]:
         keywords = {k: plain(v) for k, v in sample["attrs"].items() if k != op["count_param"]}
-        public = {sys.intern(PUBLIC.get(own, {}).get(k, k)): v for k, v in keywords.items()}  # as names in programs are
+        public = {sys.intern(PUBLIC.get(own, {}).get(k, k)): v for k, v in keywords.items()}  # like names in programs
         public |= EXPLICIT.get(own, {})
         classic = {sys.intern(KEYWORDS.get(own, {}).get(k, k)): v for k, v in public.items()}
         try:
@@ -99,7 +99,7 @@ def pair_of(name: str, twin: str, ours: Any, theirs: Any, op: dict[str, Any]) ->
                 called(theirs, op["variadic"], drawn(sample, mx.nd.array), classic),
             )
             pair.np(), pair.nd()
-        except Exception as error:  # one of the two spells it otherwise
+        except Exception as error:  # one of the two has another signature
             problem = str(error).partition("\n")[0]
         else:
             return pair
@@ -144,7 +144,7 @@ def geometric_mean(values: list[float]) -> float | None:
 
 
 def dispatch(only: str, rounds: int) -> list[str]:
-    """One line per function that both have, the dearest first; then those that could not be called alike."""
+    """One line per function that both have, the most expensive first; then the functions without a common call."""
     found, skipped = [], []
     for name, pair in pairs(only):
         if isinstance(pair, str):

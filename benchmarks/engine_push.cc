@@ -1,4 +1,4 @@
-// What the engine and the pool cost per task and per block: the floor under every imperative operator.
+// The time of the engine and the pool per task and per block: the lower limit of every imperative operator.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -24,7 +24,7 @@ void inline_run(benchmark::State& state) {
 }
 BENCHMARK(inline_run)->Name("inline run, 2 reads, 1 write");
 
-// Tasks that each wait for the one before, pushed by one thread: push, run and end of one task in a full stream.
+// Tasks that each wait for the previous one, pushed by one thread: push, run and end of one task in a full stream.
 void queued_chain(benchmark::State& state) {
   const auto engine = make_threaded_engine();
   Var a, b;
@@ -49,7 +49,7 @@ void queued_independent(benchmark::State& state) {
 }
 BENCHMARK(queued_independent)->Name("push and run, independent")->UseRealTime();
 
-// A single task and its wait: the cost of reading each result at once.
+// A single task and its wait: the time if each result is read at once.
 void push_and_wait(benchmark::State& state) {
   const auto engine = make_threaded_engine();
   Var var;

@@ -1,12 +1,11 @@
-"""How time and memory grow with the size of the work: slopes, and plots where matplotlib is installed.
+"""The growth of time and memory with the size of the work: slopes, and plots if matplotlib is installed.
 
     python benchmarks/growth.py [--only PART,PART] [--limit 60] [--write]
 
-Every point runs in a process of its own: seconds per call (the least of some), seconds of the first call (trace,
-rewrite, link, run), and the megabytes that the process gained until then, at their peak. A slope is the exponent b of
-y ~ x^b between the largest points, where costs of every call no longer hide it: 1 is linear. A series ends at the
-first point that takes longer than --limit seconds. --write keeps the rows in GROWTH.md, and the plots in
-benchmarks/plots.
+Every point runs in a separate process: seconds per call (the minimum of several), seconds of the first call (trace,
+rewrite, link, run), and the peak growth of the process in megabytes until then. A slope is the exponent b of y ~ x^b
+between the largest points, where constant costs no longer hide it: 1 is linear. A series ends at the first point that
+takes longer than --limit seconds. --write keeps the rows in GROWTH.md, and the plots in benchmarks/plots.
 """
 
 from __future__ import annotations
@@ -239,13 +238,13 @@ SERIES = {
 
 
 def _status(field: str) -> float:
-    """Megabytes, from /proc/self/status."""
+    """A field of /proc/self/status in megabytes."""
     text = Path("/proc/self/status").read_text("utf-8")
     return int(text.split(f"{field}:")[1].split()[0]) / 1024
 
 
 def measure(name: str, size: int) -> dict[str, float]:
-    """One point, in this process."""
+    """Measures one point, in this process."""
     import hybridnet as mx
 
     (mx.nd.ones((64, 64)) + 1).wait_to_read()
@@ -257,7 +256,7 @@ def measure(name: str, size: int) -> dict[str, float]:
     mx.nd.waitall()
     first = time.perf_counter() - begin
     best, spent, calls = math.inf, 0.0, 0
-    while calls < 3 or (spent < 1 and calls < 1000):  # machine code of loops is made meanwhile
+    while calls < 3 or (spent < 1 and calls < 1000):  # machine code of loops is generated in the meantime
         begin = time.perf_counter()
         call()
         mx.nd.waitall()
@@ -288,7 +287,7 @@ def points(series: Series, limit: float) -> list[dict[str, float]]:
 
 
 def slope(found: list[dict[str, float]], field: str) -> float:
-    """The exponent between the largest point and the one a decade, or else three points, before."""
+    """The exponent between the largest point and the point a decade, or else three points, before it."""
     last = found[-1]
     earlier = [one for one in found[:-1] if last["size"] / one["size"] >= 9.9] or found[:1]
     other = earlier[-1]

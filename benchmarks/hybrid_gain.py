@@ -1,11 +1,11 @@
-"""What hybridize() gains: 40 networks run as they are and hybridized, in prediction and in training.
+"""The gain of hybridize(): 40 networks run imperatively and hybridized, in prediction and in training.
 
     python benchmarks/hybrid_gain.py [NAME...] [--rounds 9] [--memory] [--write]
 
-Each network is what a user writes, without a thought of what graphs like. The two ways take turns in one process; a
-figure is the median over the rounds of the ratio of their times, with the quartiles beside it: 1.00 [0.97, 1.04].
---memory measures in place of that, in a process of its own for each, what the network adds to the process's own memory
-at its peak (resident, without pages of files) once it has run. --write keeps the rows in benchmarks/HYBRID_GAIN.md.
+Each network is written like a user's, without optimizations for graphs. The two ways take turns in one process; a
+figure is the median over the rounds of the ratio of their times, with the quartiles: 1.00 [0.97, 1.04]. --memory
+instead measures, in a separate process for each, the memory that the network adds to the process's own memory at its
+peak (resident, without pages of files) after it has run. --write keeps the rows in benchmarks/HYBRID_GAIN.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hybridnet.gluon import nn, rnn
 from hybridnet.gluon.model_zoo import vision
 from sections import Section, instruction_sets, keep, machine, peer_versions, stamp
 
-Made = tuple[Any, tuple[Any, ...]]  # a network and what it is called on
+Made = tuple[Any, tuple[Any, ...]]  # a network and its inputs
 SECONDS_PER_ROUND = 0.15
 HERE = Path(__file__).resolve().parent
 COLUMNS = ("network", "prediction", "training", "measured")
@@ -76,7 +76,7 @@ class Cells(gluon.HybridBlock):
 
 
 class Transformer(gluon.HybridBlock):
-    """One layer of an encoder, attention written out in products and a softmax."""
+    """One layer of an encoder, with attention written as products and a softmax."""
 
     def __init__(self, units: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class Transformer(gluon.HybridBlock):
 
 
 class UNet(gluon.HybridBlock):
-    """Two levels down and up, with connections across."""
+    """Two levels down and up, with skip connections."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ class Detector(gluon.HybridBlock):
 
 
 class Points(gluon.HybridBlock):
-    """PointNet: the same layers for every point, and the largest value over the points."""
+    """PointNet: the same layers for every point, and the maximum over the points."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -248,7 +248,7 @@ NETWORKS: dict[str, Callable[[], Made]] = {
 
 
 def runner(name: str, hybrid: bool, train: bool) -> Callable[[], None]:
-    """Runs the network once, and waits for what it gives."""
+    """Returns a function that runs the network once, and waits for the outputs."""
     mx.random.seed(1)
     net, inputs = NETWORKS[name]()
     net.initialize(mx.init.Xavier())
@@ -274,7 +274,7 @@ def runner(name: str, hybrid: bool, train: bool) -> Callable[[], None]:
 
 
 def ratio(name: str, train: bool, rounds: int) -> tuple[float, float, float]:
-    """Time of the hybridized network over that of the other: median, and the quartiles."""
+    """The time of the hybridized network relative to the imperative one: median, and the quartiles."""
     sides = [runner(name, hybrid, train) for hybrid in (False, True)]
     begin = time.perf_counter()
     sides[0]()
@@ -298,16 +298,16 @@ def _status(field: str) -> float:
 
 
 def peak_memory(name: str, hybrid: bool, train: bool) -> float:
-    """Megabytes of its own that the network adds to this process at its peak, once it has run: without pages of files,
-    such as those of the library's code, which processes share and which the system takes back when it likes."""
-    nd.dot(nd.ones((256, 256)), nd.ones((256, 256))).wait_to_read()  # what the library sets up once
+    """The peak of private memory, in megabytes, that the network adds to this process until it has run: without pages
+    of files, such as those of the library's code, which processes share and the system may reclaim at any time."""
+    nd.dot(nd.ones((256, 256)), nd.ones((256, 256))).wait_to_read()  # allocations that the library makes once
     mx.nd.waitall()
     mx.cpu().empty_cache()
     before = _status("RssAnon")
     run = runner(name, hybrid, train)
     mx.nd.waitall()
     mx.cpu().empty_cache()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     for _ in range(3):
         run()
     return _status("VmHWM") - _status("RssFile") - before

@@ -1,8 +1,8 @@
-"""What data loaders do to images, beside OpenCV: python benchmarks/images.py [--rounds N]
+"""Image operations of data loaders compared with OpenCV: python benchmarks/images.py [--rounds N]
 
-Resizing, affine maps and changes of color of images of 32 x 32 and 375 x 500 pixels, one thread on both sides;
-microseconds, minima over the rounds (what disturbs only adds time), and their ratio. Then what ImageRecordIter takes
-for an image of 32 x 32 with all augmentations.
+Resizing, affine maps and color changes of images of 32 x 32 and 375 x 500 pixels, one thread on both sides;
+microseconds, minima over the rounds (disturbances only add time), and their ratio. Then the time of ImageRecordIter for
+an image of 32 x 32 with all augmentations.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def hls_with_opencv(image: np.ndarray) -> np.ndarray:
 
 
 def pairs(image: np.ndarray, small: tuple[int, int]) -> dict[str, tuple[Callable[[], object], Callable[[], object]]]:
-    """By name, what we do and what OpenCV does."""
+    """Our operation and OpenCV's, by name."""
     (rows, columns), (height, width) = small, image.shape[:2]
     found = {}
     for name, method in METHODS.items():
@@ -56,7 +56,7 @@ def pairs(image: np.ndarray, small: tuple[int, int]) -> dict[str, tuple[Callable
             lambda method=method: cv2.resize(image, (columns, rows), interpolation=method),
         )
     for name, method in METHODS.items():
-        if name != "area":  # not of maps
+        if name != "area":  # not available for maps
             found[f"warp, {name}"] = (
                 lambda method=method: _warping.warp(image, MATRIX, width, height, method),
                 lambda method=method: cv2.warpAffine(image, MATRIX, (width, height), flags=method),

@@ -1,9 +1,9 @@
-// Every hand-written dense kernel beside the library that has it: oneDNN's primitives on memory in the layout that we
-// use, OpenBLAS for double. Prints the table of KERNELS.md: our time as a share of the library's.
+// Every hand-written dense kernel compared with the library that has it: oneDNN's primitives on memory in our layout,
+// OpenBLAS for double. Prints the table of KERNELS.md: our time relative to the library's.
 //   build/kernels [--only=WORDS]            at the machine's best instruction set and at AVX2
 //   build/kernels --rows [--only=WORDS]     lines for the instruction set in force; with times in microseconds
-// Both sides run by turns in one process, and the least of many times of each counts: other programs that run on the
-// machine disturb both alike.
+// Both sides take turns in one process, and the minimum of many times of each counts: other programs on the machine
+// disturb both sides equally.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -24,9 +24,9 @@ namespace hybridnet::benchmarks {
 namespace {
 
 using Seconds = std::chrono::duration<double>;
-constexpr Seconds kMinTime{0.3}, kMaxTime{3};  // of one comparison, between which kMinRounds end it
+constexpr Seconds kMinTime{0.3}, kMaxTime{3};  // per comparison: ends after kMinRounds, within these limits
 constexpr int kMinRounds = 40;
-constexpr double kMinBatchUs = 30;  // calls that one reading of the clock covers
+constexpr double kMinBatchUs = 30;  // calls per reading of the clock
 constexpr double kMaxDifference = 2e-3;
 
 double microseconds(const std::function<void()>& work, int calls) {

@@ -1,11 +1,12 @@
-"""Memory of inference beside ONNX Runtime, and of training beside PyTorch: what a process holds.
+"""The memory of a process in inference compared with ONNX Runtime, and in training compared with PyTorch.
 
     python benchmarks/memory.py [--only PART,PART] [--isa WORD] [--folder FOLDER] [--checkout FOLDER] [--write]
 
-Each side runs in a process of its own; figures are MiB. Inference: the resident size after the first prediction of a
-network from files, over ONNX Runtime's, whose files are written by torch.onnx. The ways to load are those that users
-have: Gluon with load_parameters, SymbolBlock.imports, the C ABI (from a bare interpreter, which has no NumPy), and a
-network with initial values of its own. Training: the peak of the process after ten steps, over PyTorch's.
+Each side runs in a separate process; figures are MiB. Inference: the resident size after the first prediction of a
+network loaded from files, relative to ONNX Runtime's, whose files are written by torch.onnx. The networks are loaded in
+all ways that users have: Gluon with load_parameters, SymbolBlock.imports, the C ABI (from a bare interpreter, which has
+no NumPy), and a network with initial values of its own. Training: the peak of the process after ten steps, relative to
+PyTorch's.
 --write keeps the rows in benchmarks/MEMORY.md.
 """
 
@@ -53,7 +54,7 @@ def start(script: str, arguments: list[str], checkout: Path, isa: str) -> str:
 
 
 def measure(side: str, name: str, folder: Path, checkout: Path, isa: str) -> Phases:
-    """{phase: {"rss", "pss", "peak"}} in MiB."""
+    """Returns {phase: {"rss", "pss", "peak"}} in MiB."""
     lines = start("memory_side.py", [side, name, str(folder)], checkout, isa).splitlines()
     return {line["phase"]: line for line in map(json.loads, lines)}
 
@@ -63,7 +64,7 @@ def row_name(side: str, name: str) -> str:
 
 
 def row(side: str, name: str, found: Phases, peer: Phases | None, measured: str) -> str:
-    """peer: what the peer holds; None for the peer itself, and where it is not there."""
+    """peer: the phases of the peer; None for the peer itself, and if it is not installed."""
     first, last = found["first"], found["tenth"]
     values = [found["import"]["rss"], found["load"]["rss"], first["rss"], first["pss"], last["rss"], last["peak"]]
     verdict = ["", "", ""]

@@ -1,17 +1,17 @@
-"""The operators that programs use most, beside PyTorch's and NumPy's; and what calls of mx.np cost beside mx.nd's.
+"""The most used operators compared with PyTorch and NumPy, and calls of mx.np compared with calls of mx.nd.
 
     python benchmarks/operators.py [--only SUBSTRING] [--rounds 21] [--isa WORD] [--threads N] [--write]
     python benchmarks/operators.py --dispatch [--only SUBSTRING] [--rounds 15]
 
-Operators are those of the first tier of the census (tests/fixtures/api): small inputs, where the call itself is what
-takes the time, and inputs around a megabyte; forward, and forward and backward together. Each framework runs in a
-process of its own and they take turns; a figure is HybridNet / peer, minima over the rounds (what disturbs only adds
-time). Cells above 1.5 are measured again, up to three times. Where an operator gives memory of its own
-and PyTorch a view, PyTorch's view is copied.
-``--dispatch`` calls every function of mx.np and mx.npx that mx.nd has too, with the small inputs that its operator
-declares as a sample: minima over the rounds, of which np / nd is shown.
-``--threads 1`` compares on one core, for a machine that has other work to do: threads that meet at a barrier wait for
-the one that is disturbed. ``--write`` keeps the tables in benchmarks/OPERATORS.md.
+Operators are those of the first tier of the census (tests/fixtures/api): small inputs, for which the call itself takes
+most of the time, and inputs of about a megabyte; forward, and forward and backward together. Each framework runs in a
+separate process and they take turns; a figure is HybridNet / peer, minima over the rounds (disturbances only add time).
+Cells above 1.5 are measured again, up to three times. If an operator returns new memory and PyTorch a view, PyTorch's
+view is copied.
+``--dispatch`` calls every function of mx.np and mx.npx that mx.nd also has, with the sample inputs declared by its
+operator: minima over the rounds, shown as np / nd.
+``--threads 1`` compares on one core, for a machine with other work to do: threads that meet at a barrier wait for the
+disturbed one. ``--write`` keeps the tables in benchmarks/OPERATORS.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from serve import Step, serve  # noqa: E402
 
 ROUND_SECONDS = 0.004  # short, so that some rounds are not disturbed
 LIMIT = 1.5
-REPEATS = 3  # of cells above it
+REPEATS = 3  # for cells above it
 SIZES = ("small", "large")
 MODES = ("forward", "both")
 Call = Callable[..., Any]
@@ -45,7 +45,7 @@ Call = Callable[..., Any]
 
 @dataclasses.dataclass(frozen=True)
 class In:
-    """An input: its shapes at the two sizes and what it holds.
+    """An input: its shapes at the two sizes and its contents.
 
     kind: normal; positive; index (whole numbers below `below`); bytes; shape (no array: the shape itself); host (a
     NumPy array on every side).
@@ -70,10 +70,10 @@ class In:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """An operator: its inputs, how HybridNet, PyTorch and NumPy spell it (None: they have no such function).
+    """An operator: its inputs, and its calls in HybridNet, PyTorch and NumPy (None: they have no such function).
 
-    ours gets mx.nd, mx.np or mx.npx, by the name; theirs gets torch; numpy gets numpy.
-    gradient: whether backward is timed too.
+    ours is called with mx.nd, mx.np or mx.npx, depending on the name; theirs with torch; numpy with numpy.
+    gradient: True if backward is timed, too.
     """
 
     name: str
@@ -106,7 +106,7 @@ SEQUENCES = In((4, 4), (64, 64, 64))
 
 
 def one(name: str, theirs: Call, numpy: Call | None = None, *inputs: In, gradient: bool = True) -> Row:
-    """A function of arrays alone, spelled as it is called."""
+    """Returns the row of a function of arrays alone, which is called by its name."""
     _, _, function = name.partition(".")
     return Row(name, inputs or (X,), lambda F, *a: getattr(F, function)(*a), theirs, numpy, gradient)
 
@@ -116,12 +116,12 @@ def _same(function: str) -> Call:
 
 
 def both(name: str, theirs: Call, *inputs: In, gradient: bool = True) -> Row:
-    """The same, where NumPy spells it alike."""
+    """Returns the same row if NumPy's function has the same name."""
     return one(name, theirs, _same(name.partition(".")[2]), *inputs, gradient=gradient)
 
 
 def mirrored(name: str, ours: Call, theirs: Call, *inputs: In, gradient: bool = True) -> Row:
-    """An expression that mx.np and NumPy share."""
+    """Returns the row of an expression that mx.np and NumPy share."""
     return Row(name, inputs or (X,), ours, theirs, ours, gradient)
 
 
@@ -135,7 +135,7 @@ def batch_norm(t: Any, x: Any, gamma: Any, beta: Any) -> Any:
 
 
 def with_statistics(norm: str) -> Call:
-    """A batch normalization that updates running statistics, which are no inputs of the row."""
+    """A batch normalization that updates running statistics, which are not inputs of the row."""
     kept: dict[tuple[int, ...], Any] = {}
 
     def call(F: Any, x: Any, gamma: Any, beta: Any) -> Any:
@@ -336,7 +336,7 @@ NP = [
         lambda npx, x, n: npx.sequence_mask(x, n, use_sequence_length=True), masked),
 ]  # fmt: skip
 
-# Names of the first tier that are not timed here, and why.
+# Names of the first tier that are not timed here, and the reasons.
 WITHOUT_COUNTERPART = {
     "nd.waitall, npx.waitall": "waits; every figure holds it",
     "nd.load": "reads a file",
@@ -349,7 +349,7 @@ WITHOUT_COUNTERPART = {
     "np.int32, np.float32, np.pi": "no functions",
 }
 
-# Why an operator is above 1.5 somewhere.
+# The reasons for operators with a cell above 1.5.
 _PYTHON = "small: a function of Python, which takes numbers, lists and arrays"
 _RANDOM = "small: a function of Python, which takes numbers and arrays as parameters"
 _SUMS = "large: float32 is added up in float64 (not profiled)"
@@ -405,7 +405,7 @@ REASONS = {
     "np.argmax": "large: slower than NumPy's for a reason not looked for yet; far below PyTorch's",
     "np.ndarray.__ge__": "large: slower than NumPy's for a reason not looked for yet; far below PyTorch's",
 }
-# What calls cost that take less than a microsecond beside NumPy, which computes at once.
+# The reason for calls of less than a microsecond, compared with NumPy, which computes at once.
 SMALL_BESIDE_NUMPY = "small: an operator is found, ordered by the engine and may be recorded; NumPy computes at once"
 
 
@@ -517,7 +517,7 @@ Times = dict[str, list[float]]  # by side
 
 
 def measure(sides: dict[str, Side], row: Row, size: str, mode: str, rounds: int) -> Times:
-    """Seconds per call, one number a round; sides that do not have the operator or fail are left out."""
+    """Seconds per call, one number per round; sides that do not have the operator or fail are left out."""
     case, repeats = f"{row.name}/{size}/{mode}", {}
     for name, side in sides.items():
         if (name == "numpy" and (row.numpy is None or mode != "forward")) or (name == "torch" and row.theirs is None):
@@ -577,7 +577,7 @@ def shown(value: float | None) -> str:
 
 
 def reason(row: Row, cells: dict[tuple[str, str], Cell]) -> str:
-    """Why the row is above the limit somewhere; "?" if that is not known."""
+    """The reason why a cell of the row is above the limit; "?" if it is not known."""
     high = {place for place, cell in cells.items() if cell.is_high()}
     small = cells["small", "forward"]
     beside_numpy = small.is_high() and (small.torch or 0) <= LIMIT
@@ -654,7 +654,7 @@ def compare(only: str, rounds: int) -> list[str]:
 
 
 def written(lines: list[str], isa: str, capped: str | None, threads: int | None) -> None:
-    """Keeps the tables beside this file."""
+    """Writes the tables next to this file."""
     command = "python benchmarks/operators.py --write" + (f" --isa {capped}" if capped else "")
     command += f" --threads {threads}" if threads else ""
     stamp = f"{datetime.date.today()}, {machine()}, instruction sets {isa}, "

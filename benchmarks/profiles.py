@@ -1,13 +1,13 @@
-"""Where the time of a program of run.py goes: by operator, by function, and how near the machine's limit it is.
+"""The time of programs of run.py by operator and by function, compared with the machine's limit.
 
     python benchmarks/profiles.py [--only CASE,CASE] [--write]
 
-By operator: shares of the time that mx.profiler sees in operators. By function: shares of the samples of `perf record`
-(linux-perf) over one process, machine code that oneDNN writes at run time as one function; left out where perf is
-missing. The limit is that of multiplying: the operations of the program's products and convolutions, counted by their
-definition, over the rate of fused multiplications that this machine reaches on all cores in vectors of AVX2, or of
-AVX-512 where the kernels use it (measured here by a program in C: x86 alone). A convolution by Winograd's algorithm
-does fewer.
+By operator: shares of the time that mx.profiler records in operators. By function: shares of the samples of `perf
+record` (linux-perf) over one process; machine code that oneDNN generates at run time counts as one function; omitted if
+perf is not installed. The limit is that of multiplications: the operations of the program's products and convolutions,
+counted by their definition, divided by the rate of fused multiply-adds that this machine reaches on all cores in
+vectors of AVX2, or of AVX-512 if the kernels use it (measured here by a program in C: x86 only). A convolution by
+Winograd's algorithm needs fewer operations.
 --write keeps the rows in benchmarks/PROFILES.md.
 """
 
@@ -51,7 +51,7 @@ Why they miss it, with AVX-512 on the AMD EPYC of family 26, where nothing else 
   in 70 steps that wait for each other; the cells take 6 to 7 % (five exponentials and quotients a unit), waiting for
   the other core 3 to 5 %. Backward: one product for all weights of a layer; the data gradient goes step by step."""
 SHOWN = 6  # operators and functions
-# Case: name, operations of products and convolutions in a call, calls of a process under perf.
+# Case: name, operations of products and convolutions per call, calls of a process under perf.
 CASES = {
     "multiply_add/imperative": ("a*b+c, 4x4", 0, 2_000_000),
     "dot_32/imperative": ("dot of 32x32", 2 * 32**3, 1_000_000),
@@ -104,7 +104,7 @@ int main(void) {
 
 
 def peak(used: str) -> float:
-    """Operations a second of one core, in the widest vectors of these instruction sets, AVX2 at least."""
+    """The operations per second of one core, in the widest vectors of these instruction sets, AVX2 at least."""
     options = ["-mavx512f"] if used.startswith(("avx512", "amx")) else ["-mavx2", "-mfma"]
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "peak.c"), Path(folder, "peak")
@@ -120,7 +120,7 @@ def shares(times: dict[str, float]) -> str:
 
 
 def by_operator(case: str) -> tuple[float, str]:
-    """Seconds of a call, the median of many, and the shares of operators. In this process."""
+    """The seconds per call, the median of many, and the shares of operators. Runs in this process."""
     sys.path[:0] = [str(HERE / "sides"), str(HERE.parent / "python")]
     import hybridnet as mx
     import hybridnet_side
@@ -222,7 +222,7 @@ def main() -> None:
     for case in CASES:
         if not any(part in case for part in wanted):
             continue
-        # Work that is too small for two cores has the limit of one.
+        # Work that is too small for two cores is compared with the limit of one.
         rows.append(row(case, rate * (cores if CASES[case][1] > 1e6 else 1)))
         print(rows[-1], flush=True)
     if options.write:

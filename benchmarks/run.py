@@ -1,17 +1,19 @@
-"""HybridNet beside its peers, in one run: one row a case of cases.py, the best of our modes over the best peer.
+"""HybridNet compared with its peers in one run: one row per case of cases.py, the best of our modes over the best peer.
 
     python benchmarks/run.py [--only PART,PART] [--rounds 9] [--isa WORD] [--write]
     python benchmarks/run.py --warm             # runs everything once: fills the compilers' caches, measures nothing
     python benchmarks/run.py --against FOLDER   # another built checkout of HybridNet as the peer: before and after
 
-Each side runs in a process of its own and the sides take turns, so all see the same state of the machine and nobody's
-threads disturb the others'. Figures are medians over the rounds, the least in brackets. A ratio is HybridNet / peer:
-lower is better. Peers that are not installed are left out.
-``--isa avx2`` measures with instruction sets up to AVX2 on all sides: HYBRIDNET_MAX_ISA, and the peers' settings. They
-do not bind ONNX Runtime and JAX: where the machine has wider ones, their times stand among the others, "not capped".
-``--isa best``, the default, uses what the machine has everywhere.
+Each side runs in a separate process and the sides take turns, so all run under the same conditions, and the threads of
+one side do not disturb the others. Figures are medians over the rounds, with the minimum in brackets. A ratio is
+HybridNet / peer: lower is better. Peers that are not installed are left out.
+``--isa avx2`` measures with instruction sets up to AVX2 on all sides: HYBRIDNET_MAX_ISA, and the peers' settings. These
+settings do not limit ONNX Runtime and JAX: if the machine has wider instruction sets, their times are marked "not
+capped".
+``--isa best``, the default, uses all instruction sets of the machine on all sides.
 ``--write`` puts the rows into the section of this machine and instruction set in benchmarks/RESULTS.md; without --isa
-it measures the best instruction sets and, where those are wider, AVX2 too. Runs of parts (--only) add up to a section.
+it measures the best instruction sets and, if those are wider than AVX2, also AVX2. Partial runs (--only) add up to a
+section.
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ from sections import Section, instruction_sets, keep, machine, peer_versions, st
 
 HERE = Path(__file__).resolve().parent
 ROUND_SECONDS = 0.12
-LEAST_ROUNDS = 9  # of a run that is written down
-SETTLE_SECONDS = 0.02  # in which the threads of the side before end their waiting
+LEAST_ROUNDS = 9  # in a run whose rows are written
+SETTLE_SECONDS = 0.02  # in which the previous side's threads stop waiting
 COLUMNS = ("work", "HybridNet", "best peer", "ratio", "goal", "met", "the others", "measured")
 HEAD = """# Measured side by side
 
@@ -43,8 +45,8 @@ Written by `tools/dev bench --write`; `benchmarks/run.py` says how it is measure
 Times are medians of at least 9 rounds in which the sides take turns, the least in brackets. A ratio is HybridNet / best
 peer, of the medians (of the least): lower is better. Where HybridNet has two modes, the better one counts. "ahead" is a
 ratio of at most 1 that misses the goal. The last column says on which day and commit a row was measured."""
-# What caps the instruction sets of each library: HybridNet; oneDNN; PyTorch's own kernels; MKL; JAX. torch.compile
-# keeps programs without regard to the cap that they were compiled for, so each cap has a folder of its own.
+# The settings that cap the instruction sets of each library: HybridNet; oneDNN; PyTorch's own kernels; MKL; JAX.
+# torch.compile caches programs without the cap that they were compiled for, so each cap has a separate folder.
 ISA_CAPS = {
     isa: {
         "HYBRIDNET_MAX_ISA": isa,
@@ -60,13 +62,13 @@ ISA_CAPS = {
         ("avx512", "AVX512_CORE", "avx512", "AVX512", "AVX512"),
     )
 } | {"best": {}}
-# Sides that a cap does not bind: ONNX Runtime has none, and that of JAX leaves out the library of its products (with
-# AVX2 one core multiplies 1024 x 1024 at 258 GFLOP/s, as without a cap, where the limit of AVX2 is 142).
+# Sides that a cap does not limit: ONNX Runtime has none, and JAX's does not affect the library of its products (with
+# AVX2 one core multiplies 1024 x 1024 at 258 GFLOP/s, the same as without a cap, although the limit of AVX2 is 142).
 UNCAPPED = ("onnxruntime", "jax")
 
 
 class Side:
-    """One framework in a process of its own, asked over a pipe."""
+    """One framework in a separate process, which answers requests over a pipe."""
 
     def __init__(self, name: str, checkout: Path = HERE.parent, env: dict[str, str] | None = None) -> None:
         env = dict(os.environ if env is None else env)
@@ -96,7 +98,7 @@ class Side:
 
 @dataclasses.dataclass
 class Program:
-    """One way to do the work: a case of one side, and what it took in each round."""
+    """One way to do the work: a case of one side, and its times of all rounds."""
 
     label: str
     side: Side
@@ -114,7 +116,7 @@ class Program:
         return min(self.times)
 
     def prepare(self) -> bool:
-        """Builds, compiles and warms it, and finds how often to call it in a round; False if it fails."""
+        """Builds, compiles and warms up the case, and computes its calls per round; False if it fails."""
         for repeat in (1, 2, 0):
             repeat = repeat or max(1, int(ROUND_SECONDS / 4 / self.seconds))
             reply = self.side.ask(case=self.key, repeat=repeat)
@@ -134,7 +136,7 @@ class Program:
 
 
 def take_turns(programs: list[Program], rounds: int) -> tuple[list[Program], str]:
-    """Measures those that run, and lets the sides forget the case. Also says whether the machine did something else."""
+    """Measures the programs that run, and lets the sides drop the case. Returns them and a remark on other load."""
     working = [program for program in programs if program.prepare()]
     watch = Watch()
     for _ in range(rounds):
@@ -147,7 +149,7 @@ def take_turns(programs: list[Program], rounds: int) -> tuple[list[Program], str
 
 
 def programs_of(case: Case, sides: dict[str, Side], capped: bool = False) -> list[Program]:
-    """capped: below what the machine has."""
+    """capped: the instruction sets are limited below the machine's."""
     ours = [Program(mode, sides["hybridnet"], f"{case.name}/{mode}") for mode in case.modes]
     peers = [peer for peer in case.peers if peer.side in sides]
     if capped:
@@ -163,7 +165,7 @@ def unit(seconds: float) -> str:
 
 
 def verdict(case: Case, ratio: float, ours: Program, peers: list[Program]) -> str:
-    """yes: all goals of the row are reached; ahead: no peer is faster; NO: one is, or the time's limit is exceeded."""
+    """yes: all goals of the row are reached; ahead: no peer is faster; NO: a peer is, or the time limit is exceeded."""
     own_goals = [ours.median / one.median <= one.peer.goal for one in peers if one.peer and one.peer.goal]
     in_time = case.limit is None or ours.median <= case.limit
     if ratio <= case.goal and in_time and all(own_goals):
@@ -172,7 +174,7 @@ def verdict(case: Case, ratio: float, ours: Program, peers: list[Program]) -> st
 
 
 def row(case: Case, programs: list[Program], measured: str) -> str:
-    """The line of the table for programs that have been measured."""
+    """The table's line for programs that have been measured."""
     ours = sorted((one for one in programs if one.peer is None), key=lambda one: one.median)
     peers = sorted((one for one in programs if one.peer and one.peer.is_rival), key=lambda one: one.median)
     if not ours:
@@ -227,7 +229,7 @@ def compare_builds(other: Path, only: str, rounds: int, env: dict[str, str]) -> 
 
 
 def start_sides(only: str, env: dict[str, str]) -> dict[str, Side]:
-    """HybridNet's, and those peers' that are installed and have a part in the cases."""
+    """HybridNet's side, and the sides of the installed peers of the chosen cases."""
     needed = {"hybridnet"} | {peer.side for case in chosen(only) for peer in case.peers}
     return {
         name: Side(name, env=env)
@@ -237,7 +239,7 @@ def start_sides(only: str, env: dict[str, str]) -> dict[str, Side]:
 
 
 def run(isa: str, only: str, rounds: int, write: bool) -> None:
-    """Measures the cases with one cap of the instruction sets; prints the table and keeps it if asked to."""
+    """Measures the cases with one cap of the instruction sets; prints the table and writes it if `write` is set."""
     env = dict(os.environ, **ISA_CAPS[isa])
     used = instruction_sets(env)
     if isa != "best" and used.split()[0] != isa:
@@ -251,14 +253,14 @@ def run(isa: str, only: str, rounds: int, write: bool) -> None:
         programs, remark = take_turns(programs_of(case, sides, capped), rounds)
         line = row(case, programs, f"{measured} {remark}".strip())
         print(line, flush=True)
-        if write:  # each at once: a run that is cut short keeps what it measured
+        if write:  # each row at once: an interrupted run keeps its rows
             keep(HERE / "RESULTS.md", HEAD, Section(f"{machine()}: {used}", versions, COLUMNS, (line,), order))
     for side in sides.values():
         side.close()
 
 
 def warm(only: str, env: dict[str, str]) -> None:
-    """Calls every program once: the compilers of the peers keep what they made in caches on disk."""
+    """Calls every program once: the peers' compilers cache their programs on disk."""
     sides = start_sides(only, env)
     for case in chosen(only):
         for program in programs_of(case, sides):

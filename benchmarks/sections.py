@@ -1,7 +1,7 @@
-"""Files of results: one section per machine and instruction set, so that a run here keeps what was measured elsewhere.
+"""Files of results: one section per machine and instruction set, so that a run here keeps the rows of other machines.
 
-A section is a heading, a line that says which versions the peers have, and a table whose first column names the row. A
-run of some rows replaces those rows; one with other versions, whose figures do not compare, replaces the section.
+A section is a heading, a line with the versions of the peers, and a table whose first column names the row. A run of
+some rows replaces those rows; a run with other versions, whose figures are not comparable, replaces the section.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-    """rows: lines of the table, each beginning with "| NAME |". order: the names of all rows that there can be."""
+    """rows: lines of the table, each beginning with "| NAME |". order: the names of all possible rows."""
 
     title: str
     versions: str
@@ -37,7 +37,7 @@ def name_of(row: str) -> str:
 
 
 def _kept_rows(body: str, new: Section) -> dict[str, str]:
-    """Rows of an earlier run that stay: none where its versions or columns are others."""
+    """The rows of an earlier run that remain: none if its versions or columns differ."""
     paragraphs = [paragraph for paragraph in body.split("\n\n") if paragraph.strip()]
     if len(paragraphs) != 2 or paragraphs[0].strip() != new.versions:
         return {}
@@ -56,7 +56,7 @@ def _rendered(new: Section, kept: dict[str, str]) -> str:
 
 
 def merged(text: str, head: str, new: Section) -> str:
-    """The file's text with the section put in, or its rows replaced; head is what stands before the first section."""
+    """The file's text with the section inserted, or its rows replaced; head: the text before the first section."""
     bodies = {}
     for part in text.split("\n## ")[1:]:
         title, _, body = part.partition("\n")
@@ -70,7 +70,7 @@ def keep(path: Path, head: str, new: Section) -> None:
 
 
 def machine() -> str:
-    """Such as "AMD EPYC (family 25, model 1), 2 cores"."""
+    """A description such as "AMD EPYC (family 25, model 1), 2 cores"."""
     fields = {}
     for line in reversed(Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()):
         name, _, value = line.partition(":")
@@ -82,7 +82,7 @@ def machine() -> str:
 
 
 def instruction_sets(env: dict[str, str]) -> str:
-    """Those that HybridNet's kernels use, such as "avx2 (Highway AVX2, oneDNN AVX2)"."""
+    """The instruction sets that HybridNet's kernels use, such as "avx2 (Highway AVX2, oneDNN AVX2)"."""
     code = "import hybridnet; print(hybridnet.runtime.isa())"
     paths = os.pathsep.join([str(HERE.parent / "python"), env.get("PYTHONPATH", "")])
     command = [sys.executable, "-c", code]
@@ -91,14 +91,14 @@ def instruction_sets(env: dict[str, str]) -> str:
 
 
 def peer_versions() -> str:
-    """Of all that are installed, whichever take part, so that runs of some rows have the same."""
+    """The versions of all installed peers, even if they take no part, so that partial runs have the same versions."""
     peers = [name for name in ("torch", "jax", "onnxruntime") if importlib.util.find_spec(name) is not None]
     versions = [f"{name} {importlib.metadata.version(name)}" for name in peers]
     return ", ".join([f"Python {platform.python_version()}", *versions])
 
 
 def stamp() -> str:
-    """The day and the commit that a row was measured with; "-changed" where the library or the programs are not it."""
+    """The day and commit of a measurement; "-changed" if the library or the programs differ from the commit."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", *arguments], cwd=HERE.parent, capture_output=True, text=True)

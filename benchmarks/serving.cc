@@ -1,8 +1,7 @@
-// What benchmarks/serving.py measures in C++; it compiles this file and says what the words mean.
+// The C++ programs of benchmarks/serving.py, which compiles this file and defines the words below.
 //
 //   serving first SYMBOL PARAMS SIZE...            predicts once
-//   serving latency SYMBOL PARAMS CALLS SIZE...    median and 99.9th percentile of session runs, in nanoseconds, and
-//   both of
+//   serving latency SYMBOL PARAMS CALLS SIZE...    median and 99.9th percentile, in nanoseconds, of session runs and of
 //                                                  as many loops of arithmetic that take about as long
 //   serving threads SYMBOL PARAMS THREADS SECONDS WAIT SIZE...   requests per second: Model::run, then a Batcher
 #include <algorithm>
@@ -51,7 +50,7 @@ void count_up(int64_t steps) {
   for (int64_t i = 1; i <= steps; ++i) count = i;
 }
 
-// What the machine alone does to a loop on one core: the scheduler's part of the percentiles.
+// Prints the times of a loop on one core, too: the scheduler's part of the percentiles.
 void print_latency(const Model& model, const Array& input, size_t calls) {
   const Session session(model, {input});
   const auto [median, late] = percentiles(calls, [&] { session.run(); });

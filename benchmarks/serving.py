@@ -1,9 +1,9 @@
-"""Predictions in servers: latency, start, requests per second and sizes, beside ONNX Runtime on the same network.
+"""Predictions in servers: latency, start, requests per second and sizes, compared with ONNX Runtime on one network.
 
     latency   session runs on bound memory, one row: HybridNet in C++ (Session::run), ONNX Runtime in Python
               (run_with_iobinding), each in a process of its own, in turns. Medians and 99.9th percentiles of the round
               with the least median. "null" is the ratio of percentiles of a loop of arithmetic on one core that takes
-              about as long as the session: what the machine's scheduler does to anything.
+              about as long as the session: the effect of the machine's scheduler on any program.
     start     from the start of a process to its first prediction: HybridNet in C++, ONNX Runtime in Python, and an
               interpreter that imports numpy alone, for the part of it that is Python.
     threads   50 threads in C++ that ask for one row each: Model::run, and a Batcher.
@@ -36,7 +36,7 @@ PARTS = ("latency", "start", "threads", "http", "sizes")
 
 
 def write_model(name: str, folder: pathlib.Path) -> None:
-    """NAME-symbol.json, NAME-0000.params and, with onnx, NAME.onnx: the same numbers."""
+    """Writes NAME-symbol.json, NAME-0000.params and, if onnx is installed, NAME.onnx: the same network."""
     import hybridnet as mx
     from hybridnet.gluon import nn
 
@@ -70,7 +70,7 @@ def _has_onnx() -> bool:
 
 
 def _write_onnx(net: object, path: pathlib.Path, shape: tuple[int, ...]) -> None:
-    """Layers of a HybridSequential one by one."""
+    """Writes the layers of a HybridSequential one by one."""
     import onnx
     from hybridnet.gluon import nn
     from onnx import TensorProto, helper, numpy_helper
@@ -115,7 +115,7 @@ def _onnx_session(path: pathlib.Path) -> object:
 
 
 def onnx_latency(path: str, name: str, calls: int) -> None:
-    """Prints median and 99.9th percentile in nanoseconds; this process is the peer's own."""
+    """Prints median and 99.9th percentile in nanoseconds; runs in the peer's process."""
     session = _onnx_session(pathlib.Path(path))
     binding = session.io_binding()  # type: ignore[attr-defined]
     count = int(np.prod(SHAPES[name]))
@@ -144,7 +144,7 @@ print(s.run(None, {"data": numpy.zeros([int(a) for a in sys.argv[2:]], "float32"
 
 
 class Bench:
-    """Models and the program, in a folder that lives as long as this."""
+    """The models and the program, in a folder that lives as long as this object."""
 
     def __init__(self, folder: pathlib.Path, rounds: int) -> None:
         from hybridnet import libinfo
@@ -163,7 +163,7 @@ class Bench:
         return [str(self.program), part, *files, *map(str, words), *map(str, SHAPES[name])]
 
     def latency(self) -> None:
-        """Session runs of one row."""
+        """Measures session runs of one row."""
         print("| latency | HybridNet us | p99.9 us | p99.9/median | null | ONNX Runtime us | p99.9 us | of medians |")
         print("| --- | --- | --- | --- | --- | --- | --- | --- |")
         calls = 10_000
@@ -183,7 +183,7 @@ class Bench:
             )
 
     def start(self) -> None:
-        """Processes from their start to the first prediction, digits."""
+        """Measures processes from their start to the first prediction of digits."""
         commands = {"HybridNet, C++": self.cpp("first", "digits")}
         if self.onnx:
             path = str(self.folder / "digits.onnx")
@@ -200,14 +200,14 @@ class Bench:
             print(f"| {name} | {min(found):.1f} | {np.median(found):.1f} |", flush=True)
 
     def threads(self) -> None:
-        """50 threads, one row each."""
+        """Measures 50 threads with one row each."""
         print("| 50 threads in C++, requests/s | Model::run | Batcher | Batcher, waits 100 us |\n" + "| --- " * 4 + "|")
         for name in SHAPES:
             found = [_numbers(self.cpp("threads", name, 50, 3, wait)) for wait in (0, 100)]
             print(f"| {name} | {found[0][0]:.0f} | {found[0][1]:.0f} | {found[1][1]:.0f} |", flush=True)
 
     def http(self) -> None:
-        """50 connections."""
+        """Measures 50 connections."""
         print("| 50 connections, digits | requests/s | failures | p50 ms | p99 ms |\n| --- | --- | --- | --- | --- |")
         for options in (["--batch", "1"], [], ["--batch-wait", "500"]):
             command = [sys.executable, "-m", "hybridnet", "serve", str(self.folder / "digits")]
@@ -222,7 +222,7 @@ class Bench:
             print(f"| {' '.join(options) or 'default'} | {rate:.0f} | {bad} | {middle:.1f} | {late:.1f} |", flush=True)
 
     def sizes(self) -> None:
-        """The library."""
+        """Prints the sizes of the library."""
         from hybridnet import libinfo
 
         built = pathlib.Path(libinfo.find_lib_path()[0])

@@ -1,9 +1,9 @@
-"""Sparse storage beside its peers: python benchmarks/sparse.py [--rows N] [--repeats N]
+"""Sparse storage compared with its peers: python benchmarks/sparse.py [--rows N] [--repeats N]
 
-A training step of an embedding table (lazy SGD and Adam) beside torch.nn.Embedding(sparse=True) with SGD and
-SparseAdam, and products of csr matrices beside SciPy. Every line is the median of several runs in microseconds; runs of
-both sides take turns, so that both meet the same machine. Ten million rows with Adam need 16 GB. Peers that are not
-installed are left out.
+A training step of an embedding table (lazy SGD and Adam) compared with torch.nn.Embedding(sparse=True) with SGD and
+SparseAdam, and products of csr matrices compared with SciPy. Every line is the median of several runs in microseconds;
+both sides take turns, so that they run under the same conditions. Ten million rows with Adam need 16 GB. Peers that are
+not installed are left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PRODUCTS = [  # rows, columns, width of the dense factor, share of stored values
 
 
 def microseconds(sides: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median time of each side, called in turns."""
+    """The median time of each side; the sides take turns."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     for turn in range(repeats + 3):
         for name, call in sides.items():

@@ -1,11 +1,11 @@
-"""How far timings of the same work lie apart: from process to process, and from call to call beside a busy thread.
+"""The variation of timings of the same work: between processes, and between calls next to a busy thread.
 
     python benchmarks/stability.py [--only PART,PART] [--processes 12] [--calls 5000] [--isa WORD] [--write]
 
-Processes: a row of cases.py runs in many processes, one after the other; shown are the median times of the processes in
-order. A row is bistable where they fall into two groups with a gap of more than GAP between them, and neither group is
-a single process. Calls: small calls are timed one by one, each with the wait for its result, while a foreign process
-keeps one core busy; the 99th percentile may be at most twice the median. PyTorch's stand beside ours.
+Processes: a row of cases.py runs in many processes, one after the other; the median times of the processes are shown in
+order. A row is bistable if they form two groups with a gap of more than GAP between them, and neither group is a single
+process. Calls: small calls are timed one by one, each with the wait for its result, while another process keeps one
+core busy; the 99th percentile may be at most twice the median. PyTorch's figures are shown for comparison.
 --write keeps the rows in benchmarks/STABILITY.md.
 """
 
@@ -26,8 +26,8 @@ from run import ISA_CAPS, Program, Side, chosen, unit
 from sections import Section, instruction_sets, keep, machine, peer_versions, stamp
 
 HERE = Path(__file__).resolve().parent
-ROUNDS = 5  # of each process
-GAP = 0.15  # of the median
+ROUNDS = 5  # in each process
+GAP = 0.15  # relative to the median
 ROWS = (
     "dot_32",
     "mlp_train",
@@ -66,7 +66,7 @@ Written by `python benchmarks/stability.py --write`, which says how it is measur
 
 
 def two_groups(values: list[float]) -> bool:
-    """Whether the sorted values have a gap of more than GAP with two or more values on both sides."""
+    """True if the sorted values have a gap of more than GAP with two or more values on both sides."""
     gaps = [(values[i] - values[i - 1]) / statistics.median(values) for i in range(2, len(values) - 1)]
     return any(gap > GAP for gap in gaps)
 
@@ -93,7 +93,7 @@ def process_row(case: Case, mode: str, medians: list[float], measured: str) -> s
 
 @contextmanager
 def busy_core() -> Iterator[None]:
-    """A foreign process that computes without a pause."""
+    """Runs another process that computes without a pause."""
     process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         yield
@@ -103,7 +103,7 @@ def busy_core() -> Iterator[None]:
 
 
 def percentiles(side: Side, key: str, calls: int) -> tuple[float, float]:
-    """The median and the 99th percentile of single calls in seconds, after as many to warm up."""
+    """The median and the 99th percentile of single calls in seconds, after as many warm-up calls."""
     for _ in range(2):
         each = side.ask(case=key, each=calls)["each"]
     return statistics.median(each), statistics.quantiles(each, n=100)[98]

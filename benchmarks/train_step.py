@@ -1,9 +1,10 @@
-"""Compiled training steps (mx.jit.train_step) beside the hybridized loop: losses, time and memory in one run.
+"""Compiled training steps (mx.jit.train_step) compared with the hybridized loop: losses, time and memory in one run.
 
-Times are taken in turns and are minima over the rounds. Memory is taken in a process of its own. "Arrays" is the peak
-of what the library's storage has handed out: parameters, gradients, states of the optimizer, and all that a step needs
-besides. "Process" is the peak of resident memory, less what the process has before the net is made; it holds code, too,
-that a step runs for the first time: about 15 MB. Losses are those of the first steps of two runs from the same seeds.
+Both ways take turns; times are minima over the rounds. Memory is measured in a separate process. "Arrays" is the peak
+of the memory allocated from the library's storage: parameters, gradients, states of the optimizer, and all other memory
+of a step. "Process" is the peak of resident memory, minus the memory of the process before the net is made; it includes
+code that a step runs for the first time: about 15 MB. Losses are those of the first steps of two runs from the same
+seeds.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def _labels(mx: Any, classes: int, *shape: int) -> Any:
 
 
 def make(case: str, compiled: bool) -> Step:
-    """One training step of a case; returns the losses."""
+    """Returns one training step of a case, a function that returns the losses."""
     import hybridnet as mx
 
     mx.random.seed(1)
@@ -148,11 +149,11 @@ def make(case: str, compiled: bool) -> Step:
 
 
 def compare_times(case: str, seconds: float) -> tuple[float, float, float]:
-    """Milliseconds of the loop and of the step, and by how much their losses differ."""
+    """The milliseconds of the loop and of the step, and the difference of their losses."""
     import hybridnet as mx
 
     steps, losses = [], []
-    for compiled in (False, True):  # one run behind the other: the seeds are those of the process
+    for compiled in (False, True):  # one run after the other: they share the process's seeds
         steps.append(make(case, compiled))
         losses.append([steps[-1]().asnumpy() for _ in range(LOSS_STEPS)])
         mx.nd.waitall()
@@ -171,16 +172,16 @@ def compare_times(case: str, seconds: float) -> tuple[float, float, float]:
 
 
 def _status(field: str) -> float:
-    """Megabytes, from /proc/self/status."""
+    """A field of /proc/self/status in megabytes."""
     text = Path("/proc/self/status").read_text()
     return int(text.split(f"{field}:")[1].split()[0]) / 1024
 
 
 def grown_memory(case: str, compiled: bool) -> tuple[float, float]:
-    """Megabytes at the peak, when first calls are over: of arrays, and by which this process has grown."""
+    """The peaks, in megabytes, after the first calls: of arrays, and of the growth of this process."""
     import hybridnet as mx
     from hybridnet import _core
-    from hybridnet.gluon import model_zoo  # noqa: F401  # code is no part of the figure
+    from hybridnet.gluon import model_zoo  # noqa: F401  # code is not part of the figure
 
     (mx.nd.ones((64, 64)) + 1).wait_to_read()
     before = _status("VmRSS")
@@ -188,7 +189,7 @@ def grown_memory(case: str, compiled: bool) -> tuple[float, float]:
     step()
     mx.nd.waitall()
     mx.cpu().empty_cache()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     _core.reset_peak_memory(1, 0)
     for _ in range(5):
         step()
@@ -197,7 +198,7 @@ def grown_memory(case: str, compiled: bool) -> tuple[float, float]:
 
 
 def _memory_apart(case: str, mode: str) -> list[float]:
-    """grown_memory() of a process of its own."""
+    """Calls grown_memory() in a separate process."""
     printed = subprocess.check_output([sys.executable, __file__, "--memory-of", case, mode])
     return [float(part) for part in printed.split()]
 

@@ -1,5 +1,5 @@
 # cmake -DFOLDER=src/ops -DOUTPUT=file.cc -P collect_operators.cmake: writes ops::register_all, which calls the
-# register_<name>(OpRegistry&) functions of every <family>/*.cc. A new operator is a new file and nothing else.
+# register_<name>(OpRegistry&) functions of every <family>/*.cc. To add an operator, only add a file.
 cmake_minimum_required(VERSION 3.22)
 file(GLOB sources "${FOLDER}/*/*.cc")
 list(SORT sources)
@@ -8,7 +8,7 @@ set(calls "")
 set(seen "")
 foreach(source IN LISTS sources)
   file(READ "${source}" code)
-  string(FIND "${code}" "\n}  // namespace\n" hidden REVERSE)  # functions of the unnamed namespace are the file's own
+  string(FIND "${code}" "\n}  // namespace\n" hidden REVERSE)  # functions in unnamed namespaces are private to the file
   if(hidden GREATER -1)
     string(SUBSTRING "${code}" ${hidden} -1 public)
   else()

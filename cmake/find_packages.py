@@ -1,4 +1,4 @@
-"""Prints where the build dependencies that come from PyPI lie, one ``NAME=path`` line each, for CMakeLists.txt.
+"""Prints the paths of the build dependencies from PyPI, one ``NAME=path`` line each, for CMakeLists.txt.
 
 Packages are looked up through their installation records, not through a prefix, so that virtual environments, user
 installs and the isolated environments of ``pip install`` are all found.

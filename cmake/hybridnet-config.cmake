@@ -32,7 +32,7 @@ set_target_properties(hybridnet::hybridnet PROPERTIES
   INTERFACE_INCLUDE_DIRECTORIES "${_hybridnet_root}/include"
   INTERFACE_COMPILE_FEATURES cxx_std_20
   INTERFACE_LINK_LIBRARIES Threads::Threads
-  # What libhybridnet.so itself needs lies beside it, which it finds by $ORIGIN; the linker has to be told.
+  # The dependencies of libhybridnet.so are in its folder, where it finds them by $ORIGIN; the linker needs this path.
   INTERFACE_LINK_OPTIONS "LINKER:-rpath-link,${_hybridnet_library_folder}")
 set(hybridnet_LIBRARY "${_hybridnet_library}")
 set(hybridnet_INCLUDE_DIR "${_hybridnet_root}/include")

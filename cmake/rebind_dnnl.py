@@ -2,8 +2,8 @@
 
     python rebind_dnnl.py LIBRARY COPY
 
-Names of the library and of its functions are replaced in the table of strings of dynamic symbols, by names of the same
-length or shorter: nothing moves. OpenMP's own names stay with whatever OpenMP library the application uses.
+Names of the library and of its functions are replaced in the string table of dynamic symbols, by names of the same
+length or shorter: no offset changes. OpenMP's own names remain with the OpenMP library of the application.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ SHT_DYNSYM, SHN_UNDEF = 11, 0
 
 
 def sections(data: bytes) -> list[tuple[int, ...]]:
-    """(name, type, flags, address, offset, size, link, info, alignment, entry size) of each."""
+    """(name, type, flags, address, offset, size, link, info, alignment, entry size) of each section."""
     start, size, count = struct.unpack_from("<Q", data, 40)[0], *struct.unpack_from("<HH", data, 58)
     return [struct.unpack_from("<IIQQQQIIQQ", data, start + size * i) for i in range(count)]
 
 
 def rebind(data: bytes) -> bytes:
-    """The library's bytes with the names replaced. Raises ValueError where it asks OpenMP for what we do not have."""
+    """The library's bytes with the names replaced. Raises ValueError if it needs OpenMP functions that we lack."""
     if data[:6] != b"\x7fELF\x02\x01":
         raise ValueError("not a 64-bit little-endian ELF file")
     all_sections = sections(data)
@@ -68,7 +68,7 @@ def main() -> None:
     except ValueError as problem:
         sys.exit(f"{source}: {problem}")
     if target.exists() and target.read_bytes() == copy:
-        return  # what is linked with it stays up to date
+        return  # targets linked with it stay up to date
     target.write_bytes(copy)
     target.chmod(0o755)
 

@@ -1,8 +1,8 @@
-"""Beam search in one while_loop: the likeliest Roman numerals of a small recurrent model.
+"""Beam search in one while_loop: the most likely Roman numerals of a small recurrent model.
 
-A GRU learns the numerals from 1 to 89, small ones more often. The search keeps the best few beginnings, tries every
-letter behind each, and stops as soon as all have ended. Hybridized, search and model are one graph, which is exported
-and loaded again, and compared with trying all words there are.
+A GRU learns the numerals from 1 to 89, small ones more often. The search keeps the best few prefixes, tries every
+letter after each, and stops as soon as all have ended. Hybridized, search and model are one graph, which is exported
+and loaded again, and compared with an exhaustive search of all words.
 By hand: ``python examples/beam_search_while.py``; ``--help`` lists the options.
 """
 
@@ -16,12 +16,12 @@ import numpy as np
 from hybridnet import autograd, gluon
 from hybridnet.gluon import nn, rnn
 
-LETTERS = ".IVXL"  # a dot stands before and behind each numeral
+LETTERS = ".IVXL"  # a dot stands before and after each numeral
 END, LENGTH, WIDTH, NEVER = 0, 9, 48, -1e9  # LXXXVIII. has nine letters
 
 
 class Model(gluon.HybridBlock):
-    """One step: logarithms of the chances (N, 5) of what follows letters (N,), and the new state (N, WIDTH)."""
+    """One step: log probabilities (N, 5) of the next letter after letters (N,), and the new state (N, WIDTH)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,8 @@ class Model(gluon.HybridBlock):
 
 
 class BeamSearch(gluon.HybridBlock):
-    """From chances (beams,), state (beams, WIDTH): words (beams, LENGTH), best first, and their log chances."""
+    """From log probabilities (beams,) and state (beams, WIDTH): words (beams, LENGTH), best first, and their log
+    probabilities."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
@@ -47,7 +48,7 @@ class BeamSearch(gluon.HybridBlock):
 
         def extend(step, words, last, growing, chances, state):
             following, state = self.model(last, state)
-            # A word that has ended is followed by END only, which costs nothing.
+            # A word that has ended is followed by END only, whose log probability is 0.
             only_end = F.one_hot(F.zeros_like(last), len(LETTERS), on_value=0.0, off_value=NEVER)
             following = F.where(F.broadcast_like(growing.expand_dims(1), following), following, only_end)
             total = F.broadcast_add(chances.expand_dims(1), following).reshape((-1,))
@@ -73,7 +74,7 @@ def numeral(number: int) -> str:
 
 
 def train(model: Model, steps: int) -> None:
-    """All numerals at once, number n with weight n ** -0.7."""
+    """Trains on all numerals at once, number n with weight n ** -0.7."""
     words = [numeral(n) for n in range(1, 90)]
     padded = mx.nd.array([[LETTERS.index(c) for c in "." + w.ljust(LENGTH, ".")] for w in words]).T
     counted = mx.nd.array([[t <= len(w) for w in words] for t in range(LENGTH)])
@@ -89,7 +90,7 @@ def train(model: Model, steps: int) -> None:
 
 
 def all_words(model: Model) -> list[tuple[float, str]]:
-    """Every word of less than LENGTH letters and the logarithm of its chance, likeliest first."""
+    """Every word of less than LENGTH letters and its log probability, most likely first."""
     found, beginnings, chances = [], [""], np.zeros(1)
     last, state = mx.nd.zeros((1,)), mx.nd.zeros((1, WIDTH))
     for _ in range(LENGTH):
@@ -104,7 +105,7 @@ def all_words(model: Model) -> list[tuple[float, str]]:
 
 
 def search(block: gluon.Block, beams: int) -> list[tuple[float, str]]:
-    start = mx.nd.array([0.0] + [NEVER] * (beams - 1))  # one beginning, the empty one
+    start = mx.nd.array([0.0] + [NEVER] * (beams - 1))  # one prefix, the empty one
     words, chances = block(start, mx.nd.zeros((beams, WIDTH)))
     texts = ["".join(LETTERS[int(i)] for i in word).rstrip(".") for word in words.asnumpy()]
     return [(chance, text) for chance, text in zip(chances.asnumpy().tolist(), texts) if chance > NEVER / 2]

@@ -1,4 +1,4 @@
-"""From data to C++: train a small convolutional net on real digits, hybridize, export, run the export without Python.
+"""From data to C++: train a convolutional net on digits, hybridize, export, and run the export without Python.
 
 Run by ``tools/dev demo``, which also builds examples/export_to_cpp.
 By hand: ``python examples/demo.py [--classify PROGRAM]``.
@@ -58,7 +58,7 @@ def train_step(
 
 
 def seconds_per_step(steps: int, *arguments) -> float:
-    """Median time of a training step on one batch, results waited for."""
+    """The median time of a training step on one batch, including the wait for its results."""
     times = []
     for _ in range(steps):
         start = time.perf_counter()

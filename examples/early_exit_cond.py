@@ -1,7 +1,7 @@
-"""An early-exit net: easy images leave after two cheap layers, only doubtful ones pay for convolutions.
+"""An early-exit net: easy images leave after two cheap layers, only doubtful ones need convolutions.
 
 Both classifiers are trained together on scikit-learn's digits. The hybridized net is then one foreach over the images
-of a batch with a cond in it: where the first classifier is sure, its answer is returned, else the convolutions run.
+of a batch with a cond in it: if the first classifier is confident, its answer is returned, else the convolutions run.
 Each branch marks its answers, and the counts of executed operators show that the other one did not run.
 By hand: ``python examples/early_exit_cond.py``; ``--help`` lists the options.
 """
@@ -17,9 +17,9 @@ from hybridnet.gluon import nn
 
 
 class EarlyExitNet(gluon.HybridBlock):
-    """Classifies images (N, 1, 8, 8) by two layers and, where they are not surer than confidence, by convolutions.
+    """Classifies images (N, 1, 8, 8) by two layers and, if their confidence is too low, by convolutions.
 
-    In training: the scores (N, 10) of both. In inference: one of them, image by image, and which it was, 0 or 1 (N, 1).
+    In training: the scores (N, 10) of both. In inference: one of them for each image, and its number, 0 or 1 (N, 1).
     """
 
     def __init__(self, confidence: float = 0.8) -> None:
@@ -68,7 +68,7 @@ def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def train(net: EarlyExitNet, images: np.ndarray, labels: np.ndarray, epochs: int) -> None:
-    """Sum of both exits' losses."""
+    """Trains on the sum of both exits' losses."""
     loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
     trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 3e-3})
     dataset = gluon.data.ArrayDataset(images, labels)
@@ -86,7 +86,7 @@ def accuracy(scores: mx.nd.NDArray, labels: np.ndarray) -> float:
 
 
 def microseconds(net: EarlyExitNet, images: np.ndarray) -> float:
-    """Least time per image of ten runs."""
+    """The least time per image of ten runs."""
     data, times = mx.nd.array(images), []
     for _ in range(10):
         start = time.perf_counter()
@@ -96,7 +96,7 @@ def microseconds(net: EarlyExitNet, images: np.ndarray) -> float:
 
 
 def convolutions_run(net: EarlyExitNet, data: mx.nd.NDArray) -> int:
-    """How many convolutions one call computes."""
+    """The number of convolutions that one call computes."""
     with mx.test_utils.exec_counts() as counts:
         net(data)[0].wait_to_read()
     return sum(count for (op, _), count in counts.items() if op.lower().endswith("convolution"))

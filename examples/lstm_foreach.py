@@ -1,7 +1,7 @@
 """A language model of characters: two LSTM layers in one foreach, trained on Python's own manual.
 
-The text comes with Python (what ``help("assignment")`` prints). Training is truncated backpropagation through time: the
-states that a stretch of text ends with are the ones that the next begins with, without their history. Hybridized,
+The text is part of Python (the output of ``help("assignment")``). Training is truncated backpropagation through time:
+the states at the end of a stretch of text are the initial states of the next one, without their history. Hybridized,
 the time loop is one node of the graph, its gradient another loop, and neither runs Python.
 By hand: ``python examples/lstm_foreach.py``; ``--help`` lists the options.
 """
@@ -23,7 +23,7 @@ BATCH, STRETCH = 32, 32
 
 
 class LanguageModel(gluon.HybridBlock):
-    """Scores (T, N, len(ALPHABET)) of what follows each of the letters (T, N); and the states after the last."""
+    """Scores (T, N, len(ALPHABET)) of the letters that follow letters (T, N); and the states after the last."""
 
     def __init__(self, width: int = 128) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class LanguageModel(gluon.HybridBlock):
 
 
 def texts() -> tuple[np.ndarray, np.ndarray]:
-    """Letters as positions in ALPHABET, columns of text (T, BATCH): to learn from, and to judge by."""
+    """Letters as positions in ALPHABET, columns of text (T, BATCH): for training, and for testing."""
     text = " ".join(pydoc_data.topics.topics.get(topic, "") for topic in TOPICS)
     letters = np.array([ALPHABET.index(c) for c in " ".join(text.lower().split()) if c in ALPHABET], dtype="float32")
     columns = letters[: len(letters) // BATCH * BATCH].reshape(BATCH, -1).T
@@ -48,13 +48,13 @@ def texts() -> tuple[np.ndarray, np.ndarray]:
 
 
 def stretches(columns: np.ndarray):
-    """Pairs of inputs and what follows them, in order."""
+    """Yields pairs of inputs and the letters that follow them, in order."""
     for t in range(0, len(columns) - STRETCH, STRETCH):
         yield mx.nd.array(columns[t : t + STRETCH]), mx.nd.array(columns[t + 1 : t + STRETCH + 1])
 
 
 def train_epoch(net: LanguageModel, trainer: gluon.Trainer, columns: np.ndarray) -> float:
-    """Perplexity while learning."""
+    """Trains for one epoch; returns the perplexity during training."""
     loss_of, losses = gluon.loss.SoftmaxCrossEntropyLoss(), []
     loss_of.hybridize()
     states = net.cells.begin_state(batch_size=BATCH)
@@ -80,8 +80,8 @@ def perplexity(net: LanguageModel, columns: np.ndarray) -> float:
 
 
 def perplexity_of_counts(train: np.ndarray, test: np.ndarray, pairs: bool) -> float:
-    """What counting letters, or pairs of them, in the text to learn from reaches on the other: models to be beaten."""
-    counts = np.ones((len(ALPHABET), len(ALPHABET)))  # each pair once more than seen, so none is impossible
+    """The test perplexity of counts of letters, or of pairs of letters, in the training text: baselines."""
+    counts = np.ones((len(ALPHABET), len(ALPHABET)))  # one is added to each count, so no pair is impossible
     np.add.at(counts, (train[:-1].astype(int), train[1:].astype(int)), 1)
     if not pairs:
         counts[:] = counts.sum(axis=0)
@@ -90,7 +90,7 @@ def perplexity_of_counts(train: np.ndarray, test: np.ndarray, pairs: bool) -> fl
 
 
 def sample(net: LanguageModel, start: str, count: int, rng: np.random.Generator) -> str:
-    """Start, and count letters that the model draws, somewhat on the safe side."""
+    """Returns `start` and `count` letters drawn from the model, with likely letters preferred."""
     states, text = net.cells.begin_state(batch_size=1), start
     letters = start
     for _ in range(count):

@@ -1,7 +1,7 @@
 """An adaptive ODE solver in one while_loop, with gradients through it: growth of a population with limited food.
 
 Dormand and Prince's pair of orders 5 and 4 chooses its steps by its own error estimate, so the number of iterations is
-not known beforehand. Hybridized, the whole solver is one node of the graph; its gradient is a loop again.
+not known in advance. Hybridized, the whole solver is one node of the graph; its gradient is a loop, too.
 The logistic equation y' = r y (1 - y / k) has a solution in closed form: values and gradients are compared with it.
 Then the gradient finds the growth rate and the limit from measurements.
 By hand: ``python examples/ode_while.py``; ``--help`` lists the options.
@@ -33,7 +33,8 @@ class AdaptiveSolver(gluon.HybridBlock):
     """Solves y' = slope(F, y, *parameters) from time 0 to `end`.
 
     Shapes: start (N,), end (1,), parameters (1,) each; the result is y at `end` (N,), and the steps tried (1,).
-    Steps are as long as the estimated error stays below tolerance * (1 + |y|), in the largest of the N components.
+    Steps are as long as possible with an estimated error below tolerance * (1 + |y|), in the largest of the N
+    components.
     """
 
     def __init__(self, slope, tolerance: float) -> None:
@@ -113,7 +114,7 @@ def compare(solve: AdaptiveSolver, start: np.ndarray, time: float, rate: float, 
 def fit(solve: AdaptiveSolver, times: list[float], start: float, rate: float, limit: float) -> tuple[float, float]:
     """Finds rate and limit from measurements of the population, by gradient descent through the solver."""
     measured = [array(exact(np.array([start]), time, rate, limit)) for time in times]
-    logs = [array(0.0), array(0.0)]  # of rate and limit: both are positive
+    logs = [array(0.0), array(0.0)]  # logarithms of rate and limit: both are positive
     adam, moments = mx.optimizer.create("adam", learning_rate=0.05), []
     for i, value in enumerate(logs):
         value.attach_grad()

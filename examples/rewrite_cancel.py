@@ -1,4 +1,4 @@
-"""x * y / y is x, three ways: a rule over a node, a pattern, and rules out of a database.
+"""Simplifies x * y / y to x in three ways: a rule over a node, a pattern, and rules from a database.
 
     python examples/rewrite_cancel.py
 
@@ -33,7 +33,7 @@ DATABASE.register(rw.local(tracks=["div"], values="unsafe", name="xy_over_y_regi
 def graph_of_quotient() -> Any:
     x, y, z = (mx.sym.var(name) for name in "xyz")
     graph = rw.graph(((y + z) * x) / (y + z), shapes=dict.fromkeys("xyz", (2, 3)))
-    assert not RULE.apply(graph)  # two sums are two values
+    assert not RULE.apply(graph)  # the two sums are two values
     rw.apply(graph, "merge")
     return graph
 

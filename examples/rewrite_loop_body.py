@@ -1,8 +1,8 @@
-"""A rule that fuses two operators in the body of a loop into an operator of your own, and what it does there.
+"""A rule that fuses two operators in the body of a loop into a custom operator, and its effect on the graph.
 
     python examples/rewrite_loop_body.py
 
-The pipeline takes the rule wherever the two operators stand together: here in the body of a foreach, forward only.
+The pipeline applies the rule wherever the two operators are adjacent: here in the body of a foreach, forward only.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Hands elementwise parts of a network to the C compiler of the machine, and runs what it makes without Python.
+"""Compiles elementwise parts of a network with the machine's C compiler, and runs the code without Python.
 
     python examples/rewrite_partition_gcc.py
 
-mx.rewrite.partition finds the parts, the loop's body among them; ``make`` writes one C function for each, compiles it
-into a shared object and gives back its address.
+mx.rewrite.partition finds the parts, including the loop's body; ``make`` writes one C function for each, compiles it
+into a shared object and returns its address.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FORMS = {
 
 
 def supports(node: Any) -> bool:
-    """Elementwise operators on float32 arrays of one shape, and on arrays of one element."""
+    """True for elementwise operators on float32 arrays of one shape, and on arrays of one element."""
     values = [*node.inputs, *node.outputs]
     return (
         node.op in FORMS
@@ -50,7 +50,7 @@ def supports(node: Any) -> bool:
 
 
 def c_source(graph: Any) -> str:
-    """One loop over the elements; values that are kept in registers have a name each."""
+    """One loop over the elements; every value is a named local variable."""
     size = max(int(np.prod(entry.shape)) for entry in graph.outputs)
     names = {}
     lines = []
@@ -82,7 +82,7 @@ const char* part(const HnOperatorCall* call) {{
 
 
 class GccBackend:
-    """``make`` of the partition; sources: what was compiled."""
+    """``make`` of the partition; sources: the compiled C sources."""
 
     __name__ = "gcc"
 
@@ -92,7 +92,7 @@ class GccBackend:
 
     def __call__(self, graph: Any) -> Any:
         if any(node.is_constant for node in graph.nodes):
-            return None  # the library keeps the part
+            return None  # leaves the part to the library
         self.sources.append(c_source(graph))
         source = self.folder / f"part{len(self.sources)}.c"
         source.write_text(self.sources[-1])
@@ -104,7 +104,7 @@ class GccBackend:
 
 
 class Net(mx.gluon.HybridBlock):
-    """A state that decays towards what it reads, in a loop, and a gate behind it."""
+    """A state that decays towards its input, in a loop, followed by a gate."""
 
     def hybrid_forward(self, F: Any, data: Any) -> Any:
         def step(row: Any, state: Any) -> Any:

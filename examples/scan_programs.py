@@ -1,7 +1,7 @@
 """Small programs with scan: powers, polynomials, sums until a limit, recurrences with long memory, a Gibbs sampler.
 
-Each is a function of arrays that runs as it stands and, hybridized, as one graph; each compares its values, and where
-that says something its gradient, with NumPy or with a closed form.
+Each is a function of arrays that runs imperatively and, hybridized, as one graph; each compares its values, and if
+useful its gradient, with NumPy or with a closed form.
 By hand: ``python examples/scan_programs.py``; ``--help`` lists the options.
 """
 
@@ -25,17 +25,17 @@ class Program(gluon.HybridBlock):
 
 
 def power(a, k):
-    """a ** k, element by element, for the k of each call. Only the last row is read, so only that one is kept."""
+    """Returns a ** k elementwise; k may differ between calls. Only the last row is read, so only that one is kept."""
     return scan(lambda product, a: product * a, outputs_info=a * 0 + 1, non_sequences=a, n_steps=k)[-1]
 
 
 def polynomial(coefficients, x):
-    """Horner's rule from the last coefficient on."""
+    """Horner's rule, beginning at the last coefficient."""
     return reduce(lambda c, value, x: value * x + c, coefficients, x * 0, x, go_backwards=True)
 
 
 def sum_until(x, limit):
-    """Running sums up to the first one above the limit, and how many there are."""
+    """Returns the running sums up to the first one above the limit, and their number."""
     sums, counts = scan(lambda a, s, n: ([s + a, n + 1], until(s + a > limit)), x, [x[0] * 0, x[0] * 0])
     return sums, counts[-1]
 
@@ -46,7 +46,7 @@ def echo(sound, silence):
 
 
 def simple_network(x, h, y, w, w_back, w_old):
-    """A recurrent network that reads its input now and 4 steps ago, its state and its output 2 steps ago."""
+    """A recurrent network with its input now and 4 steps ago, its state and its output 2 steps ago."""
 
     def step(now, old, two, one, h, w, w_back, w_old):
         F = mx.sym if isinstance(now, mx.sym.Symbol) else mx.nd
@@ -92,7 +92,7 @@ def numpy_echo(sound):
 
 
 def check_programs(made):
-    """made: a function as it is, or hybridized."""
+    """made: returns a function unchanged, or hybridized."""
     a = mx.nd.array([1, 2, 3])
     a.attach_grad()
     powers = made(power)

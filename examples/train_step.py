@@ -1,7 +1,7 @@
-"""A compiled training step: handwritten digits, forward to update as one plan.
+"""A compiled training step: handwritten digits, with one plan from the forward pass to the update.
 
 Trains the same net twice from the same seeds, by the usual loop over a hybridized net and by ``mx.jit.train_step``, and
-shows that weights agree to the bit, what a step takes, and that a schedule of learning rates needs one plan.
+shows that weights agree to the bit, the time of a step, and that a schedule of learning rates needs one plan.
 By hand: ``python examples/train_step.py``; ``--help`` lists the options.
 """
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes docs/api-coverage.md: which names of MXNet 1.9.1 are there, which are not, and why.
+"""Writes docs/api-coverage.md: the names of MXNet 1.9.1 that exist, those that do not, and the reasons.
 
     PYTHONPATH=python python tools/api_coverage.py            # --check compares only
 
-tests/fixtures/api/names.csv has the names, each with a tier: how much of the code of GluonCV, GluonNLP, GluonTS and
-Dive into Deep Learning uses it. A name that is missing needs a reason in REASONS.
+tests/fixtures/api/names.csv contains the names, each with a tier: how much of the code of GluonCV, GluonNLP, GluonTS
+and Dive into Deep Learning uses it. Every missing name needs a reason in REASONS.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ TIERS = {
     "unused": "used by none of them",
 }
 SHORT = {"mod": "module", "kv": "kvstore", "init": "initializer"}
-# Classes whose objects have attributes that the class does not show.
+# Classes whose objects have attributes that the class does not have.
 OBJECTS: dict[str, Callable[[], Any]] = {
     "gluon.Parameter": lambda: mx.gluon.Parameter("weight", shape=(1,)),
     "io.DataBatch": lambda: mx.io.DataBatch([mx.nd.ones((1,))], pad=0),
     "executor.Executor": lambda: mx.sym.var("x").bind(mx.cpu(), {"x": mx.nd.ones((1,))}),
 }
-# Pattern of names: why they are not there.
+# Pattern of names: the reason why they are missing.
 REASONS = {
     r"contrib\.onnx\..*": "files of ONNX are not read or written",
     r"rtc\..*|util\.get_cuda_compute_capability": "computation on GPUs is not supported",
@@ -104,7 +104,7 @@ def _places(name: Name) -> Iterator[tuple[Any, list[str]]]:
 
 
 def is_there(name: Name) -> bool:
-    """Whether the name can be used, in any of its namespaces."""
+    """True if the name can be used, in any of its namespaces."""
     for start, parts in _places(name):
         try:
             _followed(start, parts)
@@ -115,7 +115,7 @@ def is_there(name: Name) -> bool:
 
 
 def reason_for(name: str) -> str | None:
-    """Why a name is not there; None if nobody has said."""
+    """The reason why a name is missing, or None."""
     return next((reason for pattern, reason in REASONS.items() if re.fullmatch(pattern, name)), None)
 
 

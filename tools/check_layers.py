@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Checks which rooms depend on which: every ``#include`` of src/ and include/, every import of python/hybridnet.
+"""Checks the dependencies between rooms: every ``#include`` of src/ and include/, every import of python/hybridnet.
 
-The tables below are the whole rule. A room sees the rooms on lines below its own, and those that an arrow adds; rooms
-on one line do not see each other. Prints ``file:line: what, why, fix`` for each break and exits with 1 if there is any.
+The tables below are the complete rule. A room sees the rooms on lines below its own, and those that an arrow adds;
+rooms on one line do not see each other. Prints ``file:line:`` with problem, reason and fix for each violation and exits
+with 1 if there is any.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ CPP_LINES: list[tuple[str, ...]] = [  # top to bottom
     ("imperative", "plan"),
     ("passes", "ops"),
     ("graph", "ndarray", "kernels"),
-    ("op",),  # what an operator is: its declaration, parameters, inference and registry
+    ("op",),  # the definition of an operator: its declaration, parameters, inference and registry
     ("engine", "storage"),
     ("base",),
-    ("teams",),  # threads that work together: a library of its own
+    ("teams",),  # teams of threads: a separate library
 ]
 CPP_ARROWS: dict[str, set[str]] = {"c_api": {"runtime"}, "plan": {"imperative"}}
-CPP_ONLY: dict[str, set[str]] = {  # rooms that see less than their line would allow
+CPP_ONLY: dict[str, set[str]] = {  # rooms that see less than their line allows
     # loops over memory that a TensorRef (op.h) describes; no arrays, nodes or tasks
     "kernels": {"base", "op", "storage"},
-    "cpp": {"c_api"},  # the C++ front end that users compile stands on the C ABI alone
-    "jni": {"c_api"},  # and so does the library that Java loads, src/bindings/jni
+    "cpp": {"c_api"},  # the C++ front end that users compile is based on the C ABI alone
+    "jni": {"c_api"},  # like the library that Java loads, src/bindings/jni
 }
-# The room that keeps the promise of a public header.
+# The room that implements a public header.
 PUBLIC_HEADERS: dict[str, str] = {
     "base.h": "base",
     "write_listener.h": "base",
@@ -62,12 +63,12 @@ PUBLIC_HEADERS: dict[str, str] = {
     "runtime.h": "runtime",
     "c_api.h": "c_api",
 }
-FOREIGN_HEADERS: dict[str, set[str]] = {  # libhybridnet.so knows no Python and no Java
+FOREIGN_HEADERS: dict[str, set[str]] = {  # libhybridnet.so must not depend on Python or Java
     "Python.h": {"bindings"},
     "pybind11/": {"bindings"},
     "jni.h": {"jni"},
 }
-FOREIGN_QUOTED = ("hwy/",)  # foreach_target.h and what must follow it, as Highway's documentation writes them
+FOREIGN_QUOTED = ("hwy/",)  # foreach_target.h and the headers after it, in the style of Highway's documentation
 ENVIRONMENT_READERS = (Path("src/base/env.cc"),)
 
 PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line may import each other
@@ -87,7 +88,7 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
         *("_c_interface", "_files", "_keywords", "_lazy_names", "_monitor_names", "_query_words", "_scopes"),
     ),
 ]
-# Names that MXNet keeps in a lower namespace (nd.contrib.foreach, nd.imdecode): a function there may fetch them.
+# Names that MXNet has in a lower namespace (nd.contrib.foreach, nd.imdecode): a function there may import them.
 PYTHON_DOORS: set[tuple[str, str]] = {("ndarray", "_control_flow"), ("symbol", "_control_flow"), ("ndarray", "image")}
 PYTHON_SAME_ROOM: dict[str, str] = {  # short public names and their rooms
     "nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_extension", "init": "initializer",
@@ -116,7 +117,7 @@ GETENV = re.compile(r"\b(?:secure_)?getenv\s*\(")
 
 
 def cpp_room_sees(room: str, other: str) -> bool:
-    """Whether a file of room may include a header of other."""
+    """True if a file of room may include a header of other."""
     if room == other:
         return True
     if room in CPP_ONLY:
@@ -135,7 +136,7 @@ def _cpp_rooms() -> set[str]:
 
 
 def cpp_room_of(path: Path) -> str | None:
-    """Room of a path relative to the repository root, None if it has none."""
+    """The room of a path relative to the repository root, or None."""
     parts = path.parts
     if parts[:3] == ("src", "bindings", "jni"):
         return "jni"
@@ -147,7 +148,7 @@ def cpp_room_of(path: Path) -> str | None:
 
 
 def _included_path(root: Path, file: Path, quote: str, target: str) -> Path | None:
-    """The file of this repository that an include names, relative to root; None for other people's headers."""
+    """The file of this repository that an include refers to, relative to root; None for headers of other projects."""
     if target.startswith("hybridnet/"):
         return Path("include") / target
     if quote == "<" or target.startswith(FOREIGN_QUOTED):
@@ -159,7 +160,7 @@ def _included_path(root: Path, file: Path, quote: str, target: str) -> Path | No
 
 
 def check_cpp(root: Path) -> Iterator[Break]:
-    """Breaks in src/ and include/ under root."""
+    """Yields the violations in src/ and include/ under root."""
     root = root.resolve()
     files = sorted(f for top in ("src", "include") for kind in ("*.cc", "*.h") for f in (root / top).rglob(kind))
     for path in files:
@@ -222,7 +223,8 @@ def _is_type_checking(test: ast.expr) -> bool:
 
 
 def _imports(tree: ast.AST, lazy: bool = False) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
-    """Every import that runs, and whether only when a function is called; those under ``if TYPE_CHECKING`` do not."""
+    """Every import that runs, and True if only when a function is called; imports under ``if TYPE_CHECKING`` do not
+    run."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and _is_type_checking(node.test):
             for branch in node.orelse:
@@ -234,7 +236,7 @@ def _imports(tree: ast.AST, lazy: bool = False) -> Iterator[tuple[ast.Import | a
 
 
 def _imported_modules(node: ast.Import | ast.ImportFrom, package: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Dotted names inside hybridnet, without the leading 'hybridnet', that a statement in package imports."""
+    """Dotted names inside hybridnet that a statement in package imports, without the leading 'hybridnet'."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             parts = tuple(alias.name.split("."))
@@ -261,7 +263,7 @@ def _python_room(parts: tuple[str, ...]) -> str | None:
 
 
 def check_python(root: Path) -> Iterator[Break]:
-    """Breaks in python/hybridnet under root."""
+    """Yields the violations in python/hybridnet under root."""
     top = root.resolve() / "python" / "hybridnet"
     for path in sorted(top.rglob("*.py")):
         file = path.relative_to(root.resolve())
@@ -276,7 +278,7 @@ def check_python(root: Path) -> Iterator[Break]:
         for node, lazy in _imports(ast.parse(path.read_text(encoding="utf-8"), str(path))):
             for module in _imported_modules(node, parts[:-1]):
                 other = _python_room(module)
-                if module == () or other is None or other == room:  # names that __init__ defines itself are no modules
+                if module == () or other is None or other == room:  # names defined in __init__ are not modules
                     continue
                 if lazy and (room, other) in PYTHON_DOORS:
                     continue
@@ -288,7 +290,7 @@ def check_python(root: Path) -> Iterator[Break]:
 
 
 def check_import_circles(root: Path) -> Iterator[Break]:
-    """Modules of python/hybridnet that import each other while they are imported themselves."""
+    """Yields the modules of python/hybridnet that import each other at import time."""
     top = root.resolve() / "python" / "hybridnet"
     files = {_module_of(path.relative_to(top)): path for path in sorted(top.rglob("*.py"))}
     imports = {module: dict(_imports_at_once(module, path, files)) for module, path in files.items()}
@@ -313,7 +315,7 @@ def _module_of(path: Path) -> tuple[str, ...]:
 def _imports_at_once(
     module: tuple[str, ...], path: Path, files: dict[tuple[str, ...], Path]
 ) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Modules whose import the import of module waits for, with the line. Packages around module count as imported."""
+    """The modules that must be imported before module, with the line. Packages around module count as imported."""
     package = module if path.name == "__init__.py" else module[:-1]
     for node, lazy in _imports(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         if lazy:
@@ -333,10 +335,10 @@ def _imports_at_once(
 def _circle_through(
     module: tuple[str, ...], imports: dict[tuple[str, ...], dict[tuple[str, ...], int]]
 ) -> list[tuple[str, ...]]:
-    """The shortest chain of imports from module back to it, without the second mention; empty if there is none."""
+    """The shortest chain of imports from module back to it, with module listed once; empty if there is none."""
     chains = [[module]]
     seen: set[tuple[str, ...]] = set()
-    for chain in chains:  # grows while it is walked: breadth first
+    for chain in chains:  # grows during iteration: breadth first
         for other in imports[chain[-1]]:
             if other == module:
                 return chain

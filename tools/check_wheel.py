@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks a built wheel: it is small enough, and unpacked in another folder it imports and computes.
+"""Checks a built wheel: it is small enough, and it imports and computes after it is unpacked in another folder.
 
 Usage: check_wheel.py dist/hybridnet-….whl
 """
@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 OTHERS = ("libdnnl", "libscipy_openblas")
-MAX_OWN_BYTES = 20_000_000  # everything but oneDNN and OpenBLAS
+MAX_OWN_BYTES = 20_000_000  # everything except oneDNN and OpenBLAS
 MAX_ALL_BYTES = 105_000_000
 WANTED = (
     "libhybridnet.so",
@@ -37,7 +37,7 @@ print(mx.__file__)
 
 
 def problems_of(wheel: Path) -> list[str]:
-    """What is wrong with the wheel, as sentences; empty if nothing is."""
+    """The problems of the wheel, as sentences; empty if there are none."""
     problems = []
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)

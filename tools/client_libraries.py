@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the models of libraries written for MXNet 1.9.1 on HybridNet, and counts what works.
+"""Runs the models of libraries written for MXNet 1.9.1 on HybridNet, and counts the stages that work.
 
     PYTHONPATH=python python tools/client_libraries.py --library gluoncv --out result.json
 
-The libraries must be installed (docs/migrating-from-mxnet.md says how). Every module is imported; every model is made
-with random parameters, runs forward, hybridized and through one training step, in a process of its own with a time
-limit. ``--judge`` runs MXNet itself, where that is installed instead: what fails there is no failure of HybridNet.
+The libraries must be installed (docs/migrating-from-mxnet.md explains how). Every module is imported; every model is
+made with random parameters, and runs forward, hybridized and through one training step, in a separate process with a
+time limit. ``--judge`` runs MXNet itself, if that is installed instead: failures there are not failures of HybridNet.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LIBRARIES = ("gluoncv", "gluonnlp", "gluonts", "d2l")
 STAGES = ("constructed", "forward", "hybridized", "equal", "trained")
 # Differences between imperative and hybridized results: relative to the largest value of an output.
 TOLERANCE = 1e-3
-MARK = "client-libraries:"  # what a child prints in front of a line for its parent
+MARK = "client-libraries:"  # prefix of a child's lines for its parent
 
 
 def _arguments() -> argparse.Namespace:
@@ -39,7 +39,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--limit", type=int, default=120, help="seconds for a model (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="models at a time (default: %(default)s)")
     parser.add_argument("--judge", action="store_true", help="run MXNet, not HybridNet")
-    parser.add_argument("--part", help=argparse.SUPPRESS)  # what a child does: a model, "=imports" or "=names"
+    parser.add_argument("--part", help=argparse.SUPPRESS)  # the child's task: a model, "=imports" or "=names"
     return parser.parse_args()
 
 
@@ -51,7 +51,7 @@ def _tell(**facts: Any) -> None:
 
 
 def _problem(error: BaseException) -> str:
-    """One line: the error, and the place in the library that met it."""
+    """One line: the error, and the place in the library where it occurred."""
     places = [
         f"{place.filename.partition('site-packages/')[2]}:{place.lineno}"
         for place in traceback.extract_tb(error.__traceback__)
@@ -74,7 +74,7 @@ def _import_modules(library: str) -> None:
 
 
 def _difference(first: list[Any], second: list[Any]) -> str | None:
-    """How two lists of outputs differ; None if they agree."""
+    """The difference between two lists of outputs; None if they agree."""
     import numpy as np
 
     if [array.shape for array in first] != [array.shape for array in second]:
@@ -92,7 +92,7 @@ def _difference(first: list[Any], second: list[Any]) -> str | None:
 
 
 def _run_model(make: Callable[[], Any]) -> None:
-    """Tells each stage that is reached; the first that fails ends the run."""
+    """Reports each stage that is reached; the first failure ends the run."""
     stage = STAGES[0]
     try:
         subject = make()
@@ -132,7 +132,7 @@ def _child(options: argparse.Namespace) -> None:
 
 
 def _facts(options: argparse.Namespace, part: str, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-    """What a child told, and how it ended if that was not by itself."""
+    """The facts that a child reported, and the way it ended if not normally."""
     words = [sys.executable, __file__, "--library", options.library, "--part", part]
     command = [*words, "--judge"] if options.judge else words
     try:
@@ -150,7 +150,7 @@ def _lines(output: str) -> Iterator[dict[str, Any]]:
 
 
 def _result(options: argparse.Namespace, name: str) -> dict[str, Any]:
-    """The stages that a model reached, and what stopped it."""
+    """The stages that a model reached, and the problem that stopped it."""
     begin = time.monotonic()
     facts, end = _facts(options, name, options.limit)
     reached = [fact["stage"] for fact in facts if not fact.get("problem")]

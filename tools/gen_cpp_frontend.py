@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes include/hybridnet/cpp/nd.h: the operators of mx.nd as C++ functions with typed parameters and defaults.
 
-The file is checked in, as the stubs of Python are (tools/gen_frontend.py). ``--check`` writes nothing and exits with 1
-if the file is not what the registry says. Needs a built package; ``tools/dev gen`` calls it with the right path.
+The file is checked in, like the stubs of Python (tools/gen_frontend.py). ``--check`` writes nothing and exits with 1 if
+the file differs from the registry. Needs a built package; ``tools/dev gen`` calls it with the right path.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ HEADER = """// Written by tools/gen_cpp_frontend.py from the operator registry; 
 //   Array y = nd::FullyConnected(x, weight, bias, {.num_hidden = 10});
 //   nd::sgd_update(weight, gradient, {.lr = 0.1}, into(weight));
 //
-// Names are those of mx.nd; _linalg_, _random_, _sample_, _image_ and _contrib_ are namespaces as in Python, and what
-// stands in mx.nd._internal is in nd::internal, without the underscore in front. A parameter without a default does not
-// compile when it is left out. Operators of mx.np are reached by name: invoke("_npi_...", ...).
+// The names are those of mx.nd; _linalg_, _random_, _sample_, _image_ and _contrib_ are namespaces, like in Python. The
+// operators of mx.nd._internal are in nd::internal, without the leading underscore. Code that omits a parameter without
+// a default does not compile. Operators of mx.np are called by name: invoke("_npi_...", ...).
 #pragma once
 
 #include <cmath>
@@ -47,8 +47,8 @@ HEADER = """// Written by tools/gen_cpp_frontend.py from the operator registry; 
 """
 
 NAMESPACES = ("linalg", "random", "sample", "image", "contrib")
-OF_PYTHON = {"Custom"}  # code of the user in Python
-# Keywords of C++, and names that the generated code uses.
+OF_PYTHON = {"Custom"}  # it runs user code in Python
+# C++ keywords, and names that the generated code uses.
 RESERVED = """
 and and_eq asm auto bitand bitor bool break case catch char class compl const continue default delete do double else
 enum explicit export extern false float for friend goto if inline int long mutable namespace new not not_eq nullptr
@@ -64,7 +64,7 @@ DTYPES = {
 
 
 def identifier(name: str) -> str:
-    """A name of C++, different from keywords and from the names that the generated code uses."""
+    """A C++ name, different from keywords and from the names that the generated code uses."""
     return name + "_" if name in KEYWORDS else name
 
 
@@ -87,7 +87,7 @@ def optional_int(value: int | None) -> str:
     return "std::nullopt" if value is None else str(value)
 
 
-# Kind of the registry: C++ type, how a value is written.
+# Kind in the registry: C++ type, and the notation of a value.
 KINDS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "bool": ("bool", lambda value: "true" if value else "false"),
     "int": ("int64_t", str),
@@ -108,7 +108,7 @@ class Field:
         kind, default = field["kind"], field["default"]
         base = kind.removesuffix(" or None")
         if base == "dtype" and not is_dtype_default(default):
-            base = "str"  # a default that is no dtype of its own
+            base = "str"  # a default that is not a dtype
         plain, render = KINDS[base]
         optional = kind.endswith(" or None") and kind in {f"{name} or None" for name in KINDS}
         self.name, self.member = field["name"], identifier(field["name"])
@@ -148,7 +148,7 @@ def camel(name: str) -> str:
 
 
 def place(name: str) -> tuple[str, str]:
-    """Namespace within nd and name there; ("", name) for nd itself."""
+    """The namespace within nd and the name there; ("", name) for nd itself."""
     for space in NAMESPACES:
         if name.startswith(f"_{space}_"):
             return space, identifier(name.removeprefix(f"_{space}_"))
@@ -156,23 +156,23 @@ def place(name: str) -> tuple[str, str]:
 
 
 def uses(op: dict[str, Any]) -> list[dict[str, Any]]:
-    """What depends on parameters, for those of each sample."""
+    """The properties that depend on parameters, for the parameters of each sample."""
     return [_core.describe_use(op["name"], dict(sample["attrs"])) for sample in op["samples"]]
 
 
-# Operators that return one array but in a rare use, for which C++ programs call invoke(): the slopes of rrelu.
+# Operators that return one array except in a rare use, for which C++ programs call invoke(): the slopes of rrelu.
 ONE_BUT_RARELY = {"LeakyReLU"}
 
 
 def returns_one(op: dict[str, Any]) -> bool:
-    """Whether every use that is known gives one array."""
+    """True if every known use returns one array."""
     if op["name"] in ONE_BUT_RARELY:
         return True
     return {use["num_visible"] for use in uses(op)} == {1} and (op["variable_outputs"] or op["num_visible"] == 1)
 
 
 def input_lists(op: dict[str, Any]) -> list[list[str]]:
-    """The lists of inputs of the known uses, in which optional ones may be absent."""
+    """The lists of inputs of the known uses, which may omit optional ones."""
     names = [identifier(item["name"]) for item in op["inputs"]]
     if not any(item["optional"] for item in op["inputs"]):
         return [names]
@@ -207,7 +207,7 @@ def function(op: dict[str, Any], name: str, struct: str, fields: list[Field]) ->
 
 
 def operator(op: dict[str, Any], name: str, with_struct: bool, struct: str) -> str:
-    """The function `name` of an operator, behind its parameters and documentation."""
+    """The function `name` of an operator, after its parameters and documentation."""
     fields = [Field(f) for f in op["fields"] if not f["hidden"] and f["name"] != op["count_param"]]
     lines = []
     if fields and with_struct:
@@ -215,7 +215,7 @@ def operator(op: dict[str, Any], name: str, with_struct: bool, struct: str) -> s
         lines += ["  Attributes attributes() const {", "    Attributes given;"]
         lines += [field.statement() for field in fields]
         lines += ["    return given;", "  }", "};"]
-    doc = op["doc"] if with_struct else f"As {op['name'].lstrip('_')}."
+    doc = op["doc"] if with_struct else f"Alias of {op['name'].lstrip('_')}."
     return "\n".join([*lines, *comment(doc), *function(op, name, struct, fields)])
 
 
@@ -237,7 +237,7 @@ def generate() -> str:
                 continue
             taken.add(where)
             qualified = struct if where[0] == space else f"nd::{space + '::' if space else ''}{struct}"
-            # Behind everything else, so that the parameters are known wherever they stand.
+            # After everything else, so that the parameters are declared before their use.
             spaces.setdefault(f"alias {where[0]}", []).append(operator(op, where[1], False, qualified))
     text = HEADER
     for space, functions in spaces.items():

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes python/hybridnet/ops/_generated.pyi: every registered operator as a typed function, with its documentation.
 
-The file is checked in, so that a review shows how the API changes. ``--check`` writes nothing and exits with 1 if the
-file is not what the registry says. Needs a built package; ``tools/dev gen`` calls it with the right path.
+The file is checked in, so that a review shows changes of the API. ``--check`` writes nothing and exits with 1 if the
+file differs from the registry. Needs a built package; ``tools/dev gen`` calls it with the right path.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def field_argument(field: dict[str, Any], after_default: bool) -> str:
 
 
 def arguments(op: dict[str, Any]) -> list[str]:
-    """Arguments in the order of a call."""
+    """The arguments in the order of a call."""
     args: list[str] = []
     fields = [f for f in op["fields"] if not keyword.iskeyword(f["name"])]
     if op["variadic"]:
@@ -100,7 +100,7 @@ def arguments(op: dict[str, Any]) -> list[str]:
 
 
 def result(op: dict[str, Any]) -> str:
-    """Type of the result: inputs decide between NDArray and Symbol."""
+    """The type of the result: the inputs determine if it is NDArray or Symbol."""
     single = "TensorT" if op["inputs"] else "Any"
     if op["variable_outputs"]:
         return "Any"
@@ -129,7 +129,7 @@ def documentation(op: dict[str, Any]) -> str:
 
 
 def stub(op: dict[str, Any]) -> str:
-    """One function, and its other names."""
+    """The stub of one function, and of its other names."""
     call = ", ".join(arguments(op))
     line = f"def {op['name']}({call}) -> {result(op)}:"
     if len(line) > WIDTH:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the tables of rewrites in docs/graph-passes.md from the pipeline (src/passes/pipelines.cc).
 
-What stands between the two marks of the document is replaced. ``--check`` writes nothing and exits with 1 if the
-document is not what the pipeline says. Needs a built package; ``tools/dev gen`` calls it with the right path.
+The text between the two marks of the document is replaced. ``--check`` writes nothing and exits with 1 if the document
+differs from the pipeline. Needs a built package; ``tools/dev gen`` calls it with the right path.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VALUES = {"same": "same bits", "rounding": "rounding", "unsafe": "`fast_math`"}
 
 
 def code(names: list[str]) -> str:
-    """Names as code, with commas."""
+    """Names formatted as code, separated by commas."""
     return ", ".join(f"`{name}`" for name in names)
 
 

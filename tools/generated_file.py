@@ -1,4 +1,4 @@
-"""What the programs that generate files share: their --check option, and writing or comparing."""
+"""Code shared by the programs that generate files: their --check option, and writing or comparing."""
 
 import argparse
 import difflib
@@ -8,16 +8,16 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def check_requested(description: str | None) -> bool:
-    """Reads the command line of a generator: True where it only compares."""
+    """Parses the command line of a generator: True if it only compares."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the file would change")
     return parser.parse_args().check
 
 
 def write_or_compare(target: pathlib.Path, present: str, wanted: str, source: str, check: bool) -> int:
-    """Writes `wanted` to `target` where it differs from `present`; with `check` prints the difference instead.
+    """Writes `wanted` to `target` if it differs from `present`; with `check` prints the difference instead.
 
-    `source` is what the file is generated from, for the message. Returns the exit status: 1 where `check` found a
+    `source` names the input of the generator, for the message. Returns the exit status: 1 if `check` found a
     difference, else 0.
     """
     if wanted == present:

@@ -26,7 +26,7 @@ import package
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "java" / "src"
 BUILD = ROOT / "build" / "java"
-PACKAGE = ROOT / "python" / "hybridnet"  # where tools/dev build puts the native libraries
+PACKAGE = ROOT / "python" / "hybridnet"  # tools/dev build puts the native libraries here
 JARS = Path("/usr/share/java")
 JUNIT = (
     *("junit-jupiter-api", "junit-jupiter-engine", "junit-jupiter-params", "junit-platform-commons"),
@@ -45,13 +45,13 @@ def fail(text: str) -> None:
 
 
 def tool(name: str) -> str | None:
-    """A program of the JDK: JAVA_HOME's, else the one on PATH."""
+    """The path of a program of the JDK: JAVA_HOME's, else the one on PATH."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which(name, path=f"{home}/bin") if home else shutil.which(name)
 
 
 def has_jdk() -> bool:
-    """Whether javac is there, of version 17 or later, with the header that native code needs."""
+    """True if there is a javac of version 17 or later, with the header for native code."""
     javac = tool("javac")
     if not javac or not (Path(javac).resolve().parents[1] / "include" / "jni.h").exists():
         return False
@@ -65,7 +65,7 @@ def junit_jars() -> list[Path]:
 
 
 def missing_packages() -> list[str]:
-    """Debian's names of what is not there."""
+    """Debian's names of the missing packages."""
     packages = [] if has_jdk() else ["openjdk-17-jdk-headless"]
     if not all(path.exists() for path in junit_jars()):
         packages.append("junit5")
@@ -79,7 +79,7 @@ def run(*command: str | Path) -> None:
 
 
 def run_watched(*command: str | Path) -> None:
-    """Runs a Java program under -Xcheck:jni; fails also where that complains."""
+    """Runs a Java program under -Xcheck:jni; also fails if that reports an error."""
     broken = False
     with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -97,7 +97,7 @@ def compile_java(sources: Path, target: Path, class_path: list[Path]) -> None:
     assert javac
     files = sorted(sources.rglob("*.java"))
     path = os.pathsep.join(map(str, class_path))
-    lint = "-Xlint:all,-path,-try"  # Debian's jars name others that are not there; tests close what try closes too
+    lint = "-Xlint:all,-path,-try"  # Debian's jars refer to missing ones; tests close objects that try closes, too
     run(javac, "--release", RELEASE, lint, "-Werror", "-encoding", "UTF-8", "-cp", path, "-d", target, *files)
 
 
@@ -111,14 +111,14 @@ def build() -> Path:
 
 
 def make_jar(jar: Path, *folders: Path) -> None:
-    """Writes the contents of folders into a jar, on whose class path they stand as in the folders."""
+    """Writes the contents of folders into a jar, with their relative paths."""
     program = tool("jar")
     assert program
     run(program, "--create", "--file", jar, *(word for folder in folders for word in ("-C", folder, ".")))
 
 
 def native_jar(target: Path) -> Path:
-    """A jar with classes and the libraries that lie beside each other in the archive for C; returns it."""
+    """Makes a jar of the classes and the libraries of the archive for C; returns it."""
     jni = PACKAGE / "libhybridnet_jni.so"
     if not jni.exists():
         fail(f"there is no {jni}.\n  Fix: tools/dev build")
@@ -160,7 +160,7 @@ def test(classes: list[str], slow: bool) -> None:
     run(sys.executable, SOURCES / "test" / "python" / "write_models.py", BUILD / "models")
     java = tool("java")
     assert java
-    # -Xcheck:jni prints what native code does against the rules of JNI, and goes on.
+    # -Xcheck:jni prints violations of the rules of JNI by native code, and continues.
     selected = [f"--select-class=org.hybridnet.{name}" for name in classes] or ["--select-package=org.hybridnet"]
     run_watched(
         *(java, "-Xmx64m", "-Xcheck:jni", f"-Djava.library.path={PACKAGE}", f"-Dhybridnet.models={BUILD / 'models'}"),

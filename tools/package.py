@@ -16,9 +16,9 @@ import tarfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LIBRARIES = ROOT / "python" / "hybridnet"  # where the build puts what libhybridnet.so needs
+LIBRARIES = ROOT / "python" / "hybridnet"  # the build puts the dependencies of libhybridnet.so here
 OF_THE_SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libdl.so", "libpthread.so", "librt.so")
-# Every machine that runs C++ programs has these.
+# Every machine that runs C++ programs has these libraries.
 OF_THE_COMPILER = ("libstdc++.so", "libgcc_s.so")
 
 
@@ -30,22 +30,22 @@ def version() -> str:
 
 
 def needed_by(library: Path) -> dict[str, Path]:
-    """Name and place of each shared object that a library loads, directly or not."""
+    """The name and path of each shared object that a library loads, directly or indirectly."""
     text = subprocess.run(["ldd", str(library)], capture_output=True, text=True, check=True).stdout
     return {name: Path(place) for name, place in re.findall(r"^\s*(\S+) => (/\S+)", text, re.MULTILINE)}
 
 
 def exported_by(library: Path) -> set[str]:
-    """Symbols that a library defines for others, without the names of versions (kind A)."""
+    """The symbols that a library exports, without the names of versions (kind A)."""
     command = ["nm", "--dynamic", "--defined-only", "--format=posix", str(library)]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return {name.split("@")[0] for name, kind in (line.split()[:2] for line in text.splitlines()) if kind != "A"}
 
 
 def assemble(build: Path, folder: Path) -> None:
-    """Fills an empty folder."""
+    """Copies the contents of the archive into an empty folder."""
     shutil.copy2(build / "package" / "libhybridnet.so", folder)
-    for file in LIBRARIES.glob("*.so*"):  # OpenBLAS is loaded at its first use, so nothing names it
+    for file in LIBRARIES.glob("*.so*"):  # OpenBLAS is loaded at its first use, so ldd does not list it
         if not file.name.startswith(("_core", "libhybridnet.so", "libhybridnet_jni")):
             shutil.copy2(file, folder)
     for name, place in needed_by(folder / "libhybridnet.so").items():

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Records which element types MXNet 1.9.1's operators give for which types of inputs.
+"""Records the output dtypes of MXNet 1.9.1's operators for combinations of input dtypes.
 
     PYTHONPATH=python python tools/record_mxnet_dtypes.py cases cases.json
     MXNET_PYTHON tools/record_mxnet_dtypes.py record cases.json tests/fixtures/dtypes/mxnet-1.9.1.json
 
 The first step takes the samples of HybridNet's registry; the second runs in an environment with MXNet 1.9.1 and needs
-nothing of HybridNet. tests/python/ops/test_mxnet_dtypes.py compares. A type is a letter: e float16, f float32,
-d float64, B uint8, b int8, i int32, l int64, ? bool. The table has, for each operator and sample, the letters of the
+nothing of HybridNet. tests/python/ops/test_mxnet_dtypes.py compares. A type is a letter: e float16, f float32, d
+float64, B uint8, b int8, i int32, l int64, ? bool. The table contains, for each operator and sample, the letters of the
 inputs and of the outputs ("ff": "f"); under "expressions" the same for those of tests/python/ops/dtype_expressions.py.
-What MXNet refuses or cannot compute is left out.
+Combinations that MXNet refuses or cannot compute are left out.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Work = tuple[str, dict[str, Any] | None, str]
 
 
 def combinations(count: int, own: list[str | None]) -> list[str]:
-    """Types to try for count inputs: all the same, only the first of another type, only the others.
+    """The types to try for count inputs: all the same, only the first of another type, only the others.
 
-    own: the types that the sample names. Where it names some, they stay beside what is tried for the rest.
+    own: the types that the sample specifies, or None. Specified types remain in each combination.
     """
     if count == 0:
         return [""]
@@ -48,7 +48,7 @@ def combinations(count: int, own: list[str | None]) -> list[str]:
 
 
 def write_cases(target: Path) -> None:
-    """Operators with their samples, as HybridNet's tests run them."""
+    """Writes the operators with their samples, as HybridNet's tests run them."""
     from sweep import OPS, Use
 
     cases: dict[str, list[dict[str, Any]]] = {}
@@ -78,7 +78,7 @@ def _operator(name: str) -> Any:
 
 
 def _output_types(name: str, case: dict[str, Any], letters: str) -> str | None:
-    """Letters of the outputs of one call; None if MXNet refuses."""
+    """The letters of the outputs of one call; None if MXNet refuses."""
     import mxnet as mx
     import numpy as np
     from mxnet._ctypes.ndarray import _imperative_invoke
@@ -108,7 +108,7 @@ def _letters_of(value: Any) -> str:
 
 
 def _expression_types(name: str, letters: str) -> str | None:
-    """Letters of the value of an expression; None if MXNet refuses."""
+    """The letter of the value of an expression; None if MXNet refuses."""
     import mxnet as mx
     import numpy as np
     from dtype_expressions import OF_ONE_ARRAY, OF_TWO_ARRAYS, VALUES
@@ -126,12 +126,13 @@ def _record(work: list[Work], answers: Any) -> None:
     import mxnet as mx
 
     for name, case, letters in work:
-        mx.util.set_np_shape(case is not None)  # samples may be scalars; expressions are those of classic programs
+        mx.util.set_np_shape(case is not None)  # samples may be scalars; expressions are from classic programs
         answers.put(_expression_types(name, letters) if case is None else _output_types(name, case, letters))
 
 
 def _recorded(work: list[Work]) -> list[str | None]:
-    """What each call gives. They run in a process of its own, since some end or hang it; then the next one goes on."""
+    """The result types of all calls. They run in a separate process, since some end or hang it; a new one continues
+    then."""
     found: list[str | None] = []
     while len(found) < len(work):
         answers: Any = multiprocessing.Queue()
@@ -154,7 +155,7 @@ def _recorded(work: list[Work]) -> list[str | None]:
 
 
 def write_table(cases_file: Path, target: Path) -> None:
-    """Runs every case and writes what MXNet gives."""
+    """Runs every case and writes MXNet's result types."""
     from dtype_expressions import OF_ONE_ARRAY, OF_TWO_ARRAYS
 
     cases = json.loads(cases_file.read_text(encoding="utf-8"))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Records the names that MXNet 1.9.1 lists for arguments, states and outputs of every operator that both know.
+"""Records MXNet 1.9.1's names of the arguments, states and outputs of every operator that both libraries have.
 
     PYTHONPATH=python python tools/record_mxnet_names.py cases cases.json
     MXNET_PYTHON tools/record_mxnet_names.py record cases.json tests/fixtures/names/mxnet-1.9.1.json
 
 The first step takes the samples of HybridNet's registry and VARIANTS; the second runs in an environment with MXNet
-1.9.1 and needs nothing of HybridNet. Each operator is composed under the name "g" without inputs, so that MXNet makes
-variables for them. The file has, for each operator, rows of [parameters, arguments, states, outputs] without the "g_".
-tests/python/symbol/test_output_names.py compares. What MXNet refuses is left out.
+1.9.1 and needs nothing of HybridNet. Each operator is composed under the name "g" without inputs, so that MXNet creates
+variables for them. The file contains, for each operator, rows of [parameters, arguments, states, outputs] without the
+"g_". tests/python/symbol/test_output_names.py compares. Parameters that MXNet refuses are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 from typing import Any
 
 _MODES = ("rnn_relu", "rnn_tanh", "gru", "lstm")
-# Parameters that change how many inputs or outputs there are, beside those of the samples.
+# Parameters that change the number of inputs or outputs, in addition to those of the samples.
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "SliceChannel": [{"num_outputs": n, "squeeze_axis": squeeze} for n in (1, 2, 3) for squeeze in (False, True)],
     "_split_v2": [{"sections": n, "indices": "()"} for n in (1, 2)] + [{"indices": "(0,)"}, {"indices": "(0, 1)"}],
@@ -59,7 +59,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 
 
 def write_cases(target: str) -> None:
-    """Operators with their parameters, without those that only gradients and passes make."""
+    """Writes the operators with their parameters, except operators that only gradients and passes create."""
     from hybridnet import _core
 
     cases: dict[str, list[dict[str, str]]] = {}
@@ -101,7 +101,7 @@ def _composed(op: str, parameters: dict[str, str]) -> list[list[str]]:
 
 
 def _in_child(op: str, parameters: dict[str, str]) -> list[list[str]]:
-    """MXNet ends the process for some parameters."""
+    """Runs in a child process, since MXNet ends the process for some parameters."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -119,7 +119,7 @@ def _in_child(op: str, parameters: dict[str, str]) -> list[list[str]]:
 
 
 def record(source: str, target: str) -> None:
-    """What MXNet answers, one operator a line."""
+    """Writes MXNet's names, one operator per line."""
     import mxnet  # noqa: F401 (before the children)
 
     with open(source) as file:

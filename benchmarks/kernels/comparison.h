@@ -1,4 +1,4 @@
-// A kernel of ours beside the library's primitive for the same work on the same memory.
+// Comparisons of our kernels with the library's primitives for the same work on the same memory.
 #pragma once
 
 #include <algorithm>
@@ -45,12 +45,12 @@ class Buffer {
     return {static_cast<T*>(memory), [](T* p) { std::free(p); }};
   }
   int64_t n_;
-  std::shared_ptr<T> data_;  // shared by copies of this object: closures hold their tensors
+  std::shared_ptr<T> data_;  // shared by copies of this object: closures own their tensors
 };
 using Floats = Buffer<float>;
 using Doubles = Buffer<double>;
 
-// The largest difference as a share of the largest value.
+// The largest difference relative to the largest value.
 template <typename T>
 double difference(const Buffer<T>& a, const Buffer<T>& b) {
   double largest = 1e-30, off = 0;
@@ -62,7 +62,7 @@ double difference(const Buffer<T>& a, const Buffer<T>& b) {
   return off / largest;
 }
 
-// Primitives of oneDNN, run one after the other. Owns its tensors.
+// Primitives of oneDNN, which run one after the other. Owns its tensors.
 class Library {
  public:
   using Memory = std::shared_ptr<void>;
@@ -82,7 +82,7 @@ class Library {
     }
     program_.add(pd, std::move(arguments));
   }
-  // The tensor in the layout that a primitive asks for. `once`: the copy is made now, not in each run.
+  // Returns the tensor in the layout that a primitive requires. `once`: the copy is made now, not in each run.
   Memory in_layout(const onednn::Desc& from, const Memory& data, const onednn::Desc& to, bool once) {
     if (from == to) return data;
     const Memory target = memory(to);
@@ -117,11 +117,11 @@ inline onednn::Desc layout(dnnl::memory::dims sizes, dnnl::memory::format_tag ta
 struct Comparison {
   std::string kernel, work;
   std::function<void()> ours, library;
-  std::function<double()> off;  // after both have run: by how much the results differ
+  std::function<double()> off;  // after both have run: the difference of the results
 };
 using Comparisons = std::vector<Comparison>;
 
-// Each adds its pairs, made for the cores of the calling thread.
+// Each function adds its pairs, made for the cores of the calling thread.
 void add_dense(Comparisons& all);
 void add_convolution(Comparisons& all);
 void add_pooling(Comparisons& all);

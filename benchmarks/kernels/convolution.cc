@@ -1,4 +1,4 @@
-// Winograd's algorithms beside oneDNN's direct convolution, where choose_convolution() takes them.
+// Winograd's algorithms compared with oneDNN's direct convolution, if choose_convolution() selects them.
 #include "kernels/comparison.h"
 #include "kernels/dnnl/conv_choice.h"
 #include "kernels/dnnl/winograd.h"

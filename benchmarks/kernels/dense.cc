@@ -1,5 +1,5 @@
-// The ways to compute a dense layer with frozen weights beside the plain product with bias and activation fused, and
-// the products of its gradients beside oneDNN's matmul.
+// The algorithms for a dense layer with frozen weights compared with the plain product with fused bias and activation,
+// and the products of its gradients compared with oneDNN's matmul.
 #include "kernels/comparison.h"
 #include "kernels/dnnl/dense_choice.h"
 #include "kernels/dnnl/matmul.h"
@@ -62,7 +62,7 @@ void add(Comparisons& all, int64_t rows, int64_t hidden, int64_t features) {
   all.push_back({"dense layer, packed product", work, columns, unpacked, off});
 }
 
-// C = op(A) B as kernels::gemm computes it.
+// Adds C = op(A) B as kernels::gemm computes it.
 void add_product(Comparisons& all, const std::string& kernel, bool transpose_a, int64_t m, int64_t n, int64_t k) {
   const Floats a(m * k), b(k * n), out(m * n), other(m * n);
   const auto matmul = std::make_shared<Matmul>(Matmul::Options{.m = m, .n = n, .k = k, .transpose_a = transpose_a});
@@ -77,7 +77,7 @@ void add_product(Comparisons& all, const std::string& kernel, bool transpose_a, 
   all.push_back({kernel, work, ours, library, [=] { return difference(out, other); }});
 }
 
-// The gradients of a layer of `rows` x `features` to `hidden`.
+// Adds the gradients of a layer of `rows` x `features` to `hidden`.
 void add_gradients(Comparisons& all, int64_t rows, int64_t hidden, int64_t features) {
   add_product(all, "gradient of data", false, rows, features, hidden);
   add_product(all, "gradient of weights", true, hidden, features, rows);

@@ -1,7 +1,6 @@
-// Products and factorizations in double beside Debian's OpenBLAS, which uses all cores as it likes. Ours are OpenBLAS's
-// too, another release, on one thread and in parts that do not depend on the number of cores; so this shows what the
-// same bits cost. Matrices of LAPACK lie by columns: our lower triangle is its upper one, and rows of ours are its
-// columns.
+// Products and factorizations in double compared with Debian's OpenBLAS, which uses all cores. Ours also call OpenBLAS,
+// another release, on one thread and in parts that do not depend on the number of cores; so this shows the cost of
+// equal bits. LAPACK's matrices are column-major: our lower triangle is its upper one, and our rows are its columns.
 #include "kernels/comparison.h"
 #include "kernels/factorizations.h"
 #include "kernels/gemm.h"
@@ -92,7 +91,7 @@ void add_factorizations(Comparisons& all, int64_t size) {
                  },
                  [=] { return difference(x, x_library); }});
 
-  // The factors of A and of A^T have nothing in common but the work.
+  // A and its transpose have different factors, but the same work.
   const Doubles general(size * size);
   all.push_back({"LU factorization in double", square(size),
                  [=] {
@@ -122,7 +121,7 @@ void add_factorizations(Comparisons& all, int64_t size) {
                    dorgqr_(&n, &n, &n, theirs.get(), &n, tau.data(), work.data(), &length, &info);
                  },
                  [=] {
-                   // Rows of Q are unique but for their signs.
+                   // Rows of Q are unique except for their signs.
                    Doubles mine = ours.copy(), library = theirs.copy();
                    for (int64_t i = 0; i < size * size; ++i) {
                      mine.get()[i] = std::abs(mine.get()[i]);
@@ -157,7 +156,7 @@ void add_linalg(Comparisons& all) {
   for (const int64_t size : {16, 128, 400}) add_factorizations(all, size);
 }
 #else
-void add_linalg(Comparisons&) {}  // libopenblas was not found when this was built
+void add_linalg(Comparisons&) {}  // libopenblas was not found at build time
 #endif
 
 }  // namespace hybridnet::benchmarks

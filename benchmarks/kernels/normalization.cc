@@ -124,9 +124,9 @@ struct BatchNorm {
   }
 };
 
-// The difference of two gradients behind a relu. A normalized value that is 0 but for rounding lets the gradient
-// through on one side and not on the other, and both are right: such elements do not count. That the values themselves
-// are equal is what the comparison of the forward run says.
+// The difference of two gradients after a relu. A normalized value that is 0 up to rounding lets the gradient pass on
+// one side and not on the other, and both are correct: such elements do not count. The comparison of the forward run
+// checks the values themselves.
 double difference_where_signs_agree(const Floats& dx, const Floats& dx_library, const Floats& y,
                                     const Floats& y_library) {
   const Floats ours = dx.copy(), library = dx_library.copy();
@@ -173,7 +173,7 @@ void add_batch_norm(Comparisons& all, const Images& images, bool relu) {
        [forward, backward] { backward->run(); },
        [=] { return relu ? difference_where_signs_agree(ours->dx, dx, ours->y, y) : difference(ours->dx, dx); }});
 
-  // Prediction: given statistics. No mask is kept.
+  // Prediction: with given statistics. No mask is saved.
   const dnnl::batch_normalization_forward::primitive_desc fixed(
       onednn::cpu_engine(), prop_kind::forward_inference, desc, desc, kEps,
       flags | normalization_flags::use_global_stats, onednn::user_scratchpad());

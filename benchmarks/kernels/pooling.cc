@@ -48,7 +48,7 @@ void add(Comparisons& all, const Work& w, PoolType type, bool channels_last) {
   all.push_back({kernel, work, [=] { kernels::pool_forward<float>(g, x.get(), y.get()); }, [=] { prediction->run(); },
                  [=] { return difference(y, y_library); }});
 
-  // The library's forward run of training writes where the maxima lie; ours finds them again.
+  // The library's forward run in training saves the positions of the maxima; ours finds them again.
   const Floats dy(y.size()), dx(x.size()), dx_library(x.size());
   const auto forward = describe(prop_kind::forward_training);
   const dnnl::pooling_backward::primitive_desc back(onednn::cpu_engine(), how, from, to, strides, window, dense, pads,

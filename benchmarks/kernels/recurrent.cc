@@ -12,13 +12,13 @@ using kernels::RnnMode;
 using onednn::Desc;
 using tag = memory::format_tag;
 
-// Slots of a primitive that a run of the forward and of the gradient share.
+// The tensors that the primitives of the forward run and of the gradient share.
 struct Net {
   RnnGeometry g;
   bool lstm;
   Floats data, parameters, state, cell, out, state_out, cell_out, reserve, workspace;
   Floats dout, dstate_out, dcell_out, ddata, dparameters, dstate, dcell, backward_workspace;
-  // The library's.
+  // The library's tensors.
   Floats w_input, w_state, bias, y, ddata_library;
   Net(RnnMode mode, int64_t steps, int64_t batch, int64_t size)
       : g(geometry(mode, steps, batch, size)),
@@ -93,7 +93,7 @@ struct Net {
   }
 
  private:
-  // oneDNN's GRU wants the gates z, r, n; its bias of n on the side of the state comes last.
+  // oneDNN's GRU has the gate order z, r, n; its bias of n on the side of the state comes last.
   void share_parameters() {
     const auto p = g.parameters_of(0, 0);
     const int64_t hidden = g.hidden, block = hidden * hidden;
@@ -112,7 +112,7 @@ struct Net {
   }
 };
 
-// The library's side: a list of tensors by argument, for either kind of cell.
+// The library's tensor descriptors by argument, for both kinds of cells.
 struct Descs {
   Desc sequence, state, w, w_any, bias;
   explicit Descs(const RnnGeometry& g)
@@ -135,7 +135,7 @@ dnnl::lbr_gru_forward::primitive_desc describe_gru(const Descs& d, prop_kind kin
                                                d.w_any, d.bias, d.sequence, d.state, onednn::user_scratchpad());
 }
 
-// The weights in the layouts that a primitive wants.
+// The weights in the layouts that a primitive requires.
 template <typename PrimitiveDesc>
 std::vector<Library::Tensor> weights(Library& library, const Net& net, const Descs& d, const PrimitiveDesc& pd,
                                      bool frozen) {
@@ -144,7 +144,7 @@ std::vector<Library::Tensor> weights(Library& library, const Net& net, const Des
           {DNNL_ARG_WEIGHTS_ITER, state, library.in_layout(d.w, net.w_state.share(), state, frozen)}};
 }
 
-// What the forward run and the gradient read and write beside the weights.
+// The tensors of the forward run and of the gradient, except weights.
 template <typename PrimitiveDesc>
 std::vector<Library::Tensor> forward_tensors(const Net& net, const Descs& d, const PrimitiveDesc& pd,
                                              const Library::Memory& kept) {
@@ -166,7 +166,8 @@ std::vector<Library::Tensor> joined(std::vector<Library::Tensor> first, const st
   return first;
 }
 
-// Appends the gradient to what the forward run wrote. Gradients of weights come back in plain order, as ours.
+// Appends the gradient to the tensors of the forward run. The gradients of the weights are returned in plain order,
+// like ours.
 template <typename PrimitiveDesc>
 void add_gradient(Library& library, const Net& net, const Descs& d, const PrimitiveDesc& back,
                   std::vector<Library::Tensor> tensors) {

@@ -2,7 +2,7 @@
 
 python cold_side.py SIDE NETWORK FOLDER    # prints {phase: seconds} as JSON; with SIDE 'write', makes files in FOLDER
 
-HybridNet loads its parameters from a file, so that making random values is no part of anything.
+HybridNet loads its parameters from a file, so that no phase includes the generation of random values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LAYERS = 1000
 
 
 class Clock:
-    """Seconds of each phase, and what is known of parts of them."""
+    """The seconds of each phase, and of the parts of phases that are known."""
 
     def __init__(self) -> None:
         self.phases: dict[str, float] = {}
@@ -33,13 +33,13 @@ class Clock:
 
 
 def widths() -> list[int]:
-    """Sizes so that each of LAYERS layers, from one size to the next, is unlike all others: 16 to 48 units."""
+    """Sizes such that each of LAYERS layers, from one size to the next, differs from all others: 16 to 48 units."""
     sizes = [pair for low in range(16, 49) for high in range(low + 1, 49) for pair in (low, high)]
     return sizes[: LAYERS + 1]
 
 
 def _network(name: str) -> tuple[Any, Any]:
-    """HybridNet's network without values, and what it is called on."""
+    """HybridNet's network without values, and its input."""
     import hybridnet_networks as networks
     from hybridnet.gluon import nn
     from hybridnet.gluon.model_zoo import vision
@@ -112,7 +112,7 @@ def _torch(network: str, clock: Clock, folder: Path) -> None:
     clock.ends("build")
     with torch.inference_mode():
         torch.compile(net)(data)
-    clock.ends("trace + compile")  # with the first run, which is small beside it
+    clock.ends("trace + compile")  # includes the first run, which is small in comparison
 
 
 def _jax(network: str, clock: Clock, folder: Path) -> None:

@@ -8,7 +8,7 @@ import warnings
 import torch
 import torch_networks as networks
 
-# The network, one input, and which of its axes has any size.
+# The network, one input, and the axis of the input with a variable size.
 NETWORKS = {
     "resnet50": lambda: (networks.resnet50(), networks.array(1, 3, 224, 224), 0),
     "mobilenet": lambda: (networks.mobilenet(), networks.array(1, 3, 224, 224), 0),
@@ -20,7 +20,7 @@ NETWORKS = {
 def main() -> None:
     name, path = sys.argv[1:]
     net, data, axis = NETWORKS[name]()
-    warnings.simplefilter("ignore")  # of the older exporter, which needs no packages besides
+    warnings.simplefilter("ignore")  # from the older exporter, which needs no further packages
     axes = {"data": {axis: "batch"}} if axis is not None else None
     torch.onnx.export(net.eval(), (data,), path, input_names=["data"], dynamic_axes=axes, dynamo=False)
 

@@ -1,4 +1,4 @@
-"""HybridNet's programs, as its users write them; torch_side.py mirrors them case by case."""
+"""HybridNet's programs, in the style of its users; torch_side.py mirrors them case by case."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from serve import Step, serve
 
 
 def called(run: Callable[..., Any], *inputs: mx.nd.NDArray) -> Step:
-    """Calls without a wait between them, as a script writes them."""
+    """Returns a step of calls without waits between them, like in a script."""
 
     def step(repeat: int) -> None:
         for _ in range(repeat):

@@ -1,6 +1,6 @@
-"""JAX's networks as functions of their weights, channels last, as JAX's documentation writes them.
+"""JAX's networks as functions of their weights, channels last, in the style of JAX's documentation.
 
-Each maker returns the function, its weights and what it is called on; of those that train, the labels too.
+Each maker returns the function, its weights and its inputs; for training, the labels, too.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def dense(inputs: int, outputs: int) -> tuple[jax.Array, jax.Array]:
 
 
 def stacked(layers: Any, x: jax.Array) -> jax.Array:
-    """Dense layers with relu between."""
+    """Dense layers with relu between them."""
     for weight, bias in layers[:-1]:
         x = jax.nn.relu(x @ weight + bias)
     weight, bias = layers[-1]

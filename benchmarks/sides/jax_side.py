@@ -1,4 +1,4 @@
-"""JAX's programs: the whole step compiled by jax.jit, as JAX's documentation writes training steps and loops."""
+"""JAX's programs: the whole step compiled by jax.jit, in the style of JAX's documentation of training and loops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from serve import Step, serve
 
 
 def repeated(function: Callable[..., Any], *inputs: Any) -> Step:
-    """Compiled now; the results of all calls are waited for at the end."""
+    """Compiles the function now; a step waits for the results of all calls at its end."""
     compiled = jax.jit(function)
     jax.block_until_ready(compiled(*inputs))
 

@@ -1,4 +1,4 @@
-"""One process of benchmarks/memory.py: predicts or trains one way, and prints what it holds after each phase.
+"""One process of benchmarks/memory.py: predicts or trains one way, and prints the process's memory after each phase.
 
 python memory_side.py SIDE NETWORK FOLDER      # with SIDE 'write': makes the files that predictions load
 """
@@ -16,7 +16,7 @@ NETWORKS = {"resnet50": "resnet50_infer_1", "mobilenet": "mobilenet_infer_1", "b
 
 
 def _fields(path: str) -> dict[str, float]:
-    """Sizes in MiB that a file of /proc states in kB."""
+    """The sizes in kB of a file in /proc, converted to MiB."""
     words = (line.split() for line in Path(path).read_text("utf-8").splitlines())
     return {row[0][:-1]: int(row[1]) / 1024 for row in words if len(row) == 3 and row[2] == "kB"}
 
@@ -40,7 +40,7 @@ def _write(name: str, prefix: str) -> None:
 
 
 def _network(name: str) -> tuple[Any, Any]:
-    """HybridNet's network without values, and what it is called on."""
+    """HybridNet's network without values, and its input."""
     import hybridnet_networks as networks
 
     make, inputs = networks.INFERENCE[NETWORKS[name]]

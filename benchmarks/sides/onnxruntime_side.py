@@ -20,11 +20,11 @@ HERE = Path(__file__).resolve().parent
 
 
 def repeated(model: Any, **inputs: np.ndarray) -> Step:
-    """A session with the default options: all graph optimizations, a thread per core."""
+    """Returns a step on a session with the default options: all graph optimizations, a thread per core."""
     source = model if isinstance(model, str) else model.SerializeToString()
     options = onnxruntime.SessionOptions()
     cores = len(os.sched_getaffinity(0))
-    if cores < (os.cpu_count() or cores):  # by default it would use those too that this process may not use
+    if cores < (os.cpu_count() or cores):  # the default includes cores that this process may not use
         options.intra_op_num_threads = cores
     session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
@@ -36,7 +36,7 @@ def repeated(model: Any, **inputs: np.ndarray) -> Step:
 
 
 def exported(network: str, data: np.ndarray) -> Step:
-    """In a process of its own, so that this one never loads PyTorch."""
+    """Exports in a separate process, so that this one never loads PyTorch."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/{network}.onnx"
         subprocess.run([sys.executable, str(HERE / "export_onnx.py"), network, path], check=True, stdout=sys.stderr)
@@ -62,7 +62,7 @@ def model_of(graph: Any) -> Any:
 
 
 def while_1000() -> Step:
-    """Loop with a condition on the counter that it carries."""
+    """A Loop whose condition depends on the counter that it carries."""
     number, truth = TensorProto.FLOAT, TensorProto.BOOL
     body = helper.make_graph(
         [

@@ -1,4 +1,4 @@
-"""The loop all sides share: build a case, run it `repeat` times, answer with the seconds per call."""
+"""The loop of all sides: builds a case, runs it `repeat` times, answers with the seconds per call."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-# Runs the work that many times and waits for the results. Where only a part counts, it returns that part's seconds.
+# Runs the work that many times and waits for the results. If only a part counts, returns that part's seconds.
 Step = Callable[[int], float | None]
 
 
 def serve(version: str, cases: dict[str, Callable[[], Step]]) -> None:
-    """Answers requests on stdin, one line of JSON each, until it ends.
+    """Answers requests on stdin, one line of JSON each, until stdin ends.
 
-    {"case": NAME, "repeat": N} builds the case where it is not there yet and runs it; with "each": N, every call alone.
-    "version" and "forget" are words of their own.
+    {"case": NAME, "repeat": N} builds the case unless it exists and runs it; with "each": N, times every call
+    separately. The names "version" and "forget" have special meanings.
     """
     ready: dict[str, Step] = {}
     for line in sys.stdin:
@@ -35,7 +35,7 @@ def _answer(request: dict[str, Any], version: str, cases: dict[str, Any], ready:
     name = request["case"]
     if name == "version":
         return {"version": version}
-    if name == "forget":  # the next row's arrays take their place
+    if name == "forget":  # frees memory for the next row's arrays
         ready.clear()
         gc.collect()
         return {}
@@ -45,6 +45,6 @@ def _answer(request: dict[str, Any], version: str, cases: dict[str, Any], ready:
         if "each" in request:
             return {"each": [_seconds(ready[name], 1) for _ in range(request["each"])]}
         return {"seconds": _seconds(ready[name], request["repeat"]) / max(1, request["repeat"])}
-    except Exception as error:  # the parent shows it and goes on with the next case
+    except Exception as error:  # the parent prints it and continues with the next case
         traceback.print_exc(file=sys.stderr)
         return {"error": f"{type(error).__name__}: {error}".splitlines()[0]}

@@ -1,4 +1,4 @@
-"""PyTorch's recurrent layers, loops and branches: Python ones, as PyTorch users write them."""
+"""PyTorch's recurrent layers, loops and branches: Python control flow, like in programs of PyTorch users."""
 
 from __future__ import annotations
 

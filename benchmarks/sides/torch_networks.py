@@ -1,4 +1,4 @@
-"""PyTorch's networks: training steps and inference. ResNet and MobileNet are written out: there is no torchvision."""
+"""PyTorch's networks: training steps and inference. ResNet and MobileNet are defined here: there is no torchvision."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def infer(net: nn.Module, data: torch.Tensor) -> Step:
 
 
 def frozen(net: nn.Module, data: torch.Tensor) -> Step:
-    """Weights as constants of the compiled program, packed once: how to deploy on a CPU."""
+    """Treats weights as constants of the compiled program, packed once: the recommended deployment on a CPU."""
     net.eval()
     net.requires_grad_(False)
     compiled = torch.compile(net, options={"freezing": True})
@@ -247,7 +247,7 @@ def frozen_case(name: str) -> Step:
 
 
 def variants(name: str) -> dict[str, Callable[[], Step]]:
-    """ "NAME/VARIANT" of each way to run a network; not every way makes sense for each."""
+    """The ways to run a network, by "NAME/VARIANT"; not every way makes sense for each network."""
     case = train_case if name in TRAINING else infer_case
     return {
         f"{name}/eager": lambda: case(name, False, False),

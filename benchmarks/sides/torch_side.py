@@ -1,4 +1,4 @@
-"""PyTorch's programs, as its documentation writes them; mirrors hybridnet_side.py case by case."""
+"""PyTorch's programs, in the style of its documentation; mirrors hybridnet_side.py case by case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch_networks import array
 
 
 def repeated(run: Callable[[], object]) -> Step:
-    """Calls without gradients, as in prediction."""
+    """Returns a step of calls without gradients, like in prediction."""
 
     @torch.inference_mode()
     def step(repeat: int) -> None:
@@ -24,7 +24,7 @@ def repeated(run: Callable[[], object]) -> Step:
 
 
 def eager(run: Callable[..., object], *inputs: torch.Tensor) -> Step:
-    """Calls as a script writes them."""
+    """Returns a step of calls, like in a script."""
 
     def step(repeat: int) -> None:
         for _ in range(repeat):

@@ -1,8 +1,8 @@
-// Runs an exported classifier without Python and compares it with what Python saw.
+// Runs an exported classifier without Python and compares its outputs with Python's.
 //
 //   classify PREFIX-symbol.json PREFIX-0000.params check.params
 //
-// check.params holds "data" (images) and "scores" (the outputs that Python computed for them).
+// check.params contains "data" (images) and "scores" (the outputs that Python computed for them).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

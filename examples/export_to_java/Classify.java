@@ -4,8 +4,8 @@ import org.hybridnet.Model;
 import org.hybridnet.NDArray;
 
 /**
- * Runs an exported classifier without Python and compares it with what Python saw: {@code Classify
- * PREFIX CHECK.params}, where the file holds "data" (images) and "scores" (Python's outputs for them).
+ * Runs an exported classifier without Python and compares its outputs with Python's: {@code Classify
+ * PREFIX CHECK.params}, where the file contains "data" (images) and "scores" (Python's outputs for them).
  */
 public class Classify {
   public static void main(String[] arguments) {

@@ -1,4 +1,4 @@
-"""Writes what the programs of this folder run: a classifier of digits and a beam search, with results to compare with.
+"""Writes the models for the programs of this folder, a classifier of digits and a beam search, and results to compare.
 
 ``python export.py FOLDER`` writes digits-* and search-* (the exported models), digits.params (arrays "data", "scores")
 and search.params (arrays "chances", "state", "words"). README.md of this folder says how to run the Java programs.

@@ -1,4 +1,4 @@
-// Vocabulary of every room: shapes, dtypes, devices, reference counting. No dependencies.
+// Basic types of the whole library: shapes, dtypes, devices, reference counting. No dependencies.
 #pragma once
 
 #include <atomic>
@@ -17,12 +17,12 @@ namespace hybridnet {
 inline constexpr int kMaxDims = 16;
 inline constexpr int64_t kUnknownDim = -1;
 inline constexpr int kUnknownNdim = -1;
-// No tensor has more elements than kMaxElements, zeros among its sizes left out: no machine addresses as much, and
-// sizes, strides and small multiples of them fit into int64_t.
+// The product of the nonzero sizes of a tensor is at most kMaxElements: no machine addresses more, and sizes, strides
+// and small multiples of them fit into int64_t.
 inline constexpr int kMaxElementBits = 56;
 inline constexpr int64_t kMaxElements = int64_t{1} << kMaxElementBits;
 
-// Sizes of a tensor, outermost first. ndim() == -1: nothing known; a size of -1: that size not known; 0 dims: a scalar.
+// Sizes of a tensor, outermost first. ndim() == -1: unknown rank; a size of -1: unknown size; 0 dims: a scalar.
 class Shape {
  public:
   Shape() = default;  // unknown rank
@@ -47,9 +47,9 @@ class Shape {
 
   bool rank_known() const { return ndim_ >= 0; }
   bool known() const;  // rank and every size
-  // Product of all sizes, only when known(); throws ShapeError above kMaxElements, sizes of 0 left out.
+  // Product of all sizes, only when known(); throws ShapeError if the nonzero sizes multiply to more than kMaxElements.
   int64_t size() const { return size(0, ndim_); }
-  // Product of the sizes of axes [first, last). Inline and without division: every operator call asks several times.
+  // Product of the sizes of axes [first, last). Inline and without division: every operator call uses it several times.
   int64_t size(int first, int last) const {
     uint64_t product = 1;
     int bits = 0;  // the product is below two to this power
@@ -60,7 +60,7 @@ class Shape {
     }
     return bits <= kMaxElementBits ? static_cast<int64_t>(product) : checked_size(first, last);
   }
-  // Does the product of the known sizes that are not 0 stay below kMaxElements?
+  // True if the product of the known nonzero sizes is at most kMaxElements.
   bool is_possible() const {
     int bits = 0;
     for (int axis = 0; axis < ndim_; ++axis)
@@ -261,7 +261,7 @@ decltype(auto) dispatch_floating(DType dtype, F&& f) {
       return f(float{});
   }
 }
-// Type in which values of T are accumulated or computed.
+// The type in which values of T are accumulated or computed.
 template <typename T>
 struct accumulator {
   using type = T;
@@ -301,7 +301,7 @@ struct Device {
   std::string str() const;  // "cpu(0)"
 };
 
-// Shape and dtype together: what inference finds.
+// Shape and dtype together, as inference determines them.
 struct TensorSpec {
   Shape shape;
   DType dtype = DType::kUnknown;
@@ -350,12 +350,12 @@ class Ref {
   explicit operator bool() const { return p_ != nullptr; }
   bool operator==(const Ref& o) const { return p_ == o.p_; }
   bool operator==(std::nullptr_t) const { return p_ == nullptr; }
-  T* detach() { return std::exchange(p_, nullptr); }  // gives the count away
+  T* detach() { return std::exchange(p_, nullptr); }  // the caller takes over the count
   static Ref adopt(T* p) {
     Ref r;
     r.p_ = p;
     return r;
-  }  // takes a count over
+  }  // takes over a count of the caller
 
  private:
   T* p_ = nullptr;

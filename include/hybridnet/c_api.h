@@ -1,13 +1,13 @@
 /* The C interface of libhybridnet: arrays, operators, gradients and exported models, without Python.
  *
- * Every function returns 0 on success and -1 on failure; then hn_last_error() has the text for the calling thread,
- * naming what was expected, what came and how to fix it. No exception crosses this interface, and a call that fails
- * gives nothing out.
+ * Every function returns 0 on success and -1 on failure. After a failure, hn_last_error() returns the text for the
+ * calling thread, which names the expected value, the given value and the fix. No exception crosses this interface, and
+ * a call that fails returns no handle or pointer.
  *
  * Handles (HnArray, HnModel, ...) belong to the caller until the matching *_free. They are no addresses: NULL, a handle
  * that was freed, one of another kind and any other value are errors. Freeing NULL is allowed. An object whose handle
- * is freed while another thread uses it lives until that call ends. Pointers that a function gives out are valid as
- * long as it says.
+ * is freed while another thread uses it lives until that call ends. A pointer that a function returns is valid as long
+ * as the comment on the function says.
  *
  * Threads: every function may be called from any thread; many threads may run one model at once. Recording and training
  * (hn_autograd_*) are set for each thread.
@@ -31,9 +31,9 @@ extern "C" {
 #endif
 
 /* The version of this interface. It rises by one in the first release that has new functions: those are declared by
- * HN_API_2, HN_API_3, ... and have the symbol version hybridnet_2, hybridnet_3, ... What was released keeps its meaning
- * and is not taken away. So a program runs with every library that has the version of its newest function, which the
- * loader checks, and a program that calls hn_abi_version() first can do without it. */
+ * HN_API_2, HN_API_3, ... and have the symbol version hybridnet_2, hybridnet_3, ... A released function keeps its
+ * meaning and is never removed. So a program runs with every library that has the version of its newest function, which
+ * the loader checks, and a program that calls hn_abi_version() first can do without it. */
 #define HN_ABI_VERSION 2
 #define HN_API_2 HN_API
 
@@ -62,7 +62,7 @@ HN_API_2 int hn_dtype_size(int dtype, size_t* out);
 
 #define HN_MAX_NDIM 16
 
-/* Shape and dtype. Where it is given out, -1 stands for what is not known: ndim, a size, dtype. */
+/* Shape and dtype. In results, an ndim, size or dtype of -1 is unknown. */
 typedef struct HnTensorSpec {
   int64_t shape[HN_MAX_NDIM];
   int ndim;
@@ -73,7 +73,7 @@ typedef struct HnTensorSpec {
 
 /* Text of the last failure on this thread; "" if there was none. Valid until the next failing call on this thread. */
 HN_API const char* hn_last_error(void);
-/* Its class: "ShapeError", "FormatError", ... as in Python. */
+/* The class of the last failure: "ShapeError", "FormatError", ... as in Python. */
 HN_API const char* hn_last_error_kind(void);
 
 /* ---- the process ---- */
@@ -89,23 +89,23 @@ HN_API int hn_wait_all(void);
 /* Cores that the library may use; by default all that the process has. */
 HN_API int hn_num_threads(int* out);
 HN_API int hn_set_num_threads(int cores);
-/* Binds the calling thread to cores[0] and the threads that help it to the others, until it ends: what runs on this
- * thread, such as hn_session_run, uses num_cores threads. 0: it may run anywhere again. At most hn_num_threads. */
+/* Binds the calling thread to cores[0] and the threads that help it to the others, until it ends: work on this thread,
+ * such as hn_session_run, uses num_cores threads, at most hn_num_threads. 0: the thread may run anywhere again. */
 HN_API_2 int hn_pin_thread(size_t num_cores, const int* cores);
-/* Starts the random numbers anew: same seed, same numbers, for any number of threads. */
+/* Seeds the random numbers: the same seed gives the same numbers, for any number of threads. */
 HN_API int hn_seed(uint64_t seed);
 
-/* Whether this thread has NumPy's shapes, as mx.util.set_np_shape says in Python: a scalar has shape (), a size of 0 is
- * one. Off, as every thread begins, shapes are MXNet's: results of one number have shape (1,), and sizes of 0 in
- * attributes and files stand for what is not known. Set it before a model is loaded and leave it so while it is used.
- * *before (may be NULL): what it was. */
+/* Turns NumPy's shapes on or off for this thread, like mx.util.set_np_shape in Python. On: a scalar has shape (), and a
+ * size may be 0. Off, the default in each thread: shapes are MXNet's, results of one number have shape (1,), and a size
+ * of 0 in attributes and files is unknown. Set it before a model is loaded and leave it so while the model is used.
+ * *before (may be NULL): the previous setting. */
 HN_API int hn_set_np_shape(int on, int* before);
 HN_API int hn_is_np_shape(int* out);
 
-/* Records what runs when, until hn_profiler_stop. */
+/* Records operators, graphs and compilations with their times, until hn_profiler_stop. */
 HN_API int hn_profiler_start(void);
 HN_API int hn_profiler_stop(void);
-/* Writes what was recorded since the last call, in Chrome's trace format (chrome://tracing, Perfetto). */
+/* Writes the events since the last call, in Chrome's trace format (chrome://tracing, Perfetto). */
 HN_API int hn_profiler_save(const char* path);
 
 /* Called with each warning, from any thread, one at a time; it must not call the library. */
@@ -122,9 +122,9 @@ HN_API int hn_array_create(const int64_t* shape, int ndim, int dtype, const void
 HN_API int hn_array_wrap(void* data, const int64_t* shape, int ndim, int dtype, void (*release)(void* context),
                          void* context, HnArray* out);
 HN_API int hn_array_free(HnArray array);
-/* Another handle of the same array, to be freed by itself. */
+/* Another handle of the same array, to be freed separately. */
 HN_API int hn_array_share(HnArray array, HnArray* out);
-/* A new array of equal values. */
+/* A new array with the same values. */
 HN_API int hn_array_copy(HnArray array, HnArray* out);
 
 HN_API int hn_array_ndim(HnArray array, int* out);
@@ -132,16 +132,16 @@ HN_API int hn_array_ndim(HnArray array, int* out);
 HN_API int hn_array_shape(HnArray array, const int64_t** out);
 HN_API int hn_array_dtype(HnArray array, int* out);
 HN_API int hn_array_size(HnArray array, int64_t* out); /* number of elements */
-/* Where its memory is: type 1 is the CPU, 2 a GPU. */
+/* The device of the memory: type 1 is the CPU, 2 a GPU. */
 HN_API int hn_array_device(HnArray array, int* type, int* id);
-/* "default", that is dense, "row_sparse" or "csr": see sparse arrays. */
+/* The storage type: "default" (dense), "row_sparse" or "csr", see sparse arrays. */
 HN_API int hn_array_storage(HnArray array, const char** out);
 
-/* Waits for the values; reports what failed while they were computed. */
+/* Waits for the values; reports a failure of their computation. */
 HN_API int hn_array_wait(HnArray array);
-/* Waits for the values and gives a pointer to them, row-major, valid while the array lives. Who holds it may write
- * there, while nothing runs on the array. No copies of the array in other orders are kept from then on, which makes
- * layers whose weight it is slower: hn_array_copy_to reads without that. */
+/* Waits for the values and gives a pointer to them, row-major, valid while the array lives. The caller may write there
+ * while nothing runs on the array. From then on no packed copies of the array are kept, so layers that use it as weight
+ * become slower: hn_array_copy_to reads without that cost. */
 HN_API int hn_array_data(HnArray array, const void** out);
 /* Copies the values out, or in; bytes must be the array's size in bytes. Sparse arrays copy as dense values. */
 HN_API int hn_array_copy_to(HnArray array, void* target, size_t bytes);
@@ -155,14 +155,14 @@ HN_API int hn_array_slice(HnArray array, int64_t begin, int64_t end, HnArray* ou
 /* The same memory, which gradients do not pass through. */
 HN_API int hn_array_detach(HnArray array, HnArray* out);
 
-/* DLPack: *out is a DLManagedTensor* (dlpack.h, version 0) that shares the memory; whoever takes it calls its deleter.
- * The other way, the tensor must lie in CPU memory and be row-major; its deleter is called when the last array over it
- * has died, and not where the call fails. */
+/* DLPack: *out is a DLManagedTensor* (dlpack.h, version 0) that shares the memory; its consumer must call its deleter.
+ * For hn_array_from_dlpack the tensor must lie in CPU memory and be row-major; its deleter is called when the last
+ * array over it has died, and not if the call fails. */
 HN_API int hn_array_to_dlpack(HnArray array, void** out);
 HN_API int hn_array_from_dlpack(void* managed, HnArray* out);
 
 /* Reads a .params file. Sparse arrays stay sparse (see below). *names is an array of *count strings, or NULL if the
- * file is a plain list. Free with hn_arrays_free, which passes over elements of arrays that were set to NULL. */
+ * file is a plain list. Free with hn_arrays_free, which skips elements of arrays that were set to NULL. */
 HN_API int hn_arrays_load(const char* path, size_t* count, HnArray** arrays, const char*** names);
 HN_API int hn_arrays_load_from_memory(const void* bytes, size_t size, size_t* count, HnArray** arrays,
                                       const char*** names);
@@ -172,12 +172,11 @@ HN_API int hn_arrays_save(const char* path, size_t count, const HnArray* arrays,
 
 /* ---- sparse arrays ----
  *
- * Most values of a sparse array are zeros, which it does not keep (docs/sparse.md). Its parts are arrays:
+ * Most values of a sparse array are zeros, which it does not store (docs/sparse.md). Its parts are arrays:
  *
- *   "row_sparse"  data (n, ...): rows that are kept; indices (n): their numbers, ascending
- *   "csr"         a matrix. data (n): values that are kept; indices (n): their columns; indptr (rows + 1): those of row
- * r
- *                 are data[indptr[r]] up to, and without, data[indptr[r + 1]]
+ *   "row_sparse"  data (n, ...): stored rows; indices (n): their row numbers, ascending
+ *   "csr"         a matrix. data (n): stored values; indices (n): their columns; indptr (rows + 1): row r has
+ *                 data[indptr[r]] up to, and without, data[indptr[r + 1]]
  *
  * indices and indptr are HN_INT64. Files, operators, models and trainers take sparse arrays; operators without a form
  * for them read dense copies, with a warning. hn_array_data, hn_array_to_dlpack, views and sessions need dense arrays.
@@ -187,20 +186,19 @@ HN_API int hn_arrays_save(const char* path, size_t count, const HnArray* arrays,
  * Indices out of bounds are an error; row numbers may come in any order, and rows that repeat are summed. */
 HN_API_2 int hn_array_create_sparse(const char* storage, const int64_t* shape, int ndim, HnArray data, HnArray indices,
                                     HnArray indptr, HnArray* out);
-/* Its part "data", "indices" or "indptr". data shares the memory until something new is written into the sparse array,
- * which then has other parts; the others are copies. */
+/* The part "data", "indices" or "indptr" of a sparse array. data shares the memory until something new is written into
+ * the sparse array, which then has other parts; the others are copies. */
 HN_API_2 int hn_array_part(HnArray array, const char* part, HnArray* out);
 /* The values in another storage as a new array; "default": dense. Gradients pass through. */
 HN_API_2 int hn_array_cast_storage(HnArray array, const char* storage, HnArray* out);
-/* hn_array_attach_grad with a gradient in that storage. A "row_sparse" one keeps the rows that backward reaches (of the
- * table of Embedding with sparse_grad=True, say), and hn_trainer_step updates these alone where the optimizer's setting
- * lazy_update is True. */
+/* hn_array_attach_grad with a gradient in that storage. A "row_sparse" gradient stores the rows that backward reaches,
+ * for example of the table of Embedding with sparse_grad=True; hn_trainer_step updates only these rows if the
+ * optimizer's setting lazy_update is True. */
 HN_API_2 int hn_array_attach_grad_in(HnArray array, const char* grad_req, const char* storage);
 
 /* ---- operators ----
  *
- * Every operator of mx.nd has its name and attributes here; attributes are texts as in -symbol.json: "2", "0.5",
- * "True",
+ * Operators have the names and attributes of mx.nd. Attributes are texts as in -symbol.json: "2", "0.5", "True",
  * "(2, 2)", "relu". The number of inputs of operators that take any number need not be given. Calls return before the
  * work is done; reading a result waits for it.
  */
@@ -208,11 +206,12 @@ HN_API_2 int hn_array_attach_grad_in(HnArray array, const char* grad_req, const 
 HN_API int hn_op_count(size_t* out);
 HN_API int hn_op_name(size_t index, const char** out); /* valid for the life of the process */
 
-/* Runs an operator. *num_outputs: on entry the room in outputs, on return the number of results; each is the caller's
- * to free. Where there is too little room the call fails, nothing is run, and *num_outputs is the number of results. */
+/* Runs an operator. *num_outputs: on entry the capacity of outputs, on return the number of results; the caller must
+ * free each. If the capacity is too small, the call fails, nothing is run, and *num_outputs is the number of results.
+ */
 HN_API int hn_invoke(const char* name, size_t num_attributes, const char* const* keys, const char* const* values,
                      size_t num_inputs, const HnArray* inputs, size_t* num_outputs, HnArray* outputs);
-/* The same into arrays that are there, of the shapes and dtypes of the results. They may be among the inputs. */
+/* The same into existing arrays with the shapes and dtypes of the results. They may be among the inputs. */
 HN_API int hn_invoke_into(const char* name, size_t num_attributes, const char* const* keys, const char* const* values,
                           size_t num_inputs, const HnArray* inputs, size_t num_outputs, const HnArray* outputs);
 
@@ -220,7 +219,7 @@ HN_API int hn_invoke_into(const char* name, size_t num_attributes, const char* c
 HN_API int hn_op_prepare(const char* name, size_t num_attributes, const char* const* keys, const char* const* values,
                          HnOp* out);
 HN_API int hn_op_free(HnOp op);
-/* How many results a call with so many inputs has. */
+/* The number of results of a call with num_inputs inputs. */
 HN_API int hn_op_num_outputs(HnOp op, size_t num_inputs, size_t* out);
 HN_API int hn_op_call(HnOp op, size_t num_inputs, const HnArray* inputs, size_t* num_outputs, HnArray* outputs);
 HN_API int hn_op_call_into(HnOp op, size_t num_inputs, const HnArray* inputs, size_t num_outputs,
@@ -228,20 +227,20 @@ HN_API int hn_op_call_into(HnOp op, size_t num_inputs, const HnArray* inputs, si
 
 /* ---- gradients ---- */
 
-/* Whether this thread records what it runs, and whether operators behave as in training. *before (may be NULL): what it
- * was. */
+/* Turn recording for gradients and training mode of operators on or off for this thread. *before (may be NULL): the
+ * previous setting. */
 HN_API int hn_autograd_set_recording(int on, int* before);
 HN_API int hn_autograd_set_training(int on, int* before);
 HN_API int hn_autograd_is_recording(int* out);
 HN_API int hn_autograd_is_training(int* out);
 
-/* Makes the array a leaf whose gradient hn_autograd_backward computes. grad_req: "write" replaces, "add" adds to what
- * was there, "null" computes none. The gradient is zeros at first, which take no memory before they are used. */
+/* Makes the array a leaf whose gradient hn_autograd_backward computes. grad_req: "write" replaces the gradient, "add"
+ * adds to it, "null" computes none. The gradient is zeros at first, which take no memory before they are used. */
 HN_API int hn_array_attach_grad(HnArray array, const char* grad_req);
-/* The array that holds its gradient. */
+/* The array that holds the gradient of `array`. */
 HN_API int hn_array_grad(HnArray array, HnArray* out);
-/* Computes the gradients of the heads with respect to the leaves that they stem from. head_grads: what arrives at the
- * heads; NULL, or NULL for one of them, stands for ones. retain_graph: keep what a second call needs. */
+/* Computes the gradients of the heads with respect to the leaves that they depend on. head_grads: the gradients of the
+ * heads; NULL, or NULL for one of them, stands for ones. retain_graph: keep the graph for a second call. */
 HN_API int hn_autograd_backward(size_t num_heads, const HnArray* heads, const HnArray* head_grads, int retain_graph,
                                 int train_mode);
 /* The gradients with respect to variables as new arrays, num_variables of them. create_graph: record the computation,
@@ -251,33 +250,33 @@ HN_API int hn_autograd_grad(size_t num_heads, const HnArray* heads, const HnArra
 
 /* ---- models ---- */
 
-/* Loads what HybridBlock.export() wrote: PREFIX-symbol.json and PREFIX-0000.params (params_path may be NULL if the
- * graph has no parameters). Nothing in the files is executed; a damaged file is an error, and so are parameters of
- * another network: one that is missing, an array that the graph does not read, a shape that contradicts the graph. */
+/* Loads the files of HybridBlock.export(): PREFIX-symbol.json and PREFIX-0000.params (params_path may be NULL if the
+ * graph has no parameters). Nothing in the files is executed. A damaged file is an error, and so are parameters of
+ * another network: a missing parameter, an array that the graph does not read, a shape that contradicts the graph. */
 HN_API int hn_model_load(const char* symbol_path, const char* params_path, HnModel* out);
 HN_API int hn_model_load_from_memory(const char* json, size_t json_size, const void* params, size_t params_size,
                                      HnModel* out);
 HN_API int hn_model_free(HnModel model);
-/* Writes the model as HybridBlock.export() does, with the present values of its parameters. */
+/* Writes the model like HybridBlock.export(), with the present values of its parameters. */
 HN_API int hn_model_save(HnModel model, const char* symbol_path, const char* params_path);
 
-/* Inputs are the variables of the graph without a value in the parameter file, parameters the others, both in the order
- * of the graph. Names are valid while the model lives. */
+/* Inputs are the variables of the graph without a value in the parameter file; parameters are the others. Both are in
+ * the order of the graph. Names are valid while the model lives. */
 HN_API int hn_model_num_inputs(HnModel model, size_t* out);
 HN_API int hn_model_input_name(HnModel model, size_t index, const char** out);
-/* What the file says of the input. */
+/* The shape and dtype of the input in the file. */
 HN_API int hn_model_input_spec(HnModel model, size_t index, HnTensorSpec* out);
 HN_API int hn_model_num_outputs(HnModel model, size_t* out);
 HN_API int hn_model_output_name(HnModel model, size_t index, const char** out);
 HN_API int hn_model_num_parameters(HnModel model, size_t* out);
 HN_API int hn_model_parameter_name(HnModel model, size_t index, const char** out);
-/* 1: a state, such as a running mean, which runs in training update and which has no gradient; 0: a weight. */
+/* 1: a state, such as a running mean: runs in training mode update it, and it has no gradient; 0: a weight. */
 HN_API int hn_model_parameter_is_state(HnModel model, size_t index, int* out);
 HN_API int hn_model_parameter_spec(HnModel model, size_t index, HnTensorSpec* out);
-/* The array that the model reads: what is written into it counts from the next run on. */
+/* The array that the model reads: values written into it take effect with the next run. */
 HN_API int hn_model_parameter(HnModel model, size_t index, HnArray* out);
 
-/* Shapes and dtypes of the outputs for such inputs, which must be known in full. */
+/* Shapes and dtypes of the outputs for these inputs, which must be fully known. */
 HN_API int hn_model_infer(HnModel model, size_t num_inputs, const HnTensorSpec* inputs, size_t num_outputs,
                           HnTensorSpec* outputs);
 /* Shapes of the outputs for inputs of these shapes (one per input, in order; dtype float32 unless a parameter says
@@ -286,69 +285,72 @@ HN_API int hn_model_infer_shapes(HnModel model, size_t num_inputs, const int* in
                                  const int64_t* const* input_shapes, size_t* num_outputs, const int** ndims,
                                  const int64_t* const** shapes);
 
-/* Runs the model. inputs: one array per input, in order. outputs: room for hn_model_num_outputs handles; each is the
- * caller's to free. Returns before the work is done; reading an output waits for it. Where the thread records,
- * gradients reach inputs and parameters that have hn_array_attach_grad; where it trains, operators behave so and states
- * of the model (running means) are updated. */
+/* Runs the model. inputs: one array per input, in order. outputs: room for hn_model_num_outputs handles; the caller
+ * must free each. Returns before the work is done; reading an output waits for it. If the thread records, gradients
+ * reach inputs and parameters that have hn_array_attach_grad. In training mode, operators behave as in training and
+ * states of the model (running means) are updated. */
 HN_API int hn_model_run(HnModel model, size_t num_inputs, const HnArray* inputs, size_t num_outputs, HnArray* outputs);
-/* The same into arrays that are there. */
+/* The same into existing arrays. */
 HN_API int hn_model_run_into(HnModel model, size_t num_inputs, const HnArray* inputs, size_t num_outputs,
                              const HnArray* outputs);
 
-/* What gradients of the model compute again instead of keeping it: "auto" (the default), "none", or a number of bytes
- * that bounds what a run keeps, as text. Counts from the next run on, for which plans are made anew. */
+/* Sets which values the gradients of the model compute again instead of keeping them: "auto" (the default), "none", or
+ * a number of bytes, as text, that limits the values that a run keeps. Takes effect with the next run, which makes new
+ * plans. */
 HN_API_2 int hn_model_set_remat(HnModel model, const char* remat);
 
-/* What the latest run executed, for people: instructions in order with their implementation, memory and node (see
+/* The plan of the latest run in readable form: instructions in order with their implementation, memory and node (see
  * docs/debugging.md). Empty before the first run; valid until the next call on this thread. */
 HN_API int hn_model_plan_text(HnModel model, const char** out);
 
 /* ---- sessions ----
  *
- * A session binds arrays to a model once and predicts again and again: a run reads the inputs where they are, writes
- * the outputs where they shall be, allocates nothing, takes no lock, and is done when it returns. A model may have many
- * sessions, one for each thread or for each size of its inputs; they share its parameters, and each has its own memory
- * for values between operators.
+ * A session binds arrays to a model once and predicts again and again: a run reads the inputs and writes the outputs in
+ * place, allocates nothing, takes no lock, and is done when it returns. A model may have many sessions, one for each
+ * thread or for each size of its inputs; they share its parameters, and each has its own memory for values between
+ * operators.
  */
 
-/* inputs: arrays that runs read, of the shapes and dtypes of all runs. outputs: arrays that they write, or NULL for new
- * ones; num_outputs is hn_model_num_outputs, or 0 with NULL. Models whose sizes depend on values cannot be bound. */
+/* inputs: the arrays that runs read, with the shapes and dtypes of all runs. outputs: the arrays that runs write, or
+ * NULL for new ones; num_outputs is hn_model_num_outputs, or 0 with NULL. Models whose sizes depend on values cannot be
+ * bound. */
 HN_API int hn_session_create(HnModel model, size_t num_inputs, const HnArray* inputs, size_t num_outputs,
                              const HnArray* outputs, HnSession* out);
 HN_API int hn_session_free(HnSession session);
-/* One of its outputs. */
+/* An output of the session. */
 HN_API int hn_session_output(HnSession session, size_t index, HnArray* out);
-/* Predicts. Values of inputs that are being computed are waited for. Calls from several threads run one by one. */
+/* Predicts. Waits for inputs that are being computed. Calls from several threads run one by one. */
 HN_API int hn_session_run(HnSession session);
 
 /* ---- batches ----
  *
- * For servers, whose many threads ask for predictions of a row or a few: requests that wait at one time run as one call
- * of the model, and each gets its own rows. It has no threads of its own, and holds no lock while the model runs.
+ * For servers with many threads that each predict one or a few rows: requests that wait at the same time run as one
+ * call of the model, and each receives its own rows. A batcher has no threads of its own, and holds no lock while the
+ * model runs.
  */
 
 typedef struct HnBatcherOptions {
   size_t struct_size;  /* sizeof(HnBatcherOptions) */
-  int64_t max_rows;    /* of a shared call; 0: 64. A request of more has a call of its own. */
+  int64_t max_rows;    /* rows of a shared call; 0: 64. A request of more rows has a call of its own. */
   int64_t max_wait_us; /* how long a request waits for others, in microseconds; 0: only while calls run */
-  int64_t max_waiting; /* requests; more fail at once, with EngineError. 0: 1024 */
-  int64_t calls;       /* at one time; 0: 1. All of them have the cores of hn_num_threads together. */
+  int64_t max_waiting; /* waiting requests; more fail at once, with EngineError. 0: 1024 */
+  int64_t calls;       /* calls at one time; 0: 1. Together they use the cores of hn_num_threads. */
 } HnBatcherOptions;
 
-/* inputs: shape and dtype of what requests bring, the first size being any; NULL (num_inputs 0): as the file says.
- * options: NULL for all defaults. The model is run on made-up rows: one whose outputs do not have the rows of its
+/* inputs: shapes and dtypes of the inputs of requests, with any first size; NULL (num_inputs 0): those of the file.
+ * options: NULL for all defaults. The model is run on made-up rows: a model whose outputs do not have the rows of its
  * inputs, or whose rows depend on each other, is an error. */
 HN_API int hn_batcher_create(HnModel model, size_t num_inputs, const HnTensorSpec* inputs,
                              const HnBatcherOptions* options, HnBatcher* out);
-/* Calls that wait get answers; none may be begun any more. */
+/* Frees the batcher. Waiting calls are still answered; no call may begin any more. */
 HN_API int hn_batcher_free(HnBatcher batcher);
-/* Predicts, and returns when the outputs, new arrays that are the caller's to free, hold their values. For any number
- * of threads. All inputs have one number of rows, 1 or more, and are not written meanwhile. What is wrong with a
- * request, also what an operator finds wrong with its values, fails that request alone. Nothing is recorded for
- * gradients. */
+/* Predicts, and returns when the outputs, new arrays that the caller must free, hold their values. For any number of
+ * threads. All inputs must have the same number of rows, 1 or more, and must not be written meanwhile. An error in a
+ * request, also one that an operator finds in its values, fails only that request. Nothing is recorded for gradients.
+ */
 HN_API int hn_batcher_run(HnBatcher batcher, size_t num_inputs, const HnArray* inputs, size_t num_outputs,
                           HnArray* outputs);
-/* Takes no more requests (they fail with EngineError), and returns when those that it has are answered. */
+/* Accepts no more requests (they fail with EngineError), and returns when all waiting requests are answered. */
 HN_API int hn_batcher_close(HnBatcher batcher);
 
 /* ---- training ----
@@ -366,46 +368,47 @@ HN_API int hn_optimizer_name(size_t index, const char** out);
 HN_API int hn_trainer_create(size_t num_parameters, const char* const* names, const HnArray* parameters,
                              const char* optimizer, size_t num_settings, const char* const* keys,
                              const char* const* values, HnTrainer* out);
-/* The same over all parameters of a model but its states, which runs in training update. */
+/* The same over all parameters of a model except its states, which runs in training mode update. */
 HN_API int hn_trainer_create_for_model(HnModel model, const char* optimizer, size_t num_settings,
                                        const char* const* keys, const char* const* values, HnTrainer* out);
 HN_API int hn_trainer_free(HnTrainer trainer);
 
 /* Updates the parameters by the gradients of the last hn_autograd_backward divided by batch_size: the number of
- * examples where the loss is a sum over them, 1 where it is their mean. A parameter that backward has not reached since
- * the last step is an error, or left as it is where ignore_stale_grad is not 0. */
+ * examples if the loss is their sum, 1 if it is their mean. A parameter that backward has not reached since the last
+ * step is an error, or stays unchanged if ignore_stale_grad is not 0. */
 HN_API int hn_trainer_step(HnTrainer trainer, double batch_size, int ignore_stale_grad);
 /* The number of updates so far: the largest count over all parameters. */
 HN_API int hn_trainer_num_updates(HnTrainer trainer, int64_t* out);
 
-/* The rate of the present number of updates. Setting it is an error where there is a schedule. */
+/* The learning rate at the present number of updates. Setting it is an error if there is a schedule. */
 HN_API int hn_trainer_learning_rate(HnTrainer trainer, double* out);
 HN_API int hn_trainer_set_learning_rate(HnTrainer trainer, double rate);
 /* "FactorScheduler", "MultiFactorScheduler", "PolyScheduler" or "CosineScheduler" with the arguments of
  * mx.lr_scheduler, such as {"step", "100"}, {"factor", "0.5"}, {"warmup_steps", "10"}; base_lr is the trainer's
- * learning rate where it is not among them. NULL: no schedule any more. */
+ * learning rate if it is not among them. NULL removes the schedule. */
 HN_API int hn_trainer_set_schedule(HnTrainer trainer, const char* schedule, size_t num_arguments,
                                    const char* const* keys, const char* const* values);
-/* A setting of the optimizer as text, valid until the next call on this thread; and a new value for it. */
+/* Returns a setting of the optimizer as text, valid until the next call on this thread; and sets a new value. */
 HN_API int hn_trainer_setting(HnTrainer trainer, const char* name, const char** out);
 HN_API int hn_trainer_set_setting(HnTrainer trainer, const char* name, const char* value);
 /* Factors of the learning rate and of the weight decay of one parameter; both are 1 by default. */
 HN_API int hn_trainer_set_multipliers(HnTrainer trainer, const char* parameter, double lr_mult, double wd_mult);
 
-/* What the optimizer keeps, its settings, counts and schedule, in the format of gluon.Trainer.save_states; multipliers
- * stay out. The file is written whole or not at all. Loading takes the optimizer of the file, finds states by the names
- * of their parameters where it knows all of them, else by their numbers, and changes nothing where it fails. */
+/* Save and load the optimizer's states, settings, counts and schedule, in the format of gluon.Trainer.save_states,
+ * without multipliers. The file is written whole or not at all. Loading takes the optimizer of the file, assigns states
+ * by the names of their parameters if it knows all of them, else by their numbers, and changes nothing if it fails. */
 HN_API int hn_trainer_save_states(HnTrainer trainer, const char* path);
 HN_API int hn_trainer_load_states(HnTrainer trainer, const char* path);
 
 /* ---- operators of other libraries ----
  *
- * A shared object brings operators of its own: it exports
+ * A shared object can define operators: it exports
  *
  *   int hn_library_init(HnRegisterOperator register_operator);
  *
- * which calls register_operator once per operator and returns 0. Where one call of it failed, none of the operators
- * becomes known. It needs this header only, and links against nothing. docs/operator-libraries.md has a whole one.
+ * which calls register_operator once per operator and returns 0. If one of these calls fails, none of the operators is
+ * registered. The shared object needs this header only, and links against nothing. docs/operator-libraries.md has a
+ * complete example.
  */
 
 /* A dense, row-major tensor of a call. */
@@ -422,7 +425,7 @@ typedef struct HnParameter {
   const char* name;
   const char* doc;          /* may be NULL */
   int kind;                 /* enum HnParameterKind */
-  const char* default_text; /* as in files: "2", "0.5", "True"; NULL: it must be given */
+  const char* default_text; /* the text as in files: "2", "0.5", "True"; NULL: the parameter is required */
 } HnParameter;
 
 typedef struct HnParameterValue {
@@ -437,16 +440,16 @@ typedef struct HnOperatorCall {
   size_t num_inputs;
   const HnTensor* inputs; /* not to be written */
   size_t num_outputs;
-  const HnTensor* outputs; /* to be written, every element; they overlap with no input */
+  const HnTensor* outputs; /* every element must be written; they overlap with no input */
   int train;
 } HnOperatorCall;
 
-/* What an operator is. Its functions return NULL, or what is wrong, in words that stay until the thread calls one of
- * them again. They are called from many threads at once, with equal results for equal inputs, and throw nothing. Where
- * neither inputs nor outputs have elements, only infer is called. */
+/* The definition of an operator. Its functions return NULL, or an error text that is valid until the thread calls one
+ * of them again. They are called from many threads at once, must give equal results for equal inputs, and throw
+ * nothing. If neither inputs nor outputs have elements, only infer is called. */
 typedef struct HnOperator {
   size_t struct_size; /* sizeof(HnOperator) */
-  const char* name;   /* a C identifier; how front ends and files call it */
+  const char* name;   /* a C identifier; the name in front ends and files */
   const char* doc;
   size_t num_inputs;               /* 1 to 32 */
   const char* const* input_names;  /* NULL: data, or data0, data1, ... */
@@ -454,11 +457,11 @@ typedef struct HnOperator {
   const char* const* output_names; /* NULL: output, or output0, output1, ... */
   size_t num_parameters;
   const HnParameter* parameters;
-  /* Shapes and dtypes of the outputs from those of the inputs; outputs come as copies of input 0. NULL: they are. */
+  /* Sets shapes and dtypes of the outputs, which are initialized with those of input 0. NULL: they stay so. */
   const char* (*infer)(const HnParameterValue* parameters, size_t num_inputs, const HnTensor* inputs,
                        size_t num_outputs, HnTensorSpec* outputs);
   const char* (*forward)(const HnOperatorCall* call);
-  /* inputs: gradients of the outputs, the inputs, the outputs; outputs: gradients of the inputs. NULL: it has none. */
+  /* inputs: gradients of the outputs, the inputs, the outputs; outputs: gradients of the inputs. NULL: no gradient. */
   const char* (*backward)(const HnOperatorCall* call);
 } HnOperator;
 
@@ -466,24 +469,25 @@ typedef int (*HnRegisterOperator)(const HnOperator* op);
 
 /* ---- rules of other libraries ----
  *
- * A shared object may bring rules that rewrite graphs, beside operators or without: it exports
+ * A shared object may define rules that rewrite graphs, with or without operators: it exports
  *
  *   int hn_library_init_rules(HnRegisterRule register_rule);
  *
- * which calls register_rule once per rule and returns 0. Rules see what mx.rewrite.local() shows to rules in Python:
- * forward and backward graphs, bodies of loops and branches. docs/operator-libraries.md has one.
+ * which calls register_rule once per rule and returns 0. Rules see the same graphs as rules of mx.rewrite.local() in
+ * Python: forward and backward graphs, bodies of loops and branches. docs/operator-libraries.md has an example.
  */
 
-/* A graph that is being rewritten, and a value in it: what one output of a node gives. Both are valid until the rule
- * returns; negative values stand for none. */
+/* A graph that is being rewritten, and a value in it: one output of a node. Both are valid until the rule returns; a
+ * negative HnValue is no value. */
 typedef struct HnGraphImpl* HnGraph;
 typedef int HnValue;
 
-/* What a rule can ask and do. A wrong argument gives NULL or -1 and fails the rule when it returns, so answers need no
- * checks: its changes are undone, and a warning names it. Texts are valid until the rule returns. */
+/* The functions that a rule can call. With a wrong argument they return NULL or -1, and the rule fails when it returns:
+ * its changes are undone, and a warning names it. So a rule need not check results. Texts are valid until the rule
+ * returns. */
 typedef struct HnGraphFunctions {
   size_t struct_size; /* sizeof(HnGraphFunctions) of the library that calls the rule */
-  /* The operator that makes the value; "": an input, a parameter or a constant. */
+  /* The operator that computes the value; "": an input, a parameter or a constant. */
   const char* (*op)(HnGraph graph, HnValue value);
   /* The name of its node. */
   const char* (*name)(HnGraph graph, HnValue value);
@@ -494,52 +498,53 @@ typedef struct HnGraphFunctions {
   HnValue (*input)(HnGraph graph, HnValue value, int index);
   int (*num_outputs)(HnGraph graph, HnValue value);
   HnValue (*output)(HnGraph graph, HnValue value, int index); /* another output of the same node */
-  /* By how many inputs of nodes and outputs of the graph it is read. */
+  /* The number of node inputs and graph outputs that read the value. */
   int (*num_readers)(HnGraph graph, HnValue value);
-  /* Shape and dtype; 0, or -1 where the value is none. A plan of a rule that has seen shapes serves these alone. */
+  /* Shape and dtype; returns 0, or -1 if there is no such value. If a rule reads shapes, the plan is valid only for
+   * these shapes. */
   int (*spec)(HnGraph graph, HnValue value, HnTensorSpec* out);
   int (*dtype)(HnGraph graph, HnValue value);
   /* 1 and the array if it is a constant, else 0. */
   int (*constant)(HnGraph graph, HnValue value, HnTensor* out);
-  int (*train)(HnGraph graph); /* 1: the graph is one for training */
-  /* Adds a node; returns its first output. Attributes are texts as in files. op "add", "sub", "mul", "div", "mod",
-   * "pow", "maximum" or "minimum" of two values: the operator for their shapes. */
+  int (*train)(HnGraph graph); /* 1: the graph is for training */
+  /* Adds a node; returns its first output. Attributes are texts as in files. The ops "add", "sub", "mul", "div", "mod",
+   * "pow", "maximum" and "minimum" of two values become the operator for their shapes. */
   HnValue (*add)(HnGraph graph, const char* op, size_t num_inputs, const HnValue* inputs, size_t num_attributes,
                  const char* const* names, const char* const* texts);
   /* Once the rule returns, readers of `before` read `now`, which has its shape and dtype. Returns 0. */
   int (*replace)(HnGraph graph, HnValue before, HnValue now);
 } HnGraphFunctions;
 
-/* What a rule promises of the values of the graph: the same bits; the same up to rounding; or others for zeros,
- * infinities and NaN (such a rule runs where users ask for "fast_math"). */
+/* How exactly a rule preserves the values of the graph: the same bits; the same up to rounding; or different values for
+ * zeros, infinities and NaN (such a rule runs if the user asks for "fast_math"). */
 enum HnExactness { HN_SAME_BITS = 0, HN_ROUNDING = 1, HN_UNSAFE = 2 };
 
 typedef struct HnRule {
   size_t struct_size; /* sizeof(HnRule) */
-  const char* name;   /* a C identifier; how queries and reports call it */
+  const char* name;   /* a C identifier; the name in queries and reports */
   const char* doc;    /* may be NULL */
-  size_t num_ops;     /* the operators whose nodes it looks at; "mul" and its kind: all that compute it. 0: all nodes */
+  size_t num_ops;     /* operators whose nodes the rule visits; "mul" etc.: all that compute it. 0: all nodes */
   const char* const* ops;
-  const char* stage; /* of mx.rewrite.stages(): "canonicalize"; NULL: at a position of its own */
+  const char* stage; /* a stage of mx.rewrite.stages(): "canonicalize"; NULL: see position */
   double position;   /* without a stage: 0 to 100, see docs/rewriting.md */
   const char* tags;  /* separated by commas; NULL: "fast_run", which runs by default */
   int exactness;     /* enum HnExactness */
-  /* Looks at one node, of which `value` is the first output. Returns NULL, or what is wrong. */
+  /* Visits one node, of which `value` is the first output. Returns NULL, or an error text. */
   const char* (*rewrite)(const HnGraphFunctions* functions, HnGraph graph, HnValue value);
 } HnRule;
 
 typedef int (*HnRegisterRule)(const HnRule* rule);
 
-/* Adds a rule to the pipeline: graphs that are compiled from now on are rewritten by it. What rule points to is copied.
- * A name that is taken is an error. */
+/* Adds a rule to the pipeline: it rewrites graphs that are compiled from now on. *rule and its texts are copied. A name
+ * that is taken is an error. */
 HN_API int hn_rule_register(const HnRule* rule);
-/* Takes a rule out again that hn_rule_register, a library or Python has added. */
+/* Removes a rule that hn_rule_register, a library or Python has added. */
 HN_API int hn_rule_unregister(const char* name);
 
-/* Adds an operator; what op points to is copied. A name that is taken is an error. */
+/* Adds an operator; *op and its texts are copied. A name that is taken is an error. */
 HN_API int hn_operator_register(const HnOperator* op);
-/* Loads a shared object and calls its hn_library_init and hn_library_init_rules, of which it has one at least.
- * Operators and rules become known together, or none of them. The library stays loaded as long as the process lives. */
+/* Loads a shared object and calls its hn_library_init and hn_library_init_rules, of which it must have at least one.
+ * Either all operators and rules are registered or none. The library stays loaded as long as the process lives. */
 HN_API int hn_library_load(const char* path);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 // Data derived from arrays and kept for later use: packed weights, folded parameters. The process holds one copy per
 // array and recipe, shared by every kernel and plan that reads the array.
-// Life:    a copy is dropped when one of its arrays is written or dies, when its last user and reader die, or when the
-//          limit of DerivedBudget needs its memory for copies in use; the next use makes it again.
+// Life:    a copy is dropped when one of its arrays is written or dies, when its last user and reader die, or when
+//          copies in use need its memory (DerivedBudget); the next use makes it again.
 // Threads: every member is safe from any thread. As for the data of an array, no use may overlap with a write: the
 //          engine orders both.
 #pragma once
@@ -29,15 +29,15 @@ class DerivedBudget;
 class DerivedCopy;
 class DerivedData;
 
-// An array that a copy is made from. derived == nullptr: its writes are unknown, so nothing is kept of it.
+// An array that a copy is made from. derived == nullptr: its writes are unknown, so no copy is kept.
 struct DerivedSource {
   const void* data = nullptr;
   DerivedData* derived = nullptr;
   bool operator==(const DerivedSource&) const = default;
 };
 
-// The copy that one reader used last, so that its next use takes no lock and shares nothing with other readers. For one
-// use at a time, on any thread: others meanwhile do without. It dies before the users that it is given to.
+// The copy that one reader used last, so that its next use takes no lock and shares nothing with other readers. It
+// serves one use at a time, on any thread; concurrent uses do without. It must die before the DerivedUsers that get it.
 class LastCopy {
  public:
   struct Held {
@@ -53,24 +53,24 @@ class LastCopy {
   ~LastCopy() { forget(take()); }
   LastCopy(const LastCopy&) = delete;
 
-  // What is held, for a use that ends with give() or forget(); null: nothing is, or a use is under way.
+  // Takes the held copy for a use that ends with give() or forget(); null: no copy is held, or a use is under way.
   std::unique_ptr<Held> take() noexcept;
   void give(std::unique_ptr<Held> held) noexcept;
   void forget(std::unique_ptr<Held> held) noexcept;  // null: nothing to do
 
  private:
   friend class DerivedCopy;
-  // Under the lock of the copy that holds or held it.
-  bool begin_use() noexcept;              // where nothing is held
+  // Under the lock of the copy that has, or had, this reader.
+  bool begin_use() noexcept;              // false unless nothing is held
   std::unique_ptr<Held> drop() noexcept;  // null: it is in use, and give() will drop it
 
   static Held* in_use() { return reinterpret_cast<Held*>(&states_[0]); }
   static Held* in_use_and_dropped() { return reinterpret_cast<Held*>(&states_[1]); }
-  static inline void* states_[2] = {};  // whose addresses stand for states
+  static inline void* states_[2] = {};  // their addresses stand for states
   std::atomic<Held*> held_{nullptr};
 };
 
-// One copy. Its users own it; its arrays know it.
+// One copy. Its users own it; its arrays hold weak references to it.
 class DerivedCopy {
  public:
   using Value = std::shared_ptr<const void>;
@@ -78,20 +78,20 @@ class DerivedCopy {
   ~DerivedCopy();
   DerivedCopy(const DerivedCopy&) = delete;
 
-  // The value that is kept, or make(), which takes `bytes` of memory. Threads that ask meanwhile wait for it.
+  // Returns the kept value, or make(), which takes `bytes` of memory. Other threads that call get() wait for it.
   Value get(int64_t bytes, const std::function<Value()>& make);
   void touch();   // the value was used
   void retire();  // an array was written or died: drops the value for good
   bool retired() const { return retired_.load(std::memory_order_acquire); }
-  bool is_kept() const;  // is there a value, for later uses, too?
+  bool is_kept() const;  // true if a value is kept for later uses
   const std::string& key() const { return key_; }
-  // A use of `value` by a reader, which holds it from then on. False: the value is not kept, or the reader is in use.
+  // Begins a use of `value` by a reader, which then holds it. False: the value is not kept, or the reader is in use.
   bool add_reader(LastCopy& reader, const Value& value);
   void remove_reader(LastCopy& reader) noexcept;
 
  private:
   friend class DerivedBudget;
-  using Dropped = std::vector<std::shared_ptr<const void>>;  // to be freed after the locks
+  using Dropped = std::vector<std::shared_ptr<const void>>;  // to be freed after the locks are released
   void drop_value(Dropped& dropped);                         // under the lock
   const std::string key_;
   DerivedBudget& budget_;
@@ -99,7 +99,7 @@ class DerivedCopy {
   std::atomic<uint64_t> last_used_{0};  // in ticks of the budget
   mutable std::mutex mutex_;
   Value value_;                     // not null: counted by the budget
-  std::vector<LastCopy*> readers_;  // that hold it
+  std::vector<LastCopy*> readers_;  // the readers that hold the value
   int64_t bytes_ = 0;
   bool was_refused_ = false;
   uint64_t last_refused_ = 0;
@@ -108,31 +108,31 @@ class DerivedCopy {
 // The copies of one array. Embedded in the owner of the array's memory.
 class DerivedData final : public WriteListener {
  public:
-  // `writes`: where the engine looks for a listener to the array's writes; null if the array is never written.
+  // `writes`: the pointer that the engine reads to notify a listener of writes; null if the array is never written.
   explicit DerivedData(std::atomic<WriteListener*>* writes = nullptr) : writes_(writes) {}
   ~DerivedData();
   DerivedData(const DerivedData&) = delete;
   void on_write() noexcept override { drop(); }
   void drop() noexcept;
 
-  // The array's memory is part of a private mapping of a file, and nobody has written it so far.
+  // Declares that the array's memory is part of a private mapping of a file and was not written so far.
   void set_pages(void* data, int64_t bytes);
-  // The array can be computed again. Before others see it; who reads it makes a SourceReading, or calls keep_pages()
-  // once.
+  // Declares that the array can be computed again. To be called before the array is shared. Each reader must then make
+  // a SourceReading, or call keep_pages() once.
   void set_droppable(DroppableArrays& arrays, size_t place);
-  // Takes such memory out of the resident set. The system reads it from the file again when it is used. To be called
-  // when a copy is kept, while the array is read: its readers will mostly use the copy. Does nothing once the array was
-  // written: the file does not have these values.
+  // Drops this memory (set_pages, set_droppable) from the resident set; it is read from the file, or computed, when it
+  // is used again. To be called when a copy is kept, while the array is read: its readers will mostly use the copy.
+  // Does nothing once the array was written: the file does not have these values.
   void drop_pages() noexcept;
-  // The memory stays from now on: before code outside the engine may write the array.
+  // Keeps the memory from now on: to be called before code outside the engine may write the array.
   void keep_pages();
 
-  // A copy that is being made of the array, or of a part of it, can give the values back. Once it is kept, they may be
-  // released (StandIn); not those of arrays whose pages come from a file. Of an array that can be computed again:
-  // DroppableArrays::offer.
+  // Announces that a copy that is being made of the array, or of a part of it, can restore the values. Once the copy is
+  // kept, the values may be released (StandIn), except those whose pages come from a file. For an array that can be
+  // computed again: calls DroppableArrays::offer.
   void offer(StandIn::Values values);
   StandIn* stand_in();  // null: nothing was derived from the array
-  // Code outside of tasks uses the array's memory: it stays until unpin(), or from now on.
+  // Called before code outside of tasks uses the array's memory: it stays until unpin(), or for good.
   void pin() { pins_.fetch_add(1); }
   void unpin() { pins_.fetch_sub(1); }
   void pin_for_good() {
@@ -140,18 +140,18 @@ class DerivedData final : public WriteListener {
   }
   const std::atomic<int32_t>& pins() const { return pins_; }
 
-  // The copy that `recipe` makes of these arrays, all with known writes.
+  // The copy that `recipe` makes of these arrays. The writes of all of them must be known.
   static std::shared_ptr<DerivedCopy> find_or_add(std::span<const DerivedSource> sources, const std::string& recipe);
 
  private:
   friend class SourceReading;
   struct Copies {
     std::mutex mutex;
-    DroppableArrays* arrays = nullptr;  // where set_droppable() put it
+    DroppableArrays* arrays = nullptr;  // arguments of set_droppable()
     size_t place = 0;
     StandIn stand_in;
     std::vector<std::weak_ptr<DerivedCopy>> list;
-    void* pages = nullptr;  // whole pages of a file that nobody has written
+    void* pages = nullptr;  // whole pages of a file, not written so far
     int64_t page_bytes = 0;
   };
   Copies& copies();
@@ -161,8 +161,8 @@ class DerivedData final : public WriteListener {
   std::atomic<WriteListener*>* const writes_;
 };
 
-// While it lives, an array can be read that may be dropped (DerivedData::set_droppable), or whose values may be
-// released (DerivedData::offer): the latter in a task that reads the array. null and other arrays: always.
+// While it lives, the source can be read even if it may be dropped (DerivedData::set_droppable) or its values may be
+// released (DerivedData::offer; then only in a task that reads the array). null and other arrays can always be read.
 class SourceReading {
  public:
   explicit SourceReading(DerivedData* source);
@@ -174,15 +174,15 @@ class SourceReading {
   size_t place_ = 0;
 };
 
-// A user of one recipe, with the copies that it used: a kernel that several layers share has one for each of them. All
-// users of a recipe have the same T.
+// A user of one recipe, with the copies that it used: a kernel that several layers share has one copy per layer. All
+// users of a recipe must have the same T.
 template <typename T>
 class DerivedUser {
  public:
-  // `recipe` must name all that a value depends on besides the arrays.
+  // `recipe` must name everything that a value depends on besides the arrays.
   explicit DerivedUser(std::string recipe) : recipe_(std::move(recipe)) {}
 
-  // A value, for as long as this lives.
+  // Keeps a value alive during one use.
   class Use {
    public:
     Use() = default;
@@ -215,12 +215,13 @@ class DerivedUser {
     }
 
     const T* value_ = nullptr;
-    std::shared_ptr<const T> own_;  // where no reader holds it
+    std::shared_ptr<const T> own_;  // the owner if no reader holds the value
     LastCopy* reader_ = nullptr;
     std::unique_ptr<LastCopy::Held> held_;
   };
 
-  // make(): std::shared_ptr<const T> of `bytes` bytes. reader: remembers the copy for its next use; may be null.
+  // make() returns a std::shared_ptr<const T> of `bytes` bytes. reader: remembers the copy for its next use; may be
+  // null.
   template <typename Make>
   Use get(LastCopy* reader, std::span<const DerivedSource> sources, int64_t bytes, const Make& make) {
     if (!reader) return Use(get(sources, bytes, make));
@@ -238,7 +239,7 @@ class DerivedUser {
     return copy->add_reader(*reader, held->value) ? Use(*reader, std::move(held)) : Use(std::move(value));
   }
 
-  // used_copy: receives the copy that the value is of, if there is one; may be null.
+  // used_copy: receives the copy that the value belongs to, if there is one; may be null.
   template <typename Make>
   std::shared_ptr<const T> get(std::span<const DerivedSource> sources, int64_t bytes, const Make& make,
                                std::shared_ptr<DerivedCopy>* used_copy = nullptr) {
@@ -261,7 +262,7 @@ class DerivedUser {
         return value;
       }
     }
-    // Without the lock: threads that want the copies of other arrays need not wait for this one.
+    // Without the lock: threads that need the copies of other arrays do not wait for this one.
     auto value =
         std::static_pointer_cast<const T>(copy->get(bytes, [&] { return DerivedCopy::Value(read_and_make()); }));
     const bool kept = copy->is_kept();
@@ -275,7 +276,7 @@ class DerivedUser {
   struct Used {
     std::vector<DerivedSource> sources;
     std::shared_ptr<DerivedCopy> copy;
-    std::weak_ptr<const T> latest;  // kept by copy and by those that use it now
+    std::weak_ptr<const T> latest;  // kept alive by the copy and by present uses
   };
 
   // Under the lock.
@@ -291,7 +292,7 @@ class DerivedUser {
     return used;
   }
 
-  // Arrays that died leave an empty copy behind; where memory ran out there is none.
+  // Arrays that died leave an empty copy behind. An entry has no copy if memory ran out.
   void drop_retired() {
     std::erase_if(used_, [](const auto& entry) { return !entry.second.copy || entry.second.copy->retired(); });
     used_limit_ = std::max<size_t>(2 * used_.size(), kFirstLimit);
@@ -300,21 +301,21 @@ class DerivedUser {
   static constexpr size_t kFirstLimit = 16;
   const std::string recipe_;
   std::mutex mutex_;
-  std::unordered_map<const void*, Used> used_;  // by the first array
+  std::unordered_map<const void*, Used> used_;  // by the data of the first array
   size_t used_limit_ = kFirstLimit;
 };
 
-// How much memory copies may keep. A copy that does not fit is made for each use, until the copies in its way are
-// no longer used: so a set of copies that is too large for the limit does not make each other's room in turn.
+// Limits the memory of kept copies. A copy that does not fit is made for each use, until the copies in its way are no
+// longer used: so the copies of a set that is too large for the limit do not evict each other in turn.
 // Owner: Storage.
 class DerivedBudget {
  public:
   explicit DerivedBudget(int64_t limit_bytes) : limit_(limit_bytes) {}  // below 0: no limit
   void set_limit(int64_t bytes);                                        // for copies made from now on
   int64_t limit() const;
-  int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }  // that copies keep
+  int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }  // bytes of kept copies
 
-  // Around a fork, as in Storage.
+  // Called around a fork, like those of Storage.
   void before_fork() { mutex_.lock(); }
   void after_fork() { mutex_.unlock(); }
 
@@ -324,10 +325,10 @@ class DerivedBudget {
   void remove(DerivedCopy& copy, int64_t bytes);
   uint64_t tick() const { return tick_.load(std::memory_order_relaxed); }
 
-  mutable std::mutex mutex_;  // taken while that of a copy is held; the other way round with try_lock only
+  mutable std::mutex mutex_;  // may be locked while a copy's mutex is held; in the other order with try_lock only
   int64_t limit_;
   std::atomic<int64_t> bytes_{0};
-  std::atomic<uint64_t> tick_{1};  // moves on with each refusal
+  std::atomic<uint64_t> tick_{1};  // incremented by each refusal
   std::vector<DerivedCopy*> kept_;
 };
 

@@ -1,9 +1,9 @@
 // Runs tasks as soon as the variables they touch allow it.
 // Order:   two tasks sharing a variable, at least one of them writing it, run in push order; others may overlap.
-// Errors:  what a task throws is kept on the variables it writes and passes on to tasks that read or write them. Those
-//          do not run. A write may be partial, so it does not clear the error. A wait on such a variable rethrows it
-//          and clears it there; wait_all() rethrows the first error that no wait has thrown yet and clears all of
-//          them.
+// Errors:  an exception of a task is kept on the variables that the task writes and passes on to tasks that read or
+//          write them. Those do not run. A write may be partial, so it does not clear the error. A wait on such a
+//          variable rethrows it and clears it there; wait_all() rethrows the first error that no wait has thrown yet
+//          and clears all of them.
 // Threads: every member is safe from any thread; wait_* throws EngineError when called inside a task.
 // Owner:   Runtime. Tests make their own.
 #pragma once
@@ -26,7 +26,8 @@ struct Slot;
 struct TaskError;
 class WriteListener;
 
-// What tasks are ordered on. Embedded in the owner of the data it guards (NDArray's storage); tasks keep it alive.
+// Orders the tasks that access the same data. Embedded in the owner of the data (NDArray's storage); tasks keep it
+// alive.
 //
 // state_ is the fast path without a lock. 0: idle; low bits count running readers; a bit marks a running writer; a bit
 // says that tasks are queued (then everything goes through the mutex-guarded FIFO); a bit marks a stored error.
@@ -39,7 +40,7 @@ class Var {
   bool idle() const { return state_.load(std::memory_order_acquire) == 0; }      // nothing running or queued
   // True when no writer runs or waits and no error is stored: data may be read at once by the caller.
   bool readable() const;
-  // Where a listener to writes is registered (write_listener.h): null for none. May change while the data is read.
+  // The registered listener to writes (write_listener.h); null for none. May change while the data is read.
   std::atomic<WriteListener*>& write_listener() { return write_listener_; }
 
  private:
@@ -53,7 +54,7 @@ class Var {
   std::shared_ptr<TaskError> error_;
 };
 
-// What a running task knows.
+// The resources of a running task.
 struct TaskContext {
   Device device;
   int cores = 1;  // how many cores it may use for parallel regions (see threads.h)
@@ -75,10 +76,10 @@ class Engine {
     int priority = 0;           // higher runs first among ready tasks
     int64_t cost_ns = 0;        // declared cost on one core; decides inline or queued
     int cores = 0;              // how many the task can use; 0: as many as its cost suggests
-    SourceLocation where = {};  // user's line; filled from current_location() by callers that know it
+    SourceLocation where = {};  // user's line, from current_location(); unknown if the caller does not set it
   };
 
-  virtual ~Engine() = default;  // finishes what was pushed
+  virtual ~Engine() = default;  // finishes the pushed tasks
 
   // Returns at once. Throws EngineError if a variable is listed twice or in both lists.
   virtual void push(TaskFn fn, Access access, const Options& options) = 0;
@@ -90,21 +91,22 @@ class Engine {
   virtual bool try_begin_inline(Access access, const Options& options) = 0;
   virtual void finish_inline(Access access) = 0;
 
-  // Each until the tasks pushed before are done: all that touch var, all that write it, all. Errors: see the top.
+  // Wait until the tasks pushed before are done: those that access var, those that write var, all. Errors: see the top.
   virtual void wait_for_var(Var& var) = 0;
   virtual void wait_to_read(Var& var) = 0;
   virtual void wait_all() = 0;
-  virtual bool has_pending() const = 0;  // a task that was pushed is not over; may be out of date on return
-  // engine.bulk, a hint. Running cheap tasks inline is what collecting them into one was for, so all it does is to
-  // raise the inline limit while it is above 0: the user says that many small tasks follow each other.
+  virtual bool has_pending() const = 0;  // true if a pushed task is not over; may be out of date on return
+  // engine.bulk, a hint that many small tasks follow each other. MXNet collects them into one task; here cheap tasks
+  // run inline anyway, so a size above 0 only raises the inline limit.
   virtual void set_bulk_size(int tasks) = 0;
   virtual int bulk_size() const = 0;
   virtual const char* type_name() const = 0;  // "ThreadedEnginePerDevice" or "NaiveEngine"
-  // Before fork: drains and stops workers (except when called inside a task, which cannot wait for itself). After, in
-  // parent and child: starts them again on demand; tasks pushed in between run then. Registered by Runtime.
+  // stop_workers(), before a fork: drains and stops workers (except inside a task, which cannot wait for itself).
+  // start_workers(), after it, in parent and child: starts them again on demand; tasks pushed in between run then.
+  // Registered by Runtime.
   virtual void stop_workers() = 0;
   virtual void start_workers() = 0;
-  // Number of tasks that went each way since start: tests and profiles read it.
+  // Numbers of tasks since start that ran inline, were queued or failed, for tests and profiles.
   struct Counters {
     uint64_t inlined = 0, queued = 0, failed = 0;
   };
@@ -115,7 +117,7 @@ class Engine {
 Engine& engine();
 void set_engine(Engine* e);
 
-// While it lives, the thread runs code of the user, which may push work and wait for it, although a task is under way.
+// While it lives, the thread runs user code, which may push work and wait for it although the thread is inside a task.
 class UserCodeScope {
  public:
   UserCodeScope();
@@ -123,11 +125,11 @@ class UserCodeScope {
   UserCodeScope(const UserCodeScope&) = delete;
 
  private:
-  const int depth_;  // of the tasks around it
+  const int depth_;  // number of tasks around the scope
 };
 
-// While it lives, what the thread pushes runs at once, whatever it costs, unless something is in its way: for the parts
-// of a task, whose variables nobody else knows.
+// While it lives, tasks of this thread may run inline at any cost, if their variables are free: for the parts of a
+// task, whose variables no other thread uses.
 class RunHereScope {
  public:
   RunHereScope();
@@ -136,7 +138,7 @@ class RunHereScope {
   static bool active();
 };
 
-// How many cores one operator of this declared cost should ask CoreLease for: 1 for a cheap one.
+// The number of cores that an operator of this declared cost should request from CoreLease: 1 for a cheap one.
 int cores_worth_having(int64_t cost_ns);
 inline int cores_worth_having(const Engine::Options& options) {
   return options.cores > 0 ? options.cores : cores_worth_having(options.cost_ns);

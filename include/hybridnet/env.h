@@ -10,7 +10,7 @@ namespace hybridnet {
 
 // Values of HYBRIDNET_MAX_ISA, from the narrowest instruction set to the widest.
 inline constexpr std::string_view kIsaWords[] = {"sse4", "avx2", "avx512", "avx512_bf16", "amx"};
-// HYBRIDNET_MAX_ISA as it was when the library was loaded, valid or not: the one variable that is needed so early.
+// HYBRIDNET_MAX_ISA when the library was loaded, valid or not: the only variable that is needed so early.
 const std::string& max_isa_at_load();
 
 struct Environment {
@@ -19,39 +19,39 @@ struct Environment {
   int num_threads = 0;                // HYBRIDNET_NUM_THREADS, else OMP_NUM_THREADS; 0: all cores
   int workers = 0;                    // HYBRIDNET_CPU_WORKER_NTHREADS; 0: default
   int64_t inline_limit_ns = 100'000;  // HYBRIDNET_INLINE_LIMIT_US: tasks declared cheaper run inline; 0: none does
-  std::string max_isa;                // HYBRIDNET_MAX_ISA: one of kIsaWords; empty: what the machine has
+  std::string max_isa;                // HYBRIDNET_MAX_ISA: one of kIsaWords; empty: the widest of the machine
   // HYBRIDNET_POOL_LIMIT_MB: above this much pooled memory, blocks go back to the system; -1: no limit
   int64_t pool_reserve_mb = -1;
   // HYBRIDNET_PACKED_LIMIT_MB: memory for packed weights and other data derived from parameters; -1: no limit
   int64_t packed_limit_mb = -1;
-  // HYBRIDNET_MAP_PARAMS: large parameters of files are parts of the file (load_arrays) instead of copies
+  // HYBRIDNET_MAP_PARAMS: large parameters are mapped from their file instead of copied (load_arrays)
   bool map_params = true;
   int plan_limit = 32;  // HYBRIDNET_PLAN_LIMIT: plans that a graph keeps, one per signature of its inputs
-  // HYBRIDNET_PLAN_LIMIT_MB: memory that they may take beside the arena that they share; -1: no limit
+  // HYBRIDNET_PLAN_LIMIT_MB: memory of these plans, without the arena that they share; -1: no limit
   int64_t plan_limit_mb = 256;
   // HYBRIDNET_RUN_AHEAD_MS: threads that push work wait while tasks of more than this declared time are queued;
   // -1: they never wait
   int64_t run_ahead_ns = 50'000'000;
-  // HYBRIDNET_LOOP_MODE: auto | inline | ahead; how iterations run that do not depend on each other
+  // HYBRIDNET_LOOP_MODE: auto | inline | ahead; how independent iterations of a loop run
   std::string loop_mode = "auto";
-  int loop_ahead = 0;            // HYBRIDNET_LOOP_AHEAD: how many of them may run at once; 0: one per core
+  int loop_ahead = 0;            // HYBRIDNET_LOOP_AHEAD: number of iterations that may run at once; 0: one per core
   std::string passes;            // HYBRIDNET_PASSES: pipeline query
   bool pass_dump = false;        // HYBRIDNET_PASS_DUMP
   std::string on_rewrite_error;  // HYBRIDNET_ON_REWRITE: warn | raise | ignore
-  // HYBRIDNET_STRICT: what MXNet lets pass, and we with a warning, is an error
+  // HYBRIDNET_STRICT: errors instead of warnings for mistakes that MXNet accepts silently
   bool strict = false;
-  // HYBRIDNET_JIT: 0: no machine code is made; 1: small loops that have run often get some, made in the background;
-  // now: they get it before they run first
+  // HYBRIDNET_JIT: 0: no machine code is made; 1: small loops that have run often are compiled in the background;
+  // now: they are compiled before their first run
   std::string jit = "1";
-  std::string c_compiler;  // HYBRIDNET_CC: the C compiler for that; empty: cc, gcc or clang, whichever PATH has
-  std::string cache;  // HYBRIDNET_CACHE: where it is kept; else hybridnet in XDG_CACHE_HOME or ~/.cache; empty: nowhere
+  std::string c_compiler;  // HYBRIDNET_CC: the C compiler for this code; empty: cc, gcc or clang, the first in PATH
+  std::string cache;  // HYBRIDNET_CACHE: folder of this code; else hybridnet in XDG_CACHE_HOME or ~/.cache; empty: none
   std::string path;   // PATH
   std::string home;   // HYBRIDNET_HOME (else MXNET_HOME): data and model cache
 };
 const Environment& environment();  // read at first use
 
-// Sets a variable that another library reads while it is loaded, unless value is null; puts back what was there before,
-// so that child processes and other copies of that library do not see it.
+// Sets a variable that another library reads while it is loaded, unless value is null. The destructor restores the old
+// value, so that child processes and other copies of that library do not see the new one.
 class TemporaryVariable {
  public:
   TemporaryVariable(const char* name, const char* value);

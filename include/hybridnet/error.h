@@ -9,7 +9,7 @@
 
 namespace hybridnet {
 
-// The class users catch. Python and Java have one class per kind, named as kind_name() says.
+// The class that users catch. Python and Java have one class per kind, named by kind_name().
 enum class ErrorKind : int8_t {
   kError,         // HybridNetError: none of the below
   kParam,         // ParamError: an operator or layer parameter is missing, unknown, or out of range
@@ -18,10 +18,10 @@ enum class ErrorKind : int8_t {
   kType,          // TypeError: an argument of the wrong kind
   kValue,         // ValueError
   kIndex,         // IndexError: index out of bounds
-  kFormat,        // FormatError: a file or string is not what its format promises
+  kFormat,        // FormatError: a file or string violates its format
   kFile,          // FileError: missing, unreadable, unwritable
   kGradient,      // GradientError: not differentiable, overwritten in place, graph freed, not recorded
-  kTrace,         // TraceError: a traced (abstract) array was asked for a value
+  kTrace,         // TraceError: code has read the value of a traced (abstract) array
   kDeferredInit,  // DeferredInitializationError
   kEngine,        // EngineError
   kMemory,        // OutOfMemoryError
@@ -29,7 +29,7 @@ enum class ErrorKind : int8_t {
 };
 const char* kind_name(ErrorKind kind);
 
-// Where in user code a call was made. `file` outlives the process' use of it (interned) or is empty.
+// The line of user code that made a call. `file` is interned, so it lives as long as the process, or is null.
 struct SourceLocation {
   const char* file = nullptr;
   int32_t line = 0;
@@ -37,7 +37,7 @@ struct SourceLocation {
   std::string str() const;  // "train.py:17"
 };
 
-// All have initializers, so that throwers may name only the fields they know, without a compiler warning.
+// All fields have initializers, so that a throw may set only some of them without a compiler warning.
 struct ErrorFields {
   std::string op = {};        // operator name: FullyConnected
   std::string node = {};      // node name: dense0_fwd
@@ -45,7 +45,7 @@ struct ErrorFields {
   std::string input = {};     // input or parameter name: weight
   std::string expected = {};  // "shape (4, 5)"
   std::string given = {};     // "(4, 3)"
-  std::string message = {};   // free text, used instead of or in front of expected/given
+  std::string message = {};   // free text instead of expected/given, or before them
   std::string because = {};
   std::string fix = {};
   SourceLocation where = {};  // Python file:line of the call
@@ -56,7 +56,7 @@ class Error : public std::exception {
   Error(ErrorKind kind, ErrorFields fields);
   ErrorKind kind() const { return kind_; }
   const ErrorFields& fields() const { return fields_; }
-  // Adds what an outer layer knows (block path, node, location); fields already set stay.
+  // Adds the fields that an outer layer knows (block path, node, location); fields already set stay.
   void add_context(const ErrorFields& outer);
   // "operator 'X' (node 'n', block 'b'), input 'w': expected .., got ..\n  Because: ..\n  Fix: ..\n  At: f.py:3"
   const char* what() const noexcept override;
@@ -87,12 +87,12 @@ HYBRIDNET_DECLARE_ERROR(OutOfMemoryError, ErrorKind::kMemory);
 HYBRIDNET_DECLARE_ERROR(UnsupportedError, ErrorKind::kUnsupported);
 #undef HYBRIDNET_DECLARE_ERROR
 
-// The user's line that the current thread is executing for; set by front ends around calls, read by the engine at push
-// and by thrown errors. Cheap: two words in thread-local storage.
+// The user's line that the current thread executes; set by front ends around calls, read by the engine at push and by
+// thrown errors. Cheap: two words in thread-local storage.
 SourceLocation current_location();
-SourceLocation set_current_location(SourceLocation where);  // returns what was set before
-// While it lives, current_location() of this thread is `where`, known or not, and no probe is asked: for work that a
-// thread does on behalf of the call of another thread.
+SourceLocation set_current_location(SourceLocation where);  // returns the previous location
+// While it lives, current_location() of this thread is `where`, known or not, and no probe is called: for work that a
+// thread does for a call of another thread.
 class LocationScope {
  public:
   explicit LocationScope(SourceLocation where);
@@ -106,9 +106,8 @@ class LocationScope {
 // Interns a file name; the pointer stays valid for the life of the process.
 const char* intern_file(std::string_view file);
 
-// Front ends that know where the user's call is only at a price (walking Python frames) install this;
-// current_location() calls it when nothing was set explicitly. It must be cheap, must not throw, and runs on the
-// pushing thread only.
+// Installed by front ends that find the user's line only at some cost (walking Python frames). current_location() calls
+// it if no location was set explicitly. It must be cheap, must not throw, and runs on the pushing thread only.
 using LocationProbe = SourceLocation (*)();
 void set_location_probe(LocationProbe probe);
 

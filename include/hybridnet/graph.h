@@ -33,7 +33,7 @@ struct Subgraph : RefCounted<Subgraph> {
 
 using AttrDict = std::map<std::string, std::string>;
 
-// Use of an op, or a variable (op == nullptr). Immutable once reachable from a Symbol, except `attrs` through
+// A use of an op, or a variable (op == nullptr). Immutable once reachable from a Symbol, except `attrs` through
 // Symbol::set_attr, as in MXNet.
 class Node final : public Object {
  public:
@@ -47,7 +47,7 @@ class Node final : public Object {
   std::vector<Ref<Subgraph>> subgraphs;
   SourceLocation where;
   std::string block;  // path of the block that traced it
-  // What is known of the outputs while a block is traced: filled when the node is made (Op::infer runs at once, so a
+  // The known specs of the outputs while a block is traced: set when the node is made (Op::infer runs at once, so a
   // wrong shape is reported at the user's line), refined backwards into variables (deferred parameters). Empty outside
   // traces.
   mutable std::vector<TensorSpec> specs;
@@ -58,8 +58,8 @@ class Node final : public Object {
 };
 NodePtr make_variable(std::string name);
 NodePtr make_node(const Op& op, std::string name, ParamsPtr params, std::vector<NodeEntry> inputs);
-// Another node (or variable) that says the same of itself and reads `inputs`. What depends on where a node stands is
-// left to the caller: specs, and control producers.
+// A copy of the node (or variable) that reads `inputs`. The caller sets the members that depend on the position of the
+// node: specs, and control producers.
 NodePtr copy_of(const Node& node, std::vector<NodeEntry> inputs);
 
 inline Value to_value(const NodeEntry& e) { return e.node ? Value{Ref<Object>(e.node.get()), e.index} : Value{}; }
@@ -70,7 +70,7 @@ inline NodeEntry to_entry(const Value& v) {
 // Depth-first post-order from outputs, inputs left to right, each node once. Iterative. Throws Error on a cycle.
 std::vector<Node*> topological_order(const std::vector<NodeEntry>& outputs);
 
-// Immutable list of entries plus what users ask of them.
+// An immutable list of entries with the queries of users.
 class Symbol {
  public:
   std::vector<NodeEntry> outputs;
@@ -105,7 +105,7 @@ class SpecMap {
   std::unordered_map<NodeEntry, TensorSpec, NodeEntryHash> specs_;
 };
 
-// What a variable declares of itself (__shape__, __dtype__).
+// The spec that a variable declares in its attributes (__shape__, __dtype__).
 TensorSpec declared_spec(const Node& variable);
 
 // Inference over a whole graph, both ways, to a fixpoint. Errors carry op, node, block, input, and the Python line.

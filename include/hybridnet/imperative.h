@@ -1,4 +1,4 @@
-// Run ops now on arrays; remember them for backward.
+// Runs ops on arrays at once and records them for backward.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,8 @@ std::vector<NDArray> invoke(const Op& op, const ParamsPtr& params, std::span<con
 // The hot path of front ends: one visible output, at most 8 inputs, no `out`.
 NDArray invoke_one(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs);
 
-// Something recorded as one step with its own backward: hybridized blocks (a Plan), autograd.Function (Python).
+// A function that is recorded as one step with its own backward: a hybridized block (a Plan), autograd.Function
+// (Python).
 class RecordedFunction : public RefCounted<RecordedFunction> {
  public:
   virtual ~RecordedFunction() = default;
@@ -36,37 +37,36 @@ class RecordedFunction : public RefCounted<RecordedFunction> {
   // out_grads[i] may be null (zero). Returns one array per input (null = zero). Called with recording set to
   // create_graph.
   virtual std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) = 0;
-  // The same without create_graph; the gradient of input i may be written straight into into[i], where that is not
-  // null.
+  // The same without create_graph; the gradient of input i may be written directly into into[i], if that is not null.
   virtual std::vector<NDArray> backward_into(std::span<const NDArray> out_grads, std::span<const NDArray> into) {
     (void)into;
     return backward(out_grads, false);
   }
-  // True when backward() returns arrays that nobody else holds: gradient buffers may then take them over without a
-  // copy.
+  // True if backward() returns arrays without other owners: gradient buffers may then take them over without a copy.
   virtual bool returns_fresh_arrays() const { return false; }
-  // Gradients may arrive in sparse storage, without create_graph; else they arrive as dense arrays.
+  // True if backward() without create_graph accepts out_grads in sparse storage; else they are converted to dense ones.
   virtual bool takes_sparse_gradients() const { return false; }
-  // The step as nodes over these inputs, one value per output; empty when it is not made of operators.
+  // The step as graph nodes over these inputs, one value per output; empty if it is not made of operators.
   virtual std::vector<Value> as_graph(std::span<const Value> inputs) const {
     (void)inputs;
     return {};
   }
   virtual void free_residuals() {}  // retain_graph=False
-  // Shows each array of the caller that it holds, so that its handle can be replaced by another one of the same memory.
+  // Calls visit() for each array of the caller that the function holds, so that its handle can be replaced by another
+  // one of the same memory.
   virtual void visit_saved(const std::function<void(NDArray&)>& visit) { (void)visit; }
 };
 // Marks outputs as produced by `function` from `inputs`. Does nothing when no input needs a gradient.
 void record(Ref<RecordedFunction> function, std::span<const NDArray> inputs, std::span<const NDArray> outputs);
-bool needs_gradient(const NDArray& a);  // has a grad buffer or stems from one, on this tape
+bool needs_gradient(const NDArray& a);  // a has a grad buffer, or was computed on this tape from an array with one
 
-// attach_grad / mark_variables: makes `a` a leaf with gradient buffer `grad`. Throws ValueError where `a` would be its
-// own gradient, directly or by way of the gradients of gradients.
+// attach_grad / mark_variables: makes `a` a leaf with gradient buffer `grad`. Throws ValueError if `a` would be its own
+// gradient, directly or through gradients of gradients.
 void mark_variable(const NDArray& a, const NDArray& grad, GradReq req);
 NDArray grad_of(const NDArray& a);  // null handle if none
 GradReq grad_req_of(const NDArray& a);
 void drop_grad(const NDArray& a);
-// Has backward written the gradient of leaf `a` since this was last set to false? False for arrays that are no leaves.
+// True if backward has written the gradient of leaf `a` since this was last set to false. False for other arrays.
 bool gradient_is_fresh(const NDArray& a);
 void set_gradient_fresh(const NDArray& a, bool fresh);
 
@@ -76,23 +76,23 @@ void backward(std::span<const NDArray> heads, std::span<const NDArray> head_grad
 std::vector<NDArray> grad(std::span<const NDArray> heads, std::span<const NDArray> head_grads,
                           std::span<const NDArray> variables, bool retain_graph, bool create_graph, bool train_mode);
 
-// Called by everything that writes into an existing array (out=, in-place ops, slice assignment) before pushing, so
-// that the tape can name the overwriting line if a later backward needs the old value.
+// Must be called before pushing any write into an existing array (out=, in-place ops, slice assignment), so that the
+// tape can name the overwriting line if a later backward needs the old value.
 void note_overwrite(const NDArray& a);
 
-// For front ends: `view`, which shows memory of `array`, as an array that the program holds beside it. While recording
-// it stems from the array, and what is written through either is seen by both.
+// For front ends: returns `view`, which shares memory with `array`, as an array that the program holds beside `array`.
+// While recording, the view depends on the array, and the tape tracks writes through either.
 NDArray as_view(const NDArray& array, NDArray view);
-// The same memory as a constant. Writes through it are seen by the tape.
+// The same memory as a constant. The tape tracks writes through it.
 NDArray as_detached(const NDArray& array);
-// For what writes values that are no result of an operator: throws GradientError while recording if the array is a leaf
+// For writes of values that are no result of an operator: throws GradientError while recording if the array is a leaf
 // or a view of one, whose gradient would be lost.
 void check_recorded_write(const NDArray& target);
 
 // The process-wide random state of a device. Each random op takes the next stream.
 void seed(uint64_t value);
 RngKey next_rng_key();
-// The key that the next draw gets; set: draws go on from there.
+// The key of the next draw; set_rng_state() sets it.
 RngKey rng_state();
 void set_rng_state(RngKey next);
 

@@ -1,4 +1,4 @@
-// The mutable owner of nodes while a graph is rewritten (Graph), and those who want to know what happens to it.
+// The mutable owner of nodes while a graph is rewritten (Graph), and the interface of its observers (GraphFeature).
 #pragma once
 
 #include <exception>
@@ -14,7 +14,7 @@
 
 namespace hybridnet {
 
-// Who reads an entry: input `index` of a node, output `index` of the graph, or its write-back number `index`.
+// A reader of an entry: input `index` of a node, output `index` of the graph, or its write-back number `index`.
 struct Client {
   enum class Kind : int8_t { kNode, kOutput, kWriteback };
   Kind kind = Kind::kNode;
@@ -27,8 +27,8 @@ using EntryMap = std::unordered_map<NodeEntry, NodeEntry, NodeEntryHash>;
 
 class Graph;
 
-// Sees every edit of a graph, its undoing included, in the order in which they happen. Features run in the order in
-// which they were attached. What a callback about an edit throws is kept and thrown when the edit is validated.
+// Observes every edit of a graph, also when it is undone, in the order in which they happen. Features run in the order
+// in which they were attached. An exception of a callback about an edit is kept and thrown when the edit is validated.
 class GraphFeature {
  public:
   virtual ~GraphFeature() = default;
@@ -37,12 +37,12 @@ class GraphFeature {
   virtual void detached(Graph& graph) { (void)graph; }
   virtual void imported(Graph& graph, Node& node) { (void)graph, (void)node; }
   virtual void pruned(Graph& graph, Node& node) { (void)graph, (void)node; }  // the node still has its inputs
-  // client reads another entry now; `before`: what it read.
+  // client reads another entry now; `before`: the entry that it read before.
   virtual void input_changed(Graph& graph, const Client& client, const NodeEntry& before) {
     (void)graph, (void)client, (void)before;
   }
-  virtual void validate(Graph& graph) { (void)graph; }  // throwing: what was done since the last checkpoint is undone
-  // Pairs of nodes: the first must run before the second, beside what their inputs say.
+  virtual void validate(Graph& graph) { (void)graph; }  // throwing: edits since the last checkpoint are undone
+  // Pairs of nodes of which the first must run before the second, beside the order that follows from their inputs.
   virtual std::vector<std::pair<Node*, Node*>> orderings(const Graph& graph) {
     (void)graph;
     return {};
@@ -63,15 +63,15 @@ class Graph {
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
 
-  // Adds clones of everything outputs depend on. `map` holds the clones of leaves on entry and of every entry on
-  // return. specs: of the originals; null: what the originals hold themselves. Returns the clones of outputs.
+  // Adds clones of all nodes that outputs depend on. `map` holds the clones of leaves on entry and of every entry on
+  // return. specs: the specs of the originals; null: Node::specs of the originals. Returns the clones of outputs.
   std::vector<NodeEntry> import(const std::vector<NodeEntry>& outputs, const SpecMap* specs, EntryMap& map);
   // The same from another Graph: keeps the order in which its nodes are scheduled, and formats.
   std::vector<NodeEntry> import(const Graph& from, const std::vector<NodeEntry>& outputs, EntryMap& map);
 
   NodePtr add_input(std::string name, const TensorSpec& spec, Format format = Format::kPlain);
   NodePtr add_constant(Ref<Object> array, const TensorSpec& spec);
-  // Adds a node and infers its specs; `origin` gives name, block and source line. Throws what inference throws.
+  // Adds a node and infers its specs; name, block and source line come from `origin`. Passes on errors of inference.
   NodePtr add(const Op& op, ParamsPtr params, std::vector<NodeEntry> inputs, const Node* origin = nullptr,
               std::vector<Ref<Subgraph>> bodies = {});
   int add_output(NodeEntry entry);
@@ -87,71 +87,71 @@ class Graph {
   const std::vector<Client>& clients(const NodeEntry& entry) const;
   const std::vector<Client>& clients(const Node& node, int output) const;
   bool is_used(const Node& node, int output) const { return !clients(node, output).empty(); }
-  // The one node that reads the entry; null when several do, or the graph's border does.
+  // The only node that reads the entry; null if there are several readers, or an output or write-back of the graph.
   Node* only_reader(const NodeEntry& entry) const;
   const TensorSpec& spec(const NodeEntry& entry) const { return entry.node->specs[entry.index]; }
   Format format(const NodeEntry& entry) const;
   void set_format(const NodeEntry& entry, Format format);
   // Every node after its producers.
   std::vector<Node*> order() const;
-  // The same, in the order in which nodes were made (a replacement counts as old as what it replaces): forward nodes as
-  // the model lists them, gradients as soon as they can be computed.
+  // The same, in the order in which nodes were made (a replacement has the age of the replaced node): forward nodes in
+  // the order of the model, gradients as soon as they can be computed.
   std::vector<Node*> schedule() const;
-  // From now on `node` counts as old as `other` at least, whose readers read it.
+  // Makes `node`, which readers of `other` now read, at least as old as `other`.
   void make_as_old_as(const Node& node, const Node& other);
   int64_t label(const Node& node) const { return states_.at(&node).label; }  // grows along order()
 
-  void set_input(Node& node, int index, const NodeEntry& entry);  // throws Error when that makes a cycle
+  void set_input(Node& node, int index, const NodeEntry& entry);  // throws Error if that makes a cycle
   void set_output(int index, const NodeEntry& entry);
   void set_writeback(int index, const NodeEntry& entry);
   void remove_output(int index);
-  // Every reader of `old` reads `now` instead; producers that lose their last reader go. The new spec must be the same.
+  // Every reader of `old` reads `now` instead; producers without readers are removed. The new spec must be the same.
   void replace(const NodeEntry& old, const NodeEntry& now);
   using Pairs = std::vector<std::pair<NodeEntry, NodeEntry>>;
-  // All or none: on a wrong spec, a cycle, or a node of `remove` that is still there, everything is as before; returns
-  // false and says why.
+  // Replaces all pairs or none: on a wrong spec, a cycle, or a node of `remove` that is still there, undoes everything,
+  // returns false and sets *why to the reason.
   bool replace_validate(const Pairs& pairs, const std::vector<Node*>& remove, std::string* why = nullptr);
   int64_t num_rejected() const { return num_rejected_; }  // replacements that replace_validate() has undone
-  // Throws what a feature has against the graph as it is, and when their orderings and the edges make a cycle.
+  // Throws the objection of a feature to the present graph, or Error if orderings and edges make a cycle.
   void validate();
-  // Drops nodes that nothing reads; returns their number.
+  // Drops nodes without readers; returns their number.
   int remove_unused();
-  void drop_unread(std::vector<NodePtr> candidates);  // the same for these, and what only they read
+  void drop_unread(std::vector<NodePtr> candidates);  // the same for these nodes, and the nodes that only they read
 
   using Checkpoint = size_t;
   Checkpoint checkpoint();     // edits are remembered until every checkpoint is released
-  void revert(Checkpoint to);  // undoes what came after; the checkpoint stays open
+  void revert(Checkpoint to);  // undoes later edits; the checkpoint stays open
   void release(Checkpoint at);
-  std::vector<NodePtr> added_since(Checkpoint at) const;  // those that are still there
+  std::vector<NodePtr> added_since(Checkpoint at) const;  // without nodes that are gone again
   int64_t num_pruned_since(Checkpoint at) const;
   Checkpoint num_edits_kept() const { return journal_.size(); }  // while a checkpoint is open
   bool edited_since(Checkpoint at) const { return journal_.size() > at; }
 
-  // Each feature once; throws Error for a feature that is attached already, or is not.
+  // Throw Error for a feature that is attached already (attach) or is not attached (detach).
   void attach(std::shared_ptr<GraphFeature> feature);
   void detach(const GraphFeature& feature);
   const std::vector<std::shared_ptr<GraphFeature>>& features() const { return features_; }
-  // Why edits happen: the name of the rewrite at work, for features.
+  // The reason of the present edits for features: the name of the running rewrite.
   const std::string& reason() const { return reason_; }
   std::string set_reason(std::string reason) { return std::exchange(reason_, std::move(reason)); }
 
-  uint64_t fingerprint() const;  // of the structure; names do not count
+  uint64_t fingerprint() const;  // a hash of the structure, without names
   std::string text() const;      // one line per node
-  void check() const;            // throws Error if readers, labels or specs are not what the nodes say (tests)
+  void check() const;            // throws Error if readers, labels or specs contradict the nodes (tests)
 
  private:
   struct State {
     NodePtr self;
     int64_t label = 0;
-    int64_t age = 0;                           // for schedule(): number of the node it was made as, or stands for
+    int64_t age = 0;                           // for schedule(): creation number of the node, or of the replaced one
     std::vector<std::vector<Client>> clients;  // per output
-    std::vector<size_t> places;                // per input: where among the producer's clients it stands
+    std::vector<size_t> places;                // per input: its index among the producer's clients
   };
   struct Edit {
     enum class Kind : int8_t { kAdd, kPrune, kInput, kOutput, kWriteback, kFormat } kind;
     NodePtr node;
     int index = 0;
-    NodeEntry before;  // kFormat: the entry whose format it is
+    NodeEntry before;  // kFormat: the entry whose format changed
     int64_t age = 0;
     Format format{};
   };
@@ -160,8 +160,8 @@ class Graph {
   void insert(NodePtr node, int64_t label, int64_t age);
   NodePtr clone(const Node& node, const SpecMap* specs, EntryMap& map, int64_t age);
   void erase(const Node* node);
-  int64_t label_after(const Node* node);         // a free label right behind node (null: in front of all)
-  void make_room(int64_t label);                 // moves labels apart behind a node whose neighbour is too close
+  int64_t label_after(const Node* node);         // a free label right after node (null: before all nodes)
+  void make_room(int64_t label);                 // moves labels apart after a node whose neighbour is too close
   void move_behind(Node& node, Node& producer);  // restores the order after node became a reader of producer
   size_t& place_of(const Client& client);
   void link(const NodeEntry& entry, Client client);
@@ -179,18 +179,18 @@ class Graph {
   std::vector<NodePtr> inputs_;
   std::vector<NodeEntry> outputs_;
   std::vector<Writeback> writebacks_;
-  std::vector<size_t> output_places_, writeback_places_;  // as State::places
+  std::vector<size_t> output_places_, writeback_places_;  // like State::places
   std::unordered_map<const Node*, State> states_;
   std::unordered_map<const Node*, int> input_numbers_;
   std::map<int64_t, Node*> by_label_;
   std::unordered_map<NodeEntry, Format, NodeEntryHash> formats_;
-  mutable std::vector<Node*> schedule_;  // as schedule() has found it; empty: not since the last edit
+  mutable std::vector<Node*> schedule_;  // the result of schedule(); empty: not computed since the last edit
   std::vector<Edit> journal_;
   int64_t next_age_ = 0;
   int64_t num_rejected_ = 0;
   int open_checkpoints_ = 0;
   std::vector<std::shared_ptr<GraphFeature>> features_;
-  std::exception_ptr objection_;  // what a feature has thrown since the last validation
+  std::exception_ptr objection_;  // the exception of a feature since the last validation
   std::string reason_;
 };
 

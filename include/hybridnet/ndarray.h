@@ -18,7 +18,7 @@ namespace hybridnet {
 
 namespace detail {
 uint64_t refill_chunk_ids();
-// Unique and never 0; drawn from blocks of the calling thread, so that it costs an addition.
+// Returns an id that is unique and never 0. Each thread draws from its own block of ids, so it costs an addition.
 inline uint64_t next_chunk_id() {
   thread_local uint64_t next = 0;
   if ((next & 0xffff) == 0) next = refill_chunk_ids();
@@ -30,13 +30,13 @@ class ArrayImpl;
 class Chunk;
 class TapeInfo;
 
-// What was written into memory that several arrays show, kept for the tape; defined in imperative/write_history.
+// The writes into memory that several arrays share, kept for the tape; defined in imperative/write_history.
 class MemoryHistory {
  public:
   virtual ~MemoryHistory() = default;
-  // One of the arrays that show the chunk is about to die.
+  // Called when one of the arrays that share the chunk is about to die.
   virtual void array_dies(const Chunk& chunk) noexcept = 0;
-  // The mark of an array that is a constant, whatever was written into the memory.
+  // The mark of an array that stays a constant after any write into the memory.
   virtual Ref<TapeInfo> constant() const = 0;
 };
 
@@ -47,32 +47,32 @@ class Chunk : public RefCounted<Chunk> {
   ~Chunk();
   Var var;
   const uint64_t id = detail::next_chunk_id();
-  // What is kept beside the data (packed weights). Null for foreign memory (a NumPy array's): its owner may write it
+  // Data derived from the values (packed weights). Null for foreign memory (a NumPy array's): its owner may write it
   // without our knowledge.
   DerivedData* derived() { return original ? original->derived() : is_foreign() ? nullptr : &derived_; }
   Storage::Block block;
-  // A chunk lent by another one (NDArray::lent) has its memory. While the task lasts that it was lent to, this chunk's
-  // variable orders the work on it; afterwards the one of `order` does.
+  // The chunk whose memory this chunk uses, if it was lent (NDArray::lent). During the task of the loan, this chunk's
+  // variable orders the work on the memory; afterwards the variable of `order` does.
   Ref<Chunk> original;
   Chunk* order = this;
-  uint64_t original_overwrites = 0;              // of the original, when the task was pushed
-  int64_t deferred_bytes = 0;                    // taken from the pool when the memory is first asked for
-  bool deferred_zeros = false;                   // and filled with zeros then
+  uint64_t original_overwrites = 0;              // overwrites of the original, when the task was pushed
+  int64_t deferred_bytes = 0;                    // allocated from the pool at the first call of memory()
+  bool deferred_zeros = false;                   // and then filled with zeros
   static constexpr int64_t kNoDenseMemory = -1;  // deferred_bytes of sparse arrays: asking for memory is an error
   static constexpr int64_t kReleased = -3;       // deferred_bytes since release_values()
   void* memory() {
     void* data = std::atomic_ref<void*>(block.data).load(std::memory_order_acquire);
     return data != nullptr || deferred_bytes == 0 ? data : take_memory();
   }
-  // The same, but the values may be released: for readers of copies, which make a SourceReading to read the values.
+  // The same, but the values may be released: for readers of packed copies. To read the values, make a SourceReading.
   void* address() {
     void* data = std::atomic_ref<void*>(block.data).load(std::memory_order_acquire);
     return data == nullptr && deferred_bytes == kReleased ? derived_.stand_in()->address() : memory();
   }
-  // Gives the pages of the values back where a packed copy stands in for them (DerivedData::offer). In a task that is
-  // alone with the chunk (SoleReader).
+  // Returns the pages of the values to the system if a packed copy replaces them (DerivedData::offer). Call it in a
+  // task that is the only user of the chunk (SoleReader).
   void release_values() noexcept;
-  // Before the memory is used outside of tasks: the values are there and stay, for good or until unpin().
+  // To be called before the memory is used outside of tasks: restores the values, which stay for good or until unpin().
   void pin_for_good() {
     derived_.pin_for_good();
     come_back();
@@ -82,29 +82,30 @@ class Chunk : public RefCounted<Chunk> {
     come_back();
   }
   void unpin() { derived_.unpin(); }
-  // Does it hold zeros that take no memory yet?
+  // True if the chunk holds zeros that take no memory yet.
   bool is_untouched() const {
     return deferred_zeros && std::atomic_ref<void* const>(block.data).load(std::memory_order_acquire) == nullptr;
   }
-  // Writes counted when they are pushed (Var::version counts them when they ran), and where the last one was pushed:
-  // how the tape tells that a value it saved is gone.
+  // The number of writes, counted when they are pushed (Var::version counts them when they ran), and the user's line
+  // that pushed the last one. With these the tape detects that a saved value was overwritten.
   std::atomic<uint64_t> overwrites{0};
   std::atomic<const char*> overwrite_file{nullptr};
   std::atomic<int32_t> overwrite_line{0};
-  // Was the memory written to since `overwrites` had this value?
+  // True if the memory was written since `overwrites` had this value.
   bool overwritten_since(uint64_t saved) const {
     return overwrites.load(std::memory_order_relaxed) != saved ||
            (original && original->overwrites.load(std::memory_order_relaxed) != original_overwrites);
   }
-  Chunk& owner() { return original ? *original : *this; }  // of the memory
+  Chunk& owner() { return original ? *original : *this; }  // the chunk that owns the memory
   std::function<void()> deleter;        // foreign memory (DLPack, NumPy): called instead of returning block to the pool
   std::shared_ptr<const void> mapping;  // of the file that the block is part of; null: the block is no part of a file
-  // Is the block of the pool, and this chunk's to give away?
+  // True if the block belongs to the pool and this chunk may pass it on.
   bool owns_block() const { return !is_foreign() && !original && !mapping; }
-  // May code outside of the library write the memory at any time? It came from there, or it was given out (GivenOut).
+  // True if code outside of the library may write the memory at any time: it came from there, or it was exported
+  // (GivenOut).
   bool is_foreign() const { return deleter || outside_users.load(std::memory_order_acquire) != 0; }
   std::atomic<int64_t> outside_users{0};
-  // Drops copies of the values and stops releasing pages, because the memory is given out or taken back.
+  // Drops copies of the values and stops releasing pages, because the memory is exported or taken back.
   void forget_copies() {
     derived_.keep_pages();
     derived_.drop();
@@ -112,26 +113,26 @@ class Chunk : public RefCounted<Chunk> {
 
  private:
   void* take_memory();
-  // Behind a pin, in the order that StandIn::release() counts on.
+  // Called after a pin: StandIn::release() depends on this order.
   void come_back() {
     if (std::atomic_ref<void*>(block.data).load() == nullptr && deferred_bytes == kReleased) take_memory();
   }
   DerivedData derived_{&var.write_listener()};
 
  public:
-  std::atomic<bool> has_views{false};  // a front end was given views of it, or other handles
-  // Owned; null until the tape knows an array of this memory that is not the only one, and for good from then on.
+  std::atomic<bool> has_views{false};  // a front end holds views of the memory, or other handles
+  // Owned. Null until the tape records an array that shares this memory with another array; then never null again.
   std::atomic<MemoryHistory*> history{nullptr};
 };
 
-// From now on writes into this memory remember where they were pushed, because its value was saved.
+// From now on writes into this memory record the line that pushed them, because its value was saved.
 inline void watch_overwrites(Chunk& lent) {
   Chunk& chunk = lent.owner();
   if (chunk.overwrite_line.load(std::memory_order_relaxed) == 0)
     chunk.overwrite_line.store(-1, std::memory_order_relaxed);
 }
 
-// Where an array stands in the tape; defined in imperative/tape. Held by the array, dies with it or with detach().
+// The position of an array in the tape; defined in imperative/tape. Held by the array, dies with it or with detach().
 class TapeInfo : public RefCounted<TapeInfo> {
  public:
   virtual ~TapeInfo() = default;
@@ -153,7 +154,7 @@ class ArrayImpl final : public Object {
   Ref<Object> sparse;                // SparseStorage; null: dense, the values are in the chunk
 };
 
-// How the values of an array are kept; numbered as in files.
+// The storage of the values of an array; numbered as in files.
 enum class StorageType : int8_t { kDefault = 0, kRowSparse = 1, kCsr = 2 };
 const char* storage_type_name(StorageType type);            // "default", "row_sparse", "csr"
 StorageType storage_type_from_name(std::string_view name);  // throws ValueError naming the known ones
@@ -164,23 +165,23 @@ class NDArray {
   explicit NDArray(Ref<ArrayImpl> impl) : impl_(std::move(impl)) {}
   static NDArray empty(const TensorSpec& spec, Device device = {});
   static NDArray empty(const Shape& shape, DType dtype, Device device = {}) { return empty({shape, dtype}, device); }
-  // For what a task is about to write: its memory is taken when that task runs, so that work queued far ahead of the
-  // workers holds none, and finds what the work before it has just freed. Sizes that may well not be there are taken
-  // here, where the error meets the line that asked for them.
+  // For the output of a task: the memory is allocated when that task runs, so that work queued far ahead of the workers
+  // holds none, and reuses the memory that earlier work has just freed. Large sizes, whose allocation may well fail,
+  // are allocated at once, so that the error names the line that asked for them.
   static NDArray deferred(const TensorSpec& spec, Device device = {});
   // Zeros that take no memory until they are first read or written; device: a CPU.
   static NDArray deferred_zeros(const TensorSpec& spec, Device device = {});
-  // Memory of a private mapping of a file, which `mapping` keeps. The system may drop pages that nobody has written,
-  // and so does the library where it keeps a copy in another order (DerivedData::drop_pages).
+  // Memory of a private mapping of a file, which `mapping` keeps alive. The system may drop unwritten pages, and so
+  // does the library if it keeps a packed copy (DerivedData::drop_pages).
   static NDArray mapped(void* data, const TensorSpec& spec, std::shared_ptr<const void> mapping);
   // Wraps foreign memory; `deleter` runs when the last view dies.
   static NDArray from_memory(void* data, const TensorSpec& spec, std::function<void()> deleter, Device device = {});
 
-  // For what a task computes whose shape only running it tells. Asking for the spec waits for that task; passing the
-  // array on to other tasks does not.
+  // For the output of a task whose shape is known only after it has run. Reading the spec waits for that task; passing
+  // the array on to other tasks does not.
   static NDArray pending(Device device = {});
 
-  // Of sparse storage. `spec` is that of all values, zeros included.
+  // An array in sparse storage. `spec` covers all values, zeros included.
   static NDArray sparse(const TensorSpec& spec, Ref<Object> storage, Device device = {});
 
   explicit operator bool() const { return static_cast<bool>(impl_); }
@@ -210,22 +211,22 @@ class NDArray {
   bool shares_memory(const NDArray& o) const { return impl_->chunk == o.impl_->chunk; }
 
   // Views: same chunk, no copy, no tape (front ends record the matching op). Throw ShapeError / IndexError, and
-  // UnsupportedError for sparse arrays, whose parts only detached() shares.
-  NDArray reshaped(const Shape& shape) const;        // sizes must multiply up
+  // UnsupportedError for sparse arrays, except detached(), which shares their parts.
+  NDArray reshaped(const Shape& shape) const;        // the number of elements must stay the same
   NDArray sliced(int64_t begin, int64_t end) const;  // leading axis, begin <= end within bounds
   NDArray at(int64_t index) const;                   // drops the leading axis
   NDArray detached() const;                          // same memory, no tape mark
 
-  // For the task that computes this pending array: takes value's memory over, or a copy where others see it, too.
-  // Afterwards value shows the memory of this array.
+  // For the task that computes this pending array: takes over the memory of value, or copies it if value does not own
+  // it. After a takeover, value shares the memory of this array.
   void publish(const NDArray& value) const;
   // The same memory under a variable of its own, without tape mark: for the parts of a task that holds the variable of
-  // this array. overwrites: Chunk::overwrites when the task was pushed. end_loan() when the task is over.
+  // this array. overwrites: Chunk::overwrites when the task was pushed. Call end_loan() when the task is over.
   NDArray lent(uint64_t overwrites) const;
   void end_loan() const { impl_->chunk->order = impl_->chunk->original->order; }
 
   void wait_to_read() const;
-  void wait_for_values() const;  // the same for callers that do not ask for data()
+  void wait_for_values() const;  // the same for callers that do not use data()
   void wait_to_write() const;
   // Blocking copies between host memory and this array (C order, dtype as is).
   void copy_from(const void* source) const;
@@ -236,8 +237,8 @@ class NDArray {
   Ref<ArrayImpl> impl_;
 };
 
-// While it lives, code outside of tasks may use data() of an array that it has waited for. After wait_to_read() it may
-// do so at any time, but then the values stay in memory for good.
+// While it lives, code outside of tasks may use data() of an array that it has waited for. After wait_to_read() that is
+// allowed at any time, but then the values stay in memory for good.
 class PinnedMemory {
  public:
   explicit PinnedMemory(const NDArray& array) : chunk_(&array.impl()->chunk->owner()) { chunk_->pin(); }
@@ -248,11 +249,11 @@ class PinnedMemory {
   const Ref<Chunk> chunk_;
 };
 
-// What a sparse array keeps: the values that are stored and where they belong; all others are zeros.
+// The parts of a sparse array: the stored values and their positions; all other values are zeros.
 //   row_sparse: row indices[i] of the array is data[i]. indices (n,) int64 ascending, data (n, ...).
 //   csr: a matrix whose row r has data[i] in column indices[i], for i from indptr[r] up to indptr[r + 1]. indptr
 //        (rows + 1,) and indices (n,) int64, data (n,).
-// A write replaces the parts, so whoever holds one keeps its values. Handles of one array share this object.
+// A write replaces the parts, so a part held elsewhere keeps its values. Handles of one array share this object.
 class SparseStorage final : public Object {
  public:
   SparseStorage(StorageType t, NDArray d, NDArray i, NDArray p = {})
@@ -274,15 +275,15 @@ inline NDArray to_array(const Value& v) {
 
 // ------------------------------------------------------------------------------------------- .params files
 // Reads and writes the .params format (MXNet 1.x). Every length is checked before use; a broken file throws FormatError
-// with file, byte offset, what was expected. Sparse records are sparse arrays.
+// with the file, the byte offset and the expected value. Sparse records are sparse arrays.
 struct LoadedArrays {
   bool named = false;
   std::vector<std::string> names;  // parallel to arrays when named; may repeat
   std::vector<NDArray> arrays;     // null handle for a record without value
 };
-// Where `mapped` is true, large dense arrays are parts of the file instead of copies (NDArray::mapped): processes that
+// If `mapped` is true, large dense arrays are parts of the file instead of copies (NDArray::mapped): processes that
 // load one file share them, and they are read from the disk when they are used. Writes into them do not reach the file.
-// Such a file may be replaced (renamed over, deleted), but must not be changed in place while they live.
+// The file may be replaced (renamed over, deleted), but must not be changed in place while the arrays live.
 LoadedArrays load_arrays(const std::string& path, bool mapped = false);
 LoadedArrays load_arrays_from_buffer(std::string_view bytes, const std::string& what);
 // numpy_shape: write V3 records (scalars and zero sizes have meaning). Scalars or zero-size arrays need V3: chosen per

@@ -1,6 +1,6 @@
-// What an operator is. Declared in one file under src/ops by a register_ function that the build collects
-// (cmake/collect_operators.cmake); front ends, gradients, plans, files, docs and sweep tests all follow from the
-// declaration.
+// Operators and their declaration. Each is declared in one file under src/ops by a register_ function that the build
+// collects (cmake/collect_operators.cmake); front ends, gradients, plans, files, docs and sweep tests all follow from
+// the declaration.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@ class LastCopy;
 class Op;
 
 // ---------------------------------------------------------------------------------------------------- inference
-// Partial specs of one use of an op. Rules fill what they can, in both directions, and throw ShapeError / DTypeError
-// on contradiction; throwers need not fill `op` (added around). Returns nothing: completeness is checked by the caller.
+// Partial specs of one use of an op. A rule adds all specs that follow from the known ones, in both directions, and
+// throws ShapeError / DTypeError on contradiction. The caller adds `op` to the error and checks completeness.
 class InferContext {
  public:
   InferContext(const Op& op, std::span<TensorSpec> in, std::span<TensorSpec> out, bool train = false)
@@ -39,7 +39,7 @@ class InferContext {
   DType in_dtype(int i) const { return in_[i].dtype; }
   DType out_dtype(int i) const { return out_[i].dtype; }
   bool train() const { return train_; }
-  // Merge new knowledge; unknown parts of `known` are skipped; a contradiction throws naming the input or output.
+  // Merge `known` into the spec, without its unknown parts; a contradiction throws, naming the input or output.
   void set_in_shape(int i, const Shape& known);
   void set_out_shape(int i, const Shape& known);
   void set_in_dtype(int i, DType known);
@@ -63,7 +63,7 @@ class InferContext {
 // NumPy shape semantics of this thread (mx.util.set_np_shape): scalars are (), zero sizes are real. Off: classic MXNet,
 // where a full reduction gives (1,).
 bool is_np_shape();
-bool set_np_shape(bool on);  // returns what it was
+bool set_np_shape(bool on);  // returns the previous setting
 
 // Normalizes a negative axis; throws ParamError naming the range. ndim must be known.
 int normalize_axis(int64_t axis, int ndim, const char* param = "axis");
@@ -78,8 +78,8 @@ struct TensorRef {
   const Shape* shape = nullptr;
   DType dtype = DType::kUnknown;
   Format format = Format::kPlain;
-  DerivedData* derived = nullptr;  // where packed copies of the data are kept (derived.h); null: keep none
-  LastCopy* last_copy = nullptr;   // which of them this argument was read by last; null: not remembered
+  DerivedData* derived = nullptr;  // holds packed copies of the data (derived.h); null: none are kept
+  LastCopy* last_copy = nullptr;   // the copy that this argument used last; null: not remembered
   template <typename T>
   T* as() const {
     return static_cast<T*>(data);
@@ -97,11 +97,11 @@ class KeptObjects;  // custom.h
 struct KernelArgs {
   const void* params = nullptr;
   std::span<const TensorRef> in;
-  std::span<const TensorRef> out;  // outputs that nobody wants have data == nullptr only if Op::skips_unwanted_outputs
+  std::span<const TensorRef> out;  // unwanted outputs have data == nullptr only if Op::skips_unwanted_outputs
   void* workspace = nullptr;       // Kernel::workspace_bytes() bytes, 64-byte aligned
   RngKey rng;                      // only for ops with random()
   bool train = false;
-  KeptObjects* kept = nullptr;  // only for opaque ops in graphs: null where no gradient follows
+  KeptObjects* kept = nullptr;  // only for opaque ops in graphs; null if no gradient follows
 };
 
 // One linked implementation of a node for known types and device. Linked once, run many times, from any thread, also
@@ -111,7 +111,7 @@ class Kernel : public RefCounted<Kernel> {
   virtual ~Kernel() = default;
   virtual void run(const KernelArgs& args) = 0;
   virtual int64_t workspace_bytes() const { return 0; }
-  // For plan_text(): the implementation that linking chose ("brgemm:avx2"), empty where an operator has one only. Loops
+  // For plan_text(): the implementation that linking chose ("brgemm:avx2"); empty if the operator has only one. Loops
   // and branches add the plans of their bodies in further lines.
   virtual std::string description() const { return {}; }
 };
@@ -145,7 +145,7 @@ class Emitter {
   virtual ~Emitter() = default;
   virtual Values emit(const Op& op, ParamsPtr params, std::span<const Value> inputs) = 0;  // visible and hidden outputs
   virtual TensorSpec spec(const Value& v) const = 0;
-  static Emitter& current();  // of this thread; valid inside rules for gradients and composed ops (ops/emit.h)
+  static Emitter& current();  // the emitter of this thread; valid inside gradient and compose rules (ops/emit.h)
 
   class Scope {
    public:
@@ -157,7 +157,7 @@ class Emitter {
   };
 };
 
-// Which forward values a gradient rule reads. Only these are kept alive, and only overwriting these is an error.
+// The forward values that a gradient rule reads. Only these are kept alive, and only overwriting these is an error.
 struct Saves {
   uint64_t inputs = 0, outputs = 0;
   static constexpr Saves nothing() { return {}; }
@@ -184,7 +184,7 @@ class GradientContext {
   virtual Value output_grad(int i) const = 0;             // null: nothing arrives (symbolic zero)
   virtual const TensorSpec& input_spec(int i) const = 0;  // always known
   virtual const TensorSpec& output_spec(int i) const = 0;
-  virtual bool wants(int i) const = 0;  // is the gradient of input i asked for? (skip work if not)
+  virtual bool wants(int i) const = 0;  // true if the gradient of input i is needed; if not, skip the work
   virtual bool train() const = 0;
   virtual RngKey rng() const { return {}; }
 };
@@ -192,31 +192,31 @@ class GradientContext {
 // ---------------------------------------------------------------------------------------------------- the operator
 struct InputInfo {
   std::string name, doc;
-  bool optional = false;   // absent when Op::num_inputs(params) says so
+  bool optional = false;   // absent if Op::num_inputs(params) does not count it
   bool auxiliary = false;  // state: listed in list_auxiliary_states
 };
 struct OutputInfo {
   std::string name, doc;
 };
 
-// What sweep tests run: inputs by shape (dtype float32 unless given), values drawn from [low, high].
+// One case of the sweep tests: inputs by shape (dtype float32 unless given), values drawn from [low, high].
 struct Sample {
   std::vector<Shape> inputs = {};
-  std::vector<std::pair<std::string, std::string>> attrs = {};  // as in JSON
+  std::vector<std::pair<std::string, std::string>> attrs = {};  // texts as in JSON
   double low = -2.0, high = 2.0;
   std::vector<DType> dtypes = {};  // per input; empty: the swept dtype for all
   bool integer_valued = false;     // draw whole numbers in [low, high]
-  bool check_gradient = true;      // false where the function is not smooth at random points; say why in `note`
+  bool check_gradient = true;      // false if the function is not smooth at random points; say why in `note`
   std::string note = {};
 };
 
-// How an op is said for bytes instead of floats. The inputs of the op for bytes are those of the op itself, then (min,
-// max) of each that is bytes, in order; its outputs are bytes, or sums of 32 bits, and their min and max. It has the
-// parameters that both know by name.
+// The quantized op (`op`) that computes an op on bytes instead of floats. Its inputs are the inputs of the op, then
+// (min, max) of each input that is bytes, in order; its outputs are bytes, or sums of 32 bits, and their min and max.
+// It takes over the parameters whose names both ops have.
 struct QuantizedForm {
   std::string op = {};
   std::vector<int> inputs = {};  // the inputs that are bytes; empty: all
-  // What a network is made smaller and faster for. Others follow where they stand between such ones.
+  // True for the ops that make quantization worthwhile. Other ops are quantized only between quantized ones.
   bool leads = false;
   bool gives_sums = false;   // its output is int32, to be requantized
   bool needs_range = false;  // the range of its output is a parameter: not without calibration
@@ -224,7 +224,7 @@ struct QuantizedForm {
   std::function<bool(const void* params)> when = {};          // null: every use has the form
 };
 
-// Elementwise ops over n contiguous elements of one dtype; what fused chains are made of. in: one pointer per input.
+// An elementwise op over n contiguous elements of one dtype, for fused chains. in: one pointer per input.
 using PointwiseFn = void (*)(const void* params, DType dtype, const void* const* in, void* out, int64_t n);
 
 class Op {
@@ -236,7 +236,7 @@ class Op {
   std::unique_ptr<SchemaBase> schema;  // never null (NoParams)
   ParamsPtr default_params;            // made once by seal(); null when a field is required
   bool variadic = false;
-  // Where parameters say which inputs there are: the first of those at the end that are states. Null: as declared.
+  // The first of the trailing inputs that are states, if that depends on the parameters. Null: as declared.
   std::function<int(const void* params)> first_state;
   std::string count_param;  // name of the integer field that holds the number of variadic inputs ("num_args")
   std::vector<std::string> subgraph_names;  // control flow
@@ -255,13 +255,13 @@ class Op {
 
   void infer(const void* params, InferContext& c) const;  // calls the rule; adds op name to errors
   Ref<Kernel> link(const LinkContext& c) const;  // throws UnsupportedError for a device or dtype without kernel
-  // A composed op is said in terms of other ops, which stand in for it before anything runs: it has no kernel and no
-  // gradient of its own.
+  // A composed op is defined by other ops, which replace it before anything runs: it has no kernel and no gradient of
+  // its own.
   bool composed() const { return static_cast<bool>(compose_); }
-  // Emits what a composed op stands for through the current Emitter: one value per output, none of which is an input
-  // or equal to another output.
+  // Emits the ops that replace a composed op through the current Emitter; returns one value per output, none of which
+  // is an input or equal to another output.
   Values compose(const void* params, std::span<const Value> inputs) const;
-  // The op that a composed op is, with the same parameters, for inputs of these dtypes; null: none is.
+  // The op that equals a composed op, with the same parameters, for inputs of these dtypes; null: there is none.
   const Op* same_op(const void* params, std::span<const DType> inputs) const {
     return same_ != nullptr && same_when_(params, inputs) ? same_ : nullptr;
   }
@@ -269,8 +269,9 @@ class Op {
   bool differentiable() const { return static_cast<bool>(gradient_); }
   const Saves& saves() const { return saves_; }
   int64_t cost_ns(const void* params, std::span<const TensorSpec> in, std::span<const TensorSpec> out) const;
-  // Floating-point operations of a use, a multiply-add being two: what .flops() declares; one per element of
-  // elementwise results, 0 for what moves or names elements. Nothing: it was not declared. Bodies are not counted in.
+  // Floating-point operations of a use; a multiply-add counts as two. The number is declared by .flops(), else one per
+  // element of elementwise results, and 0 for ops that only move or fill elements. nullopt: unknown. Bodies are not
+  // counted.
   std::optional<double> flops(const void* params, std::span<const TensorSpec> in,
                               std::span<const TensorSpec> out) const;
 
@@ -293,13 +294,13 @@ class Op {
       if (w.output == output) return w.input;
     return -1;
   }
-  bool may_reuse(const void* params, int input, int output) const {  // output in the input's memory
+  bool may_reuse(const void* params, int input, int output) const {  // output may reuse the input's memory
     if (variadic_inplace) return variadic_inplace(params, output) == input;
     for (const InplacePair& p : inplace)
       if (p.input == input && p.output == output) return true;
     return false;
   }
-  std::function<bool(const void* params)> is_lazy;  // asks for its inputs when it runs, and perhaps not for all
+  std::function<bool(const void* params)> is_lazy;  // evaluates its inputs on demand, and perhaps not all of them
   std::function<bool(const void* params, bool train)> is_identity;  // output 0 equals input 0 (then removable)
   bool is_view = false;      // output 0 has the bytes of input 0 under another shape
   bool commutative = false;  // two inputs may be exchanged
@@ -315,32 +316,32 @@ class Op {
   bool heavy = false;
   // Its outputs hold elements of the input, all or some, in another order: cheap to compute again from the input.
   bool takes_part_of_input = false;
-  // Whether row i (axis 0) of the output depends on row i of input 0 and on whole other inputs only, and one call for
-  // many rows is much cheaper than a call per row. Null: never. `rank`: of input 0.
+  // True if row i (axis 0) of the output depends only on row i of input 0 and on the other inputs as a whole, and one
+  // call for many rows is much cheaper than a call per row. Null: never. `rank`: the rank of input 0.
   std::function<bool(const void* params, int rank)> row_wise;
-  // Parameters of the same use over axes in another order, axis a of inputs and outputs being axis moved_to[a] now.
-  // Null: this use has no such parameters. No function: parameters do not number axes.
+  // The parameters of the same use after a permutation of the axes: axis a of inputs and outputs becomes moved_to[a].
+  // Returns null if this use has no such parameters. No function: no parameter is an axis number.
   std::function<ParamsPtr(const void* params, std::span<const int> moved_to)> renumbered_params;
-  // The number that all elements of the output are, rounded to its dtype, whatever the inputs. Nothing: there is none.
+  // The value of all elements of the output, rounded to its dtype, for any inputs. nullopt: there is none.
   std::function<std::optional<double>(const void* params)> fills_with;
-  // op(x, n) = x for n = neutral_right, and op(n, x) = x for n = neutral_left; of operators with a parameter `scalar`,
-  // neutral_right is the one that changes nothing.
+  // op(x, n) = x for n = neutral_right, and op(n, x) = x for n = neutral_left. For operators with a parameter `scalar`,
+  // neutral_right is the scalar that changes nothing.
   std::optional<double> neutral_right, neutral_left;
-  // Parameters with which the op does in training what it does with `params` in prediction; and with which it does in
-  // prediction what it does with `params` in training. Null: no parameters do that.
+  // prediction_params: parameters for training mode with the same outputs as `params` in prediction mode.
+  // training_params: parameters for prediction mode with the same outputs as `params` in training mode. Null: none.
   std::function<ParamsPtr(const void*params)> prediction_params, training_params;
   bool data_dependent_shape = false;  // output shape known only after running: run_dynamic
   bool hidden = false;                // internal helper op: not shown in nd/sym namespaces
   PointwiseFn pointwise = nullptr;
   std::optional<QuantizedForm> quantized;
-  DTypeSet dtypes = kAllDTypes;  // what kernels exist for (dtype of input 0, or of the output without inputs)
+  DTypeSet dtypes = kAllDTypes;  // dtypes with a kernel (the dtype of input 0, or of the output if there is no input)
   std::vector<int> image_inputs, image_outputs;  // these may be channels-last (all of them together), rank 3 to 5
   std::function<bool(const void* params)> image_active;  // null: always; false: this use takes plain memory only
   bool format_agnostic = false;  // same-shape elementwise: any format if all inputs and outputs share it
   // Whether a use with float16 or bfloat16 runs the float32 kernel between conversions. Null: never.
   std::function<bool(const LinkContext&)> through_float;
   std::vector<Sample> samples;
-  // For ops with data_dependent_shape: computes outputs itself; allocate(i, spec) gives memory for output i.
+  // For ops with data_dependent_shape: computes the outputs in memory from allocate(i, spec), i being the output.
   using Allocate = std::function<TensorRef(int output, const TensorSpec& spec)>;
   std::function<void(const KernelArgs&, const Allocate&)> run_dynamic;
 
@@ -388,8 +389,8 @@ auto with_params(F f) {
   };
 }
 
-// What a declaration says without knowing its parameter type. Out of line and cold: declarations run once, at start, so
-// the compiler should make the code that calls these small, not fast.
+// The parts of a declaration that do not depend on the parameter type. Out of line and cold: declarations run once, at
+// start, so the compiler should make the code that calls these small, not fast.
 class DeclarationBase {
  protected:
   explicit DeclarationBase(Op& op) : op_(op) {}
@@ -434,7 +435,7 @@ class OpBuilder : detail::DeclarationBase {
     add_input(name, doc, false, true);
     return *this;
   }
-  // int(const P&): this input and all behind it are states.
+  // int(const P&): this input and all later ones are states.
   template <typename F>
   OpBuilder& auxiliary_from(F f) {
     op_.first_state = erased(std::move(f));
@@ -476,7 +477,7 @@ class OpBuilder : detail::DeclarationBase {
     op_.infer_ = erased(std::move(f));
     return *this;
   }
-  // Stateless kernel, void(const P&, const KernelArgs&). `dtypes`: what it is written for.
+  // Stateless kernel, void(const P&, const KernelArgs&). `dtypes`: the dtypes that it supports.
   template <typename F>
   OpBuilder& cpu(F f, DTypeSet dtypes = kAllDTypes) {
     set_kernel(function_kernel<P>(std::move(f)), dtypes);
@@ -502,21 +503,21 @@ class OpBuilder : detail::DeclarationBase {
     op_.gradient_declared_ = true;
     return *this;
   }
-  // Values(const P&, const Values& inputs): the op in terms of others (ops/emit.h), instead of inference, kernel and
-  // gradient. A rule may ask for specs; while those are unknown, so are the outputs'.
+  // Values(const P&, const Values& inputs): defines the op by other ops (ops/emit.h), instead of inference, kernel and
+  // gradient. A rule may ask for specs; while those are unknown, so are the specs of the outputs.
   template <typename F>
   OpBuilder& compose(F f) {
     op_.compose_ = erased(std::move(f));
     return *this;
   }
-  // A composed op that is op `name` with the same parameters where when(const P&, std::span<const DType> inputs) holds.
+  // A composed op that equals op `name` with the same parameters if when(const P&, std::span<const DType> inputs).
   template <typename F>
   OpBuilder& same_as(std::string_view name, F when) {
     op_.same_name_ = name;
     op_.same_when_ = erased(std::move(when));
     return *this;
   }
-  // Of a composed op: some op that it stands for has a shape that depends on the data.
+  // For a composed op: the shape of one of the ops that replace it depends on the data.
   OpBuilder& composes_dynamic() {
     op_.data_dependent_shape = true;
     return *this;
@@ -640,7 +641,7 @@ class OpBuilder : detail::DeclarationBase {
     set_through_float([](const LinkContext&) { return true; });
     return *this;
   }
-  // The same but for uses that have a kernel of their own for halves. bool(const P&, const LinkContext&)
+  // The same, except for uses that have their own kernel for halves: bool(const P&, const LinkContext&).
   template <typename F>
   OpBuilder& halves_through_float_unless(F f) {
     set_through_float([f = std::move(f)](const LinkContext& c) { return !f(*static_cast<const P*>(c.params), c); });
@@ -680,14 +681,14 @@ class OpBuilder : detail::DeclarationBase {
     op_.image_active = erased(std::move(f));
     return *this;
   }
-  // double(const P&, std::span<const TensorSpec> in, std::span<const TensorSpec> out): nanoseconds on one core. Where
-  // sizes and attributes are multiplied, in double: the product may not fit into int64_t.
+  // double(const P&, std::span<const TensorSpec> in, std::span<const TensorSpec> out): nanoseconds on one core. Sizes
+  // and attributes must be multiplied in double: the product may not fit into int64_t.
   template <typename F>
   OpBuilder& cost(F f) {
     op_.cost_ = erased(std::move(f));
     return *this;
   }
-  // double(const P&, std::span<const TensorSpec> in, std::span<const TensorSpec> out): as Op::flops, in prediction.
+  // double(const P&, std::span<const TensorSpec> in, std::span<const TensorSpec> out): Op::flops in prediction.
   template <typename F>
   OpBuilder& flops(F f) {
     op_.flops_ = erased(std::move(f));
@@ -735,17 +736,17 @@ class OpRegistry {
   const Op* find(std::string_view name) const;  // by name or alias; null if unknown
   const Op& at(std::string_view name) const;    // throws ParamError naming similar ones
   std::vector<const Op*> all() const;
-  // Checks every op: doc, a sample; inference, kernel, a gradient or kNotDifferentiable, or instead of these a rule
-  // that composes it. Throws Error naming the op and what lacks.
+  // Checks that every op has a doc, a sample, and either inference, kernel and a gradient or kNotDifferentiable, or a
+  // rule that composes it. Throws Error naming the op and the missing part.
   void seal();
   bool sealed() const { return sealed_; }
   // Adds operators of other libraries, all or none, to a sealed registry, from any thread. They need no sample. Throws
-  // ParamError where a name is taken.
+  // ParamError if a name is taken.
   void extend(std::vector<std::unique_ptr<Op>> ops);
 
  private:
   [[gnu::cold]] Op& add(std::string name, std::unique_ptr<SchemaBase> schema);
-  mutable std::shared_mutex mutex_;  // of what follows, once sealed
+  mutable std::shared_mutex mutex_;  // guards the members below, once sealed
   std::vector<std::unique_ptr<Op>> ops_;
   std::vector<const Op*> order_;
   std::map<std::string, const Op*, std::less<>> by_name_;

@@ -21,7 +21,7 @@ using Tuple = Shape;  // a tuple parameter such as kernel=(3, 3); always of know
 // A slice bound tuple such as (None, 1, -1).
 using OptionalInts = std::vector<std::optional<int64_t>>;
 
-// What front ends hand in for one parameter.
+// The value of one parameter as front ends pass it.
 struct AttrValue {
   using List = std::vector<AttrValue>;
   std::variant<std::monostate, bool, int64_t, double, std::string, List> value;  // monostate is None
@@ -35,7 +35,7 @@ struct AttrValue {
   AttrValue(List v) : value(std::move(v)) {}            // NOLINT
   AttrValue(const Shape& v);                            // NOLINT
   bool is_none() const { return value.index() == 0; }
-  std::string str() const;  // as Python's str(): True, None, (2, 2), 0.1, relu
+  std::string str() const;  // in the format of Python's str(): True, None, (2, 2), 0.1, relu
 };
 
 // The C++ types that a parameter may have.
@@ -180,24 +180,24 @@ using ParamsPtr = Ref<const Params>;
 
 class FieldBuilder;
 
-// The fields of a parameter struct. The virtual members are overridden where the struct in memory is not the one whose
-// fields are attributes in files: loops and branches.
+// The fields of a parameter struct. The virtual members are overridden for loops and branches, whose struct in memory
+// differs from the attributes in files.
 class SchemaBase {
  public:
   SchemaBase() = default;
   virtual ~SchemaBase();
   virtual Ref<Params> create() const = 0;  // with default values
   virtual Ref<Params> copy(const Params& from) const = 0;
-  // What finish() does last: members that follow from fields, and checks across fields.
+  // The last step of finish(): computes members that follow from fields, and checks fields against each other.
   virtual void complete(void*) const {}
 
   const std::vector<FieldInfo>& fields() const { return fields_; }
   int find(std::string_view name) const;  // field index or -1
-  // Sets one field; throws ParamError (op, field, expected, given). Text in AttrValue is parsed as JSON attrs are.
+  // Sets one field; throws ParamError (op, field, expected, given). Text in AttrValue is parsed like JSON attrs.
   void set(void* params, int field, const AttrValue& value, std::string_view op) const;
   virtual AttrValue get(const void* params, int field) const;
-  // After all set() calls: every required field was given (bit i of `given`), ranges hold, complete(). Throws
-  // ParamError.
+  // To be called after all set() calls: checks that every required field was given (bit i of `given`) and that ranges
+  // hold, then calls complete(). Throws ParamError.
   void finish(void* params, uint64_t given, std::string_view op) const;
   // Makes parameters from (name, text) pairs; names of the form __x__ and unknown ones are an error unless
   // `ignore_unknown`.
@@ -214,8 +214,8 @@ class SchemaBase {
   std::vector<FieldInfo> fields_;
 };
 
-// What ParamSchema::field() returns, to be described further. Out of line and for all operators alike: descriptions run
-// once. (Cold, so that the compiler makes what calls them small, not fast.)
+// The result of ParamSchema::field(), which describes the field further. Out of line and shared by all operators,
+// because descriptions run once. (Cold, so that the compiler makes their callers small, not fast.)
 class FieldBuilder {
  public:
   explicit FieldBuilder(FieldInfo& info) : info_(info) {}
@@ -238,13 +238,13 @@ class FieldBuilder {
 
  private:
   [[gnu::cold]] FieldBuilder& add_choice(std::string_view name, int v);
-  FieldInfo& info_;  // the schema's last field: good until the next one is described
+  FieldInfo& info_;  // the schema's last field: valid until the next one is described
 };
 
-// A struct of which fields are text forms only (an expression, a program) has the members
-//   void complete();                                          reads the text of fields that were set
-//   std::optional<AttrValue> written(const std::string&) const;  the text of such a field; nothing for other fields
-//   bool operator==(const P&) const; uint64_t hash() const;   of what the text means
+// A struct with fields that are only text forms (an expression, a program) has the members
+//   void complete();                                          parses the text of fields that were set
+//   std::optional<AttrValue> written(const std::string&) const;  the text of such a field; nullopt for other fields
+//   bool operator==(const P&) const; uint64_t hash() const;   of the parsed meaning
 template <typename P>
 class ParamSchema final : public SchemaBase {
  public:

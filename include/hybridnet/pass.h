@@ -1,5 +1,5 @@
-// Rewrites, and the database they are chosen from. A local rule looks at one node; a pass is a function over the whole
-// graph; a pipeline is an ordered choice of both.
+// Rewrites of graphs, and the database that they are chosen from. A local rule rewrites one node; a pass is a function
+// over the whole graph; a pipeline is an ordered choice of both.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,9 @@
 
 namespace hybridnet {
 
-// What a local rule wants.
+// The result of a local rule.
 struct Replacement {
-  std::vector<NodeEntry> outputs;  // one per output of the node, null where nothing reads it; empty: no change
+  std::vector<NodeEntry> outputs;  // one per output of the node, null for unused outputs; empty: no change
   Graph::Pairs others;             // entries of other nodes to be replaced as well
   std::vector<Node*> remove;       // must be gone afterwards, or nothing is done
   bool changed() const { return !outputs.empty() || !others.empty(); }
@@ -31,8 +31,7 @@ using GraphPass = std::function<bool(Graph&)>;  // true: something changed
 
 enum class Trait : int8_t { kAny, kIdentity, kView, kPointwise, kCommutative, kImage };
 
-// The stages of the pipeline in the order in which they run; passes/pipelines.cc says what each is for and where it
-// stands.
+// The stages of the pipeline in the order in which they run; passes/pipelines.cc has their purposes and positions.
 enum class Stage : int8_t {
   kExpand,  // the forward graph
   kClean,
@@ -51,15 +50,15 @@ enum class Stage : int8_t {
   kFuseLayers,
   kSpecialize,
   kFuseChains,
-  kOwn,  // a row that users put between the stages
+  kOwn,  // for rows that users add between the stages
 };
 // Positions in the pipeline: those from `first` up to, but not including, `end`.
 struct Stages {
   double first, end;
   bool contain(double position) const { return first <= position && position < end; }
 };
-inline constexpr double kGradientPosition = 10;  // the forward graph stands in front of it, the joint graph behind
-inline constexpr double kSplitPosition = 38;     // from here on the forward part and the backward part
+inline constexpr double kGradientPosition = 10;  // before it, rows see the forward graph, after it the joint graph
+inline constexpr double kSplitPosition = 38;     // from here on rows see the forward part and the backward part
 inline constexpr double kInPlacePosition = 50;   // from here on rules may write over their inputs
 inline constexpr double kEndPosition = 100;
 inline constexpr Stages kForwardStages{0, kGradientPosition};
@@ -68,8 +67,8 @@ inline constexpr Stages kPartStages{kSplitPosition, kEndPosition};
 inline constexpr Stages kStagesBehindGradient{kGradientPosition, kEndPosition};
 inline constexpr Stages kAllStages{0, kEndPosition};
 
-// What a rewrite promises of the values of the graph. kUnsafe: results may differ for zeros, infinities and NaN; such
-// rows run where the query asks for "fast_math".
+// How exactly a rewrite preserves the values of the graph. kUnsafe: results may differ for zeros, infinities and NaN;
+// such rows run if the query includes "fast_math".
 enum class Exactness : int8_t { kBitwise, kRounding, kUnsafe };
 
 // Tag of rows whose operators have gradients of a limited order. They do not run on gradients that may be
@@ -80,33 +79,33 @@ struct StageInfo {
   Stage stage{};
   double position = 0;
   std::string name;
-  std::string graph;         // what the stage sees: "forward", "joint" or "parts"
+  std::string graph;         // the graph that the stage rewrites: "forward", "joint" or "parts"
   bool equilibrium = false;  // its rows run together until none fires; else one after the other
   std::string what;
 };
 
-// When a row of an equilibrium runs: in front of each sweep over the nodes, in it, or behind it. (Passes run in front
-// of the sweep, behind the rows that clean up.)
+// When a row of an equilibrium runs: before each sweep over the nodes, in it, or after it. (Passes run before the
+// sweep, after the rows that clean up.)
 enum class Phase : int8_t { kCleanup, kSweep, kFinal };
 
 // One row of the pipeline.
 struct Rewrite {
   Stage stage{};
   std::string name;
-  std::string rule;  // what the rows of one rewrite in several stages have in common; empty: name
+  std::string rule;  // the common name of the rows of one rewrite in several stages; empty: name
   LocalRule local;   // one of local and pass is set
   GraphPass pass;
-  std::vector<std::string> ops;    // nodes that a local rule looks at: of these operators,
+  std::vector<std::string> ops;    // nodes that a local rule visits: those with one of these operators,
   std::vector<Trait> traits;       // or with one of these traits. Neither: every node
   std::set<std::string> tags;      // name and rule count as tags, too
-  std::vector<std::string> after;  // rows that must stand before this one
-  bool required = false;           // runs whatever the query says: the graph has no plan without it
-  double position = 0;             // kOwn: in the pipeline; else among the rows of the stage, which stand at 0
+  std::vector<std::string> after;  // rows that must run before this one
+  bool required = false;           // runs for every query: the graph has no plan without it
+  double position = 0;             // kOwn: in the pipeline; else among the rows of the stage, which are at 0
   Phase phase = Phase::kSweep;
-  bool in_place = false;  // may write over inputs: behind kInPlacePosition only
+  bool in_place = false;  // may write over inputs: after kInPlacePosition only
   Exactness exactness = Exactness::kBitwise;
-  std::string what;  // of the rule; later rows of it leave it out
-  std::string why;   // why the row stands in its stage, where that is not obvious
+  std::string what;  // description of the rule; empty in later rows of the same rule
+  std::string why;   // the reason why the row is in its stage, if it is not obvious
   bool tracks(const Op& op) const;
   bool has_tag(std::string_view tag) const { return name == tag || rule == tag || tags.count(std::string(tag)) != 0; }
 };
@@ -115,11 +114,11 @@ struct Rewrite {
 struct Query {
   std::vector<std::string> include, exclude, require;
   std::map<std::string, Query> subqueries;  // instead of this query in the stage or database of this name
-  double position_cutoff = std::numeric_limits<double>::infinity();  // stages behind it do not run
+  double position_cutoff = std::numeric_limits<double>::infinity();  // stages after it do not run
   bool debug = false;    // the values of the graph are compared before and after each rewrite
-  bool chooses = false;  // it names what to include; else that is fast_run
+  bool chooses = false;  // the query names tags to include; else fast_run is included
   bool accepts(const Rewrite& rewrite) const;
-  const Query& in(const std::string& stage) const;  // the query that holds there
+  const Query& in(const std::string& stage) const;  // the query that applies to the stage
   // "fast_run,-fusion,&loop"; empty text: fast_run. Excludes of several sources add up. "debug": fast_run, checked.
   // "loops:-merge_loops" is a word of the subquery for `loops`, which begins as a copy of the query; "<=21" cuts off.
   static Query parse(std::string_view text);
@@ -130,33 +129,33 @@ struct Query {
   void add_word(std::string_view word);
 };
 
-// What the rewrites of one compilation did, those of bodies of loops and branches included.
+// A report on the rewrites of one compilation, including those of bodies of loops and branches.
 class PassReport {
  public:
   struct Line {
     std::string name;
-    int64_t tried = 0;  // nodes that a local rule was shown, runs of a pass
+    int64_t tried = 0;  // nodes that a local rule visited, runs of a pass
     int64_t fired = 0;
     int64_t failed = 0;             // calls that threw
     int64_t rejected = 0;           // replacements that were undone: they did not fit the graph
     int64_t made = 0, dropped = 0;  // nodes
     double microseconds = 0;
-    std::vector<std::pair<std::string, int64_t>> bodies;  // in which bodies it fired, and how often
+    std::vector<std::pair<std::string, int64_t>> bodies;  // the bodies in which it fired, and how often
   };
-  // What the features of graphs took: one row per feature and callback.
+  // The time that a feature of graphs took: one row per feature and callback.
   struct FeatureLine {
     std::string feature, callback;
     int64_t calls = 0;
     double microseconds = 0;
   };
-  // place: "" for the graph itself, else which body of which node.
+  // place: "" for the graph itself, else the node and its body.
   void add(std::string_view name, std::string_view place, const Line& more);
   void add_feature(std::string_view feature, std::string_view callback, double microseconds);
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
   const std::vector<Line>& lines() const { return lines_; }               // in order of first use
   const std::vector<FeatureLine>& features() const { return features_; }  // in order of first use
   const std::vector<std::string>& warnings() const { return warnings_; }
-  std::string text() const;  // what fired or was undone, slowest first; the rest as one line
+  std::string text() const;  // the rows that fired or were undone, slowest first; the rest as one line
 
  private:
   std::vector<Line> lines_;
@@ -169,7 +168,7 @@ class Pipeline {
  public:
   // Rows of stages in the order of the stages; rows with a position of their own (Stage::kOwn) anywhere.
   // Throws ParamError for a row without a known stage, out of order, with a name that is taken, or without a function,
-  // for a row that must stand behind one which does not stand before it, and for one in place that stands too early.
+  // for a row that does not follow all rows of its `after`, and for one in place that is too early.
   Pipeline(std::vector<StageInfo> stages, std::vector<Rewrite> rows);
   Pipeline(const Pipeline&) = delete;
   const std::vector<StageInfo>& stages() const { return stages_; }  // those of kOwn rows, too
@@ -179,8 +178,8 @@ class Pipeline {
   const StageInfo& info(const Rewrite& row) const;  // of this pipeline
   const Rewrite& at(std::string_view name) const;   // throws ParamError
   bool has(std::string_view name) const;
-  // Throws ParamError, naming the nearest known word, when a word of the query is no name, rule or tag of any row, or
-  // no stage where it has to be one. source: where the query comes from ("passes", "HYBRIDNET_PASSES").
+  // Throws ParamError, naming the nearest known word, if a word of the query is no name, rule or tag of any row, or no
+  // stage although it has to be one. source: the origin of the query ("passes", "HYBRIDNET_PASSES").
   void check(const Query& query, std::string_view source) const;
   uint64_t generation() const { return generation_; }  // grows with each change of the pipeline of the process
 
@@ -192,15 +191,15 @@ class Pipeline {
   uint64_t generation_ = 0;
 };
 
-// The pipeline of the process: the table in passes/pipelines.cc and what users have added. Changes make a new Pipeline;
-// what is being compiled goes on with the one that it began with. Threads: any.
+// The pipeline of the process: the table in passes/pipelines.cc and the rows that users have added. Changes make a new
+// Pipeline; a running compilation continues with the old one. Threads: any.
 class RewriteDatabase {
  public:
   static std::shared_ptr<const Pipeline> current();
-  // A rule of a stage that has a twin for the joint graph (canonicalize, clean, loops) enters that, too, as NAME_joint.
-  // All rows enter or, when Pipeline() throws, none.
+  // A rule of a stage that has a twin for the joint graph (canonicalize, clean, loops) is added there, too, as
+  // NAME_joint. All rows are added or, if Pipeline() throws, none.
   static void add(std::vector<Rewrite> rows);
-  static void remove(std::string_view name);  // the row and its twin; throws ParamError for rows that no user has added
+  static void remove(std::string_view name);  // the row and its twin; throws ParamError for rows not added by users
 
  private:
   static void exchange(std::vector<Rewrite> users);
@@ -208,13 +207,13 @@ class RewriteDatabase {
 std::vector<StageInfo> own_stages();  // the table in passes/pipelines.cc
 std::vector<Rewrite> own_rows();
 
-// Looks on while graphs are rewritten: how the debug profile compares values.
+// Observes rewrites of graphs; the debug profile uses it to compare values.
 class RewriteObserver {
  public:
   class Watch {  // over one graph
    public:
     virtual ~Watch() = default;
-    // `rewrite` has changed the graph. What this throws undoes the change and is reported as the rewrite's failure.
+    // `rewrite` has changed the graph. An exception undoes the change and is reported as the rewrite's failure.
     virtual void changed(const Rewrite& rewrite) = 0;
   };
   virtual ~RewriteObserver() = default;
@@ -222,8 +221,7 @@ class RewriteObserver {
   virtual std::unique_ptr<Watch> watch(const Graph& graph) = 0;
 };
 
-// Lets somebody look on at everything that this thread rewrites, beside the observer of the PipelineScope:
-// mx.rewrite.trace().
+// Adds an observer of all rewrites of this thread, beside the observer of the PipelineScope: mx.rewrite.trace().
 class ObserverScope {
  public:
   explicit ObserverScope(RewriteObserver& observer);
@@ -234,18 +232,18 @@ class ObserverScope {
   RewriteObserver& observer_;
 };
 
-// How graphs are rewritten on this thread, bodies of loops and branches included, as long as it lives.
+// Sets how graphs, including bodies of loops and branches, are rewritten on this thread while it lives.
 class PipelineScope {
  public:
   struct Settings {
     Query query;
     PassReport* report = nullptr;
     RewriteObserver* observer = nullptr;
-    std::string place;  // in which body of which node; empty: the graph itself
+    std::string place;  // the node and its body that is rewritten; empty: the graph itself
     std::shared_ptr<const Pipeline> pipeline = RewriteDatabase::current();
   };
   explicit PipelineScope(Settings settings);
-  PipelineScope(const Node& control, size_t body);  // as around it; reported as done in this body
+  PipelineScope(const Node& control, size_t body);  // current settings, reported as done in this body
   ~PipelineScope();
   PipelineScope(const PipelineScope&) = delete;
   PipelineScope& operator=(const PipelineScope&) = delete;
@@ -256,8 +254,8 @@ class PipelineScope {
   const Settings* before_;
 };
 
-// What mx.rewrite.scope() asks for on this thread: excludes and requires add up; includes hold where the block has
-// chosen none.
+// The query of mx.rewrite.scope() on this thread: excludes and requires add up; includes apply if the block has chosen
+// none.
 class QueryScope {
  public:
   explicit QueryScope(Query query);
@@ -267,18 +265,18 @@ class QueryScope {
   static Query applied_to(Query query);
 };
 
-// What to do when a rule throws or does not terminate: HYBRIDNET_ON_REWRITE.
+// The reaction to a rule that throws or does not terminate: HYBRIDNET_ON_REWRITE.
 enum class OnRewriteError : int8_t { kWarn, kRaise, kIgnore };
 OnRewriteError on_rewrite_error();
 
 // Applies rules until none fires. Stops, leaving a valid graph and a warning naming the rules, when a rule fires
-// more than 8 times the number of nodes, after 64 sweeps, when a state comes back, or when a rule has replaced what it
-// made itself more often in a row than the graph had nodes (64 times at least); replacements that make the graph
-// smaller do not count there.
+// more than 8 times the number of nodes, after 64 sweeps, when a state of the graph repeats, or when a rule has
+// replaced its own results more often in a row than the graph had nodes (64 times at least), not counting replacements
+// that make the graph smaller.
 bool run_to_equilibrium(Graph& graph, const std::vector<const Rewrite*>& rules);
 
-// Shows each node once to local rules, the first rule that fires gets it. Nodes that rules make are shown, too, unless
-// `ignore_new`. Stops as run_to_equilibrium does when a rule fires too often.
+// Visits each node once with local rules, up to the first rule that fires. Nodes that rules make are visited, too,
+// unless `ignore_new`. Stops like run_to_equilibrium if a rule fires too often.
 enum class VisitOrder : int8_t { kProducersFirst, kReadersFirst, kRandom };
 struct Visit {
   VisitOrder order = VisitOrder::kProducersFirst;
@@ -287,7 +285,7 @@ struct Visit {
 };
 bool visit_once(Graph& graph, const std::vector<const Rewrite*>& rules, const Visit& visit);
 
-// Runs one row by itself, whatever the query of the scope says. True: it changed the graph.
+// Runs one row by itself, for any query of the scope. Returns true if the graph changed.
 bool run_rewrite(Graph& graph, const Rewrite& rewrite);
 
 // Runs the rows of these stages that the query of the scope selects.

@@ -14,10 +14,10 @@ class Runtime {
  public:
   static Runtime& get();  // made on first use; torn down in order at exit
   Engine& engine();
-  Storage& storage(Device device);  // throws UnsupportedError for a device that is not there
+  Storage& storage(Device device);  // throws UnsupportedError for a missing device
   const OpRegistry& ops();
   void extend_ops(std::vector<std::unique_ptr<Op>> ops);  // OpRegistry::extend
-  // Drains the engine; called by front ends before the interpreter goes away.
+  // Drains the engine; called by front ends before the interpreter ends.
   void shutdown();
   ~Runtime();
 

@@ -15,16 +15,16 @@ class Storage {
  public:
   struct Block {
     void* data = nullptr;  // 64-byte aligned; null when bytes == 0
-    int64_t bytes = 0;     // usable bytes (>= asked)
+    int64_t bytes = 0;     // usable bytes (>= requested)
     Device device;
   };
   struct Statistics {
-    int64_t in_use = 0;       // bytes handed out
+    int64_t in_use = 0;       // bytes of allocated blocks
     int64_t pooled = 0;       // bytes held for reuse
     int64_t peak_in_use = 0;  // since start or reset_peak(); blocks up to 64 KiB: to within 64 KiB per thread
     int64_t system_allocations = 0;
     int64_t allocations = 0;
-    int64_t derived = 0;  // of in_use: bytes of copies derived from arrays (derived.h)
+    int64_t derived = 0;  // bytes in in_use that are copies derived from arrays (derived.h)
   };
   virtual ~Storage() = default;
   virtual Block allocate(int64_t bytes) = 0;  // throws OutOfMemoryError with sizes and statistics
@@ -33,14 +33,14 @@ class Storage {
   virtual Statistics statistics() const = 0;
   virtual void reset_peak() = 0;
   virtual DerivedBudget& derived_budget() = 0;
-  // Around a fork, on the thread that forks, so that the child finds the pool whole. Registered by Runtime.
+  // Called around a fork, on the thread that forks, so that the pool is consistent in the child. Registered by Runtime.
   virtual void before_fork() = 0;
   virtual void after_fork(bool in_child) = 0;
 };
 std::unique_ptr<Storage> make_cpu_storage();                    // pool limit from the environment
 std::unique_ptr<Storage> make_cpu_storage(int64_t pool_limit);  // bytes kept for reuse; below 0: no limit
 
-// The process' memory of a device; throws UnsupportedError for a device that is not there. Runtime installs the CPU's.
+// The process' storage of a device; throws UnsupportedError for a missing device. Runtime installs the CPU's storage.
 Storage& storage(Device device);
 void set_cpu_storage(Storage* s);
 

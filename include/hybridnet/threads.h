@@ -1,5 +1,5 @@
-// The core budget and the one way to run a loop in parallel. Everything that wants more than one core goes through
-// here, so that operators, oneDNN and engine workers never oversubscribe the machine.
+// The core budget and parallel loops. All work on more than one core goes through here, so that operators, oneDNN and
+// engine workers never oversubscribe the machine.
 #pragma once
 
 #include <concepts>
@@ -9,20 +9,20 @@
 
 namespace hybridnet {
 
-// Up to so many cores, work that is worth two is given all: what one operator leaves in the caches of all cores the
-// next one reads there, and helpers that another operator has just used cost little.
+// On a machine with at most this many cores, work that is worth two cores gets all: the next operator then reads its
+// input from the same caches, and helper threads that another operator has just used cost little.
 inline constexpr int kSmallMachine = 8;
 
 int cpu_cores();                // cores this process may use: affinity, cgroup quota, HYBRIDNET_NUM_THREADS
 void set_cpu_cores(int cores);  // for tests and mx.engine users; >= 1
 int free_cores();               // not claimed by a CoreLease at this moment
-bool uses_all_cores();          // cpu_cores() are all that the system grants, none is left beside them
+bool uses_all_cores();          // true if cpu_cores() is at least the number that the system grants
 
-// How many cores parallel regions opened by this thread may use now. 1 inside a parallel region or a cheap task. A
-// thread without a scope or lease may use what is free: parallel_for claims it for each region.
+// The number of cores that parallel regions opened by this thread may use now. 1 inside a parallel region or a cheap
+// task. A thread without a scope or lease may use the free cores: parallel_for claims them for each region.
 int current_cores();
 
-// Gives the calling thread `cores` for its lifetime (also to oneDNN on this thread), restores what was before.
+// Lets the calling thread use `cores` cores while it lives (also oneDNN on this thread), then restores the old number.
 class CoreScope {
  public:
   explicit CoreScope(int cores);
@@ -33,8 +33,8 @@ class CoreScope {
   int before_;
 };
 
-// Claims up to `wanted` cores from the process-wide budget while a compute task runs (>= 1 always), gives them back
-// after. On a thread that has a scope or lease already it claims nothing and is bounded by that one.
+// Claims up to `wanted` cores, at least 1, from the process-wide budget while a compute task runs, then returns them.
+// On a thread that has a scope or lease already it claims nothing and is bounded by that scope or lease.
 class CoreLease {
  public:
   explicit CoreLease(int wanted);
@@ -58,9 +58,9 @@ using RangeFn = void (*)(void* closure, int64_t begin, int64_t end);
 void parallel_ranges(int64_t count, int64_t grain, RangeFn fn, void* closure);
 }  // namespace detail
 
-// Calls f(begin, end) for disjoint ranges covering [0, count), on up to current_cores() threads, of which each may call
-// it several times; ranges hold at least `grain` items. Exceptions of f reach the caller (the first one). Runs on the
-// caller alone when count <= grain.
+// Calls f(begin, end) for disjoint ranges covering [0, count), on up to current_cores() threads; each may call it
+// several times. Ranges hold at least `grain` items. The first exception of f reaches the caller. Runs on the caller
+// alone when count <= grain.
 template <std::integral Grain, typename F>
 void parallel_for(int64_t count, Grain grain, F&& f) {
   if (count <= 0) return;
@@ -77,11 +77,11 @@ void parallel_for(int64_t count, Grain grain, F&& f) {
 // A team costs a few microseconds to wake, more on a busy machine: a share of less work than this does not pay.
 inline constexpr double kNsWorthACore = 20000;
 
-// How many items of about `ns_each` nanoseconds are worth a core of their own; at least 1.
+// The number of items of about `ns_each` nanoseconds that are worth a core of their own; at least 1.
 int64_t items_per_core(double ns_each);
 
-// Whether `count` items of about `ns_each` nanoseconds are work for one core only. Takes no division, so that small
-// calls can ask.
+// True if `count` items of about `ns_each` nanoseconds are work for one core only. Needs no division, so that small
+// calls can afford it.
 inline bool is_work_for_one_core(int64_t count, double ns_each) {
   return static_cast<double>(count) * ns_each <= kNsWorthACore;
 }

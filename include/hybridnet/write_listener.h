@@ -1,4 +1,4 @@
-// What is notified when data that the engine orders was written.
+// The interface of objects that are notified of writes to data that the engine orders.
 #pragma once
 
 namespace hybridnet {

@@ -1,7 +1,7 @@
-"""HybridNet: deep learning in the manner of MXNet 1.9.1. ``import hybridnet as mx``.
+"""HybridNet: deep learning with the API of MXNet 1.9.1. ``import hybridnet as mx``.
 
-Write models as imperative Python, call ``hybridize()``, and the same model becomes a graph that a C++ runtime
-optimizes, runs, differentiates and exports. Submodules are imported when they are first used.
+Write models as imperative Python and call ``hybridize()``: the same model becomes a graph that a C++ runtime optimizes,
+runs, differentiates and exports. Submodules are imported on first use.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus
 from .util import is_np_array, is_np_shape, np_array, np_shape, set_np_shape, use_np, use_np_array, use_np_shape
 
-# Short names that MXNet programs use, as attributes and in import statements.
+# Short module names of MXNet, valid as attributes and in import statements.
 _ALIASES = {
     "nd": "ndarray",
     "sym": "symbol",
@@ -38,11 +38,11 @@ _SUBMODULES = (
     "model module monitor numpy numpy_extension operator ops optimizer profiler recordio rewrite rnn runtime serving "
     "test_utils visualization"
 )
-# Modules of MXNet that do not exist yet, and what to use instead.
+# MXNet modules that do not exist yet, with the replacement.
 _CPU_ONLY = "write an operator in Python (mx.operator.CustomOp), or compute with operators"
 _MISSING = {
     "onnx": "save the model with net.export(), which C++ programs and MXNet read",
-    "rtc": _CPU_ONLY,  # kernels of CUDA
+    "rtc": _CPU_ONLY,  # CUDA kernels
     "tvmop": _CPU_ONLY,
     "th": _CPU_ONLY,
     "torch": _CPU_ONLY,
@@ -68,7 +68,7 @@ def _missing(kind: type[errors.HybridNetError], module: str) -> errors.HybridNet
 
 
 class _AliasFinder:
-    """Makes ``import hybridnet.init`` and the like give the module of the long name."""
+    """Import finder that resolves ``import hybridnet.init`` and other short names to the module with the long name."""
 
     @staticmethod
     def find_spec(fullname: str, path: Any = None, target: Any = None) -> Any:
@@ -92,7 +92,7 @@ class _AliasLoader:
         return module
 
     def exec_module(self, module: Any) -> None:
-        module.__spec__ = self.spec  # the import system has just put the alias' own there
+        module.__spec__ = self.spec  # the import system has just set the alias's own spec
 
 
 sys.meta_path.append(_AliasFinder)
@@ -100,7 +100,7 @@ sys.meta_path.append(_AliasFinder)
 
 _lazy, __dir__ = names_from(
     __name__,
-    # libinfo is a command, too (python -m hybridnet.libinfo), which Python warns of where it is imported before.
+    # libinfo is lazy because it is also a command: ``python -m hybridnet.libinfo`` warns if it was imported before.
     {"._function": "Function In Out SharedVariable function shared", ".libinfo": "__version__"},
     modules={**{m: m for m in _SUBMODULES.split()}, **{short: f".{m}" for short, m in _ALIASES.items()}},
 )
@@ -112,5 +112,5 @@ def __getattr__(member: str) -> Any:
     return _lazy(member)
 
 
-# Work that is pushed but not done when the program ends is finished before the interpreter goes away.
+# Finishes pushed work that is not done at the end of the program, before the interpreter exits.
 atexit.register(_core.shutdown)

@@ -1,6 +1,6 @@
-"""Names of ``mx.base`` for calls of MXNet's C functions: types of handles, and errors that name the replacement.
+"""Names in ``mx.base`` for MXNet's C functions: types of handles, and errors that name the replacement.
 
-The handles are those of ctypes, as in MXNet. There is no library with MXNet's functions behind them.
+The handles are ctypes types, like MXNet's. There is no library with MXNet's functions.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ basestring = str
 
 
 class NotSupportedForSparseNDArray(HybridNetError):
-    """An operation that dense arrays have only was called on a sparse one."""
+    """Raised when an operation for dense arrays is called on a sparse one."""
 
     def __init__(self, function: Callable[..., Any], alias: str | None, *args: Any) -> None:
         types = ", ".join(str(type(arg)) for arg in args)
@@ -63,7 +63,7 @@ class NotSupportedForSparseNDArray(HybridNetError):
 
 
 class _NoLibrary:
-    """Stands where MXNet has its loaded library."""
+    """Placeholder for MXNet's loaded library."""
 
     def __getattr__(self, name: str) -> Any:
         raise HybridNetAttributeError(
@@ -76,39 +76,39 @@ _LIB = _NoLibrary()
 
 
 def check_call(status: int) -> None:
-    """Raises unless a C function returned 0."""
+    """Raises an error unless a C function returned 0."""
     if status != 0:
         raise HybridNetError(f"a C function failed with status {status}")
 
 
 def c_str(text: str) -> ctypes.c_char_p:
-    """Text as a C string."""
+    """Converts text to a C string."""
     return ctypes.c_char_p(text.encode("utf-8"))
 
 
 def c_str_array(texts: Sequence[str]) -> Any:
-    """Texts as an array of C strings."""
+    """Converts texts to an array of C strings."""
     return (ctypes.c_char_p * len(texts))(*(text.encode("utf-8") for text in texts))
 
 
 def c_array(ctype: Any, values: Sequence[Any]) -> Any:
-    """Values as a C array of ctype."""
+    """Converts values to a C array of ctype."""
     return (ctype * len(values))(*values)
 
 
 def c_array_buf(ctype: Any, buffer: Any) -> Any:
-    """A C array over the memory of a buffer."""
+    """Returns a C array over the memory of a buffer."""
     return (ctype * len(buffer)).from_buffer(buffer)
 
 
 def c_handle_array(objects: Iterable[Any]) -> Any:
-    """The handles of objects as a C array."""
+    """Returns the handles of objects as a C array."""
     handles = [each.handle for each in objects]
     return (ctypes.c_void_p * len(handles))(*handles)
 
 
 class classproperty:
-    """A property of the class itself, as a decorator."""
+    """Decorator for a property of the class itself."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
@@ -118,5 +118,5 @@ class classproperty:
 
 
 def with_metaclass(meta: type, *bases: type) -> type:
-    """A base class for classes of another metaclass."""
+    """Returns a base class for classes with another metaclass."""
     return meta("_Base", bases, {})

@@ -1,6 +1,6 @@
-"""What type checkers know of the compiled module: its classes, whose subclasses and instances users hold.
+"""Types of the compiled module for type checkers: its classes, whose subclasses and instances users have.
 
-The functions are plumbing: the front-end functions that call them state the types. NDArray, Symbol and Context are Any
+The functions are not listed: the front-end functions that call them have types. NDArray, Symbol and Context are Any
 here: importing them from modules that import this one makes a cycle that mypy does not resolve.
 """
 
@@ -36,7 +36,7 @@ class _Arithmetic:
     def __neg__(self) -> Self: ...
     def __pos__(self) -> Self: ...
     def __abs__(self) -> Self: ...
-    # Operators that are methods too, such as x.sum(): fluent.py adds them.
+    # Operators that are also methods, such as x.sum(): ndarray/_fluent.py adds them.
     def __getattr__(self, name: str) -> Any: ...
 
 class NDArrayBase(_Arithmetic):

@@ -1,4 +1,4 @@
-"""FeedForward: a network that is trained and used with arrays, MXNet's first interface. It runs a Module."""
+"""FeedForward: MXNet's first interface, a network trained and applied on arrays. It runs a Module."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class FeedForward:
     ----------
     symbol : Symbol, or callable (bucket key) -> Symbol
     ctx : Context or list of Context, default cpu()
-        Prediction uses the first one.
+        Prediction uses the first context.
     num_epoch, begin_epoch : int
-        fit goes from begin_epoch to num_epoch.
+        fit trains from begin_epoch to num_epoch.
     epoch_size : int, optional
-        Batches per epoch; by default as many as the data has.
+        Batches per epoch; default: all batches of the data.
     optimizer : str or Optimizer, default 'sgd'
     initializer : default Uniform(0.01)
     numpy_batch_size : int, default 128
-        Samples per batch where data are arrays.
+        Samples per batch if data are arrays.
     arg_params, aux_params : dict of str to NDArray, optional
     allow_extra_params : bool, default False
-        Whether these may have names that the symbol does not have.
-    kwargs : go to the optimizer.
+        Whether arg_params and aux_params may contain names that the symbol does not have.
+    kwargs : passed to the optimizer.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class FeedForward:
     # -- modules ----------------------------------------------------------------------------------------------------
 
     def _module(self, data: Any, logger: Any) -> Any:
-        """A module to train on data."""
+        """Returns a module for training on data."""
         names = [item[0] for item in data.provide_data], [item[0] for item in data.provide_label]
         if self.sym_gen is None:
             return Module(self.symbol, *names, logger=logger, context=self.ctx)
@@ -120,7 +120,7 @@ class FeedForward:
         return BucketingModule(lambda key: (generate(key), *names), data.default_bucket_key, logger, self.ctx)
 
     def _predictor(self, data: Any) -> Module:
-        """A module bound to run data, with the parameters. Raises ValueError if there are none."""
+        """Returns a module bound for data, with the parameters. Raises ValueError if there are none."""
         if self.arg_params is None:
             raise HybridNetValueError("FeedForward: there are no parameters", fix="call fit, or give arg_params")
         if self.symbol is None and self.sym_gen is not None:
@@ -135,7 +135,7 @@ class FeedForward:
         return module
 
     def _known_params(self) -> tuple[Any, Any]:
-        """Parameters, without those that the symbol does not have if such are allowed."""
+        """Returns the parameters; with allow_extra_params, without those that the symbol does not have."""
         if not self.allow_extra_params:
             return self.arg_params, self.aux_params
         names = self.symbol.list_inputs()
@@ -162,14 +162,14 @@ class FeedForward:
         eval_end_callback: Any = None,
         eval_batch_end_callback: Any = None,
     ) -> None:
-        """Trains. X: DataIter, or array with labels y; eval_data: DataIter or (X, y); the rest as Module.fit.
+        """Trains. X: DataIter, or array with labels y; eval_data: DataIter or (X, y); other arguments: see Module.fit.
 
-        Raises TypeError and ValueError for data that do not fit together, ParamError without num_epoch.
+        Raises TypeError and ValueError for mismatching data, ParamError without num_epoch.
         """
         data = self._iterator(X, y, training=True)
         module = self._module(data, logging if logger is None else logger)
         if self.epoch_size is not None:
-            # The next batch follows the last one of the epoch before.
+            # An epoch starts with the batch after the last one of the previous epoch.
             data = _Epochs(data, self.epoch_size)
         arguments, states = self._known_params()
         module.fit(
@@ -194,9 +194,9 @@ class FeedForward:
         self.arg_params, self.aux_params = module.get_params()
 
     def predict(self, X: Any, num_batch: int | None = None, return_data: bool = False, reset: bool = True) -> Any:
-        """Outputs as numpy.ndarray, or a list of them where there are several.
+        """Returns the outputs as numpy.ndarray, or as a list if there are several.
 
-        With return_data: (outputs, data, labels). X: DataIter or array, num_batch: how many batches at most.
+        With return_data: (outputs, data, labels). X: DataIter or array, num_batch: maximum number of batches.
         """
         data = self._iterator(X, None, training=False)
         outputs: list[Any] = []
@@ -220,7 +220,7 @@ class FeedForward:
         batch_end_callback: Any = None,
         reset: bool = True,
     ) -> Any:
-        """The metric's value on X, a DataIter."""
+        """Returns the metric's value on X, a DataIter."""
         data = self._iterator(X, None, training=False)
         evaluated = eval_metric if isinstance(eval_metric, metric.EvalMetric) else metric.create(eval_metric)
         self._predictor(data).score(data, evaluated, num_batch, batch_end_callback, reset=reset)
@@ -237,7 +237,7 @@ class FeedForward:
 
     @staticmethod
     def load(prefix: str, epoch: int, ctx: Any = None, **kwargs: Any) -> FeedForward:
-        """A network from what save wrote, which goes on training at this epoch. kwargs as the constructor."""
+        """Loads a network that save wrote; training continues at this epoch. kwargs: see the constructor."""
         symbol, arguments, states = load_checkpoint(prefix, epoch)
         return FeedForward(symbol, ctx, arg_params=arguments, aux_params=states, begin_epoch=epoch, **kwargs)
 
@@ -262,7 +262,7 @@ class FeedForward:
         eval_batch_end_callback: Any = None,
         **kwargs: Any,
     ) -> FeedForward:
-        """Makes a network and trains it. Arguments as the constructor and fit."""
+        """Creates a network and trains it. Arguments: see the constructor and fit."""
         made = FeedForward(symbol, ctx, num_epoch, epoch_size, optimizer, initializer, **kwargs)
         made.fit(
             X,
@@ -282,7 +282,7 @@ class FeedForward:
 
 
 class _Epochs(io.ResizeIter):
-    """size batches per epoch; the data are reset only at their end."""
+    """Yields size batches per epoch; the data are reset only at their end."""
 
     def __init__(self, data: Any, size: int) -> None:
         super().__init__(data, size, reset_internal=False)

@@ -1,4 +1,4 @@
-"""Reading and writing whole files: errors that say who wanted the file, and files that are never half written."""
+"""Reading and writing whole files: errors that name the caller, and atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _unreadable(owner: str, path: Any, error: Exception) -> FileError:
 
 
 def read_bytes(path: str | os.PathLike[str], owner: str) -> bytes:
-    """The content of a file. Raises FileError, which names owner, also for a name that no file can have."""
+    """Returns the content of a file. Raises FileError, which names owner, also for an invalid file name."""
     try:
         with open(path, "rb") as file:
             return file.read()
@@ -28,9 +28,9 @@ def read_bytes(path: str | os.PathLike[str], owner: str) -> bytes:
 
 
 def read_lines(path: str | os.PathLike[str], owner: str, encoding: str = "utf-8") -> Iterator[str]:
-    """The lines of a text file, one after the other, with their ends.
+    """Yields the lines of a text file, with their line ends.
 
-    Raises FileError as read_bytes, FormatError where the file is no text of that encoding.
+    Raises FileError like read_bytes, FormatError if the file is not text in that encoding.
     """
     number = 0
     try:
@@ -40,21 +40,21 @@ def read_lines(path: str | os.PathLike[str], owner: str, encoding: str = "utf-8"
                 yield line
     except UnicodeError as error:
         raise FormatError(f"{owner}: '{os.fspath(path)}', behind line {number}: {error}") from error
-    except (OSError, LookupError, ValueError) as error:  # LookupError: no such encoding
+    except (OSError, LookupError, ValueError) as error:  # LookupError: unknown encoding
         raise _unreadable(owner, path, error) from error
 
 
 def read_text(path: str | os.PathLike[str], owner: str, encoding: str = "utf-8") -> str:
-    """The content of a text file. Raises as read_lines."""
+    """Returns the content of a text file. Raises the errors of read_lines."""
     return "".join(read_lines(path, owner, encoding))
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], owner: str) -> Iterator[IO[bytes]]:
-    """A file to write bytes to, which takes the place of path when the block ends well.
+    """Yields a file to write bytes to, which replaces path if the block ends without an error.
 
-    Until then path stays what it was, also where the program is killed: the bytes go to a file beside it, which is
-    given to the disk (fsync) before it is renamed. Devices and pipes are written to as they are.
+    Until then path is unchanged, even if the program is killed: the bytes go to a temporary file in the same folder,
+    which is flushed to disk (fsync) before it is renamed. Devices and pipes are written to directly.
     Raises FileError, which names owner.
     """
     target = os.path.realpath(os.fspath(path))
@@ -97,7 +97,7 @@ def _remove(part: str) -> None:
 
 
 def _permissions(target: str) -> int:
-    """Those of the file that is replaced, else what open() would give."""
+    """The permissions of the file that is replaced, else those that open() would set."""
     try:
         return os.stat(target).st_mode & 0o7777
     except OSError:
@@ -107,7 +107,7 @@ def _permissions(target: str) -> int:
 
 
 def _sync_folder(folder: str) -> None:
-    """The new name is on the disk, too; not every file system can do that."""
+    """Flushes the new name to disk; not every file system supports this."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

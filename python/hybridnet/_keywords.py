@@ -1,4 +1,4 @@
-"""Keywords that nobody knows: the error names the class or function and the nearest keyword that it does know."""
+"""Errors for unknown keywords, which name the class or function and the nearest known keyword."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .errors import HybridNetError, ParamError, unknown_name
 
 __all__ = ["check_hybridize_keywords", "check_keywords", "remat_text", "unknown_keyword"]
 
-# backend_opts and partition_if_dynamic belong to MXNet's subgraph backends: accepted, without effect.
+# backend_opts and partition_if_dynamic belong to MXNet's subgraph backends: accepted without effect.
 _HYBRIDIZE = (
     "active", "backend", "backend_opts", "clear", "partition_if_dynamic", "static_alloc", "static_shape",
     "inline_limit", "forward_bulk_size", "backward_bulk_size", "passes", "include", "exclude", "require", "strict",
@@ -29,7 +29,7 @@ def _takes_any(cls: type) -> bool:
 
 @cache
 def _known(cls: type) -> tuple[str, ...]:
-    """Keywords of a class and, as far as constructors pass others on, of its bases."""
+    """Returns the keywords of a class and, as far as constructors pass others on, of its bases."""
     names: dict[str, None] = {}
     for base in cls.__mro__:
         if "__init__" not in vars(base) or base is object:
@@ -42,7 +42,7 @@ def _known(cls: type) -> tuple[str, ...]:
 
 
 def unknown_keyword(cls: type, keywords: Iterable[str]) -> HybridNetError:
-    """The error for keywords that no constructor of cls has taken."""
+    """Returns the error for keywords that no constructor of cls takes."""
     known = _known(cls)
     word = next((name for name in keywords if name not in known), None) or next(iter(keywords))
     return unknown_name(cls.__name__, "keyword", word, [name for name in known if name != word], ParamError)
@@ -56,9 +56,9 @@ def check_hybridize_keywords(keywords: Iterable[str]) -> None:
 
 
 def check_keywords(cls: type, args: tuple[object, ...], keywords: dict[str, object]) -> None:
-    """Raises ParamError if the constructor of cls cannot be called so because of a keyword that it does not know.
+    """Raises ParamError if the constructor of cls fails with these arguments because of an unknown keyword.
 
-    A constructor that takes any keyword and lacks no argument is called: it may pass the keyword on.
+    A constructor that accepts any keyword and has all required arguments passes: it may pass the keyword on.
     """
     if all(name in _known(cls) for name in keywords):
         return
@@ -69,7 +69,7 @@ def check_keywords(cls: type, args: tuple[object, ...], keywords: dict[str, obje
 
 
 def remat_text(remat: str | int) -> str:
-    """The value of a keyword `remat` as CachedOp takes it. Raises ParamError unless it is 'auto', 'none' or bytes."""
+    """Returns the value of a keyword `remat` for CachedOp. Raises ParamError unless it is 'auto', 'none' or bytes."""
     from . import _core
 
     if isinstance(remat, bool) or not isinstance(remat, (str, int)):

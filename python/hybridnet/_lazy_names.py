@@ -1,4 +1,4 @@
-"""Names that MXNet keeps in one file and HybridNet in several: programs import them from where MXNet has them."""
+"""Lazy names: MXNet keeps them in one file, HybridNet in several; programs import them from MXNet's place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["names_from", "no_attribute"]
 
 
 def no_attribute(module: str, name: str) -> HybridNetAttributeError:
-    """The error of a module that has no such name."""
+    """Returns the error for a name that a module does not have."""
     return HybridNetAttributeError(f"module {module!r} has no attribute {name!r}")
 
 
@@ -23,12 +23,12 @@ def names_from(
     modules: Mapping[str, str] | str = "",
     missing: Mapping[str, tuple[str, str]] | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a module: looks names up in other modules when they are first used.
+    """Returns ``__getattr__`` and ``__dir__`` of a module, which look names up in other modules on first use.
 
-    module: ``__name__`` of the module. places: name of a module beside it (``"..x"``: beside its package; of a package:
-    a module in it), and the names that are found there, in one text. Public ones are added to the module's ``__all__``.
-    modules: names of submodules that are imported when they are used, in one text, or short names and places.
-    missing: names of MXNet that are not there, each with the reason and with what to use instead.
+    module: ``__name__`` of the module. places: maps a module beside it (``"..x"``: beside its package; of a package: a
+    module in it) to the names in it, separated by spaces. Public names are added to the module's ``__all__``. modules:
+    names of submodules that are imported on first use, separated by spaces, or a dict of short names and places.
+    missing: MXNet names that do not exist here, each with the reason and the replacement.
     """
     homes = {name: place for place, names in (places or {}).items() for name in names.split()}
     submodules = {name: name for name in modules.split()} if isinstance(modules, str) else modules
@@ -50,7 +50,7 @@ def names_from(
             raise HybridNetAttributeError(f"module {module!r} has no attribute {name!r}", because=reason, fix=fix)
         else:
             raise no_attribute(module, name)
-        variables[name] = value  # found at once from now on
+        variables[name] = value  # later lookups find it directly
         return value
 
     def __dir__() -> list[str]:

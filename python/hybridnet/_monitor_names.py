@@ -1,7 +1,7 @@
-"""How monitors and hooks call the inputs of operators: by MXNet's rule.
+"""Names of operator inputs for monitors and hooks, by MXNet's rule.
 
-Operators that list the names of their inputs have these: ``fc_weight``. The inputs of others are numbered:
-``relu_input0``. All operators with several inputs list them, and of those with one input the following.
+Operators that list the names of their inputs use these: ``fc_weight``. The inputs of others are numbered:
+``relu_input0``. All operators with several inputs list their names, and so do the following with one input.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LISTED = frozenset(_WORDS.split())
 
 
 def names_of_inputs(op: str, count: int) -> list[str]:
-    """Names of the inputs of a use of op that has so many, without the node's name in front."""
+    """Returns the input names of a use of op with this number of inputs, without the node's name as prefix."""
     described = _core.describe_op(op)
     if described["variadic"]:
         return [f"arg{i}" for i in range(count)]

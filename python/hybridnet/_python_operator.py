@@ -20,9 +20,9 @@ _numbers = itertools.count()
 
 
 class PythonOp:
-    """What both kinds share: override ``forward`` and ``backward``, and what describes inputs and outputs.
+    """Base of both kinds: override ``forward`` and ``backward``, and the methods that describe inputs and outputs.
 
-    need_top_grad: False for operators that end a network and make their gradient without being given one.
+    need_top_grad: False for operators at the end of a network that compute their gradient without an output gradient.
     """
 
     def __init__(self, need_top_grad: bool = True) -> None:
@@ -34,7 +34,7 @@ class PythonOp:
         return self.get_symbol(*args, **kwargs)
 
     def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
-        """The node of this operator on Symbols, given in order or by name; ``name`` names it."""
+        """Returns the node of this operator on Symbols, given in order or by name; ``name`` is the node's name."""
         if self._op_type is None:
             self._op_type = f"_{type(self).__name__}_{next(_numbers)}"
             register(self._op_type)(_prop_of(self))
@@ -49,15 +49,15 @@ class PythonOp:
         in_grad[0][:] = 1.0
 
     def infer_shape(self, in_shape: list[Any]) -> tuple[Any, Any]:
-        """Shapes of the inputs and the outputs. Default: all like input 0."""
+        """Returns the shapes of inputs and outputs. Default: all like input 0."""
         return in_shape, [in_shape[0]]
 
     def list_outputs(self) -> list[str]:
-        """Names of the outputs."""
+        """Returns the names of the outputs."""
         return ["output"]
 
     def list_arguments(self) -> list[str]:
-        """Names of the inputs."""
+        """Returns the names of the inputs."""
         return ["data"]
 
     def need_top_grad(self) -> bool:
@@ -65,12 +65,12 @@ class PythonOp:
         return self.need_top_grad_
 
     def _run(self, method: Any, **arrays: list[NDArray]) -> None:
-        """Calls forward or backward; what it fills is in 'in_grad', else in 'out_data'."""
+        """Calls forward or backward; the method fills the arrays of 'in_grad', if given, else of 'out_data'."""
         method(**arrays)
 
 
 class NumpyOp(PythonOp):
-    """An operator whose code works on NumPy arrays."""
+    """An operator with code for NumPy arrays."""
 
     def _run(self, method: Any, **arrays: list[NDArray]) -> None:
         seen = {what: [np.array(array.asnumpy()) for array in listed] for what, listed in arrays.items()}
@@ -81,15 +81,15 @@ class NumpyOp(PythonOp):
 
 
 class NDArrayOp(PythonOp):
-    """An operator whose code works on NDArrays."""
+    """An operator with code for NDArrays."""
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
-        """Which values backward() reads. All are kept, so this only documents."""
+        """Lists the values that backward() reads. It only serves as documentation: all values are kept."""
         return ([*out_grad] if self.need_top_grad() else []) + [*in_data, *out_data]
 
 
 def _prop_of(owner: PythonOp) -> type[CustomOpProp]:
-    """The operator as a CustomOpProp."""
+    """Wraps the operator as a CustomOpProp."""
 
     class Run(CustomOp):
         def forward(self, is_train: bool, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:

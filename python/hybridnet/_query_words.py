@@ -1,4 +1,4 @@
-"""The texts of queries for rewrites. Every hybridize() makes one; few programs need the package hybridnet.rewrite."""
+"""Query texts for rewrites. Every hybridize() builds one, but few programs need the package hybridnet.rewrite."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["joined_query", "listed_words"]
 
 
 def listed_words(words: Iterable[str]) -> list[str]:
-    """The words of a list. Raises TypeError for a text."""
+    """Returns the words of a list. Raises TypeError for a string."""
     if isinstance(words, str):
         raise HybridNetTypeError("a query takes lists of words", given=repr(words), fix=f"write [{words!r}]")
     return list(words)
@@ -20,7 +20,7 @@ def listed_words(words: Iterable[str]) -> list[str]:
 def joined_query(
     passes: Any, include: Iterable[str] = (), exclude: Iterable[str] = (), require: Iterable[str] = ()
 ) -> str:
-    """The text of a query that several keywords give together."""
+    """Joins several keywords into the text of one query."""
     words = [str(passes)] if str(passes) else []
     words += listed_words(include)
     words += [f"-{word}" for word in listed_words(exclude)]

@@ -1,4 +1,4 @@
-"""Classes of which every thread has one object in use."""
+"""Classes with one current object per thread."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["ScopeType"]
 
 
 class _Current(threading.local):
-    """The object in use, one per thread; at first one made without arguments."""
+    """The current object, one per thread; initially constructed without arguments."""
 
     def __init__(self, make: Any) -> None:
         self.value = make()
 
 
 class ScopeType(type):
-    """Type of a class with an object in use: ``current`` belongs to the class, its subclasses and this thread."""
+    """Metaclass with a property ``current``: one object per class, its subclasses and thread."""
 
     _current: _Current
 
@@ -27,7 +27,7 @@ class ScopeType(type):
 
     @property
     def current(cls) -> Any:
-        """The object in use; setting it replaces that one until the innermost ``with`` ends."""
+        """The current object; setting it replaces the object until the innermost ``with`` ends."""
         return cls._current.value
 
     @current.setter

@@ -1,11 +1,11 @@
-"""Tracing: a block's forward runs once on abstract arrays (shape and dtype, no values) and leaves a graph.
+"""Tracing: a block's forward runs once on abstract arrays (shape and dtype, no values) and produces a graph.
 
-A Trace is entered for the time of that run. Inside, ``Parameter.data()`` and ``Parameter.var()`` give the variable
-that stands for the parameter in the graph, blocks called by the traced block run inline, and each node made remembers
-the path of the block that made it.
+A Trace is active during that run. Inside, ``Parameter.data()`` and ``Parameter.var()`` return the variable that
+represents the parameter in the graph, blocks called by the traced block run inline, and each new node records the path
+of its block.
 
-A second kind of scope, Composition, serves blocks called with plain Symbols (``net(mx.sym.var("data"))``): parameters
-are their ordinary, named variables there.
+A second kind of scope, Composition, is for blocks called with plain Symbols (``net(mx.sym.var("data"))``): parameters
+are represented by their ordinary, named variables.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class _Local(threading.local):
-    """Per thread."""
+    """The innermost scope and other state per thread."""
 
     scope: Scope | None = None
     refusals: Refusals | None = None
@@ -46,14 +46,14 @@ def current() -> Scope | None:
 
 
 class Refusals:
-    """Remembers the first TraceError while functions run on abstract arrays, and raises it at the end.
+    """Records the first TraceError while functions run on abstract arrays, and raises it at the end.
 
-    A program that catches the error, as ``try: ... except Exception`` does, would go on with a branch that was chosen
-    because there are no values, and the graph would hold that branch for good. What the program raises instead of the
-    error gives way to it, too.
+    A program that catches the error (``try: ... except Exception``) would continue with a branch that it took only
+    because there are no values, and the graph would contain that branch permanently. Another error that the program
+    raises instead is replaced by the recorded one, too.
 
-    tells_outer: whether the error counts for the functions around as well. False where the library itself tries
-    something and raises an error of its own if that is refused.
+    tells_outer: whether the error also counts for the enclosing functions. False if the library itself tries an
+    operation and raises its own error if that is refused.
     """
 
     def __init__(self, tells_outer: bool = True) -> None:
@@ -61,7 +61,7 @@ class Refusals:
         self._tells_outer = tells_outer
 
     def note(self, error: TraceError) -> None:
-        """Remembers error if it is the first."""
+        """Records error if it is the first."""
         if self._first is None:
             self._first = error
 
@@ -91,21 +91,21 @@ def _note_refusal(error: TraceError) -> None:
 TraceError._listener = _note_refusal
 
 
-# Lines of these files read an array on behalf of the line that is to be found.
+# Lines in these files read an array on behalf of the user's line, which is reported instead.
 _PACKAGE = Path(__file__).resolve().parent
 _ARRAY_FILES = tuple(str(_PACKAGE / name) for name in ("ndarray/ndarray.py", "numpy/multiarray.py"))
 _READING_FILES = (*_ARRAY_FILES, str(_PACKAGE / "numpy/_fallback.py"), str(Path(np.__file__).parent))
 
 
 def _note_value_read() -> None:
-    """Called when values of an array are read while a block is traced: the innermost trace keeps the user's line."""
+    """Called when values of an array are read while a block is traced: the innermost trace records the user's line."""
     scope = current()
     while scope is not None and not isinstance(scope, Trace):
         scope = scope._outer
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_READING_FILES):
         if frame.f_code.co_name in ("__repr__", "__str__"):
-            return  # printing decides nothing
+            return  # printing does not influence the graph
         frame = frame.f_back
     if scope is not None and frame is not None and not is_own_file(frame.f_code.co_filename):
         scope.value_reads[f"{frame.f_code.co_filename}:{frame.f_lineno}"] = None
@@ -120,17 +120,17 @@ _OWN_FILES = str(_PACKAGE) + os.sep
 _core.set_value_read_hook(_note_value_read)
 
 
-# By identity of the variable that stands for it in graphs made of plain Symbols.
+# Keys: the identity of the variable that represents the parameter in graphs of plain Symbols.
 _parameters: WeakValueDictionary[int, Parameter] = WeakValueDictionary()
 
 
 def note_parameter(variable: Symbol, parameter: Parameter) -> None:
-    """Notes that variable stands for parameter, in graphs of plain Symbols."""
+    """Records that variable represents parameter, in graphs of plain Symbols."""
     _parameters[_core.variable_id(variable)] = parameter
 
 
 def parameter_of(identity: int) -> Parameter | None:
-    """The parameter that the variable of this identity stands for; None if it stands for none that is alive."""
+    """Returns the parameter that the variable of this identity represents; None if there is no live one."""
     parameter = _parameters.get(identity)
     if parameter is None or parameter._var is None or _core.variable_id(parameter._var) != identity:
         return None
@@ -138,19 +138,20 @@ def parameter_of(identity: int) -> Parameter | None:
 
 
 class Scope:
-    """Says which Symbol stands for a parameter while a block is called with Symbols."""
+    """Maps parameters to Symbols while a block is called with Symbols."""
 
     def variable(self, parameter: Parameter) -> Symbol:
-        """The variable of parameter in the graph being made."""
+        """Returns the variable of parameter in the current graph."""
         raise not_overridden(self, "variable(parameter)")
 
     def write(self, target: Any, value: Symbol) -> bool:
-        """Notes that a run of the graph writes value into a parameter, given as such or as the Symbol that stands for
-        it. False where the scope does not know which parameter that is."""
+        """Records that a run of the graph writes value into a parameter, given directly or as the Symbol that
+        represents it. Returns False if the scope does not know that parameter.
+        """
         return False
 
     def enter_block(self, block: Block) -> Any:
-        """Called before block's forward; what it returns goes to leave_block."""
+        """Called before block's forward; the result is passed to leave_block."""
 
     def leave_block(self, token: Any) -> None:
         """Called after block's forward."""
@@ -180,14 +181,14 @@ class Trace(Scope):
     """
 
     def __init__(self, root: Block, recording: bool = False) -> None:
-        self._recording = recording  # whether the caller records; forward runs without
+        self._recording = recording  # whether the caller records; forward runs without recording
         self._refusals = Refusals()
-        self.value_reads: dict[str, None] = {}  # file:line of the user's lines that read values of arrays
+        self.value_reads: dict[str, None] = {}  # file:line of the user's code that reads values of arrays
         self.variables: dict[Parameter, Symbol] = {}
         self.parameters: dict[str, Parameter] = {}  # by the names of their variables
         self._inputs: set[str] = set()
-        self.writes: dict[str, str] = {}  # variables that forward writes to in place: the line of the last write
-        self._updated: set[str] = set()  # parameters that write() was called for, as scans do
+        self.writes: dict[str, str] = {}  # variable that forward writes to in place -> line of the last write
+        self._updated: set[str] = set()  # parameters that write() was called for, for example by scans
         self._names: set[str] = set()
         self._path = root.name
         self._paths: dict[int, str] = {id(root): self._path}
@@ -202,7 +203,7 @@ class Trace(Scope):
                     self._collect_paths(child, below)
 
     def unique_name(self, name: str) -> str:
-        """name, or name with a number behind it if another variable of this graph has it."""
+        """Returns name, with a number appended if another variable of this graph has it."""
         candidate, number = name, 0
         while candidate in self._names:
             number += 1
@@ -211,7 +212,7 @@ class Trace(Scope):
         return candidate
 
     def make_input(self, name: str, shape: tuple[int, ...], dtype: Any) -> Symbol:
-        """Variable for an input of the traced block."""
+        """Creates a variable for an input of the traced block."""
         unique = self.unique_name(name)
         self._inputs.add(unique)
         return _core.traced_variable(unique, shape, dtype, numpy=is_np_array())
@@ -234,7 +235,7 @@ class Trace(Scope):
         return False
 
     def written(self, output: Symbol) -> Symbol:
-        """An output of the graph with which all writes are done."""
+        """Returns an output of the graph that depends on all writes."""
         for variable, value, line in _core.traced_written_variables():
             name = str(variable.name)
             if name not in self.parameters and name not in self._inputs:
@@ -249,8 +250,9 @@ class Trace(Scope):
         return output
 
     def foreign_arrays(self) -> list[Any]:
-        """Arrays, other than parameters, whose values operators or Python have read, and which others hold, too. What
-        was computed of them is a constant of the graph."""
+        """Returns arrays other than parameters whose values operators or Python have read and that are also referenced
+        outside. Results computed from them are constants of the graph.
+        """
         found = _core.traced_array_reads()
         if not found:
             return []

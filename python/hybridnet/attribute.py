@@ -1,4 +1,4 @@
-"""Attributes that every node made within a scope gets."""
+"""Attribute scopes: attributes for every node that is created inside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["AttrScope"]
 
 
 class AttrScope(metaclass=ScopeType):
-    """``with AttrScope(ctx_group='dev1'):`` gives nodes the attribute; keys of the form __key__ are hidden ones.
+    """Adds attributes to nodes: ``with AttrScope(ctx_group='dev1'):``; keys of the form __key__ are hidden.
 
     Raises ValueError for values that are not str.
     """
@@ -25,11 +25,11 @@ class AttrScope(metaclass=ScopeType):
                     "AttrScope", expected=f"text for attribute {key!r}", given=type(value).__name__
                 )
         self._attr = dict(attributes)
-        # A stack: a scope may be entered again inside itself.
+        # A stack: a scope may be reentered within itself.
         self._entered: list[tuple[AttrScope, dict[str, str]]] = []
 
     def get(self, attr: dict[str, str] | None) -> dict[str, str]:
-        """attr on top of the attributes of this scope."""
+        """Returns attr merged over the attributes of this scope."""
         if not self._attr:
             return attr or {}
         return {**self._attr, **(attr or {})}
@@ -46,11 +46,11 @@ class AttrScope(metaclass=ScopeType):
 
 
 def current() -> AttrScope:
-    """The scope of the innermost ``with``."""
+    """Returns the scope of the innermost ``with``."""
     return AttrScope._current.value
 
 
 def attributes_for(attr: dict[str, str] | None) -> dict[str, str] | None:
-    """The attributes of a new node."""
+    """Returns the attributes of a new node."""
     scope = AttrScope._current.value
     return scope.get(attr) if scope._attr else attr

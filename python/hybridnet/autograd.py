@@ -1,4 +1,4 @@
-"""Recording and gradients."""
+"""Automatic differentiation: recording and gradients."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ is_training = _core.is_training
 
 
 def set_recording(is_recording: bool) -> bool:
-    """Switches recording for this thread; returns what it was."""
+    """Switches recording for this thread; returns the previous value."""
     return _core.set_recording(bool(is_recording))
 
 
 def set_training(train_mode: bool) -> bool:
-    """Switches training mode (dropout drops, batch norm learns) for this thread; returns what it was."""
+    """Switches training mode (dropout drops, batch norm learns) for this thread; returns the previous value."""
     return _core.set_training(bool(train_mode))
 
 
 class _Mode:
-    """Recording and training within ``with``; None leaves a switch as it is."""
+    """Context manager that sets recording and training mode; None leaves a switch unchanged."""
 
     __slots__ = ("_before", "_recording", "_training")
 
@@ -62,22 +62,22 @@ class _Mode:
 
 
 def record(train_mode: bool = True) -> _Mode:
-    """``with record():`` remembers operations, so that backward() can compute gradients."""
+    """Returns a scope that records operations, so that backward() can compute gradients: ``with record():``."""
     return _Mode(True, train_mode)
 
 
 def pause(train_mode: bool = False) -> _Mode:
-    """``with pause():`` within record(): operations are not remembered."""
+    """Returns a scope that stops recording within record(): ``with pause():``."""
     return _Mode(False, train_mode)
 
 
 def train_mode() -> _Mode:
-    """``with train_mode():`` dropout drops and batch norm learns, whatever is recorded."""
+    """Returns a scope in training mode (dropout drops, batch norm learns), independent of recording."""
     return _Mode(None, True)
 
 
 def predict_mode() -> _Mode:
-    """``with predict_mode():`` dropout passes and batch norm uses what it learned, whatever is recorded."""
+    """Returns a scope in prediction mode (no dropout, batch norm uses running statistics), independent of recording."""
     return _Mode(None, False)
 
 
@@ -100,7 +100,7 @@ def mark_variables(
     gradients: NDArray | Sequence[NDArray],
     grad_reqs: str | Sequence[str] = "write",
 ) -> None:
-    """Makes variables leaves, with these arrays as gradient buffers."""
+    """Makes variables leaves that gradients are computed for, with these arrays as gradient buffers."""
     variables, gradients = (
         _listed(variables, "mark_variables", "variables"),
         _listed(gradients, "mark_variables", "gradients"),
@@ -131,7 +131,7 @@ def backward(
     retain_graph: bool = False,
     train_mode: bool = True,
 ) -> None:
-    """Computes gradients of heads with respect to the leaves they stem from, into the leaves' ``grad``."""
+    """Computes gradients of heads with respect to the leaves they were computed from, into the leaves' ``grad``."""
     heads = _listed(heads, "backward", "heads")
     _core.backward(heads, _head_gradients(heads, head_grads), retain_graph, train_mode)
 
@@ -144,11 +144,10 @@ def grad(
     create_graph: bool = False,
     train_mode: bool = True,
 ) -> list[NDArray]:
-    """Gradients of heads with respect to variables: a list of new arrays, also for a single variable.
+    """Returns gradients of heads with respect to variables: a list of new arrays, also for a single variable.
 
-    With create_graph=True they are recorded themselves, for gradients of gradients. A variable that the heads do not
-    stem from has a gradient of zeros. Raises GradientError if heads were not recorded or a variable has no gradient
-    buffer.
+    With create_graph=True they are recorded too, for gradients of gradients. A variable that the heads do not depend on
+    has a gradient of zeros. Raises GradientError if heads were not recorded or a variable has no gradient buffer.
     """
     heads = _listed(heads, "grad", "heads")
     wanted = _listed(variables, "grad", "variables")
@@ -159,16 +158,16 @@ def grad(
 
 
 def get_symbol(x: NDArray) -> Any:
-    """The Symbol of the recorded operators that x was computed by; leaves and constants are variables var0, var1, ...
+    """Returns the Symbol of the recorded operators that computed x; leaves and constants are variables var0, var1, ...
 
-    Hybridized blocks appear as the operators they are made of. Raises GradientError if x was not recorded, or by a
+    Hybridized blocks appear as their operators. Raises GradientError if x was not recorded, or by a
     :class:`Function`.
     """
     return _core.recorded_graph(x)
 
 
 class Function:
-    """A step whose gradient is written by hand: override ``forward`` and ``backward``, then call the object.
+    """An operation with a custom gradient: override ``forward`` and ``backward``, then call the object.
 
     Example::
 
@@ -217,7 +216,7 @@ class Function:
     def _record(self, inputs: tuple[NDArray, ...], outputs: Any) -> Any:
         single = isinstance(outputs, NDArray)
         results = [outputs] if single else list(outputs)
-        # An output that is an input (or a view of a recorded array) needs an identity of its own on the tape.
+        # An output that is an input (or a view of a recorded array) needs its own identity on the tape.
         places = [[i for i, result in enumerate(results) if result is saved][:1] for saved in self.saved_tensors]
         kept = [_core.overwrites(saved) if isinstance(saved, NDArray) else 0 for saved in self.saved_tensors]
         results = [result.detach() for result in results]
@@ -228,10 +227,10 @@ class Function:
         return results[0] if single else type(outputs)(results)
 
     def _backward_for(self, num_inputs: int, specs: list[Any], places: list[list[int]], kept: list[int]) -> Any:
-        """The function that the tape calls for the gradients of the inputs.
+        """Returns the function that the tape calls for the gradients of the inputs.
 
-        places[k] holds the output, if any, that was saved as saved_tensors[k]; kept[k] says how often the memory of
-        saved_tensors[k] had been overwritten then.
+        places[k] holds the output, if any, that was saved as saved_tensors[k]; kept[k] is the number of times that the
+        memory of saved_tensors[k] had been overwritten when it was saved.
         """
 
         def run(out_grads: list[NDArray | None], create_graph: bool, recorded: Any) -> list[NDArray | None]:

@@ -1,4 +1,4 @@
-"""Names that programs expect in ``mx.base``, and conversions between Python values and ``_core``."""
+"""Names that MXNet programs use in ``mx.base``, and conversions between Python values and ``_core``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ mx_uint = int
 
 
 class _NullType:
-    """What an argument that was not given defaults to in generated MXNet signatures."""
+    """The default of omitted arguments in generated MXNet signatures."""
 
     def __repr__(self) -> str:
         return "_Null"
@@ -42,7 +42,7 @@ class NotImplementedForSymbol(TraceError):
 
 
 def no_values(symbol: Any, asked: str, fix: str) -> NotImplementedForSymbol:
-    """The error for what needs the values of a Symbol: "float()", "autograd.grad"."""
+    """Returns the error for an operation that needs the values of a Symbol: "float()", "autograd.grad"."""
     place = _core.control_place() or ("the block" if _core.symbol_specs(symbol) is not None else "a graph")
     return NotImplementedForSymbol(
         f"{asked} of Symbol {symbol.name or symbol.list_outputs()}: it has no values while the graph is being built",
@@ -53,22 +53,22 @@ def no_values(symbol: Any, asked: str, fix: str) -> NotImplementedForSymbol:
 
 
 def data_dir() -> str:
-    """Folder for downloaded data and models: ``$HYBRIDNET_HOME``, else ``~/.hybridnet``."""
+    """Returns the folder for downloaded data and models: ``$HYBRIDNET_HOME``, else ``~/.hybridnet``."""
     return _core.home() or str(Path.home() / ".hybridnet")
 
 
 def py_str(value: Any) -> str:
-    """Text of bytes or str."""
+    """Converts bytes or str to str."""
     return value.decode("utf-8") if isinstance(value, bytes) else str(value)
 
 
 def _as_list(value: Any) -> list[Any]:
-    """A list as it is; anything else as the only item of one."""
+    """Returns a list as it is; puts anything else into a list."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def _simple_value(value: Any) -> Any:
-    """Plain values for what users pass as parameters (dtypes, contexts, NumPy numbers); others stay as they are."""
+    """Converts values that users pass as parameters (dtypes, contexts, NumPy numbers) to plain values; keeps others."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (np.dtype, type)):

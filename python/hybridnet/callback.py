@@ -21,7 +21,7 @@ __all__ = [
 def module_checkpoint(
     mod: Any, prefix: str, period: int = 1, save_optimizer_states: bool = False
 ) -> Callable[..., None]:
-    """Epoch-end callback that saves a module every period epochs: prefix-symbol.json, prefix-0001.params, ..."""
+    """Returns an epoch-end callback that saves a module every period epochs: prefix-symbol.json, prefix-0001.params."""
     period = max(1, int(period))
 
     def save(iter_no: int, sym: Any = None, arg: Any = None, aux: Any = None) -> None:
@@ -32,7 +32,7 @@ def module_checkpoint(
 
 
 def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
-    """Epoch-end callback that saves symbol and parameters every period epochs."""
+    """Returns an epoch-end callback that saves symbol and parameters every period epochs."""
     period = max(1, int(period))
 
     def save(iter_no: int, sym: Any, arg: Any, aux: Any) -> None:
@@ -45,7 +45,7 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
 
 
 def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[Any], None]:
-    """Batch-end callback that logs the training metric every period batches; auto_reset starts it over then."""
+    """Returns a batch-end callback that logs the training metric every period batches; auto_reset then resets it."""
 
     def log(param: Any) -> None:
         if param.nbatch % period or param.eval_metric is None:
@@ -66,7 +66,7 @@ class Speedometer:
     batch_size : int
     frequent : int, default 50
     auto_reset : bool, default True
-        Whether the metric starts over after each line.
+        Whether the metric is reset after each line.
     """
 
     def __init__(self, batch_size: int, frequent: int = 50, auto_reset: bool = True) -> None:
@@ -107,7 +107,7 @@ class Speedometer:
 
 
 class ProgressBar:
-    """Batch-end callback that logs a bar. total: batches in an epoch; length: characters of the bar."""
+    """Batch-end callback that logs a progress bar. total: batches per epoch; length: characters of the bar."""
 
     def __init__(self, total: int, length: int = 80) -> None:
         self.bar_len = length

@@ -1,4 +1,4 @@
-"""Devices: where arrays live and operators run."""
+"""Devices on which arrays are stored and operators run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Context", "cpu", "cpu_pinned", "cpu_shared", "current_context", "gpu
 
 
 class _ContextType(type):
-    """Type of Context: its attribute default_ctx belongs to the class, not to the contexts."""
+    """Metaclass of Context with the attribute default_ctx, which the instances do not have."""
 
     @property
     def default_ctx(cls) -> Context:
@@ -26,14 +26,14 @@ class _ContextType(type):
 
 
 class Context(metaclass=_ContextType):
-    """A device, and with ``with`` the default one for new arrays of this thread.
+    """A device; in a ``with`` statement the default device for new arrays of this thread.
 
     Parameters
     ----------
     device_type : str or Context
         'cpu', 'gpu', 'cpu_pinned' or 'cpu_shared'.
     device_id : int, default 0
-        Which one; all CPU ids mean the same memory.
+        Number of the device; all CPU ids mean the same memory.
     """
 
     devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
@@ -52,7 +52,7 @@ class Context(metaclass=_ContextType):
 
     @property
     def device_type(self) -> str:
-        """'cpu', 'gpu', 'cpu_pinned' or 'cpu_shared'."""
+        """The type of the device: 'cpu', 'gpu', 'cpu_pinned' or 'cpu_shared'."""
         return Context.devtype2str[self.device_typeid]
 
     def __hash__(self) -> int:
@@ -71,7 +71,7 @@ class Context(metaclass=_ContextType):
     __repr__ = __str__
 
     def __enter__(self) -> Context:
-        # The thread's stack, not the context's: one context serves many threads, and may be entered inside itself.
+        # Stored per thread, not in the context: one context serves many threads, and may be entered within itself.
         local = Context._default_ctx
         local.__dict__.setdefault("outer", []).append(getattr(local, "value", None))
         local.value = self
@@ -81,12 +81,12 @@ class Context(metaclass=_ContextType):
         Context._default_ctx.value = Context._default_ctx.outer.pop()
 
     def empty_cache(self) -> None:
-        """Returns pooled memory that no array uses to the system."""
+        """Returns unused pooled memory to the system."""
         _core.empty_cache(self.device_typeid, self.device_id)
 
     @classmethod
     def from_str(cls, text: str) -> Context:
-        """The context that ``str()`` shows as text, such as 'gpu(1)'."""
+        """Returns the context that ``str()`` prints as text, such as 'gpu(1)'."""
         name, _, rest = text.partition("(")
         try:
             return cls(name, int(rest.rstrip(")")) if rest else 0)
@@ -98,32 +98,32 @@ _CPU = Context("cpu", 0)
 
 
 def cpu(device_id: int = 0) -> Context:
-    """The CPU."""
+    """Returns the context of the CPU."""
     return Context("cpu", device_id)
 
 
 def cpu_pinned(device_id: int = 0) -> Context:
-    """CPU memory that a GPU copies from without detour; plain CPU memory where there is no GPU."""
+    """Returns the context of page-locked CPU memory, for faster copies to a GPU; plain CPU memory without a GPU."""
     return Context("cpu_pinned", device_id)
 
 
 def cpu_shared(device_id: int = 0) -> Context:
-    """CPU memory that processes share."""
+    """Returns the context of CPU memory that processes share."""
     return Context("cpu_shared", device_id)
 
 
 def gpu(device_id: int = 0) -> Context:
-    """A CUDA device. Naming one is free; using one without GPU support raises UnsupportedError."""
+    """Returns the context of a CUDA device. Its use without GPU support raises UnsupportedError."""
     return Context("gpu", device_id)
 
 
 def num_gpus() -> int:
-    """Number of CUDA devices that arrays can live on."""
+    """Returns the number of usable CUDA devices."""
     return 0
 
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
-    """(free, total) bytes of a CUDA device. Raises UnsupportedError where there is none."""
+    """Returns (free, total) bytes of a CUDA device. Raises UnsupportedError if there is none."""
     raise UnsupportedError(
         "gpu_memory_info",
         expected="an existing device",
@@ -134,10 +134,10 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
 
 
 def current_context() -> Context:
-    """The context that new arrays get: of the innermost ``with Context``, else cpu(0)."""
+    """Returns the default context of new arrays: that of the innermost ``with Context``, else cpu(0)."""
     return getattr(Context._default_ctx, "value", None) or _CPU
 
 
 def context_of_code(device_typeid: int, device_id: int) -> Context:
-    """The context of a device as C++ numbers it."""
+    """Returns the context with the device numbers of C++."""
     return Context(Context.devtype2str[device_typeid], device_id)

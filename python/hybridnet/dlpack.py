@@ -1,4 +1,4 @@
-"""DLPack under the name that MXNet gives it."""
+"""DLPack, under MXNet's module name."""
 
 from .ndarray.ndarray import from_dlpack, from_numpy, to_dlpack_for_read, to_dlpack_for_write
 

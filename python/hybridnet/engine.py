@@ -1,4 +1,4 @@
-"""The engine: how many operations travel as one, and which engine runs."""
+"""Engine settings: bulk size, and the type of the engine."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["bulk", "set_bulk_size", "type_name"]
 
 
 def set_bulk_size(size: int) -> int:
-    """Sets how many operations may be pushed as one (0 switches bundling off); returns what it was."""
+    """Sets the maximum number of operations that are pushed as one (0: no bundling); returns the previous value."""
     return _core.set_bulk_size(int(size))
 
 
 @contextmanager
 def bulk(size: int) -> Iterator[None]:
-    """Within ``with engine.bulk(size)``, up to size operations may be pushed as one."""
+    """Returns a scope in which up to size operations may be pushed as one: ``with engine.bulk(size):``."""
     before = set_bulk_size(size)
     try:
         yield
@@ -26,7 +26,7 @@ def bulk(size: int) -> Iterator[None]:
 
 
 def type_name() -> str:
-    """The engine in use: ``ThreadedEnginePerDevice``, or ``NaiveEngine`` (the serial twin, for debugging).
+    """Returns the engine type: ``ThreadedEnginePerDevice``, or ``NaiveEngine`` (serial, for debugging).
 
     Chosen by the environment variable ``HYBRIDNET_ENGINE_TYPE`` (or ``MXNET_ENGINE_TYPE``) before the import.
     """

@@ -1,11 +1,11 @@
-"""Every exception that the package raises: what failed, what was expected, what was given, why, and how to fix it.
+"""All exceptions of the package, with the failure, the expected and given values, the reason, and the fix.
 
-All derive from :class:`HybridNetError` (``mx.base.MXNetError`` is the same class) and from the builtin that fits, so
+All derive from :class:`HybridNetError` (``mx.base.MXNetError`` is the same class) and from the matching builtin, so
 both ``except mx.MXNetError`` and ``except ValueError`` work. The parts of the text are attributes: ``op``, ``node``,
 ``block``, ``input``, ``expected``, ``given``, ``because``, ``fix``, ``where`` (``file:line`` of the call); None if
 unknown.
 
-The constructor writes the text; no other place does::
+The constructor composes the text; no other code does::
 
     raise ParamError("Dropout: rate", expected="a number from 0 to 1", given=repr(rate), fix="pass rate=0.5")
 
@@ -46,8 +46,8 @@ __all__ = [
 class HybridNetError(RuntimeError):
     """Base of all exceptions of the package.
 
-    message says what failed: the operator, class or function, and its argument. expected, given, because and fix
-    complete the text; op, node, block and input are for programs only.
+    message names the failed operator, class or function, and its argument. expected, given, because and fix complete
+    the text; op, node, block and input are only attributes for programs.
     """
 
     op: str | None = None
@@ -89,7 +89,7 @@ def _sentence(text: str) -> str:
 
 
 def suggestion(word: str, words: Iterable[str]) -> str:
-    """What to do about an unknown word: "did you mean 'x'?", or the list of known words if none is similar."""
+    """Returns a hint for an unknown word: "did you mean 'x'?", or the list of known words if none is similar."""
     import difflib
 
     known = list(dict.fromkeys(words))
@@ -99,12 +99,12 @@ def suggestion(word: str, words: Iterable[str]) -> str:
 
 
 def unknown_name(owner: str, kind: str, word: Any, words: Iterable[str], error: type[HybridNetError]) -> HybridNetError:
-    """The error for a word that owner does not know; kind is what the word should be: "keyword", "rule"."""
+    """Returns the error for a word that owner does not know; kind is the expected kind: "keyword", "rule"."""
     return error(f"{owner}: unknown {kind} {word!r}", fix=suggestion(str(word), words))
 
 
 def not_overridden(instance: object, method: str) -> UnsupportedError:
-    """The error for a call of a method that a subclass must define; method as it is called: "forward(x)"."""
+    """Returns the error for a call of a method that a subclass must define; method in call form: "forward(x)"."""
     return UnsupportedError(f"{type(instance).__name__} must override {method}")
 
 
@@ -116,27 +116,27 @@ class ParamError(HybridNetError, builtins.ValueError, builtins.TypeError):
 
 
 class ShapeError(HybridNetError, builtins.ValueError):
-    """Shapes do not fit."""
+    """Shapes do not match."""
 
 
 class DTypeError(HybridNetError, builtins.TypeError):
-    """Element types do not fit, or there is no such type."""
+    """Element types do not match, or the type does not exist."""
 
 
 class TypeError(HybridNetError, builtins.TypeError):
-    """An argument of the wrong kind."""
+    """An argument has the wrong kind."""
 
 
 class ValueError(HybridNetError, builtins.ValueError):
-    """An argument of the right kind whose value cannot be used."""
+    """An argument has the right kind, but an invalid value."""
 
 
 class IndexError(HybridNetError, builtins.IndexError):
-    """An index out of bounds."""
+    """An index is out of bounds."""
 
 
 class KeyError(HybridNetError, builtins.KeyError):
-    """A name or key that is not there."""
+    """A name or key does not exist."""
 
 
 class AttributeError(HybridNetError, builtins.AttributeError):
@@ -144,11 +144,11 @@ class AttributeError(HybridNetError, builtins.AttributeError):
 
 
 class ImportError(HybridNetError, builtins.ModuleNotFoundError):
-    """A module that is not there, or cannot be imported."""
+    """A module does not exist or cannot be imported."""
 
 
 class FormatError(HybridNetError, builtins.ValueError):
-    """A file or string is not what its format promises."""
+    """A file or string violates its format."""
 
 
 class FileError(HybridNetError, OSError):
@@ -156,13 +156,13 @@ class FileError(HybridNetError, OSError):
 
 
 class GradientError(HybridNetError):
-    """Not differentiable, overwritten in place, freed, or not recorded."""
+    """An array is not differentiable, was overwritten in place or freed, or was not recorded."""
 
 
 class TraceError(HybridNetError, builtins.TypeError):
-    """A traced array has shape and dtype, but no values."""
+    """A value of a traced array is needed, but it has only shape and dtype."""
 
-    # Told of each one that is made: a trace remembers it, should the program catch it and go on (_tracing.Refusals).
+    # Called for each new error: a trace records it, in case the program catches it and continues (_tracing.Refusals).
     _listener: ClassVar[Callable[[TraceError], None] | None] = None
 
     def __init__(self, message: str = "", **parts: str | None) -> None:
@@ -172,20 +172,20 @@ class TraceError(HybridNetError, builtins.TypeError):
 
 
 class DeferredInitializationError(HybridNetError):
-    """A parameter has no values yet, because its shape becomes known with the first batch."""
+    """A parameter has no values yet, because its shape is only known after the first batch."""
 
 
 class EngineError(HybridNetError):
-    """The engine was used in a way that cannot work, such as waiting inside a task."""
+    """The engine was used in an invalid way, such as waiting inside a task."""
 
 
 class UserWarning(HybridNetError, builtins.UserWarning):
-    """Raised (as in MXNet) where a call would not do what it seems to do."""
+    """A call would not have the apparent effect. Raised as an exception, like in MXNet."""
 
 
 class OutOfMemoryError(HybridNetError, MemoryError):
-    """The device has not enough memory."""
+    """The device does not have enough memory."""
 
 
 class UnsupportedError(HybridNetError, NotImplementedError):
-    """Valid, but not on this device, for this type, or in this build."""
+    """A valid operation is not supported on this device, for this type, or in this build."""

@@ -1,4 +1,4 @@
-"""Executor: a graph bound to arrays, run forward and backward over them. What ``Symbol.bind`` makes."""
+"""Executor: a graph bound to arrays, for forward and backward runs. The result of ``Symbol.bind``."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["Executor", "simple_bind"]
 
 
 class Executor:
-    """Runs a Symbol over arrays that stay bound to its variables.
+    """Runs a Symbol with arrays that stay bound to its variables.
 
     Change the values of ``arg_dict`` in place and call ``forward``; ``backward`` fills ``grad_dict``.
 
-    Attributes: ``arg_arrays``, ``grad_arrays`` (None where none was bound) and ``aux_arrays``, in the order
+    Attributes: ``arg_arrays``, ``grad_arrays`` (None if none was bound) and ``aux_arrays``, in the order
     of the Symbol's lists; ``arg_dict``, ``grad_dict``, ``aux_dict`` by name; ``outputs`` and ``output_dict`` after
     forward().
     """
@@ -56,7 +56,7 @@ class Executor:
         self._names, self._aux_names = names, aux_names
         self._monitor: Callable[[str, NDArray], None] | None = None
         self._monitor_all = False
-        self._watched: list[tuple[str, int]] = []  # name and number of each result that the monitor receives
+        self._watched: list[tuple[str, int]] = []  # name and index of each value that the monitor receives
         self._ran = False
 
     def _bound(self, symbol: Any) -> _core.Executor:
@@ -66,29 +66,29 @@ class Executor:
 
     @property
     def arg_dict(self) -> dict[str, NDArray]:
-        """Variable name -> bound array."""
+        """Maps variable names to bound arrays."""
         return dict(zip(self._names, self.arg_arrays, strict=True))
 
     @property
     def grad_dict(self) -> dict[str, NDArray | None]:
-        """Variable name -> gradient array, None where none was bound."""
+        """Maps variable names to gradient arrays, None if none was bound."""
         return dict(zip(self._names, self.grad_arrays, strict=True))
 
     @property
     def aux_dict(self) -> dict[str, NDArray]:
-        """Auxiliary state name -> bound array."""
+        """Maps names of auxiliary states to bound arrays."""
         return dict(zip(self._aux_names, self.aux_arrays, strict=True))
 
     @property
     def outputs(self) -> list[NDArray]:
-        """Results of the last forward()."""
+        """The results of the last forward()."""
         if not self._ran:
             self.forward()
         return self._core.outputs()[: self._symbol.num_outputs]
 
     @property
     def output_dict(self) -> dict[str, NDArray]:
-        """Output name -> result of the last forward()."""
+        """Maps output names to results of the last forward()."""
         return dict(zip(self._symbol.list_outputs(), self.outputs, strict=True))
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
@@ -110,7 +110,7 @@ class Executor:
         return results[: self._symbol.num_outputs]
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
-        """Computes gradients into ``grad_arrays``. out_grads: gradients arriving at the outputs; ones if None."""
+        """Computes gradients into ``grad_arrays``. out_grads: gradients of the outputs; ones if None."""
         if out_grads is None:
             grads: list[Any] = []
         elif isinstance(out_grads, NDArray):
@@ -147,9 +147,9 @@ class Executor:
                     raise HybridNetValueError(f"copy_params_from: the graph has no {what} {name!r}")
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
-        """An executor for other input shapes over the same memory where that is large enough.
+        """Returns an executor for other input shapes, over the same memory if that is large enough.
 
-        partial_shaping: arrays not named may change, too. allow_up_sizing: larger arrays may be allocated anew.
+        partial_shaping: the shapes of unnamed arrays may change. allow_up_sizing: larger arrays may be newly allocated.
         """
         shapes, aux_shapes, missing = self._symbol._input_shapes(kwargs)
         if missing:
@@ -173,14 +173,14 @@ class Executor:
         return made
 
     def take_monitor(self, before: Executor) -> None:
-        """Takes over the monitor of ``before``, an executor of the same graph."""
+        """Takes the monitor of ``before``, an executor of the same graph."""
         if before._monitor is not None:
             self.set_monitor_callback(before._monitor, before._monitor_all)
 
     def set_monitor_callback(self, callback: Callable[[str, NDArray], None], monitor_all: bool = False) -> None:
-        """callback(name, array) is called after forward() for each output of each operator, in the order that they run.
+        """Sets callback(name, array), called after forward() for each operator output in execution order.
 
-        monitor_all: for the operators' inputs as well, as '<operator>_<input>', and for variables.
+        monitor_all: also for the operators' inputs, as '<operator>_<input>', and for variables.
         """
         self._monitor, self._monitor_all = callback, monitor_all
         inside = self._symbol.get_internals()
@@ -191,20 +191,20 @@ class Executor:
         self._ran = False
 
     def get_optimized_symbol(self) -> Any:
-        """The graph that was bound; rewrites happen behind it."""
+        """Returns the bound graph; the result of rewrites is not available as a Symbol."""
         return self._symbol
 
     def plan_text(self) -> str:
-        """The plans of the last forward() and its gradient, as HybridBlock.plan_text() shows them; "" before it."""
+        """Returns the plans of the last forward() and its gradient, like HybridBlock.plan_text(); "" before it."""
         return self._core.plan_text()
 
     def debug_str(self) -> str:
-        """The graph as text, and the memory that runs need beside the bound arrays."""
+        """Returns the graph as text, and the memory that runs need beside the bound arrays."""
         return f"{self._symbol.debug_str()}\nTotal {self._core.memory_bytes() >> 20} MB allocated\n"
 
 
 def _watched_values(inside: Any, with_inputs: bool) -> list[tuple[str, int]]:
-    """Name and number of each value of a graph that a monitor receives; inside: the graph's get_internals()."""
+    """Returns name and index of each value that a monitor receives; inside: the graph's get_internals()."""
     names = inside.list_outputs()
     numbers = {name: number for number, name in enumerate(names)}
     watched: list[tuple[str, int]] = []
@@ -213,7 +213,7 @@ def _watched_values(inside: Any, with_inputs: bool) -> list[tuple[str, int]]:
         value = inside[number]
         operator = _core.symbol_op(value)
         if operator is None:
-            continue  # a variable, reported where it is read
+            continue  # a variable, reported at its reader
         if with_inputs and value.name != node:
             children = value.get_children()
             sources = children.list_outputs() if children is not None else []
@@ -227,10 +227,10 @@ def _watched_values(inside: Any, with_inputs: bool) -> list[tuple[str, int]]:
 
 
 def _by_name(arrays: Any, names: Sequence[str], what: str, required: bool) -> list[Any]:
-    """Arrays in the order of names, from a dict or a list; None for those missing."""
+    """Returns arrays in the order of names, from a dict or a list; None for missing ones."""
     if arrays is None:
         arrays = {}
-    if isinstance(arrays, dict):  # names of other graphs that share it are passed over
+    if isinstance(arrays, dict):  # names that only other graphs have are ignored
         listed = [arrays.get(name) for name in names]
     else:
         listed = list(arrays)
@@ -251,7 +251,7 @@ def _of_type(grad: Any, output: NDArray) -> Any:
 
 
 def _resized(array: NDArray, shape: Sequence[int], allow_up_sizing: bool, name: str) -> NDArray:
-    """The first elements of array in another shape; a new array of zeros if it has too few, or is sparse."""
+    """Returns the first elements of array in another shape; new zeros if it has too few, or is sparse."""
     shape = tuple(shape)
     if shape == array.shape:
         return array
@@ -299,10 +299,10 @@ def simple_bind(
     stype_dict: dict[str, str] | None = None,
     remat: str | int = "auto",
 ) -> Executor:
-    """An Executor over newly allocated zeros, with all shapes and types inferred from those given.
+    """Returns an Executor over newly allocated zeros, with all shapes and types inferred from the given ones.
 
-    group2ctx: where variables with the attribute ctx_group live, by its value; the others live on ctx.
-    stype_dict: storage of arguments and states by name; argument_storage() says what follows for gradients.
+    group2ctx: maps values of the attribute ctx_group to the contexts of such variables; the others are on ctx.
+    stype_dict: storage of arguments and states by name; argument_storage() determines that of gradients.
     """
     names = symbol.list_arguments()
     arg_shapes, aux_shapes, missing = symbol._input_shapes(shapes)
@@ -334,10 +334,10 @@ def simple_bind(
 
 
 def argument_storage(symbol: Any, stype_dict: dict[str, str] | None = None) -> tuple[dict[str, str], set[str]]:
-    """Storage of arguments and states by name, and the arguments whose gradients are row_sparse.
+    """Returns the storage of arguments and states by name, and the arguments with row_sparse gradients.
 
-    Storage is what stype_dict names or variables declare (``var(stype=...)``); all others are dense. Gradients are
-    row_sparse where all uses reach some rows only: tables of Embedding(sparse_grad=True), w in dot(csr, w).
+    Storage comes from stype_dict or from the variables (``var(stype=...)``); all others are dense. Gradients are
+    row_sparse if all uses reach only some rows: tables of Embedding(sparse_grad=True), w in dot(csr, w).
     """
     names = {str(number): stype for stype, number in STORAGE_TYPES.items()}
     declared = {name: attributes.get("__storage_type__") for name, attributes in symbol.attr_dict().items()}
@@ -348,7 +348,7 @@ def argument_storage(symbol: Any, stype_dict: dict[str, str] | None = None) -> t
 def context_of_names(
     symbol: Any, names: Sequence[str], ctx: Context, group2ctx: dict[str, Context] | None
 ) -> dict[str, Context]:
-    """The context of each name: that of its node's group in group2ctx, else ctx."""
+    """Returns the context of each name: that of its node's group in group2ctx, else ctx."""
     if not group2ctx:
         return dict.fromkeys(names, ctx)
     nodes = json.loads(symbol.tojson(remove_amp_cast=False))["nodes"]
@@ -359,6 +359,6 @@ def context_of_names(
         if group is None:
             continue
         groups[node["name"]] = group
-        for index, *_ in node["inputs"]:  # a variable without a group lives where it is read first
+        for index, *_ in node["inputs"]:  # a variable without a group takes the group of its first reader
             groups.setdefault(nodes[index]["name"], group)
     return {name: group2ctx.get(groups.get(name, ""), ctx) for name in names}

@@ -1,7 +1,7 @@
-"""Initializers: how parameters get their first values. `mx.init` is this module.
+"""Initializers: the initial values of parameters. `mx.init` is this module.
 
-An initializer is called with an InitDesc (a name with attributes) and the array to fill. The name's ending decides what
-happens (weight, bias, gamma, beta, ...), unless the parameter brought its own initializer.
+An initializer is called with an InitDesc (a name with attributes) and the array to fill. The suffix of the name selects
+the rule (weight, bias, gamma, beta, ...), unless the parameter has its own initializer.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ __all__ = [
 
 
 class InitDesc(str):
-    """Name of a parameter together with what decides its initialization.
+    """Name of a parameter, with the attributes that select its initialization.
 
     Parameters
     ----------
     name : str
     attrs : dict of str to str, optional
-        Attributes of the variable; ``__init__`` names its own initializer.
+        Attributes of the variable; ``__init__`` holds its own initializer.
     global_init : Initializer, optional
-        What to fall back to.
+        Fallback initializer.
     """
 
     attrs: Mapping[str, Any]
@@ -77,7 +77,7 @@ def _rms(array: NDArray) -> str:
 
 
 class Initializer:
-    """Base of initializers. Keyword arguments are what ``dumps`` writes and what equality compares."""
+    """Base of initializers. ``dumps`` writes the keyword arguments, and equality compares them."""
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = kwargs
@@ -85,7 +85,7 @@ class Initializer:
         self._print_func: Callable[[NDArray], str] | None = None
 
     def set_verbosity(self, verbose: bool = False, print_func: Callable[[NDArray], str] | None = None) -> Initializer:
-        """Logs every initialized array; print_func turns an array into text (default: root mean square)."""
+        """Logs every initialized array; print_func converts an array to text (default: root mean square)."""
         self._verbose = verbose
         self._print_func = print_func or _rms
         return self
@@ -95,10 +95,10 @@ class Initializer:
             logging.info("Initialized %s as %s: %s", desc, init, self._print_func(arr))
 
     def dumps(self) -> str:
-        """JSON text from which ``create`` makes an equal initializer: ``'["normal", {"sigma": 0.5}]'``."""
+        """Returns the JSON text from which ``create`` makes an equal initializer: ``'["normal", {"sigma": 0.5}]'``."""
         return json.dumps([type(self).__name__.lower(), self._kwargs])
 
-    # Endings of names in the order they are tried, with the method that serves them.
+    # Name suffixes in the order of matching, each with its method.
     _ENDINGS = (
         ("weight", "_init_weight"),
         ("bias", "_init_bias"),
@@ -109,7 +109,7 @@ class Initializer:
         ("weight_quantize", "_init_quantized_weight"),
         ("bias_quantize", "_init_quantized_bias"),
     )
-    # Auxiliary states of symbolic programs, which carry no initializer of their own.
+    # Auxiliary states of symbolic programs, which have no initializer of their own.
     _STATE_ENDINGS = (
         ("moving_mean", "_init_zero"),
         ("moving_var", "_init_one"),
@@ -118,9 +118,9 @@ class Initializer:
     )
 
     def __call__(self, desc: InitDesc | str, arr: NDArray) -> None:
-        """Fills arr, in place, according to the name's ending.
+        """Fills arr in place by the rule for the name's suffix.
 
-        Raises ValueError if no rule covers the name.
+        Raises ValueError if no rule matches the name.
         """
         if not isinstance(desc, InitDesc):
             self._legacy_init(desc, arr)
@@ -225,12 +225,12 @@ create = registry.get_create_func(Initializer, "initializer")
 
 
 def register(klass: type) -> type:
-    """Class decorator: makes an Initializer subclass available by its lower-case name."""
+    """Class decorator that registers an Initializer subclass under its lower-case name."""
     return _register(klass)
 
 
 class Load:
-    """Fills arrays from a ``.params`` file or a dict; ``arg:`` and ``aux:`` in front of names are dropped.
+    """Fills arrays from a ``.params`` file or a dict; the prefixes ``arg:`` and ``aux:`` of names are dropped.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ class Load:
     default_init : Initializer, optional
         For names that are not in param.
     verbose : bool, default False
-        Logs where each array came from.
+        Logs the source of each array.
 
     Raises ValueError if a shape differs or a name is missing and there is no default_init.
     """
@@ -281,7 +281,7 @@ class Load:
 
 
 class Mixed:
-    """Chooses an initializer by the first regular expression that matches the name.
+    """Selects an initializer by the first regular expression that matches the name.
 
     Raises ValueError if the lists differ in length or no pattern matches.
     """
@@ -305,7 +305,7 @@ class Mixed:
 @register
 @alias("zeros")
 class Zero(Initializer):
-    """All zeros."""
+    """Fills with zeros."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -317,7 +317,7 @@ class Zero(Initializer):
 @register
 @alias("ones")
 class One(Initializer):
-    """All ones."""
+    """Fills with ones."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -328,7 +328,7 @@ class One(Initializer):
 
 @register
 class Constant(Initializer):
-    """One value everywhere, or the values of an array of the parameter's shape."""
+    """Fills with one value, or with the values of an array of the parameter's shape."""
 
     def __init__(self, value: Any) -> None:
         plain = value.asnumpy() if hasattr(value, "asnumpy") else value
@@ -366,7 +366,7 @@ def _fill_normal(arr: NDArray, sigma: float) -> None:
 
 @register
 class Uniform(Initializer):
-    """Uniform on [-scale, scale)."""
+    """Draws from the uniform distribution on [-scale, scale)."""
 
     def __init__(self, scale: float = 0.07) -> None:
         super().__init__(scale=scale)
@@ -378,7 +378,7 @@ class Uniform(Initializer):
 
 @register
 class Normal(Initializer):
-    """Normal with mean 0 and standard deviation sigma."""
+    """Draws from the normal distribution with mean 0 and standard deviation sigma."""
 
     def __init__(self, sigma: float = 0.01) -> None:
         super().__init__(sigma=sigma)
@@ -390,7 +390,7 @@ class Normal(Initializer):
 
 @register
 class Orthogonal(Initializer):
-    """Orthogonal rows (or columns, whichever are fewer) times scale; trailing axes count as one.
+    """Orthogonal rows (or columns, if there are fewer), multiplied by scale; trailing axes count as one.
 
     Source: Saxe et al., Exact solutions to the nonlinear dynamics of learning in deep linear neural networks,
     arXiv 1312.6120.
@@ -424,7 +424,7 @@ class Orthogonal(Initializer):
 
 @register
 class Xavier(Initializer):
-    """Random values scaled by the number of inputs and outputs of the layer: variance magnitude / factor.
+    """Random values scaled by the layer's numbers of inputs and outputs: variance magnitude / factor.
 
     Source: Glorot and Bengio, Understanding the difficulty of training deep feedforward neural networks, 2010.
     'uniform' draws from [-c, c] with c = sqrt(magnitude / factor), 'gaussian' uses c as standard deviation.
@@ -433,7 +433,7 @@ class Xavier(Initializer):
     ----------
     rnd_type : {'uniform', 'gaussian'}
     factor_type : {'avg', 'in', 'out'}
-        Which of fan-in and fan-out make the factor.
+        Selects fan-in, fan-out or their mean as the factor.
     magnitude : float, default 3
 
     Raises ValueError for arrays with fewer than two axes and for unknown types.
@@ -494,7 +494,7 @@ def _bilinear_kernel(shape: tuple[int, ...]) -> np.ndarray:
 
 @register
 class Bilinear(Initializer):
-    """Kernel of a bilinear upsampling, for weights (out, in, height, width)."""
+    """Kernel of bilinear upsampling, for weights (out, in, height, width)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -505,7 +505,7 @@ class Bilinear(Initializer):
 
 @register
 class LSTMBias(Initializer):
-    """Zero, except for the forget gate (second quarter), which gets forget_bias."""
+    """Zeros, except for the forget gate (second quarter), which is set to forget_bias."""
 
     def __init__(self, forget_bias: float = 1.0) -> None:
         super().__init__(forget_bias=forget_bias)
@@ -519,7 +519,7 @@ class LSTMBias(Initializer):
 
 @register
 class FusedRNN(Initializer):
-    """Fills the one flat parameter vector of the fused ``RNN`` operator as if its matrices were separate.
+    """Fills the flat parameter vector of the fused ``RNN`` operator as if its matrices were separate.
 
     Parameters
     ----------
@@ -594,5 +594,5 @@ class FusedRNN(Initializer):
         arr[:] = np.concatenate(parts).reshape(arr.shape)
 
 
-# Programs reach these modules through this one, as in MXNet.
+# MXNet programs reach these modules through this one.
 __getattr__, __dir__ = names_from(__name__, modules={"ndarray": ".ndarray", "random": ".random"})

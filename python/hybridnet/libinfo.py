@@ -1,6 +1,6 @@
-"""Version, and where the shared library, the C and C++ headers and the CMake package lie.
+"""Version, and locations of the shared library, the C and C++ headers and the CMake package.
 
-``python -m hybridnet.libinfo --cmakedir`` prints the folder to give CMake as ``-Dhybridnet_DIR=``;
+``python -m hybridnet.libinfo --cmakedir`` prints the folder for CMake's ``-Dhybridnet_DIR=``;
 ``c++ -std=c++20 main.cc $(python -m hybridnet.libinfo --cflags --libs)`` compiles without CMake.
 This module imports nothing of the package: the build reads ``__version__`` from it.
 """
@@ -41,38 +41,38 @@ def _first_with(file: str, *folders: Path) -> Path:
 
 
 def find_lib_path() -> list[str]:
-    """Paths of ``libhybridnet.so``, best first. Raises RuntimeError if it was not built."""
+    """Returns the paths of ``libhybridnet.so``, best first. Raises RuntimeError if it was not built."""
     return [str(_first_with("libhybridnet.so", _PACKAGE) / "libhybridnet.so")]
 
 
 def find_include_path() -> str:
-    """Folder to give the compiler as ``-I``: it holds ``hybridnet/c_api.h`` and ``hybridnet/cpp/``."""
+    """Returns the folder for the compiler's ``-I``, with ``hybridnet/c_api.h`` and ``hybridnet/cpp/``."""
     return str(_first_with("hybridnet/c_api.h", _PACKAGE / "include", _PACKAGE.parents[1] / "include"))
 
 
 def find_cmake_path() -> str:
-    """Folder of ``hybridnet-config.cmake``, for ``find_package(hybridnet)``."""
+    """Returns the folder of ``hybridnet-config.cmake``, for ``find_package(hybridnet)``."""
     return str(_first_with("hybridnet-config.cmake", _PACKAGE / "cmake", _PACKAGE.parents[1] / "cmake"))
 
 
 def find_pkgconfig_path() -> str:
-    """Folder of ``hybridnet.pc``, for ``pkg-config``."""
+    """Returns the folder of ``hybridnet.pc``, for ``pkg-config``."""
     return str(_first_with("hybridnet.pc", _PACKAGE))
 
 
 def compile_flags() -> list[str]:
-    """What the compiler needs to find the headers. The C++ ones are written in C++20."""
+    """Returns the compiler flags for the headers. The C++ headers need C++20."""
     return [f"-I{find_include_path()}"]
 
 
 def link_flags() -> list[str]:
-    """What the linker needs, so that the program finds the library where it lies now."""
+    """Returns the linker flags, with which the program finds the library at its current location."""
     folder = Path(find_lib_path()[0]).parent
     return [f"-L{folder}", "-lhybridnet", f"-Wl,-rpath,{folder}", f"-Wl,-rpath-link,{folder}"]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Prints what is asked for on one line, flags quoted for a shell."""
+    """Prints the requested values on one line, flags quoted for a shell."""
     parser = argparse.ArgumentParser(prog="python -m hybridnet.libinfo", description=__doc__)
     answers: list[tuple[str, str, Callable[[], list[str]]]] = [
         ("--version", "version of the library", lambda: [__version__]),

@@ -1,4 +1,4 @@
-"""Operators and rules of shared objects: C and C++ code that knows ``hybridnet/c_api.h`` alone."""
+"""Operators and rules from shared objects: C and C++ code that only depends on ``hybridnet/c_api.h``."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ __all__ = ["load"]
 
 
 def load(path: str | os.PathLike[str], verbose: bool = True) -> None:
-    """Load a shared object that brings operators, rules that rewrite graphs, or both.
+    """Loads a shared object that defines operators, rules that rewrite graphs, or both.
 
-    Operators are ``mx.nd.NAME`` and ``mx.sym.NAME`` from then on; rules stand in the pipeline of ``mx.rewrite`` under
-    their names. The object exports ``hn_library_init`` and ``hn_library_init_rules``, or one of them, which declare
-    them (docs/operator-libraries.md). They become known together, or none of them; operators stay for the life of the
-    process. Its code runs in this process: load only what you trust. Libraries that were built against MXNet's
-    ``lib_api.h`` have another interface; they are an error.
+    Operators are then available as ``mx.nd.NAME`` and ``mx.sym.NAME``; rules are in the pipeline of ``mx.rewrite``
+    under their names. The object exports ``hn_library_init``, ``hn_library_init_rules``, or both, which declare them
+    (docs/operator-libraries.md). All of them are registered or none; operators stay for the life of the process. The
+    code runs in this process: load only trusted files. Libraries built against MXNet's ``lib_api.h`` have another
+    interface and raise an error.
 
     Parameters
     ----------
     path : str or PathLike
-        The shared object; a relative path starts at the working directory.
+        The shared object; a relative path is relative to the working directory.
     verbose : bool, default True
-        Whether to print which operators and rules came.
+        Whether to print the new operators and rules.
 
     Raises
     ------
     FileError
-        The file is not there, is no shared object for this machine, or has neither function.
+        The file is missing, is not a shared object for this machine, or exports neither function.
     ParamError
-        A declaration is wrong, or the name of an operator or rule is taken.
+        A declaration is invalid, or the name of an operator or rule is already registered.
 
     """
     if not isinstance(path, (str, os.PathLike)):

@@ -1,4 +1,4 @@
-"""Loggers in the format of MXNet's programs."""
+"""Loggers with MXNet's log format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLACE = "%(asctime)s %(process)d %(pathname)s:%(funcName)s:%(lineno)d]"
 
 
 class _Coloured(logging.Formatter):
-    """A letter for the level, time, process and place in colour; then the message."""
+    """Formats the level (a letter), time, process and place in colour, followed by the message."""
 
     def __init__(self) -> None:
         super().__init__(datefmt="%m%d %H:%M:%S")
@@ -34,14 +34,14 @@ class _Coloured(logging.Formatter):
 def get_logger(
     name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING
 ) -> logging.Logger:
-    """The logger of that name, which writes to a file (by default at its end) or, in colour, to the standard error.
+    """Returns the logger with that name, which writes to a file (by default appending) or, in colour, to stderr.
 
-    Settings count on the first call for a name. Without a name: the root logger as it is.
+    Settings apply on the first call for a name only. Without a name: the unchanged root logger.
     """
     logger = logging.getLogger(name)
     if name is None or getattr(logger, "_hybridnet_ready", False):
         return logger
-    logger._hybridnet_ready = True  # type: ignore[attr-defined]  # noted on the logger itself, as it lives for ever
+    logger._hybridnet_ready = True  # type: ignore[attr-defined]  # marked on the logger itself, which lives until exit
     handler: logging.Handler
     if filename:
         handler = logging.FileHandler(filename, filemode or "a")
@@ -56,6 +56,6 @@ def get_logger(
 def getLogger(
     name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING
 ) -> logging.Logger:
-    """Deprecated: get_logger."""
+    """Deprecated: use get_logger."""
     warnings.warn("getLogger is deprecated, use get_logger instead", DeprecationWarning, stacklevel=2)
     return get_logger(name, filename, filemode, level)

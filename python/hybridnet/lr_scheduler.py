@@ -1,6 +1,6 @@
 """Learning-rate schedules: functions from the number of updates to a learning rate.
 
-Trainers of C have the same ones (``src/optimizer/schedule.h`` says why both stand for themselves).
+The C trainers have the same schedules (``src/optimizer/schedule.h`` explains the duplication).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LRScheduler:
     warmup_begin_lr : float, default 0
         Rate at update 0 of the warm-up, at most base_lr.
     warmup_mode : {'linear', 'constant'}
-        'linear' climbs in equal steps, 'constant' stays at warmup_begin_lr.
+        'linear' rises in equal steps, 'constant' stays at warmup_begin_lr.
 
     Raises ValueError for values outside of these ranges, TypeError if warmup_steps is not an int.
     """
@@ -53,7 +53,7 @@ class LRScheduler:
         self.warmup_mode = warmup_mode
 
     def get_warmup_lr(self, num_update: int) -> float:
-        """Rate during the warm-up. Raises ValueError once the warm-up is over."""
+        """Returns the rate during the warm-up. Raises ValueError after it."""
         if num_update >= self.warmup_steps:
             raise HybridNetValueError(f"update {num_update} lies after the {self.warmup_steps} warm-up steps")
         if self.warmup_mode == "constant":
@@ -62,7 +62,7 @@ class LRScheduler:
         return self.warmup_begin_lr + climb
 
     def __call__(self, num_update: int) -> float:
-        """Rate for the given number of updates (the largest count over all parameters)."""
+        """Returns the rate for a number of updates (the largest count over all parameters)."""
         raise not_overridden(self, "__call__(num_update)")
 
 
@@ -76,7 +76,7 @@ class FactorScheduler(LRScheduler):
     factor : float, default 1
         At most 1.
     stop_factor_lr : float, default 1e-8
-        Rate below which it does not sink.
+        Lower limit of the rate.
     base_lr, warmup_steps, warmup_begin_lr, warmup_mode
         See LRScheduler.
     """
@@ -104,11 +104,11 @@ class FactorScheduler(LRScheduler):
     def __call__(self, num_update: int) -> float:
         if num_update < self.warmup_steps:
             return self.get_warmup_lr(num_update)
-        # A loop, because a resumed training starts many steps later.
+        # A loop, because a resumed training may start many steps later.
         while num_update > self.count + self.step:
             before = self.base_lr
             self.base_lr *= self.factor
-            if max(self.base_lr, self.stop_factor_lr) == before:  # it stays so
+            if max(self.base_lr, self.stop_factor_lr) == before:  # no further change
                 self.base_lr = before
                 self.count += (num_update - self.count - 1) // self.step * self.step
                 break
@@ -173,7 +173,7 @@ class MultiFactorScheduler(LRScheduler):
 
 
 class _DecayScheduler(LRScheduler):
-    """A smooth decay from base_lr to final_lr that ends at max_update; subclasses give its shape on [0, 1]."""
+    """Base of smooth decays from base_lr to final_lr at max_update; subclasses define the curve on [0, 1]."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class _DecayScheduler(LRScheduler):
         self.max_steps = max_update - warmup_steps
 
     def _share(self, progress: float) -> float:
-        """The share of base_lr - final_lr that is left at progress in [0, 1]."""
+        """Returns the remaining fraction of base_lr - final_lr at progress in [0, 1]."""
         raise not_overridden(self, "_share(progress)")
 
     def __call__(self, num_update: int) -> float:
@@ -241,7 +241,7 @@ class PolyScheduler(_DecayScheduler):
 
 
 class CosineScheduler(_DecayScheduler):
-    """Half a cosine: ``final_lr + (base_lr - final_lr) * (1 + cos(pi * progress)) / 2``.
+    """Cosine decay: ``final_lr + (base_lr - final_lr) * (1 + cos(pi * progress)) / 2``.
 
     Parameters
     ----------

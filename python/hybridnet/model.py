@@ -21,7 +21,7 @@ __getattr__, __dir__ = names_from(
     {"io": ".io", "kvs": ".kvstore", "metric": ".metric", "opt": ".optimizer"},
 )  # mx.mod, which it imports, imports this module
 
-# What batch-end callbacks get.
+# The argument of batch-end callbacks.
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])  # type: ignore[name-match]  # as in MXNet
 
 
@@ -44,7 +44,7 @@ def save_checkpoint(
 
 
 def load_params(prefix: str, epoch: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(arguments, auxiliary states) of prefix-0001.params. Raises FileError, FormatError."""
+    """Loads (arguments, auxiliary states) from prefix-0001.params. Raises FileError, FormatError."""
     file = f"{prefix}-{epoch:04d}.params"
     arrays = nd.load(file)
     if not arrays:
@@ -62,7 +62,7 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, Any], dict[str, Any]
 
 
 def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """(symbol, arguments, auxiliary states) that save_checkpoint wrote. Raises FileError, FormatError."""
+    """Loads (symbol, arguments, auxiliary states) of save_checkpoint. Raises FileError, FormatError."""
     symbol = sym.load(f"{prefix}-symbol.json")
     arg_params, aux_params = load_params(prefix, epoch)
     return symbol, arg_params, aux_params

@@ -1,4 +1,4 @@
-"""Monitor: statistics of a bound graph's arrays while it trains."""
+"""Monitor: statistics of a bound graph's arrays during training."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Monitor:
     stat_func : callable (NDArray) -> NDArray or list of NDArray, optional
         Default: root mean square.
     pattern : str, default '.*'
-        Regular expression; names that match are watched.
+        Regular expression that selects names.
     sort : bool, default False
         Whether results are sorted by name.
     monitor_all : bool, default False
-        Whether inputs of operators are watched, too.
+        Whether inputs of operators are also monitored.
 
-    Use: install() on executors (Module.install_monitor does); tic() before a batch, toc() or toc_print() behind it.
+    Use: install() on executors (Module.install_monitor does); tic() before a batch, toc() or toc_print() after it.
     """
 
     def __init__(
@@ -55,24 +55,24 @@ class Monitor:
         self.monitor_all = monitor_all
 
     def stat_helper(self, name: str, array: NDArray) -> None:
-        """Callback of executors."""
+        """The callback that executors call for each array."""
         if self.activated and self.re_prog.match(name):
             self.queue.append((self.step, name, self.stat_func(array)))
 
     def install(self, exe: Any) -> None:
-        """Watches an executor."""
+        """Installs the monitor on an executor."""
         exe.set_monitor_callback(self.stat_helper, self.monitor_all)
         self.exes.append(exe)
 
     def tic(self) -> None:
-        """Starts collecting for the batch that follows, if it is its turn."""
+        """Starts collecting for the next batch, if its turn has come."""
         if self.step % self.interval == 0:
             self.queue = []
             self.activated = True
         self.step += 1
 
     def toc(self) -> list[tuple[int, str, str]]:
-        """(step, name, statistics as text) of the batch, or [] if it was not its turn."""
+        """Returns (step, name, statistics as text) of the batch, or [] if it was not monitored."""
         if not self.activated:
             return []
         for exe in self.exes:
@@ -92,6 +92,6 @@ class Monitor:
         return "".join(f"{v.asscalar() if v.size == 1 else v.asnumpy()}\t" for v in listed)
 
     def toc_print(self) -> None:
-        """toc, logged."""
+        """Logs the results of toc."""
         for step, name, text in self.toc():
             logging.info("Batch: %7d %30s %s", step, name, text)

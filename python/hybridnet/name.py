@@ -1,4 +1,4 @@
-"""How nodes and blocks get their names."""
+"""Naming of nodes and blocks."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ __all__ = ["NameManager", "Prefix"]
 
 
 class NameManager(metaclass=ScopeType):
-    """Numbers names by their stem: convolution0, convolution1. Used with ``with``, a fresh count begins."""
+    """Numbers names per hint: convolution0, convolution1. ``with`` starts a new count."""
 
-    # (manager, what was outside of that one): a stack, for a manager may be entered again inside itself.
+    # (manager, its outer manager): a stack, because a manager may be entered again within itself.
     _outer: tuple[Any, ...] | None = None
 
     def __init__(self) -> None:
         self._counter: dict[str, int] = {}
 
     def get(self, name: str | None, hint: str) -> str:
-        """name as given, or the hint with the next number."""
+        """Returns name if given, else the hint with the next number."""
         if name:
             return name
         number = self._counter.get(hint, 0)
@@ -37,22 +37,22 @@ class NameManager(metaclass=ScopeType):
 
 
 class Prefix(NameManager):
-    """Puts prefix in front of every name, given or made up."""
+    """Prepends prefix to every name, given or generated."""
 
     def __init__(self, prefix: str) -> None:
         self._counter = {}
         self._prefix = prefix
 
     def get(self, name: str | None, hint: str) -> str:
-        """prefix + name, or prefix + hint with the next number."""
+        """Returns prefix + name, or prefix + hint with the next number."""
         return self._prefix + (name or super().get(name, hint))
 
 
 def current() -> NameManager:
-    """The manager of the innermost ``with``."""
+    """Returns the manager of the innermost ``with``."""
     return NameManager._current.value
 
 
 def name_for(name: str | None, hint: str) -> str:
-    """The name of a new node."""
+    """Returns the name of a new node."""
     return NameManager._current.value.get(name, hint)

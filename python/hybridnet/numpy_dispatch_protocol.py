@@ -1,4 +1,4 @@
-"""NumPy's own functions on arrays of ``mx.np`` (``numpy.mean(x)``): the names that programs check them by.
+"""NumPy's own functions on arrays of ``mx.np`` (``numpy.mean(x)``): the lists with which programs check them.
 
 The arrays implement ``__array_function__`` and ``__array_ufunc__`` themselves; nothing is registered here.
 """
@@ -12,7 +12,7 @@ __all__ = ["with_array_function_protocol", "with_array_ufunc_protocol"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-# Functions of NumPy, without its universal functions, that MXNet 1.9.1 declares to reach mx.np.
+# NumPy functions, except universal functions, that MXNet 1.9.1 dispatches to mx.np.
 _NUMPY_ARRAY_FUNCTION_LIST = [
     "all",
     "any",
@@ -121,7 +121,7 @@ _NUMPY_ARRAY_FUNCTION_LIST = [
     "pad",
 ]
 
-# Universal functions of NumPy that reach mx.np.
+# NumPy universal functions that are dispatched to mx.np.
 _NUMPY_ARRAY_UFUNC_LIST = [
     "abs",
     "fabs",
@@ -184,10 +184,10 @@ _NUMPY_ARRAY_UFUNC_LIST = [
 
 
 def with_array_function_protocol(func: _Function) -> _Function:
-    """func itself: every NumPy that HybridNet runs with has the protocol."""
+    """Returns func itself: every supported NumPy has the protocol."""
     return func
 
 
 def with_array_ufunc_protocol(func: _Function) -> _Function:
-    """func itself: every NumPy that HybridNet runs with has the protocol."""
+    """Returns func itself: every supported NumPy has the protocol."""
     return func

@@ -1,4 +1,4 @@
-"""From an operator's name to the function of ``mx.np`` or ``mx.npx`` that calls it."""
+"""Lookup of the public function of ``mx.np`` or ``mx.npx`` that calls an operator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MODULES = {"_np_": ("numpy", ("random", "linalg")), "_npx_": ("numpy_extension"
 
 
 def _get_builtin_op(op_name: str) -> Any:
-    """The public function of an operator ``_np_x`` or ``_npx_x``, None for other names. ValueError if there is none."""
+    """Returns the function of an operator ``_np_x`` or ``_npx_x``, None for other names. ValueError if missing."""
     for prefix, (root, submodules) in _MODULES.items():
         if op_name.startswith(prefix):
             name = op_name[len(prefix) :]

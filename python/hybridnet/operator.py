@@ -1,9 +1,9 @@
 """Operators written in Python: subclass :class:`CustomOp` and :class:`CustomOpProp`, register the latter, then call
 ``mx.nd.Custom(..., op_type="name")`` on arrays, ``mx.sym.Custom`` in graphs, ``F.Custom`` in blocks.
 
-The code runs on the thread that calls, with plain arrays: it may wait for them and use NumPy. In a graph it is one
-instruction of the plan: a hybridized block with such an operator waits for its result, and what stands around the
-operator is optimized as without it.
+The code runs in the calling thread, with plain arrays: it may wait for them and use NumPy. In a graph it is one
+instruction of the plan: a hybridized block with such an operator waits for its result, and the rest of the graph is
+optimized as usual.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ __getattr__, __dir__ = names_from(
 
 
 class CustomOp:
-    """The code of an operator: override ``forward`` and ``backward``.
+    """The implementation of an operator: override ``forward`` and ``backward``.
 
-    An object serves one call and its gradient at a time; a graph uses it again for later calls.
+    An object serves one call and its gradient at a time; a graph reuses it for later calls.
     """
 
     def forward(
@@ -77,17 +77,17 @@ class CustomOp:
         out_data: list[NDArray],
         aux: list[NDArray],
     ) -> Sequence[int]:
-        """In place of ``forward`` of an operator declared lazy (``CustomOpProp(lazy=True)``): one step of it.
+        """Replaces ``forward`` for a lazy operator (``CustomOpProp(lazy=True)``): runs one step.
 
-        in_data[i] is None until input i was requested. Returns the numbers of the inputs that it needs to go on, and is
-        called again when they are there; an empty sequence when all outputs are set. out_data keeps the values of
-        earlier steps. In a graph, what leads only to inputs that are never requested is not computed.
-        ``backward`` then finds None in in_data, and 'null' in req, for those; their gradient is zero.
+        in_data[i] is None until input i was requested. Returns the indices of the inputs that it needs next, and is
+        called again when they are computed; an empty sequence when all outputs are set. out_data keeps the values of
+        earlier steps. In a graph, nodes that only lead to inputs that are never requested are not computed. For those
+        inputs, ``backward`` has None in in_data and 'null' in req; their gradient is zero.
         """
         raise not_overridden(self, "lazy_step()")
 
     def assign(self, dst: NDArray, req: str, src: Any) -> None:
-        """Puts src into dst as req says: 'write' and 'inplace' replace, 'add' adds, 'null' does nothing."""
+        """Writes src into dst by req: 'write' and 'inplace' replace, 'add' adds, 'null' does nothing."""
         if req in ("write", "inplace"):
             dst[:] = src
         elif req == "add":
@@ -95,9 +95,9 @@ class CustomOp:
 
 
 class CustomOpProp:
-    """What is known of an operator before it runs; ``__init__`` receives the keyword arguments of the call as texts.
+    """The declaration of an operator; ``__init__`` receives the keyword arguments of the call as strings.
 
-    need_top_grad: False for operators that end a network and make their gradient without being given one.
+    need_top_grad: False for operators at the end of a network that compute their gradient without an output gradient.
     lazy: True for operators that request their inputs one by one (:meth:`CustomOp.lazy_step`).
     """
 
@@ -106,11 +106,11 @@ class CustomOpProp:
         self.lazy_ = lazy
 
     def infer_shape(self, in_shape: list[tuple[int, ...]]) -> tuple[Any, ...]:
-        """Shapes of the inputs, the outputs and (may be left out) the auxiliary states. Default: all like input 0."""
+        """Returns the shapes of inputs, outputs and (optional) auxiliary states. Default: all like input 0."""
         return in_shape, [in_shape[0]] * len(self.list_outputs()), []
 
     def infer_type(self, in_type: list[Any]) -> tuple[Any, ...]:
-        """Dtypes of the inputs, the outputs and the auxiliary states. Default: all like input 0."""
+        """Returns the dtypes of inputs, outputs and auxiliary states. Default: all like input 0."""
         first = in_type[0]
         return (
             [first] * len(self.list_arguments()),
@@ -119,23 +119,23 @@ class CustomOpProp:
         )
 
     def list_arguments(self) -> list[str]:
-        """Names of the inputs."""
+        """Returns the names of the inputs."""
         return ["data"]
 
     def list_outputs(self) -> list[str]:
-        """Names of the outputs."""
+        """Returns the names of the outputs."""
         return ["output"]
 
     def list_auxiliary_states(self) -> list[str]:
-        """Names of the states that forward() and backward() may change; they follow the inputs in a call."""
+        """Returns the names of states that forward() and backward() may change; they follow the inputs in a call."""
         return []
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
-        """Which values backward() reads. All are kept, so this only documents."""
+        """Lists the values that backward() reads. It only serves as documentation: all values are kept."""
         return ([*out_grad] if self.need_top_grad_ else []) + [*in_data, *out_data]
 
     def create_operator(self, ctx: str, in_shapes: list[tuple[int, ...]], in_dtypes: list[Any]) -> CustomOp:
-        """The operator for inputs of these shapes and dtypes."""
+        """Creates the operator for inputs of these shapes and dtypes."""
         raise not_overridden(self, "create_operator()")
 
 
@@ -143,7 +143,7 @@ _REGISTERED: dict[str, Callable[..., CustomOpProp]] = {}
 
 
 def register(reg_name: str) -> Callable[[type[CustomOpProp]], type[CustomOpProp]]:
-    """Class decorator that makes a CustomOpProp known as op_type reg_name; a later one of the name replaces it."""
+    """Class decorator that registers a CustomOpProp as op_type reg_name; a later one with that name replaces it."""
 
     def do_register(prop_cls: type[CustomOpProp]) -> type[CustomOpProp]:
         if not (isinstance(prop_cls, type) and issubclass(prop_cls, CustomOpProp)):
@@ -156,7 +156,7 @@ def register(reg_name: str) -> Callable[[type[CustomOpProp]], type[CustomOpProp]
 
 
 class OperatorArguments(NamedTuple):
-    """Inputs and parameters of an operator, in the order of its signature."""
+    """The inputs and parameters of an operator, in the order of its signature."""
 
     narg: int
     names: list[str]
@@ -164,14 +164,14 @@ class OperatorArguments(NamedTuple):
 
 
 def get_all_registered_operators() -> list[str]:
-    """Names of all operators, aliases included; helpers that only gradients use are left out."""
+    """Returns the names of all operators, including aliases, without helpers that only gradients use."""
     return sorted(
         {name for primary, aliases, internal in _core.op_names() if not internal for name in (primary, *aliases)}
     )
 
 
 def get_operator_arguments(op_name: str) -> OperatorArguments:
-    """Names and types of an operator's inputs and parameters. Raises ParamError for an unregistered name."""
+    """Returns names and types of an operator's inputs and parameters. Raises ParamError for an unregistered name."""
     op = _core.describe_op(op_name)
     array = "NDArray-or-Symbol[]" if op["variadic"] else "NDArray-or-Symbol"
     pairs = [(item["name"], array) for item in op["inputs"]] + [
@@ -181,13 +181,13 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
 
 
 def _type_text(field: dict[str, Any]) -> str:
-    """Such as "float, optional, default=0.9", the form that MXNet prints."""
+    """Returns a type in MXNet's print format, such as "float, optional, default=0.9"."""
     kind = "{" + ", ".join(map(repr, field["choices"])) + "}" if field.get("choices") else field["kind"]
     return f"{kind}, required" if field["required"] else f"{kind}, optional, default={field['default']}"
 
 
 def get_all_registered_operators_grouped() -> dict[str, list[str]]:
-    """Operator name -> its name and aliases."""
+    """Maps operator names to their names and aliases."""
     return {primary: [primary, *aliases] for primary, aliases, internal in _core.op_names() if not internal}
 
 
@@ -206,7 +206,7 @@ def _prop(op_type: str, attributes: str) -> CustomOpProp:
 
 
 def _three(answer: Any, what: str, op_type: str) -> tuple[list[Any], list[Any], list[Any]]:
-    """The result of infer_shape or infer_type with all three parts; the third may be missing."""
+    """Returns the three parts of an infer_shape or infer_type result; the third may be missing."""
     parts = [list(part) for part in answer]
     if len(parts) not in (2, 3):
         raise HybridNetTypeError(f"operator {op_type!r}: {what} must return two or three lists", given=str(len(parts)))
@@ -228,7 +228,7 @@ def _shapes(prop: CustomOpProp, given: list[Any], op_type: str) -> tuple[list[An
 
 
 class LibraryHooks:
-    """Called by the library's operator ``Custom``."""
+    """Callbacks of the library's operator ``Custom``."""
 
     @staticmethod
     def num_outputs(op_type: str, attributes: str) -> int:
@@ -305,7 +305,7 @@ def _add_place(error: Exception, place: str) -> None:
 
 
 class _Linked:
-    """An operator in a plan, for inputs of these shapes and dtypes. ``idle`` holds objects that serve no call now."""
+    """An operator in a plan, for inputs of these shapes and dtypes. ``idle`` holds objects that are not in use."""
 
     def __init__(self, op_type: str, prop: CustomOpProp, shapes: list[Any], dtypes: list[Any]) -> None:
         self.op_type, self.prop = op_type, prop
@@ -318,7 +318,7 @@ class _Linked:
     def forward(
         self, inputs: list[NDArray], states: list[NDArray], outputs: list[NDArray], training: bool, keep: bool
     ) -> _Kept | None:
-        """Fills outputs, may change states. keep: returns what the gradient needs. An object that raised is dropped."""
+        """Fills outputs, may change states. keep: returns data for the gradient. An object that raised is dropped."""
         ctx = next((array.context for array in (*inputs, *states)), Context.default_ctx)
         try:
             op = self.idle.pop() if self.idle else self.prop.create_operator(str(ctx), self.shapes, self.dtypes)
@@ -336,7 +336,7 @@ class _Linked:
 
 
 class _Kept:
-    """What a forward run in a plan leaves for its gradient: the operator's object, idle again after it."""
+    """The data that a forward run in a plan keeps for its gradient: the operator's object, idle again after it."""
 
     def __init__(self, linked: _Linked, op: CustomOp, states: list[NDArray], place: str) -> None:
         self.linked, self.op, self.states, self.place = linked, op, states, place
@@ -347,7 +347,7 @@ class _Kept:
     def backward(
         self, out_grads: list[NDArray], inputs: list[NDArray], outputs: list[NDArray], in_grads: list[NDArray]
     ) -> None:
-        """Fills in_grads, which are zeros."""
+        """Fills in_grads, which hold zeros."""
         try:
             with autograd.pause(train_mode=True), _Timed(f"_backward_{self.linked.op_type}"):
                 self.op.backward(
@@ -372,7 +372,7 @@ def _check_count(op_type: str, prop: CustomOpProp, given: int) -> None:
 
 
 class _Call:
-    """One call and what its gradient needs. get(i) is input i; a lazy operator does not request all of them."""
+    """One call and the data for its gradient. get(i) is input i; a lazy operator does not request all of them."""
 
     def __init__(
         self, op_type: str, prop: CustomOpProp, shapes: list[Any], dtypes: list[Any], get: Callable[[int], NDArray]
@@ -385,7 +385,7 @@ class _Call:
         self.inputs: list[NDArray | None] = [None] * self.count
         self.args: list[Any] = [None] * self.count  # arrays, or None for inputs that were not requested
         self.ctx: Context | None = None
-        # The operator's object needs all shapes and dtypes: inputs whose specs the graph does not know are computed.
+        # The operator's object needs all shapes and dtypes: inputs of unknown spec are computed.
         eager = [i for i in range(self.count) if not self.lazy or shapes[i] is None or dtypes[i] is None]
         for i in eager:
             self._read(i)
@@ -403,8 +403,9 @@ class _Call:
         self.ctx = self.ctx or array.context
 
     def run(self, given: list[NDArray] | None = None) -> list[NDArray]:
-        """Outputs, recorded if the caller records. given: all inputs, where the caller has computed them anyway; those
-        that were not requested get a gradient of zero. In graphs, what leads to them is not even recorded.
+        """Returns the outputs, recorded if the caller records. given: all inputs, if the caller has computed them
+        anyway; those not requested have a gradient of zero. In graphs, the nodes that lead to them are not even
+        recorded.
         """
         shapes, out_shapes, _ = _shapes(self.prop, [shape for shape, _ in self.specs], self.op_type)
         types, out_types, _ = _three(
@@ -421,7 +422,7 @@ class _Call:
         self.outputs = [output.detach() for output in outputs]
         self.versions = self._overwrites()
         self.place = _core.current_place()
-        self.inputs, self.get = [], _no_input  # the tape holds what it needs of them
+        self.inputs, self.get = [], _no_input  # the tape keeps the inputs it needs
         _core.record_function(self.op_type, self.backward, inputs, outputs)
         return outputs
 
@@ -471,7 +472,7 @@ class _Call:
         return [_core.overwrites(array) for array in [*self.args, *self.outputs] if array is not None]
 
     def backward(self, out_grads: list[NDArray | None], create_graph: bool, recorded: Any) -> list[NDArray]:
-        """What the tape calls."""
+        """Called by the tape for the gradient."""
         try:
             return self._gradients(out_grads, create_graph)
         except Exception as error:
@@ -509,7 +510,7 @@ class _Call:
 
 
 class _Timed:
-    """Reports the time of the code within to the profiler."""
+    """Context manager that reports the time of its body to the profiler."""
 
     __slots__ = ("_begin", "_name")
 
@@ -531,8 +532,8 @@ def _no_input(index: int) -> NDArray:
 def Custom(*inputs: Any, op_type: str | None = None, name: str | None = None, out: Any = None, **kwargs: Any) -> Any:
     """Runs (arrays) or adds to the graph (Symbols) the operator registered as op_type.
 
-    inputs: in the order of list_arguments() and list_auxiliary_states(), or by these names; in graphs, what is left out
-    becomes a variable. Other keywords go to the CustomOpProp as texts. Raises ParamError for an unknown op_type.
+    inputs: in the order of list_arguments() and list_auxiliary_states(), or by these names; in graphs, omitted inputs
+    become variables. Other keywords go to the CustomOpProp as strings. Raises ParamError for an unknown op_type.
     ``mx.nd.Custom`` runs an operator without inputs, ``mx.sym.Custom`` adds it to the graph.
     """
     return _custom(inputs, op_type, name, out, kwargs, symbolic=True)
@@ -541,14 +542,14 @@ def Custom(*inputs: Any, op_type: str | None = None, name: str | None = None, ou
 def custom_on_arrays(
     *inputs: Any, op_type: str | None = None, name: str | None = None, out: Any = None, **kwargs: Any
 ) -> Any:
-    """``mx.nd.Custom``: as Custom, but a call without inputs runs an operator that has none."""
+    """Implements ``mx.nd.Custom``: same as Custom, but a call without inputs runs an operator that has none."""
     return _custom(inputs, op_type, name, out, kwargs, symbolic=False)
 
 
 def _custom(
     inputs: tuple[Any, ...], op_type: str | None, name: str | None, out: Any, kwargs: dict[str, Any], symbolic: bool
 ) -> Any:
-    """symbolic: what a call without inputs makes of an operator that has none."""
+    """Implements Custom. symbolic: whether a call without inputs, of an operator that has none, makes a node."""
     if op_type is None:
         raise ParamError(
             "operator 'Custom', input 'op_type'", expected="the name of a registered operator", given="nothing"

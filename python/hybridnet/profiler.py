@@ -1,4 +1,4 @@
-"""Recording what runs when: operators, hybridized graphs, and a program's own tasks, frames, events, counters, markers.
+"""Profiler: records operators, hybridized graphs, and a program's own tasks, frames, events, counters, markers.
 
 Example::
 
@@ -51,7 +51,7 @@ _CONFIG: dict[str, Any] = {
     "profile_imperative": True,
     "profile_symbolic": True,
 }
-# MXNet's further settings: accepted, without effect.
+# Other settings of MXNet: accepted without effect.
 _ACCEPTED = {
     "profile_all", "profile_symbolic", "profile_imperative", "profile_memory", "profile_api", "filename",
     "continuous_dump", "dump_period", "aggregate_stats", "profile_process", "gpu_memory_profile_filename_prefix",
@@ -72,7 +72,7 @@ class _Recorded:
         self.markers: list[tuple[str, str, int, str, int]] = []
 
     def collect(self) -> None:
-        """Takes over what the library has recorded so far."""
+        """Fetches the events that the library has recorded so far."""
         with self.lock:
             self.events += _with_custom_operators(_core.profile_take())
 
@@ -82,7 +82,7 @@ class _Recorded:
 
 
 def _with_custom_operators(events: list[_Event]) -> list[_Event]:
-    """events; operators that a custom operator called directly get its name."""
+    """Renames operators that a custom operator called directly to the custom operator's name."""
     category = "Custom Operator"
     spans = [event for event in events if event[1] == category]
     if not spans:
@@ -104,8 +104,9 @@ _recorded = _Recorded()
 
 # ------------------------------------------------------------------------------------------------------------- switches
 def set_config(**kwargs: Any) -> None:
-    """Settings: ``filename`` of dump(), ``profile_all``, ``profile_imperative`` (operators), ``profile_symbolic``
-    (hybridized graphs), ``aggregate_stats``; the others of MXNet are accepted. Raises ValueError for unknown ones."""
+    """Sets options: ``filename`` of dump(), ``profile_all``, ``profile_imperative`` (operators), ``profile_symbolic``
+    (hybridized graphs), ``aggregate_stats``; others of MXNet are accepted. Raises ValueError for unknown ones.
+    """
     unknown = set(kwargs) - _ACCEPTED
     if unknown:
         raise HybridNetValueError(
@@ -117,7 +118,7 @@ def set_config(**kwargs: Any) -> None:
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
-    """'run' starts recording, 'stop' ends it; both wait for the work pushed before."""
+    """Starts ('run') or ends ('stop') recording, after waiting for the work pushed before."""
     if state not in ("run", "stop"):
         raise HybridNetValueError("profiler.set_state", expected="'run' or 'stop'", given=repr(state))
     waitall()
@@ -139,32 +140,32 @@ def stop(profile_process: str = "worker") -> None:
 
 
 def pause(profile_process: str = "worker") -> None:
-    """Ends recording until resume()."""
+    """Pauses recording until resume()."""
     set_state("stop", profile_process)
 
 
 def resume(profile_process: str = "worker") -> None:
-    """Goes on recording after pause()."""
+    """Resumes recording after pause()."""
     set_state("run", profile_process)
 
 
 def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:
-    """The form of set_config() before MXNet 1.0."""
+    """Sets options; the form of set_config() before MXNet 1.0."""
     set_config(filename=filename, profile_all=mode == "all", profile_symbolic=True)
 
 
 def profiler_set_state(state: str = "stop") -> None:
-    """The form of set_state() before MXNet 1.0."""
+    """Starts or ends recording; the form of set_state() before MXNet 1.0."""
     set_state(state)
 
 
 def set_kvstore_handle(handle: Any) -> None:
-    """Accepted: servers of parameters are not profiled."""
+    """Has no effect: parameter servers are not profiled."""
 
 
 @contextlib.contextmanager
 def scope(name: str = "<unk>:", append_mode: bool = True) -> Iterator[None]:
-    """``with scope("net:"):`` records the time within as one event of that name."""
+    """Records the time of its body as one event: ``with scope("net:"):``."""
     task = Task(Domain("scope"), name)
     task.start()
     try:
@@ -212,7 +213,7 @@ def _trace() -> dict[str, Any]:
 
 
 def dump(finished: bool = True, profile_process: str = "worker") -> None:
-    """Writes the events to the configured file, in Chrome's trace format; finished: recording ends and starts anew.
+    """Writes the events to the configured file in Chrome's trace format; finished: ends recording and clears it.
 
     Raises FileError if the file cannot be written.
     """
@@ -231,7 +232,7 @@ dump_profile = dump
 
 
 def _statistics(sort_by: str, ascending: bool) -> dict[str, dict[str, dict[str, float]]]:
-    """Category -> name -> Count, Total, Min, Max, Avg in milliseconds, in the given order."""
+    """Returns category -> name -> Count, Total, Min, Max, Avg in milliseconds, in the given order."""
     groups: dict[str, dict[str, list[float]]] = {}
     for name, category, begin, end, *_ in _events():
         groups.setdefault(category, {}).setdefault(name, []).append((end - begin) / 1e6)
@@ -250,7 +251,7 @@ def _sorted_rows(rows: dict[str, dict[str, float]], sort_by: str, ascending: boo
 
 
 def _memory(sort_by: str, ascending: bool) -> dict[str, dict[str, dict[str, float]]]:
-    """Memory of the pool of arrays on the CPU, in the form of the times."""
+    """Returns the memory statistics of the CPU array pool, in the form of the time statistics."""
     found = _core.memory_statistics(1, 0)
     rows = {}
     for name, key in (("in use", "in_use"), ("at most in use", "peak_in_use"), ("pooled", "pooled")):
@@ -260,9 +261,9 @@ def _memory(sort_by: str, ascending: bool) -> dict[str, dict[str, dict[str, floa
 
 
 def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
-    """Times per name: ``format`` 'table' or 'json', ``sort_by`` 'total', 'avg', 'min', 'max' or 'count'.
+    """Returns times per name: ``format`` 'table' or 'json', ``sort_by`` 'total', 'avg', 'min', 'max' or 'count'.
 
-    reset: forget the events afterwards. Raises ValueError for other formats and keys.
+    reset: clear the events afterwards. Raises ValueError for other formats and keys.
     """
     if format not in ("table", "json"):
         raise HybridNetValueError("profiler.dumps", expected="format 'table' or 'json'", given=repr(format))
@@ -288,9 +289,9 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
     return "\n".join(lines) + "\n"
 
 
-# ---------------------------------------------------------------------------------------------------- the program's own
+# -------------------------------------------------------------------------------------------------------- custom events
 class Domain:
-    """A name that tasks, frames, counters and markers are grouped under."""
+    """A group name for tasks, frames, counters and markers."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -299,35 +300,35 @@ class Domain:
         return self.name
 
     def new_task(self, name: str) -> Task:
-        """A Task of this domain."""
+        """Creates a Task of this domain."""
         return Task(self, name)
 
     def new_frame(self, name: str) -> Frame:
-        """A Frame of this domain."""
+        """Creates a Frame of this domain."""
         return Frame(self, name)
 
     def new_counter(self, name: str, value: float | None = None) -> Counter:
-        """A Counter of this domain."""
+        """Creates a Counter of this domain."""
         return Counter(self, name, value)
 
     def new_marker(self, name: str) -> Marker:
-        """A Marker of this domain."""
+        """Creates a Marker of this domain."""
         return Marker(self, name)
 
 
 class _Span:
-    """A span of time; recorded when it ends while the profiler runs. Usable with ``with``."""
+    """A time span; recorded when it ends while the profiler runs. Usable with ``with``."""
 
     def __init__(self, name: str, category: str) -> None:
         self.name, self._category = name, category
         self._begin: int | None = None
 
     def start(self) -> None:
-        """Begins now."""
+        """Starts the span now."""
         self._begin = _core.profile_now() if _core.profile_active() else None
 
     def stop(self) -> None:
-        """Ends now."""
+        """Ends the span now."""
         if self._begin is not None and _core.profile_active():
             event = (self.name, self._category, self._begin, _core.profile_now(), threading.get_native_id(), "", "", "")
             with _recorded.lock:
@@ -346,28 +347,28 @@ class _Span:
 
 
 class Task(_Span):
-    """A piece of work of a domain."""
+    """A unit of work in a domain."""
 
     def __init__(self, domain: Domain, name: str) -> None:
         super().__init__(name, domain.name)
 
 
 class Frame(_Span):
-    """One of a row of like pieces of work of a domain, such as the handling of an image."""
+    """One of a series of similar units of work in a domain, such as the processing of an image."""
 
     def __init__(self, domain: Domain, name: str) -> None:
         super().__init__(name, domain.name)
 
 
 class Event(_Span):
-    """A piece of work without a domain."""
+    """A unit of work without a domain."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, "event")
 
 
 class Counter:
-    """A number that changes while the program runs; its values are recorded while the profiler runs."""
+    """A number that changes over time; its values are recorded while the profiler runs."""
 
     def __init__(self, domain: Domain, name: str, value: float | None = None) -> None:
         self.name, self._domain, self._value = name, domain.name, 0.0
@@ -375,7 +376,7 @@ class Counter:
             self.set_value(value)
 
     def set_value(self, value: float) -> None:
-        """The number is value from now on."""
+        """Sets the number to value."""
         self._value = value
         if _core.profile_active():
             with _recorded.lock:
@@ -408,7 +409,7 @@ class Marker:
         self.name, self._domain = name, domain.name
 
     def mark(self, scope: str = "process") -> None:
-        """Records the current time. scope: what it concerns, 'global', 'process', 'thread', 'task' or 'marker'."""
+        """Records the current time. scope: 'global', 'process', 'thread', 'task' or 'marker'."""
         if scope not in ("global", "process", "thread", "task", "marker"):
             raise HybridNetValueError(
                 "Marker.mark", expected="scope 'global', 'process', 'thread', 'task' or 'marker'", given=repr(scope)

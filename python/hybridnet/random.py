@@ -1,4 +1,4 @@
-"""Seeds, and the random functions of ``mx.nd.random`` under ``mx.random``."""
+"""Seeds, and the functions of ``mx.nd.random`` as ``mx.random``."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ __all__ = [
 
 
 def seed(seed_state: int, ctx: Any = "all") -> None:
-    """Starts the random numbers of every device anew: the same seed gives the same bits, whatever the thread count."""
+    """Seeds the random numbers of every device: the same seed gives the same bits, independent of the thread count."""
     _core.seed(int(seed_state) & 0xFFFFFFFFFFFFFFFF)
 
 
 def get_state() -> dict[str, Any]:
-    """Where the random numbers stand that training draws: of this package, of numpy.random and of random.
+    """Returns the states of the generators that training uses: this package's, numpy.random and random.
 
-    Plain values, for set_state() and JSON. Raises UnsupportedError if numpy.random has another generator than MT19937.
+    The result holds plain values, for set_state() and JSON. Raises UnsupportedError unless numpy.random uses MT19937.
     """
     version, words, gauss = _python_random.getstate()
     return {
@@ -60,7 +60,7 @@ def get_state() -> dict[str, Any]:
 
 
 def set_state(state: dict[str, Any]) -> None:
-    """Goes on from what get_state() gave: the same draws follow. Raises FormatError for anything else."""
+    """Restores a state that get_state() returned: the same draws follow. Raises FormatError for anything else."""
     try:
         seed_value, draw = (int(number) for number in state["hybridnet"])
         version, words, gauss = state["python"]
@@ -72,7 +72,7 @@ def set_state(state: dict[str, Any]) -> None:
 
 
 def numpy_random_state() -> dict[str, Any]:
-    """State of numpy.random as plain values. Raises UnsupportedError for another generator than MT19937."""
+    """Returns the state of numpy.random as plain values. Raises UnsupportedError unless it uses MT19937."""
     state = np.random.get_state(legacy=False)
     assert isinstance(state, dict)
     if state["bit_generator"] != "MT19937":
@@ -82,7 +82,7 @@ def numpy_random_state() -> dict[str, Any]:
 
 
 def set_numpy_random_state(state: dict[str, Any]) -> None:
-    """Takes over what numpy_random_state() gave. Raises FormatError for anything else."""
+    """Restores a state that numpy_random_state() returned. Raises FormatError for anything else."""
     try:
         has_gauss, gauss = state["gauss"]
         key = np.asarray(state["key"], np.uint32)

@@ -1,8 +1,8 @@
-"""RecordIO: files of records one after the other, with an optional index (MXNet's ``.rec`` and ``.idx``).
+"""RecordIO: files with a sequence of records and an optional index (MXNet's ``.rec`` and ``.idx``).
 
-A record is a magic number, a length whose top three bits say whether it is whole (0) or the first (1), a middle (2) or
-the last (3) part of one, the bytes, and zeros up to a multiple of 4. Records are cut where they contain the magic
-number at a multiple of 4, so that a reader can find the next record from anywhere.
+A record consists of a magic number, a length whose top three bits mark it as whole (0) or the first (1), a middle (2)
+or the last (3) part of one, the bytes, and zeros up to a multiple of 4. Records are split where they contain the magic
+number at a multiple of 4, so that a reader can find the next record from any position.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LENGTH_BITS = 29
 
 
 def _cut(data: bytes) -> list[bytes]:
-    """data without the magic numbers at multiples of 4, cut there."""
+    """Splits data at the magic numbers at multiples of 4, and drops these numbers."""
     parts, begin, position = [], 0, data.find(_MAGIC)
     while position >= 0:
         if position % 4 == 0:
@@ -46,11 +46,11 @@ class MXRecordIO:
     Parameters
     ----------
     uri : str
-        Path.
+        Path of the file.
     flag : {'r', 'w'}
 
     Raises FileError if the file cannot be opened, ParamError for another flag. A reader that was opened before a fork
-    opens the file again in the child; a writer refuses to write there.
+    reopens the file in the child; a writer refuses to write there.
     """
 
     def __init__(self, uri: str, flag: str) -> None:
@@ -62,7 +62,7 @@ class MXRecordIO:
         self.open()
 
     def open(self) -> None:
-        """Opens the file, at its beginning."""
+        """Opens the file at its beginning."""
         if self.flag not in ("r", "w"):
             raise ParamError(f"Invalid flag {self.flag}: expected 'r' or 'w'")
         self.writable = self.flag == "w"
@@ -74,7 +74,7 @@ class MXRecordIO:
         self.is_open = True
 
     def close(self) -> None:
-        """Closes the file; harmless if it is closed."""
+        """Closes the file; does nothing if it is closed."""
         if getattr(self, "is_open", False):
             self._file.close()
             self.is_open = False
@@ -105,14 +105,14 @@ class MXRecordIO:
             self.open()
 
     def _check_pid(self, allow_reset: bool = False) -> None:
-        # The position in the file is shared with the parent process.
+        # The file position is shared with the parent process.
         if self.pid != multiprocessing.current_process().pid:
             if not allow_reset:
                 raise HybridNetError("Forbidden operation in multiple processes")
             self.reset()
 
     def reset(self) -> None:
-        """Goes back to the beginning: a reader to the first record, a writer to an empty file."""
+        """Resets to the beginning: a reader to the first record, a writer to an empty file."""
         self.close()
         self.open()
 
@@ -143,7 +143,7 @@ class MXRecordIO:
         return word >> _LENGTH_BITS, data[:length]
 
     def read(self) -> bytes | None:
-        """The next record; None at the end. Raises FormatError for a broken file, ParamError for a writer."""
+        """Returns the next record; None at the end. Raises FormatError for a broken file, ParamError for a writer."""
         if self.writable:
             raise ParamError(f"RecordIO: '{self.uri}' is open for writing")
         self._check_pid(allow_reset=True)
@@ -232,19 +232,19 @@ class MXIndexedRecordIO(MXRecordIO):
         return state
 
     def seek(self, idx: Any) -> None:
-        """Goes to the record with that key. Raises KeyError if there is none."""
+        """Moves to the record with that key. Raises KeyError if there is none."""
         if self.writable:
             raise ParamError(f"RecordIO: '{self.uri}' is open for writing")
         self._check_pid(allow_reset=True)
         self._file.seek(self.idx[idx])
 
     def tell(self) -> int:
-        """Where the next record will be written."""
+        """Returns the position at which the next record will be written."""
         self._check_pid()
         return self._file.tell()
 
     def read_idx(self, idx: Any) -> bytes | None:
-        """The record with that key. Raises KeyError if there is none."""
+        """Returns the record with that key. Raises KeyError if there is none."""
         self.seek(idx)
         return self.read()
 
@@ -257,14 +257,14 @@ class MXIndexedRecordIO(MXRecordIO):
         self.keys.append(key)
 
 
-# What goes in front of an image: flag is the number of labels where there is not exactly one; id and id2 are free.
+# The header of an image: flag is the number of labels unless there is exactly one; id and id2 are free.
 IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])  # type: ignore[name-match]  # MXNet's repr shows this name
 _IR_FORMAT = "IfQQ"
 _IR_SIZE = struct.calcsize(_IR_FORMAT)
 
 
 def pack(header: Any, s: bytes) -> bytes:
-    """A record of a header (flag, label or labels, id, id2) and bytes."""
+    """Returns a record of a header (flag, label or labels, id, id2) and bytes."""
     header = IRHeader(*header)
     if isinstance(header.label, numbers.Number):
         header = header._replace(flag=0)
@@ -276,7 +276,7 @@ def pack(header: Any, s: bytes) -> bytes:
 
 
 def unpack(s: bytes) -> tuple[IRHeader, bytes]:
-    """(header, bytes) of what pack made. Raises FormatError if s is too short."""
+    """Returns (header, bytes) of a record that pack made. Raises FormatError if s is too short."""
     if len(s) < _IR_SIZE:
         raise FormatError(f"RecordIO: a packed record has at least {_IR_SIZE} bytes", given=str(len(s)))
     header = IRHeader(*struct.unpack(_IR_FORMAT, s[:_IR_SIZE]))
@@ -290,9 +290,9 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
 
 
 def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray]:
-    """(header, image) of what pack_img made: (height, width, 3), blue first as OpenCV has it, or (height, width).
+    """Returns (header, image) of a record of pack_img: (height, width, 3) in BGR order like OpenCV, or (height, width).
 
-    iscolor: 1 colour, 0 gray, -1 as it is.
+    iscolor: 1 colour, 0 gray, -1 as stored.
     """
     from .io._image_files import decode_image
 
@@ -302,7 +302,7 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray]:
 
 
 def pack_img(header: Any, img: Any, quality: int = 95, img_fmt: str = ".jpg") -> bytes:
-    """A record of a header and an image: (height, width, 3) uint8, blue first as OpenCV has it, or (height, width).
+    """Returns a record of a header and an image: uint8 (height, width, 3) in BGR order like OpenCV, or (height, width).
 
     img_fmt: '.jpg' (quality 1 to 100; needs Pillow or OpenCV) or '.png' (compression 0 to 9).
     """

@@ -1,4 +1,4 @@
-"""Registries of classes by name: what makes initializers and metrics from a name, a JSON text or an instance."""
+"""Registries of classes by name, which create initializers and metrics from a name, a JSON text or an instance."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _REGISTRY: dict[type, dict[str, type]] = {}
 
 
 def get_registry(base_class: type) -> dict[str, type]:
-    """A copy of the names registered for base_class."""
+    """Returns a copy of the names registered for base_class."""
     return dict(_REGISTRY.get(base_class, {}))
 
 
 def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
-    """Makes the function that registers subclasses of base_class; nickname is used in messages."""
+    """Returns a function that registers subclasses of base_class; nickname is used in messages."""
     table = _REGISTRY.setdefault(base_class, {})
 
     def register(klass: T, name: str | None = None) -> T:
@@ -44,7 +44,7 @@ def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
 
 
 def get_alias_func(base_class: type, nickname: str) -> Callable[..., Any]:
-    """Makes the decorator that registers a class under further names."""
+    """Returns a decorator that registers a class under further names."""
     register = get_register_func(base_class, nickname)
 
     def alias(*aliases: str) -> Callable[[T], T]:
@@ -60,7 +60,7 @@ def get_alias_func(base_class: type, nickname: str) -> Callable[..., Any]:
 
 
 def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
-    """Makes the function that creates an instance from an instance, a name, a JSON text or a dict."""
+    """Returns a function that creates an instance from an instance, a name, a JSON text or a dict."""
     table = _REGISTRY.setdefault(base_class, {})
 
     def create(*args: Any, **kwargs: Any) -> Any:

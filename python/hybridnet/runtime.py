@@ -1,4 +1,4 @@
-"""What this build can do."""
+"""Features of this build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Feature", "Features", "feature_list", "isa"]
 
 
 class Feature:
-    """One ability of the build: its name, and whether it is there."""
+    """A feature of the build: its name, and whether it is enabled."""
 
     def __init__(self, name: str, enabled: bool) -> None:
         self._name = name
@@ -19,7 +19,7 @@ class Feature:
 
     @property
     def name(self) -> str:
-        """Such as 'ONEDNN'."""
+        """The name of the feature, such as 'ONEDNN'."""
         return self._name
 
     @property
@@ -61,7 +61,7 @@ _ABSENT = (
     "TENSORRT",
     "TVM_OP",
 )
-# Instruction sets are chosen when the process starts: feature -> flag of /proc/cpuinfo.
+# Instruction sets, selected when the process starts: feature -> flag in /proc/cpuinfo.
 _INSTRUCTIONS = {
     "CPU_SSE": "sse",
     "CPU_SSE2": "sse2",
@@ -84,7 +84,7 @@ def _cpu_flags() -> set[str]:
 
 
 def feature_list() -> list[Feature]:
-    """Every feature that MXNet names, with what this build has."""
+    """Returns every feature that MXNet names, with its state in this build."""
     flags = _cpu_flags()
     found = dict.fromkeys(_BUILT, True) | dict.fromkeys(_ABSENT, False)
     found |= {name: flag in flags for name, flag in _INSTRUCTIONS.items()}
@@ -92,7 +92,7 @@ def feature_list() -> list[Feature]:
 
 
 class Features(OrderedDict):
-    """Feature name -> Feature. There is one for the process."""
+    """Maps feature names to Features. A singleton."""
 
     _instance: Features | None = None
 
@@ -103,7 +103,7 @@ class Features(OrderedDict):
         return cls._instance
 
     def __init__(self) -> None:
-        """The table is filled once, by the first use."""
+        """Fills the table once, on first use."""
 
     def __repr__(self) -> str:
         return f"[{', '.join(map(repr, self.values()))}]"
@@ -117,14 +117,14 @@ class Features(OrderedDict):
 
 
 def isa() -> str:
-    """The instruction sets that kernels use, such as ``'avx2 (Highway AVX2, oneDNN AVX2)'``.
+    """Returns the instruction sets that kernels use, such as ``'avx2 (Highway AVX2, oneDNN AVX2)'``.
 
-    The first word is the widest set that both libraries use in full: sse4, avx2, avx512, avx512_bf16 or amx.
+    The first word is the widest set that both libraries support completely: sse4, avx2, avx512, avx512_bf16 or amx.
     ``HYBRIDNET_MAX_ISA`` caps it (``docs/environment-variables.md``).
     """
     return _core.isa()
 
 
 def engine_type() -> str:
-    """Name of the engine in use."""
+    """Returns the name of the engine in use."""
     return _core.engine_type()

@@ -8,12 +8,13 @@ POST      /v1/predict            JSON ``{"inputs": {name: nested lists}}`` gives
                                  in their own form
 ========  =====================  ======================================================================================
 
-JSON has no NaN and no infinity. A request with one is refused, and so is an answer, unless the application was made
-with ``allow_nan``: it reads the words NaN, Infinity and -Infinity, and writes null. Files of NumPy may hold them.
+JSON has no NaN and no infinity. Requests and responses that contain them are refused, unless the application was
+created with ``allow_nan``: it then accepts the words NaN, Infinity and -Infinity, and writes null. NumPy files may
+contain them.
 
-Errors are ``{"error": class, "text": text}``: 400 for content that is wrong, 404, 405, 413, 415, 503 where too many
-wait. Requests that wait at one time become one call of the model, as long as they have at most ``batch`` rows together;
-where that call fails each of them has a call of its own.
+Errors are ``{"error": class, "text": text}``: 400 for invalid content, 404, 405, 413, 415, 503 if too many requests
+wait. Requests that wait at the same time are combined into one call of the model, up to ``batch`` rows together; if
+that call fails, each of them is run separately.
 """
 
 from __future__ import annotations
@@ -42,17 +43,17 @@ _JSON, _NPY, _NPZ = "application/json", "application/x-npy", "application/x-npz"
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request, and all together, may ask for."""
+    """The limits of a single request and of all requests together."""
 
     body: int = 16 << 20  # bytes
-    rows: int = 1024  # of one request
-    batch: int = 64  # rows of one call that several requests share; 1: none does
+    rows: int = 1024  # limit of one request
+    batch: int = 64  # rows of one call that several requests share; 1: no sharing
     waiting: int = 1024  # requests
-    wait: int = 0  # microseconds for others to come, before a call that is not full; 0: only while calls run
+    wait: int = 0  # microseconds that a non-full call waits for more requests; 0: only while calls run
 
 
 class _Refused(Exception):
-    """A request that is answered with an error."""
+    """Raised for a request that is answered with an error."""
 
     def __init__(self, status: int, kind: str, message: str, **parts: str) -> None:
         super().__init__(str(HybridNetError(message, **parts)))
@@ -72,15 +73,15 @@ class PredictionApp:
     Parameters
     ----------
     call : callable
-        Takes a list of arrays, gives a list of arrays, each with as many rows as the inputs; is called in threads.
+        Takes a list of arrays, returns a list of arrays with as many rows as the inputs; called in threads.
     inputs : dict
         Name -> (shape of one row, dtype), in the order of call.
     outputs : list of str
     limits : Limits, optional
     threads : int, default 1
-        Calls at one time.
+        Number of concurrent calls.
     allow_nan : bool, default False
-        Whether JSON may hold the words NaN, Infinity and -Infinity in requests, and null in their place in answers.
+        Whether JSON requests may contain NaN, Infinity and -Infinity; responses contain null instead.
     """
 
     def __init__(
@@ -97,14 +98,14 @@ class PredictionApp:
         self._pool = ThreadPoolExecutor(threads, "hybridnet-serve")
         most_ns = min(self._limits.wait * 1000, 1 << 62)
         self._queue = _core.RequestQueue(self._limits.batch, most_ns, self._limits.waiting, threads)
-        self._has_told = False  # of a shared call that failed
-        self._timer: asyncio.TimerHandle | None = None  # until the oldest request has waited for others
+        self._has_told = False  # whether a failed shared call was logged
+        self._timer: asyncio.TimerHandle | None = None  # runs until the oldest request has waited long enough
         self._running: set[asyncio.Task[None]] = set()
 
     async def __call__(
         self, scope: dict[str, Any], receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]
     ) -> None:
-        """One connection's request, as ASGI has it."""
+        """Handles the request of one connection, as an ASGI application."""
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         elif scope["type"] == "http":
@@ -114,12 +115,12 @@ class PredictionApp:
                 status, kind, body = error.status, _JSON, _error(error.kind, str(error))
             except HybridNetError as error:
                 status, kind, body = 500, _JSON, _error(type(error).__name__, str(error))
-            except Exception as error:  # what it says may not be for strangers
+            except Exception as error:  # its text may be confidential
                 logging.getLogger(__name__).exception("a request of %s failed", scope["path"])
                 text = "the model failed; the log of the server says where"
                 status, kind, body = 500, _JSON, _error(type(error).__name__, text)
             headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
-            if status == 413:  # the rest of the body is not read
+            if status == 413:  # the rest of the body was not read
                 headers.append((b"connection", b"close"))
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": body})
@@ -174,7 +175,7 @@ class PredictionApp:
     # --- content ------------------------------------------------------------------------------------------------------
 
     def _read(self, kind: str, body: bytes) -> list[np.ndarray]:
-        """Inputs in order, checked."""
+        """Returns the checked inputs in order."""
         given = self._from_json(body) if kind == _JSON else self._from_numpy(kind, body)
         if not isinstance(given, dict) or set(given) != set(self._inputs):
             names = (
@@ -233,7 +234,7 @@ class PredictionApp:
             return np.ascontiguousarray(array.astype(dtype, copy=False))
 
     def _check_finite(self, arrays: list[np.ndarray]) -> None:
-        """Refuses what JSON can say but the dtype of the input cannot hold: 1e300 would be infinite in float32."""
+        """Refuses JSON values beyond the range of the input's dtype: 1e300 would become infinite in float32."""
         for name, array in zip(self._inputs, arrays, strict=True):
             if not _are_finite(array):
                 raise _Refused(
@@ -272,7 +273,7 @@ class PredictionApp:
         return await request.done
 
     def _start(self) -> None:
-        """Gives waiting requests to free threads."""
+        """Assigns waiting requests to free threads."""
         loop = asyncio.get_running_loop()
         if self._timer is not None:
             self._timer.cancel()
@@ -306,7 +307,7 @@ class PredictionApp:
                     request.done.set_result([output[begin : begin + request.rows] for output in outputs])
                 begin += request.rows
         except Exception as error:
-            if len(batch) > 1:  # whose fault it is shows when each runs by itself
+            if len(batch) > 1:  # separate runs show which request fails
                 self._tell_failure(len(batch), error)
                 for request in batch:
                     await self._answer_batch([request])
@@ -314,7 +315,7 @@ class PredictionApp:
                 batch[0].done.set_exception(error)
 
     def _tell_failure(self, count: int, error: Exception) -> None:
-        """Logs the first shared call that failed: who makes calls fail must not fill the log."""
+        """Logs only the first failed shared call, so that failing requests cannot flood the log."""
         if not self._has_told:
             self._has_told = True
             logging.getLogger(__name__).warning(
@@ -334,20 +335,20 @@ def _content_type(scope: dict[str, Any]) -> str:
 
 
 def _unpacked_bytes(body: bytes) -> int:
-    """What the members of an archive say that they take; no more of them is read. 0: it is none."""
+    """Returns the declared unpacked size of an archive, an upper limit for reading. 0: it is not an archive."""
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as archive:
             return sum(member.file_size for member in archive.infolist())
-    except Exception:  # whatever is wrong with it, its reader says
+    except Exception:  # its reader will report the error
         return 0
 
 
 def _has_text(value: Any) -> bool:
-    """Whether there is text in nested lists of even lengths. NumPy would give every element the room of the longest."""
+    """Whether regular nested lists contain text. NumPy would give every element the size of the longest text."""
     try:
         return str in set(map(type, np.array(value, dtype=object).ravel().tolist()))
     except ValueError:
-        return False  # of uneven lengths: no array either
+        return False  # ragged: not an array either
 
 
 def _refuse_word(word: str) -> float:
@@ -366,7 +367,7 @@ def _are_finite(array: np.ndarray) -> bool:
 
 
 def _finite(array: np.ndarray) -> Any:
-    """Nested lists; null for what JSON cannot say."""
+    """Returns nested lists, with null for values that JSON does not have."""
     if array.dtype.kind not in "fV":
         return array.tolist()
     wide = array.astype(np.float32) if array.dtype.itemsize == 2 else array
@@ -383,7 +384,7 @@ def _error(kind: str, text: str) -> bytes:
 
 
 def call_of(block: Any) -> Callable[[list[np.ndarray]], list[np.ndarray]]:
-    """A hybridized block as a function of NumPy arrays."""
+    """Wraps a hybridized block as a function of NumPy arrays."""
 
     def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
         result = block(*(ndarray.array(array, dtype=array.dtype) for array in arrays))

@@ -1,4 +1,4 @@
-"""NumPy semantics switches, and functions that query the machine."""
+"""Switches for NumPy semantics, and functions that query the machine."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _T = TypeVar("_T")
 
 
 def is_np_shape() -> bool:
-    """Whether scalars are () and zero sizes are real (NumPy), or a full reduction gives (1,) (classic MXNet)."""
+    """Whether scalars have shape () and sizes of 0 are valid (NumPy), or a full reduction gives (1,) (MXNet)."""
     return _core.is_np_shape()
 
 
 def set_np_shape(active: bool) -> bool:
-    """Switches NumPy shape semantics for this thread; returns what it was."""
+    """Switches NumPy shape semantics for this thread; returns the previous value."""
     return _core.set_np_shape(bool(active))
 
 
 class _NumpyShapeScope:
-    """NumPy shape semantics within ``with``."""
+    """Context manager that sets NumPy shape semantics."""
 
     def __init__(self, active: bool) -> None:
         self._active = active
@@ -61,12 +61,12 @@ class _NumpyShapeScope:
 
 
 def np_shape(active: bool = True) -> _NumpyShapeScope:
-    """A scope with (or without) NumPy shape semantics."""
+    """Returns a scope with (or without) NumPy shape semantics."""
     return _NumpyShapeScope(active)
 
 
 class _Flags(threading.local):
-    """Per thread."""
+    """The switches of each thread."""
 
     numpy_arrays = False
 
@@ -75,19 +75,19 @@ _flags = _Flags()
 
 
 def is_np_array() -> bool:
-    """Whether Gluon makes ``mx.np.ndarray`` objects on this thread; mx.nd.NDArray otherwise."""
+    """Whether Gluon creates ``mx.np.ndarray`` objects in this thread; mx.nd.NDArray otherwise."""
     return _flags.numpy_arrays
 
 
 def _set_np_array(active: bool) -> bool:
     before, _flags.numpy_arrays = _flags.numpy_arrays, bool(active)
     if active:
-        importlib.import_module("hybridnet.symbol.numpy")  # traces make its Symbols
+        importlib.import_module("hybridnet.symbol.numpy")  # traces create its Symbols
     return before
 
 
 class _ScopeOfThread(type):
-    """Class attributes that each thread has of its own."""
+    """Metaclass for class attributes with a separate value per thread."""
 
     @property
     def _current(cls) -> _NumpyArrayScope:
@@ -99,7 +99,7 @@ class _ScopeOfThread(type):
 
 
 class _NumpyArrayScope(metaclass=_ScopeOfThread):
-    """What Gluon makes within ``with``."""
+    """Context manager that selects the array class of Gluon."""
 
     def __init__(self, is_np_array: bool) -> None:
         self._is_np_array = is_np_array
@@ -114,12 +114,12 @@ class _NumpyArrayScope(metaclass=_ScopeOfThread):
 
 
 def np_array(active: bool = True) -> _NumpyArrayScope:
-    """A scope in which Gluon makes ``mx.np.ndarray`` objects, or does not."""
+    """Returns a scope in which Gluon creates ``mx.np.ndarray`` objects (or not)."""
     return _NumpyArrayScope(active)
 
 
 class _NumpyScope:
-    """np_shape and np_array at once."""
+    """Context manager that combines np_shape and np_array."""
 
     def __init__(self) -> None:
         self._before: list[tuple[bool, bool]] = []
@@ -135,7 +135,7 @@ class _NumpyScope:
 
 
 def _callable_members(cls: type) -> dict[str, Any]:
-    """What a class has of its own, and what of its bases' is called from outside: public names, __init__, __call__."""
+    """Returns the members of a class, and inherited public members, __init__ and __call__."""
     found: dict[str, Any] = {}
     for base in cls.__mro__[:-1]:
         for name, member in vars(base).items():
@@ -155,13 +155,13 @@ def _within_class(scope: Callable[[], Any], cls: type) -> None:
 
 
 def _within(scope: Callable[[], Any], target: Any) -> Any:
-    """target, a function or a class, whose calls (methods and property getters) run within a scope."""
+    """Wraps a function or class so that its calls (methods and property getters) run within a scope."""
     if inspect.isclass(target):
         _within_class(scope, target)
         return target
     if not callable(target):
         raise HybridNetValueError("expected a function or a class to decorate", given=type(target).__name__)
-    if getattr(target, "_numpy_scope", None) is scope:  # a base's, which is decorated too
+    if getattr(target, "_numpy_scope", None) is scope:  # a base class that is decorated too
         return target
 
     @functools.wraps(target)
@@ -174,22 +174,22 @@ def _within(scope: Callable[[], Any], target: Any) -> Any:
 
 
 def use_np_shape(func: _T) -> _T:
-    """Decorates a function or class: its calls run with NumPy shape semantics."""
+    """Decorator for functions and classes: calls run with NumPy shape semantics."""
     return _within(np_shape, func)
 
 
 def use_np_array(func: _T) -> _T:
-    """Decorates a function or class: Gluon makes ``mx.np.ndarray`` objects in its calls."""
+    """Decorator for functions and classes: Gluon creates ``mx.np.ndarray`` objects in their calls."""
     return _within(np_array, func)
 
 
 def use_np(func: _T) -> _T:
-    """Decorates a function or class: its calls run with NumPy's shapes and ``mx.np.ndarray`` objects."""
+    """Decorator for functions and classes: calls run with NumPy's shapes and ``mx.np.ndarray`` objects."""
     return _within(_NumpyScope, func)
 
 
 def set_np(shape: bool = True, array: bool = True) -> None:
-    """Switches NumPy semantics of this thread: for shapes, and for the arrays that Gluon makes and takes.
+    """Switches NumPy semantics of this thread: for shapes, and for the arrays that Gluon creates and accepts.
 
     Raises ValueError for array=True without shape=True.
     """
@@ -200,12 +200,12 @@ def set_np(shape: bool = True, array: bool = True) -> None:
 
 
 def reset_np() -> None:
-    """Back to classic MXNet semantics."""
+    """Restores classic MXNet semantics."""
     set_np(shape=False, array=False)
 
 
 def set_module(module: str) -> Callable[[_T], _T]:
-    """Decorator: shows the object as defined in module."""
+    """Decorator that sets the object's ``__module__`` to module."""
 
     def decorate(target: _T) -> _T:
         target.__module__ = module
@@ -215,17 +215,17 @@ def set_module(module: str) -> Callable[[_T], _T]:
 
 
 def get_gpu_count() -> int:
-    """Number of CUDA devices."""
+    """Returns the number of CUDA devices."""
     return num_gpus()
 
 
 def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
-    """(free, total) bytes of a CUDA device."""
+    """Returns (free, total) bytes of a CUDA device."""
     return gpu_memory_info(gpu_dev_id)
 
 
 def getenv(name: str) -> str | None:
-    """An environment variable of this process, or None."""
+    """Returns an environment variable of this process, or None."""
     return os.environ.get(name)
 
 

@@ -1,4 +1,4 @@
-"""Graphs for people: a table of layers (:func:`print_summary`) and a drawing (:func:`plot_network`)."""
+"""Graphs for humans: a table of layers (:func:`print_summary`) and a drawing (:func:`plot_network`)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .symbol import Symbol
 
 __all__ = ["plot_network", "print_summary"]
 
-Entry = tuple[int, int]  # node number, output number
+Entry = tuple[int, int]  # node index, output index
 
 _WEIGHT_ENDINGS = re.compile(
     r"_(weight|bias|gamma|beta|alpha|moving_mean|moving_var|running_mean|running_var|parameters)$"
 )
-# Fill colors by what operators do.
+# Fill colours per group of operators.
 _COLORS = {
     "input": "#8dd3c7",
     "weighted": "#fb8072",
@@ -57,7 +57,7 @@ _KINDS = {
 
 
 class _Graph:
-    """What both functions read of a symbol: its nodes and what is known of their outputs."""
+    """The parsed symbol for both functions: its nodes and the known specs of their outputs."""
 
     def __init__(self, symbol: Any, shape: Mapping[str, Sequence[int]] | None, dtype: Mapping[str, Any] | None) -> None:
         if not isinstance(symbol, Symbol):
@@ -96,7 +96,7 @@ def print_summary(
     line_length: int = 120,
     positions: Sequence[float] = (0.44, 0.64, 0.74, 1.0),
 ) -> None:
-    """Prints a table of the graph's operators: output shape without the batch, parameters, and what each one reads.
+    """Prints a table of the graph's operators: output shape without the batch, parameters, and inputs of each one.
 
     Parameters
     ----------
@@ -106,10 +106,10 @@ def print_summary(
     line_length : int
         Characters per line.
     positions : sequence of 4 floats
-        Where the columns end, as parts of the line (or as characters).
+        Ends of the columns, as fractions of the line (or as characters).
 
-    Parameters are the elements of the variables that ``shape`` does not name, less labels and auxiliary states, counted
-    at the first operator that reads them. Raises ValueError if the given shapes do not determine all others.
+    Parameters are counted as the elements of the variables that ``shape`` does not name, without labels and auxiliary
+    states, at the first operator that reads them. Raises ValueError if the given shapes do not determine all others.
     """
     graph = _Graph(symbol, shape, None)
     ends = [round(line_length * p) if positions[-1] <= 1 else int(p) for p in positions]
@@ -166,22 +166,22 @@ def plot_network(
     node_attrs: Mapping[str, str] | None = None,
     hide_weights: bool = True,
 ) -> Any:
-    """A ``graphviz.Digraph`` of the graph; its ``render()`` writes the file, its ``source`` is the text.
+    """Returns a ``graphviz.Digraph`` of the graph; its ``render()`` writes the file, its ``source`` is the text.
 
     Parameters
     ----------
     symbol : Symbol
     title, save_format : str
-        Name and format of what ``render()`` writes.
+        Name and format of the file that ``render()`` writes.
     shape, dtype : dict, optional
-        Of the inputs, by name; edges then show shape (without the batch) and dtype.
+        Shapes and dtypes of the inputs by name; edges then show shape (without the batch) and dtype.
     node_attrs : dict, optional
         Attributes of Graphviz for all nodes, such as ``{"fixedsize": "false"}``.
     hide_weights : bool, default True
         Whether variables that end in _weight, _bias, _gamma and the like are left out.
 
-    Raises ImportError without the package graphviz; ValueError if what is given does not determine the rest. Warns if
-    two nodes share a name: they would become one.
+    Raises ImportError without the package graphviz; ValueError if the given specs do not determine the rest. Warns if
+    two nodes have the same name, which would merge them.
     """
     try:
         from graphviz import Digraph
@@ -218,7 +218,7 @@ def plot_network(
 
 
 def _keys(graph: _Graph) -> list[str]:
-    """One key for each node: its name, with a number for nodes that share it (a layer that is used twice)."""
+    """Returns a key for each node: its name, with a number for nodes with equal names (a layer that is used twice)."""
     taken = {node["name"] for node in graph.nodes}
     seen: set[str] = set()
     keys = []
@@ -244,7 +244,7 @@ def _warn_of_repeated_names(graph: _Graph) -> None:
 
 
 def _label(node: dict[str, Any]) -> str:
-    """The operator and the parameters that distinguish it from others of its kind."""
+    """Returns the operator and the parameters that distinguish it from others of its kind."""
     op, attributes = node["op"], node.get("attrs", {})
     if op == "null":
         return node["name"]
@@ -263,7 +263,7 @@ def _label(node: dict[str, Any]) -> str:
 
 
 def _by(sizes: str) -> str:
-    """'(3, 3)' as 3x3."""
+    """Formats '(3, 3)' as 3x3."""
     return "x".join(re.findall(r"\d+", sizes))
 
 

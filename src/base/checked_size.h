@@ -1,4 +1,4 @@
-// Arithmetic on sizes that users give: an error where a sum or a product is larger than any array can be.
+// Arithmetic on sizes from users: an error if a sum or a product is larger than any array can be.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace hybridnet {
 
-// For sizes that are not negative. Throw ShapeError above kMaxElements; `argument` is the parameter or input to name.
+// For sizes >= 0. Throw ShapeError above kMaxElements; `argument` is the parameter or input to name.
 int64_t checked_times(int64_t a, int64_t b, const char* argument = "");
 int64_t checked_plus(int64_t a, int64_t b, const char* argument = "");
 

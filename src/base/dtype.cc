@@ -7,7 +7,7 @@
 namespace hybridnet {
 namespace {
 
-// By code; null: no dtype has it.
+// Names by code; null: no dtype has this code.
 constexpr std::array<const char*, kDTypeCodes> kNames = {"float32", "float64", "float16", "uint8", "int32",
                                                          "int8",    "int64",   "bool",    nullptr, nullptr,
                                                          nullptr,   nullptr,   "bfloat16"};

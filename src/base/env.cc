@@ -62,7 +62,7 @@ std::string read_choice(const char* name, std::initializer_list<std::string_view
   return read_choice(name, std::span(choices.begin(), choices.size()), otherwise);
 }
 
-// Kernels obey the value that the library was loaded with, so a later one is an error.
+// Kernels use the value from the load of the library, so a different later value is an error.
 std::string max_isa() {
   std::string word = read_choice("HYBRIDNET_MAX_ISA", kIsaWords, "");
   if (word == max_isa_at_load()) return word;
@@ -81,7 +81,7 @@ int omp_num_threads() {
   return value > 0 ? value : 0;
 }
 
-// A program written for MXNet may choose one of MXNet's engines; each threaded one stands for ours.
+// A program written for MXNet may choose one of MXNet's engines; each threaded one selects ours.
 std::string engine_type() {
   const std::string name = read_first({"HYBRIDNET_ENGINE_TYPE", "MXNET_ENGINE_TYPE"});
   if (name.empty()) return "ThreadedEnginePerDevice";

@@ -1,13 +1,14 @@
-// Whether arithmetic went wrong between two points of a program (teams/float_errors.h).
+// Detects floating-point errors between two points of a program (teams/float_errors.h).
 #pragma once
 
 #include "teams/float_errors.h"
 
 namespace hybridnet {
 
-// Maxima of vectors lose NaN, and so do post-operations of oneDNN: max(x, 0) of its kernels is 0. Others overflow where
-// the function does not. They cannot do so without the processor noticing it, though, which costs nothing to ask. Of
-// the calling thread and the teams that it opens meanwhile. What it noticed need not show in a result.
+// For kernels that may compute a wrong result: vector maxima lose NaN, and so do post-operations of oneDNN (its
+// max(x, 0) of a NaN is 0), and some kernels overflow although the function does not. Every such case sets a flag of
+// the processor, which costs nothing to read. Covers the calling thread and the teams that it opens meanwhile. A set
+// flag does not mean that a result is wrong.
 class FloatWatch {
  public:
   FloatWatch() : before_(teams::forget_float_errors()) {}

@@ -1,4 +1,4 @@
-// What the library calls in the front end (Python): to issue a warning, and to ask whether the user wants to stop.
+// Calls from the library into the front end (Python): to issue a warning, and to check whether the user wants to stop.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ struct FrontEnd {
   // Issues a warning about a line of the program, if that is known, from any thread. May throw: users can turn warnings
   // into errors.
   void (*warn)(const std::string& text, SourceLocation where) = nullptr;
-  // Throws if the user wants to stop what the calling thread does.
+  // Throws if the user wants to stop the work of the calling thread.
   void (*check_interrupt)() = nullptr;
 };
 void set_front_end(const FrontEnd& front_end);             // once, before work begins
@@ -19,7 +19,7 @@ void set_warning_function(decltype(FrontEnd::warn) warn);  // instead of the fro
 
 // Passes the text to the front end, or prints it on stderr if there is none.
 void warn(const std::string& text, SourceLocation where = {});
-// Called by work on the caller's thread that may never end; asks the front end at most every 50 ms.
+// Called by work on the caller's thread that may never end; calls the front end at most every 50 ms.
 void check_interrupt();
 
 }  // namespace hybridnet

@@ -26,7 +26,7 @@ inline uint64_t interrupts_so_far() {
   return detail::interrupts.load(std::memory_order_relaxed) - detail::exits.load(std::memory_order_relaxed);
 }
 
-// While it lives, the thread does work that was requested when this number of interrupts had happened.
+// While it lives, the thread does work that was requested after this number of interrupts.
 class InterruptScope {
  public:
   explicit InterruptScope(uint64_t interrupts_before) : before_(std::exchange(asked_at_, interrupts_before)) {}
@@ -39,7 +39,7 @@ class InterruptScope {
   const std::optional<uint64_t> before_;
 };
 
-// Asked by a loop between its iterations. Made on the thread of the scope; each thread of a team gets a copy.
+// Polled by a loop between its iterations. Made on the thread of the scope; each thread of a team gets a copy.
 class InterruptWatch {
  public:
   InterruptWatch();

@@ -37,7 +37,7 @@ struct NativeFunctionWriter {
 namespace {
 
 constexpr char kFormat[] = "hybridnet native code 1";
-// Results are those of the kernels, to the bit: no fused or reordered arithmetic.
+// Results equal those of the kernels to the bit: no fused or reordered arithmetic.
 constexpr const char* kFlags[] = {
     "-O2", "-shared", "-s", "-fPIC", "-w", "-ffp-contract=off", "-fno-math-errno", "-fwrapv", "-fno-strict-aliasing"};
 
@@ -64,7 +64,7 @@ const std::string& compiler() {
   return found;
 }
 
-// Changes when the compiler does.
+// A text that changes with the compiler.
 std::string compiler_version() {
   struct stat about {};
   if (stat(compiler().c_str(), &about) != 0) return compiler();
@@ -90,7 +90,7 @@ struct Hash {
   }
 };
 
-// The last bytes of a kept file: a loader of shared objects does not look at them.
+// The last bytes of a kept file, which the loader of shared objects ignores.
 std::string trailer_of(std::string_view object, const std::string& key) {
   return std::string(kFormat) + "\n" + key + "\n" + Hash().add(object).str() + "\n";
 }
@@ -130,7 +130,7 @@ bool write_file(const std::string& path, std::string_view content, bool append) 
   return close(file) == 0 && good;
 }
 
-// A folder that belongs to the user alone, made with those above it.
+// Makes a folder that only the user may write, with its parents; false if that is not possible.
 bool make_folder(const std::string& path) {
   for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
     mkdir(path.substr(0, at).c_str(), S_IRWXU);
@@ -140,7 +140,7 @@ bool make_folder(const std::string& path) {
          (about.st_mode & (S_IWGRP | S_IWOTH)) == 0 && access(path.c_str(), W_OK) == 0;
 }
 
-// Where objects are kept; else a folder of this process, which goes when it ends.
+// The folder of kept objects, or, if it cannot be used, a temporary folder that is removed after the compilation.
 class Folder {
  public:
   Folder() {
@@ -168,7 +168,7 @@ class Folder {
 // ---- compiling
 std::atomic<pid_t> running_child{0};
 
-// All flags of a function, with blanks between.
+// All flags of a function, separated by blanks.
 std::string flags_of(const NativeFunction& function) {
   std::string flags;
   for (const char* flag : kFlags) flags += std::string(flag) + " ";
@@ -196,7 +196,7 @@ bool run_compiler(const std::string& flags, const std::string& source, const std
   while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) {
   }
   running_child.store(0);
-  // Where the program takes care of its children itself, the object tells.
+  // If the program has reaped the child itself, the object shows whether the compiler has succeeded.
   return ended == child ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : access(made.c_str(), R_OK) == 0;
 }
 
@@ -238,11 +238,11 @@ void* compile(const NativeFunction& function) {
   return address;
 }
 
-// One thread that compiles what it is asked for. It ends with the process: a compiler that still runs is stopped.
+// A thread that compiles the pushed functions. It ends with the process: a compiler that still runs is stopped.
 class Background {
  public:
   static Background& get() {
-    static Background* const one = new Background;  // never destroyed: others may ask until the process ends
+    static Background* const one = new Background;  // never destroyed: other threads may use it until the process ends
     return *one;
   }
 

@@ -1,6 +1,6 @@
-// Machine code that is made while the process runs: C, turned into a shared object by the compiler of the machine.
-// Objects are kept in a folder (HYBRIDNET_CACHE) for later processes. What lies there is checked before it is loaded: a
-// damaged object, one of another version, or one that others may write is made anew.
+// Machine code that is made while the process runs: C source, compiled to a shared object by the machine's C compiler.
+// Objects are kept in a folder (HYBRIDNET_CACHE) for later processes. An object there is checked before it is loaded: a
+// damaged object, one of another version, or one that others may write is compiled again.
 // Threads: every function from any thread. A process that was forked makes none.
 #pragma once
 
@@ -10,18 +10,18 @@
 
 namespace hybridnet {
 
-// Does HYBRIDNET_JIT allow it, and is there a C compiler?
+// True if HYBRIDNET_JIT allows it and there is a C compiler.
 bool native_code_available();
-// Must code be there before it is used first (HYBRIDNET_JIT=now)? Else it is made while other code does its work.
+// True if code must be ready before its first use (HYBRIDNET_JIT=now); else other code does its work until it is ready.
 bool native_code_is_awaited();
 
 class NativeFunction {
  public:
-  // The function `entry` of a C source that includes nothing and calls nothing but what it is given. flags: for the
-  // compiler, with blanks between, beside those that keep its arithmetic that of the kernels.
+  // The function `entry` of a C source that includes nothing and calls only functions that it receives as arguments.
+  // flags: compiler flags separated by blanks, in addition to those that keep its arithmetic equal to the kernels'.
   NativeFunction(std::string source, std::string entry, std::string flags = "")
       : source_(std::move(source)), entry_(std::move(entry)), flags_(std::move(flags)) {}
-  // Null: it is not made yet, or cannot be made.
+  // The address of the function; null: it is not ready yet, or cannot be made.
   void* get() const { return address_.load(std::memory_order_acquire); }
   const std::string& source() const { return source_; }
   const std::string& entry() const { return entry_; }
@@ -33,8 +33,8 @@ class NativeFunction {
   std::atomic<void*> address_{nullptr};
 };
 
-// Makes the function ready: before this returns where code is awaited, else in the background. Asked for once. Failures
-// are silent: get() stays null.
+// Compiles the function: before this returns if native_code_is_awaited(), else in the background. To be called once.
+// Failures are silent: get() stays null.
 void make_native(const std::shared_ptr<NativeFunction>& function);
 
 }  // namespace hybridnet

@@ -1,4 +1,4 @@
-// Which node of a graph the calling thread runs, for warnings: errors are given this on their way up.
+// The node of a graph that the calling thread runs, for warnings. (Errors get it added while they propagate.)
 #pragma once
 
 #include <cstddef>
@@ -8,20 +8,19 @@
 
 namespace hybridnet {
 
-// While it lives, the thread runs the instructions of one plan. Costs four stores; the fields are made only when they
-// are asked for.
+// While it lives, the thread runs the instructions of one plan. Costs four stores; the fields are made only on request.
 class OriginScope {
  public:
-  // Operator, node, block and line of an instruction.
+  // Returns operator, node, block and line of an instruction.
   using Describe = ErrorFields (*)(const void* plan, size_t instruction);
-  // Its line and node alone, without taking memory.
+  // Only its line and node, without allocating memory.
   struct Place {
     SourceLocation where;
     std::string_view node;
   };
   using Locate = Place (*)(const void* plan, size_t instruction);
 
-  // instruction: the number of the one that runs; its variable outlives the scope.
+  // instruction: points to the number of the running instruction; must outlive the scope.
   OriginScope(Describe describe, Locate locate, const void* plan, const size_t* instruction)
       : describe_(describe), locate_(locate), plan_(plan), instruction_(instruction), around_(innermost_) {
     innermost_ = this;
@@ -29,9 +28,9 @@ class OriginScope {
   ~OriginScope() { innermost_ = around_; }
   OriginScope(const OriginScope&) = delete;
 
-  // What runs now: of a graph as the innermost scope says; else the user's line alone.
+  // The running instruction of the innermost scope; outside of scopes only the user's line.
   static ErrorFields current();
-  // Its line and node, without taking memory.
+  // Its line and node, without allocating memory.
   static Place current_place();
 
  private:

@@ -15,8 +15,8 @@ namespace hybridnet {
 namespace {
 
 struct Pinned {
-  cpu_set_t before;  // where the thread could run
-  CoreScope scope;   // as many threads in its regions as it has cores
+  cpu_set_t before;  // the cores that the thread could run on before
+  CoreScope scope;   // gives its regions one thread per core
   explicit Pinned(const cpu_set_t& was, int cores) : before(was), scope(cores) {}
 };
 thread_local std::optional<Pinned> pinned;
@@ -29,7 +29,7 @@ cpu_set_t allowed_cores() {
   return set;
 }
 
-// On each thread of a team of so many: f(0) on the calling one.
+// Calls f(number) on each thread of a team of `threads`: f(0) on the calling thread.
 template <typename F>
 void on_team(int threads, const F& f) {
   const auto member = [&f] { f(teams::number_in_team()); };

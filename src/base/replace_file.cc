@@ -22,7 +22,7 @@ namespace {
 
 using Write = std::function<bool(std::FILE*)>;
 
-// The file itself where path is a link to one.
+// The path with links resolved, or the path itself if that fails.
 std::string without_links(const std::string& path) {
   char* real = realpath(path.c_str(), nullptr);
   if (real == nullptr) return path;
@@ -31,7 +31,7 @@ std::string without_links(const std::string& path) {
   return result;
 }
 
-// The new name is on the disk, too; not every file system can do that.
+// Syncs the new name to the disk, too; not every file system supports that.
 void sync_folder(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
@@ -41,7 +41,7 @@ void sync_folder(const std::string& path) {
   close(descriptor);
 }
 
-// Opens, writes and closes; false, and errno, where one of them fails. mode: permissions, or 0 for those of new files.
+// Opens, writes and closes; false, and errno, if one of them fails. mode: permissions, or 0 for those of new files.
 bool write_file(const std::string& path, const Write& write, mode_t mode) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) return false;
@@ -70,7 +70,7 @@ void replace_file(const std::string& path, const Write& write) {
     if (write_file(target, write, 0)) return;
     throw_file_error(path, "write", "name a file");
   }
-  // The number keeps two writers of one target apart.
+  // The number gives concurrent writers of one target different names.
   static std::atomic<unsigned> count{0};
   const std::string part = target + "." + std::to_string(getpid()) + "-" + std::to_string(count++) + ".part";
   try {

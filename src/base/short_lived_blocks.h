@@ -1,4 +1,4 @@
-// What kernels open around code of oneDNN that takes and gives back small blocks of memory (teams/blocks.h).
+// The scope that kernels open around code of oneDNN that allocates and frees small blocks of memory (teams/blocks.h).
 #pragma once
 
 #include "teams/blocks.h"

@@ -1,5 +1,5 @@
-// Spare objects, one for each of a few groups of threads: threads that take and give back the same kind of object do
-// not share the memory that this goes through, as long as they are few.
+// Spare objects, one for each of a few groups of threads: a few threads that take and give back the same kind of object
+// use different cache lines.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace hybridnet {
 constexpr size_t kThreadSlots = 8;
 constexpr size_t kCacheLine = 64;
 
-// The group of the calling thread. Threads that come one after the other are in different groups.
+// The group of the calling thread. Threads that call this first one after the other are in different groups.
 size_t thread_slot();
 
 // Owner: std::unique_ptr<T> or Ref<T>. No member takes a lock or allocates; all are safe from any thread.
@@ -30,19 +30,18 @@ class ThreadSlots {
     for (size_t i = 0; i < kThreadSlots; ++i) take_from(i);
   }
 
-  // What a thread of this group gave back last; null if there is none.
+  // Takes the spare object of this thread's group; null if there is none.
   Owner take() { return take_from(thread_slot()); }
-  // The same of any group.
+  // Takes the spare object of any group.
   Owner take_any() {
     for (size_t i = 0; i < kThreadSlots; ++i)
       if (Owner found = take_from(i)) return found;
     return Owner();
   }
-  // Null afterwards, unless this group has a spare already.
+  // Gives `spare` back, which is null afterwards, unless this group has a spare object already.
   void give(Owner& spare) { give_to(thread_slot(), spare); }
 
-  // Shows every spare object to `keeps`; those for which it is false are dropped. Others that threads give meanwhile
-  // may be among the dropped ones.
+  // Drops the spare objects for which keeps() is false. Objects that threads give back meanwhile may be dropped, too.
   template <typename Keeps>
   void sweep(Keeps keeps) {
     for (size_t i = 0; i < kThreadSlots; ++i)

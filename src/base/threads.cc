@@ -30,7 +30,7 @@ int affinity_cores() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // more cores than cpu_set_t can name
 }
 
-// Cores that a container's CPU quota pays for, rounded up; INT32_MAX without a quota.
+// The number of cores of a container's CPU quota, rounded up; INT32_MAX without a quota.
 int quota_cores() {
   constexpr int kNoQuota = INT32_MAX;
   long long quota = -1;
@@ -64,7 +64,7 @@ struct Budget {
   }
   const int granted = std::min(affinity_cores(), quota_cores());
   std::atomic<int> total{1};
-  std::atomic<int> free{1};  // below zero while more is claimed than there is
+  std::atomic<int> free{1};  // below zero while more cores are claimed than exist
 };
 
 Budget& budget() {
@@ -85,9 +85,9 @@ int take_free_cores(int wanted) {
 std::pair<int, int> claim(int wanted) {
   wanted = std::max(wanted, 1);
   if (thread_lost_team) return {1, 0};
-  if (thread_cores > 0) return {std::min(wanted, thread_cores), 0};  // part of what this thread was given before
+  if (thread_cores > 0) return {std::min(wanted, thread_cores), 0};  // some of the cores that this thread already has
   if (const int taken = take_free_cores(wanted); taken > 0) return {taken, taken};
-  // Nothing is free: it runs on this thread's own core, which others who ask later find claimed.
+  // No core is free: the work runs on this thread's own core, which counts as claimed for later claims.
   budget().free.fetch_sub(1, std::memory_order_acq_rel);
   return {1, 1};
 }
@@ -130,16 +130,16 @@ void run_part(int64_t part, int64_t parts, int64_t count, detail::RangeFn fn, vo
   }
 }
 
-// The parts of a loop, in a row for each member of the team: neighbours, so that the next loop over the same array
-// finds them in the caches of the same core. Members that are done with their row take from those of the others: a core
-// that is slower, or whose thread wakes late, holds nobody up.
+// The parts of a loop, with one row of adjacent parts for each member of the team, so that the next loop over the same
+// array finds them in the caches of the same core. Members that are done with their row take parts from other rows, so
+// a core that is slower, or whose thread wakes late, does not delay the loop.
 class Rows {
  public:
   Rows(int members, int64_t length) : members_(members), length_(length) {
     if (members > kFew) many_ = std::make_unique<Row[]>(static_cast<size_t>(members));
   }
 
-  // f(part) of all parts that nobody else takes, beginning with the row of `member`.
+  // Calls f(part) for all parts that no other member has taken, beginning with the row of `member`.
   template <typename F>
   void take(int member, const F& f) {
     for (int i = 0; i < members_; ++i) {
@@ -234,7 +234,7 @@ void parallel_ranges(int64_t count, int64_t grain, RangeFn fn, void* closure) {
   if (max_parts > 1) max_parts = std::clamp<int64_t>(kSmallMachine, max_parts, count);
   const CoreLease lease(static_cast<int>(std::min<int64_t>(max_parts, current_cores())));
   if (lease.cores() == 1) return fn(closure, 0, count);
-  constexpr int64_t kMostPieces = 4;  // of each member
+  constexpr int64_t kMostPieces = 4;  // per member
   const int64_t pieces = std::clamp<int64_t>(count / (grain * lease.cores()), 1, kMostPieces);
   run_on_team(lease.cores(), pieces, count, fn, closure);
 }

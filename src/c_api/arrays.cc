@@ -126,7 +126,7 @@ void give_loaded(const LoadedArrays& loaded, const std::string& what, size_t* co
 }  // namespace
 }  // namespace hybridnet::c_api
 
-using namespace hybridnet;  // the functions below are C: they have no namespace of their own
+using namespace hybridnet;  // the functions below are C: they have no namespace
 using c_api::array_of;
 using c_api::give_array;
 using c_api::guarded;
@@ -158,7 +158,7 @@ int hn_array_wrap(void* data, const int64_t* shape, int ndim, int dtype, void (*
                         .input = "data",
                         .expected = "an address that is a multiple of " + std::to_string(dtype_size(spec.dtype)),
                         .because = "elements are " + std::string(dtype_name(spec.dtype))});
-    // Released by the last view, and not where giving out the handle fails.
+    // The last view releases the memory; it is not released here if making the handle fails.
     struct Owner {
       void (*release)(void*);
       void* context;
@@ -354,7 +354,7 @@ int hn_arrays_load_from_memory(const void* bytes, size_t size, size_t* count, Hn
 
 int hn_arrays_free(size_t count, HnArray* arrays, const char** names) {
   return guarded([&] {
-    std::exception_ptr first;  // the rest is freed all the same
+    std::exception_ptr first;  // after an error the other handles are still freed
     for (size_t i = 0; arrays && i < count; ++i) try {
         c_api::free_handle<c_api::ArrayHandle>(arrays[i], "hn_arrays_free");
       } catch (const Error&) {

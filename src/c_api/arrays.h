@@ -1,4 +1,4 @@
-// Arrays behind handles, and what functions that take or give several of them share.
+// Array handles, and helpers for C functions that take or return several of them.
 #pragma once
 
 #include <span>
@@ -17,20 +17,20 @@ struct ArrayHandle final : Handled {
 };
 
 HnArray give_array(NDArray array);
-// The array of a handle. Throws ValueError naming function and argument.
+// Returns the array of a handle. Throws ValueError naming function and argument.
 NDArray array_of(HnArray handle, const char* function, const char* argument);
-// The arrays of `count` handles; with_null: NULL handles are null arrays.
+// Returns the arrays of `count` handles; with_null: NULL handles give null arrays.
 std::vector<NDArray> arrays_of(size_t count, const HnArray* handles, const char* function, const char* argument,
                                bool with_null = false);
-// A gradient for the array: zeros, dense ones of which take no memory before they are used.
+// Returns a gradient array of zeros for `array`. A dense one takes no memory before its first use.
 NDArray zero_gradient(const NDArray& array, StorageType storage = StorageType::kDefault);
-// Gives out all arrays or none.
+// Writes handles of all arrays to `out`; after an error it writes none.
 void give_arrays(std::span<const NDArray> arrays, HnArray* out);
 
-// What c_api.h says of a tensor, checked. ndim below 0: nothing is known, where `partial` allows that.
+// Check and convert the shape and the dtype code of a tensor in c_api.h. They throw ShapeError and DTypeError.
 Shape shape_of(const int64_t* sizes, int ndim, const char* function, const char* argument);
 DType dtype_of(int code, const char* function, const char* argument);
-// What is not known is -1: ndim, sizes, dtype.
+// Writes a spec to `out`. Unknown ndim, sizes and dtype are -1.
 void give_spec(const TensorSpec& spec, HnTensorSpec* out);
 
 }  // namespace hybridnet::c_api

@@ -4,7 +4,7 @@
 #include "hybridnet/imperative.h"
 #include "imperative/write_history.h"
 
-using namespace hybridnet;  // the functions below are C: they have no namespace of their own
+using namespace hybridnet;  // the functions below are C: they have no namespace
 using c_api::array_of;
 using c_api::arrays_of;
 using c_api::guarded;

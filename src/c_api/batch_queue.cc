@@ -42,7 +42,7 @@ void copy_rows(const NDArray& from, int64_t from_row, const NDArray& to, int64_t
                 static_cast<const char*>(from.data()) + from_row * bytes, static_cast<size_t>(rows * bytes));
 }
 
-// Numbers in [-1, 1), of whole types 0 and 1, which are rows of every table.
+// Returns random numbers in [-1, 1); for integer dtypes 0 and 1, which are valid row indices of tables.
 NDArray sample(const TensorSpec& spec, uint32_t& state) {
   NDArray wide = NDArray::empty(spec.shape, DType::kFloat32);
   auto* values = static_cast<float*>(wide.data());
@@ -54,7 +54,7 @@ NDArray sample(const TensorSpec& spec, uint32_t& state) {
   return cast(wide, spec.dtype);
 }
 
-// Equal but for what another order of additions makes.
+// True if the rows are equal up to rounding differences from another order of additions.
 bool same_row(const NDArray& row, const NDArray& rows, int64_t index) {
   const NDArray a = cast(row, DType::kFloat64), b = cast(rows, DType::kFloat64);
   const double tolerance = !is_floating(row.dtype()) ? 0 : dtype_size(row.dtype()) < 4 ? 5e-2 : 1e-3;
@@ -105,7 +105,7 @@ void BatchQueue::check_rows_are_apart() {
                         .given = "shape " + shape.str(),
                         .because = "requests are told apart by rows",
                         .fix = "export a model whose first axis is the batch, in all inputs and outputs"});
-    if (!same_row(again[i], first[i], 0)) return;  // the model draws random numbers: nothing can be compared
+    if (!same_row(again[i], first[i], 0)) return;  // the model draws random numbers: rows cannot be compared
   }
   for (int64_t row = 0; row < kRows; ++row) {
     const std::vector<NDArray> alone = row == 0 ? first : outputs_of_row(row);
@@ -150,7 +150,7 @@ int64_t BatchQueue::checked_rows(std::span<const NDArray> inputs) const {
 std::vector<NDArray> BatchQueue::run(std::span<const NDArray> inputs) {
   Request request;
   request.rows = checked_rows(inputs);
-  for (const NDArray& input : inputs) input.wait_to_read();  // what failed before fails this request alone
+  for (const NDArray& input : inputs) input.wait_to_read();  // an earlier error in an input fails only this request
   request.inputs = inputs;
   std::unique_lock lock(mutex_);
   if (closed_) throw EngineError({.op = kRun, .message = "the batcher was closed"});
@@ -174,16 +174,16 @@ void BatchQueue::wake_next() {
   if (Request* const* front = queue_.front()) (*front)->wake.notify_one();
 }
 
-// The oldest request waits for others, then runs them with itself.
+// Runs in the thread of the oldest request: waits for others, then runs them together with it.
 void BatchQueue::lead(Request& request, std::unique_lock<std::mutex>& lock) {
   for (;;) {
     const std::optional<int64_t> start = queue_.next_start();
-    if (!start) return;  // meanwhile another call began
+    if (!start) return;  // another call has begun
     if (*start <= now_ns()) break;
     request.wake.wait_until(lock, Clock::time_point(std::chrono::nanoseconds(*start)));
   }
   Request* const batch = take();
-  wake_next();  // where more than one call may run
+  wake_next();  // matters if more than one call may run at a time
   lock.unlock();
   run_batch(batch);
   lock.lock();
@@ -191,7 +191,7 @@ void BatchQueue::lead(Request& request, std::unique_lock<std::mutex>& lock) {
   for (Request* member = batch; member;) {
     Request* const next = std::exchange(member->next, nullptr);
     member->done = true;
-    if (member != &request) member->wake.notify_one();  // it goes on when the lock is free, not before
+    if (member != &request) member->wake.notify_one();  // its thread continues only after the lock is released
     member = next;
   }
   wake_next();
@@ -212,7 +212,7 @@ void BatchQueue::run_batch(Request* batch) noexcept {
     try {
       run_together(batch);
       return;
-    } catch (const std::exception& error) {  // whose fault it is shows when each runs by itself
+    } catch (const std::exception& error) {  // each request runs alone below, which shows the faulty one
       tell_failure(batch, error.what());
     } catch (...) {
       tell_failure(batch, "an exception that is none of the library");
@@ -227,7 +227,7 @@ void BatchQueue::run_batch(Request* batch) noexcept {
   });
 }
 
-// Once: who makes calls fail must not fill the log.
+// Warns once per batcher: a caller that makes calls fail must not fill the log.
 void BatchQueue::tell_failure(Request* batch, const std::string& what) {
   if (has_told_.exchange(true)) return;
   size_t count = 0;
@@ -237,7 +237,7 @@ void BatchQueue::tell_failure(Request* batch, const std::string& what) {
          " requests shared failed, and each of them runs by itself now, as those of later calls that fail will. This "
          "is said once per batcher. The call said: " +
          what);
-  } catch (...) {  // a warning that the front end makes an error concerns no request
+  } catch (...) {  // if the front end turns the warning into an error, no request fails by it
   }
 }
 

@@ -1,5 +1,5 @@
-// Predictions of many threads gathered into calls of the model, by the rules of RequestQueue. There are no threads of
-// its own: the caller whose request is the oldest makes the call for those behind it.
+// Gathers predictions of many threads into calls of the model, by the rules of RequestQueue. The queue has no threads
+// of its own: the caller with the oldest request makes the call for the requests after it, too.
 #pragma once
 
 #include <atomic>
@@ -21,29 +21,29 @@ class BatchQueue {
   using Options = RequestQueue<Request*>::Options;
   struct Input {
     std::string name;
-    size_t position;  // among the values
-    TensorSpec spec;  // the first size is any
+    size_t position;  // index in the values
+    TensorSpec spec;  // the first size is arbitrary
   };
 
-  // values: one per input of the graph, null for `inputs`. Throws ShapeError for graphs whose outputs do not have the
-  // rows of the inputs, ValueError for those whose rows influence each other, and what BoundCall throws.
+  // values: one per input of the graph, null for `inputs`. Throws ShapeError if outputs of the graph do not have the
+  // rows of the inputs, ValueError if rows influence each other, and the errors of BoundCall.
   BatchQueue(Ref<GraphFunction> function, std::vector<NDArray> values, std::vector<Input> inputs,
              std::vector<std::string> output_names, Options options);
 
-  // The outputs for these inputs, done. Any number of threads. Throws what is wrong with these inputs, or EngineError
-  // where too many wait or the queue was closed.
+  // Returns the computed outputs for these inputs. Any number of threads may call it. Throws errors in these inputs, or
+  // EngineError if too many requests wait or the queue was closed.
   std::vector<NDArray> run(std::span<const NDArray> inputs);
-  // Takes no more requests, and returns when those that it has are done.
+  // Accepts no more requests, and returns when the accepted ones are done.
   void close();
 
   struct Request {
     std::span<const NDArray> inputs;
     int64_t rows = 0;
-    std::condition_variable wake;  // is done, or may look whether it is its turn
+    std::condition_variable wake;  // notified when the request is done or may be the next to lead
     bool done = false;
     std::vector<NDArray> outputs;
     std::exception_ptr error;
-    Request* next = nullptr;  // of its batch
+    Request* next = nullptr;  // in the list of its batch
   };
 
  private:
@@ -54,7 +54,7 @@ class BatchQueue {
 
   int64_t checked_rows(std::span<const NDArray> inputs) const;
   void check_rows_are_apart();
-  // Is it the oldest, with a call to spare?
+  // True if the request is the oldest and another call may start.
   bool may_lead(const Request& request) const { return queue_.next_start() && *queue_.front() == &request; }
   void wake_next();
   void lead(Request& request, std::unique_lock<std::mutex>& lock);
@@ -68,9 +68,9 @@ class BatchQueue {
   const std::vector<NDArray> values_;
   const std::vector<Input> inputs_;
   const std::vector<std::string> output_names_;
-  std::atomic<bool> has_told_{false};  // of a shared call that failed
+  std::atomic<bool> has_told_{false};  // true after the warning about a failed shared call
 
-  std::mutex mutex_;  // of what follows; never held while the model runs
+  std::mutex mutex_;  // protects the members below; never held while the model runs
   RequestQueue<Request*> queue_;
   bool closed_ = false;
   std::condition_variable idle_;

@@ -1,9 +1,9 @@
-// Batchers: requests of many threads as calls of a model.
+// Batchers: they gather requests of many threads into calls of a model.
 #include "c_api/batch_queue.h"
 #include "c_api/model.h"
 #include "c_api/status.h"
 
-using namespace hybridnet;  // the functions below are C: they have no namespace of their own
+using namespace hybridnet;  // the functions below are C: they have no namespace
 using c_api::BatchQueue;
 using c_api::guarded;
 using c_api::ModelHandle;
@@ -22,7 +22,7 @@ struct BatcherHandle final : c_api::Handled {
   const std::vector<std::string> input_names, output_names;
 };
 
-// The whole of one request: its first size is any.
+// Returns the full spec of an input for one row: `given`, or else the file's spec. The first size is set to 1.
 TensorSpec spec_of(const ModelHandle& model, size_t index, const HnTensorSpec* given) {
   const std::string& name = model.input_names[index];
   TensorSpec spec = model.input_specs[index];

@@ -12,8 +12,8 @@
 
 namespace hybridnet::c_api::detail {
 
-// state: generation (32 bits), whether the handle is live (1 bit), number of calls that use the object (31 bits). A
-// line of the cache each: threads use handles of their own at one time.
+// state: generation (32 bits), whether the handle is live (1 bit), number of calls that use the object (31 bits). Each
+// slot has its own cache line, because threads use their own handles at the same time.
 struct alignas(kCacheLine) Slot {
   std::atomic<uint64_t> state{0};
   uint32_t index = 0;
@@ -27,7 +27,7 @@ constexpr uint64_t kLive = uint64_t{1} << 31, kPins = kLive - 1;
 constexpr uint64_t generation_of(uint64_t state) { return state >> 32; }
 
 // A handle has its kind in the upper 8 bits, which are 0 in every address of user space; then 24 bits of generation and
-// 32 bits of index. A slot whose generations are used up is given up, so that no handle is ever given out twice.
+// 32 bits of index. A slot whose generations are used up is not used again, so no handle value is issued twice.
 constexpr uint64_t kMaxGeneration = (uint64_t{1} << 24) - 1;
 static_assert(sizeof(void*) == sizeof(uint64_t));
 
@@ -46,7 +46,8 @@ void* handle_of(HandleKind kind, uint64_t generation, uint32_t index) {
 
 constexpr size_t kChunk = 2048, kMaxChunks = 8192;
 
-// Free slots are kept by groups of threads, whose locks are not contended, and handed over by kBatch.
+// The table of slots. Each group of threads caches free slots under its own, uncontended lock; groups exchange kBatch
+// slots at a time with the shared list.
 class Table {
  public:
   Slot* find(uint32_t index) const {
@@ -65,7 +66,7 @@ class Table {
     const std::lock_guard lock(group.mutex);
     if (group.num_free == 2 * kBatch) {
       const std::lock_guard lock_all(mutex_);
-      free_.insert(free_.end(), group.free + kBatch, group.free + 2 * kBatch);  // grow() has reserved the room
+      free_.insert(free_.end(), group.free + kBatch, group.free + 2 * kBatch);  // grow() has reserved the memory
       group.num_free = kBatch;
     }
     group.free[group.num_free++] = slot;
@@ -79,7 +80,8 @@ class Table {
     Slot* free[2 * kBatch];
   };
 
-  // Writes kBatch free slots to `slots`, or as many as there are before more memory is needed; at least one.
+  // Writes up to kBatch free slots to `slots`, at least one, and returns their number. Takes new memory only if the
+  // shared list is empty.
   size_t refill(Slot** slots) {
     const std::lock_guard lock(mutex_);
     if (free_.empty()) grow();
@@ -103,7 +105,7 @@ class Table {
 
   std::atomic<Slot*> chunks_[kMaxChunks] = {};
   Group groups_[kThreadSlots];
-  std::mutex mutex_;  // of what follows; taken after that of a group
+  std::mutex mutex_;  // protects the members below; taken after the mutex of a group
   size_t num_chunks_ = 0;
   std::vector<Slot*> free_;
 };
@@ -143,7 +145,8 @@ bool is_kind(HandleKind kind) { return kind > HandleKind::kNone && kind <= Handl
                     .fix = std::move(fix)});
 }
 
-// The live slot of a handle, which may be freed at any moment. Throws.
+// Returns the slot of a handle, which another thread may free at any moment. Throws if the handle is malformed or of
+// another kind.
 Slot* checked(const void* handle, HandleKind kind, const char* function, const char* argument) {
   if (handle == nullptr) refuse(kind, function, argument, "NULL", "");
   const Parts parts = parts_of(handle);
@@ -161,7 +164,7 @@ bool is_live(uint64_t state, const void* handle) {
   return generation_of(state) == parts_of(handle).generation && (state & kLive) != 0;
 }
 
-// Called when the handle is freed and nobody uses the object.
+// Called when the handle is freed and no call uses the object.
 void destroy(Slot* slot) noexcept {
   delete std::exchange(slot->object, nullptr);
   const uint64_t next = generation_of(slot->state.load(std::memory_order_relaxed)) + 1;
@@ -200,7 +203,7 @@ Handled* object_of(const Slot* slot) { return slot->object; }
 
 void free(const void* handle, HandleKind kind, const char* function) {
   if (handle == nullptr) return;
-  // Pinned meanwhile, so that the one call that ends the last use destroys the object.
+  // Pinned during the call, so that exactly one unpin(), the last, destroys the object.
   Slot* slot = pin(handle, kind, function, "handle");
   const uint64_t before = slot->state.fetch_and(~kLive, std::memory_order_acq_rel);
   unpin(slot);

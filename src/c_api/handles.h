@@ -1,5 +1,5 @@
-// The objects behind the handles of c_api.h. A handle is no pointer but a kind, a place in a table and a generation:
-// a handle that was freed, belongs to another kind of object or was never given out is an error, not a crash.
+// The objects behind the handles of c_api.h. A handle is not a pointer but a kind, a table index and a generation: a
+// handle that was freed, has another kind or was never issued causes an error, not a crash.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@ namespace hybridnet::c_api {
 
 enum class HandleKind : unsigned char { kNone, kArray, kModel, kOp, kSession, kBatcher, kTrainer };
 
-// What a handle stands for. A class derived from it has a member `static constexpr HandleKind kKind`.
+// Base of objects with handles. A derived class has a member `static constexpr HandleKind kKind`.
 class Handled {
  public:
   virtual ~Handled() = default;
@@ -18,27 +18,27 @@ class Handled {
 namespace detail {
 struct Slot;
 void* add(HandleKind kind, std::unique_ptr<Handled> object);
-// Keeps the object alive until unpin(), whoever frees the handle. Throws ValueError for handles that are none.
+// Keeps the object alive until unpin(), even if the handle is freed. Throws ValueError for invalid handles.
 Slot* pin(const void* handle, HandleKind kind, const char* function, const char* argument);
 void unpin(Slot* slot) noexcept;
 Handled* object_of(const Slot* slot);
 void free(const void* handle, HandleKind kind, const char* function);
 }  // namespace detail
 
-// A new handle, which the caller of the C function frees.
+// Returns a new handle, which the caller of the C function must free.
 template <typename T>
 void* make_handle(std::unique_ptr<T> object) {
   return detail::add(T::kKind, std::move(object));
 }
 
-// Frees the handle; the object dies when no call uses it any more. NULL is allowed; throws ValueError for others that
-// are no handles.
+// Frees the handle; the object is destroyed when no call uses it any more. NULL is allowed; throws ValueError for other
+// invalid handles.
 template <typename T>
 void free_handle(const void* handle, const char* function) {
   detail::free(handle, T::kKind, function);
 }
 
-// The object of a handle, alive as long as this is. Throws ValueError naming function and argument.
+// Gives access to the object of a handle and keeps it alive. Throws ValueError naming function and argument.
 template <typename T>
 class Pinned {
  public:

@@ -1,5 +1,5 @@
-// What other libraries bring: from the declaration in C to an operator like all others. Each becomes two, the operator
-// and its gradient, whose kernels call the library's functions. Their rules are read in rules.cc.
+// Operators of other libraries: makes an ordinary operator from a declaration in C, and a second one for its gradient
+// if it has one. Their kernels call the library's functions. rules.cc reads the rules of libraries.
 #include "c_api/library.h"
 
 #include <dlfcn.h>
@@ -21,11 +21,11 @@
 namespace hybridnet::c_api {
 namespace {
 
-constexpr size_t kMaxTensors = 32;  // of inputs, and of outputs
+constexpr size_t kMaxTensors = 32;  // limit for inputs, and for outputs
 static_assert(kMaxDims == HN_MAX_NDIM);
 
 // ------------------------------------------------------------------------------------------------------- parameters
-// A parameter, in the member of its kind.
+// The value of a parameter, in the member of its kind.
 struct Slot {
   int64_t integer = 0;
   double real = 0;
@@ -144,18 +144,18 @@ class LibraryKernel final : public Kernel {
   const std::string op_;
   const char* const what_;
   const CallFunction function_;
-  const std::vector<Slot> slots_;  // whose texts the values point to
+  const std::vector<Slot> slots_;  // own the texts that values_ point to
   std::vector<HnParameterValue> values_;
 };
 
 // ------------------------------------------------------------------------------------------------------- declaration
-// What a declaration says, in memory of our own.
+// A copy of a declaration in our own memory.
 struct Declared : RefCounted<Declared> {
   std::string name, doc;
   std::vector<std::string> inputs, outputs;
   decltype(HnOperator::infer) infer = nullptr;
   CallFunction forward = nullptr, backward = nullptr;
-  const Op* gradient = nullptr;  // null: it has none
+  const Op* gradient = nullptr;  // null: no gradient
 };
 
 bool is_identifier(std::string_view name) {
@@ -252,7 +252,8 @@ DType dtype_of(const Declared& d, int code, int output) {
   }
 }
 
-// Where shapes are asked for alone, unknown dtypes are taken for float32, and what follows for dtypes is not believed.
+// Calls the library's infer function. Unknown input dtypes are passed as float32; output dtypes and errors are then
+// ignored.
 void infer(const Declared& d, std::span<const Slot> slots, InferContext& c) {
   std::array<HnTensor, kMaxTensors> in;
   bool knows_dtypes = true;
@@ -358,7 +359,7 @@ std::unique_ptr<Op> make_forward_op(const Ref<Declared>& d, std::unique_ptr<Slot
   return op;
 }
 
-// The operator and, where it has one, its gradient.
+// Makes the operator and, if it has one, its gradient.
 std::vector<std::unique_ptr<Op>> make_ops(const HnOperator* given) {
   const Ref<Declared> d = read_declaration(given);
   const auto schema = [&] {
@@ -374,8 +375,8 @@ std::vector<std::unique_ptr<Op>> make_ops(const HnOperator* given) {
 }
 
 // ----------------------------------------------------------------------------------------------------------- loading
-// What the library that this thread loads now has declared. One declaration that failed fails the whole, also where the
-// library goes on.
+// Declarations of the library that this thread is loading. One failed declaration fails the whole library, even if the
+// library continues.
 struct Loading {
   std::vector<std::unique_ptr<Op>> ops;
   std::vector<Rewrite> rules;
@@ -388,7 +389,7 @@ struct Loading {
 };
 thread_local Loading* loading = nullptr;
 
-// Declares at once, or together with what else the library declares.
+// Registers a declaration at once; while a library is loaded, with the other declarations of the library.
 template <typename Now, typename Later>
 void declare(const Now& now, const Later& later) {
   if (!loading) return now();
@@ -435,7 +436,7 @@ void check_init(const std::string& path, const char* name, int answer, const Loa
                     .because = "nothing of it is known now"});
 }
 
-// Rules first: they can be taken back when an operator turns out to be wrong.
+// Registers rules first: they can be removed if an operator turns out to be wrong.
 void enter(Loading library) {
   std::vector<std::string> rules;
   for (const Rewrite& rule : library.rules) rules.push_back(rule.name);
@@ -483,7 +484,7 @@ LibraryContents load_library(const std::string& path) {
 
 }  // namespace hybridnet::c_api
 
-using namespace hybridnet;  // the functions below are C: they have no namespace of their own
+using namespace hybridnet;  // the functions below are C: they have no namespace
 
 int hn_operator_register(const HnOperator* op) {
   return c_api::guarded([&] { c_api::add(op); });

@@ -12,7 +12,7 @@
 #include "c_api/status.h"
 #include "hybridnet/sparse.h"
 
-using namespace hybridnet;  // the functions below are C: they have no namespace of their own
+using namespace hybridnet;  // the functions below are C: they have no namespace
 using c_api::guarded;
 using c_api::Pinned;
 using c_api::require;
@@ -108,7 +108,8 @@ void write_text(const char* path, const std::string& text) {
   replace_file(path, [&](std::FILE* file) { return std::fwrite(text.data(), 1, text.size(), file) == text.size(); });
 }
 
-// A parameter of a file, dense. Throws FormatError where a sparse one would become far larger than what the file holds.
+// Returns a parameter of a file as a dense array. Throws FormatError if a sparse one would become far larger than its
+// size in the file.
 NDArray dense_loaded(const NDArray& array, const std::string& file) {
   constexpr int64_t kAlwaysFine = int64_t{64} << 20, kGrowth = 1000;
   if (array.is_sparse() && array.bytes() > kAlwaysFine) {
@@ -124,7 +125,7 @@ NDArray dense_loaded(const NDArray& array, const std::string& file) {
   return to_dense(array);
 }
 
-// Names in the file are `arg:NAME`, `aux:NAME` or plain; matched by name alone.
+// Maps names to arrays. Names in the file are `arg:NAME`, `aux:NAME` or plain; the prefix does not matter.
 std::map<std::string, NDArray> by_name(const LoadedArrays& loaded, const std::string& what) {
   if (!loaded.named && !loaded.arrays.empty())
     throw FormatError({.input = what,
@@ -187,7 +188,7 @@ int name_of(Names names, HnModel model, size_t index, const char** out, const ch
   });
 }
 
-// Shapes with sizes of their own, dtypes float32 unless something else says otherwise.
+// Infers all specs of the model for these inputs.
 Symbol::Specs infer(const ModelHandle& model, const std::vector<TensorSpec>& inputs) {
   std::map<std::string, TensorSpec> known;
   for (size_t i = 0; i < model.parameter_names.size(); ++i)

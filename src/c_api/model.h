@@ -17,31 +17,31 @@ namespace hybridnet::c_api {
 
 struct ModelHandle final : Handled {
   static constexpr HandleKind kKind = HandleKind::kModel;
-  // All inputs of the graph: the caller's in place of the null values.
+  // Returns all inputs of the graph: `values`, with the caller's inputs in place of the nulls.
   std::vector<NDArray> with_inputs(size_t num_inputs, const HnArray* inputs, const char* function) const;
-  // The graph as sessions run it; made for the first of them.
+  // The compiled graph that sessions run; made for the first session.
   Ref<GraphFunction> prediction() const;
 
-  // What runs it outside of sessions.
+  // The operator that runs the model outside sessions.
   Ref<CachedOp> op() const {
     const std::lock_guard lock(mutex_);
     return op_;
   }
-  // Throws ParamError (RematPolicy).
+  // Makes a new operator with this RematPolicy. Throws ParamError for an unknown policy.
   void make_op(const std::string& remat);
-  // Runs it. Throws what `function` says of wrong inputs.
+  // Runs the model. Errors in inputs name `function`.
   std::vector<NDArray> run(size_t num_inputs, const HnArray* inputs, std::span<const NDArray> out,
                            const char* function) const;
 
   Symbol symbol;
-  std::vector<NDArray> values;                               // one per graph input; null where the caller provides it
+  std::vector<NDArray> values;                               // one per graph input; null if the caller provides it
   std::vector<size_t> input_positions, parameter_positions;  // in `values`
   std::vector<std::string> input_names, parameter_names, output_names;
-  std::vector<TensorSpec> input_specs;  // what the file says of the inputs
+  std::vector<TensorSpec> input_specs;  // specs of the inputs in the file
   std::vector<bool> parameter_is_state;
 
  private:
-  // What a run passes on: kept between runs, so that threads do not count references to every parameter in each.
+  // Arguments of a run, kept between runs, so that a run does not count references to every parameter.
   struct Arguments {
     uint64_t op_version;
     Ref<CachedOp> op;
@@ -58,7 +58,7 @@ struct ModelHandle final : Handled {
   mutable Ref<GraphFunction> prediction_;
 };
 
-// Throws ValueError with the names of what there is.
+// Throws ValueError that lists the names if `given` is not their number.
 void check_count(size_t given, const std::vector<std::string>& names, const char* function, const char* what);
 
 }  // namespace hybridnet::c_api

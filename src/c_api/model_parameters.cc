@@ -7,13 +7,13 @@
 namespace hybridnet::c_api {
 namespace {
 
-// HybridBlock.export, MXNet's too, notes these at parameters and at nothing else.
+// HybridBlock.export, also MXNet's, writes these attributes for parameters and for no other variables.
 bool is_marked_as_parameter(const Node& variable) {
   return variable.attrs.contains("__lr_mult__") || variable.attrs.contains("__wd_mult__") ||
          variable.attrs.contains("__init__");
 }
 
-// "a, b, c, ..."
+// Returns "a, b, c, ...".
 std::string first_of(const std::vector<std::string>& names) {
   constexpr size_t kShown = 4;
   std::string text;
@@ -71,8 +71,8 @@ void require_declared_shape(const Node& variable, const NDArray& array, const st
                       .fix = "load the .params file that was exported with this graph"});
 }
 
-// Is the error about an array of the file? With inputs unknown, rules between them may see contradictions where there
-// are none: of branches and of rows that broadcast, for example.
+// True if the error is about an array of the file. With unknown inputs, rules between inputs may see contradictions
+// that do not exist, for example in branches and in rows that broadcast.
 bool concerns_parameter(const ErrorFields& error, const Symbol& symbol, const std::map<std::string, NDArray>& arrays) {
   for (const Node* node : topological_order(symbol.outputs)) {
     if (node->is_variable() || node->name != error.node) continue;
@@ -86,7 +86,7 @@ bool concerns_parameter(const ErrorFields& error, const Symbol& symbol, const st
   return false;
 }
 
-// The rules of the operators, with the inputs unknown.
+// Runs inference with the arrays of the file and unknown inputs. Throws if an array contradicts the graph.
 void require_specs(const Symbol& symbol, const std::map<std::string, NDArray>& arrays, const std::string& file) {
   std::map<std::string, TensorSpec> known;
   for (const auto& [name, array] : arrays) known[name] = array.spec();

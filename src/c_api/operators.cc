@@ -1,4 +1,4 @@
-// Operators by name: found, given their attributes as text, and run on arrays now.
+// Operators by name: look-up, preparation with attributes as text, and calls on arrays.
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -13,7 +13,7 @@ namespace {
 
 using Attributes = std::vector<std::pair<std::string, std::string>>;
 
-// An operator with its attributes. How many inputs an operator that takes any number gets is known at the call only.
+// An operator with its attributes. For a variadic operator the number of inputs is known only at the call.
 class PreparedOp final : public Handled {
  public:
   static constexpr HandleKind kKind = HandleKind::kOp;
@@ -49,7 +49,7 @@ class PreparedOp final : public Handled {
   const Op& op_;
   const Attributes attributes_;
   bool counts_;
-  std::shared_mutex mutex_;  // of what follows, where it counts
+  std::shared_mutex mutex_;  // protects the members below; used only if counts_
   ParamsPtr params_;
   size_t counted_ = 0;
 };
@@ -79,7 +79,7 @@ std::unique_ptr<PreparedOp> prepare(const char* name, size_t num_attributes, con
   return std::make_unique<PreparedOp>(op, std::move(attributes));
 }
 
-// How many inputs the attributes say; -1: any number.
+// Returns the number of inputs that the attributes require; -1: any number.
 int64_t wanted_inputs(const Op& op, const void* params) {
   if (!op.variadic || op.num_inputs_) return op.num_inputs(params);
   if (op.count_param.empty()) return -1;
@@ -100,14 +100,14 @@ void check_inputs(const Op& op, const void* params, size_t given) {
                     .because = "its inputs are (" + names + ")"});
 }
 
-// Results of a call with so many inputs. Throws ValueError if it takes another number of them.
+// Returns the number of results of a call with this many inputs. Throws ValueError for a wrong number of inputs.
 size_t num_results(PreparedOp& prepared, size_t num_inputs) {
   const ParamsPtr params = prepared.params(num_inputs);
   check_inputs(prepared.op(), params->data(), num_inputs);
   return static_cast<size_t>(prepared.op().num_visible_outputs(params->data()));
 }
 
-// *num_outputs: room on entry, results on return, also where there is too little room.
+// *num_outputs: capacity of `outputs` on entry, number of results on return, also if the capacity is too small.
 void call(PreparedOp& prepared, size_t num_inputs, const HnArray* inputs, size_t* num_outputs, HnArray* outputs,
           const char* function) {
   const std::vector<NDArray> in = arrays_of(num_inputs, inputs, function, "inputs");
@@ -142,7 +142,7 @@ void call_into(PreparedOp& prepared, size_t num_inputs, const HnArray* inputs, s
   invoke(prepared.op(), params, in, out);
 }
 
-// Not the steps of gradients and rewritten graphs.
+// Returns the operators that programs may call: all but the internal ones of gradients and rewritten graphs.
 std::vector<const Op*> callable_ops() {
   std::vector<const Op*> ops = Runtime::get().ops().all();
   std::erase_if(ops, [](const Op* op) { return op->hidden && op->subgraph_names.empty(); });
@@ -152,7 +152,7 @@ std::vector<const Op*> callable_ops() {
 }  // namespace
 }  // namespace hybridnet::c_api
 
-using namespace hybridnet;  // the functions below are C: they have no namespace of their own
+using namespace hybridnet;  // the functions below are C: they have no namespace
 using c_api::guarded;
 using c_api::Pinned;
 using c_api::PreparedOp;

@@ -1,4 +1,4 @@
-// Rules in C: the functions by which they look at a graph, and the way from a declaration to a row of the pipeline.
+// Rules in C: the functions with which they read a graph, and the conversion of a declaration to a row of the pipeline.
 #include "c_api/rules.h"
 
 #include <algorithm>
@@ -13,21 +13,22 @@
 #include "hybridnet/ndarray.h"
 #include "passes/size_questions.h"
 
-// One call of a rule. Values are numbers of entries, so that a wrong one is an error and not a crash.
+// One call of a rule. Values are indices of entries, so that a wrong one causes an error, not a crash.
 struct HnGraphImpl {
   hybridnet::Graph& graph;
-  hybridnet::Node& node;  // that the rule looks at
+  hybridnet::Node& node;  // the node at which the rule is called
   std::vector<hybridnet::NodeEntry> values{};
   std::deque<std::string> texts{};
   std::vector<hybridnet::NDArray> constants{};
   hybridnet::Replacement wanted{};
-  std::exception_ptr failure{};  // the first
+  std::exception_ptr failure{};  // the first error
 };
 
 namespace hybridnet::c_api {
 namespace {
 
-// What f answers; after a failure, `otherwise` to everything: what is asked with such an answer is no second failure.
+// Returns the result of f. If it fails, and for all calls after a failure, returns `otherwise`: calls that use that
+// value must not report a second failure.
 template <typename R, typename F>
 R answer(HnGraph graph, R otherwise, const F& f) {
   if (graph == nullptr || graph->failure) return otherwise;

@@ -1,4 +1,4 @@
-// Rules that other libraries bring.
+// Rewrite rules of other libraries.
 #pragma once
 
 #include <set>
@@ -9,8 +9,8 @@
 
 namespace hybridnet::c_api {
 
-// The row of the pipeline that a declaration in C describes. more_ops: operators that come with the rule and are not
-// known yet. Throws ParamError or ValueError naming the field that is wrong.
+// Returns the row of the pipeline for a declaration in C. more_ops: operators of the same library that are not
+// registered yet. Throws ParamError or ValueError naming the wrong field.
 Rewrite read_rule(const HnRule* given, const std::set<std::string>& more_ops = {});
 
 }  // namespace hybridnet::c_api

@@ -3,7 +3,7 @@
 #include "c_api/status.h"
 #include "plan/bound_call.h"
 
-using namespace hybridnet;  // the functions below are C: they have no namespace of their own
+using namespace hybridnet;  // the functions below are C: they have no namespace
 using c_api::guarded;
 using c_api::ModelHandle;
 using c_api::Pinned;

@@ -1,4 +1,4 @@
-// Sparse arrays: made from parts, taken apart, converted.
+// Sparse arrays: creation from parts, access to parts, conversion.
 #include "hybridnet/sparse.h"
 
 #include "c_api/arrays.h"
@@ -6,15 +6,15 @@
 #include "imperative/sparse_operators.h"
 #include "imperative/sparse_parts.h"
 
-using namespace hybridnet;  // the functions below are C: they have no namespace of their own
+using namespace hybridnet;  // the functions below are C: they have no namespace
 using c_api::array_of;
 using c_api::guarded;
 using c_api::require;
 
 namespace {
 
-// Indices are checked once: nobody else may write into them later. What is no list of int64 is left for make_*() to
-// name.
+// Copies the indices: they are checked once, so the caller must not be able to write to them later. Other arrays than
+// int64 vectors are returned unchanged, for make_*() to report.
 NDArray own_indices(const NDArray& given) {
   if (given.is_sparse() || given.dtype() != DType::kInt64 || given.ndim() != 1) return given;
   return int64_array(read_int64(given));

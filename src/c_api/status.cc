@@ -21,7 +21,7 @@ LastError& last_error() {
 void set_last_error(const char* kind, const char* text) noexcept {
   try {
     last_error() = {kind, text};
-  } catch (const std::bad_alloc&) {  // short enough to need no memory
+  } catch (const std::bad_alloc&) {  // the assignments below need no memory
     last_error().kind = "OutOfMemory";
     last_error().text.clear();
   }
@@ -34,7 +34,7 @@ void require(const void* p, const char* function, const char* argument) {
 
 }  // namespace hybridnet::c_api
 
-using namespace hybridnet;  // the functions below are C: they have no namespace of their own
+using namespace hybridnet;  // the functions below are C: they have no namespace
 
 const char* hn_last_error(void) { return c_api::last_error().text.c_str(); }
 const char* hn_last_error_kind(void) { return c_api::last_error().kind.c_str(); }

@@ -1,4 +1,4 @@
-// Exceptions become status codes here and nowhere else.
+// Conversion of exceptions to status codes, done only here.
 #pragma once
 
 #include <exception>
@@ -11,7 +11,7 @@ namespace hybridnet::c_api {
 
 void set_last_error(const char* kind, const char* text) noexcept;
 
-// Runs f; 0 if it returned, -1 with the error kept for hn_last_error() if it threw.
+// Runs f. Returns 0; if f throws, returns -1 and keeps the error for hn_last_error().
 template <typename F>
 int guarded(F&& f) {
   try {

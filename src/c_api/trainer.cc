@@ -5,7 +5,7 @@
 #include "c_api/status.h"
 #include "hybridnet/imperative.h"
 
-using namespace hybridnet;  // the functions below are C: they have no namespace of their own
+using namespace hybridnet;  // the functions below are C: they have no namespace
 using c_api::guarded;
 using c_api::Pinned;
 using c_api::require;
@@ -35,12 +35,13 @@ optimizer::Trainer::Texts texts_of(size_t count, const char* const* keys, const 
   return texts;
 }
 
-// Makes it a leaf with a gradient, unless it is one already.
+// Makes the array a leaf with a gradient, unless it already is one.
 void ensure_gradient(const NDArray& array) {
   if (!grad_of(array)) mark_variable(array, c_api::zero_gradient(array), GradReq::kWrite);
 }
 
-// leaves: parameters that get a gradient. The handle comes last: a call that fails gives none.
+// Makes the handle of a trainer. leaves: parameters that get a gradient. The handle is made last, so a failed call
+// leaves none behind.
 void give_trainer(std::vector<TrainedParameter> parameters, const std::vector<NDArray>& leaves, const char* name,
                   const optimizer::Trainer::Texts& settings, HnTrainer* out) {
   auto made = std::make_unique<TrainerHandle>(std::move(parameters), name, settings);

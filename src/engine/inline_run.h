@@ -1,4 +1,4 @@
-// Ends what Engine::try_begin_inline() has begun, also when the work throws.
+// Calls Engine::finish_inline() after a successful try_begin_inline(), also when the work throws.
 #pragma once
 
 #include "hybridnet/engine.h"

@@ -3,7 +3,7 @@
 // Each task belongs to one of two generations. A new task joins the younger generation. A wait closes the younger
 // generation once the older one is empty; the empty one becomes the younger. The wait then sleeps until the closed
 // generation is empty. A task pushed by a task joins the generation of its parent, so a closed generation grows only by
-// what its own tasks push. Two generations are enough: a wait that begins during an older wait closes the next
+// tasks that its own tasks push. Two generations are enough: a wait that begins during an older wait closes the next
 // generation only after the older wait has ended.
 #pragma once
 
@@ -43,7 +43,7 @@ class Pending {
     changed_.notify_all();
   }
 
-  // A wait for what is pending when it begins. Made, used and destroyed under the engine's mutex.
+  // A wait for the tasks that are pending when it begins. Made, used and destroyed under the engine's mutex.
   class Wait {
    public:
     explicit Wait(Pending& pending) : pending_(pending), old_(1 - pending.young_), emptied_before_(pending.emptied_) {
@@ -80,8 +80,8 @@ class Pending {
   };
 
  private:
-  // Called only while the older generation is empty. That is recorded once more: a wait that has not seen it must not
-  // wait for the tasks that join this generation from now on.
+  // Called only while the older generation is empty. Records that once more: a wait that has not seen it must not wait
+  // for the tasks that join this generation from now on.
   void close_young() {
     young_ = 1 - young_;
     ++emptied_[static_cast<size_t>(young_)];
@@ -89,13 +89,13 @@ class Pending {
   }
 
   std::array<std::atomic<int64_t>, 2> counts_{};
-  std::atomic<int> waiting_{0};  // threads
+  std::atomic<int> waiting_{0};  // number of waiting threads
   int young_ = 0;
   std::array<uint64_t, 2> emptied_{};  // how often each generation was found empty
   std::condition_variable changed_;
 };
 
-// While it lives, what this thread pushes into the engine joins the generation of the task that it runs there.
+// While it lives, tasks that this thread pushes into the engine join the generation of the task that the thread runs.
 class RunningTask {
  public:
   RunningTask(const void* engine, int generation) : before_(std::exchange(current, Task{engine, generation})) {}

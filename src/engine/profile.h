@@ -1,4 +1,5 @@
-// What ran when, on which thread: recorded while the profiler runs; otherwise a scope costs one relaxed load.
+// Records operators, graphs and compilations with their times and threads while the profiler runs; otherwise a scope
+// costs one relaxed load.
 #pragma once
 
 #include <atomic>
@@ -9,12 +10,12 @@
 namespace hybridnet::profile {
 
 struct Event {
-  const char* name;          // as long as the process lives: an operator's name, or intern_file()
+  const char* name;          // an operator's name or an interned text, which live as long as the process
   const char* category;      // "operator", "graph", "compile"
-  const char* node;          // of a graph, interned; "" for what runs outside of graphs
-  const char* block;         // that made the node, interned
-  int64_t begin_ns, end_ns;  // of a steady clock that starts with start()
-  int thread;                // as the system numbers it
+  const char* node;          // name of the graph's node, interned; "" outside of graphs
+  const char* block;         // the block that made the node, interned
+  int64_t begin_ns, end_ns;  // times of a steady clock that starts with start()
+  int thread;                // the system's number of the thread
   std::string inputs;        // shapes and dtypes of an operator's inputs
 };
 
@@ -25,7 +26,7 @@ void add(const char* name, const char* category, const char* node, const char* b
 }  // namespace detail
 
 inline bool active() { return detail::active.load(std::memory_order_relaxed); }
-void start();  // goes on with what was recorded before
+void start();  // keeps the events that were recorded before
 void stop();
 int64_t now_ns();
 std::vector<Event> take();  // all events since the last take(), in the order in which they ended

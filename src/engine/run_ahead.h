@@ -19,8 +19,8 @@ class RunAhead {
  public:
   // Called by a front end around a wait of the thread that pushes.
   struct WaitHooks {
-    void* (*begin)() = nullptr;          // releases what tasks may need, such as Python's GIL
-    void (*end)(void* begun) = nullptr;  // takes it again
+    void* (*begin)() = nullptr;          // releases locks that tasks may need, such as Python's GIL
+    void (*end)(void* begun) = nullptr;  // takes them again
     bool (*wanted)() = nullptr;          // polled: true if the thread must continue, for Ctrl-C
   };
 
@@ -45,12 +45,12 @@ class RunAhead {
     int64_t cost_ns_ = 0;
   };
 
-  // Waits if there is no room for one more task, then charges it. Never waits inside a task. Throws nothing that a task
-  // threw: errors stay with the variables, where waits for results find them.
+  // Waits if there is no room for one more task, then charges it. Never waits inside a task. Throws no errors of tasks:
+  // these stay with the variables, and waits for results throw them.
   Charge charge(int64_t cost_ns);
 
   int64_t queued_ns() const { return cost_ns_.load(std::memory_order_relaxed); }
-  // While it lives, the waiting thread has released what tasks may need.
+  // While it lives, the waiting thread has released the locks that tasks may need.
   class FrontEndPause {
    public:
     explicit FrontEndPause(const RunAhead& ahead)
@@ -67,7 +67,7 @@ class RunAhead {
 
   uint64_t waits() const { return waits_.load(std::memory_order_relaxed); }  // so far
   void set_hooks(const WaitHooks& hooks) { hooks_ = hooks; }                 // before the first push
-  void stop_waiting() { limited_.store(false); }                             // final: no worker will run what is queued
+  void stop_waiting() { limited_.store(false); }                             // final: no worker runs queued tasks
   bool waits_no_more() const { return !limited_.load(std::memory_order_relaxed); }
   void forget_after_fork();  // in the child of a fork, where no queued task exists
 
@@ -79,9 +79,9 @@ class RunAhead {
   const int64_t limit_ns_;
   WaitHooks hooks_;
   std::atomic<bool> limited_{true};
-  std::atomic<int64_t> cost_ns_{0};  // of the queued tasks
+  std::atomic<int64_t> cost_ns_{0};  // declared time of the queued tasks
   std::atomic<int64_t> tasks_{0};    // number of the queued tasks
-  std::atomic<int> waiting_{0};      // threads
+  std::atomic<int> waiting_{0};      // number of waiting threads
   std::atomic<uint64_t> waits_{0};
   std::mutex mutex_;
   std::condition_variable room_;

@@ -149,7 +149,7 @@ bool SerialEngine::try_acquire_all(QueuedTask& task) {
 
 void SerialEngine::acquire_all(QueuedTask& task) {
   if (try_acquire_all(task)) return;
-  const RunAhead::FrontEndPause pause(run_ahead());  // the holder of the variables may need what this thread holds
+  const RunAhead::FrontEndPause pause(run_ahead());  // the holder of the variables may need a lock of this thread
   Lock lock(mutex_);
   blocked_.fetch_add(1);
   released_.wait(lock, [&] { return try_acquire_all(task); });

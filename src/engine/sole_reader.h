@@ -1,12 +1,12 @@
-// What only one reader does with data: no write, but nothing that others may meet.
+// Exclusive access for a reader of data: for changes that are no writes, but must not overlap with other accesses.
 #pragma once
 
 #include "engine/var_queue.h"
 
 namespace hybridnet {
 
-// In a task that reads `var` once: true if no other task does, nor waits for the variable. Then none begins while this
-// lives.
+// For a task that reads `var` once: true if no other task accesses the variable or waits for it. Then no other access
+// begins while this object lives.
 class SoleReader {
  public:
   explicit SoleReader(Var& var) : var_(VarQueue::try_exclude_others(var) ? &var : nullptr) {}

@@ -1,4 +1,4 @@
-// Waiting without giving the core away, for what is about to happen.
+// Busy waiting, which keeps the core, for events that are about to happen.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ inline void pause_briefly() {
 // Polls until ready() or until the time is over; returns whether ready() was true.
 template <typename Ready>
 bool spin_until(Ready ready, std::chrono::nanoseconds limit) {
-  constexpr int kPollsPerLook = 32;  // at the clock
+  constexpr int kPollsPerLook = 32;  // polls between two reads of the clock
   const auto end = std::chrono::steady_clock::now() + limit;
   do {
     for (int i = 0; i < kPollsPerLook; ++i) {

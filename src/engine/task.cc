@@ -61,7 +61,7 @@ void check_access(const Engine::Access& access, const Engine::Options& options) 
 }
 
 int cores_worth_having(int64_t cost_ns) {
-  const int64_t cores = cost_ns / static_cast<int64_t>(kNsWorthACore);  // as kernels decide
+  const int64_t cores = cost_ns / static_cast<int64_t>(kNsWorthACore);  // the rule of kernels
   return cores < 2 ? 1 : static_cast<int>(std::clamp<int64_t>(cores, kSmallMachine, kMaxCoresWorthHaving));
 }
 

@@ -1,4 +1,4 @@
-// What tasks have thrown and no wait has reported yet. Shared by both engines; guarded by their mutex.
+// Errors of tasks that no wait has reported yet. Shared by both engines; guarded by their mutex.
 #pragma once
 
 #include <exception>

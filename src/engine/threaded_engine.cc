@@ -171,7 +171,7 @@ bool ThreadedEngine::try_begin_inline(Access access, const Options& options) {
       return true;
     }
   }
-  // Release what was acquired; other tasks may have been queued behind it meanwhile.
+  // Release the acquired variables; other tasks may have been queued for them meanwhile.
   bool waited_for = false;
   for (Var* var : access.reads.first(reads)) waited_for |= VarQueue::release_read(*var);
   for (Var* var : access.writes.first(writes)) waited_for |= VarQueue::cancel_write(*var);
@@ -337,7 +337,7 @@ void ThreadedEngine::wait_all() {
   if (first) throw_copy(*first);
 }
 
-// Waits for the tasks pushed before, and for those that they push; not for what other threads push meanwhile.
+// Waits for the tasks pushed before, and for those that they push; not for tasks that other threads push meanwhile.
 void ThreadedEngine::drain() {
   auto nothing = [this] { return pending_.nothing(); };
   for (int helped = 0; helped < kMaxHelped && !nothing() && help(); ++helped) {

@@ -48,7 +48,7 @@ class VarQueue {
   }
   static bool cancel_write(Var& var) { return var.state_.fetch_sub(kWriter, std::memory_order_acq_rel) & kQueued; }
   static bool release(const Slot& slot) { return slot.write ? release_write(*slot.var) : release_read(*slot.var); }
-  // Turns the only reader into a writer, and back. What came meanwhile waits until it ends its access.
+  // Turn the only reader into a writer, and back. Accesses requested meanwhile wait until that task ends its access.
   static bool try_exclude_others(Var& var) {
     uint64_t alone = 1;
     return var.state_.compare_exchange_strong(alone, kWriter, std::memory_order_acq_rel, std::memory_order_relaxed);
@@ -62,7 +62,7 @@ class VarQueue {
 
   // True: granted at once. False: the slot waits, and a later dispatch() grants it.
   static bool acquire_or_enqueue(Slot& slot) noexcept;
-  // As above but never waits.
+  // The same, but never enqueues the slot.
   static bool try_acquire(const Slot& slot);
   // Grants slots from the front of the FIFO; tasks that wait for nothing else are appended to `ready`.
   static void dispatch(Var& var, std::vector<QueuedTask*>& ready);

@@ -1,7 +1,7 @@
-// Tells whether the calling thread waits for what it has asked for before it asks for more, as loops of predictions do.
-// Such a thread may as well run the work itself: handing it to a worker costs two switches between threads, and on two
-// cores the third thread disturbs the team that computes. A thread that does something else meanwhile, or asks for
-// more, keeps its workers.
+// Detects whether the calling thread waits for the result of each call before the next call, as loops of predictions
+// do. Such a thread may as well run the work itself: handing it to a worker costs two switches between threads, and on
+// two cores the third thread disturbs the team that computes. The work of a thread that does something else meanwhile,
+// or calls again before it waits, goes to workers.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace hybridnet {
 // Threads: each has its own record.
 class WaitingCaller {
  public:
-  // Work that takes so long was pushed, or run in place of that.
+  // Called when work of this duration was pushed, or run instead of being pushed.
   static void note_work(int64_t ns) {
     Record& r = record();
     if (r.unawaited) r.waits = 0;
@@ -27,7 +27,7 @@ class WaitingCaller {
     r.unawaited = false;
     r.waits = Clock::now() - r.since <= r.patience ? std::min(r.waits + 1, kEnough) : 0;
   }
-  // Each of the last calls was followed by a wait.
+  // True if each of the last calls was followed by a wait.
   static bool is_likely() {
     const Record& r = record();
     return r.waits == kEnough && !r.unawaited;
@@ -36,12 +36,12 @@ class WaitingCaller {
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr int kEnough = 3;
-  // What the thread does in less time than this, or than this part of the work, is not worth a worker.
+  // If the thread waits within this time, or within this part of the work's duration, a worker does not pay.
   static constexpr std::chrono::nanoseconds kPatience = std::chrono::microseconds(50);
   static constexpr int64_t kPartOfWork = 20;
 
   struct Record {
-    int waits = 0;  // in a row
+    int waits = 0;  // calls in a row that were followed by a wait
     bool unawaited = false;
     std::chrono::nanoseconds patience{0};
     Clock::time_point since;

@@ -224,9 +224,9 @@ void WorkerPool::run_and_collect(Lock& lock, QueuedTask* task) {
   {
     const int wanted = is_parallel ? cores_worth_having(task->options) : 1;
     const int most = is_parallel ? cores_for_team(task) : 1;
-    // Long tasks that run beside this one, or are ready to, get their share of the cores. Not of two: there a core each
-    // gains nothing (20 calls of an LSTM: 14.4 ms a call, 14.0 one after the other), and the last of three calls would
-    // have one core alone (18.5 ms).
+    // Long tasks that run beside this one, or are ready to, get their share of the cores. Two cores are not shared: a
+    // core each gains nothing (20 calls of an LSTM: 14.4 ms a call, 14.0 one after the other), and the last of three
+    // calls would have only one core (18.5 ms).
     const int teams = shares && most > 2 ? std::min(running_long_ + ready_long_, policy_.max_workers) : 1;
     const CoreLease lease(std::min(wanted, std::max(1, most / teams)));
     call_workers();

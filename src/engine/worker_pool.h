@@ -34,11 +34,11 @@ class WorkerPool {
   struct Policy {
     int max_workers = 1;
     bool shares_cores = false;         // tasks lease cores, and parallel ones start only when some are free
-    std::function<bool()> users_push;  // tells whether a thread that pushes work needs a core now
+    std::function<bool()> users_push;  // returns true if a thread that pushes work needs a core now
   };
 
   WorkerPool(Policy policy, Run run);
-  ~WorkerPool();  // runs what is ready, then joins
+  ~WorkerPool();  // runs the ready tasks, then joins
 
   void submit(QueuedTask* const* tasks, size_t count);
   // Runs one ready task on the calling, waiting thread if no worker runs a task: waking a worker takes longer than a
@@ -101,7 +101,7 @@ class WorkerPool {
   int running_ = 0;             // running tasks, those on helping threads included
   int running_parallel_ = 0;    // those of them that are worth several cores
   int running_long_ = 0;        // those of the parallel ones that are long
-  int max_workers_;             // fewer than asked for where the system gives no more threads
+  int max_workers_;             // fewer than Policy::max_workers if the system gives no more threads
   int stops_ = 0;               // calls of join_workers() without resume() so far
   uint64_t stop_sequence_ = 0;  // tasks from this number on became ready while workers were stopped
   uint64_t forks_ = 0;          // forks in whose child this pool has continued

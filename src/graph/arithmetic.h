@@ -1,5 +1,5 @@
-// Binary arithmetic by its plain names: which operators compute `add`, `mul`, ... on equal shapes, with broadcasting,
-// and with a number on one side. For patterns, and for rules that need not know which of them they want.
+// Binary arithmetic by its plain names: the operators that compute `add`, `mul`, ... on equal shapes, with
+// broadcasting, and with a number on one side. For patterns, and for rules to which all of these are the same.
 #pragma once
 
 #include <optional>
@@ -15,20 +15,20 @@ struct Arithmetic {
   std::string_view equal_shapes, broadcast;
   std::string_view number_right, number_left;  // empty: x + 2 and 2 + x are one operator
 };
-// Null: no such name.
+// Returns null for an unknown name.
 const Arithmetic* find_arithmetic(std::string_view name);
-const Arithmetic* arithmetic_of(const Op& op);  // null: the operator is none of these
+const Arithmetic* arithmetic_of(const Op& op);  // null: the operator is not in the table
 
-// What an operator of a graph reads: an entry, or a number that is a parameter of the operator.
+// An operand of an operator in a graph: an entry, or a number that is a parameter of the operator.
 struct Operand {
   NodeEntry entry;
   std::optional<double> number;
   bool operator==(const Operand&) const = default;
 };
-// The operands of a node in order: `2 - x` reads 2, then x.
+// Returns the operands of a node in order: for `2 - x` first 2, then x.
 std::vector<Operand> operands_of(const Node& node);
 
-// Adds `name` of two operands, of which one at least is an entry. Throws what inference throws.
+// Adds a node that applies `arithmetic` to two operands, at least one of them an entry. Errors of inference pass.
 NodePtr add_arithmetic(Graph& graph, const Arithmetic& arithmetic, const Operand& left, const Operand& right,
                        const Node* origin);
 

@@ -17,7 +17,7 @@ constexpr std::string_view kOperatorLook = "shape=box, fillcolor=\"#fccde5\"";
 constexpr std::string_view kSlotLook = "shape=plain, fillcolor=\"#ffffff\"";
 constexpr std::string_view kOutputLook = "shape=oval, fillcolor=\"#b3de69\"";
 
-// In quotes, so that nothing in a name is part of the language. Characters that no drawing can show become '?'.
+// Returns the text in quotes, so that no character of a name is read as DOT syntax. Control characters become '?'.
 std::string quoted(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -57,7 +57,7 @@ class Drawing {
     return id;
   }
 
-  // Behind all boxes: a point that an edge names within a box would become part of it.
+  // Edges are written after all boxes: DOT adds a point to the box in which an edge first names it.
   void connect(const std::string& from, const std::string& to) { edges_ += "  " + from + " -> " + to + ";\n"; }
 
   void open_box(const std::string& label) {

@@ -1,4 +1,4 @@
-// Graphs as drawings.
+// Drawings of graphs.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace hybridnet {
 
-// The graph in the language of Graphviz' program dot: a box per loop, branch and region, an edge per value read.
+// Returns the graph in Graphviz' DOT language: a box per loop, branch and region, an edge per value read.
 std::string write_dot(const Graph& graph);
 
 }  // namespace hybridnet

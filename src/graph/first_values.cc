@@ -5,7 +5,7 @@
 namespace hybridnet {
 namespace {
 
-// As initializers and MXNet's files write them.
+// Initializers in the notation of MXNet's files.
 constexpr const char *kZero = R"(["zero", {}])", *kOne = R"(["one", {}])";
 struct FirstValue {
   std::string_view op;

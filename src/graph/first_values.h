@@ -1,4 +1,4 @@
-// Parameters that start neither as a weight nor as a bias does: their variables name an initializer.
+// Initializers of parameters that start neither like a weight nor like a bias: their variables name the initializer.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace hybridnet {
 
-// Gives variables among the inputs of a use of op the attribute __init__, where they have none.
+// Sets the attribute __init__ of those variables among the inputs of `op` that need it and have none.
 void set_first_values(const Op& op, const std::vector<NodeEntry>& inputs);
 
 }  // namespace hybridnet

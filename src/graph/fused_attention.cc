@@ -51,8 +51,8 @@ class AttentionReader {
     return make(op, name, {{"heads", text("heads")}}, std::move(operands));
   }
 
-  // Exact sums of bytes times one factor, in MXNet; here the bytes are scaled first. Operands come first, then their
-  // ranges.
+  // MXNet sums the int8 products exactly and scales the sum; here the operands are dequantized first. The inputs are
+  // the operands, then their ranges.
   NodePtr product_of_bytes(size_t operands) const {
     std::vector<NodeEntry> floats;
     for (size_t i = 0; i < operands; ++i) {

@@ -1,5 +1,5 @@
 // Products of attention that MXNet's oneDNN backend fused: the nodes _sg_mkldnn_selfatt_qk and
-// _sg_mkldnn_selfatt_valatt of symbol JSON, on floats or on bytes. In memory both are operators that others know, too.
+// _sg_mkldnn_selfatt_valatt of symbol JSON, on floats or on int8. In memory they become ordinary operators.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@ namespace hybridnet {
 
 bool is_fused_attention(std::string_view file_op);
 
-// The node whose outputs are the product's. Throws FormatError unless attributes and inputs fit each other.
+// Returns the node that computes the outputs of the product. Throws FormatError unless attributes and inputs fit each
+// other.
 NodePtr attention_node_of(const FusedLayer& layer, const std::string& name);
 
 }  // namespace hybridnet

@@ -34,7 +34,7 @@ bool is_true(const std::map<std::string, std::string>& attributes, const std::st
 // The parts of a body: product, batch norm, activation, sum, activation.
 struct Parts {
   Node *product = nullptr, *norm = nullptr, *activation = nullptr, *sum = nullptr, *last_activation = nullptr;
-  int addend = 0;  // which operand of the sum
+  int addend = 0;  // index of the operand of the sum
 };
 
 class Reader {
@@ -94,7 +94,7 @@ class Reader {
     if (!parts_.sum && parts_.last_activation) std::swap(parts_.activation, parts_.last_activation);
   }
 
-  // The variables of the body in the order of the node's inputs.
+  // Collects the variables of the body in the order of the node's inputs.
   void collect_roles() {
     const auto add = [&](const NodeEntry& entry) {
       require(entry.node->is_variable(), "operands of the product, of the norm and of the sum are inputs");
@@ -106,9 +106,9 @@ class Reader {
     require(layer_.inputs.size() >= roles_.size(), "there is one input of the node for each of the subgraph");
   }
 
-  // The operators of the body, on the node's inputs. The last has the node's name, which programs look its output up
-  // by; the addend comes behind the product, as among the node's inputs, so that arguments are listed in the file's
-  // order.
+  // Connects the operators of the body to the node's inputs. The last operator gets the node's name, because programs
+  // look up its output by that name. The addend becomes the second operand of the sum, so that arguments are listed in
+  // the file's order.
   NodePtr layer_of_floats() {
     require(layer_.inputs.size() == roles_.size(), "there is one input of the node for each of the subgraph");
     for (Node* node : topological_order(layer_.body->outputs)) {
@@ -165,7 +165,7 @@ class Reader {
     return make_node(op, name_, op.schema->parse(texts, op.name, true), inputs_of_bytes(byte_weights));
   }
 
-  // Data, weight, range of data, addend with its range, the rest.
+  // Returns data, weight, range of data, addend with its range, then the other inputs.
   std::vector<NodeEntry> inputs_of_bytes(bool byte_weights) const {
     const size_t base = roles_.size(), weights = parts_.product->inputs.size() - 1;
     const size_t ranges = 2 + (parts_.sum ? 2 : 0) + (byte_weights ? 2 * weights : 0);
@@ -188,8 +188,8 @@ class Reader {
 
 // ---- writing
 
-// The inputs of a layer of bytes in the order of files, as Reader::inputs_of_bytes backwards: data, weight, what else
-// the product and the norm read, the addend, the ranges of data and addend, the last `ranges` as they are.
+// The order of a quantized layer's inputs in files, the inverse of Reader::inputs_of_bytes: data, weight, the other
+// inputs of the product and the norm, the addend, the ranges of data and addend, the last `ranges` inputs unchanged.
 std::vector<size_t> places_in_file(size_t count, bool sum, size_t ranges) {
   std::vector<size_t> places{0, 1};
   for (size_t i = sum ? 7 : 4; i < count - ranges; ++i) places.push_back(i);

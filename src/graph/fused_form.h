@@ -1,7 +1,7 @@
-// Layers that MXNet's oneDNN backend fused, as symbol JSON holds them: a node _sg_mkldnn_conv or
-// _sg_mkldnn_fully_connected with the operators that it stands for as its subgraph. In memory a layer of floats is
-// these operators, which our own passes fuse; a layer of bytes is one node (ops/quantized/fused_layers.cc), whose
-// operator no file names. Fused attention: graph/fused_attention.h.
+// Layers that MXNet's oneDNN backend fused, in the form of symbol JSON: a node _sg_mkldnn_conv or
+// _sg_mkldnn_fully_connected, and as its subgraph the operators that it replaced. In memory a layer of floats is these
+// operators, which our own passes fuse; a quantized layer is one node (ops/quantized/fused_layers.cc), whose operator
+// does not appear in files. Fused attention: graph/fused_attention.h.
 #pragma once
 
 #include <map>
@@ -19,16 +19,17 @@ bool is_fused_layer(std::string_view file_op);
 struct FusedLayer {
   std::string op;  // in files
   std::map<std::string, std::string> attributes;
-  std::vector<NodeEntry> inputs;  // data, weight, bias, those of batch norm, addend; then ranges
+  std::vector<NodeEntry> inputs;  // data, weight, bias, inputs of batch norm, addend; then ranges
   Ref<Subgraph> body;             // changed by node_of
 };
 
-// The node whose outputs are the layer's. Throws FormatError unless attributes, inputs and body fit each other.
+// Returns the node that computes the layer's outputs. Throws FormatError unless attributes, inputs and body fit each
+// other.
 NodePtr node_of(FusedLayer layer, const std::string& name);
 
 bool is_layer_of_bytes(const Node& node);
 
-// What a file says of a layer of bytes; nothing for other nodes.
+// Returns the file form of a quantized layer; nullopt for other nodes.
 std::optional<FusedLayer> fused_layer(const Node& node);
 
 }  // namespace hybridnet

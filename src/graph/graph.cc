@@ -23,7 +23,7 @@ constexpr int64_t kLabelStride = int64_t{1} << 24;
                                   .message = "the edit would make a cycle through this node"});
 }
 
-// Adds the time of a callback of a feature to the report of the scope.
+// Adds the run time of a feature's callback to the report of the current PipelineScope.
 class FeatureTime {
  public:
   FeatureTime(const GraphFeature& feature, const char* callback)
@@ -112,7 +112,7 @@ std::vector<Node*> Graph::schedule() const {
   };
   struct Waiting {
     const State* state;
-    size_t producers;  // that have not run
+    size_t producers;  // number of producers not in the schedule yet
   };
   NodeTable<Waiting> table(states_.size());
   for (const auto& [node, state] : states_) table.insert(node, {&state, node->inputs.size()});
@@ -144,7 +144,7 @@ std::vector<Node*> Graph::schedule() const {
     if (const auto found = ordered_behind.find(node); found != ordered_behind.end())
       for (Node* later : found->second) note_producer_of(later);
   }
-  if (nodes.size() < states_.size()) {  // edges alone make no cycle: edits see to that
+  if (nodes.size() < states_.size()) {  // an ordering makes a cycle: edits never let edges alone make one
     for (const auto& [label, node] : by_label_)
       if (table.find(node)->producers > 0) throw_cycle(*node);
   }
@@ -196,7 +196,7 @@ int64_t Graph::label_after(const Node* node) {
 void Graph::move_behind(Node& node, Node& producer) {
   const int64_t limit = state(&producer).label;
   if (state(&node).label > limit) return;
-  // Everything downstream of node that stands in front of producer moves with it.
+  // All nodes downstream of `node` that precede `producer` in the order move with it.
   std::vector<Node*> moving{&node};
   std::unordered_map<const Node*, bool> seen{{&node, true}};
   for (size_t i = 0; i < moving.size(); ++i) {
@@ -242,7 +242,7 @@ void Graph::link(const NodeEntry& entry, Client client) {
   readers.push_back(client);
 }
 
-// The last reader takes the place of the one that goes: values may have as many readers as the graph has nodes.
+// Fills the gap with the last reader, in constant time: a value may have as many readers as the graph has nodes.
 void Graph::unlink(const NodeEntry& entry, const Client& client) {
   std::vector<Client>& readers = state(entry.node.get()).clients[entry.index];
   const size_t place = place_of(client);
@@ -283,12 +283,12 @@ void Graph::erase(const Node* node) {
 
 void Graph::rewire(const Client& client, const NodeEntry& entry) {
   NodeEntry before;
-  state(entry.node.get());  // throws before anything changed
+  state(entry.node.get());  // throws for a node of another graph, before any change
   switch (client.kind) {
     case Client::Kind::kNode: {
       NodeEntry& slot = client.node->inputs[static_cast<size_t>(client.index)];
       if (slot == entry) return;
-      move_behind(*client.node, *entry.node);  // the same
+      move_behind(*client.node, *entry.node);  // throws for a cycle, before any change
       unlink(slot, client);
       remember({Edit::Kind::kInput, NodePtr(client.node), client.index, slot});
       before = std::exchange(slot, entry);
@@ -337,7 +337,7 @@ void Graph::tell_features(const Tell& tell) {
   for (const std::shared_ptr<GraphFeature>& feature : features_) {
     try {
       tell(*feature);
-    } catch (const std::exception&) {  // edits must not end half-way
+    } catch (const std::exception&) {  // an edit must not stop halfway
       if (!objection_) objection_ = std::current_exception();
     }
   }
@@ -528,7 +528,7 @@ void Graph::replace(const NodeEntry& old, const NodeEntry& now) {
                                     .given = spec(now).str(),
                                     .message = "a replacement must have the spec of what it replaces"});
   }
-  // A value that is kept for the gradient is kept in whatever form it gets.
+  // If the replaced value is kept for the gradient, its replacement is kept, too.
   if (!now.node->is_variable() && old.node->attrs.count(kKeepAttribute) != 0) now.node->attrs[kKeepAttribute] = "1";
   const std::vector<Client> readers = clients(old);
   for (const Client& reader : readers) rewire(reader, now);
@@ -540,7 +540,8 @@ bool Graph::replace_validate(const Pairs& pairs, const std::vector<Node*>& remov
   std::vector<NodePtr> doomed;
   for (Node* node : remove) doomed.emplace_back(node);
   try {
-    std::vector<NodePtr> known;  // held: a node goes with its last reader, though further outputs of it are listed
+    std::vector<NodePtr> known;  // keeps nodes alive: a node is pruned with its last reader, even if more of its
+                                 // outputs are listed
     for (const auto& [old, now] : pairs)
       if (contains(old.node.get())) known.push_back(old.node);
     for (const auto& [old, now] : pairs)
@@ -570,7 +571,7 @@ void Graph::validate() {
     feature->validate(*this);
   }
   schedule_.clear();
-  schedule();  // throws where orderings make a cycle
+  schedule();  // throws if orderings make a cycle
 }
 
 void Graph::drop_unread(std::vector<NodePtr> candidates) { prune(std::move(candidates)); }
@@ -606,7 +607,7 @@ int64_t Graph::num_pruned_since(Checkpoint at) const {
 }
 
 void Graph::revert(Checkpoint to) {
-  const int open = std::exchange(open_checkpoints_, 0);  // undoing is not remembered
+  const int open = std::exchange(open_checkpoints_, 0);  // edits that undo are not recorded
   while (journal_.size() > to) {
     const Edit edit = std::move(journal_.back());
     journal_.pop_back();

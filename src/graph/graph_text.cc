@@ -1,4 +1,4 @@
-// What a Graph says about itself: fingerprint, structure, and the check of its own books.
+// Fingerprint and structure hash of a Graph, and the check of its internal tables.
 #include <algorithm>
 #include <utility>
 
@@ -24,12 +24,12 @@ uint64_t mix(uint64_t hash, std::string_view text) {
   return mix(hash, of_text);
 }
 
-// Hashes of nodes by what they compute from the leaves of their region.
+// Hashes nodes by their computation on the leaves of their region.
 class Structure {
  public:
   explicit Structure(const BytesOfConstant& bytes) : bytes_(bytes) {}
 
-  // hashes: holds those of the leaves.
+  // hashes: holds the hashes of the leaves of a body.
   void add(std::unordered_map<const Node*, uint64_t>& hashes, const std::vector<Node*>& nodes) {
     for (const Node* node : nodes)
       if (hashes.count(node) == 0) hashes[node] = node->is_variable() ? of_constant(*node) : of_node(*node, hashes);

@@ -1,4 +1,4 @@
-// Inference over a graph: every node's rule forwards, then backwards, until nothing more is learnt.
+// Inference over a graph: runs every node's rule forwards, then backwards, until no rule adds a fact.
 #include <algorithm>
 
 #include "graph/control/control_flow.h"
@@ -9,7 +9,7 @@ namespace {
 struct Use {
   Node* node;
   std::vector<TensorSpec*> in, out;
-  bool complete = false;  // everything was known when the rule last ran, so it has nothing more to say
+  bool complete = false;  // all specs were known when the rule last ran, so it can add nothing
 };
 
 bool all_known(const Use& use) {
@@ -25,7 +25,7 @@ class Inference {
       Use use{node, {}, {}, false};
       for (int i = 0; i < node->num_outputs(); ++i) {
         TensorSpec& spec = specs[{self, static_cast<uint32_t>(i)}];
-        // What a trace found holds for the trace's inputs, not for every call: only a constant's spec is a fact here.
+        // Specs from a trace hold for the trace's inputs, not for every call: only a constant's spec is used here.
         if (node->constant && !node->specs.empty()) learn(spec, node->specs[0]);
         if (node->is_variable()) learn(spec, declared_spec(*node));
         use.out.push_back(&spec);
@@ -37,12 +37,12 @@ class Inference {
 
   bool run() {
     bool forwards = true;
-    // One sweep each way reaches everything in a feed-forward net; every further sweep learns at least one fact.
+    // In a feed-forward net one sweep each way finds all specs; every further sweep finds at least one new fact.
     for (bool learnt = true, first = true; learnt || first; first = false) {
       learnt = false;
       for (size_t i = 0; i < uses_.size(); ++i) learnt |= visit(uses_[forwards ? i : uses_.size() - 1 - i]);
       forwards = !forwards;
-      if (first) learnt = true;  // the first way back is never idle unless all is complete
+      if (first) learnt = true;  // always sweep back once, unless all uses are complete
       if (std::all_of(uses_.begin(), uses_.end(), [](const Use& u) { return u.complete; })) return true;
     }
     return std::all_of(uses_.begin(), uses_.end(), all_known);
@@ -69,7 +69,7 @@ class Inference {
     out_before_ = out_;
     infer(node);
     bool learnt = false;
-    // An entry that the node reads twice keeps what either of its places learnt.
+    // Only changed specs are stored: an entry that the node reads twice keeps the facts found at either input.
     auto store = [&](std::vector<TensorSpec*>& targets, const std::vector<TensorSpec>& before,
                      const std::vector<TensorSpec>& found) {
       for (size_t i = 0; i < targets.size(); ++i) {

@@ -1,4 +1,4 @@
-// The symbol JSON of MXNet 1.x, read and written: docs/formats.md. Every index and count is checked before use.
+// Reads and writes the symbol JSON of MXNet 1.x: docs/formats.md. Every index and count is checked before use.
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
@@ -15,17 +15,17 @@
 namespace hybridnet {
 namespace {
 
-using Json = nlohmann::ordered_json;  // written: keys stand as they were added
-using Document = nlohmann::json;      // read: objects of any number of keys are searched fast
+using Json = nlohmann::ordered_json;  // for writing: keeps the order of the keys
+using Document = nlohmann::json;      // for reading: fast look-up in objects with many keys
 
 constexpr int kMxnetVersion = 10901;          // the dialect written
 constexpr int kVersionWithoutAttr = 800;      // files without mxnet_version
 constexpr int kVersionWithFirstValues = 904;  // variables name initializers from here on
 constexpr int kMaxSubgraphDepth = 64;
-constexpr int64_t kMaxOutputs = 1 << 20;  // of the nodes of a file that have several, in all: a parameter tells them
+constexpr int64_t kMaxOutputs = 1 << 20;  // limit for all nodes of a file with several outputs: parameters set counts
 
-// Operators with a field of this name take attributes that their schema does not know: in files they stand beside the
-// others, in the field they are a JSON object of texts.
+// Operators with a field of this name accept attributes that their schema does not declare. Files hold these beside
+// the declared attributes; the field holds them as a JSON object of strings.
 constexpr const char* kOpenAttributes = "open_attributes";
 
 // ---------------------------------------------------------------------------------------------------- writing
@@ -106,8 +106,7 @@ Json graph_json(const std::vector<NodeEntry>& outputs, const std::vector<NodePtr
 // ---------------------------------------------------------------------------------------------------- reading
 class Loader {
  public:
-  // zero_is_unknown: the file means unknown sizes by the zeros of its __shape__ attributes, although zeros are sizes
-  // now.
+  // zero_is_unknown: zeros in the file's __shape__ attributes mean unknown sizes, although zero is a valid size now.
   Loader(const std::string& what, int version, bool zero_is_unknown)
       : what_(what), version_(version), zero_is_unknown_(zero_is_unknown) {}
 
@@ -165,7 +164,7 @@ class Loader {
     if (!it->is_array()) fail(where + "." + key, "not an array", "[...]", it->type_name());
     return *it;
   }
-  // A value in a message. Arrays and objects are not printed: they may nest deeper than the stack is.
+  // Returns a value for a message. Arrays and objects are not printed: deep nesting could overflow the stack.
   static std::string shown(const Document& j) { return j.is_structured() ? j.type_name() : j.dump().substr(0, 40); }
   int64_t integer(const Document& j, const std::string& where) const {
     if (!j.is_number_integer()) fail(where, "not an integer", "an integer", shown(j));
@@ -237,7 +236,7 @@ class Loader {
     }
   }
 
-  // Files before 1.9.1: ctx_group and friends become __ctx_group__; `weight_lr_mult` moves to the variable `weight`.
+  // Files before 1.9.1: ctx_group and the like become __ctx_group__; `weight_lr_mult` moves to the variable `weight`.
   void upgrade_hidden_keys(std::vector<Raw>& raw) const {
     static const char* const kWords[] = {"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"};
     for (Raw& node : raw) {
@@ -345,8 +344,8 @@ class Loader {
         throw FormatError(std::move(fields));
       }
     }
-    // Steps of gradients and passes trust what made them. Models consist of indexing with arrays, and training steps of
-    // gradients that are still to be made, and updates.
+    // Internal operators made by gradients and passes do not check their parameters, so files must not name them. The
+    // exceptions: models use indexing with arrays, and training steps use `_gradient` nodes and updates.
     const bool is_of_models = op->name.starts_with("_advanced_index") || op->name == "_gradient" ||
                               op->name == "_update_with_rates" || op->name == "_layer_rates" ||
                               op->name == "_keyed_normal_like";
@@ -412,7 +411,7 @@ class Loader {
     return node;
   }
 
-  // Before 0.9.0 auxiliary inputs (and trailing ones) were not in the file.
+  // Files from before 0.9.0 leave out auxiliary inputs and trailing inputs.
   void add_missing_inputs(const Op& op, const Raw& raw, const ParamsPtr& params, std::vector<NodeEntry>* inputs) const {
     if (version_ >= 900 || op.variadic) return;
     const int wanted = op.num_inputs(params->data());
@@ -450,7 +449,7 @@ class Loader {
   const std::string& what_;
   int version_;
   bool zero_is_unknown_;
-  int64_t outputs_ = 0;  // of nodes that have several, so far
+  int64_t outputs_ = 0;  // number so far, of nodes with several outputs
 };
 
 int version_of(const Document& document) {
@@ -470,7 +469,7 @@ bool means_numpy_shapes(const Document& document) {
          (*it)[1].get<int>() != 0;
 }
 
-// Several variable nodes of one name mean one array: the first stands for all.
+// Variable nodes of equal name mean one array: the first replaces the others.
 void merge_variables_by_name(std::vector<NodeEntry>& heads, std::vector<NodePtr>& nodes) {
   std::unordered_map<std::string, NodePtr> first;
   auto replace = [&](NodeEntry& e) {
@@ -489,7 +488,7 @@ std::string Symbol::tojson() const {
   graph["attrs"] = Json::object();
   if (is_np_shape()) graph["attrs"]["is_np_shape"] = Json::array({"int", 1});
   graph["attrs"]["mxnet_version"] = Json::array({"int", kMxnetVersion});
-  // Text is written as raw UTF-8: MXNet's own parser knows no \u escapes.
+  // Text is written as raw UTF-8: MXNet's own parser does not support \u escapes.
   return graph.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -503,7 +502,7 @@ Symbol Symbol::from_json(std::string_view text, const std::string& what) {
          .message = "not valid JSON at byte " + std::to_string(error.byte) + " of " + std::to_string(text.size()),
          .because = error.what(),
          .fix = "the file is damaged or is no symbol JSON; save or copy it again"});
-  } catch (const Document::exception& error) {  // a number that no type holds
+  } catch (const Document::exception& error) {  // a number too large for any type
     throw FormatError({.input = what,
                        .message = "not valid JSON",
                        .because = error.what(),

@@ -7,7 +7,7 @@
 namespace hybridnet {
 namespace {
 
-// Moves what node refers to into `pending`, so that no destructor recurses through it.
+// Moves the producers of the node into `pending`, so that destructors do not recurse along the graph.
 void take_producers(Node& node, std::vector<NodePtr>& pending) {
   for (NodeEntry& input : node.inputs) pending.push_back(std::move(input.node));
   for (NodePtr& before : node.control) pending.push_back(std::move(before));
@@ -31,8 +31,8 @@ Node::~Node() {
   while (!pending.empty()) {
     NodePtr last = std::move(pending.back());
     pending.pop_back();
-    // Only the last holder may look inside; another thread that drops its handle at the same time sees a count above
-    // one and its own destructor call does this work.
+    // Only the last holder may look inside. If two threads drop their handles at the same time, one sees a count above
+    // one and leaves this work to the other's destructor call.
     if (last && last->ref_count() == 1) take_producers(*last, pending);
   }
 }

@@ -1,4 +1,4 @@
-// A table from nodes to small values for walks over whole graphs: one block of memory, no removal.
+// A hash table from nodes to small values, for walks over whole graphs: one block of memory, no removal.
 #pragma once
 
 #include <bit>
@@ -13,10 +13,10 @@ namespace hybridnet {
 template <typename Value>
 class NodeTable {
  public:
-  // expected: how many nodes it will hold; more are possible.
+  // expected: the expected number of nodes; the table grows beyond it if necessary.
   explicit NodeTable(size_t expected = 0) : slots_(std::bit_ceil(2 * expected + 16)) {}
 
-  // The value of node, and whether it is new. References hold until the next insertion.
+  // Returns the value of the node, and true if the node is new. References are valid until the next insertion.
   std::pair<Value&, bool> insert(const Node* node, Value value) {
     if (2 * size_ >= slots_.size()) grow();
     Slot& slot = find_slot(node);
@@ -28,7 +28,7 @@ class NodeTable {
     return {slot.value, is_new};
   }
 
-  // Null: the table does not hold the node.
+  // Returns null if the table does not hold the node.
   Value* find(const Node* node) {
     Slot& slot = find_slot(node);
     return slot.node ? &slot.value : nullptr;
@@ -55,7 +55,7 @@ class NodeTable {
       if (slot.node) find_slot(slot.node) = std::move(slot);
   }
 
-  std::vector<Slot> slots_;  // open addressing; a power of two of them, half of which stay empty at least
+  std::vector<Slot> slots_;  // open addressing; the size is a power of two, at least half of the slots stay empty
   size_t size_ = 0;
 };
 

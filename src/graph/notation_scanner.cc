@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMaxShown = 80;  // characters of a line that an error shows on each side
 
-bool is_inside_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }  // of UTF-8
+bool is_inside_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }  // UTF-8
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// The characters of a graph's text, read one piece at a time; what does not fit is a FormatError that shows the place.
+// Scanner for the text of graphs. Unexpected characters throw a FormatError that shows the place.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class NotationScanner {
  public:
   explicit NotationScanner(std::string_view text) : text_(text) {}
 
-  // Skips blanks, ends of lines, and remarks from # to the end of the line.
+  // Skips blanks, line ends, and comments from # to the end of the line.
   void skip();
   size_t at() const { return at_; }
   bool at_end() {
@@ -49,7 +49,7 @@ class NotationScanner {
   }
   std::string word_here(const char* what);
   std::string string(const char* what);  // in quotes
-  std::string value();                   // without quotes: a number, a word, or brackets around such
+  std::string value();                   // without quotes: a number, a word, or a list of these in brackets
   int64_t integer(const char* what, int64_t low, int64_t high);
   // Items between brackets, separated by commas.
   template <typename Read>
@@ -65,10 +65,10 @@ class NotationScanner {
     }
   }
 
-  [[noreturn]] void fail(const std::string& expected);  // at the next piece
+  [[noreturn]] void fail(const std::string& expected);  // at the next token
   [[noreturn]] void fail_at(size_t at, const std::string& expected, const std::string& given,
                             const std::string& because = "") const;
-  // What `run` throws is about the text at this place.
+  // Calls `run`; an exception becomes a FormatError for the text at this place.
   template <typename Run>
   void guarded(size_t at, const Run& run) const {
     try {

@@ -10,7 +10,7 @@
 namespace hybridnet::notation {
 namespace {
 
-constexpr int64_t kMaxListed = 64;  // more values are written as bytes
+constexpr int64_t kMaxListed = 64;  // longer arrays are written as bytes
 
 template <typename T>
 bool append_number(std::string& text, const char* at) {
@@ -28,7 +28,7 @@ bool append_number(std::string& text, const char* at) {
     double read = 0;
     if (!parse_double(written, &read)) return false;
     const T again = static_cast<T>(read);
-    if (std::memcmp(&again, &value, sizeof(T)) != 0) return false;  // NaN and -0.0 have bits that no number shows
+    if (std::memcmp(&again, &value, sizeof(T)) != 0) return false;  // NaN and -0.0: the text would lose bits
   }
   text += written;
   return true;
@@ -113,7 +113,7 @@ bool append_value(std::string& bytes, DType dtype, const std::string& text) {
       append_bytes<int64_t>(bytes, 0, whole);
       return true;
     default:
-      return false;  // their values are written as bytes
+      return false;  // values of other dtypes are written as bytes
   }
 }
 

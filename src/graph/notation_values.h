@@ -1,4 +1,4 @@
-// Values of constants as text: numbers where they say every bit, else the bytes as digits.
+// Values of constants as text: numbers if they keep every bit, else the bytes as hexadecimal digits.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace hybridnet::notation {
 
-// "[1, 2.5]", or the bytes in quotes: of many values, of NaN, of types without numbers of their own.
+// Returns "[1, 2.5]"; for many values, NaN, and dtypes without a number form the bytes in quotes.
 std::string text_of_values(DType dtype, const std::string& bytes);
-// Adds the bytes of one number of such a list. False: the text is no number of this type.
+// Appends the bytes of one number of a list. Returns false if the text is no number of this dtype.
 bool append_value(std::string& bytes, DType dtype, const std::string& text);
-// Adds bytes of two digits each. False: they are no such digits.
+// Appends the bytes, each written as two digits. Returns false if the text is not such digits.
 bool append_digits(std::string& bytes, std::string_view digits);
 
 }  // namespace hybridnet::notation

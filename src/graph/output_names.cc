@@ -1,7 +1,7 @@
-// MXNet's rule: the names that the operator lists; without a list "output", or "output0", "output1", ... where it has
-// several outputs, hidden ones counted. Declarations name outputs after what they mean, mostly in MXNet's words. Where
-// its list, or the lack of one, gives other names, the tables here say so: facts about files, which no kernel needs.
-// tests/python/symbol/mxnet_names.json holds what MXNet answers for the whole registry.
+// MXNet's rule: the names that the operator lists; without a list "output", or "output0", "output1", ... if it has
+// several outputs, hidden ones counted. Declarations name outputs by their meaning, mostly in MXNet's words. The tables
+// here hold the operators to which MXNet gives other names: facts about files, which no kernel needs.
+// tests/python/symbol/mxnet_names.json holds MXNet's names for the whole registry.
 #include "graph/output_names.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace hybridnet {
 namespace {
 
-// Without a list: numbered where there are several outputs.
+// Operators without a list in MXNet: names are numbered if there are several outputs.
 constexpr std::string_view kNumbered[] = {
     "CTCLoss",
     "_contrib_bipartite_matching",
@@ -34,7 +34,7 @@ constexpr std::string_view kNumbered[] = {
     "topk",
 };
 
-// Numbered although there is one output here: MXNet counts others that it hides (or numbers the parts of a split).
+// Numbered although there is one output here: MXNet counts hidden outputs, too (or numbers the parts of a split).
 constexpr std::string_view kNumberedAlone[] = {
     "SliceChannel", "_linalg_det", "_npi_average",  "_npi_exponential", "_npi_gumbel",   "_npi_logistic",
     "_npi_norm",    "_npi_normal", "_npi_normal_n", "_npi_pareto",      "_npi_rayleigh", "_npi_weibull",
@@ -49,7 +49,7 @@ constexpr ListedName kListed[] = {
     {"make_loss", 0, "loss"},  {"_npi_concatenate", 0, "out"},
     {"_npi_dstack", 0, "out"}, {"_npi_hstack", 0, "out"},
     {"_npi_matmul", 0, "out"}, {"_npi_std", 0, "std"},
-    {"_npi_var", 0, "var"},    {"_contrib_quantized_rnn", 2, "statecell_ouput"},  // as MXNet spells it
+    {"_npi_var", 0, "var"},    {"_contrib_quantized_rnn", 2, "statecell_ouput"},  // MXNet's spelling
 };
 
 template <size_t N>

@@ -1,4 +1,4 @@
-// Names of outputs as MXNet lists them (Symbol.list_outputs), which saved programs and monitors rely on.
+// The names of outputs in MXNet (Symbol.list_outputs), on which saved programs and monitors rely.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace hybridnet {
 
-// "fc_output", "bn_mean", "topk_output1"; of a variable its name.
+// Returns "fc_output", "bn_mean", "topk_output1"; for a variable its name.
 std::string output_name_of(const NodeEntry& entry);
 
 }  // namespace hybridnet

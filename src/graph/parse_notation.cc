@@ -1,4 +1,4 @@
-// Reads the text of a graph. Every name, count and size is checked before it is used: texts come from people.
+// Parses the text of a graph. Every name, count and size is checked before use: texts come from users.
 #include <algorithm>
 #include <charconv>
 #include <mutex>
@@ -14,12 +14,12 @@
 namespace hybridnet {
 namespace {
 
-constexpr int kMaxDepth = 64;               // of regions in regions, as in files
-constexpr int64_t kMaxOutputs = 1 << 20;    // of all nodes together: a parameter tells them
-constexpr int64_t kAnyNumber = -1;          // of outputs
-constexpr int64_t kMaxNumber = 0x7fffffff;  // of outputs and repeated names
+constexpr int kMaxDepth = 64;               // nesting depth of regions, the same as in files
+constexpr int64_t kMaxOutputs = 1 << 20;    // limit for all nodes together: parameters set the counts
+constexpr int64_t kAnyNumber = -1;          // any number of outputs
+constexpr int64_t kMaxNumber = 0x7fffffff;  // largest number of outputs and of a repeated name
 
-// Places in files live as long as the process, as those that traces note.
+// File names of source locations live as long as the process, like the ones that traces record.
 const char* kept_file_name(const std::string& name) {
   static std::mutex mutex;
   static std::set<std::string> names;
@@ -54,7 +54,7 @@ class Parser {
   }
 
  private:
-  // The values that lines of one region may read.
+  // The values that the lines of one region may read.
   struct Region {
     std::unordered_map<std::string, NodePtr> nodes;  // by label
     bool is_body = false;
@@ -63,7 +63,7 @@ class Parser {
     std::string text, name;
     size_t at = 0;
   };
-  struct Made {  // by a line of the graph itself
+  struct Made {  // a node made by a line outside bodies
     NodePtr node;
     std::vector<Format> formats;
   };
@@ -71,7 +71,7 @@ class Parser {
     NodePtr input;
     NodeEntry value;
   };
-  struct Given {  // what a line says beside operator and inputs
+  struct Given {  // the rest of a line, after operator and inputs
     ParamTexts params;
     AttrDict attrs;
     std::vector<TensorSpec> specs;
@@ -185,7 +185,7 @@ class Parser {
       graph_->add_writeback(graph_->input_index(map.at({state.input, 0}).node.get()), map.at(state.value));
   }
 
-  // Completes the specs that the line gives; what it gives must be what the operator gives.
+  // Completes the specs of the line. A spec in the line must agree with the inferred one.
   void infer(Node& node, size_t at) {
     const std::vector<TensorSpec> said = node.specs;
     std::vector<TensorSpec> in;
@@ -217,7 +217,7 @@ class Parser {
     states_.push_back({input.node, value});
   }
 
-  // ---- what stands behind operator and inputs
+  // ---- the rest of a line, after operator and inputs
   void read_rest(Given* given, size_t at, int64_t outputs) {
     read_attributes(&given->attrs);
     if (in_.take(':')) {
@@ -398,7 +398,7 @@ class Parser {
     while (in_.peek() == '%') read_node(region, depth + 1);
   }
 
-  // A region whose slots it lists itself, to the values that it gives.
+  // Reads a region that lists its own slots, up to its output values.
   Ref<Subgraph> read_plain_region(std::string_view word, size_t slots, int depth) {
     auto body = make_ref<Subgraph>();
     Region region{.nodes = {}, .is_body = true};
@@ -445,7 +445,7 @@ class Parser {
     read_params(&given->params);
     refuse_told(given->params, at);
     Given rest;
-    read_rest(&rest, at, kAnyNumber);  // how many outputs there are is known when the regions are read
+    read_rest(&rest, at, kAnyNumber);  // the number of outputs is known only after the regions are read
     std::vector<Ref<Subgraph>> bodies;
     if (!is_foreach) bodies.push_back(read_plain_region(notation::kLoopRegions[0], slots.size(), depth));
     if (!is_foreach && bodies[0]->outputs.size() != 1)
@@ -565,7 +565,7 @@ class Parser {
   std::vector<Made> made_;
   std::vector<NodeEntry> results_;
   std::vector<State> states_;
-  int64_t outputs_ = 0;  // of all nodes so far
+  int64_t outputs_ = 0;  // number of outputs of all nodes so far
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ bool is_operator(const Pattern& pattern, const Node& node) {
   return node.op == pattern.op;
 }
 
-// Parameters are compared as the operator understands them: 1 and 1.0 are the same number, (2, 2) and [2, 2] one shape.
+// Parameters are compared after parsing by the operator: 1 equals 1.0, and (2, 2) equals [2, 2].
 bool has_params(const Pattern& pattern, const Node& node) {
   if (pattern.params.empty()) return true;
   const Ref<Params> wanted = node.op->schema->create();
@@ -41,7 +41,7 @@ class Matcher {
   }
 
  private:
-  using Rest = std::function<bool()>;  // what has to match, too, once a part does; false: try another way
+  using Rest = std::function<bool()>;  // matches the remaining parts; false: try another alternative
 
   bool match(const Pattern& pattern, const Operand& operand, const Rest& rest) {
     if (pattern.kind == Pattern::Kind::kOneOf) {
@@ -102,7 +102,7 @@ class Matcher {
     return match(input, operands[next], [&] { return match_inputs(pattern, operands, next + 1, rest); });
   }
 
-  // Nodes inside a match go with it: none but the match may read them.
+  // True if only the match reads the nodes inside it: they are removed with the match.
   bool nobody_else_reads(const NodePtr& root) const {
     const std::set<const Node*> inside = [&] {
       std::set<const Node*> nodes;
@@ -123,12 +123,12 @@ class Matcher {
   std::vector<const Node*> shared_;
 };
 
-// What a branch of the tree is named after: operator or arithmetic, and number of operands.
+// Returns the key of a branch of the tree: operator or arithmetic, and number of operands.
 std::string key_of(const Arithmetic* arithmetic, const Op* op, size_t num_operands) {
   return (arithmetic ? std::string(arithmetic->name) : op->name) + "/" + std::to_string(num_operands);
 }
 
-// A pattern as the ways in which a walk over a node can meet it; "" is a part of any form.
+// One path through the tree that a walk over a matching node can take; "" stands for any operand.
 using Path = std::vector<std::string>;
 constexpr size_t kMaxPaths = 32;
 
@@ -182,7 +182,7 @@ bool match(const Graph& graph, const Pattern& pattern, const NodePtr& root, Bind
 
 struct PatternSet::Branch {
   std::map<std::string, std::unique_ptr<Branch>> next;
-  std::vector<int> patterns;  // that end here
+  std::vector<int> patterns;  // the patterns whose path ends here
 };
 
 PatternSet::PatternSet() : root_(std::make_unique<Branch>()) {}

@@ -1,4 +1,4 @@
-// Patterns of nodes: what a rule looks for, matched in any order of the operands of commutative operators.
+// Patterns of nodes that rules look for. Operands of commutative operators match in any order.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@ namespace hybridnet {
 class Pattern;
 using PatternPtr = std::shared_ptr<const Pattern>;
 
-// What the names of a pattern stand for in a match.
+// The operands and nodes bound to the names of a pattern in a match.
 struct Binding {
   std::map<std::string, Operand> one;
   std::map<std::string, std::vector<Operand>> many;
-  std::vector<NodePtr> nodes;  // that matched operators of the pattern, the root first
+  std::vector<NodePtr> nodes;  // nodes that match operators of the pattern, the root first
 };
 
 class Pattern {
@@ -28,18 +28,17 @@ class Pattern {
   enum class Kind : int8_t { kAny, kOperator, kNumber, kRest, kOneOf };
   using Test = std::function<bool(const Graph&, const Operand&)>;
   Kind kind = Kind::kAny;
-  std::string name;  // what the match is bound to; empty: nothing. The same name stands for the same entry or number
-  Test where;        // must hold, too; null: nothing to hold
+  std::string name;  // the match is bound to this name unless empty; equal names must match equal entries or numbers
+  Test where;        // an additional condition; may be null
 
   // kOperator: plain arithmetic ("mul", which stands for its operators), or an operator by name or alias.
   const Arithmetic* arithmetic = nullptr;
   const Op* op = nullptr;
   std::vector<PatternPtr> inputs;  // kOneOf: the alternatives
   std::vector<std::pair<std::string, AttrValue>> params;
-  bool shared = false;  // others than the match may read what is inside the match
+  bool shared = false;  // nodes outside the match may read nodes inside it
 
-  // kNumber: a number, or an array that an operator has filled with one, this close to `value`; without value any
-  // number.
+  // kNumber: a number, or an array filled with one number, within `tolerance` of `value`; without `value` any number.
   std::optional<double> value;
   double tolerance = 0;
 
@@ -47,11 +46,11 @@ class Pattern {
   static PatternPtr of_operator(const std::string& op_name, std::vector<PatternPtr> inputs);
 };
 
-// Does the pattern match what `root` computes? Fills `binding`.
+// Returns true, and fills `binding`, if the pattern matches the node `root`.
 bool match(const Graph& graph, const Pattern& pattern, const NodePtr& root, Binding* binding);
 
-// Many patterns, looked up at a node in one walk over it (a discrimination tree): candidates() gives those that may
-// match, in the order in which they were added; match() decides.
+// A set of patterns, looked up for a node in one walk over it (a discrimination tree). candidates() returns the
+// patterns that may match, in the order in which they were added; match() decides.
 class PatternSet {
  public:
   PatternSet();
@@ -66,10 +65,10 @@ class PatternSet {
   int count_ = 0;
 };
 
-// Operators that the root of a pattern may be; empty: any.
+// Returns the operators that the root of the pattern may be; empty: any.
 std::vector<std::string> roots_of(const Pattern& pattern);
 
-// The number that an entry holds everywhere, where an operator that fills has made it.
+// Returns the number of the operand, or the number with which an operator filled the whole array; else nullopt.
 std::optional<double> number_of(const Operand& operand);
 
 }  // namespace hybridnet

@@ -1,4 +1,4 @@
-// What a pipeline is made of: its rows, the query that chooses among them, and the report of what they did.
+// The parts of a pipeline: its rows, the query that chooses among them, and the report on the rows that ran.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -39,7 +39,7 @@ std::string position_text(double position) {
   return text;
 }
 
-// Three letters of difference are too many for one word to be meant by another.
+// The largest edit distance at which a known word is suggested for an unknown one.
 constexpr size_t kLargestDistance = 3;
 
 }  // namespace
@@ -85,7 +85,7 @@ void Query::add_word(std::string_view word) {
     debug = true;
     word = "fast_run";
   }
-  if (sign != '-' && sign != '&' && word != "fast_math") chooses = true;  // that allows rows, but chooses none
+  if (sign != '-' && sign != '&' && word != "fast_math") chooses = true;  // fast_math allows rows, but chooses none
   (sign == '-' ? exclude : sign == '&' ? require : include).emplace_back(word);
 }
 
@@ -242,7 +242,7 @@ Pipeline::Pipeline(std::vector<StageInfo> stages, std::vector<Rewrite> rows) : s
       stages_.push_back({.stage = Stage::kOwn, .position = row.position, .name = row.name, .what = row.what});
       continue;
     }
-    info(row.stage);  // throws for a stage that is not described
+    info(row.stage);  // throws for an unknown stage
     if (row.position == 0 && row.stage < last)
       throw_wrong_row(row, "it stands behind a row of a later stage", "move it up to its stage");
     if (row.position == 0) last = row.stage;
@@ -322,10 +322,10 @@ namespace {
                     .fix = nearest ? "did you mean '" + *nearest + "'?" : "see the tables in docs/graph-passes.md"});
 }
 
-// Words that are no rows: "inplace" is what linking does, too.
+// Words that name no rows ("inplace" is a step of linking, too).
 constexpr const char* kOtherWords[] = {"debug", "fast_math", "inplace"};
 
-// Every block asks when it is hybridized, with few words.
+// Called for every block that is hybridized, with few words.
 bool is_known(const std::vector<Rewrite>& rows, const std::string& word) {
   const auto is_it = [&](const std::string& known) { return known == word; };
   return std::any_of(std::begin(kOtherWords), std::end(kOtherWords), is_it) ||
@@ -376,7 +376,7 @@ std::vector<Rewrite>& user_rows() {
   return *rows;
 }
 
-// The stage of the joint graph in which a rule of this stage runs once more; kOwn: none.
+// Returns the stage of the joint graph in which rules of this stage run again; kOwn if there is none.
 Stage twin_of(Stage stage) {
   switch (stage) {
     case Stage::kClean:
@@ -390,7 +390,7 @@ Stage twin_of(Stage stage) {
   }
 }
 
-// Rows of users stand behind those of the library unless they say otherwise.
+// Rows of users come after the rows of the library unless they set a position.
 constexpr double kBehindOwnRows = 1e6;
 
 }  // namespace
@@ -410,7 +410,7 @@ void RewriteDatabase::exchange(std::vector<Rewrite> users) {
 }
 
 void RewriteDatabase::add(std::vector<Rewrite> rows) {
-  std::shared_ptr<const Pipeline> before;  // rules may need the GIL to go: not under the lock
+  std::shared_ptr<const Pipeline> before;  // destroyed after the lock is released: freeing rules may need the GIL
   std::vector<Rewrite> users;
   const std::lock_guard lock(database_mutex);
   before = current_pipeline();

@@ -15,10 +15,10 @@
 namespace hybridnet {
 namespace {
 
-constexpr int64_t kFiringsPerNode = 8;  // budget of one rule, times the largest number of nodes seen,
-constexpr int64_t kGrowth = 8;          // which counts up to so many times the first number
+constexpr int64_t kFiringsPerNode = 8;  // budget of one rule: this times the largest number of nodes seen,
+constexpr int64_t kGrowth = 8;          // a number that counts up to kGrowth times the initial number of nodes
 constexpr int kMaxSweeps = 64;
-constexpr int64_t kMinLineage = 64;  // a rule may replace what it made itself so often in a row, or once per node
+constexpr int64_t kMinLineage = 64;  // a rule may replace its own results this often in a row, or once per node
 constexpr size_t kRememberedStates = 16;
 
 using Watch = RewriteObserver::Watch;
@@ -28,7 +28,7 @@ double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-// The text ends in the report of the scope, and on stderr or in an error as HYBRIDNET_ON_REWRITE says.
+// Adds the text to the report of the scope. HYBRIDNET_ON_REWRITE selects stderr or an error in addition.
 void warn(std::string text) {
   const PipelineScope::Settings& settings = PipelineScope::current();
   if (!settings.place.empty()) text += " (" + settings.place + ")";
@@ -42,7 +42,7 @@ void report(const Rewrite& rewrite, const PassReport::Line& line) {
   if (settings.report) settings.report->add(rewrite.name, settings.place, line);
 }
 
-// What a call of a rewrite does to a graph, undone if it fails: also when the user interrupts it.
+// The edits of one call of a rewrite. They are undone if the call fails or the user interrupts it.
 class Attempt {
  public:
   Attempt(Graph& graph, const Rewrite& rewrite)
@@ -53,7 +53,7 @@ class Attempt {
     graph_.set_reason(std::move(reason_));
   }
   Attempt(const Attempt&) = delete;
-  // The change stays. Nodes that the rewrite has made and that nothing reads go.
+  // Keeps the change. Removes new nodes that nothing reads.
   void keep(PassReport::Line& line) {
     line.dropped += graph_.num_pruned_since(before_);
     graph_.drop_unread(graph_.added_since(before_));
@@ -95,11 +95,11 @@ bool run_pass(Graph& graph, const Rewrite& rewrite, Watch* watch) {
   return changed;
 }
 
-// How often in a row each rule has replaced what it made itself, for every node that a rule made. Replacements that
-// make the graph smaller end by themselves and count for nothing.
+// For every node that a rule made: how often in a row each rule has replaced its own results. Replacements that make
+// the graph smaller end by themselves and are not counted.
 class Lineages {
  public:
-  // `rule` has replaced `old` by these nodes. Returns the depth of their lineage.
+  // Records that `rule` has replaced the nodes `old` by `added`. Returns the depth of their lineage.
   int64_t note(const Rewrite* rule, const std::vector<NodePtr>& old, const std::vector<NodePtr>& added, bool shrinks) {
     std::map<const Rewrite*, int64_t> depths;
     for (const NodePtr& node : old)
@@ -115,21 +115,21 @@ class Lineages {
   struct Address {
     size_t operator()(const NodePtr& node) const { return std::hash<const void*>()(node.get()); }
   };
-  // Holds the nodes: one that is gone must not pass its depth on to a new one at its address.
+  // Keeps the nodes alive: a new node at the address of a freed one must not inherit its depth.
   std::unordered_map<NodePtr, std::map<const Rewrite*, int64_t>, Address> depths_;
 };
 
-// Shows nodes to local rules and does what they ask for, within their budget.
+// Applies local rules to nodes, within the budget of each rule.
 class Rules {
  public:
   Rules(Graph& graph, const std::vector<const Rewrite*>& rules, Watch* watch) : graph_(graph), watch_(watch) {
     for (const Rewrite* rule : rules) rules_.push_back({rule, {}});
   }
 
-  // Called in front of each change that a rule asks for.
+  // Sets a function that is called before each change that a rule asks for.
   void before_changes(std::function<void()> call) { before_change_ = std::move(call); }
 
-  // The first rule that fires gets the node. True: one did; `added` receives the nodes that it made.
+  // Applies the first rule that fires at the node. Returns true if one did; `added` receives the nodes that it made.
   bool show(Node& node, std::vector<NodePtr>* added = nullptr) {
     for (Counted* counted : rules_for(*node.op)) {
       if (!apply(*counted, node, added)) continue;
@@ -140,7 +140,7 @@ class Rules {
     return false;
   }
 
-  // The budget grows with the graph, but not for ever: rules may make more and more nodes.
+  // Raises the budget when the graph grows. It has a limit, as rules may add nodes without end.
   void note_size() {
     most_nodes_ = std::min(std::max(most_nodes_, static_cast<int64_t>(graph_.num_nodes())), kGrowth * first_nodes_);
   }
@@ -161,7 +161,7 @@ class Rules {
     PassReport::Line line;
   };
 
-  // Graphs have many nodes of few operators, and rules tell operators apart by name.
+  // Cached per operator: graphs have many nodes of few operators, and tracks() compares names.
   const std::vector<Counted*>& rules_for(const Op& op) {
     const auto [known, is_new] = rules_for_.try_emplace(&op);
     if (is_new)
@@ -229,20 +229,20 @@ class Rules {
     endless_.insert(rule->name);
   }
 
-  // A rule that fails at many nodes is told of once, unless that is an error.
+  // Warns once about a rule that fails at many nodes, unless failures are errors.
   void fail(const Counted& counted, const Node& node, const std::string& why) {
     if (!failed_.insert(counted.rule->name).second && on_rewrite_error() == OnRewriteError::kWarn) return;
     warn("rewrite '" + counted.rule->name + "' failed at node '" + node.name + "': " + why);
   }
 
   Graph& graph_;
-  Watch* const watch_;  // null: nobody looks on
+  Watch* const watch_;  // null: no observer
   std::function<void()> before_change_;
   std::vector<Counted> rules_;
   std::unordered_map<const Op*, std::vector<Counted*>> rules_for_;
   std::set<std::string> fired_lately_;
   std::set<std::string> failed_;
-  std::set<std::string> endless_;  // rules that replace what they have made on and on
+  std::set<std::string> endless_;  // rules that replace their own results without end
   Lineages lineages_;
   const int64_t first_nodes_ = static_cast<int64_t>(graph_.num_nodes());
   int64_t most_nodes_ = 0;
@@ -251,8 +251,8 @@ class Rules {
 
 bool run_row(Graph& graph, const Rewrite& rewrite, Watch* watch);
 
-// Sweeps over the graph, last node first, until one changes nothing. In front of each: rules that clean up, to the end,
-// and passes; behind it the final ones.
+// Sweeps over the graph, last node first, until a sweep changes nothing. Before each sweep run the cleanup rules, to
+// their end, and the passes; after it the final rows.
 class Equilibrium {
  public:
   Equilibrium(Graph& graph, const Rewrite& rule, Watch* watch)
@@ -266,8 +266,8 @@ class Equilibrium {
 
   bool run() {
     bool changed = false;
-    // Most rules find nothing to do, and the fingerprint of a large graph takes longer than they do. Passes are not
-    // asked whether they will change something.
+    // The fingerprint is computed only before a first change: most rules change nothing, and the fingerprint of a large
+    // graph takes longer than they do. Passes report no change in advance, so with passes it is computed at once.
     if (cleanup_.empty() && final_.empty())
       sweep_.before_changes([this] { note_first_state(); });
     else
@@ -286,7 +286,7 @@ class Equilibrium {
   }
 
  private:
-  // Rows of a phase; in the sweep, local rules or passes.
+  // Returns the rows of a phase; for Phase::kSweep only local rules or only passes.
   static std::vector<const Rewrite*> of(const std::vector<const Rewrite*>& rules, Phase phase, bool local) {
     std::vector<const Rewrite*> found;
     for (const Rewrite* rule : rules)
@@ -306,8 +306,8 @@ class Equilibrium {
     bool fired = false;
     std::vector<Node*> nodes = graph_.order();
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
-      // A node may have been pruned, and its address taken by a new one: the next sweep sees that. A node that a rule
-      // has fired at is gone or has other inputs: the next sweep looks again.
+      // A node may have been pruned, and a new one may have its address: the next sweep sees the new node. A node at
+      // which a rule fired is gone or has other inputs: the next sweep visits it again.
       if ((fired && !graph_.contains(*it)) || (*it)->is_variable() || !sweep_.show(**it)) continue;
       fired = true;
       if (sweep_.exhausted()) return true;
@@ -338,7 +338,8 @@ bool run_row(Graph& graph, const Rewrite& rewrite, Watch* watch) {
   return rewrite.local ? Equilibrium(graph, rewrite, watch).run() : run_pass(graph, rewrite, watch);
 }
 
-// Before values are compared, as a graph may have none yet; what these rows throw is the user's error.
+// Runs the required rows. They run before observers compare values, because a graph may have none yet. Their exceptions
+// are user errors and reach the caller.
 void run_required(Graph& graph, Stages stages) {
   const Pipeline& pipeline = *PipelineScope::current().pipeline;
   for (const Rewrite& row : pipeline.rows()) {
@@ -383,7 +384,7 @@ const PipelineScope::Settings& PipelineScope::current() {
 }
 
 namespace {
-thread_local std::vector<Query> scopes;  // of mx.rewrite.scope(), outermost first
+thread_local std::vector<Query> scopes;  // queries of mx.rewrite.scope(), outermost first
 
 bool allows_unsafe(const Query& query) {
   return std::find(query.include.begin(), query.include.end(), "fast_math") != query.include.end();
@@ -428,7 +429,7 @@ class Watches final : public Watch {
   std::vector<std::unique_ptr<Watch>> watches_;
 };
 
-// Of all who look on; null: nobody does.
+// Returns one Watch for all observers of the graph; null if there are none.
 std::unique_ptr<Watch> watch_over(const Graph& graph) {
   std::vector<std::unique_ptr<Watch>> watches;
   if (RewriteObserver* observer = PipelineScope::current().observer)
@@ -484,7 +485,7 @@ Stages only(Stage stage) {
 
 void run_pipeline(Graph& graph, Stages stages) {
   const PipelineScope::Settings& settings = PipelineScope::current();
-  const std::shared_ptr<const Pipeline> keep = settings.pipeline;  // rows may be added meanwhile
+  const std::shared_ptr<const Pipeline> keep = settings.pipeline;  // rows may be added during the run
   const Pipeline& pipeline = *keep;
   run_required(graph, stages);
   const std::unique_ptr<Watch> watch = watch_over(graph);

@@ -1,4 +1,4 @@
-// What the words of a rule's declaration stand for.
+// Meaning of the words in a rule's declaration.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace hybridnet {
 
-// The operators that a word names: one, or all that compute "mul" and its kind (graph/arithmetic.h). Throws ParamError.
+// Returns the operators that a word names: one, or all operators of an arithmetic like "mul" (graph/arithmetic.h).
+// Throws ParamError.
 std::vector<std::string> operators_of(const std::string& word);
-// A stage of the pipeline by its name. Throws ValueError that lists them.
+// Returns the stage of the pipeline with this name. Throws ValueError that lists the stages.
 Stage stage_named(const std::string& name);
 
 }  // namespace hybridnet

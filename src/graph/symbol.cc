@@ -12,7 +12,7 @@
 namespace hybridnet {
 namespace {
 
-// Variables that feed an auxiliary slot of some op.
+// Returns the variables that feed an auxiliary input of an operator.
 std::unordered_set<const Node*> auxiliary_nodes(const std::vector<Node*>& order) {
   std::unordered_set<const Node*> result;
   for (const Node* node : order) {
@@ -24,10 +24,10 @@ std::unordered_set<const Node*> auxiliary_nodes(const std::vector<Node*>& order)
   return result;
 }
 
-// Variables with a value of their own (constants of the graph) are no inputs.
+// Variables with a value (constants of the graph) are not inputs.
 bool is_input(const Node* node) { return node->is_variable() && !node->constant; }
 
-// topological_order of the graph as a file says it, in which layers of bytes read their inputs in another order.
+// The topological order of the graph in its file form, in which quantized layers read their inputs in another order.
 std::vector<Node*> order_in_file(const std::vector<NodeEntry>& outputs) {
   check_leaks(outputs);
   std::vector<Node*> order = topological_order(outputs);
@@ -67,7 +67,7 @@ std::vector<std::string> names_of(const Symbol& symbol, bool auxiliary) {
   return names;
 }
 
-// What the caller says replaces what the variable declares; sizes that the caller leaves open stay as declared.
+// Overwrites the declared spec of a variable with the caller's; sizes that the caller leaves unknown stay as declared.
 void learn(TensorSpec& spec, const TensorSpec& known) {
   if (known.dtype != DType::kUnknown) spec.dtype = known.dtype;
   if (!known.shape.rank_known()) return;
@@ -138,7 +138,7 @@ Symbol Symbol::children() const {
 
 namespace {
 
-// The first of float32, int32, int64, uint8, bool that no reader of the variable refuses.
+// Sets the dtype of a variable to the first of float32, int32, int64, uint8, bool that all its readers accept.
 void fill_dtype(const std::vector<NodeEntry>& outputs, const NodeEntry& variable, bool train, SpecMap* specs) {
   for (const DType candidate : {DType::kFloat32, DType::kInt32, DType::kInt64, DType::kUInt8, DType::kBool}) {
     SpecMap tried = *specs;
@@ -154,7 +154,7 @@ void fill_dtype(const std::vector<NodeEntry>& outputs, const NodeEntry& variable
   }
 }
 
-// What nothing determines is float32, as everywhere in the API; an input that takes whole numbers only gets those.
+// Undetermined dtypes become float32, the default of the API; if an operator refuses float32, see fill_dtype.
 void fill_undetermined_dtypes(const std::vector<NodeEntry>& outputs, const std::vector<Node*>& order, bool train,
                               SpecMap* specs) {
   std::vector<NodeEntry> unknown;

@@ -1,4 +1,4 @@
-// The text of a graph: one line per node, regions of loops and branches indented.
+// Writes the text of a graph: one line per node, regions of loops and branches indented.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -33,7 +33,7 @@ bool is_plain_word(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return is_word_char(c); });
 }
 
-// A number, a word, or a list of them.
+// True for a number, a word, or a list of them.
 bool is_plain_value(std::string_view text) {
   if (text.empty()) return false;
   if (text.front() != '(') return std::all_of(text.begin(), text.end(), is_value_char);
@@ -49,7 +49,7 @@ bool is_plain_value(std::string_view text) {
 
 std::string word_or_quoted(const std::string& text) { return is_plain_word(text) ? text : quoted(text); }
 
-// How the values of one region are called: "%name", "%name'2" for the second node of a name.
+// The labels of the values of one region: "%name", "%name'2" for the second node of that name.
 class Labels {
  public:
   const std::string& add(const Node* node) {
@@ -85,7 +85,7 @@ class Writer {
   }
 
  private:
-  // In the order in which they will run. Where a feature's orderings contradict the edges there is no such order.
+  // Returns the nodes in execution order; in graph order if a feature's orderings contradict the edges.
   std::vector<Node*> nodes() const {
     try {
       return graph_.schedule();
@@ -134,7 +134,7 @@ class Writer {
     if (!inside.empty()) text_ += " {" + inside + "}";
   }
 
-  // Attributes, specs and place.
+  // Writes attributes, specs, formats and source location.
   void write_rest(const Node& node) {
     text_ += text_of_attributes(node);
     for (size_t i = 0; i < node.specs.size(); ++i) {

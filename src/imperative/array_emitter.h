@@ -1,4 +1,4 @@
-// Rules for gradients and composed operators, run on arrays: what they emit is invoked at once.
+// Runs gradient rules and composition rules on arrays: each operator that a rule emits is invoked at once.
 #pragma once
 
 #include <span>
@@ -8,7 +8,8 @@
 
 namespace hybridnet {
 
-// Records what it invokes when the tape does. share_views: results of view ops may share memory with their input.
+// Records the emitted operators if the tape is recording. share_views: results of view ops may share memory with their
+// input.
 class ArrayEmitter : public Emitter {
  public:
   explicit ArrayEmitter(bool share_views) : share_views_(share_views) {}

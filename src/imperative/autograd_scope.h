@@ -1,4 +1,4 @@
-// Recording and training mode of this thread for a while.
+// Sets the recording and training mode of this thread for the lifetime of a scope.
 #pragma once
 
 #include "hybridnet/imperative.h"

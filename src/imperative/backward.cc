@@ -15,7 +15,7 @@ namespace {
 
 const OpRef kAdd{"elemwise_add"}, kOnesLike{"ones_like"}, kZerosLike{"zeros_like"}, kCopy{"_copy"};
 
-// Knows which memory came to be during the current step.
+// Collects the memory that was allocated during the current step.
 class StepEmitter final : public ArrayEmitter {
  public:
   using ArrayEmitter::ArrayEmitter;
@@ -45,8 +45,8 @@ class StepEmitter final : public ArrayEmitter {
   const Shape* row_sparse_shape_ = nullptr;
 };
 
-// A gradient on its way to a producer. `owned`: nobody else sees its memory, so further terms are added in place and a
-// gradient buffer may take it over.
+// A gradient on its way to a producer. `owned`: no other array shares its memory, so further terms are added in place
+// and a gradient buffer may take it over.
 struct Slot {
   NDArray array;
   bool owned = false;
@@ -77,13 +77,13 @@ class TapeContext final : public GradientContext {
   bool train() const override { return node_.train; }
 
  private:
-  // Has a saved value the storage that the rule reads?
+  // True if a saved value has the storage that the rule reads.
   bool is_readable(const NDArray& saved) const { return node_.is_sparse || !saved.is_sparse(); }
   NDArray dense_copy(const NDArray& saved) const {
     warn_of_dense_copies(*node_.op, " (in its gradient)", "its rule for the gradient reads all elements");
     return dense_form(saved);
   }
-  // name: what the value is called, asked for where it is told.
+  // name: returns the name of the value; called only for an error.
   template <typename Name>
   void check(const SavedArray& saved, Name name) const {
     if (!saved.array) {
@@ -93,7 +93,7 @@ class TapeContext final : public GradientContext {
     }
     if (saved.is_overwritten()) throw_overwritten(node_.name(), name(), saved, node_.where);
   }
-  // The array as it stood on the tape when it was recorded, whatever became of its handle since.
+  // Returns the array with the mark that it had when it was recorded; its handle may have another mark by now.
   Value value(const NDArray& saved, const Ref<TapeMark>& mark) const {
     if (!create_graph_ || saved.impl()->tape.get() == mark.get()) return to_value(saved);
     NDArray linked = saved.detached();
@@ -110,7 +110,7 @@ class Backward {
   Backward(bool retain_graph, bool create_graph)
       : retain_(retain_graph || create_graph), create_(create_graph), emitter_(!create_graph) {}
 
-  // head_grad, of any floating dtype: cast to that of the head, which is what rules read. null: ones.
+  // head_grad may have any floating dtype: it is cast to the dtype of the head, which the rules read. null: ones.
   void add_head(const NDArray& head, const NDArray& head_grad) {
     TapeMark* mark = mark_of(head);
     if (!mark || (!mark->node && mark->req == GradReq::kNull)) {
@@ -133,7 +133,7 @@ class Backward {
     if (mark->node) roots_.push_back(mark->node.get());
   }
 
-  // Gradients that reach these marks are kept for take().
+  // Keeps the gradient that reaches this mark for take().
   void watch(const TapeMark* mark) {
     if (mark->node) {
       watched_[mark->node.get()].push_back(mark->index);
@@ -178,7 +178,7 @@ class Backward {
     bool owned;
   };
 
-  // A head gradient may be, or overlap, a buffer that this backward writes before it has read it.
+  // Copies a head gradient that overlaps a buffer which this backward may write before it has read the gradient.
   NDArray apart_from_buffers(const Head& head) const {
     const auto is_in_the_way = [&](const TapeMark* mark) {
       return mark && !mark->node && mark->grad && overlap(mark->grad, head.gradient);
@@ -196,8 +196,8 @@ class Backward {
     }
   };
 
-  // The buffer takes over the new gradient's memory when nobody else can see either and no task is pending on the
-  // buffer (queued tasks find memory through the array); else it is copied.
+  // The buffer takes over the new gradient's memory if no other array shares the memory of either and no task is
+  // pending on the buffer (queued tasks find memory through the array); else the gradient is copied.
   void write(Slot& slot, const NDArray& grad) {
     if (grad.is_sparse()) return slot.owned ? move_into_sparse(grad, slot.array) : assign_sparse(grad, slot.array);
     const ArrayImpl& from = *slot.array.impl();
@@ -229,14 +229,14 @@ class Backward {
     std::sort(order_.begin(), order_.end(), [](TapeNode* a, TapeNode* b) { return a->sequence > b->sequence; });
   }
 
-  // Gradients stay sparse on their way into a sparse buffer and into steps that take them so.
+  // True if gradients for this mark stay sparse: a sparse buffer or a step that takes sparse gradients receives them.
   bool keeps_sparse(const TapeMark& mark) const {
     return mark.node ? mark.node->is_sparse && !create_ : mark.grad && mark.grad.is_sparse();
   }
 
   void add(TapeMark* mark, NDArray g, bool owned) {
     if (g.is_sparse() && !keeps_sparse(*mark)) {
-      g = create_ ? dense_form(g) : to_dense(g);  // the first keeps the history
+      g = create_ ? dense_form(g) : to_dense(g);  // dense_form() keeps the tape mark
       owned = !create_;
     }
     Slot* slot;
@@ -334,8 +334,8 @@ class Backward {
     deliver_all(node, grads, [&](const Chunk*) { return node->function->returns_fresh_arrays(); });
   }
 
-  // Gradient buffers that only this node, the last one to run, contributes to: it may write into them. Nodes that run
-  // later could still read what a buffer held before.
+  // Returns the gradient buffers that only this node, the last one to run, contributes to: it may write into them.
+  // Nodes that run later could still read the previous contents of a buffer.
   std::vector<NDArray> buffers_of(const TapeNode& node) const {
     std::vector<NDArray> buffers(node.inputs.size());
     std::unordered_set<const TapeMark*> met, twice;
@@ -351,7 +351,7 @@ class Backward {
 
   template <typename Fresh>
   void deliver_all(TapeNode* node, const std::vector<NDArray>& grads, Fresh&& fresh) {
-    const bool few = grads.size() <= 16;  // are compared with each other, more are sorted
+    const bool few = grads.size() <= 16;  // few arrays are compared with each other, more are sorted
     if (!few) sort_chunks(grads);
     const auto held_once = [&](const Chunk* chunk) {
       const auto same = [&](const NDArray& a) { return a && a.impl()->chunk.get() == chunk; };
@@ -393,7 +393,7 @@ class Backward {
   std::vector<Head> heads_;
   std::vector<TapeNode*> roots_, order_;
   std::vector<Ref<TapeNode>> keep_alive_;
-  std::vector<const Chunk*> chunks_;  // of the gradients that are being delivered, sorted
+  std::vector<const Chunk*> chunks_;  // memory of the gradients that are being delivered, sorted
   std::unordered_map<TapeNode*, std::vector<Slot>> pending_;
   std::unordered_map<TapeMark*, Slot> leaves_;
   std::vector<TapeMark*> leaf_order_;

@@ -16,8 +16,8 @@ struct Entry {
   Ref<const Composition> composition;
 };
 
-// Of each thread, so that nothing is locked: a call costs less than a contended mutex. A new entry takes the place of
-// the one with the same lowest bits.
+// One table per thread, so that no lock is needed: a call costs less than a contended mutex. A new entry replaces the
+// entry with the same place_of().
 constexpr size_t kEntries = 512;
 std::vector<Entry>& entries() {
   static thread_local std::vector<Entry> table;
@@ -28,7 +28,7 @@ uint64_t mix(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15ull + 
 
 size_t place_of(uint64_t hash) { return (hash ^ hash >> 32) % kEntries; }
 
-// Shapes have few axes: a loop takes less time than the call of memcmp that their operator== is.
+// Shapes have few axes: a loop takes less time than the memcmp call in their operator==.
 bool is_same(const TensorSpec& a, const TensorSpec& b) {
   if (a.dtype != b.dtype || a.shape.ndim() != b.shape.ndim()) return false;
   for (int axis = 0; axis < a.shape.ndim(); ++axis)
@@ -38,7 +38,7 @@ bool is_same(const TensorSpec& a, const TensorSpec& b) {
 
 }  // namespace
 
-// Of an array that is passed twice nobody can tell which input the rule used.
+// If an array is passed twice, it is unknown which input the rule used.
 NotingEmitter::NotingEmitter(std::span<const Value> inputs)
     : ArrayEmitter(true), values_(inputs.begin(), inputs.end()) {
   for (size_t i = 1; i < values_.size(); ++i)
@@ -56,7 +56,7 @@ bool NotingEmitter::number_of(const Value& value, std::vector<uint32_t>* numbers
 Values NotingEmitter::emit(const Op& op, ParamsPtr params, std::span<const Value> inputs) {
   Composition::Step step{&op, params, {}};
   for (const Value& input : inputs) repeatable_ = number_of(input, &step.inputs) && repeatable_;
-  // What a rule does behind such operators may depend on the shape that came out.
+  // After these operators the rule may depend on the shape of the result.
   if (op.data_dependent_shape || op.opaque) repeatable_ = false;
   Values results = ArrayEmitter::emit(op, std::move(params), inputs);
   values_.insert(values_.end(), results.begin(), results.end());
@@ -81,7 +81,7 @@ Ref<const Composition> NotingEmitter::composition(size_t num_inputs, std::span<c
 
 ComposedCall::ComposedCall(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs)
     : op_(op), params_(params), inputs_(inputs), train_(autograd_state().training), np_shape_(is_np_shape()) {
-  // Only tells calls apart that are likely to follow each other; find() compares everything.
+  // The hash only has to differ for calls that are likely to follow each other; find() compares everything.
   hash_ = mix(params.get() == op.default_params.get() ? 0 : op.schema->hash(params->data()),
               static_cast<uint64_t>(op.id) * 4 + static_cast<uint64_t>(train_) * 2 + static_cast<uint64_t>(np_shape_));
   if (inputs.empty()) return;

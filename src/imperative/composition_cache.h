@@ -1,5 +1,6 @@
-// What composed operators stood for in calls before. A rule sees parameters and the specs of inputs and nothing else,
-// so in a call like one before it would emit the same operators: they are invoked without asking it again.
+// Keeps the operators that composed operators were expanded to. A composition rule sees only the parameters and the
+// specs of the inputs, so it would emit the same operators for an equal call: these are invoked without running the
+// rule again.
 #pragma once
 
 #include <span>
@@ -9,7 +10,7 @@
 
 namespace hybridnet {
 
-// The operators that a rule emitted. Values are numbered: the inputs of the call, then what each step gave.
+// The operators that a rule emitted. Values are numbered: the inputs of the call first, then the outputs of each step.
 struct Composition final : RefCounted<Composition> {
   struct Step {
     const Op* op;
@@ -21,12 +22,12 @@ struct Composition final : RefCounted<Composition> {
   bool is_one_call = false;  // one step, whose inputs and results are those of the composed operator
 };
 
-// Invokes what a rule emits, and notes it. Values live as long as the emitter.
+// Invokes the operators that a rule emits, and notes them. Values live as long as the emitter.
 class NotingEmitter final : public ArrayEmitter {
  public:
   explicit NotingEmitter(std::span<const Value> inputs);
   Values emit(const Op& op, ParamsPtr params, std::span<const Value> inputs) override;
-  // Of a rule that returned `results`; null where another call may go another way.
+  // The composition of a rule that returned `results`; null if an equal call might emit other operators.
   Ref<const Composition> composition(size_t num_inputs, std::span<const Value> results) const;
 
  private:
@@ -37,11 +38,11 @@ class NotingEmitter final : public ArrayEmitter {
   bool repeatable_ = true;
 };
 
-// A call of a composed operator, as far as its rule sees it.
+// A call of a composed operator, reduced to the properties that its rule sees.
 class ComposedCall {
  public:
   ComposedCall(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs);
-  // Null: none is kept. Valid until this thread keeps another composition: hold it where steps may be composed.
+  // Null: none is kept. Valid until this thread keeps another composition: hold a reference if steps may be composed.
   const Composition* find() const;
   void keep(Ref<const Composition> composition) const;
 

@@ -27,7 +27,7 @@ bool is_on_tape(const NDArray& a) {
   return a.impl()->tape || a.impl()->chunk->history.load(std::memory_order_acquire) != nullptr;
 }
 
-// An array of N on the stack, on the heap only beyond.
+// An array on the stack for up to N elements, else on the heap.
 template <typename T, int N>
 class Scratch {
  public:
@@ -81,7 +81,7 @@ constexpr int kMaxOutputs = 1 << 20;
   throw ShapeError(std::move(e));
 }
 
-// The device that an op without inputs names in its parameter ctx, such as "cpu(1)".
+// Returns the device that an op without inputs names in its parameter ctx, such as "cpu(1)".
 Device requested_device(const Op& op, const void* params) {
   const int field = op.schema->find("ctx");
   if (field < 0) return {};
@@ -113,8 +113,8 @@ void infer_outputs(const Op& op, const ParamsPtr& params, std::span<const NDArra
   } else {
     infer_beside(op, params->data(), autograd_state().training, inputs, out, in_specs->span(), out_specs->span());
   }
-  // An op without inputs leaves sizes open where its shape says 0 (classic MXNet); nobody else will tell, so they are
-  // 0.
+  // An op without inputs leaves sizes open where its shape says 0 (classic MXNet). No other source determines them, so
+  // they are 0.
   if (inputs.empty()) {
     for (TensorSpec& spec : out_specs->span())
       for (int64_t& size : std::span(spec.shape.data(), spec.shape.dims().size())) size = std::max<int64_t>(size, 0);
@@ -123,7 +123,7 @@ void infer_outputs(const Op& op, const ParamsPtr& params, std::span<const NDArra
     if (!(*out_specs)[i].known()) incomplete_output(op, (*out_specs)[i], static_cast<int>(i));
 }
 
-// Everything a queued call needs, owned.
+// Owns everything a queued call needs.
 struct QueuedCall {
   RunAhead::Charge charge;
   const Op* op;
@@ -170,10 +170,10 @@ void add_call_context(Error& error, const Op& op) {
   error.add_context(outer);
 }
 
-constexpr size_t kManyArrays = 64;  // of a call: more are sorted instead of compared with each other
+constexpr size_t kManyArrays = 64;  // calls with more arrays sort them instead of comparing each pair
 
-// Distinct variables to read (not written) and to write. `fresh`: outputs nobody else knows need no ordering when
-// inline.
+// Distinct variables to read (not written) and to write. An inline call passes only shared outputs: its new outputs
+// need no ordering.
 struct VarLists {
   Scratch<Var*, 2 * kMaxStackArrays> reads, writes;
   size_t num_reads = 0, num_writes = 0;
@@ -193,7 +193,7 @@ struct VarLists {
   static void add(Var** list, size_t* count, Var* v) {
     if (std::find(list, list + *count, v) == list + *count) list[(*count)++] = v;
   }
-  // The same for lists that are too long to be looked through for each array.
+  // Does the same for lists that are too long to search for each array.
   void sort(std::span<const NDArray> in, std::span<const NDArray> out) {
     for (const NDArray& a : out)
       if (a) writes[num_writes++] = &a.var();
@@ -252,7 +252,7 @@ struct VarLists {
       all.access(), options);
 }
 
-// Shape known only after running: waits for the inputs and runs at once.
+// Runs an operator whose shapes are known only after the run: waits for the inputs and runs at once.
 void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                  std::vector<NDArray>* results) {
   if (!op.run_dynamic) throw UnsupportedError({.op = op.name, .message = "the operator runs in graphs only"});
@@ -277,18 +277,18 @@ void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   }
 }
 
-// May the kernel write output k into the memory that input i occupies?
+// True if the kernel may write output k into the memory that input i occupies.
 bool may_write_over(const Op& op, const void* params, const NDArray& input, size_t i, const NDArray& out, size_t k) {
   const bool same_place = input == out || (input.spec() == out.spec() && is_same_place(input, out));
   return same_place && op.may_reuse(params, static_cast<int>(i), static_cast<int>(k));
 }
 
-// Would writing output k there destroy what the kernel has yet to read of input i?
+// True if writing output k into `out` would destroy elements of input i that the kernel has yet to read.
 bool destroys(const Op& op, const void* params, const NDArray& input, size_t i, const NDArray& out, size_t k) {
   return (input == out || overlap(input, out)) && !may_write_over(op, params, input, i, out, k);
 }
 
-// Asks for many outputs whether the kernel may write them into memory that its inputs occupy.
+// Decides for many outputs whether the kernel may write them into memory that its inputs occupy.
 class SharedMemory {
  public:
   SharedMemory(const Op& op, const void* params, std::span<const NDArray> inputs, size_t outputs)
@@ -312,7 +312,7 @@ class SharedMemory {
   }
 
  private:
-  // null: foreign memory, where different chunks may overlap.
+  // null: foreign memory. Different foreign chunks may overlap.
   static const Chunk* memory_of(const NDArray& array) {
     const Chunk& chunk = array.impl()->chunk->owner();
     return chunk.is_foreign() ? nullptr : &chunk;
@@ -320,7 +320,7 @@ class SharedMemory {
   const Op& op_;
   const void* params_;
   std::span<const NDArray> inputs_;
-  std::vector<std::pair<const Chunk*, size_t>> by_memory_;  // empty: few enough to look through
+  std::vector<std::pair<const Chunk*, size_t>> by_memory_;  // empty: the inputs are few and are searched one by one
 };
 
 void copy_array(const NDArray& from, const NDArray& to) {
@@ -330,7 +330,7 @@ void copy_array(const NDArray& from, const NDArray& to) {
   });
 }
 
-// Results that could not be computed where the caller wants them.
+// Copies the results that could not be computed in the caller's arrays into these arrays.
 void copy_to_out(std::span<const NDArray> out, std::vector<NDArray>* results) {
   for (size_t i = 0; i < out.size(); ++i) {
     NDArray& result = (*results)[i];
@@ -342,7 +342,7 @@ void copy_to_out(std::span<const NDArray> out, std::vector<NDArray>* results) {
   }
 }
 
-// A result that shows the memory of an input, through views, is copied.
+// Returns a copy of a result that shares the memory of an input, through views; else the result.
 NDArray unshared(NDArray result, std::span<const NDArray> inputs) {
   const bool shares =
       std::any_of(inputs.begin(), inputs.end(), [&](const NDArray& in) { return in.shares_memory(result); });
@@ -359,7 +359,7 @@ ParamsPtr cast_params(DType dtype) {
   return kCast.op().schema->parse({{"dtype", AttrValue(dtype_name(dtype))}}, kCast.op().name);
 }
 
-// What a composed operator gave, into the caller's array, recorded like the rest.
+// Copies a result of a composed operator into the caller's array, recorded like any call.
 void write_into(NDArray* result, const NDArray& out) {
   const bool same = result->dtype() == out.dtype();
   const Op& copy = same ? kCopy.op() : kCast.op();
@@ -367,7 +367,7 @@ void write_into(NDArray* result, const NDArray& out) {
   *result = out;
 }
 
-// All of them, or none.
+// Writes all results or none.
 void write_all(const Op& op, std::span<const NDArray> out, std::vector<NDArray>* results) {
   require_apart(op.name, out);
   const auto fits = [](const NDArray& given, const NDArray& result) {
@@ -394,7 +394,7 @@ bool invoke_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArr
   return custom;
 }
 
-// Outputs that others know of, too: ordered through the engine.
+// Outputs that other code may hold, too: the engine orders accesses to them.
 struct SharedOutputs {
   Scratch<NDArray, kMaxStackArrays>* arrays;
   size_t* count;
@@ -402,7 +402,7 @@ struct SharedOutputs {
   std::span<const NDArray> span() const { return {arrays->begin(), *count}; }
 };
 
-// Arrays of `out` that are copied to afterwards count, too.
+// Throws if written arrays overlap, including arrays of `out` that results are copied to afterwards.
 [[gnu::noinline]] void require_written_apart(const Op& op, std::span<const NDArray> out,
                                              const std::vector<NDArray>& results, const SharedOutputs& shared) {
   const bool all_in_place = std::equal(out.begin(), out.end(), results.begin());
@@ -413,7 +413,7 @@ struct SharedOutputs {
   require_apart(op.name, written);
 }
 
-// Chooses the array that each output is computed into. True: some of `out` must be copied to afterwards.
+// Chooses the array that each output is computed into. Returns true if some of `out` must be copied to afterwards.
 bool place_results(const Op& op, const void* params, std::span<const NDArray> inputs, std::span<const NDArray> out,
                    Specs& specs, Device device, bool train, std::vector<NDArray>* results, SharedOutputs shared) {
   if (out.empty() && !op.has_writebacks()) {
@@ -447,11 +447,11 @@ bool place_results(const Op& op, const void* params, std::span<const NDArray> in
   return copy_out;
 }
 
-// An operator that is not composed; results has room for its outputs.
+// Runs an operator that is not composed; results has room for its outputs.
 void invoke_itself(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                    std::vector<NDArray>* results);
 
-// The steps of a composition; each records itself. A hit of the cache costs no parsing of parameters.
+// Runs the steps of a composition; each records itself. A cache hit parses no parameters.
 void replay(const Composition& composition, std::span<const NDArray> inputs, std::vector<NDArray>* results) {
   std::vector<NDArray> values(inputs.begin(), inputs.end()), made;
   for (const Composition::Step& step : composition.steps) {
@@ -465,7 +465,7 @@ void replay(const Composition& composition, std::span<const NDArray> inputs, std
     (*results)[i] = unshared(values[composition.results[i]], inputs);
 }
 
-// The rule's operators, invoked as it emits them.
+// Runs the rule, whose operators are invoked as it emits them.
 void compose(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const ComposedCall& call,
              std::vector<NDArray>* results) {
   Values values;
@@ -478,10 +478,10 @@ void compose(const Op& op, const ParamsPtr& params, std::span<const NDArray> inp
   if (Ref<const Composition> composition = emitter.composition(inputs.size(), made)) call.keep(std::move(composition));
 }
 
-// Runs what the operator stands for; each part records itself.
+// Runs the operators that make up a composed operator; each records itself.
 void invoke_composed(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                      const InvokeOptions& options, std::vector<NDArray>* results) {
-  // Where `out` has another dtype than the inputs, NumPy's rules for it hold (write_into).
+  // If `out` has another dtype than the inputs, NumPy's casting rules apply (write_into).
   const bool is_plain = std::all_of(options.out.begin(), options.out.end(), [&](const NDArray& out) {
     return !inputs.empty() && out.dtype() == inputs[0].dtype();
   });
@@ -563,7 +563,7 @@ void invoke_apart(const Op& op, const ParamsPtr& params, std::span<const NDArray
 }
 
 namespace {
-// True: inputs overlap the states that the operator writes, and it was invoked on copies of them.
+// Returns true if inputs overlap the states that the operator writes; it was then invoked on copies of them.
 [[gnu::noinline]] bool invoke_beside_states(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                                             const InvokeOptions& options, std::vector<NDArray>* results) {
   const std::vector<NDArray> apart = apart_from_states(op, params->data(), inputs, results->size());

@@ -1,4 +1,4 @@
-// The imperative call in full; include/hybridnet/imperative.h has the views of it that other rooms use.
+// The complete interface of imperative calls; include/hybridnet/imperative.h has the part that other folders use.
 #pragma once
 
 #include <algorithm>
@@ -15,25 +15,25 @@ struct InvokeOptions {
   bool share_views = false;      // results of view ops may share memory with the input (temporaries of the tape)
 };
 
-// The same values in another dtype, recorded like any call; the array itself where it has the dtype.
+// Returns the array cast to `dtype`, recorded like any call; the array itself if it has that dtype.
 NDArray as_dtype(const NDArray& array, DType dtype);
 
-// Runs op; fills results[0 .. number of outputs). Records on the tape when that is on.
+// Runs op; fills results[0 .. number of outputs). Records a step if the tape is recording.
 void invoke_into(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                  std::vector<NDArray>* results);
 
-// The same, where nothing of the tape stands in the way of writing into options.out (recorded_writes.h).
+// Does the same without the special handling of recorded arrays in options.out (invoke_over() in recorded_writes.h).
 void invoke_apart(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                   std::vector<NDArray>* results);
 
-// Does the tape get a step for the call?
+// True if the call is recorded as a step on the tape.
 inline bool wants_record(const Op& op, std::span<const NDArray> inputs) {
   return autograd_state().recording && op.differentiable() && !op.stops_gradient &&
          std::any_of(inputs.begin(), inputs.end(), [](const NDArray& a) { return needs_gradient(a); });
 }
 
-// For a step that is recorded and reads its inputs when it is over: those that `out` overwrites are copies, which stem
-// from the same.
+// Returns the inputs for a recorded step that reads them after the call: each input that `out` overwrites is replaced
+// by a copy with the same tape mark.
 std::vector<NDArray> kept_inputs(std::span<const NDArray> inputs, std::span<const NDArray> out);
 
 }  // namespace hybridnet

@@ -36,7 +36,7 @@ uint64_t hash_specs(uint64_t h, std::span<const TensorSpec> specs) {
   return h;
 }
 
-// Least recently used first out.
+// Evicts the least recently used kernel first.
 class KernelCache {
  public:
   Ref<Kernel> find(const Signature& key) {

@@ -1,4 +1,5 @@
-// Which arrays operators read while a program is traced: results of operators on arrays are constants of the graph.
+// Notes the arrays that operators read while a program is traced: results of operators on arrays become constants of
+// the graph.
 #pragma once
 
 #include <span>
@@ -10,7 +11,7 @@ namespace hybridnet {
 
 using ObservedReads = std::vector<NDArray>;
 
-// Where invocations of this thread note their inputs; null: nowhere.
+// The list to which invocations on this thread append their inputs; null: none.
 extern thread_local ObservedReads* observed_reads __attribute__((tls_model("initial-exec")));
 
 void observe_reads(std::span<const NDArray> inputs);

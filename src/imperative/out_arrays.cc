@@ -13,7 +13,7 @@ namespace {
 
 const OpRef kCopy{"_copy"};
 
-constexpr size_t kFewArrays = 16;  // are compared with each other
+constexpr size_t kFewArrays = 16;  // up to this many are compared with each other
 
 std::string name_of(size_t index, size_t count) { return count == 1 ? "out" : "out[" + std::to_string(index) + "]"; }
 
@@ -29,7 +29,7 @@ std::string name_of(size_t index, size_t count) { return count == 1 ? "out" : "o
   throw DTypeError(std::move(e));
 }
 
-// Room for what an operator infers of inputs alone; on the stack for few.
+// Holds the specs that an operator infers from inputs alone; on the stack if they are few.
 class SpecsAlone {
  public:
   SpecsAlone(size_t inputs, size_t outputs) {
@@ -89,15 +89,15 @@ void infer_beside(const Op& op, const void* params, bool train, std::span<const 
     infer(op, params, train, inputs, in_specs, out_specs);
   } catch (const Error&) {
     SpecsAlone alone(inputs.size(), out_specs.size());
-    infer(op, params, train, inputs, alone.in, alone.out);  // throws where the inputs are the reason
+    infer(op, params, train, inputs, alone.in, alone.out);  // throws if the inputs are the reason
     if (std::all_of(alone.out.begin(), alone.out.end(), [](const TensorSpec& spec) { return spec.known(); }))
       require_specs(op.name, out, alone.out);
     throw;
   }
   require_specs(op.name, out, out_specs);
-  // An operator may learn from its outputs: the rank of what it is given, a dtype that is left open. The shape is what
-  // the inputs say, if they do. Where all are alike, as in arithmetic in place and in updates, there is nothing to
-  // learn.
+  // An operator may infer from its outputs, for example the rank of an input or an open dtype. But the shape must be
+  // the one that follows from the inputs, if they determine it. If all shapes are equal, as in in-place arithmetic and
+  // in updates, the outputs add no information.
   const auto is_alike = [&](const NDArray& array) { return array.shape() == inputs[0].shape(); };
   if (inputs.empty() || std::all_of(out.begin(), out.end(), is_alike)) return;
   SpecsAlone alone(inputs.size(), out_specs.size());

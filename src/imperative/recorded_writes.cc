@@ -16,12 +16,12 @@ namespace {
 const OpRef kCopy{"_copy"}, kSliceAssign{"_slice_assign"}, kSliceAssignNumber{"_slice_assign_scalar"},
     kScatterSet{"_scatter_set_nd"}, kZerosLike{"zeros_like"}, kOnesLike{"ones_like"};
 
-// Writes a part of its first input and leaves the rest.
+// True if the operator writes a part of its first input and leaves the rest.
 bool writes_part(const Op& op) {
   return &op == &kSliceAssign.op() || &op == &kSliceAssignNumber.op() || &op == &kScatterSet.op();
 }
 
-// Is it an optimizer's update, which changes the value of a leaf and leaves it a leaf?
+// True for an optimizer's update, which changes the value of a leaf and leaves it a leaf.
 bool is_update(const Op& op, std::span<const NDArray> inputs, const NDArray& out) {
   return !op.differentiable() && !op.stops_gradient && op.pointwise == nullptr &&
          std::find(inputs.begin(), inputs.end(), out) != inputs.end();
@@ -35,13 +35,13 @@ void refuse_leaves(const Op& op, std::span<const NDArray> inputs, std::span<cons
   }
 }
 
-// Does the step on the tape read the input when it is over?
+// True if the recorded step may read the input after the call.
 bool keeps_input(const Op& op, std::span<const NDArray> inputs, size_t i) {
   return op.composed() || op.data_dependent_shape || op.opaque || any_sparse(inputs) ||
          op.saves().input(static_cast<int>(i));
 }
 
-// The value as it is now, which stems from the same as the input.
+// Returns a copy of the input's current value, with the same tape mark.
 NDArray kept_value(const NDArray& input) {
   if (input.is_sparse()) return snapshot(input);
   const AutogradScope unrecorded({.recording = false, .training = autograd_state().training});
@@ -51,7 +51,7 @@ NDArray kept_value(const NDArray& input) {
   return copy;
 }
 
-// Inputs, of which a step reads those that keeps(i) says when it is over; these are copies where `out` overwrites them.
+// Returns the inputs; input i is a copy if the step reads it after the call (keeps(i)) and `out` overwrites it.
 template <typename Keeps>
 std::vector<NDArray> kept_inputs(std::span<const NDArray> inputs, std::span<const NDArray> out, Keeps&& keeps) {
   std::vector<NDArray> kept(inputs.begin(), inputs.end());
@@ -65,17 +65,17 @@ std::vector<NDArray> kept_inputs(std::span<const NDArray> inputs, std::span<cons
   return kept;
 }
 
-// Is the array a constant of its own, whatever other arrays of its memory stem from? Detached arrays are, and views
-// that were made where nothing was recorded.
+// True if the array is a constant of its own, independent of the marks of other arrays of its memory: a detached array,
+// or a view that was made while nothing was recorded.
 bool stands_apart(const NDArray& a) {
   const TapeMark* own = own_mark_of(a);
   return own != nullptr && !has_gradient(own) && own->leaf_shown() == nullptr &&
          a.impl()->chunk->history.load(std::memory_order_acquire) != nullptr;
 }
 
-// Writes a part of an array that stands apart. The tape must not take the other elements for written, because other
-// arrays of the memory show them. The operator writes the same elements whatever values they hold: so it runs once over
-// zeros and once over ones, and the elements that are equal afterwards are those that it writes.
+// Writes a part of an array that stands apart. The tape must not treat the other elements as written, because other
+// arrays show them. The set of written elements does not depend on the values: the operator runs once over zeros and
+// once over ones, and the elements that are equal afterwards are those that it writes.
 void write_in_pieces(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const NDArray& out) {
   std::vector<NDArray> in(inputs.begin(), inputs.end());
   NDArray runs[2];
@@ -119,7 +119,7 @@ void invoke_over(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   for (size_t i = 1; !recording && i < read.size(); ++i) read[i] = read[i].detached();
   if (recording) refuse_leaves(op, inputs, options.out);
   const AutogradScope recorded({.recording = true, .training = autograd_state().training});
-  // The parts of a composed operator record themselves, whatever it says of its own gradient.
+  // The parts of a composed operator record themselves, whether or not the operator itself is differentiable.
   if (op.composed() ? std::any_of(read.begin(), read.end(), needs_gradient) : wants_record(op, read))
     read = kept_inputs(read, options.out, [&](size_t i) { return keeps_input(op, inputs, i); });
   invoke_apart(op, params, read, options, results);

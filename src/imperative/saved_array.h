@@ -1,4 +1,4 @@
-// A value that a step of the tape keeps for its gradient, and how to tell that it is gone.
+// A value that a step of the tape keeps for its gradient, with a check whether the value was overwritten since.
 #pragma once
 
 #include <string>
@@ -24,13 +24,13 @@ struct SavedArray {
   }
 
  private:
-  bool is_range_overwritten() const;  // where writes into parts of the memory are known (write_history.h)
+  bool is_range_overwritten() const;  // for memory with a write history (write_history.h)
 };
 
-// Was a value of this memory ever saved?
+// True if a value of this memory was ever saved.
 inline bool was_saved(Chunk& chunk) { return chunk.owner().overwrite_line.load(std::memory_order_relaxed) != 0; }
 
-// A write into the memory, in the line that runs. The line is stored only for memory of which a value was saved.
+// Counts a write into the memory by the current source line. The line is stored only for memory with saved values.
 inline void count_overwrite(Chunk& chunk) {
   chunk.overwrites.fetch_add(1, std::memory_order_relaxed);
   if (chunk.overwrite_line.load(std::memory_order_relaxed) == 0) return;
@@ -39,7 +39,7 @@ inline void count_overwrite(Chunk& chunk) {
   chunk.overwrite_line.store(where.line, std::memory_order_relaxed);
 }
 
-// `input`: what the step `op` calls the value. recorded: where it was recorded, if that is known.
+// `input`: the name of the value among the inputs and outputs of `op`. recorded: where the step was recorded, if known.
 [[noreturn]] void throw_overwritten(const std::string& op, const std::string& input, const SavedArray& saved,
                                     SourceLocation recorded);
 

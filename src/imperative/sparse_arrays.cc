@@ -62,7 +62,7 @@ void require_index(const NDArray& part, const char* name, int64_t size) {
                       .given = part.shape().str()});
 }
 
-// What the storage says is true and checked: made by code of the library.
+// Makes an array from parts that library code has made: they need no check.
 NDArray trusted(const TensorSpec& spec, StorageType type, NDArray data, NDArray indices, NDArray indptr = {}) {
   Ref<SparseStorage> parts = make_ref<SparseStorage>(type, std::move(data), std::move(indices), std::move(indptr));
   parts->checked = true;
@@ -319,7 +319,7 @@ NDArray take_rows_sparse(const NDArray& a, const NDArray& rows) {
   if (!a.is_sparse()) return trusted(a.spec(), StorageType::kRowSparse, gather_positions(a, std::move(ids)), indices);
   const SparseStorage& parts = checked_parts(a);
   const std::span<const int64_t> stored = read_int64(parts.indices);
-  // Where all rows are stored, row numbers are positions.
+  // If all rows are stored, row numbers are positions.
   std::vector<int64_t> positions =
       static_cast<int64_t>(stored.size()) == a.shape()[0] ? std::move(ids) : kernels::find_rows(stored, ids);
   return trusted(a.spec(), StorageType::kRowSparse, gather_positions(parts.data, std::move(positions)), indices);

@@ -1,4 +1,5 @@
-// Element-wise operators on sparse arrays: on the values of one pattern, of both, or of that of a sparse factor.
+// Element-wise operators on sparse arrays: on the values of one pattern, of the patterns of both operands, or of the
+// pattern of a sparse factor.
 #include <cstring>
 
 #include "imperative/autograd_scope.h"
@@ -28,7 +29,7 @@ bool is_zero(const NDArray& one_element) {
 
 }  // namespace
 
-// Zeros stay zeros with these parameters: x * 2, x + 0, x > 1, but not x + 1.
+// The form of operators that map zero to zero with these parameters: x * 2, x + 0, x > 1, but not x + 1.
 Form as_input_if_zero_stays(const SparseUse& use) {
   if (use.storages[0] == StorageType::kDefault) return {};
   const DType dtype = use.op.dtypes.has(DType::kFloat32) ? DType::kFloat32 : DType::kInt32;
@@ -48,7 +49,7 @@ NDArray zeros_of(const SparseCall& call) {
 
 namespace {
 
-// Both on one pattern: that of both, or (common) of places that both store.
+// Runs the operator on both inputs with one pattern: the union of their patterns, or (common) the intersection.
 NDArray on_aligned_values(const SparseCall& call, bool common) {
   const NDArray &a = call.inputs[0], &b = call.inputs[1];
   const SparseStorage &left = checked_parts(a), &right = checked_parts(b);
@@ -72,7 +73,7 @@ NDArray on_aligned_values(const SparseCall& call, bool common) {
 
 bool same_shape(const SparseCall& call) { return call.inputs[0].shape() == call.inputs[1].shape(); }
 
-// dense + row_sparse: a copy with the stored rows added.
+// dense + row_sparse: copies the dense array and adds the stored rows.
 NDArray add_rows_to_dense(const SparseCall& call) {
   const size_t sparse = call.storage(0) == StorageType::kRowSparse ? 0 : 1;
   const NDArray &rows = call.inputs[sparse], &dense = call.inputs[1 - sparse];
@@ -119,7 +120,7 @@ NDArray sum_of(const SparseCall& call) {
   return call.storage(0) == call.storage(1) ? on_aligned_values(call, false) : add_rows_to_dense(call);
 }
 
-// Values of a dense array at the places that a sparse one stores. The dense shape may be broadcast.
+// The values of a dense array at the positions that a sparse array stores. The dense shape may be broadcast.
 NDArray values_at(const NDArray& sparse, const NDArray& dense) {
   const SparseStorage& parts = checked_parts(sparse);
   if (parts.type == StorageType::kRowSparse) {
@@ -144,7 +145,7 @@ NDArray values_at(const NDArray& sparse, const NDArray& dense) {
 
 namespace {
 
-// Operators of the broadcast family take vectors and single numbers beside a matrix, too.
+// Operators of the broadcast family also take vectors and single numbers beside a matrix.
 bool fits_values_at(const Op& op, const NDArray& sparse, const NDArray& dense) {
   if (sparse.shape() == dense.shape()) return true;
   const Shape &s = sparse.shape(), &d = dense.shape();
@@ -155,7 +156,7 @@ bool fits_values_at(const Op& op, const NDArray& sparse, const NDArray& dense) {
   return (columns == s[1] || columns == 1) && (rows == s[0] || rows == 1);
 }
 
-// A sparse factor on either side decides where the product is stored.
+// The product is stored at the positions of the sparse factor, which may be either input.
 NDArray product_with_dense(const SparseCall& call, size_t sparse) {
   const NDArray& dense = call.inputs[1 - sparse];
   if (!fits_values_at(call.op, call.inputs[sparse], dense)) return {};
@@ -181,7 +182,7 @@ NDArray product_of(const SparseCall& call) {
   return product_with_dense(call, call.inputs[0].is_sparse() ? 0 : 1);
 }
 
-// 0 / x is 0: the quotient by a dense array is stored where the numerator is.
+// 0 / x is 0: the quotient by a dense array has the pattern of the numerator.
 Form quotient_form(const SparseUse& use) {
   return use.storages[1] == StorageType::kDefault ? as_csr_input(use) : Form();
 }

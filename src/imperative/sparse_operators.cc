@@ -1,8 +1,9 @@
-// The table of operators with forms of their own for sparse arrays, and what becomes of all others. Element-wise
-// operators of one input are not listed: their function of one element is declared (Op::pointwise), and tells.
+// The table of operators that have their own forms for sparse arrays, and the dense fallback for all others.
+// Element-wise operators of one input are not listed: their function of one element is declared (Op::pointwise) and
+// decides.
 //
-// Which storage a result has follows MXNet 1.9.1, except that sums, differences and products by operators of the
-// broadcast family stay sparse where both shapes are equal, and so does every function of one element with f(0) = 0.
+// The storage of a result follows MXNet 1.9.1, except that sums, differences and products by operators of the broadcast
+// family stay sparse if both shapes are equal, and so does every function of one element with f(0) = 0.
 #include "imperative/sparse_operators.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ namespace {
 const OpRef kCopy{"_copy"}, kConcat{"Concat"}, kTake{"_backward_take"};
 
 // ---------------------------------------------------------------------------------------------------- change of storage
-// The gradient passes through as it arrives.
+// Passes the gradient through unchanged.
 class StorageFunction final : public RecordedFunction {
  public:
   std::string name() const override { return "cast_storage"; }
@@ -64,11 +65,11 @@ constexpr const char* kLazyAdagrad = "_lazy_adagrad_update";
 constexpr const char* kLazyGroupAdagrad = "_lazy_group_adagrad_update";
 
 // -------------------------------------------------------------------------------------------------------- the table
-// How the gradient of a use is found.
+// The way to compute the gradient of a use.
 enum class Gradient : uint8_t {
-  kOnDense,   // by the operator's rule, on dense copies: where f(0) = 0, the derivative at 0 is any number
+  kOnDense,   // by the operator's rule, on dense copies: if f(0) = 0, the derivative at 0 is any number
   kOnSparse,  // by the operator's rule, on the sparse arrays: its operators keep storage
-  kOwn,       // the rule of this table puts its step on the tape itself
+  kOwn,       // the rule of this table records its own step
 };
 
 struct Row {
@@ -121,8 +122,8 @@ constexpr Row kTable[] = {
     {"_contrib_group_adagrad_update", update_form, lazy_update<kLazyGroupAdagrad>},
 };
 
-// Element-wise operators of one input need no row: their function of one element is declared (Op::pointwise). Rules for
-// gradients that read neither input nor output are linear in the gradient that arrives.
+// Element-wise operators of one input need no row: their function of one element is declared (Op::pointwise). Gradient
+// rules that read neither input nor output are linear in the output gradient.
 constexpr Row kPointwise = {"", as_input_if_zero_stays, on_values},
               kLinear = {"", as_input_if_zero_stays, on_values, Gradient::kOnSparse};
 
@@ -163,8 +164,8 @@ void store(const NDArray& target, const NDArray& value) {
   invoke(kCopy.op(), kCopy.op().default_params, {&dense, 1}, {&target, 1});
 }
 
-// An optimizer's update of tables of which all rows are stored: it may write to their values. Others write to new
-// parts, which leaves recorded steps what they have read.
+// True for an optimizer's update of tables that store all rows: it may write to their values. Other operators write to
+// new parts, so that recorded steps keep the values they have read.
 bool updates_in_place(const SparseCall& call) {
   return !call.op.differentiable() && std::none_of(call.out.begin(), call.out.end(), needs_copy);
 }
@@ -187,7 +188,7 @@ void run_on_dense(const SparseCall& call, std::vector<NDArray>* results) {
     if (targets.empty()) store(call.out[i], (*results)[i]);
     (*results)[i] = call.out[i];
   }
-  // States that the operator has replaced in their dense copies.
+  // Stores the states that the operator has replaced in their dense copies.
   for (size_t k = 0; call.op.has_writebacks() && k < results->size(); ++k) {
     const int state = call.op.writeback_input(call.params->data(), static_cast<int>(k));
     if (state < 0 || !(*results)[k]) continue;
@@ -197,7 +198,7 @@ void run_on_dense(const SparseCall& call, std::vector<NDArray>* results) {
   }
 }
 
-// What a recorded step keeps: later writes to an input do not reach it.
+// Returns the arrays for a recorded step: later writes to an input do not change them.
 std::vector<NDArray> snapshots(std::span<const NDArray> arrays) {
   std::vector<NDArray> taken;
   for (const NDArray& a : arrays) taken.push_back(snapshot(a));

@@ -1,5 +1,5 @@
-// Products with sparse matrices, and rows of sparse tables. They record their own steps on the tape: gradients of a
-// dense or row_sparse factor are row_sparse where only some rows are not zeros.
+// Products with sparse matrices, and rows of sparse tables. They record their own steps on the tape: the gradient of a
+// dense or row_sparse factor is row_sparse if only some rows are not zeros.
 #include <limits>
 #include <memory>
 
@@ -22,11 +22,11 @@ double product_ns(int64_t stored, int64_t width) {
   return 0.3 * static_cast<double>(stored) * static_cast<double>(width);
 }
 
-// What products with vectors need to know of a matrix's columns.
+// The properties of a matrix's columns that products with vectors read.
 struct ColumnIndex {
   std::vector<int32_t> narrow;
   std::vector<int64_t> used;    // columns with stored values, ascending
-  std::vector<int32_t> places;  // of the stored values' columns in `used`; empty if all columns are used
+  std::vector<int32_t> places;  // place of each stored value's column in `used`; empty if all columns are used
 };
 
 std::vector<int32_t> places_in(std::span<const int64_t> used, std::span<const int32_t> columns, int64_t count) {
@@ -36,7 +36,7 @@ std::vector<int32_t> places_in(std::span<const int64_t> used, std::span<const in
   return places;
 }
 
-// Made by the first product with a vector, and kept while the indices are. Null where that does not pay or cannot be:
+// Made by the first product with a vector, and kept as long as the indices. Null if it does not pay or is impossible:
 // few values, columns beyond 32 bits, memory whose writes are unknown.
 std::shared_ptr<const ColumnIndex> column_index(const SparseStorage& parts, int64_t columns, int64_t width) {
   constexpr int64_t kLeastStored = 2048;
@@ -44,7 +44,7 @@ std::shared_ptr<const ColumnIndex> column_index(const SparseStorage& parts, int6
   if (width != 1 || stored < kLeastStored || columns > std::numeric_limits<int32_t>::max()) return nullptr;
   const TensorRef indices = parts.indices.ref();
   if (indices.derived == nullptr) return nullptr;
-  // Only knows what others own, and is looked at until the process ends.
+  // Lives until the end of the process; refers only to objects that others own.
   static auto& user = *new DerivedUser<ColumnIndex>("columns of a csr matrix");
   const DerivedSource source{indices.data, indices.derived};
   return user.get({&source, 1}, 8 * stored + 8 * std::min(stored, columns), [&] {
@@ -80,8 +80,8 @@ NDArray csr_dot_dense(const NDArray& lhs, const NDArray& rhs) {
   return out;
 }
 
-// transposed(csr) . rhs, dense, for matrices of which many columns are used. index: null or that of lhs; with
-// `used_only` the rows of the result are those of the columns that are used.
+// transposed(csr) . rhs, dense, for matrices of which many columns are used. index: null or the column index of lhs.
+// used_only: the result has a row for each used column only.
 NDArray transposed_dot_dense(const NDArray& lhs, const NDArray& rhs, const std::shared_ptr<const ColumnIndex>& index,
                              bool used_only) {
   const SparseStorage& parts = checked_parts(lhs);
@@ -105,7 +105,7 @@ bool scatters(const NDArray& lhs, const NDArray& rhs) {
   return kernels::scatters(rhs.dtype(), lhs.shape()[1], checked_parts(lhs).indices.size());
 }
 
-// The same as row_sparse: only rows that are columns of stored values are not zeros.
+// Computes the same product as row_sparse: only rows that are columns of stored values are not zeros.
 NDArray transposed_dot_rows(const NDArray& lhs, const NDArray& rhs) {
   const SparseStorage& parts = checked_parts(lhs);
   const kernels::CsrPattern pattern = read_pattern(parts);
@@ -127,7 +127,7 @@ NDArray transposed_dot_rows(const NDArray& lhs, const NDArray& rhs) {
   return make_row_sparse(rows_and_rest(lhs.shape()[1], rhs.shape()), values, int64_array(columns->groups.ids));
 }
 
-// csr . row_sparse: columns whose row is not stored meet zeros.
+// csr . row_sparse: drops values in columns whose row is not stored, because they are multiplied by zeros.
 NDArray csr_dot_row_sparse(const NDArray& lhs, const NDArray& rhs) {
   const SparseStorage &parts = checked_parts(lhs), &rows = checked_parts(rhs);
   if (rows.indices.size() == rhs.shape()[0]) return csr_dot_dense(lhs, rows.data);
@@ -207,7 +207,7 @@ void check_product(const SparseCall& call, bool transpose_lhs) {
                       .given = dtype_name(call.inputs[1].dtype())});
 }
 
-// dot(csr, rhs) on the tape. The gradient of rhs is the product with the matrix the other way around.
+// The recorded step of dot(csr, rhs). The gradient of rhs is the product with the transposed matrix.
 class CsrDotFunction final : public RecordedFunction {
  public:
   CsrDotFunction(const NDArray& lhs, bool transpose_lhs)
@@ -229,7 +229,7 @@ class CsrDotFunction final : public RecordedFunction {
   bool transpose_lhs_;
 };
 
-// Embedding of a row_sparse table on the tape.
+// The recorded step of Embedding with a row_sparse table.
 class EmbeddingFunction final : public RecordedFunction {
  public:
   EmbeddingFunction(std::vector<int64_t> ids, Shape table) : ids_(std::move(ids)), table_(std::move(table)) {}
@@ -281,7 +281,7 @@ NDArray sparse_dot(const SparseCall& call) {
     return out;
   }
   if (lhs.ndim() != 2) return {};
-  if (lhs.shape()[1] != rhs.shape()[transpose_b ? 1 : 0] || lhs.dtype() != rhs.dtype()) return {};  // dot explains
+  if (lhs.shape()[1] != rhs.shape()[transpose_b ? 1 : 0] || lhs.dtype() != rhs.dtype()) return {};  // dot throws
   NDArray out;
   {
     const AutogradScope paused({.recording = false, .training = autograd_state().training});

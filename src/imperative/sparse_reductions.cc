@@ -1,4 +1,4 @@
-// Reductions of sparse arrays read what is stored.
+// Reductions of sparse arrays, which read only the stored values.
 #include "imperative/autograd_scope.h"
 #include "imperative/invoke.h"
 #include "imperative/sparse_parts.h"
@@ -12,7 +12,7 @@ const OpRef kMean{"mean"}, kMultiply{"_mul_scalar"}, kSquareSum{"_square_sum"}, 
 
 }  // namespace
 
-// Whole reductions look at the stored values only.
+// Reductions over all elements read the stored values only.
 Form norm_form(const SparseUse& use) {
   const bool whole = use.parameter("axis").is_none() && !use.flag("keepdims");
   return whole && use.storages[0] != StorageType::kDefault ? Form(StorageType::kDefault) : Form();
@@ -82,7 +82,7 @@ NDArray reduction_of(const SparseCall& call) {
     out = reduce(axes, p.keepdims);
   } else {
     out = make_row_sparse(shape, reduce(axes, p.keepdims), parts.indices);
-    if (!is_square_sum(op) || !p.keepdims)  // as _square_sum of MXNet
+    if (!is_square_sum(op) || !p.keepdims)  // the same storage as _square_sum of MXNet
       out = to_dense(out);
   }
   return mean ? scaled(out, 1.0 / static_cast<double>(std::max<int64_t>(ops::reduced_count(a.shape(), axes), 1))) : out;
@@ -90,8 +90,8 @@ NDArray reduction_of(const SparseCall& call) {
 
 namespace {
 
-// Sums of squares of each row, as rows: the gradient reaches the rows that both the gradient arriving and the input
-// store.
+// The step of row-wise sums of squares, with a row_sparse result: the gradient has the rows that are stored by both the
+// output gradient and the input.
 class SquareSumFunction final : public RecordedFunction {
  public:
   explicit SquareSumFunction(NDArray input) : input_(std::move(input)) {}

@@ -22,19 +22,19 @@ inline bool all_stored_as(const SparseUse& use, StorageType type) {
   return std::all_of(use.storages.begin(), use.storages.end(), [type](StorageType s) { return s == type; });
 }
 
-// The operator on dense arrays, such as the values that sparse ones store.
+// Runs the operator of the call on dense arrays, such as the stored values of sparse arrays.
 NDArray apply(const SparseCall& call, std::span<const NDArray> inputs);
 inline NDArray apply(const SparseCall& call, const NDArray& input) { return apply(call, {&input, 1}); }
 // An array with the pattern of `a` and other values.
 NDArray with_values(const NDArray& a, const NDArray& values);
-// Values of a dense array at the places that a sparse one stores. The dense shape may be broadcast.
+// The values of a dense array at the positions that a sparse array stores. The dense shape may be broadcast.
 NDArray values_at(const NDArray& sparse, const NDArray& dense);
-// Arrays one after the other along axis 0.
+// Concatenates arrays along axis 0.
 NDArray concatenated(const std::vector<NDArray>& arrays);
 ParamsPtr params_of(const Op& op, std::initializer_list<std::pair<std::string, AttrValue>> attrs);
 
 bool some_need_gradient(std::span<const NDArray> inputs);
-// Puts the call on the tape with the operator's own rule for the gradient; on_sparse: which runs on sparse arrays.
+// Records the call with the operator's own gradient rule. on_sparse: the rule runs on sparse arrays.
 void record_result(const SparseCall& call, const NDArray& result, bool on_sparse);
 
 // sparse_elementwise.cc
@@ -77,7 +77,7 @@ NDArray sparse_embedding(const SparseCall& call);
 
 // sparse_updates.cc
 Form update_form(const SparseUse& use);
-// Updates the rows that the gradient stores, of the weight and of the states, by an operator that takes rows.
+// Updates, in the weight and in the states, the rows that the gradient stores, by an operator that takes row indices.
 NDArray update_rows(const SparseCall& call, const char* lazy_operator);
 
 }  // namespace hybridnet

@@ -1,4 +1,4 @@
-// Parts of csr matrices, rows of row_sparse arrays, and csr matrices one below the other.
+// Slices and rows of csr matrices, retained rows of row_sparse arrays, and concatenation of csr matrices along axis 0.
 #include "imperative/sparse_parts.h"
 #include "imperative/sparse_rules.h"
 #include "kernels/indices.h"
@@ -44,7 +44,7 @@ NDArray slice_axis_of(const SparseCall& call) {
   return sliced(call.inputs[0], ops::slice_ranges(begin, end, {}, call.inputs[0].shape()));
 }
 
-// Whole rows of a csr matrix in another order.
+// Takes whole rows of a csr matrix in another order.
 Form take_form(const SparseUse& use) {
   const bool rows = integer(use.parameter("axis")).value_or(0) == 0 && use.storages[1] == StorageType::kDefault;
   return rows ? as_csr_input(use) : Form();

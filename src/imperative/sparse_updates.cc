@@ -1,4 +1,4 @@
-// Lazy updates of optimizers: of the rows that a gradient stores.
+// Lazy updates of optimizers, which update only the rows that a gradient stores.
 #include "imperative/invoke.h"
 #include "imperative/sparse_parts.h"
 #include "imperative/sparse_rules.h"
@@ -6,7 +6,7 @@
 namespace hybridnet {
 namespace {
 
-// A table of which all rows are stored, as the dense array that holds them; completed where rows are missing.
+// Returns a table that stores all rows as the dense array that holds them; adds the missing rows to the table first.
 NDArray whole_table(const NDArray& a) {
   if (!a.is_sparse()) return a;
   if (checked_parts(a).indices.size() != a.shape()[0]) {
@@ -22,7 +22,7 @@ NDArray whole_table(const NDArray& a) {
 
 }  // namespace
 
-// Updates the rows that the gradient stores, of the weight and of the states.
+// The form of updates that change only the rows that the gradient stores, in the weight and in the states.
 Form update_form(const SparseUse& use) {
   if (use.storages.size() < 2 || use.storages[1] != StorageType::kRowSparse || use.storages[0] == StorageType::kCsr)
     return {};

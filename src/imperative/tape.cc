@@ -9,7 +9,7 @@
 namespace hybridnet {
 namespace {
 
-std::atomic<uint64_t> g_sequence{1};  // the next time
+std::atomic<uint64_t> g_sequence{1};  // the next tape time
 
 Ref<TapeNode> make_tape_node(std::span<const NDArray> inputs) {
   Ref<TapeNode> node = make_ref<TapeNode>();
@@ -20,7 +20,7 @@ Ref<TapeNode> make_tape_node(std::span<const NDArray> inputs) {
     if (!inputs[i].is_pending()) node->inputs[i].spec = inputs[i].spec();
     if (needs_gradient(inputs[i])) node->inputs[i].mark = Ref<TapeMark>(mark_of(inputs[i]));
   }
-  node->sequence = next_tape_time();  // behind the steps that marks of inputs were made of just now
+  node->sequence = next_tape_time();  // after the steps that mark_of() may just have made for the inputs
   return node;
 }
 
@@ -29,7 +29,7 @@ void replace_mark(const NDArray& array, const Ref<TapeMark>& mark) {
   array.impl()->tape = Ref<TapeInfo>(mark.get());
 }
 
-// is_written: its memory holds new values, which other arrays may show, too.
+// is_written: the array's memory holds new values, which other arrays may show, too.
 void mark_output(const Ref<TapeNode>& node, size_t index, const NDArray& array, bool is_written) {
   Ref<TapeMark> mark = make_ref<TapeMark>();
   mark->node = node;
@@ -111,8 +111,8 @@ void TapeNode::free_saved() {
 }
 
 void TapeNode::destroy(TapeNode* node) {
-  // Deleting a node may drop the last reference to the node before it, and so on: collected in a list, not in
-  // recursion.
+  // Deleting a node may drop the last reference to the node before it, and so on: the nodes are collected in a list to
+  // avoid recursion.
   thread_local std::vector<TapeNode*>* pending = nullptr;
   if (pending) {
     pending->push_back(node);
@@ -153,7 +153,7 @@ Ref<TapeNode> begin_record(const Op& op, const ParamsPtr& params, std::span<cons
   const Saves& saves = op.saves();
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!saves.input(static_cast<int>(i))) continue;
-    // Where the memory may be written in parts, the parts are told from now on.
+    // Parts of memory that has views may be written: the history notes the ranges from now on.
     Chunk& chunk = *inputs[i].impl()->chunk;
     const bool has_views = chunk.has_views.load(std::memory_order_relaxed);
     if (has_views) WriteHistory::of(chunk);
@@ -175,7 +175,7 @@ void end_record(const Ref<TapeNode>& node, std::span<const NDArray> inputs, std:
     if (static_cast<int>(i) < visible && may_have_gradient(outputs[i].dtype(), *node, inputs))
       mark_output(node, i, outputs[i], !is_view);
     if (!op.has_writebacks()) continue;
-    // The operator's own states, which its gradient reads as they are now.
+    // The operator has written its own state: its gradient reads the new values.
     const int state = op.writeback_input(node->params->data(), static_cast<int>(i));
     if (state >= 0 && node->inputs[static_cast<size_t>(state)].saved.array)
       node->inputs[static_cast<size_t>(state)].saved = SavedArray::of(inputs[static_cast<size_t>(state)]);
@@ -221,7 +221,7 @@ void note_given_out(const NDArray& array) {
 
 namespace {
 
-// What the tape knows of a view whose values it takes for constants.
+// Returns the mark of a view whose values are constants for the tape.
 Ref<TapeMark> constant_view(const TapeMark* of) {
   Ref<TapeMark> mark = make_mark({}, 0);
   if (of == nullptr) return mark;

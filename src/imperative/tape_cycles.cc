@@ -1,4 +1,4 @@
-// Arrays that would hold themselves through the tape (tape.h, break_cycles).
+// Finds arrays that would hold themselves through the tape (tape.h, break_cycles).
 #include <unordered_set>
 
 #include "imperative/tape.h"
@@ -12,7 +12,7 @@ class Walk {
  public:
   explicit Walk(const ArrayImpl* sought) : sought_(sought) {}
 
-  // Does a leaf on the way have the array as its gradient buffer? Steps that saved the array let go of its handle.
+  // True if a leaf on the way has the array as its gradient buffer. Steps that saved the array drop its handle.
   bool finds_buffer(const TapeMark& start) {
     follow(&start);
     while (!marks_.empty()) {

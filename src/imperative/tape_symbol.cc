@@ -8,7 +8,7 @@
 namespace hybridnet {
 namespace {
 
-// Steps behind `last`, oldest first: a step only reads what was there before it.
+// Returns the steps that `last` depends on, and `last` itself, oldest first: a step reads only earlier results.
 std::vector<TapeNode*> steps_behind(TapeNode* last) {
   std::vector<TapeNode*> found{last};
   std::unordered_map<const TapeNode*, bool> seen{{last, true}};
@@ -52,7 +52,7 @@ class TapeToGraph {
     for (uint32_t i = 0; i < static_cast<uint32_t>(node->num_outputs()); ++i) outputs.push_back({node, i});
   }
 
-  // Arrays that are on no tape are not known by identity: each use of one is a variable of its own.
+  // Arrays without a mark have no identity on the tape: each use of one becomes a variable of its own.
   NodeEntry entry_of(const TapeNode::Input& input) {
     const TapeMark* mark = input.mark.get();
     if (mark != nullptr && mark->node) return made_.at(mark->node.get()).at(mark->index);

@@ -1,4 +1,4 @@
-// What was recorded, as a graph.
+// Converts recorded steps to a graph.
 #pragma once
 
 #include "hybridnet/graph.h"
@@ -6,8 +6,8 @@
 
 namespace hybridnet {
 
-// The operators that `array` was computed by while recording. Leaves and constants become variables "var0", "var1", ...
-// Throws GradientError if array was not recorded, or by a step whose gradient is Python code (autograd.Function).
+// Returns the operators that computed `array` while recording. Leaves and constants become variables "var0", "var1",
+// ... Throws GradientError if array was not recorded, or if the gradient of a step is Python code (autograd.Function).
 Symbol recorded_graph(const NDArray& array);
 
 }  // namespace hybridnet

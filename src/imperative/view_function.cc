@@ -71,7 +71,7 @@ NDArray ViewFunction::copied_gradient(size_t source, const NDArray& gradient) co
   return result;
 }
 
-// Recorded in turn: views of the gradient, joined with zeros between them.
+// Computes the gradient by recorded operations: views of `gradient`, joined with zeros between them.
 NDArray ViewFunction::recorded_gradient(size_t source, const NDArray& gradient) const {
   const TensorSpec& spec = sources_[source];
   if (is_reshape()) return recorded_view(gradient, gradient.reshaped(spec.shape));
@@ -96,7 +96,7 @@ NDArray ViewFunction::recorded_gradient(size_t source, const NDArray& gradient) 
   return recorded_view(joined, joined.reshaped(spec.shape));
 }
 
-// Of one source only: the values between the pieces of several are not known to a graph.
+// Supports one source only: with several, a graph does not know the values between the pieces.
 std::vector<Value> ViewFunction::as_graph(std::span<const Value> inputs) const {
   if (pieces_.size() != 1 || pieces_[0].size != view_.shape.size()) return {};
   NodeEntry value = to_entry(inputs[pieces_[0].source]);

@@ -1,18 +1,18 @@
-// The step of the tape that says what the values of a view stem from: ranges of other arrays, which share its memory.
+// The tape step of a view: its values come from ranges of other arrays, which share its memory.
 #pragma once
 
 #include "hybridnet/imperative.h"
 
 namespace hybridnet {
 
-// A range of the view and where it comes from. Counted in elements, in row-major order.
+// A range of the view and the range of a source that it shows. Counted in elements, in row-major order.
 struct ViewPiece {
   int64_t begin = 0, size = 0;  // in the view
   size_t source = 0;            // number of the input
   int64_t from = 0;             // in the source
 };
 
-// What no piece covers is constant. Pieces do not overlap.
+// Elements that no piece covers are constant. Pieces do not overlap.
 class ViewFunction final : public RecordedFunction {
  public:
   ViewFunction(TensorSpec view, std::vector<TensorSpec> sources, std::vector<ViewPiece> pieces);
@@ -31,7 +31,7 @@ class ViewFunction final : public RecordedFunction {
 
   TensorSpec view_;
   std::vector<TensorSpec> sources_;
-  std::vector<ViewPiece> pieces_;  // by source, then by place in the source
+  std::vector<ViewPiece> pieces_;  // sorted by source, then by place in the source
 };
 
 // Records that `view` shows a part of the memory of `array`; returns it.

@@ -13,7 +13,7 @@
 namespace hybridnet {
 namespace {
 
-// Bytes of a range that nothing has claimed yet.
+// The bytes of a range that are not claimed yet.
 class Unclaimed {
  public:
   Unclaimed(int64_t begin, int64_t end) {
@@ -21,7 +21,7 @@ class Unclaimed {
   }
   bool empty() const { return ranges_.empty(); }
 
-  // Calls f(begin, end) for what [begin, end) claims.
+  // Claims [begin, end) and calls f(begin, end) for each part of it that was unclaimed.
   template <typename F>
   void claim(int64_t begin, int64_t end, F&& f) {
     auto it = ranges_.lower_bound(begin);
@@ -54,7 +54,7 @@ int64_t end_of(const NDArray& a) { return a.impl()->offset + (a.is_sparse() ? 1 
                        .fix = "convert by astype(), which copies"});
 }
 
-// Takes out the writes that newer ones cover, and gives the number of the others. gone: gets those that were taken out.
+// Removes the writes that newer ones cover, and returns the number of the others. gone: receives the removed writes.
 template <typename Write>
 size_t forget_covered(std::vector<Write>* writes, std::type_identity_t<std::vector<Write>*> gone) {
   std::vector<Write> kept;
@@ -72,7 +72,7 @@ size_t forget_covered(std::vector<Write>* writes, std::type_identity_t<std::vect
   return writes->size();
 }
 
-// The ranges of a view and the marks that they stem from.
+// The ranges of a view and the marks of their values.
 class Composition {
  public:
   Composition(int64_t begin, const TensorSpec& view)
@@ -114,7 +114,7 @@ class Composition {
 };
 
 // Finds the steps behind marks that hold a chunk, and gives them handles of their own, so that the program's handles
-// die when the program lets go of them.
+// die when the program releases them.
 class HoldersOf {
  public:
   explicit HoldersOf(const Chunk& chunk) : chunk_(chunk) {}
@@ -122,7 +122,7 @@ class HoldersOf {
   void follow(const TapeMark* mark) {
     if (mark != nullptr && seen_.insert(mark).second) marks_.push_back(mark);
   }
-  // How often they do.
+  // Returns the number of handles by which the steps hold the chunk. replaced: receives the handles that were replaced.
   int64_t count(std::vector<NDArray>* replaced) {
     replaced_ = replaced;
     while (!marks_.empty()) {
@@ -157,8 +157,8 @@ class HoldersOf {
   std::unordered_set<const void*> seen_;
 };
 
-// The histories whose writes have gradients, and the threads that wrote: what they stem from is looked through on these
-// threads alone, which may be changing it.
+// The histories whose writes have gradients, each with the thread that wrote last. Only that thread walks the steps of
+// the writes, because it may be changing them.
 class OpenHistories {
  public:
   static OpenHistories& instance() {
@@ -209,7 +209,7 @@ WriteHistory& WriteHistory::of(Chunk& chunk) {
 void WriteHistory::note(const NDArray& target, const Ref<TapeMark>& mark) {
   const int64_t begin = begin_of(target), end = end_of(target);
   if (begin == end) return;
-  std::vector<Write> gone;  // dies after the lock
+  std::vector<Write> gone;  // destroyed after the lock is released
   if (mark && (!is_open_ || owner_ != std::this_thread::get_id())) {
     OpenHistories::instance().add(this);
     owner_ = std::this_thread::get_id();
@@ -228,7 +228,7 @@ void WriteHistory::note(const NDArray& target, const Ref<TapeMark>& mark) {
   if (writes_.size() >= compact_at_) compact_at_ = 2 * forget_covered(&writes_, &gone) + 64;
 }
 
-// The newest write into a part of the array after `since`; recorded: with a gradient.
+// Returns the newest write into a part of the array after `since`; recorded: only writes with a gradient.
 const WriteHistory::Write* WriteHistory::last_overlap(const NDArray& array, uint64_t since, bool recorded) const {
   const int64_t begin = begin_of(array), end = end_of(array);
   for (size_t i = writes_.size(); i-- > 0 && writes_[i].time > since;) {
@@ -247,7 +247,7 @@ WriteHistory::Base WriteHistory::base_of(const NDArray& array) {
   TapeMark* own = own_mark_of(array);
   Base base{.mark = {}, .time = 0, .begin = begin_of(array), .spec = array.spec()};
   if (own == nullptr) return base;
-  // Writes do not end a leaf: those with a gradient were refused, and constants become its values.
+  // A leaf stays a leaf after writes: writes with a gradient were refused, and constants become its values.
   base.time = own->leaf_shown() ? UINT64_MAX : own->time.load(std::memory_order_relaxed);
   if (has_gradient(own)) base.mark = Ref<TapeMark>(own);
   return base;
@@ -274,7 +274,7 @@ TapeMark* WriteHistory::current(const NDArray& array) {
            (own->detached || own->time.load(std::memory_order_relaxed) >= last_time_.load(std::memory_order_acquire));
   };
   if (TapeMark* own = own_mark_of(array); knows_all(own)) return own;
-  Ref<TapeMark> before;  // dies after the lock
+  Ref<TapeMark> before;  // destroyed after the lock is released
   {
     const std::lock_guard lock(mutex_);
     TapeMark* own = own_mark_of(array);
@@ -331,14 +331,14 @@ void WriteHistory::array_dies(const Chunk&) noexcept {
   drop_if_unseen(1, &dropped);
 }
 
-// dying: handles that are about to die.
+// dying: the number of handles that are about to die.
 void WriteHistory::drop_if_unseen(int64_t dying, Dropped* dropped) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || writes_.empty()) return;
   HoldersOf holders(chunk_);
   for (const Write& write : writes_) holders.follow(write.mark.get());
   const int64_t held = holders.count(&dropped->handles);
-  // What several steps shared, and nothing else had.
+  // Adds handles that several steps shared and that nothing else held.
   dying += std::count_if(dropped->handles.begin(), dropped->handles.end(), [&](const NDArray& handle) {
     return handle.impl()->chunk.get() == &chunk_ && handle.impl()->ref_count() == 1;
   });
@@ -355,7 +355,7 @@ void WriteHistory::note_given_out(const NDArray& target) {
       {begin_of(target), end_of(target), chunk_.overwrites.load(std::memory_order_relaxed), current_location()});
 }
 
-// The last write of each byte is enough. Ranges come in any order, because those of writes_ come late.
+// Keeps the last write of each byte. Ranges arrive in any order, because those of writes_ are added late.
 void WriteHistory::add_overwritten(Overwritten range) {
   overwritten_.push_back(range);
   if (overwritten_.size() < forget_at_) return;
@@ -365,7 +365,7 @@ void WriteHistory::add_overwritten(Overwritten range) {
 }
 
 void WriteHistory::drop_unseen() {
-  Dropped dropped;  // dies when no lock is held
+  Dropped dropped;  // destroyed when no lock is held
   OpenHistories::instance().for_this_thread([&](WriteHistory& history) { history.drop_if_unseen(0, &dropped); });
 }
 

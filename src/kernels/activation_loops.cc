@@ -1,4 +1,4 @@
-// Activations with parameters or of their own shape, and gradients of activations.
+// Activations with parameters or unusual formulas, and gradients of activations.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/activation_loops.cc"
 #include <hwy/foreach_target.h>
@@ -55,7 +55,7 @@ struct GeluTanhGrad {
     const V square = hn::Mul(x, x), gate = gelu_tanh_gate(d, x, square);
     const V inner = hn::MulAdd(square, constant(d, 3 * 0.044715), constant(d, 1.0));
     const V slope = hn::Mul(hn::Mul(x, constant(d, 2 * 0.79788456080286535588)), inner);
-    // Far from 0 the gate is 0 or 1 exactly, and what it is multiplied with may be infinite.
+    // Far from 0 the gate is exactly 0 or 1, and its factor may be infinite.
     const V step = hn::Mul(gate, hn::Sub(constant(d, 1.0), gate));
     const V bend = hn::IfThenElse(hn::Eq(step, hn::Zero(d)), hn::Zero(d), hn::Mul(slope, step));
     return hn::Mul(dy, hn::Add(gate, bend));
@@ -140,7 +140,7 @@ struct SoftsignGrad {  // y: the output; 1 / (1 + |x|) is 1 - |y|
   }
 };
 
-// Below 0 times a slope given per element.
+// x for x >= 0, else x times the slope of the element.
 struct Prelu {
   template <class T>
   HWY_INLINE T operator()(T x, T slope) const {
@@ -148,7 +148,7 @@ struct Prelu {
   }
 };
 
-// The slope of Prelu.
+// The gradient of Prelu with respect to the slope.
 struct PreluSlope {
   template <class T>
   HWY_INLINE T operator()(T x, T slope) const {

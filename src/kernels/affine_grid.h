@@ -5,13 +5,13 @@
 
 namespace hybridnet::kernels {
 
-// Coordinates of element k of n: -1 for the first, 1 for the last; a single one stands in the middle.
+// The coordinate of element k of n: -1 for the first, 1 for the last; a single element is in the middle.
 template <typename T>
 T grid_coordinate(int64_t k, int64_t n) {
   return n > 1 ? static_cast<T>(-1.0 + static_cast<double>(k) * (2.0 / static_cast<double>(n - 1))) : T(0);
 }
 
-// points (3, height * width): x, y and 1.
+// Fills points (3, height * width) with rows x, y and 1.
 template <typename T>
 void fill_grid(int64_t height, int64_t width, T* points) {
   for (int64_t y = 0; y < height; ++y) {
@@ -24,7 +24,7 @@ void fill_grid(int64_t height, int64_t width, T* points) {
   }
 }
 
-// grid (batch, 2, height, width) from affine (batch, 6): rows of a 2 x 3 matrix that acts on (x, y, 1).
+// Computes grid (batch, 2, height, width) from affine (batch, 6): rows of a 2 x 3 matrix that acts on (x, y, 1).
 template <typename T>
 void affine_grid(int64_t batch, int64_t height, int64_t width, const T* affine, T* grid) {
   for (int64_t row = 0; row < 2 * batch; ++row) {

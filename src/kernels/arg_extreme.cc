@@ -22,7 +22,7 @@ const ArgExtremeLoops& loops_of(Extreme extreme, DType dtype) {
   return table[static_cast<int>(extreme)][static_cast<int>(dtype)];
 }
 
-// Elements that are searched in another dtype, which holds them exactly.
+// True if the dtype has loops of its own. Other dtypes are converted to one of these, which holds their values exactly.
 bool is_native(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kInt32 || dtype == DType::kInt64;
 }
@@ -97,7 +97,7 @@ void arg_extreme(Extreme extreme, DType dtype, const void* in, int64_t outer, in
   const auto store = [&](const int64_t* positions, int64_t first, int64_t n) {
     narrow(positions, static_cast<char*>(out) + first * dtype_size(out_dtype), n);
   };
-  // Few outputs over many rows are split along the rows too: by the shape, never by the number of threads.
+  // Few outputs over many rows are split along the rows, too: by the shape, never by the number of threads.
   const int64_t wanted = units >= kTasks ? 1 : (kTasks + units - 1) / units;
   const int64_t least = std::max<int64_t>(1, kMinBlock / std::min(inner, kWidth));
   const int64_t rows = std::max(least, (length + wanted - 1) / wanted), blocks = (length + rows - 1) / rows;

@@ -1,4 +1,4 @@
-// Where the largest or smallest element lies along an axis.
+// The position of the largest or smallest element along an axis.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ enum class Extreme : int { kMax, kMin };
 void arg_extreme(Extreme extreme, DType dtype, const void* in, int64_t outer, int64_t length, int64_t inner,
                  DType out_dtype, void* out);
 
-// ---- below: between arg_extreme.cc and arg_extreme_loops.cc. For float32, float64, int32, int64.
+// ---- Interface between arg_extreme.cc and arg_extreme_loops.cc, for float32, float64, int32 and int64.
 struct ArgExtremeLoops {
   static constexpr int64_t kMaxWidth = 512;
   static constexpr int64_t kMaxCount = int64_t{1} << 30;  // positions fit in 32 bits
@@ -23,7 +23,7 @@ struct ArgExtremeLoops {
   // The same for each of `width` columns; rows lie `stride` elements apart.
   void (*columns)(const void* in, int64_t count, int64_t stride, int64_t width, void* values,
                   int64_t* positions) = nullptr;
-  // Takes over candidates that beat what is there; the candidates lie behind it.
+  // Replaces values and positions by the candidates that beat them; the candidates have later positions.
   void (*merge)(const void* candidates, const int64_t* their_positions, int64_t n, void* values,
                 int64_t* positions) = nullptr;
 };

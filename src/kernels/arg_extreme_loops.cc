@@ -1,4 +1,4 @@
-// Loops of argmax and argmin: every lane keeps its best element and where it saw it.
+// Loops of argmax and argmin: every lane keeps its best element and that element's position.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/arg_extreme_loops.cc"
 #include <hwy/foreach_target.h>
@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Is x better than the best so far? NaN beats everything but NaN.
+// True if x is better than the best element so far. NaN beats everything but NaN.
 template <Extreme E, class T>
 HWY_INLINE bool beats(T x, T best) {
   if constexpr (std::is_floating_point_v<T>) {

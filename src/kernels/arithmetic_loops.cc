@@ -58,7 +58,7 @@ struct Div {
     }
   }
 };
-// The result has the divisor's sign, as in Python; a zero divisor gives 0.
+// The result has the divisor's sign, like Python's; a zero divisor gives 0.
 struct Mod {
   template <class T>
   HWY_INLINE T operator()(T a, T b) const {
@@ -78,7 +78,7 @@ struct Mod {
     }
   }
 };
-// NaN wins whichever side it is on.
+// If one operand is NaN, the result is NaN.
 struct Maximum {
   template <class T>
   HWY_INLINE T operator()(T a, T b) const {

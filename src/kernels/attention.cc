@@ -51,7 +51,7 @@ class Forward {
   }
 
  private:
-  // Scores to e^(score - highest so far); factor_: what earlier sums are to be multiplied with.
+  // Replaces scores by e^(score - highest so far), and sets factor_, by which earlier sums must be multiplied.
   void weigh(int64_t n) {
     const hn::ScalableTag<T> d;
     const int64_t width = tiles_.width(), lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -69,7 +69,7 @@ class Forward {
       for (; j < n; ++j) a = hn::Max(a, hn::LoadU(d, column + j * width));
       const auto before = hn::LoadU(d, highest_ + i);
       const auto highest = hn::Max(before, hn::Max(hn::Max(a, b), hn::Max(c, e)));
-      const auto top = hn::IfThenElse(hn::Eq(highest, none), hn::Zero(d), highest);  // no key so far
+      const auto top = hn::IfThenElse(hn::Eq(highest, none), hn::Zero(d), highest);  // -inf: no key so far
       auto sum = hn::Zero(d), other = sum;
       for (j = 0; j + 2 <= n; j += 2) {
         const auto x = exp_to_one(d, hn::Sub(hn::LoadU(d, column + j * width), top));

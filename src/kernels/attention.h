@@ -1,6 +1,6 @@
-// softmax(scale * Q K^T + mask) V without the matrix of weights: tiles of scores are made, used and forgotten. Memory
-// beside the operands grows with queries and keys, not with their product. Instantiated for float and double. The bits
-// do not depend on the number of cores.
+// softmax(scale * Q K^T + mask) V without a matrix of all weights: each tile of scores is computed, used and
+// overwritten. Memory besides the operands grows with queries and keys, not with their product. Instantiated for float
+// and double. The bits do not depend on the number of cores.
 //   Milakov, Gimelshein: Online normalizer calculation for softmax, 2018 (the running maximum and sum).
 //   Dao, Fu, Ermon, Rudra, Re: FlashAttention, NeurIPS 2022, algorithms 1, 2 and 4 (tiles, and the gradient from one
 //   logarithm per row).
@@ -14,21 +14,22 @@
 
 namespace hybridnet::kernels {
 
-// Where the matrices of one operand lie: so many elements apart within a group (the heads of one sequence), as the
-// groups; row r of a matrix begins r * row behind it; its elements are neighbours.
+// The positions of the matrices of one operand. Consecutive matrices of a group (the heads of one sequence) begin
+// `matrix` elements apart, consecutive groups `group` elements; row r of a matrix begins r * row elements after its
+// start. The elements of a row are contiguous.
 struct AttentionRows {
   int64_t first = 0, matrix = 0, row = 0;
   int64_t per_group = std::numeric_limits<int64_t>::max(), group = 0;
   int64_t at(int64_t i) const { return first + i / per_group * group + i % per_group * matrix; }
 };
 
-// Which keys a query attends to. Element (r, c) of the mask of matrix i is data[offsets[i] + r * row + c * column].
+// The keys that a query attends to. Element (r, c) of the mask of matrix i is data[offsets[i] + r * row + c * column].
 struct AttentionMask {
   enum class Kind : int8_t {
     kNone,
-    kAdded,    // of the operands' dtype: summand of the scaled scores
-    kKept,     // bytes: 0 leaves the key out
-    kLengths,  // int64_t, column == 0: so many first keys take part
+    kAdded,    // added to the scaled scores, in the operands' dtype
+    kKept,     // bytes: 0 excludes the key
+    kLengths,  // int64_t, column == 0: the number of leading keys that take part
   };
   Kind kind = Kind::kNone;
   const void* data = nullptr;
@@ -41,23 +42,24 @@ struct AttentionShape {
   AttentionRows q, k, v, out;
   double scale = 1;
   bool causal = false;  // query i attends to keys 0 to i
-  // Weights are kept with this probability, then divided by it; the others become 0. What Dropout of the matrices
-  // (matrices, queries, keys) would keep with this key.
+  // Weights are kept with this probability and divided by it; the others become 0. The mask is the one that Dropout of
+  // an array (matrices, queries, keys) draws with this key.
   double keep = 1;
   RngKey rng;
 };
 
-// log_sums: (matrices, queries), log(sum(e^scores)) of each row. A row without keys gives zeros, and infinity there.
+// log_sums: (matrices, queries), log(sum(e^scores)) of each row. A row without keys has zeros in `out` and infinity in
+// `log_sums`.
 template <typename T>
 void attention(const AttentionShape& s, const T* q, const T* k, const T* v, const AttentionMask& mask, T* out,
                T* log_sums);
 
-// d_out lies as out, and the results as q, k, v.
+// d_out has the layout of out, and dq, dk and dv those of q, k and v.
 template <typename T>
 void attention_gradient(const AttentionShape& s, const T* d_out, const T* q, const T* k, const T* v,
                         const AttentionMask& mask, const T* out, const T* log_sums, T* dq, T* dk, T* dv);
 
-// Nanoseconds on one core, roughly.
+// The approximate time on one core in nanoseconds.
 double attention_ns(const AttentionShape& s);
 
 }  // namespace hybridnet::kernels

@@ -18,14 +18,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
-// Gradients of keys and values are sums over queries. Few matrices are cut into so many ranges of queries, each with
-// sums of its own, that depend on the shape only.
+// Gradients of keys and values are sums over queries. If there are few matrices, each is split into ranges of queries
+// with separate sums. The number of ranges depends on the shape only.
 int64_t query_ranges(const AttentionShape& s) {
   const int64_t blocks = (s.queries + kQueries - 1) / kQueries;
   return std::clamp<int64_t>(16 / std::max<int64_t>(s.matrices, 1), 1, std::max<int64_t>(blocks, 1));
 }
 
-// Sums of gradients of keys and values; rows are whole vectors.
+// Sums for the gradients of keys and values; rows are whole vectors.
 template <typename T>
 struct Sums {
   int64_t size, value_size;  // in whole vectors
@@ -61,7 +61,7 @@ class Backward {
     keys_ = gradient_ + sums_.value_size * kQueries;
   }
 
-  // The queries [first, first + kQueries) of a matrix, at most; adds to `sums`.
+  // Processes the queries [first, first + kQueries) of a matrix, or fewer at its end; adds to `sums`.
   void run(int64_t matrix, int64_t first, const T* d_out, const T* q, const T* out, const T* log_sums, T* dq,
            const Sums<T>& sums) {
     tiles_.start(matrix, first, q);
@@ -107,7 +107,7 @@ class Backward {
   }
 
  private:
-  // Turns scores into the weights behind dropout, and the gradient of these into that of scores.
+  // Replaces scores by the weights after dropout, and the gradient of these weights by the gradient of the scores.
   template <bool kDrops>
   void differentiate(int64_t n) {
     const hn::ScalableTag<T> d;
@@ -144,7 +144,7 @@ void backward(const AttentionShape& s, const T* d_out, const T* q, const T* k, c
   if (s.matrices == 0) return;
   Sums<T> layout(s);
   const int64_t elements = layout.elements();
-  // The sums of all ranges, or of the matrix at work.
+  // The sums of all ranges, or of the current matrix.
   const auto bytes_of = [&](int64_t count) {
     return std::max<int64_t>(1, count * elements) * static_cast<int64_t>(sizeof(T));
   };

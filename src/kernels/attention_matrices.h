@@ -1,5 +1,5 @@
-// Products of small matrices that lie in tiles, and transposes, for fused attention. Included once per SIMD target,
-// hence the toggled guard.
+// Products and transposes of small matrices in tiles, for fused attention. Included once per SIMD target, hence the
+// toggled guard.
 #if defined(HYBRIDNET_ATTENTION_MATRICES_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HYBRIDNET_ATTENTION_MATRICES_H_
 #undef HYBRIDNET_ATTENTION_MATRICES_H_
@@ -21,7 +21,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 enum class Into { kSet, kAdd, kScaled };  // c = a b; c += a b; c = c * factor + a b, with one factor per column
 
-// Rows of c that are computed together, and vectors of each: what fits into the registers.
+// The rows of c that are computed together, and the vectors of each row: as many as fit into the registers.
 constexpr int kRowsAtOnce = 6;
 #if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3
 constexpr int kVectorsAtOnce = 2;
@@ -36,8 +36,7 @@ struct Left {
   int64_t row, step;
 };
 
-// f(0) to f(kCount - 1), with numbers that are known to the compiler: arrays that are indexed by them stay in
-// registers.
+// Calls f(0) to f(kCount - 1) with compile-time constants: arrays indexed by them stay in registers.
 template <int kCount, typename F>
 HWY_INLINE void unrolled(F&& f) {
   if constexpr (kCount > 0) {
@@ -86,7 +85,7 @@ HWY_INLINE void block_row(int64_t width, Left<T> left, int64_t depth, const T* b
   columns.template operator()<1>();
 }
 
-// c (m, width) from left (m, depth) and b (depth, width); width is a whole number of vectors.
+// Computes c (m, width) from left (m, depth) and b (depth, width); width is a whole number of vectors.
 template <Into kInto, typename T>
 void product(int64_t m, int64_t width, int64_t depth, Left<T> left, const T* b, int64_t b_row, T* c, int64_t c_row,
              const T* factor = nullptr) {
@@ -109,7 +108,7 @@ int64_t whole_vectors(int64_t n) {
   return (n + lanes - 1) / lanes * lanes;
 }
 
-// to (columns, width) = factor * from (count, columns) transposed; columns behind count are 0.
+// to (columns, width) = factor * transpose of from (count, columns); columns of `to` from `count` on are 0.
 template <typename T>
 void turned(const T* from, int64_t from_row, int64_t count, int64_t columns, T factor, T* to, int64_t width) {
   transpose(from, from_row, count, columns, to, width);
@@ -119,7 +118,7 @@ void turned(const T* from, int64_t from_row, int64_t count, int64_t columns, T f
   }
 }
 
-// to (count, width) = factor * from (count, columns); columns behind it are 0.
+// to (count, width) = factor * from (count, columns); columns of `to` from `columns` on are 0.
 template <typename T>
 void widened(const T* from, int64_t from_row, int64_t count, int64_t columns, T factor, T* to, int64_t width) {
   for (int64_t r = 0; r < count; ++r) {
@@ -128,8 +127,8 @@ void widened(const T* from, int64_t from_row, int64_t count, int64_t columns, T 
   }
 }
 
-// Rows that are neighbours in memory: those given, or else a copy in `to`. Rows a power of two apart share few places
-// in the caches, too few to be read once per column.
+// Returns the rows with no gap between them: `from` itself, or else a copy in `to`. Rows a power of two apart share few
+// cache sets, too few for reading them once per column.
 template <typename T>
 const T* close_rows(const T* from, int64_t from_row, int64_t rows, int64_t columns, T* to) {
   if (from_row == columns) return from;

@@ -1,4 +1,4 @@
-// Tiles of scores of fused attention, masked, and which of their weights dropout keeps. Included once per SIMD target,
+// Tiles of masked scores of fused attention, and the dropout mask of their weights. Included once per SIMD target,
 // hence the toggled guard.
 #if defined(HYBRIDNET_ATTENTION_TILES_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HYBRIDNET_ATTENTION_TILES_H_
@@ -19,11 +19,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
-// Tiles lie with queries along the vectors: maxima, sums and factors of queries are then vectors, too, and keys and
-// values are read one number at a time, wherever they lie.
+// Queries run along the vectors, so the maxima, sums and factors of queries are vectors, too, and keys and values are
+// read one number at a time, with any stride.
 constexpr int64_t kQueries = 64, kKeys = 64;
 
-// Scores, and then weights, of a block of queries: made tile by tile, one row of `width` queries per key.
+// The scores, and then the weights, of a block of queries: computed tile by tile, one row of `width` queries per key.
 template <typename T>
 class ScoreTiles {
  public:
@@ -51,10 +51,10 @@ class ScoreTiles {
   int64_t first() const { return first_; }
   int64_t count() const { return count_; }
   int64_t width() const { return width_; }
-  int64_t end() const { return end_; }  // of the keys that some query attends to
+  int64_t end() const { return end_; }  // the end of the keys that some query attends to
   T* scores() { return scores_; }
 
-  // The masked scores of keys [key, key + n).
+  // Computes the masked scores of keys [key, key + n).
   void make(int64_t key, int64_t n) {
     product<Into::kSet>(n, width_, s_.size, Left<T>{k_ + s_.k.at(matrix_) + key * s_.k.row, s_.k.row, 1}, turned_q_,
                         width_, scores_, width_);
@@ -63,10 +63,10 @@ class ScoreTiles {
     if (key + n > shortest_) cut(key, n);
   }
 
-  // Draws what dropout multiplies the weights of keys [key, key + n) with.
+  // Draws the factors of dropout for the weights of keys [key, key + n).
   void draw(int64_t key, int64_t n) {
     const T factor = s_.keep > 0 ? static_cast<T>(1 / s_.keep) : T(0);
-    T* rows = summands_;  // (queries, keys); the summands are in the scores by now
+    T* rows = summands_;  // (queries, keys); the summands were already added to the scores
     uint8_t drawn[kKeys];
     for (int64_t i = 0; i < count_; ++i) {
       fill_bernoulli(s_.rng, s_.keep, (matrix_ * s_.queries + first_ + i) * s_.keys + key, n, drawn);
@@ -75,14 +75,14 @@ class ScoreTiles {
     for (int64_t i = count_; i < width_; ++i) std::fill_n(rows + i * kKeys, n, T(0));
     transpose(rows, kKeys, width_, n, kept_, width_);
   }
-  const T* kept() const { return kept_; }  // lies as the scores
+  const T* kept() const { return kept_; }  // the layout of the scores
 
  private:
   void find_limits() {
     shortest_ = s_.keys;
     end_ = 0;
     for (int64_t i = 0; i < width_; ++i) {
-      const int64_t query = std::min(first_ + i, s_.queries - 1);  // those behind the last one repeat it
+      const int64_t query = std::min(first_ + i, s_.queries - 1);  // padding repeats the last query
       int64_t limit = s_.keys;
       if (mask_.kind == AttentionMask::Kind::kLengths) {
         const int64_t* lengths = static_cast<const int64_t*>(mask_.data) + mask_.offsets[static_cast<size_t>(matrix_)];
@@ -107,7 +107,7 @@ class ScoreTiles {
     }
   }
 
-  // One number for all queries, or else the mask turned like the tile.
+  // Adds one number for all queries, or else the transposed tile of the mask.
   void add_mask(int64_t key, int64_t n) {
     const D d;
     const T* from = static_cast<const T*>(mask_.data) + mask_.offsets[static_cast<size_t>(matrix_)] +

@@ -11,7 +11,7 @@
 #ifndef HYBRIDNET_KERNELS_BATCH_NORM_BLOCKS
 #define HYBRIDNET_KERNELS_BATCH_NORM_BLOCKS
 namespace hybridnet::kernels {
-// Rows (channels-last) or elements of a plane that one partial sum covers: small enough for the second-level cache.
+// The rows (channels-last) or elements of a plane that one partial sum covers: few enough for the second-level cache.
 constexpr int64_t kBlockElements = 32768;
 inline int64_t rows_per_block(const ChannelShape& s) {
   return std::max<int64_t>(1, kBlockElements / std::max<int64_t>(s.channels, 1));
@@ -19,7 +19,7 @@ inline int64_t rows_per_block(const ChannelShape& s) {
 inline int64_t blocks_per_plane(const ChannelShape& s) {
   return std::max<int64_t>(1, (s.inner + kBlockElements - 1) / kBlockElements);
 }
-// Partial sums per channel.
+// The number of partial sums per channel.
 inline int64_t num_blocks(const ChannelShape& s) {
   if (s.inner == 1) return (s.outer + rows_per_block(s) - 1) / rows_per_block(s);
   return s.outer * blocks_per_plane(s);
@@ -42,7 +42,7 @@ HWY_INLINE void for_each_vector(int64_t n, F&& f) {
   for (; i < n; ++i) f(hn::CappedTag<T, 1>(), i);
 }
 
-// Sum of f(tag, i) over n elements, in an order that depends on n only.
+// Returns the sum of f(tag, i) over n elements, added in an order that depends on n only.
 template <typename T, typename F>
 HWY_INLINE T sum_of(int64_t n, F&& f) {
   const hn::ScalableTag<T> d;
@@ -62,8 +62,8 @@ HWY_INLINE T sum_of(int64_t n, F&& f) {
   return sum;
 }
 
-// Runs over the blocks: rows(block, first row, last row) channels-last, or plane(block of its channel, channel, offset,
-// count).
+// Iterates over the blocks: rows(block, first row, last row) if channels-last, else plane(block of its channel,
+// channel, offset, count).
 template <typename Rows, typename Plane>
 void for_each_block(const ChannelShape& s, Rows&& rows, Plane&& plane) {
   if (s.inner == 1) {
@@ -170,7 +170,7 @@ struct Masked {
     if (!g.relu) return dy;
     const auto value = hn::MulAdd(distance, scale, shift);
     return hn::IfThenElseZero(hn::Not(hn::Le(value, hn::Zero(d))),
-                              hn::IfThenElse(hn::IsNaN(value), value, dy));  // as the gradient of relu
+                              hn::IfThenElse(hn::IsNaN(value), value, dy));  // the same as the gradient of relu
   }
   template <class D>
   HWY_INLINE auto lanes(D d, const T* values, int64_t c) const {

@@ -1,6 +1,6 @@
-// Normalization per channel over everything else. Memory is (outer, channels, inner): inner == 1 is channels-last. Sums
-// are made over blocks of fixed size and combined in fixed order, so the bits do not depend on the number of cores.
-// Instantiated for float and double.
+// Normalization per channel over all other axes. The layout is (outer, channels, inner): inner == 1 is channels-last.
+// Sums are computed over blocks of fixed size and combined in fixed order, so the bits do not depend on the number of
+// cores. Instantiated for float and double.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ struct ChannelShape {
   int64_t per_channel() const { return outer * inner; }
 };
 
-// Bytes of scratch memory for the two functions that sum.
+// The bytes of scratch memory of the two functions that sum.
 int64_t channel_sums_workspace(const ChannelShape& s, int64_t element_size);
 
-// Mean and biased variance of each channel (one pass over memory; blocks combined by Chan, Golub and LeVeque's
-// formula).
+// Computes the mean and biased variance of each channel (one pass over memory; blocks combined by the formula of Chan,
+// Golub and LeVeque).
 template <typename T>
 void channel_mean_variance(const ChannelShape& s, const T* x, T* mean, T* variance, void* workspace);
 
-// y = (x - mean) * scale + shift, then max(y, 0) if relu. y may be x.
+// y = (x - mean) * scale + shift, then max(y, 0) if relu. y may alias x.
 template <typename T>
 void channel_normalize(const ChannelShape& s, const T* x, const T* mean, const T* scale, const T* shift, bool relu,
                        T* y);
 
-// With relu, dy counts only where (x - mean) * scale + shift > 0; scale and shift may be null otherwise.
+// With relu, dy counts only if (x - mean) * scale + shift > 0; without it, scale and shift may be null.
 template <typename T>
 struct ChannelGradient {
   const T *x, *dy, *mean, *scale, *shift;
@@ -36,7 +36,7 @@ struct ChannelGradient {
 template <typename T>
 void channel_gradient_sums(const ChannelShape& s, const ChannelGradient<T>& g, T* sum_dy, T* sum_product,
                            void* workspace);
-// dx = factor * (dy - offset - (x - mean) * slope). dx may be dy.
+// dx = factor * (dy - offset - (x - mean) * slope). dx may alias dy.
 template <typename T>
 void channel_gradient_apply(const ChannelShape& s, const ChannelGradient<T>& g, const T* factor, const T* offset,
                             const T* slope, T* dx);

@@ -14,10 +14,10 @@ namespace hybridnet::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Numbers that one call of philox_vectors makes.
+// The numbers that one call of philox_vectors generates.
 constexpr int64_t kMaxStep = static_cast<int64_t>(16 * HWY_MAX_BYTES / sizeof(uint64_t));
 
-// The numbers from `first` on, a multiple of 8.
+// Fills one step of numbers beginning at `first`, a multiple of 8.
 HWY_INLINE void fill_step(RngKey key, uint32_t below, int64_t first, uint8_t* mask) {
   const hn::ScalableTag<uint64_t> d;
   const hn::Repartition<uint16_t, decltype(d)> d16;

@@ -9,10 +9,10 @@
 namespace hybridnet::kernels {
 namespace {
 
-constexpr int64_t kShortRow = 48;     // shorter rows cost more in calls than in work: they are gathered into tiles
+constexpr int64_t kShortRow = 48;     // calls on shorter rows cost more than the work: rows are gathered into tiles
 constexpr int64_t kTileBytes = 8192;  // per operand
 
-// Position of a row: the index along all axes but the innermost, and where each operand stands.
+// The position of a row: its index along all axes but the innermost, and the offset of each operand.
 struct RowCursor {
   RowCursor(const BroadcastLayout& layout, int64_t row) : layout_(layout) {
     for (int k = 0; k < layout.operands; ++k) offset[k] = 0;
@@ -58,7 +58,7 @@ const char* at(const void* memory, int64_t index, int64_t item_size) {
   return static_cast<const char*>(memory) + index * item_size;
 }
 
-// The operand repeats after every row (a bias of few channels): one filled tile serves all.
+// True if the operand repeats after every row (a bias of few channels): one filled tile serves all rows.
 bool same_every_row(const BroadcastLayout& layout, int operand) {
   for (int axis = 0; axis < layout.ndim - 1; ++axis)
     if (layout.strides[operand][axis] != 0) return false;
@@ -82,11 +82,11 @@ void apply_predicate(const SpanLoops& loops, DType dtype, const void* const* in,
 struct BinaryCall {
   const SpanLoops& loops;
   DType dtype;
-  int64_t size;  // of an element
+  int64_t size;  // bytes of an element
   const BroadcastLayout& layout;
   const void* in[2];
   void* out;
-  bool predicate = false;  // out is of bool
+  bool predicate = false;  // out has dtype bool
 
   void write(const void* const* part, int64_t begin, int64_t n, Repeat repeat = Repeat::kNone) const {
     if (predicate) return apply_predicate(loops, dtype, part, static_cast<bool*>(out) + begin, n, repeat);
@@ -162,7 +162,7 @@ BroadcastLayout broadcast_layout(const Shape& out, std::initializer_list<const S
       const bool repeated = own < 0 || (*shape)[own] == 1;
       stride[k] = repeated ? 0 : step[k];
       if (!repeated) step[k] *= dim;
-      // Merges with the axis inside it when one step here equals a full run there.
+      // Merges with the next inner axis if one step here equals a full run of that axis.
       if (n > 0 && stride[k] != layout.strides[k][n - 1] * layout.dims[n - 1]) merges = false;
       ++k;
     }
@@ -242,7 +242,7 @@ void expand_rows(const BroadcastLayout& layout, int operand, const void* in, int
 void broadcast_copy(const void* in, const Shape& in_shape, int64_t item_size, void* out, const Shape& out_shape) {
   if (out_shape.size() == 0) return;
   BroadcastLayout layout = broadcast_layout(out_shape, {&in_shape});
-  // One long row is cut, so that several cores can fill it.
+  // One long row is split, so that several cores can fill it.
   constexpr int64_t kPiece = 16384;
   if (layout.ndim == 1 && layout.inner() > kPiece) {
     const bool repeated = layout.inner_stride(0) == 0;

@@ -1,5 +1,5 @@
-// Elementwise functions over inputs of different, broadcastable shapes. Axes that all inputs see alike are merged
-// first, so that the innermost loop is as long as the shapes allow; it is one call of a span function.
+// Elementwise functions over inputs of different, broadcastable shapes. Adjacent axes that can be merged for all inputs
+// are merged first, so that the innermost loop is as long as possible; it is one call of a span function.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace hybridnet::kernels {
 
-// How up to kMaxOperands contiguous inputs map onto an output. Strides are in elements; 0 repeats.
+// The mapping of up to kMaxOperands contiguous inputs to an output. Strides are in elements; 0 repeats.
 struct BroadcastLayout {
   static constexpr int kMaxOperands = 4;
   int ndim = 0;  // >= 1, after merging
@@ -25,7 +25,7 @@ struct BroadcastLayout {
 // Shapes must broadcast to `out` by NumPy's rule (aligned at the last axis).
 BroadcastLayout broadcast_layout(const Shape& out, std::initializer_list<const Shape*> inputs);
 
-// out = f(a, b), broadcasting. Splits over cores. `out` may be an input of the output's shape.
+// out = f(a, b), broadcasting. Splits over cores. `out` may alias an input of the output's shape.
 void apply_broadcast(const SpanLoops& loops, DType dtype, const void* a, const Shape& a_shape, const void* b,
                      const Shape& b_shape, void* out, const Shape& out_shape);
 
@@ -33,7 +33,7 @@ void apply_broadcast(const SpanLoops& loops, DType dtype, const void* a, const S
 void apply_broadcast_predicate(const SpanLoops& loops, DType dtype, const void* a, const Shape& a_shape, const void* b,
                                const Shape& b_shape, bool* out, const Shape& out_shape);
 
-// Copies rows [begin, end) of the layout's operand, repeated as the layout says, to contiguous `out`. item_size: bytes.
+// Copies rows [begin, end) of the layout's operand, repeated by its strides, to contiguous `out`. item_size: bytes.
 void expand_rows(const BroadcastLayout& layout, int operand, const void* in, int64_t item_size, int64_t begin,
                  int64_t end, void* out);
 

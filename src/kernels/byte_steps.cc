@@ -18,7 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Comparing keeps what is there where the new value is NaN.
+// The comparisons keep the old value if the new one is NaN.
 void range(const float* x, int64_t n, FloatRange* result) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));

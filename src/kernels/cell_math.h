@@ -24,8 +24,8 @@ HWY_INLINE V clipped(D d, V c, const CellClip& clip) {
   return clip.nan ? hn::IfThenElse(hn::Eq(c, c), inside, low) : inside;
 }
 
-// Units j to j + lanes of one example: `gates`, `c_prev`, `c`, `h` are that example's rows; i, f, g, o its
-// pre-activations. gates: receives the activations; null: nobody wants them.
+// Computes units j to j + lanes of one example. `gates`, `c_prev`, `c` and `h` are that example's rows; pre_i, pre_f,
+// pre_g and pre_o its pre-activations. `gates` receives the activations unless it is null.
 template <class D, class V, typename T = hn::TFromD<D>>
 HWY_INLINE void lstm_cell(D d, int64_t j, int64_t hidden, V pre_i, V pre_f, V pre_g, V pre_o, const CellClip& clip,
                           T* gates, const T* c_prev, T* c, T* h) {
@@ -42,7 +42,7 @@ HWY_INLINE void lstm_cell(D d, int64_t j, int64_t hidden, V pre_i, V pre_f, V pr
   hn::StoreU(hn::Mul(o, tanh(d, cell)), d, h + j);
 }
 
-// The same for GRU; rec_r, rec_z, rec_n: the state times the recurrent weights.
+// The same for GRU; rec_r, rec_z and rec_n: the product of the state and the recurrent weights.
 template <class D, class V, typename T = hn::TFromD<D>>
 HWY_INLINE void gru_cell(D d, int64_t j, int64_t hidden, V rec_r, V rec_z, V rec_n, const T* bias, T* gates,
                          T* recurrent_n, const T* h_prev, T* h) {

@@ -1,4 +1,4 @@
-// The sizes of one convolution and how its tensors lie in memory: what every implementation of it needs to know.
+// The sizes of one convolution and the layouts of its tensors, for all implementations.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace hybridnet::kernels {
 
-// x: (n, c, in...), w: (o, c / groups, kernel...), y: (n, o, out...); `spatial` of the three entries are used,
+// x: (n, c, in...), w: (o, c / groups, kernel...), y: (n, o, out...); the last `spatial` of the three entries are used,
 // outermost first.
 //   y[n, o, p] = sum over i in o's group, q in kernel of x[n, i, p * stride + q * dilate - pad] * w[o, i, q]
 struct ConvGeometry {
@@ -25,13 +25,13 @@ struct ConvGeometry {
     return 2.0 * static_cast<double>(n * o) * static_cast<double>(out_size()) *
            static_cast<double>(c / groups * kernel_size());
   }
-  // flops() of a convolution of one group that takes as long. Few channels in a group are read more than they are
-  // multiplied: on an AMD EPYC with AVX2 depthwise 3x3 run at a third of the speed.
+  // The flops() of a convolution of one group that takes equally long. With few channels per group, reads dominate the
+  // multiplications: on an AMD EPYC with AVX2 depthwise 3x3 runs at a third of the speed.
   double work() const { return flops() * (groups > 1 && c / groups < 8 ? 3 : 1); }
   bool empty() const { return n * c * o * in_size() * out_size() * kernel_size() == 0; }
 };
 
-// Distance in elements between neighbours along (n, c, three spatial axes).
+// The distance in elements between neighbours along (n, c, three spatial axes).
 struct ConvStrides {
   int64_t n, c;
   std::array<int64_t, 3> spatial;

@@ -1,5 +1,5 @@
 // Convolution by its definition, for dtypes without a fast implementation (float64): one output element at a time, so
-// that the result does not depend on the number of cores. Right for every size, dilation, grouping and layout.
+// that the result does not depend on the number of cores. Supports every size, dilation, grouping and layout.
 #pragma once
 
 #include <algorithm>
@@ -67,7 +67,7 @@ void conv_forward_reference(const ConvGeometry& g, const T* x, const T* w, const
                });
 }
 
-// dx from dy: what reaches each input element.
+// Computes dx from dy: for each input element, the sum of its contributions to the output.
 template <typename T>
 void conv_backward_data_reference(const ConvGeometry& g, const T* dy, const T* w, const T* bias, T* dx) {
   const ConvStrides xs = ConvStrides::of(g.c, g.in, g.channels_last), ys = ConvStrides::of(g.o, g.out, g.channels_last);

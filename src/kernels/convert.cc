@@ -1,4 +1,4 @@
-// All pairs of dtypes; float16 with the machine's conversion instructions where it has them.
+// All pairs of dtypes; float16 uses the machine's conversion instructions if it has them.
 #include "kernels/convert.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -47,7 +47,7 @@ HWY_INLINE To convert_one(From x) {
   }
 }
 
-// Tiles whose numbers int32 holds, nearly all, are converted through it in vectors.
+// If int32 holds all numbers of a tile, which is the common case, they are converted through int32 in vectors.
 template <class To, class From>
 void narrow_whole_numbers(const From* in, To* out, int64_t n) {
   constexpr int64_t kTile = 512;
@@ -106,8 +106,8 @@ void convert_span(const void* in_memory, void* out_memory, int64_t n) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = std::bit_cast<float>(static_cast<uint32_t>(in[i].bits) << 16);
   } else if constexpr (kIsHalf<From> || kIsHalf<To>) {
-    // Through float32: exact on the way in; on the way out float64 and integers round twice only below half precision's
-    // resolution, as in MXNet.
+    // Through float32: exact on the way in; on the way out float64 and integers round twice, which differs only below
+    // the resolution of half precision. MXNet does the same.
     constexpr int64_t kTile = 512;
     float tile[kTile];
     for (int64_t i = 0; i < n; i += kTile) {

@@ -1,5 +1,5 @@
-// Conversion between dtypes. Floating to integer truncates through int64: what int64 does not hold saturates there and
-// NaN becomes 0; narrower integers then wrap around. To bool: anything but 0 is true.
+// Conversion between dtypes. Floating to integer truncates through int64: values outside of int64 saturate and NaN
+// becomes 0; narrower integers then wrap around. To bool: every value except 0 is true.
 #pragma once
 
 #include <cstdint>

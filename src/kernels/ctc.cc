@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-// A number and its derivative along one direction: the same algorithm gives loss and gradient of double, and the
-// gradient's derivative of Dual.
+// A number and its derivative along one direction. The algorithm on double computes the loss and its gradient; on Dual
+// it also computes the gradient's derivative.
 struct Dual {
   double value = 0, slope = 0;
 };
@@ -39,7 +39,7 @@ Dual log_add(Dual a, Dual b) {
 using kernels::exp_row;
 using kernels::log_sum3;
 
-// Rows of Dual as kernels/log_rows.h has them for double.
+// The functions of kernels/log_rows.h for rows of Dual.
 void log_sum3(const Dual* a, const Dual* b, const Dual* c, const Dual* gate, const Dual* add, int64_t n, Dual* out) {
   for (int64_t i = 0; i < n; ++i) {
     const Dual sum = log_add(log_add(a[i], b[i]), c[i] + gate[i]);
@@ -54,15 +54,15 @@ void exp_row(const Dual* a, Dual shift, int64_t n, Dual* out) {
   }
 }
 
-// Steps that a label needs: one for each symbol and one for the blank between equal neighbours.
+// The number of steps that a label needs: one for each symbol and one for the blank between equal neighbours.
 int64_t least_steps(std::span<const int64_t> label) {
   int64_t steps = static_cast<int64_t>(label.size());
   for (size_t i = 1; i < label.size(); ++i) steps += label[i] == label[i - 1];
   return steps;
 }
 
-// Probabilities of prefixes and suffixes of the label with blanks around its symbols ("states"), as logarithms. Rows of
-// states have two impossible ones at each end, so that neighbours can be read everywhere.
+// Logarithms of the probabilities of prefixes and suffixes of the label with blanks around its symbols ("states"). Rows
+// of states have two impossible ones at each end, so that neighbours can always be read.
 template <typename S>
 class Lattice {
  public:
@@ -75,7 +75,7 @@ class Lattice {
         none_(static_cast<size_t>(width_)) {
     for (int64_t i = 0; i < states_; ++i) {
       symbols_.push_back(i % 2 == 0 ? s.blank : s.label[static_cast<size_t>(i / 2)]);
-      // Over a blank, from two states before: only between different symbols.
+      // Skipping a blank, from two states before, is possible only between different symbols.
       if (i % 2 == 0 || i < 2 || symbols_[static_cast<size_t>(i)] == symbols_[static_cast<size_t>(i - 2)])
         set_never(gate_[at(i)]);
     }
@@ -88,7 +88,7 @@ class Lattice {
     return states_ > 1 ? log_add(last[states_ - 1], last[states_ - 2]) : last[0];
   }
 
-  // f(t, symbol, value): gradient of the loss by every activation.
+  // Calls f(t, symbol, value) with the gradient of the loss by every activation.
   template <typename F>
   void gradient(const F& f) const {
     const S total = log_probability();
@@ -131,7 +131,7 @@ class Lattice {
     for (int64_t i = 0; s_.steps > 0 && i < std::min<int64_t>(states_, 2); ++i) alpha(0)[i] = log_at(0, i);
     Temporary<S> here(static_cast<size_t>(states_));
     for (int64_t t = 1; t < s_.steps; ++t) {
-      // What can neither be reached yet nor reach the end any more stays impossible.
+      // States that are not reachable yet, or that cannot reach the end any more, stay impossible.
       const int64_t first = std::max<int64_t>(0, states_ - 2 * (s_.steps - t)), last = std::min(states_, 2 * (t + 1));
       for (int64_t i = first; i < last; ++i) here[static_cast<size_t>(i)] = log_at(t, i);
       const S* from = alpha(t - 1) + first;
@@ -145,7 +145,7 @@ class Lattice {
     if (states_ > 1) beta[at(states_ - 2)] = S{};
   }
 
-  // beta of step t, without the symbol at t, from that of step t + 1, which it replaces.
+  // Replaces beta of step t + 1 by beta of step t, without the symbol at t.
   void step_back(int64_t t, Temporary<S>& ahead, Temporary<S>& beta) const {
     for (int64_t i = 0; i < states_; ++i) ahead[at(i)] = beta[at(i)] + log_at(t + 1, i);
     const S* from = &ahead[at(0)];
@@ -158,7 +158,7 @@ class Lattice {
   Temporary<int64_t> symbols_;
 };
 
-// log softmax of every step.
+// Returns the log softmax of every step.
 template <typename T>
 Temporary<double> log_softmax(const CtcSequence& s, const T* data) {
   Temporary<double> log(static_cast<size_t>(s.steps * s.symbols)), e(static_cast<size_t>(s.symbols));

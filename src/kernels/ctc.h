@@ -7,14 +7,14 @@
 
 namespace hybridnet::kernels {
 
-// Activations of one example: step t, symbol a at data[t * stride + a].
+// The activations of one example: step t, symbol a at data[t * stride + a].
 struct CtcSequence {
   std::span<const int64_t> label;  // symbols without padding, each in [0, symbols)
   int64_t steps = 0, symbols = 0, stride = 0, blank = 0;
 };
 
-// Loss -log p(label | softmax of data). Writes its gradient to the same places of `gradient` if that is not null. A
-// label that needs more steps than there are has loss and gradient 0, as in MXNet.
+// Returns the loss -log p(label | softmax of data). Unless `gradient` is null, writes the gradient there, with the
+// strides of `data`. If a label needs more steps than there are, loss and gradient are 0, like MXNet's.
 template <typename T>
 double ctc_loss(const CtcSequence& s, const T* data, T* gradient);
 

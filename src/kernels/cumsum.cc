@@ -22,7 +22,7 @@ struct Sums {
 
   int64_t row(int64_t i) const { return from_end ? length - 1 - i : i; }
 
-  // One sum after the other, in tiles.
+  // Sums one sequence after the other, in tiles.
   template <class A>
   void run(int64_t o) const {
     A tile[kTile];
@@ -39,7 +39,7 @@ struct Sums {
     }
   }
 
-  // Columns [k, k + width) side by side.
+  // Sums columns [k, k + width) side by side.
   template <class A>
   void run_columns(int64_t o, int64_t k, int64_t width) const {
     A sums[kWidth], values[kWidth];

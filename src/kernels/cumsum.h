@@ -1,4 +1,4 @@
-// Sums of all elements up to each one.
+// Cumulative sums along an axis.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 namespace hybridnet::kernels {
 namespace {
 
-// Two neighbouring places along one axis and what they weigh.
+// Two neighbouring positions along one axis, and their weights.
 template <typename T>
 struct Neighbours {
   int64_t index[2] = {0, 0};
@@ -26,7 +26,7 @@ Neighbours<T> neighbours(T position, int64_t size, bool zero_border, bool deriva
   const int64_t first = static_cast<int64_t>(below);
   const T part = position - below;
   const bool has_first = first >= 0, has_second = first + 1 < size;
-  if (!zero_border && !has_second) {  // the last row goes on: constant
+  if (!zero_border && !has_second) {  // the last row extends to the edge: constant
     n.index[0] = first;
     n.weight[0] = derivative ? T(0) : T(1);
     return n;
@@ -62,8 +62,8 @@ void find_corners(const DeformableSampling& s, int64_t tap, const T* offset, Cor
   }
 }
 
-// Calls f(image plane index, columns plane index, corners) for every channel and tap. Tasks are images and groups,
-// whose planes of the image are their own, so that adding to them needs no locks.
+// Calls f(image plane index, columns plane index, corners) for every channel and tap. The tasks are pairs of an image
+// and a group, which own their planes of the image: adding to them needs no locks.
 template <typename T, typename F>
 void for_each_plane(const DeformableSampling& s, const T* offset, F&& f) {
   const int64_t per_group = s.channels / s.groups;

@@ -1,5 +1,4 @@
-// Images read around every pixel of an output at kernel points that offsets have moved: the columns of deformable
-// convolution.
+// The columns of deformable convolution: image values at the kernel points of each output pixel, moved by offsets.
 //   Dai et al.: Deformable Convolutional Networks, ICCV 2017; Zhu et al.: Deformable ConvNets v2, CVPR 2019.
 #pragma once
 
@@ -8,12 +7,12 @@
 namespace hybridnet::kernels {
 
 struct DeformableSampling {
-  int64_t batch = 0, channels = 0, height = 0, width = 0;  // of the image
+  int64_t batch = 0, channels = 0, height = 0, width = 0;  // the image
   int64_t out_height = 0, out_width = 0;
   int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilate_h = 1, dilate_w = 1, pad_h = 0, pad_w = 0;
   int64_t groups = 1;        // channels / groups share offsets
-  bool zero_border = false;  // true: the image is surrounded by zeros; false: its last row and column go on to the edge
-  bool along_y = false, along_x = false;  // differentiated by the point's coordinates
+  bool zero_border = false;  // true: zeros around the image; false: its last row and column extend to the edge
+  bool along_y = false, along_x = false;  // differentiate by this coordinate of the point
 
   int64_t taps() const { return kernel_h * kernel_w; }
   int64_t points() const { return out_height * out_width; }
@@ -24,7 +23,7 @@ struct DeformableSampling {
 template <typename T>
 void deformable_columns(const DeformableSampling& s, const T* image, const T* offset, T* columns);
 
-// The adjoint for the image: every column value goes to the pixels it was read from. Overwrites image.
+// The adjoint for the image: adds every column value to the pixels that it was read from. Overwrites image.
 template <typename T>
 void deformable_spread(const DeformableSampling& s, const T* columns, const T* offset, T* image);
 

@@ -15,20 +15,20 @@
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
-constexpr int64_t kSide = 3;  // of the weights
+constexpr int64_t kSide = 3;  // width and height of the weights
 
 struct Range {
   int64_t begin, end;
   int64_t size() const { return end - begin; }
 };
 
-// The taps of an output that begins at `first` of an image of this size.
+// The taps inside an image of this size, for an output whose first tap is at `first`.
 Range taps_inside(int64_t first, int64_t size) {
   const int64_t begin = std::clamp<int64_t>(-first, 0, kSide);
   return {begin, std::clamp<int64_t>(size - first, begin, kSide)};
 }
 
-// The outputs of a row all of whose taps lie inside.
+// The outputs of a row whose taps are all inside the image.
 Range whole_columns(const ConvGeometry& g) {
   const int64_t stride = g.stride[2], pad = g.pad[2], room = g.in[2] - kSide + pad;
   const int64_t end = room < 0 ? 0 : std::min(g.out[2], room / stride + 1);
@@ -38,16 +38,16 @@ Range whole_columns(const ConvGeometry& g) {
 // One row of outputs.
 struct OutputRow {
   const float* packed;
-  const float* x;                // of its image, the row of the first tap, which may lie outside
+  const float* x;                // the image row of the first tap, which may be outside
   int64_t pixel, line;           // elements from one pixel to the next, and from one row to the next
   int64_t stride, pad, outputs;  // horizontally
-  Range taps;                    // those inside, vertically
-  DepthwiseEnd end;              // addend: of this row
+  Range taps;                    // the taps inside the image, vertically
+  DepthwiseEnd end;              // the addend begins at this row
   float* y;
 };
 
-// Channels are taken in blocks of two vectors, then in vectors of falling length. The weights of a block that begins at
-// channel j begin at packed + 9 * j: those of all its channels for one tap after the other.
+// Channels are processed in blocks of two vectors, then in vectors of decreasing length. The weights of a block that
+// begins at channel j begin at packed + 9 * j: tap by tap, the weights of all its channels.
 template <class F>
 HWY_INLINE void for_channels(int64_t channels, const F& f) {
   for_wide_blocks<float, 2>(0, channels, f);
@@ -69,7 +69,7 @@ HWY_INLINE void begin(D d, const float* bias, hn::Vec<D> (&sums)[kOutputs][kVect
   }
 }
 
-// y and addend: of the first output and channel; outputs lie `pixel` apart.
+// y and addend begin at the first output and channel; outputs are `pixel` elements apart.
 template <int kOutputs, int kVectors, class D>
 HWY_INLINE void store(D d, const float* addend, float low, float high, float* y, int64_t pixel,
                       hn::Vec<D> (&sums)[kOutputs][kVectors]) {
@@ -83,7 +83,7 @@ HWY_INLINE void store(D d, const float* addend, float low, float high, float* y,
     for (int v = 0; v < kVectors; ++v) hn::StoreU(bounded(sums[o][v], least, most), d, y + o * pixel + v * lanes);
 }
 
-// sums += the taps of one row of the weights. With stride 1 neighbours share what they read.
+// sums += the taps of one row of the weights. With stride 1 neighbouring outputs share their inputs.
 template <int kOutputs, int kVectors, class D>
 HWY_INLINE void add_taps(D d, const float* x, int64_t pixel, int64_t stride, const float* w,
                          hn::Vec<D> (&sums)[kOutputs][kVectors]) {
@@ -113,8 +113,9 @@ HWY_INLINE void add_taps(D d, const float* x, int64_t pixel, int64_t stride, con
         sums[o][v] = hn::MulAdd(hn::LoadU(d, x + (o * stride + j) * pixel + v * lanes), weights[j][v], sums[o][v]);
 }
 
-// Neighbours whose taps lie inside. Channels run fastest: those of one pixel lie together, and pixels that lie powers
-// of two apart would drive each other from the cache. The row is copied: stores might change what it refers to.
+// Computes neighbouring outputs whose taps are all inside. The channels are the inner loop: a pixel's channels are
+// contiguous, and pixels powers of two apart would evict each other from the cache. The row is passed by value: the
+// compiler must assume that a store changes the target of a reference.
 template <int kOutputs>
 HWY_INLINE void whole_outputs(const OutputRow row, int64_t output) {
   const int64_t pixel = row.pixel, line = row.line, stride = row.stride;
@@ -131,7 +132,7 @@ HWY_INLINE void whole_outputs(const OutputRow row, int64_t output) {
   });
 }
 
-// An output some of whose taps lie outside.
+// Computes an output with some taps outside the image.
 HWY_INLINE void part_output(const OutputRow row, int64_t output) {
   const int64_t pixel = row.pixel, line = row.line, first = output * row.stride - row.pad;
   const Range columns = taps_inside(first, line / pixel);

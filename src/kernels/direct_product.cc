@@ -12,18 +12,19 @@ HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 namespace {
 
-// All pointers and steps that a tile needs, by value: stores might change what references refer to.
+// All pointers and steps that a tile needs, by value: the compiler must assume that a store changes the target of a
+// reference.
 struct Operands {
   const float* a;
-  int64_t a_row, a_step;  // elements from one row of op(A), and from one element of its rows, to the next
+  int64_t a_row, a_step;  // elements between rows of op(A), and between elements of a row
   const float* b;
   float* c;
   int64_t b_row, c_row, depth;
   float alpha, beta;
 };
 
-// kRows rows of kVectors vectors of columns; all pointers are those of the first. Not inlined: in a loop compilers run
-// out of registers.
+// Computes kRows rows of kVectors vectors of columns; all pointers point to the first of them. Not inlined: inside a
+// loop compilers run out of registers.
 template <int kRows, int kVectors, class D>
 HWY_NOINLINE void tile(D d, const Operands o) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));

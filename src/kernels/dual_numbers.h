@@ -31,7 +31,7 @@ Dual<T> tanh(Dual<T> x) {
   return {y, (1 - y * y) * x.slope};
 }
 
-// Planes of values and of slopes, somewhere in memory.
+// Planes of values and slopes in memory that it does not own.
 template <typename T>
 struct DualSpan {
   T *value = nullptr, *slope = nullptr;
@@ -41,11 +41,11 @@ struct DualSpan {
     value[i] = x.value;
     slope[i] = x.slope;
   }
-  operator DualSpan<const T>() const { return {value, slope}; }  // NOLINT: as for pointers
+  operator DualSpan<const T>() const { return {value, slope}; }  // NOLINT: like pointers
   explicit operator bool() const { return value != nullptr; }
 };
 
-// Planes that it owns, zeros at first.
+// Planes of values and slopes in memory that it owns, initially zero.
 template <typename T>
 class DualArray {
  public:
@@ -65,7 +65,7 @@ void gemm(const GemmShape& s, DualSpan<const T> a, DualSpan<const T> b, T beta, 
   gemm(s, T(1), a.slope, b.value, T(1), c.slope);
 }
 
-// The slope of a b alone.
+// Computes the slope of a b alone.
 template <typename T>
 void gemm_slope(const GemmShape& s, DualSpan<const T> a, DualSpan<const T> b, T beta, T* slope) {
   gemm(s, T(1), a.value, b.slope, beta, slope);

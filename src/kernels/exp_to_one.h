@@ -1,5 +1,5 @@
-// e^x for softmax, whose arguments are not positive once the maximum is taken off. Included once per SIMD target, hence
-// the toggled guard.
+// e^x for softmax, whose arguments are not positive after the maximum is subtracted. Included once per SIMD target,
+// hence the toggled guard.
 #if defined(HYBRIDNET_EXP_TO_ONE_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HYBRIDNET_EXP_TO_ONE_H_
 #undef HYBRIDNET_EXP_TO_ONE_H_
@@ -14,8 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
-// e^x for x <= 0, or hardly more; results below 1.2e-38 become 0, NaN stays. Cephes'
-// expf.
+// Returns e^x for x <= 0 or slightly above; results below 1.2e-38 become 0, NaN stays. Cephes' expf.
 template <class D, class V>
 HWY_INLINE V exp_to_one(D d, V x) {
   if constexpr (sizeof(hn::TFromD<D>) == 8) {

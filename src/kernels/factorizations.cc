@@ -12,11 +12,11 @@ namespace hybridnet::kernels {
 namespace {
 
 constexpr int64_t kBlock = 384;    // rows of a diagonal block
-constexpr int64_t kSystems = 192;  // rows or columns that one task solves for
-// Up to so many rows a plain loop is faster than a call of the library: by 2 to 5 for matrices of 2 rows.
+constexpr int64_t kSystems = 192;  // rows or columns that one task solves
+// Up to this many rows a plain loop is faster than a call of the library: by 2 to 5 times for matrices of 2 rows.
 constexpr int64_t kSmallCholesky = 8, kSmallLu = 32, kSmallSolve = 8;
 
-// c -= a op(b), all parts of matrices with row length n.
+// c -= a op(b); all operands are parts of matrices with row length n.
 template <typename T>
 void subtract_product(bool transpose_b, int64_t rows, int64_t columns, int64_t depth, const T* a, const T* b, T* c,
                       int64_t n) {
@@ -47,7 +47,8 @@ int64_t cholesky_small(int64_t n, T* a) {
   return -1;
 }
 
-// Cholesky of one diagonal block; returns the failing row or -1. What is not finite spreads to the diagonal of its row.
+// Cholesky factorization of one diagonal block; returns the failing row or -1. Non-finite values spread to the diagonal
+// of their row.
 template <typename T>
 int64_t cholesky_block(int64_t n, T* a, int64_t lda) {
   const int failed = lapack<T>().potrf(kColumnMajor, 'U', blas_size(n), a, blas_size(lda));
@@ -57,7 +58,7 @@ int64_t cholesky_block(int64_t n, T* a, int64_t lda) {
   return failed > 0 ? done : -1;
 }
 
-// op(A) X = B; columns of B are b_column apart.
+// Solves op(A) X = B; columns of B are b_column apart.
 template <typename T>
 void solve_small(Triangle t, int64_t n, int64_t columns, const T* a, int64_t lda, T* b, int64_t b_row,
                  int64_t b_column) {
@@ -75,7 +76,7 @@ void solve_small(Triangle t, int64_t n, int64_t columns, const T* a, int64_t lda
   }
 }
 
-// A^T = P L U, as LAPACK's getrf. Both factors stand transposed in a.
+// A^T = P L U, with the results of LAPACK's getrf. Both factors are transposed in a.
 template <typename T>
 void lu_small(int64_t n, T* a, int* exchanges) {
   for (int64_t k = 0; k < n; ++k) {
@@ -93,7 +94,7 @@ void lu_small(int64_t n, T* a, int* exchanges) {
   }
 }
 
-// Eigenvectors have no sign of their own: the first of their largest elements becomes positive.
+// The sign of an eigenvector is arbitrary: makes the first of its largest elements positive.
 template <typename T>
 void turn_sign(int64_t n, T* v) {
   const T* largest = std::max_element(v, v + n, [](T a, T b) { return std::abs(a) < std::abs(b); });
@@ -146,7 +147,7 @@ LuFactors<T>::LuFactors(int64_t n, T* a) : n(n), lu(a), exchanges(static_cast<si
   if (n <= kSmallLu) lu_small(n, lu, exchanges.data());
   for (int64_t k = 0; k < n && n > kSmallLu; k += kBlock) {
     const int64_t size = std::min(kBlock, n - k), end = k + size;
-    T* panel = lu + k * n + k;  // rows of A, columns of A^T
+    T* panel = lu + k * n + k;  // rows of A, which are columns of A^T
     int* const chosen = exchanges.data() + k;
     lapack<T>().getrf(kColumnMajor, blas_size(n - k), static_cast<int>(size), panel, blas_size(n), chosen);
     for (int64_t i = 0; i < size; ++i) chosen[i] += static_cast<int>(k) - 1;  // LAPACK counts from 1

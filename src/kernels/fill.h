@@ -9,8 +9,8 @@
 
 namespace hybridnet::kernels {
 
-// A number as an element; whole numbers beyond a narrow integer type wrap, as NumPy's astype does. What int64 does not
-// hold saturates there first; nan is 0.
+// Converts a number to an element; integers outside a narrow type wrap, like NumPy's astype. Values outside of int64
+// saturate there first; NaN becomes 0.
 template <typename T>
 T element_from(double value) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)

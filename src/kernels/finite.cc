@@ -9,7 +9,8 @@
 namespace hybridnet::kernels {
 namespace {
 
-// Infinite and NaN: all bits of the exponent are set. Counting instead of leaving keeps the loop a vector loop.
+// Infinite and NaN have all bits of the exponent set. Counting instead of an early exit lets the compiler vectorize the
+// loop.
 template <class Bits>
 bool is_span_finite(const void* memory, int64_t n, Bits exponent) {
   constexpr int64_t kTile = 8192;

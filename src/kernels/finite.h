@@ -1,4 +1,4 @@
-// Are all numbers finite?
+// A test for infinite and NaN elements.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace hybridnet::kernels {
 
-// No element is infinite or NaN. Integers are finite. Splits over cores; stops early.
+// True if no element is infinite or NaN. Integers are finite. Splits over cores; stops early.
 bool all_finite(DType dtype, const void* in, int64_t n);
 
 }  // namespace hybridnet::kernels

@@ -9,8 +9,9 @@
 namespace hybridnet::kernels {
 
 // Y[k] = sum over j of X[j] exp(-2 pi i j k / n), without a factor; `inverse` has +2 pi i. Any n of at least 1.
-//   Cooley and Tukey's radix 2 for powers of two, else as a convolution of such a length (Bluestein, 1970).
-// Runs from several threads at once.
+// Cooley and Tukey's radix 2 for powers of two, else a convolution whose length is a power of two (Bluestein, 1970).
+//
+// Several threads may run one object at once.
 class Fourier {
  public:
   using Complex = std::complex<double>;

@@ -13,9 +13,9 @@ namespace hybridnet::kernels {
 namespace {
 
 constexpr double kByteNs = 0.3;
-// Columns that are summed at once; their sums stay in registers and the first-level cache.
+// The columns that are summed at once; their sums stay in registers and the first-level cache.
 constexpr int64_t kColumns = 128;
-// Sums of fewer elements are not worth sorting the ids for.
+// With fewer elements, sorting the ids costs more than it saves.
 constexpr int64_t kSerialElements = 16 << 10;
 constexpr int64_t kShortRow = 8, kFewMeet = 4;
 
@@ -35,12 +35,12 @@ void with_element(int64_t bytes, F&& f) {
 
 double copy_ns(int64_t bytes) { return kByteNs * static_cast<double>(bytes); }
 
-// A row, or a part of one, that several ids name: positions order[begin..end).
+// A row, or a part of one, and the ids that refer to it: positions order[begin..end).
 struct Segment {
   int64_t row, begin, end;
 };
 
-// Positions grouped by id, rising within a group.
+// Groups positions by id, ascending within a group.
 void group_by_row(const int64_t* ids, int64_t count, Temporary<int64_t>* order, Temporary<Segment>* segments) {
   order->resize(static_cast<size_t>(count));
   std::iota(order->begin(), order->end(), int64_t{0});
@@ -144,7 +144,8 @@ void scatter_add_rows(const TensorRef& grads, RowLayout l, const int64_t* ids, i
   dispatch_wrapping(out.dtype, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (!kIsHalf<T>) {
-      // Finding equal indices costs more than adding short rows. Where many rows meet, sums are kept in float64.
+      // Finding equal indices costs more than adding short rows. If many ids refer to one row, sums are kept in
+      // float64.
       const bool short_rows = l.inner < kShortRow && count <= kFewMeet * l.rows;
       if (grads.size() < kSerialElements || short_rows)
         return add_rows_serial(grads.as<T>(), l, ids, count, out.as<T>());

@@ -1,4 +1,4 @@
-// Reads and writes rows of a tensor by index. All indices are valid (Indices::resolve).
+// Reads and writes rows of a tensor by index. All indices must be valid (Indices::resolve).
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace hybridnet::kernels {
 
-// Rows of a tensor seen as (outer, rows, inner).
+// The rows of a tensor viewed as (outer, rows, inner).
 struct RowLayout {
   int64_t outer = 1, rows = 0, inner = 1;
 };
@@ -16,7 +16,7 @@ struct RowLayout {
 void gather_rows(const void* data, RowLayout layout, const int64_t* ids, int64_t count, void* out,
                  int64_t element_bytes);
 
-// data (outer, rows, inner): data[o, ids[m], :] = values[o, m, :]; where an id repeats, the last one stays.
+// data (outer, rows, inner): data[o, ids[m], :] = values[o, m, :]; if an id repeats, its last row remains.
 void scatter_rows(const void* values, RowLayout layout, const int64_t* ids, int64_t count, void* data,
                   int64_t element_bytes);
 
@@ -25,12 +25,12 @@ void scatter_rows(const void* values, RowLayout layout, const int64_t* ids, int6
 void scatter_add_rows(const TensorRef& grads, RowLayout layout, const int64_t* ids, int64_t count,
                       const TensorRef& out);
 
-// Elements along an axis, ids (outer, count, inner), data (outer, rows, inner): out[o, m, i] = data[o, ids[o, m, i],
-// i].
+// Gathers elements along an axis. ids (outer, count, inner), data (outer, rows, inner): out[o, m, i] = data[o, ids[o,
+// m, i], i].
 void gather_along(const void* data, RowLayout layout, const int64_t* ids, int64_t count, void* out,
                   int64_t element_bytes);
 
-// The transposed of gather_along: out = zeros, then out[o, ids[o, m, i], i] += grads[o, m, i], in the order of m.
+// The transpose of gather_along: out = zeros, then out[o, ids[o, m, i], i] += grads[o, m, i], in the order of m.
 void scatter_add_along(const TensorRef& grads, RowLayout layout, const int64_t* ids, int64_t count,
                        const TensorRef& out);
 

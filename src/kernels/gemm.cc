@@ -19,7 +19,7 @@ void scale(const GemmShape& s, T beta, T* c) {
     for (int64_t j = 0; j < s.n; ++j) c[i * s.ldc + j] = beta == T(0) ? T(0) : beta * c[i * s.ldc + j];
 }
 
-// Below this many multiplications a plain loop beats any call overhead and packing.
+// Below this many multiplications a plain loop is faster than any call and packing.
 constexpr int64_t kTiny = 512;
 
 template <typename T>
@@ -36,7 +36,7 @@ void gemm_tiny(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c
   }
 }
 
-// Products of a column with a row: each is one product and no sum, so that zeros keep their signs.
+// Outer products: each element is one product and no sum, so that zeros keep their signs.
 template <typename T>
 void gemm_outer(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c) {
   const int64_t a_row = s.transpose_a ? 1 : s.lda, b_column = s.transpose_b ? s.ldb : 1;
@@ -64,7 +64,7 @@ void gemm_trivial(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T
   gemm_tiny(s, alpha, a, b, beta, c);
 }
 
-// The whole of C as one tile, which `compute` computes.
+// Treats the whole of C as one tile, which `compute` computes.
 template <typename F>
 void as_one_tile(const GemmShape& s, const GemmEnds* ends, const F& compute) {
   const GemmTile whole{0, 0, s.m, s.n};
@@ -73,9 +73,9 @@ void as_one_tile(const GemmShape& s, const GemmEnds* ends, const F& compute) {
   if (ends) ends->end(whole);
 }
 
-// One tile of C on the calling thread.
+// Computes one tile of C on the calling thread.
 void onednn_tile(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c) {
-  // A row of length 0 or 1 leaves its stride free; oneDNN requires at least one.
+  // The stride of operands with row length 0 or 1 is arbitrary; oneDNN requires at least one.
   const dnnl_status_t status =
       dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, alpha, a,
                  std::max<int64_t>(s.lda, 1), b, std::max<int64_t>(s.ldb, 1), beta, c, std::max<int64_t>(s.ldc, 1));
@@ -87,15 +87,15 @@ void onednn_tile(const GemmShape& s, float alpha, const float* a, const float* b
 
 template <typename T>
 void openblas_tile(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c) {
-  // A row of length 0 or 1 leaves its stride free.
+  // The stride of operands with row length 0 or 1 is arbitrary.
   const auto row = [](int64_t stride, int64_t length) { return blas_size(std::max(stride, length)); };
   lapack<T>().gemm(kRowMajor, s.transpose_a ? kTranspose : kNoTranspose, s.transpose_b ? kTranspose : kNoTranspose,
                    blas_size(s.m), blas_size(s.n), blas_size(s.k), alpha, a, row(s.lda, s.transpose_a ? s.m : s.k), b,
                    row(s.ldb, s.transpose_b ? s.k : s.n), beta, c, row(s.ldc, s.n));
 }
 
-// Where part i of `count` parts of a row or column begins: parts differ by one unit at most, so that cores get equal
-// work.
+// The begin of part i of `count` parts of a row or column: sizes of parts differ by one unit at most, so that cores get
+// equal work.
 int64_t part_begin(int64_t i, int64_t count, int64_t size, int64_t unit) {
   return std::min(size, (size + unit - 1) / unit * i / count * unit);
 }
@@ -107,7 +107,7 @@ GemmTile tile_at(const GemmShape& s, int64_t row, int64_t down, int64_t column, 
   return {top, left, down_to(row + 1) - top, across_to(column + 1) - left};
 }
 
-// f(shape, a, b, c) of each tile of C. The cores that the calling thread may use share the tiles.
+// Calls f(shape, a, b, c) for each tile of C. The cores that the calling thread may use share the tiles.
 template <typename T, typename F>
 void for_each_tile(const GemmShape& s, GemmTileSize size, const T* a, const T* b, T* c, const GemmEnds* ends,
                    const F& f) {
@@ -127,7 +127,7 @@ void for_each_tile(const GemmShape& s, GemmTileSize size, const T* a, const T* b
   parallel_for(down * across, int64_t{1}, tiles);
 }
 
-// oneDNN's sgemm with threads of its own.
+// Runs oneDNN's sgemm on its own threads.
 void onednn_threads(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c) {
   const double flops = gemm_flops(s.m, s.n, s.k);
   const CoreLease lease(static_cast<int>(std::min<int64_t>(onednn::worthwhile_cores(flops), current_cores())));

@@ -1,6 +1,6 @@
-// Matrix products over plain row-major memory: C = alpha * op(A) op(B) + beta * C, op transposing when asked.
-// op(A) is (m, k), op(B) is (k, n), C is (m, n); lda, ldb, ldc are the row lengths of A, B and C as they lie in memory.
-// With beta == 0, C is not read. Uses the cores that the calling thread may use. k == 0 gives beta * C.
+// Matrix products over plain row-major memory: C = alpha * op(A) op(B) + beta * C; op transposes if the shape says so.
+// op(A) is (m, k), op(B) is (k, n), C is (m, n); lda, ldb and ldc are the row lengths of A, B and C in memory. With
+// beta == 0, C is not read. Uses the cores that the calling thread may use. k == 0 gives beta * C.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@ struct GemmTile {
   int64_t row, column, rows, columns;
 };
 
-// What is done to C beside the product. A product is computed in tiles, and each tile begins and ends on the thread
-// that computes it, while it is in the cache of that thread.
+// Work on C before and after the product. A product is computed in tiles; begin and end of a tile run on the thread
+// that computes it, while the tile is in that thread's cache.
 class GemmEnds {
  public:
-  virtual void begin(const GemmTile& tile) const = 0;  // before: writes what the product is added to
-  virtual void end(const GemmTile& tile) const = 0;    // after
+  virtual void begin(const GemmTile& tile) const = 0;  // writes the values that the product is added to
+  virtual void end(const GemmTile& tile) const = 0;    // runs after the product
 
  protected:
   ~GemmEnds() = default;
@@ -42,11 +42,12 @@ void gemm(const GemmShape& s, float alpha, const float* a, const float* b, float
           const GemmEnds* ends = nullptr);
 void gemm(const GemmShape& s, double alpha, const double* a, const double* b, double beta, double* c,
           const GemmEnds* ends = nullptr);
-// OpenBLAS's product for float and double: the same bits for any number of cores. In double gemm is this one.
+// OpenBLAS's product for float and double: the same bits for any number of cores. gemm for double calls it.
 template <typename T>
 void gemm_in_tiles(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c, const GemmEnds* ends = nullptr);
 
-// Any other type, accumulated in accumulator_t<T>, where integers wrap around: a plain loop, right but not fast.
+// Products of other types, accumulated in accumulator_t<T>, in which integers wrap around: a plain loop, not a fast
+// one.
 template <typename T>
 void gemm_plain(const GemmShape& s, const T* a, const T* b, T* c) {
   using Acc = wrapping_t<accumulator_t<T>>;
@@ -65,7 +66,7 @@ void gemm_plain(const GemmShape& s, const T* a, const T* b, T* c) {
   });
 }
 
-// Nanoseconds that one core needs for the product, roughly; for cost estimates.
+// The operations of a product, which are roughly nanoseconds on one core; for cost estimates.
 inline double gemm_flops(int64_t m, int64_t n, int64_t k) {
   return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
 }

@@ -1,6 +1,6 @@
 // Measured with oneDNN 3.2 and OpenBLAS 0.3.34 on one core of an AMD EPYC without AVX-512, whose limit is 104 GFLOP/s:
-// GFLOP/s, the most of many interleaved runs. "T" before k or m: the operand is transposed, its row length is the other
-// size.
+// GFLOP/s, the maximum of many interleaved runs. "T" before k or m: the operand is transposed, its row length is the
+// other size.
 //
 //    m x    n x    k      | oneDNN | OpenBLAS | row dots
 //    4 x   512 x   512 T  |    39  |      27  |     62
@@ -25,12 +25,12 @@
 // T  10 x  512 x   128    |    63  |      44  |
 // T 650 x  650 x    64    |    93  |      85  |
 //
-// oneDNN's kernel packs nothing below about 500 rows and columns. It reads B, and a transposed A, down their columns:
-// where rows lie a power of two apart, these elements share a few lines of the cache. OpenBLAS packs both operands in
-// each call, which few rows do not repay. Two cores: oneDNN's own threads reach 87 to 140 GFLOP/s of 128 x 512 x 784 T,
-// 128 x 784 x 512 and T 650 x 650 x 64, tiles on each core 175 to 195.
+// oneDNN's kernel does not pack below about 500 rows and columns. It reads B, and a transposed A, down their columns:
+// if rows are a power of two apart, these elements share a few cache lines. OpenBLAS packs both operands in each call,
+// which does not pay for few rows. Two cores: oneDNN's own threads reach 87 to 140 GFLOP/s for 128 x 512 x 784 T, 128 x
+// 784 x 512 and T 650 x 650 x 64, tiles on each core 175 to 195.
 //
-// Small products whose B is not transposed, one core, nanoseconds of a call; with AVX-512 on an AMD EPYC of 2024:
+// Small products whose B is not transposed, one core, nanoseconds per call; AVX-512 on an AMD EPYC of 2024:
 //
 //                    |       AVX2      |     AVX-512
 //    m x  n x  k     | oneDNN | direct | oneDNN | direct
@@ -42,9 +42,9 @@
 // T 32 x 32 x 32     |   1148 |    941 |    495 |    361
 // T 64 x 64 x  8     |   1345 |   1558 |    534 |    615
 //
-// With SSE4, oneDNN wins everywhere (34 against 27). With AVX-512 (a Xeon of 2023, one core | two cores) oneDNN's own
-// threads reach 140 to 168 | 290 to 336 for most of these, tiles the same or less; row dots are ahead where few rows
-// meet weights that leave the caches:
+// With SSE4, oneDNN is always fastest (34 against 27). With AVX-512 (a Xeon of 2023, one core | two cores) oneDNN's own
+// threads reach 140 to 168 | 290 to 336 for most of these, tiles the same or less; row dots are faster for few rows and
+// weights that exceed the caches:
 //
 //    m x    n x    k      | oneDNN     | OpenBLAS   | row dots
 //    4 x   512 x   512 T  |  62 | 106  | 102 | 153  |  72 | 127
@@ -62,8 +62,8 @@ namespace {
 
 bool is_slow_row_length(int64_t length, int64_t unit) { return length >= unit && length % unit == 0; }
 
-// Where a call of oneDNN's sgemm, which allocates memory and takes a lock, costs more than the work. With AVX-512 (an
-// AMD EPYC of 2024) 16 x 16 x 16 T take 278 ns instead of 315, 32 x 32 x 32 T 1303 instead of 716.
+// True if a call of oneDNN's sgemm, which allocates memory and takes a lock, costs more than the work. With AVX-512 (an
+// AMD EPYC of 2024) 16 x 16 x 16 T takes 278 ns instead of 315, 32 x 32 x 32 T 1303 instead of 716.
 bool pays_few_dots(const GemmShape& s, Isa isa) {
   constexpr int64_t kFewDots = 1024;
   const int64_t small_product = isa >= Isa::kAvx512 ? 1 << 12 : 1 << 15;
@@ -85,7 +85,7 @@ bool pays_row_dots_avx512(const GemmShape& s) {
   return !s.transpose_a && s.transpose_b && s.m <= kFewRows && s.n * s.k >= kLargeWeights;
 }
 
-// Does oneDNN's kernel meet rows a power of two apart, and is there enough work to pack them?
+// True if oneDNN's kernel would read rows a power of two apart, and there is enough work to pay for packing them.
 bool pays_packing(const GemmShape& s) {
   constexpr int64_t kMinRows = 16, kMinDepth = 32;
   if (s.m < kMinRows || s.k < kMinDepth) return false;
@@ -93,7 +93,7 @@ bool pays_packing(const GemmShape& s) {
   return (!s.transpose_b && is_slow_row_length(s.ldb, unit)) || (s.transpose_a && is_slow_row_length(s.lda, unit));
 }
 
-// Two tiles as soon as two cores pay, more for larger products, so that larger machines have work for all cores.
+// Two tiles as soon as a second core pays, more for larger products, so that larger machines have work for all cores.
 int64_t wanted_tiles(double flops) {
   constexpr double kMinFlops = 2e6;  // about 20 us of one core
   constexpr double kTileFlops = 1.6e7;

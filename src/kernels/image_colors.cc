@@ -1,4 +1,4 @@
-// Colors of images in the host's memory.
+// Color transforms of images in host memory.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/image_colors.cc"
 #include <hwy/foreach_target.h>
@@ -16,8 +16,8 @@
 #define HYBRIDNET_IMAGE_COLORS_TYPES_
 namespace hybridnet::kernels {
 
-// What shift_hls() looks up: reciprocals of the numbers it divides by, and how far each primary lies from the lightness
-// at each hue, as a share of the largest distance.
+// Lookup tables of shift_hls(): reciprocals of its divisors, and the distance of each primary from the lightness at
+// each hue, relative to the largest distance.
 struct HlsTables {
   std::array<float, 511> reciprocal{};
   std::array<std::array<float, 3>, 181> distance{};

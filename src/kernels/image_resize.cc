@@ -33,7 +33,7 @@ HWY_INLINE T from_sum(A value) {
   }
 }
 
-// line = the weighted sum of old rows that new row `row` is.
+// Computes in `line` the weighted sum of old rows for new row `row`.
 template <typename T>
 HWY_INLINE void sum_rows(const ImageResizing& r, const T* in, int64_t row, sum_t<T>* HWY_RESTRICT line) {
   using A = sum_t<T>;
@@ -57,7 +57,7 @@ HWY_INLINE void sum_rows(const ImageResizing& r, const T* in, int64_t row, sum_t
   }
 }
 
-// kChannels and kCount: how many there are, 0 where the loops must ask.
+// kChannels and kCount are the number of channels and taps if these are compile-time constants, or else 0.
 template <int kChannels, int kCount, typename A>
 HWY_INLINE void sum_columns(const ImageResizing& r, const A* HWY_RESTRICT weight, const A* HWY_RESTRICT line,
                             A* HWY_RESTRICT out) {
@@ -116,7 +116,7 @@ void take_nearest(const ImageResizing& r, int64_t pixel_bytes, const char* in, c
     const char* row = in + r.rows.index[static_cast<size_t>(y)] * r.from.width * pixel_bytes;
     char* to = out + y * r.to.width * pixel_bytes;
     for (int64_t index : r.columns.index) {
-      if (pixel_bytes == 3) {  // a copy of a size that is known takes no call
+      if (pixel_bytes == 3) {  // a copy of a constant size needs no call
         std::memcpy(to, row + index * 3, 3);
       } else {
         std::memcpy(to, row + index * pixel_bytes, static_cast<size_t>(pixel_bytes));

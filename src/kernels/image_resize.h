@@ -1,4 +1,4 @@
-// Images at another size: sums of rows, then sums along the row.
+// Resizing of images: sums of rows, then sums along the row.
 #pragma once
 
 #include "hybridnet/host_images.h"
@@ -6,12 +6,13 @@
 
 namespace hybridnet::kernels {
 
-// How an image becomes another of the same number of channels. One object serves any number of images and threads.
+// A resizing of images, which keeps the number of channels. One object serves any number of images and threads.
 struct ImageResizing {
   ImageShape from, to;
   ImageTaps rows, columns;
   ImageResizing(const ImageShape& from, int64_t height, int64_t width, Interpolation method);
-  // Rows `begin` to `end` of the result, which starts at `out`. Integers are rounded and kept in range.
+  // Computes rows `begin` to `end` of the result, which starts at `out`. Integers are rounded and clipped to their
+  // range.
   void run(DType dtype, const void* in, void* out, int64_t begin, int64_t end) const;
 };
 

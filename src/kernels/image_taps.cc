@@ -7,7 +7,7 @@
 namespace hybridnet::kernels {
 namespace {
 
-// R. Keys: Cubic Convolution Interpolation for Digital Image Processing, IEEE TASSP 1981; a = -0.75 as in OpenCV.
+// R. Keys: Cubic Convolution Interpolation for Digital Image Processing, IEEE TASSP 1981; a = -0.75 like OpenCV's.
 double cubic(double d) {
   constexpr double a = -0.75;
   if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
@@ -45,7 +45,7 @@ ImageTaps nearest_taps(int64_t from, int64_t to) {
   ImageTaps t;
   t.count = 1;
   t.weight.assign(static_cast<size_t>(to), 1.0);
-  // The step rounded as OpenCV rounds it, or some elements come from a neighbor.
+  // The step is rounded the way OpenCV rounds it; otherwise some elements would be taken from a neighbour.
   const double step = 1 / (static_cast<double>(to) / static_cast<double>(from));
   for (int64_t i = 0; i < to; ++i)
     t.index.push_back(std::min(static_cast<int64_t>(static_cast<double>(i) * step), from - 1));

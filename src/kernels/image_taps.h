@@ -1,4 +1,4 @@
-// Which elements along an image's axis make a new one, and their weights.
+// The elements along an image's axis that are combined to a new one, and their weights.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace hybridnet::kernels {
 
-// Weight of an element at that distance; 0 from image_filter_reach(method) on. Linear, cubic or Lanczos.
+// The weight of an element at this distance; 0 from image_filter_reach(method) on. Linear, cubic or Lanczos.
 double image_filter(Interpolation method, double distance);
 int64_t image_filter_reach(Interpolation method);
 
-// New element k is the sum of `count` old ones: entries k * count to (k + 1) * count. Weights of each add up to 1.
+// New element k is the weighted sum of `count` old ones: entries k * count to (k + 1) * count. Its weights add up to 1.
 struct ImageTaps {
   int64_t count = 0;
   Temporary<int64_t> index;

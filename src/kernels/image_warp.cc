@@ -1,4 +1,4 @@
-// Affine maps of images of bytes. As in OpenCV, a position is a whole number of 1/32 pixels, so the weights of every
+// Affine maps of images of bytes. Positions are whole numbers of 1/32 pixels, like OpenCV's, so the weights of every
 // filter are a small table.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/image_warp.cc"
@@ -19,7 +19,7 @@
 #define HYBRIDNET_IMAGE_WARP_TYPES_
 namespace hybridnet::kernels {
 
-inline constexpr int kFractionBits = 5, kPositionBits = 10;  // of a position's parts below 1, used and computed
+inline constexpr int kFractionBits = 5, kPositionBits = 10;  // fraction bits of a used position, and of a computed one
 inline constexpr int64_t kFractions = 1 << kFractionBits;
 
 struct WarpJob {
@@ -31,14 +31,14 @@ struct WarpJob {
   uint8_t* to;
 };
 
-// Far outside of any image, and far from the limits of the type.
+// Clamps positions far outside of any image, but far from the limits of the type.
 inline int64_t fixed_position(double value) {
   constexpr double kLimit = 1LL << 50;
   if (std::isnan(value)) return static_cast<int64_t>(kLimit);
   return std::llrint(std::clamp(value * (1 << kPositionBits), -kLimit, kLimit));
 }
 
-// weight(f, k): of tap k where the position is f / 32 above a pixel. Weights of each fraction add up to 1.
+// weight(f, k) is the weight of tap k for a position f / 32 after a pixel. The weights of each fraction add up to 1.
 template <int kTaps>
 struct WarpWeights {
   std::array<std::array<float, kTaps>, kFractions> weight;
@@ -65,7 +65,7 @@ HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
 // A square of pixels whose corner is (x, y), in rows of `stride` bytes: the image itself, or a copy with the fill value
-// where it leaves the image.
+// for the pixels outside of the image.
 template <int kTaps, int kChannels>
 class Square {
  public:

@@ -33,7 +33,7 @@ void read_indices(const TensorRef& tensor, int64_t* to) {
   dispatch_dtype(tensor.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* from = tensor.as<T>();
-    // nan is out of bounds.
+    // NaN is out of bounds.
     for (int64_t i = 0; i < tensor.size(); ++i) {
       if constexpr (std::is_integral_v<T>) {
         to[i] = static_cast<int64_t>(from[i]);

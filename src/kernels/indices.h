@@ -1,4 +1,4 @@
-// Index tensors of any dtype as int64, checked.
+// Index tensors of any dtype, converted to int64 and checked.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace hybridnet::kernels {
 
-// What becomes of an index outside [0, size).
+// The treatment of an index outside [0, size).
 enum class IndexMode : int32_t {
-  kClip,   // the nearest valid one; negative ones become 0
+  kClip,   // the nearest valid index; negative ones become 0
   kWrap,   // modulo size
-  kRaise,  // negative ones count from the end; others are an IndexError
+  kRaise,  // negative ones count from the end; others raise IndexError
 };
 
 // A tensor's values as int64: on the stack if few, else on the heap. Floating values lose their fraction.
@@ -23,11 +23,11 @@ class Indices {
   explicit Indices(int64_t count);  // uninitialized
   Indices(Indices&& other) noexcept;
 
-  // Brings every index into [0, size). Throws IndexError as the mode says, and for any index where size is 0.
+  // Maps every index into [0, size). Throws IndexError if the mode requires it, and for any index if size is 0.
   void resolve(IndexMode mode, int64_t size);
-  // The same for the operator that reads the indices first: those that kClip changes are reported (out_of_range.h).
+  // The same for the operator that reads the indices first: it reports the indices that kClip changes (out_of_range.h).
   void resolve(IndexMode mode, int64_t size, IndexUse use);
-  // Brings every number, NaN too, to the nearest one in [low, high].
+  // Replaces every number, including NaN, by the nearest one in [low, high].
   void clip(int64_t low, int64_t high);
 
   int64_t size() const { return size_; }
@@ -43,7 +43,7 @@ class Indices {
   int64_t* data_;
 };
 
-// A tensor's values as Indices has them: NaN becomes INT64_MIN.
+// Writes a tensor's values the way Indices stores them: NaN becomes INT64_MIN.
 void read_indices(const TensorRef& tensor, int64_t* to);
 
 }  // namespace hybridnet::kernels

@@ -51,7 +51,7 @@ T saturated(float x) {
   return x == x ? static_cast<T>(std::nearbyint(std::clamp(x, low, high))) : T(0);
 }
 
-// Gathers what a tile of output positions reads as rows of 16-bit integers, multiplies, and finishes the sums while
+// Gathers the inputs of a tile of output positions as rows of 16-bit integers, multiplies, and finishes the sums while
 // they are in the cache.
 class IntegerConvolution final : public Int8Convolution {
  public:
@@ -111,11 +111,11 @@ class IntegerConvolution final : public Int8Convolution {
 
   bool by_channel() const { return g_.groups == g_.c && g_.groups == g_.o && g_.groups > 1; }
 
-  // The workspace: the images with their channels last, unless they are so already, and a room per core for one tile.
+  // The workspace: the images with their channels last, unless they already are, and room for one tile per core.
   struct Room {
     int16_t* rows;
     int32_t* sums;
-    float* values;  // of one output position
+    float* values;  // one output position's
     int64_t bytes;
   };
   int64_t image_bytes() const { return g_.channels_last ? 0 : (g_.n * g_.c * g_.in_size() + 63) / 64 * 64; }

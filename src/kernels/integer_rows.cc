@@ -18,9 +18,9 @@ using D16 = hn::Repartition<int16_t, D32>;
 using V32 = hn::Vec<D32>;
 constexpr int64_t kLanes = hn::MaxLanes(D32());
 constexpr int kVectors = static_cast<int>(kIntegerBlock / kLanes);
-constexpr int kRows = kVectors <= 2 ? 4 : 2;  // rows at a time: so many sums fit into the registers
+constexpr int kRows = kVectors <= 2 ? 4 : 2;  // rows at a time: their sums fit into the registers
 
-// One block of outputs for R rows.
+// Computes one block of outputs for R rows.
 template <int R>
 HWY_INLINE void block_of_rows(const int16_t* rows, int64_t pairs, const int16_t* packed, int32_t* sums) {
   const D32 d;
@@ -77,7 +77,7 @@ HWY_INLINE void widen(const T* from, int16_t* to, int64_t n) {
 void widen_signed(const int8_t* from, int16_t* to, int64_t n) { widen(from, to, n); }
 void widen_unsigned(const uint8_t* from, int16_t* to, int64_t n) { widen(from, to, n); }
 
-// Whole vectors, then single elements.
+// Calls vector() for whole vectors, then element() for single elements.
 template <class D, typename F, typename R>
 HWY_INLINE void in_vectors(D d, int64_t n, F&& vector, R&& element) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));

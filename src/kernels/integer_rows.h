@@ -5,17 +5,17 @@
 
 namespace hybridnet::kernels {
 
-constexpr int64_t kIntegerBlock = 16;  // outputs that are computed together
+constexpr int64_t kIntegerBlock = 16;  // outputs computed together
 
 inline int64_t integer_pairs(int64_t depth) { return (depth + 1) / 2; }
 inline int64_t integer_blocks(int64_t outputs) { return (outputs + kIntegerBlock - 1) / kIntegerBlock; }
 
-// out[r * stride + j] = sum over k of rows[r * 2 pairs + k] * weights[j, k]; `packed`: for each block of outputs and
-// each pair of k, the pairs of its 16 outputs.
+// out[r * stride + j] = sum over k of rows[r * 2 pairs + k] * weights[j, k]; `packed` contains, for each block of
+// outputs and each pair of k, the pairs of its 16 outputs.
 void multiply_integer_rows(const int16_t* rows, int64_t num_rows, int64_t pairs, const int16_t* packed, int64_t outputs,
                            int32_t* out, int64_t stride);
 
-// Bytes as 16-bit integers.
+// Converts bytes to 16-bit integers.
 void widen_bytes(const int8_t* from, int16_t* to, int64_t n);
 void widen_bytes(const uint8_t* from, int16_t* to, int64_t n);
 

@@ -1,4 +1,4 @@
-// Integers as elements of arrays: sums that wrap around, and real numbers that become whole.
+// Integer elements of arrays: sums that wrap around, and conversion of real numbers.
 #pragma once
 
 #include <concepts>
@@ -10,8 +10,8 @@
 
 namespace hybridnet::kernels {
 
-// Type for adding and multiplying elements of an integer type: the unsigned one of its size, in which overflow wraps
-// around, as in NumPy; in signed types it is undefined. Other types: themselves.
+// The type for adding and multiplying elements of an integer type: the unsigned type of its size, in which overflow
+// wraps around, like NumPy's; in signed types it is undefined. Other types map to themselves.
 template <typename T>
 struct wrapping {
   using type = T;
@@ -23,13 +23,14 @@ struct wrapping<T> {
 template <typename T>
 using wrapping_t = typename wrapping<T>::type;
 
-// As dispatch_dtype, for code that adds and multiplies elements: calls f with a value of the wrapping_t of their type.
+// Like dispatch_dtype, for code that adds and multiplies elements: calls f with a value of the wrapping_t of their
+// type.
 template <typename F>
 decltype(auto) dispatch_wrapping(DType dtype, F&& f) {
   return dispatch_dtype(dtype, [&](auto zero) -> decltype(auto) { return f(wrapping_t<decltype(zero)>{}); });
 }
 
-// The whole number next to zero; what T does not hold saturates, and nan becomes `nan`.
+// Truncates toward zero; values outside of T saturate, and NaN becomes `nan`.
 template <std::integral T = int64_t>
 constexpr T whole_number(double value, T nan = 0) {
   constexpr T kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
@@ -38,7 +39,7 @@ constexpr T whole_number(double value, T nan = 0) {
   return value < 0 ? kLeast : value > 0 ? kMost : nan;
 }
 
-// A computed number as an element of an array; integers as whole_number, bool: is it not zero?
+// Converts a computed number to an element of an array; integers by whole_number, bool by a comparison with zero.
 template <typename T, typename N>
 constexpr T saturated_element(N value) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)

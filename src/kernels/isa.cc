@@ -38,8 +38,8 @@ constexpr Level kLevels[] = {
 };
 static_assert(std::size(kLevels) == std::size(kIsaWords));
 
-// Runs when the library is loaded: Highway and oneDNN keep the choice that their first kernel makes. A word that is
-// none caps nothing here; environment() throws for it.
+// Runs when the library is loaded: Highway and oneDNN keep the choice that their first kernel makes. An invalid word
+// caps nothing here; environment() throws for it.
 __attribute__((constructor)) void cap_isa() {
   const auto word = std::find(std::begin(kIsaWords), std::end(kIsaWords), max_isa_at_load());
   if (word == std::end(kIsaWords)) return;
@@ -70,7 +70,8 @@ std::string_view name_of(dnnl_cpu_isa_t isa) {
   return "unknown";
 }
 
-// Asks a kernel: hwy::SupportedTargets() would let the next kernels choose again, and forget what cap_isa() disabled.
+// Calls a kernel: hwy::SupportedTargets() would let the next kernels choose again, and undo the targets that cap_isa()
+// disabled.
 IsaInForce find_isa() {
   const int64_t best = HWY_DYNAMIC_DISPATCH(target_of_kernels)();
   const dnnl_cpu_isa_t onednn = dnnl_get_effective_cpu_isa();

@@ -1,5 +1,5 @@
-// The instruction sets that kernels use: the machine's, capped by HYBRIDNET_MAX_ISA. Highway, oneDNN and the kernels
-// that choose for themselves obey the cap together, from the moment the library is loaded.
+// The instruction sets that kernels use: the machine's, capped by HYBRIDNET_MAX_ISA. Highway, oneDNN and kernels with
+// choices of their own obey the cap from the moment the library is loaded.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ enum class Isa : int8_t { kSse4, kAvx2, kAvx512, kAvx512Bf16, kAmx };
 
 struct IsaInForce {
   Isa level;                 // the largest that both libraries use in full
-  std::string_view name;     // its word
+  std::string_view name;     // its word in kIsaWords
   std::string_view highway;  // target of the SIMD kernels: SSSE3, AVX2 or AVX3
   std::string_view onednn;   // SSE41, AVX2, AVX512_CORE, ...
 };
 const IsaInForce& isa_in_force();
 
-// The same in a line: "avx2 (Highway AVX2, oneDNN AVX2)". Lives as long as the process.
+// The same in one line: "avx2 (Highway AVX2, oneDNN AVX2)". Lives as long as the process.
 const char* isa_report();
 
 }  // namespace hybridnet::kernels

@@ -30,7 +30,7 @@ std::string folder_of_this_library() {
                       " of the PyPI package scipy-openblas32 beside libhybridnet.so"});
 }
 
-// OpenBLAS starts a thread for each core that its loader may use, and forever keeps what would not be used.
+// OpenBLAS starts a thread for each core that the loading thread may use, and keeps threads that are never used.
 class OnOneCore {
  public:
   OnOneCore() {
@@ -52,9 +52,9 @@ class OnOneCore {
   bool changed_ = false;
 };
 
-// The processor whose kernels OpenBLAS shall take; null: the best that it finds, or what the user's OPENBLAS_CORETYPE
-// names. With AVX2 there is one choice only, and products in float32 count on its speed (gemm_choice.cc): a variable
-// that was set for another program, to an older processor, would make them 3 times as slow.
+// The processor type whose kernels OpenBLAS must use; null: the best that it finds, or the one in the user's
+// OPENBLAS_CORETYPE. With AVX2 the choice is fixed, and gemm_choice.cc relies on its speed for float32 products: a
+// variable set for another program, to an older processor, would make them 3 times as slow.
 const char* core_type() {
   const bool capped = !max_isa_at_load().empty();
   switch (isa_in_force().level) {
@@ -83,7 +83,7 @@ void find(void* library, const std::string& name, F*& function) {
   if (!function) throw_missing(dlerror());
 }
 
-// Loaded once and never closed: code that runs at exit may still compute.
+// Loaded once and never closed: code that runs at exit may still need it.
 void* openblas() {
   static void* const library = [] {
     void* const loaded = load();
@@ -91,7 +91,7 @@ void* openblas() {
     find(loaded, "openblas_set_num_threads", set_number);
     set_number(1);
     find(loaded, "LAPACKE_set_nancheck", set_number);
-    set_number(0);  // factorizations of NaN are NaN, or callers look for it
+    set_number(0);  // factorizations of NaN are NaN, or callers check for it
     return loaded;
   }();
   return library;

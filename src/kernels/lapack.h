@@ -1,7 +1,7 @@
-// BLAS and LAPACK, from OpenBLAS. Its library lies beside libhybridnet.so and is loaded by the first call that needs
-// it, with symbols of its own: NumPy's and SciPy's copies stay apart. It computes on the calling thread alone, so that
-// results have the same bits for any number of cores; what is worth several cores is cut here, into parts whose size
-// follows from the shapes.
+// BLAS and LAPACK, from OpenBLAS. Its library is next to libhybridnet.so and is loaded by the first call that needs it,
+// with symbols of its own: it does not interfere with NumPy's and SciPy's copies. It computes on the calling thread
+// alone, so that results have the same bits for any number of cores; work that is worth several cores is split here,
+// into parts whose size depends on the shapes.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ enum BlasTriangle : int { kUpper = 121, kLower = 122 };
 enum BlasDiagonal : int { kNonUnit = 131, kUnit = 132 };
 enum BlasSide : int { kLeft = 141, kRight = 142 };
 
-// The functions for T, float or double. Those of LAPACK return 0, or the number i > 0 of the row that failed. LAPACKE's
-// row-major layout copies its matrices: callers pass kColumnMajor and the transposed problem.
+// The functions for T, float or double. LAPACK functions return 0, or the number i > 0 of the row that failed.
+// LAPACKE's row-major layout copies its matrices: callers pass kColumnMajor and the transposed problem.
 template <typename T>
 struct Lapack {
   void (*gemm)(BlasLayout, BlasTranspose a_op, BlasTranspose b_op, int m, int n, int k, T alpha, const T* a, int lda,
@@ -33,7 +33,7 @@ struct Lapack {
               int ldvr);
 };
 
-// Throws Error where the library is missing.
+// Throws Error if the library is missing.
 template <typename T>
 const Lapack<T>& lapack();
 

@@ -15,7 +15,7 @@
 #ifndef HYBRIDNET_KERNELS_LAYER_NORM_BLOCKS
 #define HYBRIDNET_KERNELS_LAYER_NORM_BLOCKS
 namespace hybridnet::kernels {
-// Rows per partial column sum: enough elements to pay, and few enough blocks to keep the partial sums small.
+// The rows per partial column sum: enough elements to pay, and few enough blocks to keep the partial sums small.
 inline int64_t rows_per_block(const NormRows& s) {
   constexpr int64_t kElements = 16384, kMaxBlocks = 64;
   return std::max<int64_t>({1, kElements / std::max<int64_t>(s.width, 1), (s.rows + kMaxBlocks - 1) / kMaxBlocks});
@@ -27,14 +27,14 @@ inline int64_t row_blocks(const NormRows& s) { return (s.rows + rows_per_block(s
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
-// kCenters: LayerNorm. Otherwise the mean counts as 0 and there is no shift: RMSNorm.
+// kCenters: LayerNorm. Otherwise RMSNorm: the mean counts as 0 and there is no shift.
 template <bool kCenters, class V>
 HWY_INLINE V centered(V x, V mean) {
   if constexpr (kCenters) return hn::Sub(x, mean);
   return x;
 }
 
-// One row: y = (x - mean) / std * gamma + beta. `total`: of x, where kCenters.
+// Computes one row: y = (x - mean) / std * gamma + beta. `total`: the sum of x, used if kCenters.
 template <bool kCenters, typename T>
 HWY_INLINE void normalize(int64_t width, const T* x, T total, const T* gamma, const T* beta, double eps, T* y,
                           T* mean_out, T* std_out) {
@@ -75,7 +75,7 @@ void forward(const NormRows& s, const T* x, const T* gamma, const T* beta, doubl
   });
 }
 
-// What Dropout multiplies the elements of a row with: 0 or 1 / keep.
+// The factors of Dropout for the elements of a row: 0 or 1 / keep.
 template <typename T>
 class KeptRow {
  public:

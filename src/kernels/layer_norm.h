@@ -12,52 +12,52 @@ struct NormRows {
   int64_t rows = 0, width = 0;
 };
 
-// y = (x - mean) / std * gamma + beta with std = sqrt(variance + eps); mean and std, one per row, may be null. y may be
-// x.
+// y = (x - mean) / std * gamma + beta with std = sqrt(variance + eps); mean and std, one per row, may be null. y may
+// alias x.
 template <typename T>
 void layer_norm(const NormRows& s, const T* x, const T* gamma, const T* beta, double eps, T* y, T* mean, T* std);
 
 // dx = (w - avg(w) - h avg(w h)) / std with h = (x - mean) / std and w = dy gamma; dgamma = sum over rows of dy h;
-// dbeta = sum over rows of dy. dgamma and dbeta may be null, dx may be dy. Column sums are made over fixed blocks of
-// rows.
+// dbeta = sum over rows of dy. dgamma and dbeta may be null, dx may alias dy. Column sums are computed over fixed
+// blocks of rows.
 template <typename T>
 void layer_norm_gradient(const NormRows& s, const T* dy, const T* x, const T* gamma, const T* mean, const T* std, T* dx,
                          T* dgamma, T* dbeta, void* workspace);
 int64_t layer_norm_gradient_workspace(const NormRows& s, int64_t element_size);
 
-// A residual sum in front of the normalization: x = kept(data) + addend, where kept sets elements to 0 with probability
-// 1 - keep and divides the others by keep, as Dropout with this key does.
+// A residual sum before the normalization: x = kept(data) + addend, where kept sets elements to 0 with probability 1 -
+// keep and divides the others by keep, like Dropout with this key.
 template <typename T>
 struct ResidualSum {
   const T *data = nullptr, *addend = nullptr;
-  T* sum = nullptr;  // x, or null: not wanted
+  T* sum = nullptr;  // receives x, or null
   double keep = 1;
   RngKey rng = {};
 };
-// As layer_norm of that sum, in one pass over memory. y and sum may be data or addend.
+// Computes layer_norm of this sum in one pass over memory. y and sum may alias data or addend.
 template <typename T>
 void add_layer_norm(const NormRows& s, const ResidualSum<T>& x, const T* gamma, const T* beta, double eps, T* y,
                     T* mean, T* std);
 
-// What else reaches and leaves a residual sum.
+// Further gradients into and out of a residual sum.
 template <typename T>
 struct ResidualGradient {
-  const T* of_sum = nullptr;  // arrives at the sum beside what comes through the norm: added to dx; or null
-  T* of_data = nullptr;       // kept(dx); null: not wanted
+  const T* of_sum = nullptr;  // a further gradient of the sum, added to dx, or null
+  T* of_data = nullptr;       // receives kept(dx), or null
   double keep = 1;
   RngKey rng = {};
 };
-// As layer_norm_gradient, whose dx becomes the gradient of the addend.
+// Computes layer_norm_gradient, whose dx is the gradient of the addend.
 template <typename T>
 void add_layer_norm_gradient(const NormRows& s, const ResidualGradient<T>& residual, const T* dy, const T* x,
                              const T* gamma, const T* mean, const T* std, T* dx, T* dgamma, T* dbeta, void* workspace);
 
-// y = x / rms * gamma with rms = sqrt(avg(x^2) + eps), one per row, may be null. y may be x.
+// y = x / rms * gamma with rms = sqrt(avg(x^2) + eps), one per row, may be null. y may alias x.
 template <typename T>
 void rms_norm(const NormRows& s, const T* x, const T* gamma, double eps, T* y, T* rms);
 
-// dx = (w - h avg(w h)) / rms with h = x / rms and w = dy gamma; dgamma = sum over rows of dy h. As
-// layer_norm_gradient, its workspace included.
+// dx = (w - h avg(w h)) / rms with h = x / rms and w = dy gamma; dgamma = sum over rows of dy h. The rest, including
+// the workspace, is the same as in layer_norm_gradient.
 template <typename T>
 void rms_norm_gradient(const NormRows& s, const T* dy, const T* x, const T* gamma, const T* rms, T* dx, T* dgamma,
                        void* workspace);

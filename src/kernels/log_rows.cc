@@ -26,7 +26,7 @@ void sum3(const double* a, const double* b, const double* c, const double* gate,
   for_lanes(n, [&](auto d, int64_t i) HWY_ATTR {
     const auto x = hn::LoadU(d, a + i), y = hn::LoadU(d, b + i),
                z = hn::Add(hn::LoadU(d, c + i), hn::LoadU(d, gate + i));
-    // Where all three are 0, a finite shift keeps -infinity - -infinity away.
+    // If all three are -infinity, a finite shift avoids -infinity - -infinity.
     const auto shift = hn::Max(hn::Max(hn::Max(x, y), z), constant(d, -1e300));
     const auto total =
         hn::Add(hn::Add(exp(d, hn::Sub(x, shift)), exp(d, hn::Sub(y, shift))), exp(d, hn::Sub(z, shift)));

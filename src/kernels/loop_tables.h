@@ -1,5 +1,5 @@
-// What the files kernels/*_loops.cc provide to pointwise.cc: each fills its rows of the table for this machine's SIMD
-// target.
+// The functions of the files kernels/*_loops.cc for pointwise.cc: each fills its rows of the table for this machine's
+// SIMD target.
 #pragma once
 
 #include "kernels/pointwise.h"

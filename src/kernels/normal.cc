@@ -14,8 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
-// The first uniform of a pair is in (0, 1], down to 2^-33, the second one a multiple of 2^-24. Whole vectors are
-// computed, also for the last elements: a number does not depend on how many follow it.
+// The first uniform of a pair is in (0, 1], down to 2^-33, the second one a multiple of 2^-24. The last elements are
+// computed as whole vectors, too: a number does not depend on how many follow it.
 void fill_pairs(const uint32_t* words, int64_t count, float mean, float deviation, float* out) {
   const hn::ScalableTag<float> d;
   const hn::RebindToUnsigned<decltype(d)> d32;

@@ -1,4 +1,4 @@
-// Normally distributed numbers from random words.
+// Normally distributed random numbers.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace hybridnet::kernels {
 
 // out[i] for elements [begin, begin + n) of a tensor, by Box and Muller: both numbers of a pair are used, from words i
-// and i + 1 (word i % 4 of Philox block i / 4). begin is a multiple of 256. Does not open threads.
+// and i + 1 (word i % 4 of Philox block i / 4). begin is a multiple of 256. Runs on the calling thread.
 void fill_normal(RngKey key, float mean, float deviation, int64_t begin, int64_t n, float* out);
 
 }  // namespace hybridnet::kernels

@@ -14,10 +14,10 @@
 namespace hybridnet::kernels {
 namespace {
 
-// Where operators have warned. Runs that meet the same index again take no memory to find that out.
+// The places where operators have already warned. Looking one up allocates no memory.
 class Told {
  public:
-  // Whether this operator warns of an index in this line, or in this node if there is no line, for the first time.
+  // True if this operator did not warn before of an index in this line, or in this node if there is no line.
   bool add(const char* op, const SourceLocation& where, std::string_view node) {
     const std::lock_guard lock(mutex_);
     return places_.emplace(op, place(where, node), where.line).second;
@@ -57,7 +57,7 @@ std::string fix_text(const Bounds& b) {
   return correct + ", or choose mode='wrap' or ignore_label=... where the operator or loss has it";
 }
 
-// Without a branch in its loop, so that it is vectorized.
+// A loop without branches, so that it is vectorized.
 bool any_outside(const int64_t* numbers, int64_t count, const Bounds& b) {
   if (b.low > b.high) return count > 0;
   const uint64_t low = static_cast<uint64_t>(b.low), span = static_cast<uint64_t>(b.high) - low;
@@ -84,7 +84,7 @@ void report_out_of_range(const IndexUse& use, std::string_view given, int64_t po
   fields.input = use.input;
   fields.expected = bounds_text(bounds);
   fields.given = std::string(given) + " at position " + std::to_string(position);
-  // MXNet reads and writes other memory where a length is beyond the array.
+  // MXNet accesses other memory if a length is beyond the array.
   const std::string result = (are_lengths(bounds) ? "" : "as in MXNet, ") + std::string(outcome);
   if (environment().strict) {
     fields.because = "HYBRIDNET_STRICT=1 refuses what is otherwise a warning: " + result;

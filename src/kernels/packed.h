@@ -1,4 +1,4 @@
-// Weights in the order in which a kernel reads them, kept beside the array that they come from.
+// Weights in the order in which a kernel reads them, kept beside their source array.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace hybridnet::kernels {
 
-// A kernel that reads some inputs by copies in another order (PackedWeights), and makes a SourceReading where it reads
-// them as they are: so their memory may be dropped while the copies are kept.
+// A kernel that reads some inputs through copies in another order (PackedWeights), and makes a SourceReading whenever
+// it reads the inputs themselves: their memory may be dropped while the copies are kept.
 class ReadsPackedWeights {
  public:
   virtual bool reads_packed(size_t input) const = 0;
@@ -22,16 +22,16 @@ class ReadsPackedWeights {
   ~ReadsPackedWeights() = default;
 };
 
-// Writes weights, or a part of them, as they were before they were packed, bit by bit. It may outlive the kernel that
+// Restores weights, or a part of them, from their packed copy, with the same bits. It may outlive the kernel that
 // packed them.
 struct Unpacking {
-  int64_t offset = 0, bytes = 0;  // in the weights
+  int64_t offset = 0, bytes = 0;  // within the weights
   std::function<void(const void* packed, void* part)> write;
 };
 
 class PackedWeights {
  public:
-  // `layout` names the copy's layout, and how the weights are read. unpack: what of them the copy tells.
+  // `layout` names the copy's layout and the way the weights are read. unpack: the parts that the copy can restore.
   PackedWeights(std::string layout, int64_t bytes, std::vector<Unpacking> unpack = {})
       : bytes_(bytes), unpack_(std::move(unpack)), user_("packed " + std::move(layout)) {}
   int64_t bytes() const { return bytes_; }
@@ -60,7 +60,7 @@ class PackedWeights {
   DerivedUser<OwnedBlock> user_;
 };
 
-// The packed weights of one run: those that are kept, or, where none are, what pack(void* target) writes into
+// The packed weights of one run: the kept ones, or, if `kept` is null, the ones that pack(void* target) writes into
 // `workspace`.
 class PackedForRun {
  public:

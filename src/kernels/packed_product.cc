@@ -18,9 +18,10 @@ namespace hybridnet::kernels::HWY_NAMESPACE {
 
 // ---- packing
 
-// Columns are taken in blocks of kVectors whole vectors; what remains is a block, too, of as many vectors as it needs.
-// A block that begins at column j begins at packed + j * depth. A whole one consists of parts of part_of(kVectors)
-// vectors for all of the depth, one part behind the other; the last one of a single part, as wide as its columns.
+// Columns are divided into blocks of kVectors whole vectors; the remaining columns are one more block, with as many
+// vectors as it needs. The block that begins at column j begins at packed + j * depth. A whole block consists of
+// consecutive parts of part_of(kVectors) vectors, each for the full depth; the last block is a single part, as wide as
+// its columns.
 constexpr int kVectors = 4;
 
 template <typename T>
@@ -29,7 +30,7 @@ constexpr int64_t wide_block() {
 }
 int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// to (depth, columns) = weights, all of them.
+// Copies all weights to `to` (depth, columns).
 struct Pack {
   template <typename T>
   HWY_INLINE static void part(const ProductWeights<T>& w, T* to) {
@@ -39,7 +40,7 @@ struct Pack {
   }
 };
 
-// weights = from (depth, columns), all of them.
+// Copies all of `from` (depth, columns) to the weights.
 struct Unpack {
   template <typename T>
   HWY_INLINE static void part(const ProductWeights<T>& w, const T* from) {
@@ -50,14 +51,14 @@ struct Unpack {
   }
 };
 
-// The block of `columns` columns, in parts of `part`, that begins at column j.
+// Copies the block of `columns` columns that begins at column j, in parts of `part` columns.
 template <class Way, typename T, typename P>
 HWY_INLINE void move_block(const ProductWeights<T>& w, int64_t j, int64_t columns, int64_t part, P* packed) {
   for (const int64_t end = j + columns; j < end; j += part, packed += part * w.depth)
     Way::template part<T>({w.data + j * w.column_stride, w.depth, part, w.depth_stride, w.column_stride}, packed);
 }
 
-// packed: P is T, const where it is read.
+// P is T, or const T if packed is read.
 template <class Way, typename T, typename P>
 void move(const ProductWeights<T>& w, P* packed) {
   const int64_t wide = wide_block<T>();
@@ -72,12 +73,12 @@ void move(const ProductWeights<T>& w, P* packed) {
 
 // ---- products
 
-// Elements [begin, end) of the depth: what a tile passes at a time.
+// Elements [begin, end) of the depth, which a tile processes in one pass.
 struct DepthRange {
   int64_t begin, end;
 };
 
-// One block of columns. All pointers are those of its first row and column.
+// One block of columns. All pointers point to its first row and column.
 template <typename T>
 struct BlockProduct {
   const T* packed;
@@ -85,21 +86,21 @@ struct BlockProduct {
   DepthRange range;
   const T* rows;
   int64_t row_stride, count;
-  const T* start;  // what is added, as out; null: nothing
+  const T* start;  // the addend, with the layout of out, or null
   T* out;
   int64_t out_stride;
-  bool fetches;  // the weights that come next
+  bool fetches;  // prefetch the next weights
 };
 
-// What ends a product.
+// The operations at the end of a product.
 template <typename T>
 struct ProductEnd {
-  const T* bias;  // null for none
+  const T* bias;  // or null
   T low, high;
 };
 
-// Not inlined, for the reason given at add_tile of recurrent_step.cc. kLast: of the last block, the last vector of
-// which has `last` columns; column is 0.
+// Not inlined, for the reason given at add_tile of recurrent_step.cc. kLast: the last block, whose last vector has
+// `last` columns; then column is 0.
 template <int kRows, int kWidth, int kPart, bool kLast, class D, typename T>
 HWY_NOINLINE void product_tile(D d, const BlockProduct<T>& b, const ProductEnd<T>* end, int64_t row, int64_t column,
                                int64_t last, Fetch fetch) {
@@ -152,7 +153,7 @@ HWY_INLINE void whole_block(D d, const BlockProduct<T>& b, const ProductEnd<T>* 
   });
 }
 
-// The block of `columns` columns that do not fill a whole one.
+// Computes the last block, whose `columns` columns do not fill a whole block.
 template <int kWidth = kVectors, class D, typename T>
 HWY_INLINE void last_block(D d, const BlockProduct<T>& b, const ProductEnd<T>* end, int64_t columns) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), last = columns - (kWidth - 1) * lanes;
@@ -164,8 +165,9 @@ HWY_INLINE void last_block(D d, const BlockProduct<T>& b, const ProductEnd<T>* e
   });
 }
 
-// A part of the weights (two vectors each) stays in the caches while all rows of a task pass over it, and these rows
-// stay there while all parts do. Few rows pass the whole depth at once: so the weights are read as they lie in memory.
+// A part of the weights (two vectors per element) stays in the caches while all rows of a task are multiplied with it,
+// and these rows stay there for all parts. Few rows are multiplied over the whole depth at once: then the weights are
+// read in memory order.
 constexpr int64_t kMaxDepth = 768;
 constexpr int64_t kRowBytes = 384 << 10;
 
@@ -175,7 +177,7 @@ int64_t depth_of_pass(int64_t depth, int64_t rows) {
   return divided_up(depth, divided_up(depth, kMaxDepth));
 }
 
-// f(range) for the passes.
+// Calls f(range) for the passes.
 template <class F>
 HWY_INLINE void for_passes(int64_t depth, int64_t step, const F& f) {
   int64_t k = 0;
@@ -189,8 +191,8 @@ HWY_INLINE void for_passes(int64_t depth, int64_t step, const F& f) {
 template <typename T>
 struct Tasks {
   static constexpr int64_t kMinRows = 48, kMaxRows = 240, kRowUnit = tile_rows(part_of(kVectors));
-  static constexpr int64_t kMaxBlocks = 4;  // of columns
-  static constexpr int64_t kMany = 16;      // tasks, which cores share evenly
+  static constexpr int64_t kMaxBlocks = 4;  // blocks of columns
+  static constexpr int64_t kMany = 16;      // with this many tasks, cores share the work evenly
   int64_t rows, row_blocks, columns, count;
   explicit Tasks(const PackedProduct<T>& p) {
     const int64_t row_bytes = std::clamp<int64_t>(p.depth, 1, kMaxDepth) * static_cast<int64_t>(sizeof(T));
@@ -241,7 +243,7 @@ template <typename T>
 void product(const PackedProduct<T>& p) {
   if (p.count == 0 || p.columns == 0) return;
   const Tasks<T> tasks(p);
-  // Two rows and less wait for the weights, as three do.
+  // With one or two rows, reading the weights takes as long as with three.
   const double rows = static_cast<double>(std::clamp<int64_t>(p.count, 3, std::max<int64_t>(3, tasks.rows)));
   const double ns = 0.02 * (1 + rows * static_cast<double>(p.depth * tasks.columns));
   parallel_for(tasks.count, ns, [&](int64_t begin, int64_t end) {

@@ -1,4 +1,4 @@
-// Words of kernels/rng.h, many blocks at a time. Included once per SIMD target, hence the toggled guard.
+// The random words of kernels/rng.h, many blocks at a time. Included once per SIMD target, hence the toggled guard.
 #if defined(HYBRIDNET_PHILOX_VECTORS_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HYBRIDNET_PHILOX_VECTORS_H_
 #undef HYBRIDNET_PHILOX_VECTORS_H_
@@ -16,7 +16,7 @@ namespace hybridnet::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // The rounds of kernels/rng.h over vectors of blocks, one 64-bit lane per block and word: the low half counts, the high
-// half holds leftovers. Two vectors side by side hide the latency of the products. Writes the words block after block.
+// half is undefined. Interleaving two vectors hides the latency of the products. Writes the words block after block.
 template <class D>
 HWY_INLINE void philox_vectors(D d, RngKey key, uint64_t first, uint64_t* out) {
   using V = hn::Vec<D>;

@@ -9,7 +9,7 @@
 namespace hybridnet::kernels {
 namespace {
 
-// Two neighbours along an axis, their weights, and whether they lie inside.
+// Two neighbours along an axis, their weights, and flags for those inside the image.
 template <typename T>
 struct Neighbours {
   int64_t low = -2;
@@ -30,7 +30,8 @@ struct Neighbours {
   }
 };
 
-// The four pixels that each point of one example is read from. Pixels outside have weight 0, and the first one's place.
+// The four pixels from which each point of one example is read. Pixels outside have weight 0, and the position of the
+// first pixel.
 template <typename T>
 class Taps {
  public:
@@ -59,13 +60,13 @@ class Taps {
   Temporary<T> weights;
 };
 
-// What lies outside adds nothing, also where the first pixel is infinite or NaN.
+// Pixels outside add nothing, even if the first pixel is infinite or NaN.
 template <typename T>
 T share(T weight, T value) {
   return weight == T(0) ? T(0) : weight * value;
 }
 
-// f(plane, taps of its example) for the planes of the batch, each on one thread.
+// Calls f(plane, taps of its example) for the planes of the batch, each on one thread.
 template <typename T, typename F>
 void for_planes(const PointSampling& s, const T* grid, const F& f) {
   const int64_t work = 1 + 8 * s.points() + s.image();
@@ -86,7 +87,7 @@ void for_planes(const PointSampling& s, const T* grid, const F& f) {
 
 template <typename T>
 void sample_points(const PointSampling& s, const T* image, const T* grid, T* out) {
-  if (s.image() == 0) {  // nothing but the outside
+  if (s.image() == 0) {  // all points are outside
     std::fill_n(out, s.batch * s.channels * s.points(), T(0));
     return;
   }
@@ -100,7 +101,7 @@ void sample_points(const PointSampling& s, const T* image, const T* grid, T* out
   });
 }
 
-// One plane belongs to one thread, so that every pixel is summed in the order of the points.
+// Each plane is written by one thread, so that every pixel is summed in the order of the points.
 template <typename T>
 void spread_points(const PointSampling& s, const T* values, const T* grid, T* image) {
   if (s.image() == 0) return;

@@ -1,5 +1,5 @@
-// Elementwise functions over contiguous spans: the one set of loops under operators, broadcasting and fused chains.
-// Every function exists for float32 and float64 (SIMD width chosen once per process) and, where it makes sense, for
+// Elementwise functions over contiguous spans: the single set of loops for operators, broadcasting and fused chains.
+// Every function exists for float32 and float64 (SIMD width chosen once per process) and, if it makes sense, for
 // integers; other dtypes are converted tile by tile: float16 and bfloat16 through float32, integers through float64.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace hybridnet::kernels {
 
-// One row per function. A new function is: a name here, a functor and its `add<...>` line in the kernels/*_loops.cc
-// file of its kind.
+// One entry per function. To add a function: add a name here, and a functor and its `add<...>` line to the
+// kernels/*_loops.cc file of its kind.
 // clang-format off
 enum class Pointwise : int {
   // arithmetic_loops.cc, two inputs
@@ -38,11 +38,11 @@ enum class Pointwise : int {
 };
 // clang-format on
 
-// in: one pointer per input. scalars: parameters of the function (clip's bounds), null if it has none. `out` may be one
-// of the inputs exactly; other overlaps are not allowed.
+// in: one pointer per input. scalars: parameters of the function (clip's bounds), null if it has none. `out` may be
+// exactly one of the inputs; other overlaps are not allowed.
 using SpanFn = void (*)(const void* const* in, void* out, int64_t n, const double* scalars);
 
-enum class Repeat : int { kNone = 0, kFirst = 1, kSecond = 2 };  // which input is one element, used n times
+enum class Repeat : int { kNone = 0, kFirst = 1, kSecond = 2 };  // the input that is a single element, used n times
 
 struct SpanLoops {
   SpanFn fn[3][kDTypeCodes] = {};  // [Repeat][dtype]; rows 1 and 2 exist for functions of two inputs
@@ -52,7 +52,8 @@ struct SpanLoops {
 
 const SpanLoops& loops(Pointwise function);
 
-// Runs a function over n elements of one dtype; converts where the dtype has no loop of its own. Does not open threads.
+// Runs a function over n elements of one dtype; converts if the dtype has no loop of its own. Runs on the calling
+// thread.
 void apply(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n,
            const double* scalars = nullptr, Repeat repeat = Repeat::kNone);
 

@@ -19,13 +19,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Position = std::array<int64_t, 3>;
 
-constexpr int64_t kChannelBlock = 64;  // channels that one task of a channels-last backward owns
+constexpr int64_t kChannelBlock = 64;  // the channels that one task of a channels-last backward pass owns
 
 Position position_at(int64_t index, const Position& sizes) {
   return {index / (sizes[1] * sizes[2]), index / sizes[2] % sizes[1], index % sizes[2]};
 }
 
-// The position behind this one; true where the next image begins. A division each would cost more than a small window.
+// Advances to the next position; returns true if that is the start of the next image. Divisions would cost more than a
+// small window.
 bool advance(Position& at, const Position& sizes) {
   for (size_t axis = 3; axis-- > 0;) {
     if (++at[axis] < sizes[axis]) return false;
@@ -63,7 +64,7 @@ T start_value(const PoolGeometry& g) {
   return g.type == PoolType::kMax ? -std::numeric_limits<T>::infinity() : T(0);
 }
 
-// The larger of two; with kKeepsNan a NaN wins, the first one of several.
+// The larger of two; with kKeepsNan a NaN is returned, the first one if there are two.
 template <bool kKeepsNan, class V>
 HWY_INLINE V larger(V acc, V x) {
   if constexpr (kKeepsNan) {
@@ -109,7 +110,7 @@ HWY_INLINE void for_each_vector(int64_t n, F&& f) {
 
 // ---- forward
 
-// Summarizes kCount vectors of channels of a window at a time, those at `at`, so that their loads overlap.
+// Reduces kCount vectors of channels of a window at a time, at offsets `at`, so that their loads overlap.
 template <int kCount, typename T, typename Join>
 HWY_INLINE void summarize(const PoolGeometry& g, const Window& window, const T* from, const int64_t* at, T factor,
                           T* to, Join& join) {
@@ -129,7 +130,8 @@ HWY_INLINE void summarize(const PoolGeometry& g, const Window& window, const T* 
   if constexpr (kCount > 3) hn::StoreU(hn::Mul(a3, by), d, to + at[3]);
 }
 
-// All channels of a window. The last vector ends with them: it may form some of the one before again.
+// Reduces all channels of a window. The last vector ends at the last channel, so it may repeat channels of the vector
+// before.
 template <typename T, typename Join>
 HWY_INLINE void summarize_channels(const PoolGeometry& g, const Window& window, const T* from, T factor, T* to,
                                    Join& join) {
@@ -192,7 +194,7 @@ void forward_last(const PoolGeometry& g, const T* x, T* y) {
   }
 }
 
-// The window is the whole image: each plane gives one output.
+// True if the window is the whole image: each plane has one output.
 bool is_global(const PoolGeometry& g) {
   return g.out_size() == 1 && g.kernel == g.in && g.pad == Position{0, 0, 0} && !g.channels_last;
 }
@@ -218,7 +220,7 @@ void forward_global(const PoolGeometry& g, const T* x, T* y) {
   });
 }
 
-// First the rows of a window, as vectors along the row; then the columns, one output at a time.
+// Reduces first the rows of a window, as vectors along the row; then the columns, one output at a time.
 template <bool kKeepsNan, typename T>
 void forward_plain(const PoolGeometry& g, const T* x, T* y) {
   if (is_global(g)) return forward_global<kKeepsNan>(g, x, y);
@@ -261,7 +263,8 @@ void forward_plain(const PoolGeometry& g, const T* x, T* y) {
 
 // ---- maximum
 
-// A maximum of vectors loses NaN, and one that keeps them takes longer. But the processor remembers that it met one.
+// A maximum of vectors loses NaN, and one that keeps NaN is slower. But the floating-point status flags record that a
+// NaN occurred.
 template <typename T, bool kLast>
 void forward_maximum(const PoolGeometry& g, const T* x, T* y) {
   const FloatWatch watch;
@@ -277,8 +280,8 @@ void forward(const PoolGeometry& g, const T* x, T* y) {
 
 // ---- maximum: gradient and its adjoint
 
-// One output position, channels [c, c + lanes): calls `hit(mask, input index)` for the first element that equals the
-// maximum, or is NaN as it is.
+// For one output position, channels [c, c + lanes): calls `hit(mask, input index)` for the first element that equals
+// the maximum, or is NaN if the maximum is.
 template <typename T, class D, typename F>
 HWY_INLINE void first_maximum(const PoolGeometry& g, const Window& window, D d, const T* x, const T* y, int64_t c,
                               F&& hit) {
@@ -338,8 +341,8 @@ void max_gather_last(const PoolGeometry& g, const T* v, const T* x, const T* y, 
   });
 }
 
-// Index of the first element of the rows' part [first, last) that equals `maximum`, or is NaN as it is; -1 if none
-// does.
+// Returns the index of the first element in part [first, last) of the rows that equals `maximum`, or is NaN if
+// `maximum` is; -1 if there is none.
 template <typename T>
 HWY_INLINE int64_t first_index(const PoolGeometry& g, const Window& rows, int64_t first, int64_t last, const T* x,
                                T maximum) {
@@ -353,7 +356,7 @@ HWY_INLINE int64_t first_index(const PoolGeometry& g, const Window& rows, int64_
   return -1;
 }
 
-// begin(plane), then f(plane, output index, input index or -1) for planes of (n, c, space) memory.
+// Calls begin(plane), then f(plane, output index, input index or -1), for planes of (n, c, space) memory.
 template <typename T, typename Begin, typename F>
 void for_each_plain_maximum(const PoolGeometry& g, const T* x, const T* y, Begin&& begin_plane, F&& f) {
   const int64_t outputs = g.out_size(), inputs = g.in_size();
@@ -372,7 +375,8 @@ void for_each_plain_maximum(const PoolGeometry& g, const T* x, const T* y, Begin
 
 // ---- sum: gradient
 
-// What one row of outputs adds to each column of its window, then as vectors to all rows of the window.
+// Sums the contributions of one row of outputs to each column of its window, then adds them as vectors to all rows of
+// the window.
 template <typename T>
 void sum_backward_plain(const PoolGeometry& g, const Temporary<T>& factors, const T* dy, T* dx) {
   const int64_t outputs = g.out_size(), inputs = g.in_size(), width = g.in[2];
@@ -413,7 +417,7 @@ void sum_backward(const PoolGeometry& g, const T* dy, T* dx) {
   const int64_t outputs = g.out_size(), inputs = g.in_size();
   Temporary<T> factors(static_cast<size_t>(outputs));
   for (int64_t p = 0; p < outputs; ++p) factors[static_cast<size_t>(p)] = factor_at<T>(g, position_at(p, g.out));
-  // f(output index, its factor) for every window that holds input position i.
+  // Calls f(output index, its factor) for every window that contains input position i.
   const auto for_each_output = [&](const Position& i, auto&& f) {
     for (int64_t a = g.first_output(0, i[0]); a < g.last_output(0, i[0]); ++a)
       for (int64_t b = g.first_output(1, i[1]); b < g.last_output(1, i[1]); ++b)

@@ -1,5 +1,5 @@
-// Tiles of a product of rows with packed weights: the sums of some rows and some vectors of columns stay in registers.
-// Included once per SIMD target, hence the toggled guard.
+// Tiles of a product of rows with packed weights: the sums for a few rows and a few vectors of columns stay in
+// registers. Included once per SIMD target, hence the toggled guard.
 #if defined(HYBRIDNET_PRODUCT_TILE_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HYBRIDNET_PRODUCT_TILE_H_
 #undef HYBRIDNET_PRODUCT_TILE_H_
@@ -18,24 +18,25 @@ HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows of a tile with so many vectors of columns. AVX2 has 16 registers: 12 hold sums, the others what is multiplied.
-// Six rows of two vectors are the fastest: they read the weights from the cache half as often as three rows of four.
+// The number of rows of a tile with this many vectors of columns. AVX2 has 16 registers: 12 hold sums, the others the
+// factors. Six rows of two vectors are the fastest: they read the weights from the cache half as often as three rows of
+// four.
 constexpr int tile_rows(int vectors) {
   if (HWY_TARGET <= HWY_AVX3) return 6;
   if (HWY_TARGET == HWY_AVX2) return vectors >= 4 ? 3 : vectors == 3 ? 4 : 6;
   return 2;
 }
 
-// v, not below low and not above high. NaN stays; a zero that equals a bound becomes this bound, as in clip and relu.
+// Clips v to [low, high]. NaN stays; a zero that equals a bound becomes this bound, like in clip and relu.
 template <class V>
 HWY_INLINE V bounded(V v, V low, V high) {
   const V raised = hn::IfThenElse(hn::Le(v, low), low, v);
   return hn::IfThenElse(hn::Ge(raised, high), high, raised);
 }
 
-// sums += elements [begin, end) of rows (kRows, depth), `stride` apart, times those of a block of packed weights:
-// kVectors vectors for each element of a row, `pitch` from those of the next. If kPart is less than kVectors, the block
-// consists of parts of kPart vectors for all of the depth, one part behind the other.
+// sums += elements [begin, end) of rows (kRows, depth), `stride` apart, times a block of packed weights: kVectors
+// vectors for each element of a row, `pitch` apart. If kPart is less than kVectors, the block consists of consecutive
+// parts of kPart vectors, each for the full depth.
 template <int kRows, int kVectors, int kPart, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void add_products_of(D d, const T* block, int64_t depth, int64_t pitch, const T* rows, int64_t stride,
                                 int64_t begin, int64_t end, hn::Vec<D> (&sums)[kRows][kVectors]) {
@@ -46,7 +47,7 @@ HWY_INLINE void add_products_of(D d, const T* block, int64_t depth, int64_t pitc
   block += begin * pitch;
   int64_t k = begin;
   if constexpr (kRows == 1) {
-    // So few sums would wait for each other: those of every other element are apart.
+    // With so few sums, each addition would wait for the one before: every other element has separate sums.
     V others[kVectors];
     for (int v = 0; v < kVectors; ++v) others[v] = hn::Zero(d);
     for (; k + 2 <= end; k += 2, block += pitch) {
@@ -58,7 +59,7 @@ HWY_INLINE void add_products_of(D d, const T* block, int64_t depth, int64_t pitc
     for (int v = 0; v < kVectors; ++v) sums[0][v] = hn::Add(sums[0][v], others[v]);
   }
   for (; k < end; ++k, block += pitch) {
-    // Fewer of the two kinds of factors are held at once.
+    // Keeps the smaller set of factors in registers.
     if constexpr (kRows <= kVectors) {
       V x[kRows];
       for (int r = 0; r < kRows; ++r) x[r] = hn::Set(d, rows[r * stride + k]);
@@ -77,7 +78,7 @@ HWY_INLINE void add_products_of(D d, const T* block, int64_t depth, int64_t pitc
   }
 }
 
-// The same of weights that lie without gaps.
+// The same for weights without gaps.
 template <int kRows, int kVectors, int kPart = kVectors, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void add_products(D d, const T* block, int64_t depth, const T* rows, int64_t stride, int64_t begin,
                              int64_t end, hn::Vec<D> (&sums)[kRows][kVectors]) {
@@ -85,9 +86,9 @@ HWY_INLINE void add_products(D d, const T* block, int64_t depth, const T* rows, 
                                           begin, end, sums);
 }
 
-// The same of `columns` columns, which need not fill the vectors and are the last that lie there: vectors reach into
-// the columns of the next elements of the depth, and those that would reach beyond the end are read in part. What the
-// lanes behind the columns hold says nothing.
+// The same for `columns` columns, which need not fill the vectors and are the last ones of the block: vectors extend
+// into the columns of the next elements of the depth, and vectors that would extend beyond the end are loaded in part.
+// The lanes after the columns are undefined.
 template <int kRows, int kVectors, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void add_last_products(D d, const T* block, int64_t columns, int64_t depth, const T* rows, int64_t stride,
                                   int64_t begin, int64_t end, hn::Vec<D> (&sums)[kRows][kVectors]) {
@@ -102,29 +103,29 @@ HWY_INLINE void add_last_products(D d, const T* block, int64_t columns, int64_t 
   }
 }
 
-// Weights that come from memory are fetched while the tiles before them are computed. The tiles that read one part
-// fetch the next, each a share of it, some lines at every few elements of the depth: more at once would wait for each
-// other. Measured on an AMD EPYC with AVX2: 49 rows of 1024 by 1024 run at 95 % of the peak of a core instead of 82,
-// 196 rows of 512 by 512 at 95 instead of 92. Weights that stay in the second-level cache gain nothing.
+// Weights in memory are prefetched while the tiles before them are computed. The tiles that read one part prefetch the
+// next part, each a share of it, a few lines at every few elements of the depth: more at once would wait for each
+// other. Measured on an AMD EPYC with AVX2: 49 rows of 1024 by 1024 run at 95 % of a core's peak instead of 82 %, 196
+// rows of 512 by 512 at 95 % instead of 92 %. Weights that stay in the second-level cache gain nothing.
 constexpr int64_t kFetchStep = 16;
 constexpr int64_t kLine = 64;
 
-// Few rows pass so fast that what they fetch waits in front of what they read. Time without it: with AVX-512 0.75 for
-// one row of 1024 by 1024, 0.6 for four, 0.93 for 16, 0.98 for recurrent steps of 32 rows, but 1.12 for 64 rows of 4096
-// by 4096; with AVX2 0.67 for one row, 0.88 for two of 768 by 768, 0.95 for four, but 1.37 for 8 rows of 2048 by 1000.
+// With few rows, prefetches delay the reads of the current weights. Time without them: with AVX-512 0.75 for one row of
+// 1024 by 1024, 0.6 for four, 0.93 for 16, 0.98 for recurrent steps of 32 rows, but 1.12 for 64 rows of 4096 by 4096;
+// with AVX2 0.67 for one row, 0.88 for two of 768 by 768, 0.95 for four, but 1.37 for 8 rows of 2048 by 1000.
 template <typename T>
 bool fetching_pays(int64_t weights, int64_t rows) {
   constexpr int64_t kStaysNear = 192 << 10, kFewRows = HWY_TARGET <= HWY_AVX3 ? 32 : 4;
   return rows > kFewRows && weights * static_cast<int64_t>(sizeof(T)) > kStaysNear;
 }
 
-// What one tile fetches.
+// The memory that one tile prefetches.
 struct Fetch {
   const char* from = nullptr;
   int64_t lines = 0;  // at each step
 };
 
-// For the tile of some rows of `count`: its share of `size` elements, while it passes this depth.
+// The share of `size` elements that the tile of `rows` of `count` rows prefetches while it processes this depth.
 template <typename T>
 Fetch share_of(const T* next, int64_t size, int64_t depth, int64_t row, int64_t rows, int64_t count) {
   const int64_t steps = depth / kFetchStep;
@@ -134,7 +135,7 @@ Fetch share_of(const T* next, int64_t size, int64_t depth, int64_t row, int64_t 
   return {reinterpret_cast<const char*>(next) + begin, (lines + steps - 1) / steps};
 }
 
-// The same as add_products() without it.
+// The same as add_products() without prefetching.
 template <int kRows, int kVectors, int kPart, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void add_products(D d, const T* block, int64_t depth, const T* rows, int64_t stride, int64_t begin,
                              int64_t end, Fetch fetch, hn::Vec<D> (&sums)[kRows][kVectors]) {
@@ -147,8 +148,8 @@ HWY_INLINE void add_products(D d, const T* block, int64_t depth, const T* rows, 
   add_products<kRows, kVectors, kPart>(d, block, depth, rows, stride, begin, end, sums);
 }
 
-// f(d, j, width) for blocks of columns [begin, end): vectors of at most kLanes, then of half the length each as long as
-// columns remain. begin is a whole number of the longest vectors.
+// Calls f(d, j, width) for blocks of columns [begin, end): vectors of at most kLanes lanes, then of half the length
+// each, as long as columns remain. begin is a whole number of the longest vectors.
 template <typename T, size_t kLanes, class F>
 HWY_INLINE void for_blocks(int64_t begin, int64_t end, const F& f) {
   const hn::CappedTag<T, kLanes> d;
@@ -163,8 +164,8 @@ HWY_INLINE void for_blocks(int64_t begin, int64_t end, const F& f) {
 template <typename T>
 constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(T);
 
-// f(d, constant, j) for blocks of columns [begin, end): kVectors whole vectors, which the constant says, as long as
-// there are so many columns, then one vector of falling length each.
+// Calls f(d, constant, j) for blocks of columns [begin, end): kVectors whole vectors (`constant` is their number) as
+// long as enough columns remain, then single vectors of decreasing length.
 template <typename T, int kVectors, class F>
 HWY_INLINE void for_wide_blocks(int64_t begin, int64_t end, const F& f) {
   const hn::ScalableTag<T> longest;
@@ -175,8 +176,8 @@ HWY_INLINE void for_wide_blocks(int64_t begin, int64_t end, const F& f) {
       j, end, [&](auto d, int64_t at, int64_t) HWY_ATTR { f(d, std::integral_constant<int, 1>{}, at); });
 }
 
-// f(first row, constant) for tiles that cover the rows; the constant is their number of rows, kRows at most. With six
-// rows a tile, all but one, two, three or seven rows are covered by tiles of four and more.
+// Calls f(first row, constant) for tiles that cover the rows; the constant is their number of rows, at most kRows. With
+// six rows per tile, all numbers of rows but one, two, three and seven are covered by tiles of four and more.
 template <int kRows, class F>
 HWY_INLINE void for_tiles(int64_t rows, const F& f) {
   int64_t row = 0;
@@ -200,11 +201,11 @@ HWY_INLINE void for_tiles(int64_t rows, const F& f) {
   while (row < rows) take(std::integral_constant<int, 1>{});
 }
 
-// How many of kVectors vectors of columns a tile takes at a time, and a part of a packed block holds.
+// The number of vectors of columns, out of kVectors, in a tile and in a part of a packed block.
 constexpr int part_of(int vectors) { return HWY_TARGET == HWY_AVX2 && vectors == 4 ? 2 : vectors; }
 
-// f(first row, rows, first vector, vectors) for tiles that cover the rows and kVectors vectors; rows and vectors are
-// constants. Tiles of three rows and less take all parts at once: with one they would have too few sums to hide the
+// Calls f(first row, rows, first vector, vectors) for tiles that cover the rows and kVectors vectors; rows and vectors
+// are constants. Tiles of three or fewer rows process all parts at once: one part would have too few sums to hide the
 // latency of their additions.
 template <int kVectors, class F>
 HWY_INLINE void for_part_tiles(int64_t rows, const F& f) {

@@ -1,4 +1,4 @@
-// Memory of a workspace for each of the ranges of a parallel loop that run at one time.
+// Workspace memory for the concurrently running ranges of a parallel loop.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,18 @@ namespace hybridnet::kernels {
 
 class RangeRooms {
  public:
-  // How many rooms a loop of `items` needs on this machine; at most 64.
+  // The number of rooms that a loop of `items` needs on this machine; at most 64.
   static int count_for(int64_t items) {
     return static_cast<int>(std::clamp<int64_t>(std::min<int64_t>(items, cpu_cores()), 1, 64));
   }
 
-  // Lives around the loop, which runs on no more cores than there are rooms. `memory`: count * bytes_each.
+  // Must live until the loop ends, which runs on no more cores than there are rooms. `memory`: count * bytes_each.
   RangeRooms(void* memory, int64_t bytes_each, int count)
       : memory_(static_cast<char*>(memory)), bytes_each_(bytes_each), used_(count < 64 ? ~uint64_t{0} << count : 0) {
     if (current_cores() > count) fewer_cores_.emplace(count);
   }
 
-  // A room, while a range runs.
+  // A room in use while a range runs.
   class Use {
    public:
     explicit Use(RangeRooms& rooms) : rooms_(rooms) {
@@ -46,7 +46,7 @@ class RangeRooms {
  private:
   char* const memory_;
   const int64_t bytes_each_;
-  std::atomic<uint64_t> used_;  // a bit per room; rooms that there are not count as used
+  std::atomic<uint64_t> used_;  // a bit per room; rooms that do not exist count as used
   std::optional<CoreScope> fewer_cores_;
 };
 

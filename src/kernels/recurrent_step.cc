@@ -14,16 +14,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
-// Hidden units are taken in blocks of whole vectors, then of vectors of falling length. A block of units [j, j + width)
-// begins at packed + gates * j * recurrent. It consists of parts, one behind the other, that hold, for each element of
-// the state, one vector for each of some gates.
+// Hidden units are divided into blocks of whole vectors, then of vectors of decreasing length. A block of units [j, j +
+// width) begins at packed + gates * j * recurrent. It consists of consecutive parts; a part contains, for each element
+// of the state, one vector for each of its gates.
 //
 // A tile multiplies one part, so that AVX2's registers hold the sums of six rows. Its sums go through memory that stays
 // in the nearest cache, and the cells of a block are computed once all its sums are there.
 
-// move(weights, packed weights, pitch, rows, columns) for all of them in tiles that stay in the cache while they are
-// turned: a gate's weights of some units are (rows, columns), `recurrent` from row to row, the packed ones (columns,
-// rows), `pitch` from row to row.
+// Calls move(weights, packed weights, pitch, rows, columns) for all weights, in tiles that stay in the cache while they
+// are transposed: a gate's weights of some units are (rows, columns) with row stride `recurrent`, the packed ones
+// (columns, rows) with row stride `pitch`.
 template <typename T, typename W, typename P, class Move>
 void for_weights(int gates, int64_t hidden, int64_t recurrent, W* weights, P* packed, const Move& move) {
   constexpr int64_t kTile = 64;
@@ -68,7 +68,7 @@ struct LstmCell {
   HWY_INLINE hn::Vec<D> start(D d, int gate, int64_t j) const {
     return s.bias ? hn::LoadU(d, s.bias + gate * s.hidden + j) : hn::Zero(d);
   }
-  // The sums go on with the state.
+  // The product with the state is added to the same sums.
   template <class D>
   HWY_INLINE void take_input(D, int64_t, int64_t, T*) const {}
   template <class D>
@@ -92,7 +92,7 @@ struct GruCell {
   HWY_INLINE hn::Vec<D> start(D d, int gate, int64_t j) const {
     return input.packed ? hn::LoadU(d, s.input_bias + gate * s.hidden + j) : hn::Zero(d);
   }
-  // n needs the two products apart.
+  // n needs the two products separately.
   template <class D>
   HWY_INLINE void take_input(D d, int64_t row, int64_t j, T* sums) const {
     for (int g = 0; g < 3; ++g, sums += hn::Lanes(d)) {
@@ -108,10 +108,10 @@ struct GruCell {
   }
 };
 
-// Rows of a block whose sums are held at once.
+// The rows of a block whose sums are stored at once.
 constexpr int64_t kMaxRows = 64;
 
-// sums (kRows, kVectors vectors), `pitch` apart, += rows (kRows, depth) * a block's weights, kPart vectors a part.
+// sums (kRows, kVectors vectors), `pitch` apart, += rows (kRows, depth) * a block's weights, kPart vectors per part.
 // Not inlined: next to other loops compilers run out of registers here and read the weights once for each row.
 template <int kRows, int kVectors, int kPart, class D, typename T = hn::TFromD<D>>
 HWY_NOINLINE void add_tile(D d, const T* weights, int64_t depth, const T* rows, T* sums, int64_t pitch, Fetch fetch) {
@@ -124,8 +124,8 @@ HWY_NOINLINE void add_tile(D d, const T* weights, int64_t depth, const T* rows, 
     for (int v = 0; v < kVectors; ++v) hn::StoreU(s[r][v], d, sums + r * pitch + v * lanes);
 }
 
-// sums (count, kGates vectors) += rows (count, depth) * one block's weights. next: the weights that are read then, for
-// as many elements of the depth; null: they are near.
+// sums (count, kGates vectors) += rows (count, depth) * one block's weights. next: the weights to read after these, for
+// the same depth, or null if prefetching them does not pay.
 template <int kGates, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void add_block(D d, const T* weights, int64_t depth, const T* rows, int64_t count, const T* next, T* sums) {
   constexpr int kPart = part_of(kGates);
@@ -140,7 +140,7 @@ HWY_INLINE void add_block(D d, const T* weights, int64_t depth, const T* rows, i
   });
 }
 
-// Units [j, j + lanes) of `rows` examples from `row` on, at most kMaxRows.
+// Computes units [j, j + lanes) of `rows` examples from `row` on, at most kMaxRows.
 template <class D, class Cell, typename T = hn::TFromD<D>>
 HWY_INLINE void step_block(D d, const T* packed, int64_t recurrent, const T* state, const StepInput<T>& input,
                            const Cell& cell, int64_t hidden, int64_t row, int64_t rows, int64_t j) {
@@ -167,7 +167,7 @@ void step(const T* packed, int64_t recurrent, const T* state, int64_t rows, int6
           const Cell& cell) {
   const hn::ScalableTag<T> longest;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(longest)), vectors = (hidden + lanes - 1) / lanes;
-  const int64_t work = 1 + rows * (recurrent + input.size) * Cell::kGates * lanes;  // products of one block
+  const int64_t work = 1 + rows * (recurrent + input.size) * Cell::kGates * lanes;  // multiplications for one block
   parallel_for(vectors, 0.08 * static_cast<double>(work), [&](int64_t begin, int64_t end) {
     for_blocks<T, kMaxLanes<T>>(begin * lanes, std::min(end * lanes, hidden), [&](auto d, int64_t j, int64_t) HWY_ATTR {
       for (int64_t row = 0; row < rows; row += kMaxRows)

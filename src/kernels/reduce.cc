@@ -14,9 +14,9 @@
 namespace hybridnet::kernels {
 namespace {
 
-constexpr int64_t kRowBlock = 32768;  // elements of a contiguous run that one accumulator takes before it is merged
+constexpr int64_t kRowBlock = 32768;  // elements of a contiguous run that one accumulator sums before it is merged
 constexpr int64_t kWidth = ReduceLoops::kMaxWidth;
-constexpr int64_t kNarrow = 32;  // narrower matrices are read as wide ones of several rows side by side
+constexpr int64_t kNarrow = 32;  // narrower matrices are read as wide ones, with several rows side by side
 
 const ReduceLoops& reduce_loops(Reduction reduction, DType dtype) {
   static const ReduceTable& table = []() -> const ReduceTable& {
@@ -27,7 +27,7 @@ const ReduceLoops& reduce_loops(Reduction reduction, DType dtype) {
   return table[static_cast<int>(reduction)][static_cast<int>(dtype)];
 }
 
-// Axes merged where neighbours are both kept or both reduced; sizes of 1 dropped.
+// Axes, merged with neighbours that are also kept or also reduced; sizes of 1 are dropped.
 struct Groups {
   int n = 0;
   int64_t size[kMaxDims];
@@ -96,10 +96,10 @@ class Store {
   char* out_;
 };
 
-// One reduction of a (outer, reduced, inner) block of elements, or of accumulators, into `store`.
+// One reduction of an (outer, reduced, inner) block of elements, or of accumulators, into `store`.
 struct Stage {
   const ReduceLoops& loops;
-  bool of_accumulators;  // the input is made of accumulators
+  bool of_accumulators;  // the input consists of accumulators
   const char* in;
   int64_t in_size;  // bytes of an input element
   int64_t acc_size;
@@ -156,7 +156,7 @@ struct Stage {
     }
   }
 
-  // Elements [k, k + width) of rows [first, last) of outer index o, combined into cleared accumulators.
+  // Combines elements [k, k + width) of rows [first, last) of outer index o into cleared accumulators.
   void column_block(int64_t o, int64_t first, int64_t last, int64_t k, int64_t width, char* acc) const {
     loops.clear(acc, width);
     const int64_t side = inner < kNarrow ? (2 * kNarrow) / inner : 1;  // rows read side by side
@@ -176,7 +176,7 @@ struct Stage {
     constexpr int64_t kTasks = 64, kMinRows = 256;
     const int64_t tiles = (inner + kWidth - 1) / kWidth;
     const int64_t units = outer * tiles;
-    // Few outputs over many rows are split along the rows too: by the shape, never by the number of threads.
+    // Few outputs over many rows are split along the rows, too: by the shape, never by the number of threads.
     const int64_t wanted = units >= kTasks ? 1 : (kTasks + units - 1) / units;
     const int64_t rows_per_block = std::max(kMinRows, (reduced + wanted - 1) / wanted);
     const int64_t blocks = (reduced + rows_per_block - 1) / rows_per_block;
@@ -231,8 +231,8 @@ void reduce(Reduction reduction, Finish finish, DType dtype, const void* in, con
     stage.reduced = 0;
     return stage.run(store);
   }
-  // The innermost reduced group first; what is left of it are accumulators, reduced by the next stage.
-  std::optional<OwnedBlock> rooms[2];  // a stage reads the one and writes the other
+  // The innermost reduced group comes first; its results are accumulators, which the next stage reduces.
+  std::optional<OwnedBlock> rooms[2];  // a stage reads one and writes the other
   int room = 0;
   while (true) {
     int at = groups.n - 1;
@@ -264,7 +264,7 @@ void reduce(Reduction reduction, Finish finish, DType dtype, const void* in, con
       groups.reduced[i] = groups.reduced[i + 1];
     }
     --groups.n;
-    // The neighbours of the removed group are both kept: merged, so that the next stage sees one inner size.
+    // If the neighbours of the removed group are both kept, they are merged, so that the next stage has one inner size.
     if (at > 0 && at < groups.n && !groups.reduced[at - 1] && !groups.reduced[at]) {
       groups.size[at - 1] *= groups.size[at];
       for (int i = at; i + 1 < groups.n; ++i) {

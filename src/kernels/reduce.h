@@ -10,23 +10,23 @@ namespace hybridnet::kernels {
 
 enum class Reduction : int { kSum, kNansum, kProd, kNanprod, kMax, kMin, kSumAbs, kSumSquares, kCount };
 
-// What is done with a finished accumulator before it is stored.
+// The operation on a finished accumulator before it is stored.
 enum class Finish : int { kNone, kDivide, kSqrt };
 
-// out = reduction of in over the axes whose bit in `axes` is set. out holds the kept sizes in order. kDivide divides by
-// the number of reduced elements (floating: NaN if there are none; integers: rounded toward zero, 0 if there are none).
-// Max and min of nothing give the smallest and largest value of the dtype; NaN wins. Splits over cores.
+// out = reduction of in over the axes whose bit in `axes` is set. out contains the kept sizes in order. kDivide divides
+// by the number of reduced elements (floating: NaN if there are none; integers: rounded toward zero, 0 if there are
+// none). Max and min of no elements are the smallest and largest value of the dtype; NaN propagates. Splits over cores.
 void reduce(Reduction reduction, Finish finish, DType dtype, const void* in, const Shape& shape, uint32_t axes,
             DType out_dtype, void* out);
 
-// ---- below: between reduce.cc and the loops of reduce_loops.cc
+// ---- Interface between reduce.cc and the loops of reduce_loops.cc
 struct ReduceLoops {
   DType accumulator = DType::kUnknown;
   // acc[r] = reduction of row r of `length` contiguous elements, overwritten.
   void (*rows)(const void* in, int64_t count, int64_t length, void* acc) = nullptr;
-  // acc[j] is combined with elements j of every row; rows lie `stride` elements apart; width <= kMaxWidth.
+  // acc[j] is combined with element j of every row; rows are `stride` elements apart; width <= kMaxWidth.
   void (*columns)(const void* in, int64_t count, int64_t stride, int64_t width, void* acc) = nullptr;
-  // The same for rows that are accumulators themselves.
+  // The same for rows of accumulators.
   void (*merge)(const void* in, int64_t count, int64_t stride, int64_t width, void* acc) = nullptr;
   void (*clear)(void* acc, int64_t n) = nullptr;
   static constexpr int64_t kMaxWidth = 512;

@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// What a reduction does with an element (map) and with two accumulators (combine), for scalars and for vectors.
+// The operations of a reduction on an element (map) and on two accumulators (combine), for scalars and for vectors.
 struct Identity {
   template <class A>
   static HWY_INLINE A map(A x) {
@@ -213,7 +213,7 @@ void rows(const void* in_memory, int64_t count, int64_t length, void* acc_memory
   for (int64_t r = 0; r < count; ++r) acc[r] = any_row<Step, T, A>(in + r * length, length);
 }
 
-// kMap: false when the rows are accumulators.
+// kMap: false if the rows are accumulators.
 template <class Step, class T, class A, bool kMap>
 void column_span(const T* in, int64_t count, int64_t stride, int64_t width, A* acc) {
   const auto value = [](T x) { return kMap ? Step::map(static_cast<A>(x)) : static_cast<A>(x); };
@@ -228,7 +228,7 @@ void column_span(const T* in, int64_t count, int64_t stride, int64_t width, A* a
       else
         return x;
     };
-    for (; r + 4 <= count; r += 4) {  // four rows at a time touch the accumulators once
+    for (; r + 4 <= count; r += 4) {  // four rows at a time, so that accumulators are read and written once for them
       const T *p0 = in + r * stride, *p1 = p0 + stride, *p2 = p1 + stride, *p3 = p2 + stride;
       int64_t j = 0;
       for (; j + lanes <= width; j += lanes) {

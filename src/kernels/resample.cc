@@ -73,7 +73,7 @@ AxisMap AxisMap::average(int64_t from, int64_t to) {
 
 namespace {
 
-// Weights in the type of the image; all elements with one or two taps have fast loops.
+// The weights in the image's type. There are fast loops for maps whose elements all have one tap, or all two.
 template <typename T>
 struct Taps {
   explicit Taps(const AxisMap& map) : begin(map.begin), index(map.index), weight(map.weight.begin(), map.weight.end()) {
@@ -89,7 +89,7 @@ struct Taps {
   int uniform = 0;
 };
 
-// The row that element k of the rows' map sums up; `buffer` if it is not simply one of them.
+// Returns the weighted sum of rows for element k of the rows' map: a row of the plane if it equals one, else `buffer`.
 template <typename T>
 const T* combine_rows(const Taps<T>& taps, int64_t k, const T* plane, int64_t width, T* buffer) {
   const int64_t first = taps.begin[static_cast<size_t>(k)], last = taps.begin[static_cast<size_t>(k) + 1];

@@ -1,4 +1,4 @@
-// Linear maps of an image's rows and columns: enlarging, shrinking, averaging, and what differentiates them.
+// Linear maps of an image's rows and columns: enlarging, shrinking, averaging, and their gradients.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace hybridnet::kernels {
 
-// Each of `to` elements is a weighted sum of some of `from` elements: those of entries begin[k] to begin[k + 1].
+// Each of `to` elements is a weighted sum of some of `from` elements: entries begin[k] to begin[k + 1].
 struct AxisMap {
   int64_t from = 0, to = 0;
   std::vector<int64_t> begin{0}, index;
@@ -19,14 +19,14 @@ struct AxisMap {
   void finish_element() { begin.push_back(static_cast<int64_t>(index.size())); }
   AxisMap transposed() const;
 
-  static AxisMap nearest(int64_t from, int64_t to);  // element k takes k * from / to
-  // align_corners: the first and last elements meet; otherwise the edges of the first and last elements do.
+  static AxisMap nearest(int64_t from, int64_t to);  // element k copies element k * from / to
+  // align_corners: the centers of the first and last elements coincide; otherwise their edges do.
   static AxisMap bilinear(int64_t from, int64_t to, bool align_corners);
-  static AxisMap average(int64_t from, int64_t to);  // windows that cover everything, as equal as they can be
+  static AxisMap average(int64_t from, int64_t to);  // windows that cover everything, with sizes as equal as possible
 };
 
-// out[p] = rows * in[p] * columns' for every plane p; adds to what out holds if `accumulate`. Splits over cores; each
-// element is summed in the order of its map.
+// out[p] = rows * in[p] * columns' for every plane p; adds to out if `accumulate`. Splits over cores; each element is
+// summed in the order of its map.
 template <typename T>
 void resample(const AxisMap& rows, const AxisMap& columns, int64_t planes, const T* in, T* out, bool accumulate);
 

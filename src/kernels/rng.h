@@ -78,8 +78,8 @@ inline double uniform_double(uint32_t high, uint32_t low) {
   return static_cast<double>((static_cast<uint64_t>(high) << 32 | low) >> 11) * 0x1p-53;
 }
 
-// The words that belong to one element of a tensor, as many as its sampler asks for (rejection methods ask for an
-// unknown number). Elements up to 2^40, up to 2^26 words each; beyond that words repeat.
+// The random words of one element of a tensor, as many as its sampler requests (rejection methods need an unknown
+// number). Elements up to 2^40, up to 2^26 words each; beyond that words repeat.
 class ElementBits {
  public:
   ElementBits(RngKey key, uint64_t element) : key_(key), next_block_(element << 24) {}

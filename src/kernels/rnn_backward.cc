@@ -16,7 +16,7 @@ void copy(const T* from, int64_t n, T* to) {
   if (n > 0) std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
 }
 
-// States of all steps: element (t, n) begins at data + (t * batch + n) * stride.
+// The states of all steps: element (t, n) begins at data + (t * batch + n) * stride.
 template <typename T>
 struct StateSequence {
   const T* data;
@@ -86,7 +86,7 @@ class Backward {
     return {out + direction * g_.recurrent(), g_.output()};
   }
 
-  // The states of step t as one block.
+  // Returns the states of step t as one block.
   const T* state_at(const StateSequence<T>& s, int64_t t) {
     const T* from = s.data + t * g_.batch * s.stride;
     if (s.stride == g_.recurrent()) return from;
@@ -112,7 +112,7 @@ class Backward {
     if (g_.mode == RnnMode::kLstm) copy(dcell_, N * H, a_.dcell + cell * N * H);
   }
 
-  // Before a step writes the gradients of its gates, which may be where the gates are.
+  // Must run before a step writes the gradients of its gates, which may overwrite the gates.
   void place_gates(int64_t layer, int64_t direction) {
     const auto r = g_.reserve_of(layer, direction);
     if (a_.dgates) dgates_ = a_.dgates + r.gates;
@@ -135,7 +135,7 @@ class Backward {
     }
   }
 
-  // Steps behind an example's end change nothing: its gradients pass by them.
+  // Steps after an example's end change nothing: the gradients are passed on unchanged.
   bool finished(int64_t t, int64_t n) const { return g_.masked && t >= a_.lengths[n]; }
   void keep_finished(int64_t t) {
     const int64_t R = g_.recurrent(), H = g_.hidden;
@@ -156,14 +156,15 @@ class Backward {
     }
   }
 
-  // f(first row, rows) over the batch, on as many cores as the arithmetic of a step is worth.
+  // Calls f(first row, rows) over the batch, on as many cores as the arithmetic of a step is worth.
   template <typename F>
   void for_rows(const F& f) const {
     parallel_for(g_.batch, 5.0 * static_cast<double>(g_.hidden),
                  [&f](int64_t begin, int64_t end) { f(begin, end - begin); });
   }
 
-  // out = gradients of gates (rows, gate_size) * weights (gate_size, columns), which are in packed_ if that is there.
+  // out = gradients of gates (rows, gate_size) * weights (gate_size, columns), or packed_ instead of weights if it is
+  // set.
   void down(int64_t rows, int64_t columns, const T* gradients, const T* weights, bool accumulate, T* out) const {
     const int64_t G = g_.gate_size();
     if (packed_)
@@ -172,8 +173,8 @@ class Backward {
       gemm(GemmShape::dense(false, false, rows, columns, G), T(1), gradients, weights, T(accumulate), out);
   }
 
-  // With zero gradients arriving, a finished example's gates get zero gradients. before: the step that ran ahead of t,
-  // or -1.
+  // The incoming gradients of a finished example are zero, so its gates get zero gradients. before: the step that ran
+  // before t, or -1.
   void step(int64_t layer, int64_t direction, const RnnGeometry::CellParameters& p, int64_t t, int64_t before) {
     const int64_t cell = layer * g_.directions + direction, N = g_.batch, R = g_.recurrent(), H = g_.hidden,
                   G = g_.gate_size();
@@ -236,7 +237,8 @@ class Backward {
     sum_rows(drecurrent_, a_.dparameters + p.h2h_bias);
   }
 
-  // Sum over steps of gates' gradient times the state before: all steps but the first at once, then the first.
+  // Sums over steps the product of the gates' gradient and the state before: all steps but the first at once, then the
+  // first.
   void state_weight_gradient(int64_t layer, int64_t direction, const RnnGeometry::CellParameters& p) {
     const int64_t N = g_.batch, R = g_.recurrent(), G = g_.gate_size(), rest = std::max<int64_t>(g_.steps - 1, 0) * N;
     T* to = a_.dparameters + p.h2h;

@@ -11,7 +11,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
-// f(d, i) for whole vectors at i, then one element at a time.
+// Calls f(d, i) for whole vectors at i, then for one element at a time.
 template <typename T, class F>
 HWY_INLINE void for_vectors(int64_t n, const F& f) {
   const hn::ScalableTag<T> d;
@@ -46,9 +46,9 @@ void lstm_backward_rows(const LstmBackwardStep<T>& s) {
       const auto i = hn::LoadU(d, gates + j), f = hn::LoadU(d, gates + H + j);
       const auto g = hn::LoadU(d, gates + 2 * H + j), o = hn::LoadU(d, gates + 3 * H + j);
       const auto cell = hn::LoadU(d, c + j), t = tanh(d, cell), up = hn::LoadU(d, dh + j);
-      // Through h: dh o (1 - tanh(c)^2), plus what comes from the next step.
+      // Through h: dh o (1 - tanh(c)^2), plus the gradient from the next step.
       auto down = hn::MulAdd(hn::Mul(up, o), hn::NegMulAdd(t, t, one), hn::LoadU(d, dc + j));
-      if (s.clip.on) {  // a cell at its limit does not move
+      if (s.clip.on) {  // a cell at its limit has gradient 0
         const auto inside = hn::And(hn::Gt(cell, constant(d, s.clip.low)), hn::Lt(cell, constant(d, s.clip.high)));
         down = hn::IfThenElseZero(inside, down);
       }

@@ -16,7 +16,7 @@ void copy(const T* from, int64_t n, T* to) {
   if (n > 0) std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
 }
 
-// Biases of input and state together; in GRU, the state's bias of n stays apart.
+// Adds the biases of input and state; in GRU, the state's bias of n stays separate.
 template <typename T>
 void add_biases(const RnnGeometry& g, const T* parameters, const RnnGeometry::CellParameters& p, T* sums) {
   const int64_t size = g.gate_size(), shared = g.mode == RnnMode::kGru ? 2 * g.hidden : size;
@@ -76,7 +76,7 @@ class Forward {
   }
 
  private:
-  // What the gradient needs lies in the reserve; without one, places are used again as soon as they can be.
+  // The reserve contains the values that the gradient needs; without one, buffers are reused as soon as possible.
   T* output_of(int64_t layer) const {
     return a_.reserve ? a_.reserve + g_.layer_output_offset(layer) : layer_outputs_[layer % 2];
   }
@@ -84,16 +84,16 @@ class Forward {
     if (a_.reserve) return a_.reserve + r.gates + t * g_.batch * g_.gate_size();
     return g_.steps_take_inputs() ? gates_ : gates_ + t * g_.batch * g_.gate_size();
   }
-  // The cell of a step is read by the next one.
+  // The cell state of a step is read by the next one.
   T* extra_at(const RnnGeometry::Reserve& r, int64_t t) const {
     return a_.reserve ? a_.reserve + r.extra + t * g_.batch * g_.hidden : extra_[t % 2];
   }
 
-  // What the steps of a cell read.
+  // The inputs of the steps of a cell, except data.
   struct Weights {
-    const T *input = nullptr, *state = nullptr;  // packed; null: products read the parameters
+    const T *input = nullptr, *state = nullptr;  // packed; null: products use the parameters
     const T* bias;
-    const T* bias_of_n;  // GRU: the state's
+    const T* bias_of_n;  // GRU: bias of the state's part of n
   };
   Weights weights_of(int64_t layer, int64_t direction, const RnnGeometry::CellParameters& p) {
     const int64_t inputs = g_.layer_input(layer);
@@ -116,7 +116,8 @@ class Forward {
     return w;
   }
 
-  // Gates start as what the input and the biases give; packed steps of LSTM add the biases themselves.
+  // Initializes gates with the contributions of the input and the biases; packed steps of LSTM add the biases
+  // themselves.
   void start_gates(int64_t layer, const RnnGeometry::CellParameters& p, const T* in, T* gates) const {
     const int64_t size = g_.gate_size(), inputs = g_.layer_input(layer);
     const bool with_bias = !(g_.packs_weights() && g_.mode == RnnMode::kLstm);
@@ -136,7 +137,7 @@ class Forward {
     const Weights w = weights_of(layer, direction, p);
     const int64_t inputs = g_.layer_input(layer);
     if (!w.input) start_gates(layer, p, in, gates_at(r, 0));
-    // Where states of all steps lie one after the other, a step writes its state in place.
+    // If the states of all steps are contiguous, a step writes its state in place.
     T* states = a_.reserve ? a_.reserve + r.states : masked_states_;
     T* sequence = g_.masked ? states : g_.directions == 1 ? out : nullptr;
     const T* state = a_.state + cell * N * R;
@@ -194,7 +195,7 @@ class Forward {
     }
   }
 
-  // Examples that are shorter than t steps keep their states.
+  // Examples shorter than t steps keep their states.
   void freeze_finished(int64_t t, const T* state, const T* cell_state, T* next, T* next_cell) const {
     if (!g_.masked) return;
     for (int64_t n = 0; n < g_.batch; ++n) {

@@ -39,11 +39,11 @@ int64_t RnnGeometry::multiplier_offset(int64_t layer) const {
 }
 int64_t RnnGeometry::reserve_size() const { return layer_output_offset(layers - 1); }
 
-// A step reads the weights of its input again: few examples are not worth that.
+// A step that multiplies its input reads the input's weights in each step: this does not pay for few examples.
 bool RnnGeometry::steps_take_inputs() const { return packs_weights() && batch >= 12 && packed_products_pay(); }
 bool RnnGeometry::packs_gradients() const { return steps >= 4 && batch >= 2 && packed_products_pay(); }
 
-// Per cell: weights of the input and of the state, biases, in GRU with that of the state for n.
+// Per cell: weights of the input and of the state, biases; for GRU also the state's bias of n.
 int64_t RnnGeometry::packed_offset(int64_t layer, int64_t direction) const {
   const int64_t biases = mode == RnnMode::kGru ? gate_size() + hidden : gate_size();
   const auto cell = [&](int64_t l) { return gate_size() * (layer_input(l) + recurrent()) + biases; };
@@ -71,8 +71,9 @@ int64_t RnnGeometry::unreserved_workspace() const {
          (masked ? positions() * recurrent() : 0);
 }
 
-// Gradients of the gates (twice for GRU), of two layers' inputs, of states, cells, kept rows and copies of states, of
-// the projected states with the hidden states again, the dropped outputs of a layer, and packed weights.
+// Gradients of the gates (twice for GRU), of two layers' inputs, of states, of cells, kept rows and copies of states,
+// gradients of the projected states and the recomputed hidden states, the dropped outputs of a layer, and packed
+// weights.
 int64_t RnnGeometry::backward_workspace(bool over_reserve) const {
   const int64_t sequences = gate_size() * ((over_reserve ? 0 : 1) + (mode == RnnMode::kGru ? 1 : 0)) +
                             2 * output() * (layers > 1 ? 1 : 0) + (projection > 0 ? projection + hidden : 0) +

@@ -39,9 +39,9 @@ class SecondOrder {
   }
 
  private:
-  // What one layer keeps of its forward pass in one direction.
+  // The values that one layer keeps from its forward pass in one direction.
   struct Cell {
-    DualArray<T> gates, extra, hidden, states, before;  // before: the state that each step began with
+    DualArray<T> gates, extra, hidden, states, before;  // before: the state before each step
     DualSpan<const T> first_cell;
   };
 
@@ -207,7 +207,7 @@ class SecondOrder {
     }
   }
 
-  // Examples that have ended pass their gradients on untouched, and nothing arrives at their gates.
+  // Examples that have ended pass their gradients on unchanged; the gradients of their gates are zero.
   void backward_step(int64_t layer, int64_t d, const RnnGeometry::CellParameters& p, int64_t t, bool first,
                      DualSpan<const T> out_grad, DualSpan<T> dstate, DualSpan<T> dcell, DualSpan<T> dgates,
                      DualSpan<T> drecurrent, DualSpan<T> dprojected) {
@@ -242,7 +242,7 @@ class SecondOrder {
     }
   }
 
-  // through: what of a GRU's state gradient does not pass the recurrent weights.
+  // through: the part of a GRU's state gradient that does not go through the recurrent weights.
   void gate_gradients(Cell& c, int64_t d, int64_t t, bool first, DualSpan<const T> dhidden, DualSpan<T> dcell,
                       DualSpan<T> through, DualSpan<T> dgates, DualSpan<T> drecurrent) {
     const int64_t N = g_.batch, H = g_.hidden, G = g_.gate_size(), R = g_.recurrent();
@@ -283,7 +283,7 @@ class SecondOrder {
   const RnnGeometry& g_;
   const RnnSecondOrder<T>& a_;
   Temporary<Cell> cells_;
-  Temporary<DualSpan<const T>> inputs_;  // of each layer
+  Temporary<DualSpan<const T>> inputs_;  // each layer's
   Temporary<DualArray<T>> outputs_, dropped_;
 };
 

@@ -1,5 +1,5 @@
-// What differentiates rnn_backward: how the gradients of a layer move when its inputs move along a direction. For the
-// gradient of a sum of outputs, that is the product of its (symmetric) second derivatives with the direction.
+// The derivative of rnn_backward: the change of a layer's gradients if its inputs change along a direction. For the
+// gradient of a sum of outputs, this is the product of its (symmetric) second derivatives with the direction.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace hybridnet::kernels {
 template <typename T>
 struct RnnSecondOrder {
   const T *data, *parameters, *state, *cell;
-  const T *ddata, *dparameters, *dstate, *dcell;  // the direction, shapes of those above
+  const T *ddata, *dparameters, *dstate, *dcell;  // the direction, with the shapes of the inputs above
   const int64_t* lengths;
-  const T* reserve;                            // of the forward pass: which outputs were dropped
-  const T *out_grad, *state_grad, *cell_grad;  // what arrived at the outputs; the last two may be null: zero
+  const T* reserve;                            // from the forward pass: the mask of dropped outputs
+  const T *out_grad, *state_grad, *cell_grad;  // gradients of the outputs; the last two may be null: zero
   bool drop;
 
   T *data_result, *parameters_result, *state_result, *cell_result;  // slopes of the gradients; cell: LSTM

@@ -21,7 +21,7 @@ struct Scaling {
   float alpha, beta;
 };
 
-// The dot products of kRows rows of A with kColumns rows of B: as many sums as half of the registers hold.
+// Computes the dot products of kRows rows of A and kColumns rows of B: their sums fill half of the registers.
 template <int64_t kRows, int64_t kColumns>
 void block(const GemmShape& s, Scaling scaling, const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
            float* HWY_RESTRICT c) {
@@ -50,7 +50,7 @@ void block(const GemmShape& s, Scaling scaling, const float* HWY_RESTRICT a, con
   }
 }
 
-// kRows rows with `columns` rows of B.
+// Computes kRows rows with `columns` rows of B.
 template <int64_t kRows>
 void rows_block(const GemmShape& s, Scaling scaling, int64_t columns, const float* a, const float* b, float* c) {
   constexpr int64_t kColumns = kRows == 4 ? 3 : 4;
@@ -61,13 +61,13 @@ void rows_block(const GemmShape& s, Scaling scaling, int64_t columns, const floa
 
 void run(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c) {
   constexpr int64_t kRows = 4;
-  constexpr int64_t kColumns = 12;  // rows of B that stay in the cache while all rows of A pass
+  constexpr int64_t kColumns = 12;  // rows of B that stay in the cache for all rows of A
   const Scaling scaling{alpha, beta};
   const int64_t groups = (s.m + kRows - 1) / kRows;
   for (int64_t j = 0; j < s.n; j += kColumns) {
     const int64_t columns = std::min(kColumns, s.n - j);
     const float* right = b + j * s.ldb;
-    for (int64_t g = 0; g < groups; ++g) {  // 5 rows are 3 and 2
+    for (int64_t g = 0; g < groups; ++g) {  // 5 rows are split into 3 and 2
       const int64_t first = s.m * g / groups, rows = s.m * (g + 1) / groups - first;
       const float* left = a + first * s.lda;
       float* out = c + first * s.ldc + j;

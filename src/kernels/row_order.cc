@@ -8,7 +8,7 @@
 namespace hybridnet::kernels {
 namespace {
 
-// Unsigned integers that are ordered as the values are. The bits of positive floats are in order already, those of
+// Unsigned integers in the same order as the values. The bits of positive floats are in order already, the bits of
 // negative ones in reversed order.
 uint32_t ordered_bits(float v) {
   if (v != v) return ~uint32_t{0};
@@ -38,7 +38,7 @@ constexpr int64_t kRadixFrom = 400;  // elements; below, comparing is faster
 
 }  // namespace
 
-// A heap of k where few are wanted, partition and sort otherwise.
+// Uses a heap of k elements if k is small, else partition and sort.
 template <typename Item>
 void RowOrder::select(Temporary<Item>& items, int64_t k) {
   const int64_t n = static_cast<int64_t>(items.size());
@@ -49,8 +49,8 @@ void RowOrder::select(Temporary<Item>& items, int64_t k) {
   std::sort(items.begin(), middle);
 }
 
-// Stable counting sorts by 11, 11 and 10 bits of the key, the least significant ones first; positions are in order to
-// begin with.
+// Stable counting sorts by 11, 11 and 10 bits of the key, the least significant ones first; positions are ascending at
+// the start.
 void RowOrder::radix_sort() {
   constexpr int kBits = 11;
   constexpr size_t kBuckets = size_t{1} << kBits;
@@ -62,7 +62,7 @@ void RowOrder::radix_sort() {
     for (size_t pass = 0; pass < 3; ++pass) ++counts[pass][digit(item, pass)];
   for (size_t pass = 0; pass < 3; ++pass) {
     std::array<uint32_t, kBuckets>& starts = counts[pass];
-    if (starts[digit(packed_[0], pass)] == n) continue;  // all alike
+    if (starts[digit(packed_[0], pass)] == n) continue;  // all digits are equal
     uint32_t sum = 0;
     for (uint32_t& start : starts) sum += std::exchange(start, sum);
     for (uint64_t item : packed_) spare_[starts[digit(item, pass)]++] = item;

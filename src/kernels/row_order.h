@@ -1,4 +1,4 @@
-// The order of the elements of a row: stable, NaN counted as the largest, 0 and -0 as equal.
+// The order of the elements of a row: stable, NaN counts as the largest, 0 and -0 as equal.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace hybridnet::kernels {
 
-// Memory for ordering rows, used again from row to row by one thread.
+// Buffers for ordering rows, which one thread reuses from row to row.
 class RowOrder {
  public:
-  // Positions of the first k elements in order, best first. The row's elements lie `stride` apart. Valid until the next
-  // call.
+  // The positions of the first k elements in order, best first. The row's elements are `stride` apart. Valid until the
+  // next call.
   template <typename T>
   const int64_t* find(const T* row, int64_t rows, int64_t stride, int64_t k, bool ascending);
 

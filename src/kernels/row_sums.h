@@ -1,4 +1,4 @@
-// Sums over short pieces of memory inside kernels: several accumulators in a fixed order, which the compiler can
+// Sums over short spans of memory inside kernels: several accumulators in a fixed order, which the compiler can
 // vectorize without changing the result.
 #pragma once
 

@@ -17,7 +17,7 @@ void select_span(const bool* condition, const void* x_memory, const void* y_memo
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     const U chosen =
-        static_cast<U>(-static_cast<U>(condition[i]));  // all bits or none: both sides are read, nothing jumps
+        static_cast<U>(-static_cast<U>(condition[i]));  // all bits or none: both sides are read, without a branch
     out[i] = static_cast<U>((x[i] & chosen) | (y[i] & static_cast<U>(~chosen)));
   }
 }

@@ -1,4 +1,4 @@
-// Functions of one input (and gradients with the output gradient first) that need no transcendental mathematics.
+// Functions of one input (and gradients, whose first input is the output gradient) without transcendental mathematics.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/simple_loops.cc"
 #include <hwy/foreach_target.h>
@@ -88,8 +88,8 @@ struct Reciprocal {
   }
 };
 
-// A rounded number with the sign of the number itself: zeros keep theirs. Instruction sets below SSE4.1 cannot round,
-// and what stands in for that gives +0.
+// The rounded number with the sign of the original number: zeros keep their signs. Instruction sets below SSE4.1 have
+// no rounding instruction, and its emulation returns +0.
 template <class V>
 HWY_INLINE V with_sign(V rounded, V a) {
 #if HWY_TARGET == HWY_SSSE3 || (defined(HWY_SSE2) && HWY_TARGET == HWY_SSE2)
@@ -120,7 +120,7 @@ struct Trunc {
     return with_sign(hn::Trunc(a), a);
   }
 };
-// To nearest; halves go to the even neighbour, as NumPy's around does.
+// To nearest; halves go to the even neighbour, like NumPy's around.
 struct RoundEven {
   static constexpr bool kVector = true;
   template <class D, class V>
@@ -128,7 +128,7 @@ struct RoundEven {
     return with_sign(hn::Round(a), a);
   }
 };
-// To nearest; halves go down, as MXNet's rint does.
+// To nearest; halves go down, like MXNet's rint.
 struct Rint {
   static constexpr bool kVector = true;
   template <class D, class V>
@@ -155,7 +155,7 @@ struct Sqrt {
     return hn::Sqrt(a);
   }
 };
-// a^0.5 of C's pow: the root, but 0 for -0 and inf for -inf.
+// The result of C's pow(a, 0.5): the root, but 0 for -0 and inf for -inf.
 struct HalfPower {
   static constexpr bool kVector = true;
   template <class D, class V>
@@ -180,8 +180,8 @@ struct Scale {
   T factor;
 };
 
-// NaN stays. A zero that equals a bound becomes this bound, whatever its sign, as in the kernels that clip their
-// results. Bounds beyond the range of an integer type mean its limits.
+// NaN stays. A zero that equals a bound becomes this bound, whatever its sign, like in the kernels that clip their
+// results. Bounds outside the range of an integer type mean its limits.
 template <class T>
 struct Clip {
   explicit Clip(const double* scalars) : low(bound(scalars[0])), high(bound(scalars[1])) {}
@@ -202,7 +202,7 @@ struct Clip {
 struct ReluGrad {
   template <class T>
   HWY_INLINE T operator()(T dy, T x) const {
-    return x > T(0) ? dy : (x != x ? x : T(0));  // NaN goes on, as forward: a broken input must not look flat
+    return x > T(0) ? dy : (x != x ? x : T(0));  // NaN propagates as in forward: a broken input must not look flat
   }
 };
 struct SigmoidGrad {  // y: the sigmoid
@@ -229,7 +229,7 @@ struct SquareGrad {
     return dy * (x + x);
   }
 };
-// Gradient of a / b to b: (dy, y, b) with y = a / b.
+// The gradient of a / b with respect to b: (dy, y, b) with y = a / b.
 struct DivGrad {
   template <class T>
   HWY_INLINE T operator()(T dy, T y, T b) const {
@@ -265,7 +265,7 @@ void fill_simple(SpanLoops* table) {
   add<SqrtGrad, 2>(table, Pointwise::kSqrtGrad, 0.2, Floats());
   add<SquareGrad, 2>(table, Pointwise::kSquareGrad, 0.1, Floats());
   add<DivGrad, 3>(table, Pointwise::kDivGrad, 0.2, Floats());
-  // Rounding leaves integers alone.
+  // Rounding does not change integers.
   for (const Pointwise id :
        {Pointwise::kFloor, Pointwise::kCeil, Pointwise::kTrunc, Pointwise::kRint, Pointwise::kRound}) {
     for (const DType t : {DType::kInt8, DType::kUInt8, DType::kInt32, DType::kInt64, DType::kBool}) {

@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
 constexpr double kElementNs = 2.5;
-constexpr int64_t kColumns = 256;  // rows that lie side by side (inner > 1) and are worked on together
+constexpr int64_t kColumns = 256;  // neighbouring rows (inner > 1) that are processed together
 template <typename T>
 constexpr T kLowest = -std::numeric_limits<T>::infinity();
 
@@ -119,7 +119,7 @@ void gradient_columns(int64_t columns, int64_t n, int64_t stride, const T* dy, c
   }
 }
 
-// One row of its own length in strided memory; plain code, for masked softmax along an inner axis.
+// Computes one row with its own length in strided memory; a simple loop, for masked softmax along an inner axis.
 template <typename T>
 void softmax_short_column(int64_t length, int64_t n, int64_t stride, const T* x, T scale, bool log, T* y) {
   T top = kLowest<T>, sum = 0;

@@ -41,7 +41,7 @@ HWY_INLINE hn::Vec<D> load(D d, const T* in, int64_t i) {
   }
 }
 
-// Fewer elements than a vector has lanes.
+// For fewer elements than a vector has lanes.
 template <class F, class T, int kRepeatMask, size_t... K>
 void short_span(const F& f, const void* const* in, T* out, int64_t n, std::index_sequence<K...>) {
   const hn::ScalableTag<T> d;
@@ -63,7 +63,7 @@ void short_span(const F& f, const void* const* in, T* out, int64_t n, std::index
 #endif
 }
 
-// kRepeatMask: bit k set means that input k is one element.
+// kRepeatMask: if bit k is set, input k is a single element.
 template <class F, class T, int kRepeatMask, size_t... K>
 void vector_span(const void* const* in, void* out_memory, int64_t n, const double* scalars, std::index_sequence<K...>) {
   const hn::ScalableTag<T> d;
@@ -87,7 +87,7 @@ void plain_span(const void* const* in, void* out_memory, int64_t n, const double
   T* out = static_cast<T*>(out_memory);
   const T* inputs[] = {static_cast<const T*>(in[K])...};
   const T first[] = {inputs[K][0]...};
-  // An output that is one of the inputs exactly has no dependence between iterations.
+  // If the output is exactly one of the inputs, there is no dependence between iterations.
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     out[i] = static_cast<T>(f(((kRepeatMask >> K & 1) != 0 ? first[K] : inputs[K][i])...));
@@ -114,7 +114,7 @@ void set_loops(SpanLoops& loops) {
   }
 }
 
-// Which dtypes get loops of their own.
+// The sets of dtypes that get loops of their own.
 struct Floats {};
 struct FloatsAndIntegers {};
 struct AllTypes {};

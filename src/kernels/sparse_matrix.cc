@@ -13,9 +13,8 @@
 namespace hybridnet::kernels {
 namespace {
 
-constexpr double kElementNs = 0.5;  // of an element that is looked at, or a product that is added
-// Products with vectors wait for memory more than they compute: for 410,000 stored values one thread took 160 us and
-// two took 190.
+constexpr double kElementNs = 0.5;  // per element read or product added
+// Products with vectors are limited by memory: for 410,000 stored values one thread took 160 us and two took 190.
 constexpr int64_t kLeastStoredToShare = 500'000;
 
 // Nanoseconds for one of `items` equal parts of `work` elements.
@@ -28,8 +27,8 @@ bool is_zero(T value) {
   return static_cast<accumulator_t<T>>(value) == accumulator_t<T>(0);
 }
 
-// What a product reads and writes: row g of out sums data[k] * rhs[source[k]] over k in [starts[g], starts[g + 1]),
-// or over the positions order[k] where there is an order.
+// The operands of a product: row g of out sums data[k] * rhs[source[k]] over k in [starts[g], starts[g + 1]), or over
+// the positions order[k] if `order` is not empty.
 template <typename T>
 struct Product {
   const int64_t *starts, *order, *source;
@@ -45,7 +44,7 @@ struct Lanes {
   static constexpr int64_t kSize = 64 / sizeof(T);
 };
 
-// kVectors * Lanes::kSize columns, whose sums stay in registers.
+// Computes kVectors * Lanes::kSize columns, whose sums stay in registers.
 template <int kVectors, typename T>
 [[gnu::always_inline]] inline void sum_block(const Product<T>& p, int64_t g, int64_t column) {
   using Vector = typename Lanes<T>::Vector;
@@ -62,7 +61,7 @@ template <int kVectors, typename T>
   for (int v = 0; v < kVectors; ++v) to[v] = sum[v];
 }
 
-// Columns [column, width), fewer than 16, of any element type; halves are summed in float.
+// Computes columns [column, width), fewer than 16, of any element type; halves are summed in float.
 template <typename T>
 [[gnu::always_inline]] inline void sum_rest(const Product<T>& p, int64_t g, int64_t column) {
   using A = accumulator_t<T>;
@@ -192,8 +191,8 @@ template <typename T>
   }
 }
 
-// The dtypes that models are trained in have loops for wider vectors than the baseline has. Which one runs depends on
-// the machine alone.
+// The dtypes for training models have loops with wider vectors than the baseline. The choice depends on the machine
+// alone.
 template <typename T>
 void multiply_rows_baseline(const Product<T>& p, int64_t begin, int64_t end) {
   multiply_rows(p, begin, end);
@@ -277,7 +276,7 @@ VectorProduct<T> vector_product(const CsrPattern& p, const void* data, const voi
           static_cast<T*>(out)};
 }
 
-// Of products with vectors, for which there are loops of its own.
+// The dtypes with separate loops for products with vectors.
 template <typename T>
 inline constexpr bool kHasVectorLoops = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
@@ -380,7 +379,7 @@ void csr_transposed_dot_dense(const CsrPattern& p, const void* data, DType dtype
       if (width == 1 && !p.narrow.empty()) return scatter_vector(vector_product<T>(p, data, rhs, out), p.rows());
       const Scatter<T> scatter{p, static_cast<const T*>(data), static_cast<const T*>(rhs), width, static_cast<T*>(out)};
       static const auto run = scatter_fn<T>();
-      // Threads share the columns of the result, in whole blocks, so that none writes where another one does.
+      // Threads share the columns of the result in whole blocks, so that each element is written by one thread.
       constexpr int64_t kBlock = 2 * Lanes<T>::kSize;
       parallel_for((width + kBlock - 1) / kBlock, share_ns(p.stored() * kBlock / 8, 1),
                    [&](int64_t begin, int64_t end) { run(scatter, begin * kBlock, std::min(end * kBlock, width)); });

@@ -1,5 +1,5 @@
-// Matrices by compressed rows (csr): the values of row r are data[indptr[r] ... indptr[r + 1] - 1], in the columns that
-// indices names.
+// Matrices in compressed sparse row format (csr): the values of row r are data[indptr[r] ... indptr[r + 1] - 1], in the
+// columns given by indices.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ namespace hybridnet::kernels {
 
 struct CsrPattern {
   std::span<const int64_t> indptr, indices;
-  // The same as indices, or empty. Products with vectors read one index for each number that they add, so half the
-  // bytes is nearly half the time.
+  // The same as indices, or empty. Products with vectors read one index per value, so half the bytes take nearly half
+  // the time.
   std::span<const int32_t> narrow{};
   int64_t rows() const { return static_cast<int64_t>(indptr.size()) - 1; }
   int64_t stored() const { return static_cast<int64_t>(indices.size()); }
 };
 
 // ------------------------------------------------------------------------------------------ from and to dense memory
-// Number of values of a (rows, columns) matrix, row by row, that are not zero, as indptr (rows + 1).
+// Counts the nonzero values of a (rows, columns) matrix, row by row, and stores the sums in indptr (rows + 1).
 void count_nonzeros(const void* dense, int64_t rows, int64_t columns, DType dtype, int64_t* indptr);
-// Takes these values and their columns.
+// Copies these values and their columns.
 void take_nonzeros(const void* dense, int64_t rows, int64_t columns, DType dtype, const int64_t* indptr,
                    int64_t* indices, void* data);
-// out (rows, columns) = zeros with the stored values; where a place is named twice, their sum.
+// out (rows, columns) = zeros with the stored values; values with equal positions are added.
 void csr_to_dense(const CsrPattern& pattern, const void* data, int64_t columns, DType dtype, void* out);
 
 // --------------------------------------------------------------------------------------------------------- products
@@ -36,13 +36,13 @@ void csr_dot(const CsrPattern& pattern, const void* data, DType dtype, const voi
 // transposed(csr) . rhs that are not zeros. groups: the stored values by column; row_of: the row of each.
 void csr_transposed_dot(const RowGroups& groups, std::span<const int64_t> row_of, const void* data, DType dtype,
                         const void* rhs, int64_t width, void* out);
-// transposed(csr) . rhs with all of its rows, out (columns, width): faster where scatters() says so.
+// transposed(csr) . rhs with all of its rows, out (columns, width): faster if scatters() is true.
 bool scatters(DType dtype, int64_t columns, int64_t stored);
 void csr_transposed_dot_dense(const CsrPattern& pattern, const void* data, DType dtype, const void* rhs, int64_t width,
                               int64_t columns, void* out);
-// Columns of the stored values, ascending, each once.
+// The columns of the stored values, ascending, without duplicates.
 std::vector<int64_t> used_columns(const CsrPattern& pattern, int64_t columns);
-// Row of each stored value.
+// The row of each stored value.
 std::vector<int64_t> rows_of_values(std::span<const int64_t> indptr);
 // out (lhs_rows, columns) = lhs (lhs_rows, rows) . csr
 void dense_dot_csr(const void* lhs, int64_t lhs_rows, const CsrPattern& pattern, const void* data, int64_t columns,
@@ -54,18 +54,18 @@ void csr_row_sums(const CsrPattern& pattern, const void* data, DType dtype, void
 void csr_column_sums(const CsrPattern& pattern, const void* data, DType dtype, int64_t columns, void* out);
 
 bool columns_ascending(const CsrPattern& pattern);
-// Positions of the stored values in the order of rows and columns.
+// The positions of the stored values in the order of rows and columns.
 std::vector<int64_t> order_of_columns(const CsrPattern& pattern);
 
-// The patterns of two matrices of equal shape as one: row by row as align() does it.
+// The combined pattern of two matrices of equal shape, each row combined by align().
 struct CsrAlignment {
   std::vector<int64_t> indptr;
   Alignment columns;
 };
 CsrAlignment align_csr(const CsrPattern& a, const CsrPattern& b, bool common_only);
 
-// Those stored values of rows [row_begin, row_end) whose column lies in [column_begin, column_end): their positions,
-// columns (from column_begin) and the new indptr.
+// The stored values of rows [row_begin, row_end) with columns in [column_begin, column_end): their positions, columns
+// (from column_begin) and the new indptr.
 struct CsrSelection {
   std::vector<int64_t> indptr, indices, positions;
 };

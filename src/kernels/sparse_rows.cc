@@ -11,12 +11,12 @@ namespace hybridnet::kernels {
 namespace {
 
 constexpr double kByteNs = 0.3;
-// Columns that are summed at once; their sums stay in registers and the first-level cache.
+// The columns that are summed at once; their sums stay in registers and the first-level cache.
 constexpr int64_t kColumns = 128;
 
 double bytes_ns(int64_t bytes) { return kByteNs * static_cast<double>(bytes); }
 
-// Ids that are dense enough are counted, one bucket each; the others are sorted.
+// Dense ids are counted, one bucket each; others are sorted.
 bool worth_counting(int64_t range, int64_t count) { return range <= 4 * count + 1024; }
 
 void group_by_counting(std::span<const int64_t> ids, int64_t smallest, int64_t range, RowGroups* groups) {

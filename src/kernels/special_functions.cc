@@ -40,8 +40,8 @@ double polygamma_large(int n, double x) {
 
 }  // namespace
 
-// Wichura, Algorithm AS 241 (PPND16): quantile of the normal distribution; erfinv(x) is that of (x + 1) / 2 over
-// sqrt(2).
+// Wichura, Algorithm AS 241 (PPND16): quantile of the normal distribution; erfinv(x) is the quantile of (x + 1) / 2,
+// divided by sqrt(2).
 double erfinv(double x) {
   if (!(std::fabs(x) <= 1)) return std::numeric_limits<double>::quiet_NaN();
   if (std::fabs(x) == 1) return std::copysign(std::numeric_limits<double>::infinity(), x);
@@ -115,7 +115,7 @@ double polygamma(int order, double x) {
     const double s = std::sin(kPi * (x - std::floor(x)));
     return kPi * kPi / (s * s) - polygamma(1, 1 - x);
   }
-  // psi_n(x) = psi_n(x + 1) - (-1)^n n! / x^(n+1), up to where the expansion holds
+  // psi_n(x) = psi_n(x + 1) - (-1)^n n! / x^(n+1), until the expansion holds
   double shift = 0;
   const double factorial = std::tgamma(order + 1);
   const double bound = kAsymptotic + order;

@@ -25,7 +25,7 @@ Temporary<double> buffer(int64_t size) { return Temporary<double>(static_cast<si
                     .fix = "scale the matrix, or add a small multiple of the identity"});
 }
 
-// Column of v (n, n) from the elements x(i): without the phase of the largest one, of length 1.
+// Writes a column of v (n, n) from the elements x(i): rotated by the phase of the largest one, of length 1.
 template <typename F>
 void store_real(int64_t n, F&& x, double* v) {
   Complex largest = 0;

@@ -1,13 +1,13 @@
-// Singular values and eigenvalues of dense row-major matrices, by LAPACK. All is computed in double: rounding of single
-// precision would decide which values are small.
+// Singular values and eigenvalues of dense row-major matrices, by LAPACK. All computations use double: in single
+// precision, rounding would decide which values are small.
 #pragma once
 
 #include <cstdint>
 
 namespace hybridnet::kernels {
 
-// A = U diag(s) V with k = min(rows, columns): a (rows, columns), u (rows, k) with orthonormal columns, s (k) falling,
-// v (k, columns) with orthonormal rows. Returns false for values that are not finite.
+// A = U diag(s) V with k = min(rows, columns): a (rows, columns), u (rows, k) with orthonormal columns, s (k)
+// descending, v (k, columns) with orthonormal rows. Returns false for values that are not finite.
 // The first of the largest elements of every column of u is positive.
 bool singular_values(int64_t rows, int64_t columns, const double* a, double* u, double* s, double* v);
 

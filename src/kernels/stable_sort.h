@@ -1,4 +1,4 @@
-// std::stable_sort takes memory of the system; this takes it of the storage.
+// A stable sort whose memory comes from the storage; std::stable_sort allocates from the system.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace hybridnet::kernels {
 
-// Sorts so that no item stands behind one that it goes `before`; equal ones keep their order.
+// Sorts by `before`; equal items keep their order.
 template <typename T, typename Before>
 void stable_sort(Temporary<T>& items, Before before) {
   Temporary<size_t> order(items.size());

@@ -1,4 +1,4 @@
-// Copies to memory past the caches: for results that are larger than these, whose lines would be read only to be
+// Copies to memory past the caches: for results larger than the caches, whose cache lines would be read only to be
 // overwritten.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace hybridnet::kernels {
 
-// The bytes are visible to other threads behind stream_fence(). Must not overlap.
+// Other threads can read the bytes after stream_fence(). The ranges must not overlap.
 inline void stream_copy(void* to, const void* from, int64_t bytes) {
 #if defined(__SSE2__)
   auto* target = static_cast<char*>(to);

@@ -10,11 +10,11 @@
 namespace hybridnet::kernels {
 namespace {
 
-// Below this a second core costs more than it brings.
+// Cost per byte: for small copies a second core costs more than it saves.
 constexpr double kByteNs = 0.3;
-// Rows longer than this are cut, so that few long rows occupy all cores.
+// Longer rows are split, so that few long rows occupy all cores.
 constexpr int64_t kRowPieceBytes = 256 << 10;
-// Edge of the squares in which two axes are exchanged: a side of source and of destination stays in the first-level
+// The edge of the squares in which two axes are exchanged: a row of source and of destination stays in the first-level
 // cache.
 constexpr int64_t kTile = 32;
 
@@ -146,7 +146,7 @@ void StridedCopy::add_axis(int64_t size, int64_t src_stride, int64_t dst_stride)
   axes_[count_++] = {size, src_stride, dst_stride};
 }
 
-// The copy brought to normal form: axes merged where they are one in memory, ordered by destination stride.
+// The copy in normal form: axes are merged if they are contiguous, and ordered by destination stride.
 struct StridedCopy::Program {
   Axis axes[kMaxAxes];
   int count = 0;
@@ -163,7 +163,8 @@ struct StridedCopy::Program {
       if (a.size != 1) axes[count++] = a;
     }
     if (empty) return;
-    // By stride, axes of equal ones in their order: an insertion sort, because std::stable_sort allocates.
+    // Sorts by stride and keeps the order of axes with equal strides: an insertion sort, because std::stable_sort
+    // allocates.
     for (int i = 1; i < count; ++i)
       for (int k = i; k > 0 && std::abs(axes[k].dst) > std::abs(axes[k - 1].dst); --k) std::swap(axes[k], axes[k - 1]);
     merge();
@@ -184,7 +185,7 @@ struct StridedCopy::Program {
     count = kept;
   }
 
-  // A short contiguous run that all strides step over as a whole becomes one wider element.
+  // A short contiguous run becomes one wider element if all strides are multiples of it.
   void widen() {
     if (count < 2) return;
     const Axis run = axes[count - 1];
@@ -210,7 +211,7 @@ struct StridedCopy::Program {
 
 namespace {
 
-// Walks the first `count` axes in row-major order from a given position.
+// Visits the first `count` axes in row-major order from a given position.
 template <typename Axis>
 class Walk {
  public:
@@ -261,7 +262,7 @@ void copy_runs(const Program& p) {
   });
 }
 
-// Axis `other` is contiguous in the source, the last one in the destination.
+// Axis `other` is contiguous in the source, the last axis in the destination.
 template <typename W, typename Program>
 void copy_exchanged(const Program& p, int other) {
   using Axis = std::remove_cvref_t<decltype(p.axes[0])>;
@@ -271,7 +272,7 @@ void copy_exchanged(const Program& p, int other) {
   for (int k = 0; k < p.count - 1; ++k) {
     if (k != other) outer[outer_count++] = p.axes[k];
   }
-  // A narrow side leaves room for a longer other side.
+  // If one side is narrow, the other may be longer.
   const int64_t ti = std::min(ai.size, aj.size < kTile ? kTile * 8 : kTile);
   const int64_t tj = std::min(aj.size, ai.size < kTile ? kTile * 8 : kTile);
   const int64_t tiles_i = (ai.size + ti - 1) / ti, tiles_j = (aj.size + tj - 1) / tj;

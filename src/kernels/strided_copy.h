@@ -1,5 +1,5 @@
-// Moves elements between two strided layouts of equal logical shape: what transpose, slice, reverse, tile, concat,
-// split and their gradients are made of. Knows element sizes only, never dtypes.
+// Copies elements between two strided layouts of equal logical shape: the basis of transpose, slice, reverse, tile,
+// concat, split and their gradients. Depends on element sizes only, never on dtypes.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace hybridnet::kernels {
 
-// memcpy over as many cores as pay. The two ranges are disjoint or the same.
+// memcpy over as many cores as is worthwhile. The two ranges are disjoint or the same.
 void copy_bytes(const void* src, void* dst, int64_t bytes);
 
-// memset to zero over as many cores as pay.
+// memset to zero over as many cores as is worthwhile.
 void zero_bytes(void* dst, int64_t bytes);
 
-// Describes the copy axis by axis, outermost first, then runs it. Strides count elements; those of the source may be
+// Describes the copy axis by axis, outermost first, then runs it. Strides are in elements; those of the source may be
 // zero (broadcast) or negative (reverse). Destination elements must be distinct.
 class StridedCopy {
  public:

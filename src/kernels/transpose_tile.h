@@ -1,4 +1,4 @@
-// Transposes of small matrices, which lie in the caches. Included once per SIMD target, hence the toggled guard.
+// Transposes of small matrices that fit into the caches. Included once per SIMD target, hence the toggled guard.
 #if defined(HYBRIDNET_TRANSPOSE_TILE_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HYBRIDNET_TRANSPOSE_TILE_H_
 #undef HYBRIDNET_TRANSPOSE_TILE_H_
@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// to (columns, rows) = from (rows, columns) transposed, kSide x kSide numbers of 16 bytes at a time.
+// to (columns, rows) = transpose of from (rows, columns), kSide x kSide numbers of 16 bytes at a time.
 template <typename T>
 void transpose(const T* from, int64_t from_row, int64_t rows, int64_t columns, T* to, int64_t to_row) {
   constexpr int64_t kSide = 16 / sizeof(T);

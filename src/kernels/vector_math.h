@@ -1,6 +1,6 @@
 // Vector mathematics for float32 and float64 on top of Highway's contrib/math: exact limits, NaN and infinities, and
-// the functions it lacks. Errors measured against long double are bounded in tests/cpp/kernels/pointwise_test.cc.
-// Included once per SIMD target, hence the toggled guard.
+// missing functions. Errors measured against long double are bounded in tests/cpp/kernels/pointwise_test.cc. Included
+// once per SIMD target, hence the toggled guard.
 #if defined(HYBRIDNET_VECTOR_MATH_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HYBRIDNET_VECTOR_MATH_H_
 #undef HYBRIDNET_VECTOR_MATH_H_
@@ -27,7 +27,7 @@ constexpr bool is_float32() {
   return sizeof(hn::TFromD<D>) == 4;
 }
 
-// x limited to [low, high]; NaN stays: Min and Max give their second operand where one is NaN.
+// Clips x to [low, high]; NaN stays: Min and Max return their second operand if one is NaN.
 template <class D, class V>
 HWY_INLINE V limit(D d, V x, double low, double high) {
   return hn::Min(constant(d, high), hn::Max(constant(d, low), x));
@@ -46,7 +46,7 @@ HWY_INLINE V expm1(D d, V x) {
   return hn::IfThenElse(hn::Eq(x, hn::Zero(d)), x, y);  // keeps -0
 }
 
-// What log functions give where Highway's are not defined: -inf at `pole`, NaN below it, inf at inf.
+// The limits of log functions where Highway's are undefined: -inf at `pole`, NaN below it, inf at inf.
 template <class D, class V>
 HWY_INLINE V log_limits(D d, V x, V y, double pole) {
   const V at = constant(d, pole);
@@ -83,7 +83,7 @@ HWY_INLINE V polynomial(D d, V x, const double (&c)[N]) {
   return sum;
 }
 
-// e^-x in float32 for what adds it to 1: infinite where e^-x exceeds 2.4e38, 1.6e-38 where it is less.
+// e^-x in float32, to be added to 1: infinite if e^-x exceeds 2.4e38, 1.6e-38 if it is less.
 // x = -(n log 2 + r), e^r by a polynomial with a relative error of 3.1e-9; log 2 in two parts (Cody and Waite). Adding
 // 1.5 2^23 + 127 rounds n to an integer, and leaves the exponent of 2^n in the lowest bits.
 template <class D, class V>
@@ -100,8 +100,8 @@ HWY_INLINE V exp_of_negative(D d, V x) {
   return hn::Mul(power, hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(integers, shifted))));
 }
 
-// tanh(|x|) = (1 - e^-2|x|) / (1 + e^-2|x|); near 0, where the difference loses digits, in float32 an odd polynomial
-// with a relative error of 5.5e-9, in float64 the same by expm1.
+// tanh(|x|) = (1 - e^-2|x|) / (1 + e^-2|x|); near 0, where the difference loses digits: in float32 an odd polynomial
+// with a relative error of 5.5e-9, in float64 the same formula by expm1.
 template <class D, class V>
 HWY_INLINE V tanh(D d, V x) {
   const V magnitude = hn::Abs(x), one = constant(d, 1.0);
@@ -138,7 +138,8 @@ HWY_INLINE V softplus(D d, V x) {
 
 // ---- trigonometry
 
-// y where |x| is within `bound`; beyond it, where the vector code's range reduction loses digits, `exact` lane by lane.
+// Returns y if |x| <= `bound`; beyond it, where the vector code's range reduction loses digits, calls `exact` lane by
+// lane.
 template <class D, class V, class Exact>
 HWY_INLINE V with_large(D d, V x, V y, double bound, Exact exact) {
   using T = hn::TFromD<D>;
@@ -217,7 +218,7 @@ template <class D, class V>
 HWY_INLINE V sinh(D d, V x) {
   const V magnitude = hn::Abs(x);
   const V small = hn::Sinh(d, limit(d, magnitude, 0.0, 20.0));
-  const V e = exp(d, hn::Mul(magnitude, constant(d, 0.5)));  // squared: e^x itself would overflow before its half does
+  const V e = exp(d, hn::Mul(magnitude, constant(d, 0.5)));  // squared: e^x would overflow before e^x / 2 does
   const V large = hn::Mul(hn::Mul(e, constant(d, 0.5)), e);
   return hn::CopySign(hn::IfThenElse(hn::Gt(magnitude, constant(d, 20.0)), large, small), x);
 }
@@ -229,7 +230,7 @@ HWY_INLINE V cosh(D d, V x) {
   return hn::MulAdd(half, e, hn::Div(constant(d, 0.5), hn::Mul(e, e)));
 }
 
-// x where it is NaN or infinite, y otherwise.
+// Returns x if it is NaN or infinite, else y.
 template <class D, class V>
 HWY_INLINE V keep_nonfinite(D d, V x, V y) {
   const auto finite = hn::Lt(hn::Abs(x), constant(d, std::numeric_limits<double>::infinity()));
@@ -251,14 +252,14 @@ template <class D, class V>
 HWY_INLINE V arctanh(D d, V x) {
   const V magnitude = hn::Abs(x);
   const V argument = hn::Div(hn::Add(magnitude, magnitude), hn::Sub(constant(d, 1.0), magnitude));
-  // Beyond 1 the argument lies below -1, where log1p is NaN.
+  // If |x| > 1 the argument is below -1, where log1p is NaN.
   return hn::CopySign(hn::Mul(log1p(d, argument), constant(d, 0.5)), x);
 }
 
 // ---- powers
 
-// |a|^b from logarithm and exponential, then what the signs of a and b make of it (IEEE 754 pow). Where |b log a| is
-// large the result loses digits: good enough for float32, whose largest results leave 2^-46 of float64.
+// |a|^b from logarithm and exponential, then adjusted for the signs of a and b (IEEE 754 pow). If |b log a| is large
+// the result loses digits: good enough for float32, whose largest results keep a relative error of 2^-46 in float64.
 template <class D, class V>
 HWY_INLINE V power_of_wide(D d, V a, V b) {
   const V zero = hn::Zero(d), one = constant(d, 1.0), magnitude = hn::Abs(a);
@@ -277,7 +278,7 @@ HWY_INLINE V power_of_wide(D d, V a, V b) {
   return hn::IfThenElse(is_one, one, y);
 }
 
-// float32 in float64: half a vector at a time.
+// Computes float32 in float64: half a vector at a time.
 template <class V>
 HWY_INLINE V power(hn::ScalableTag<float> d, V a, V b) {
   const hn::Repartition<double, decltype(d)> wide;
@@ -291,7 +292,7 @@ HWY_INLINE V power(hn::ScalableTag<float> d, V a, V b) {
 
 // ---- error function
 
-// float32: two polynomials, N. Juffa's erff (error below 1 ulp): near 0 odd, beyond it 1 - exp(-p(|x|)).
+// float32: two polynomials, N. Juffa's erff (error below 1 ulp): near 0 an odd one, elsewhere 1 - exp(-p(|x|)).
 template <class V>
 HWY_INLINE V erf(hn::ScalableTag<float> d, V x) {
   const V t = hn::Abs(x), s = hn::Mul(x, x);

@@ -16,8 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Whether masked loads and stores at p never fault. On AVX2, lanes that the mask leaves out may count as read or
-// written on some machines, which matters only where the vector reaches into the next page.
+// True if masked loads and stores at p never fault. On AVX2, masked-out lanes may count as read or written on some
+// machines, which matters only if the vector extends into the next page.
 template <class D>
 HWY_INLINE bool masks_cannot_fault(D d, const void* p) {
 #if !HWY_MEM_OPS_MIGHT_FAULT
@@ -32,7 +32,7 @@ HWY_INLINE bool masks_cannot_fault(D d, const void* p) {
 #endif
 }
 
-// The first `count` lanes from memory, `rest` in the others. Never reads behind the count.
+// Loads the first `count` lanes from memory and sets the others to `rest`. Never reads beyond the count.
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_part(D d, const T* from, int64_t count, T rest) {
   if (HWY_LIKELY(masks_cannot_fault(d, from))) {
@@ -88,8 +88,8 @@ HWY_INLINE void along_row(int64_t n, F&& f) {
   if (i < n) f(PartialVector<decltype(d)>{d, n - i}, i);
 }
 
-// Joins f(accessor, offset) along a row by join(vector, vector) into one vector, with four chains of joins under way at
-// once. `start` is neutral, and so must be the lanes outside the row that f returns. The order depends on n only.
+// Joins f(accessor, offset) along a row by join(vector, vector) into one vector, with four interleaved chains of joins.
+// `start` must be neutral, and f must return neutral values for lanes outside the row. The order depends on n only.
 template <typename T, class V, typename Join, typename F>
 HWY_INLINE V join_row(int64_t n, V start, Join&& join, F&& f) {
   const hn::ScalableTag<T> d;

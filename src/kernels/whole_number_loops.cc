@@ -1,4 +1,4 @@
-// Functions of whole numbers: bits, and common multiples and divisors.
+// Functions of integers: bitwise operations, common multiples and divisors.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/whole_number_loops.cc"
 #include <hwy/foreach_target.h>
@@ -40,7 +40,7 @@ struct BitNot {
   }
 };
 
-// Of the sizes of a and b, as unsigned numbers: the smallest integer has a size too.
+// The absolute value as an unsigned number, which also exists for the smallest integer.
 template <class T>
 HWY_INLINE uint64_t size_of(T a) {
   const auto bits = static_cast<uint64_t>(a);

@@ -13,13 +13,13 @@
 #ifndef HYBRIDNET_KERNELS_WINOGRAD_TILES
 #define HYBRIDNET_KERNELS_WINOGRAD_TILES
 namespace hybridnet::kernels {
-// Every 2x2 outputs are a tile, computed from 4x4 inputs; tiles are numbered over images, rows, columns.
+// Every 2x2 outputs are a tile, computed from 4x4 inputs; tiles are numbered by image, row, column.
 struct WinogradTiles {
   static constexpr int64_t kPoints = 16;                // products per tile and pair of channels
   static constexpr int64_t kBlock = 24;                 // tiles whose products one task keeps in its cache
-  static constexpr int64_t kGroupFloats = 1536 * 1024;  // transformed inputs that exist at a time
+  static constexpr int64_t kGroupFloats = 1536 * 1024;  // transformed inputs in memory at a time
   int64_t down, across, count, group;
-  // `channels`: floats that a transformed tile has per point.
+  // `channels`: floats of a transformed tile per point.
   WinogradTiles(const ConvGeometry& g, int64_t channels)
       : down((g.out[1] + 1) / 2),
         across((g.out[2] + 1) / 2),
@@ -37,8 +37,7 @@ namespace {
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 constexpr int64_t kPoints = WinogradTiles::kPoints, kBlock = WinogradTiles::kBlock;
-// The micro kernel keeps kRows x kVectors accumulators in registers: 32 of them exist with AVX-512, 16 with other
-// targets.
+// The micro kernel keeps kRows x kVectors accumulators in registers: AVX-512 has 32 of them, other targets 16.
 constexpr int64_t kRows = HWY_TARGET <= HWY_AVX3 ? 6 : 4;
 constexpr int64_t kVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 constexpr int64_t kMaxLanes = 16;
@@ -46,11 +45,11 @@ constexpr int64_t kMaxLanes = 16;
 HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 HWY_INLINE int64_t panel_width() { return kVectors * lanes(); }
 
-// Whether a sum of squares is that of numbers within kWinogradLimit.
+// True if a sum of squares contains a number beyond kWinogradLimit.
 HWY_INLINE bool is_doubtful(V squares) {
   return !hn::AllTrue(D(), hn::Lt(squares, hn::Set(D(), kWinogradLimit * kWinogradLimit)));
 }
-// Several threads may do so.
+// Several threads may call this at once.
 void note(uint8_t* flag) { std::atomic_ref(*flag).store(1, std::memory_order_relaxed); }
 
 // ---- weights: (panel of outputs, point, input channel, output within the panel)
@@ -76,7 +75,7 @@ HWY_INLINE void transform_three(V a, V b, V c, V* out, int64_t step) {
   out[3 * step] = c;
 }
 
-// One panel, some input channels: `taps` is room for (channels, 9, panel width).
+// Packs one panel and some input channels: `taps` has room for (channels, 9, panel width).
 void pack_block(const ConvGeometry& g, const Weights& w, int64_t panel, int64_t first, int64_t channels, float* taps,
                 float* packed) {
   const D d;
@@ -194,7 +193,8 @@ HWY_INLINE void finish_four(V a, V b, V c, V d, V& first, V& second) {
   second = hn::Sub(hn::Sub(b, c), d);
 }
 
-// `m`: products of one tile, one point every `point_step`; writes channels [first, first + count) of the tile's pixels.
+// `m`: products of one tile, `point_step` apart for each point; writes channels [first, first + count) of the tile's
+// pixels.
 void finish_tile(const ConvGeometry& g, const WinogradTiles& t, int64_t tile, const float* m, int64_t point_step,
                  int64_t first, int64_t count, const WinogradEnd& end, float* y) {
   const D d;
@@ -326,7 +326,7 @@ void accumulate_channels(int64_t channels, int64_t tiles, const float* a, const 
   }
 }
 
-// G^T . G of one panel and some input channels; `taps` is room for (channels, 9, panel width).
+// Computes G^T . G for one panel and some input channels; `taps` has room for (channels, 9, panel width).
 HWY_INLINE void gather_four(V a, V b, V c, V d, V* out, int64_t step) {
   const V half = hn::Set(D(), 0.5F), sum = hn::Mul(half, hn::Add(b, c));
   out[0] = hn::Add(a, sum);
@@ -456,7 +456,7 @@ ConvGeometry mirrored(const ConvGeometry& g) {
 }
 
 bool winograd_applies(const ConvGeometry& g) {
-  constexpr int64_t kVector = 16;  // of the widest target; narrower ones divide it
+  constexpr int64_t kVector = 16;  // lanes of the widest target; narrower ones divide it
   const auto all = [](const std::array<int64_t, 3>& values, int64_t expected) {
     return values[1] == expected && values[2] == expected;
   };

@@ -20,13 +20,13 @@ using V = hn::Vec<D>;
 constexpr double kTileNs = 20;  // per channel: 36 values in or out
 constexpr int64_t kStreamBytes = 16 << 20;
 
-// ---- the one-dimensional transforms: n values apart by `step` in and out
+// ---- the one-dimensional transforms: values are `step` apart in input and output
 
 HWY_INLINE V times(V x, float factor) { return hn::Mul(x, hn::Set(D(), factor)); }
 HWY_INLINE V plus_times(V sum, V x, float factor) { return hn::MulAdd(x, hn::Set(D(), factor), sum); }
 
-// The polynomials are evaluated at 0, +-a, +-b and infinity with a^2 = 1/2, b^2 = 2: rounding errors are half of those
-// of the usual 0, +-1, +-2.
+// The polynomials are evaluated at 0, +-a, +-b and infinity with a^2 = 1/2, b^2 = 2: rounding errors are half as large
+// as with the usual 0, +-1, +-2.
 constexpr float kA = 0.70710678118654752f, kB = 1.4142135623730950f;
 constexpr float kA3 = kA / 2, kB3 = kB * 2;  // cubes
 
@@ -83,11 +83,11 @@ HWY_INLINE void transform_kernel_gradient(V u0, V u1, V u2, V u3, V u4, V u5, V 
   out[2] = plus_times(u5, hn::Sub(far_sum, near_sum), 1.0f / 3);
 }
 
-// Whether a sum of squares is not that of numbers within kWinogradTileLimit.
+// True if a sum of squares contains a number beyond kWinogradTileLimit.
 HWY_INLINE bool is_doubtful(V squares) {
   return !hn::AllTrue(D(), hn::Lt(squares, hn::Set(D(), kWinogradTileLimit * kWinogradTileLimit)));
 }
-// Several threads may do so.
+// Several threads may call this at once.
 void note(uint8_t* flag) { std::atomic_ref(*flag).store(1, std::memory_order_relaxed); }
 
 // ---- tiles
@@ -98,7 +98,7 @@ struct TilePlace {
       : n(tile / (grid.down * grid.across)), i(tile / grid.across % grid.down), j(tile % grid.across) {}
 };
 
-// Rows or columns [first, first + count) of a patch lie inside of the image.
+// Rows or columns [from, to) of a patch are inside the image.
 struct InsideImage {
   int64_t from, to;
   InsideImage(int64_t start, int64_t length, int64_t size)
@@ -224,7 +224,7 @@ void gradient_tiles(const WinogradImage& y, const WinogradGrid& grid, const floa
 
 // ---- weights
 
-// Where w[o][c] lies for row i and column j of the transformed matrices.
+// The position of w[o][c] for row i and column j of the transformed matrices.
 struct WeightOrder {
   int64_t rows, columns, row_step, column_step;
   explicit WeightOrder(const WinogradWeights& w)
@@ -239,7 +239,7 @@ void weight_rows(const WeightOrder& order, bool turned, const float* weights, in
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), stride = order.rows * order.columns;
   HWY_ALIGN float kernel[9][16];
-  // Matrices that no cache holds go to memory directly: fetching the lines first would double the traffic.
+  // Matrices larger than the caches are written to memory directly: fetching the lines first would double the traffic.
   const bool streams = kWinogradProducts * stride * static_cast<int64_t>(sizeof(float)) > kStreamBytes &&
                        reinterpret_cast<uintptr_t>(transformed) % 64 == 0;
   for (int64_t i = begin; i < end; ++i) {

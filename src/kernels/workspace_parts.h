@@ -1,4 +1,4 @@
-// The parts of a workspace, one behind the other: the same lines say how large it must be and where its parts are.
+// The consecutive parts of a workspace: the same code computes its size and the addresses of its parts.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@ namespace hybridnet::kernels {
 
 class WorkspaceParts {
  public:
-  // memory: 64-byte aligned; null: only the size is asked for.
+  // memory: 64-byte aligned; null: only computes the size.
   explicit WorkspaceParts(void* memory) : memory_(static_cast<char*>(memory)) {}
 
-  // Room for n elements, 64-byte aligned; null without memory.
+  // Reserves n elements, 64-byte aligned; returns null without memory.
   template <typename T>
   T* take(int64_t n) {
     T* part = memory_ ? reinterpret_cast<T*>(memory_ + bytes_) : nullptr;

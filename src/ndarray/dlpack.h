@@ -32,10 +32,10 @@ struct DLManagedTensor {
   void (*deleter)(DLManagedTensor*);
 };
 
-// Shares the memory of an array whose values are there; whoever takes the tensor calls its deleter.
+// Shares the memory of an array, whose values must be computed already. The consumer of the tensor calls its deleter.
 DLManagedTensor* export_array(const NDArray& array);
 // An array over the memory of a contiguous tensor on the CPU; release: called once, when the last view of it dies.
-// Throws, without taking the tensor, where it is another one.
+// Throws for other tensors, without calling release.
 NDArray import_array(const DLTensor& tensor, std::function<void()> release);
 
 }  // namespace hybridnet::dlpack

@@ -6,7 +6,7 @@
 namespace hybridnet {
 namespace {
 
-// The chunks that were given out last. A program may give out every result, so their number is limited.
+// The chunks that were exported last. A program may export every result, so their number is limited.
 struct Recent {
   std::mutex mutex;
   std::array<uint64_t, 4096> chunks{};  // by count modulo size
@@ -33,8 +33,8 @@ Chunk& kept_in_memory(const NDArray& array) {
   return chunk;
 }
 
-// Copies that are there are dropped, since their values may change from now on. Kernels that run meanwhile may read
-// them once more: they order themselves with the writes of the other side no more than before.
+// Drops the copies of the values, since the values may change from now on. Kernels that run meanwhile may still read
+// the copies once: as before, they are not ordered with writes of the other side.
 void add_user(Chunk& chunk) {
   remember(chunk);
   chunk.outside_users.fetch_add(1, std::memory_order_acq_rel);
@@ -66,7 +66,7 @@ bool was_given_out_since(const NDArray& array, uint64_t count) {
 GivenOut::GivenOut(const NDArray& array) : chunk_(&kept_in_memory(array)) { add_user(*chunk_); }
 
 GivenOut::~GivenOut() {
-  // A task that began before the memory was given out may have kept a copy.
+  // A task that began before the memory was exported may have kept a copy.
   if (!chunk_->deleter) chunk_->forget_copies();
   chunk_->outside_users.fetch_sub(1, std::memory_order_acq_rel);
 }

@@ -43,7 +43,7 @@ void* Chunk::take_memory() {
     derived_.stand_in()->restore(/*stays=*/true);
     return std::atomic_ref<void*>(block.data).load(std::memory_order_acquire);
   }
-  // Once in a chunk's life. Two readers meet here only after the task that should have written it has failed.
+  // Runs once in a chunk's life. Two readers arrive here at once only if the task that should have written it failed.
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   if (block.data == nullptr) {
@@ -115,7 +115,7 @@ NDArray NDArray::empty(const TensorSpec& spec, Device device) {
   if (bytes > 0) {
     impl->chunk->block = storage(device).allocate(bytes);
   } else if (device.type == DeviceType::kGPU) {
-    storage(device);  // throws where there is none
+    storage(device);  // throws if there is no such device
   }
   impl->chunk->block.device = device;  // all CPU devices share one storage
   return NDArray(std::move(impl));
@@ -184,7 +184,7 @@ void NDArray::publish(const NDArray& value) const {
     mine.block.data = given.block.data;
     given.deleter = [] {};
     given.original = impl_->chunk;
-    given.original_overwrites = 0;  // as when the array was made: writes may be waiting behind this task already
+    given.original_overwrites = 0;  // the count of a new array: writes may be queued after this task already
     given.order = mine.order;
   }
   impl_->pending.store(false, std::memory_order_release);
@@ -232,7 +232,7 @@ NDArray view_of(const NDArray& a, const Shape& shape, int64_t offset) {
   return NDArray(std::move(impl));
 }
 
-// Bytes of one step along the leading axis; 0 where there are none to step over, however large the other sizes are.
+// Bytes of one step along the leading axis; 0 for arrays without elements, whose other sizes may be very large.
 int64_t row_bytes(const NDArray& a) {
   if (a.size() == 0) return 0;
   return a.shape().size(1, a.ndim()) * dtype_size(a.dtype());
@@ -309,7 +309,7 @@ void NDArray::copy_from(const void* source) const {
   if (DerivedData* derived = impl_->chunk->derived()) derived->keep_pages();
   if (bytes() > 0) std::memcpy(data(), source, static_cast<size_t>(bytes()));
   impl_->chunk->overwrites.fetch_add(1, std::memory_order_relaxed);
-  // An empty write through the engine moves the version on, so that nothing derived from the old data is reused.
+  // An empty write through the engine increments the version, so that nothing derived from the old data is reused.
   Var* written[] = {&var()};
   const Engine::Access access{{}, written};
   Engine::Options options;

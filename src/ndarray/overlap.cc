@@ -10,7 +10,7 @@
 namespace hybridnet {
 namespace {
 
-// Bytes [begin, end) behind `memory`; of foreign memory by their addresses, behind null.
+// Bytes [begin, end) of `memory`; for foreign memory, addresses with `memory` null.
 struct Range {
   const void* memory = nullptr;
   uint64_t begin = 0, end = 0;
@@ -44,8 +44,8 @@ bool is_same_place(const NDArray& a, const NDArray& b) {
 
 namespace {
 
-// Does each array have a chunk of its own, whose memory no other chunk shows? False where that is not known: then they
-// must be compared.
+// True if each array has a chunk of its own, whose memory no other chunk shares. False if that is unknown: then the
+// ranges must be compared.
 bool stand_alone(std::span<const NDArray> arrays) {
   std::vector<const Chunk*> seen(std::bit_ceil(2 * arrays.size()));
   for (const NDArray& array : arrays) {

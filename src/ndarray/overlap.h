@@ -1,4 +1,4 @@
-// Arrays that show the same memory.
+// Detects arrays that share memory.
 #pragma once
 
 #include <span>
@@ -7,10 +7,10 @@
 
 namespace hybridnet {
 
-// overlap() of arrays over the same or foreign memory, and of sparse ones.
+// overlap() for arrays over the same chunk or foreign memory, and for sparse arrays.
 bool ranges_overlap(const NDArray& a, const NDArray& b);
-// Have the values of two arrays a byte in common? Views of one array may lie side by side; arrays over foreign memory
-// may lie over one another without knowing of each other.
+// True if the values of two arrays have a byte in common. Views of one array need not overlap; arrays over foreign
+// memory may overlap although their chunks differ.
 inline bool overlap(const NDArray& a, const NDArray& b) {
   const Chunk &first = *a.impl()->chunk, &second = *b.impl()->chunk;
   const bool stand_alone = !first.original && !second.original && !first.is_foreign() && !second.is_foreign();
@@ -18,10 +18,10 @@ inline bool overlap(const NDArray& a, const NDArray& b) {
   return ranges_overlap(a, b);
 }
 
-// Do both show the same bytes, so that a copy of one into the other would do nothing?
+// True if both have the same bytes, so that a copy of one into the other would do nothing.
 bool is_same_place(const NDArray& a, const NDArray& b);
 
-// Is there a pair among many arrays? null arrays: passed over.
+// True if any two of the arrays overlap. Skips null arrays.
 bool any_overlap(std::span<const NDArray> arrays);
 
 }  // namespace hybridnet

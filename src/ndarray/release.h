@@ -1,4 +1,4 @@
-// Values of arrays that packed copies stand in for.
+// Releases values of arrays that packed copies replace (stand_in.h).
 #pragma once
 
 #include <span>
@@ -7,11 +7,11 @@
 
 namespace hybridnet {
 
-bool may_be_released(const NDArray& array);  // a packed copy was accepted for its values
+bool may_be_released(const NDArray& array);  // true if a packed copy of its values was accepted
 void release_accepted(std::span<const NDArray> arrays);
 
-// In a task that has read these arrays and is done with them, and may have packed some: releases the values that only
-// packed copies are read for. Those that others read now are left to their next reader.
+// For a task that has finished reading these arrays and may have packed some: releases the values that packed copies
+// replace. Arrays that other tasks use now are left to their next reader.
 inline void release_packed(std::span<const NDArray> arrays) {
   if (StandIn::any_accepted()) release_accepted(arrays);
 }

@@ -1,5 +1,5 @@
-// The .params format: see docs/formats.md. Nothing is allocated before the file has shown that it holds that many
-// bytes.
+// Reads and writes the .params format, see docs/formats.md. Memory is allocated only after a check that the file holds
+// that many bytes.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -20,7 +20,8 @@ namespace {
 constexpr uint64_t kListMagic = 0x112;
 constexpr uint32_t kV1 = 0xF993FAC8, kV2 = 0xF993FAC9, kV3 = 0xF993FACA;
 
-// May users beside this one, root and its own group change the file? Who cuts a mapped file short ends the process.
+// True if users other than this one, root and its own group may write the file. Truncating a mapped file crashes the
+// process.
 bool others_may_write(const struct stat& status) {
   const bool is_owned = status.st_uid == geteuid() || status.st_uid == 0;
   const bool group_is_own = status.st_gid == getegid() || (status.st_mode & S_IWGRP) == 0;
@@ -30,7 +31,7 @@ bool others_may_write(const struct stat& status) {
 // A file in memory, whose pages are shared with other processes until they are written.
 class MappedFile {
  public:
-  // Null for what cannot be mapped (pipes, empty files, files of some systems) and for what others may write.
+  // Null for files that cannot be mapped (pipes, empty files, some file systems) or that others may write.
   static std::shared_ptr<const MappedFile> open(const std::string& path) {
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return nullptr;
@@ -54,10 +55,10 @@ class MappedFile {
   const size_t size_;
 };
 
-// Smaller arrays are copied: theirs would be pages that they share with their neighbors.
+// Smaller arrays are copied: they would share most of their pages with their neighbors.
 constexpr int64_t kMapFrom = 64 << 10;
 
-// Bounded reading from memory or a file; knows where it is for error texts.
+// Bounded reading from memory or a file; keeps the position for error texts.
 class Reader {
  public:
   Reader(std::shared_ptr<const MappedFile> mapping, std::string what) : Reader(mapping->bytes(), std::move(what)) {
@@ -81,7 +82,7 @@ class Reader {
     }
     offset_ += count;
   }
-  // The next values as a part of the file; a null handle where that does not serve.
+  // The next values as a part of the mapped file; a null handle if they are small, not aligned, or not mapped.
   NDArray mapped(const TensorSpec& spec) {
     const int64_t bytes = spec.bytes();
     if (!mapping_ || bytes < kMapFrom || offset_ % static_cast<uint64_t>(dtype_size(spec.dtype)) != 0) return {};
@@ -140,7 +141,7 @@ DType read_dtype(Reader& r) {
   return static_cast<DType>(code);
 }
 
-// may_map: parts of sparse arrays are copied, because what was checked of their indices must stay true.
+// may_map: false for parts of sparse arrays, which are copied so that checked indices cannot change.
 NDArray read_data(Reader& r, const TensorSpec& spec, bool may_map) {
   int64_t bytes;
   if (__builtin_mul_overflow(spec.shape.size(), dtype_size(spec.dtype), &bytes) ||
@@ -156,7 +157,7 @@ NDArray read_data(Reader& r, const TensorSpec& spec, bool may_map) {
   return array;
 }
 
-void read_device(Reader& r) {  // where the array lived when it was saved: of no use here
+void read_device(Reader& r) {  // skips the device of the array when it was saved
   r.number<int32_t>("a device");
   r.number<int32_t>("a device");
 }
@@ -218,7 +219,7 @@ NDArray read_sparse(Reader& r, StorageType type) {
   return NDArray::sparse({shape, dtype}, Ref<Object>(parts.get()));
 }
 
-// A null handle for a record without value.
+// Returns a null handle for a record without value.
 NDArray read_record(Reader& r) {
   const uint32_t magic = r.number<uint32_t>("an array's magic number");
   if (magic == kV2 || magic == kV3) {

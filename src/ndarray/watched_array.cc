@@ -21,13 +21,13 @@ bool WatchedArray::has_changed() {
   if (is_untouched()) return false;
   const std::lock_guard lock(mutex_);
   if (still_holds()) return false;
-  // Values that were saved of foreign memory are gone, too.
+  // Values of the foreign memory that the tape has saved were overwritten, too.
   if (values_) chunk().overwrites.fetch_add(1, std::memory_order_relaxed);
   remember();
   return true;
 }
 
-// Without a lock, for memory that is the library's own and that nobody was given meanwhile.
+// A check without a lock: true for the library's own memory if nothing was written and no memory was exported.
 bool WatchedArray::is_untouched() const {
   return !has_values_.load(std::memory_order_acquire) &&
          overwrites_.load(std::memory_order_relaxed) == chunk().overwrites.load(std::memory_order_relaxed) &&
@@ -40,7 +40,7 @@ bool WatchedArray::still_holds() {
     return values_->empty() || std::memcmp(values_->data(), array_.data(), values_->size()) == 0;
   }
   if (overwrites_.load(std::memory_order_relaxed) != chunk().overwrites.load(std::memory_order_relaxed)) return false;
-  // Who had the memory meanwhile may have written it.
+  // If the memory was exported meanwhile, outside code may have written it.
   const uint64_t given_out = times_given_out();
   if (!array_.is_sparse() && was_given_out_since(array_, given_out_.load(std::memory_order_relaxed))) return false;
   given_out_.store(given_out, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// An array as it was at one time, to find out later whether its values may be others now. The library counts its own
+// Remembers the state of an array, to find out later whether its values may have changed. The library counts its own
 // writes. Memory that code outside of the library can write is compared with a copy of its values.
 //
 // Threads: from any.
@@ -16,14 +16,14 @@ namespace hybridnet {
 
 class WatchedArray {
  public:
-  // Which foreign memory is compared. kSmall: the user reads the memory itself where may_change_unseen() says so.
+  // The foreign memory that is compared. kSmall: not if may_change_unseen(); then users must always read the memory.
   enum class Compared : int8_t { kAll, kSmall };
   WatchedArray(NDArray array, Compared compared);
 
   const NDArray& array() const { return array_; }
-  // Is it as it was when it was made, or when has_changed() last was true?
+  // True if the array has not changed since construction, or since has_changed() last was true.
   bool holds();
-  // The opposite; from then on the array as it is now counts.
+  // The opposite; if true, remembers the present state.
   bool has_changed();
 
  private:
@@ -37,7 +37,7 @@ class WatchedArray {
   std::atomic<uint64_t> overwrites_{0}, given_out_{0};
   std::atomic<bool> has_values_{false};
   std::mutex mutex_;
-  std::optional<std::vector<char>> values_;  // of foreign memory that is compared; guarded by mutex_
+  std::optional<std::vector<char>> values_;  // copy of compared foreign memory; guarded by mutex_
 };
 
 }  // namespace hybridnet

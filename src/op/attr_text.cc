@@ -34,7 +34,7 @@ AttrValue scalar_value(std::string_view item) {
   return std::string(item);
 }
 
-// Parses a bracketed list starting at *at; leaves *at behind the closing bracket.
+// Parses a bracketed list starting at *at; moves *at past the closing bracket.
 bool parse_brackets(std::string_view text, size_t* at, AttrValue* out, int depth) {
   if (depth > 32) return false;
   const char close = text[*at] == '(' ? ')' : ']';

@@ -15,7 +15,7 @@ bool parse_double(std::string_view text, double* out);   // also inf, nan
 bool parse_list(std::string_view text, AttrValue* out);  // (…) or […], items may be None, numbers or nested lists
 bool is_none_text(std::string_view text);
 
-// Shortest text that reads back to the same double; python_float: as Python's str (1.0, 1e-05).
+// The shortest text that reads back to the same double; python_float: in the format of Python's str (1.0, 1e-05).
 std::string number_text(double value, bool python_float = false);
 // The double with the fewest digits that rounds to this float: 0.1f gives 0.1, not 0.10000000149.
 double shortest_double(float value);

@@ -11,8 +11,8 @@ bool has_arithmetic(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kInt32 || dtype == DType::kInt64;
 }
 
-// Operators with a form in C. $a, $b: operands; $t: their type. Those of numbers read $b, or with reversed $a, from the
-// parameter.
+// Operators with a form in C. $a, $b: operands; $t: their type. For operators with a number, the parameter replaces $b,
+// or $a if it comes first.
 struct Form {
   const char* text;
   bool floats_only = false;
@@ -87,7 +87,7 @@ const char* type_of(DType dtype) {
     case DType::kInt8:
       return "i8";
     default:
-      return nullptr;  // halves: there is no such type
+      return nullptr;  // halves: C has no such type
   }
 }
 
@@ -99,7 +99,7 @@ std::optional<std::string> literal(DType dtype, double value) {
     std::snprintf(text, sizeof text, "%a%s", stored, dtype == DType::kFloat32 ? "f" : "");
     return "(" + std::string(text) + ")";
   }
-  constexpr double kExact = 1e9;  // of both integers
+  constexpr double kExact = 1e9;  // both integer types hold it
   if (!(std::abs(value) <= kExact)) return std::nullopt;
   return "((" + std::string(type_of(dtype)) + ")" + std::to_string(static_cast<int64_t>(value)) + ")";
 }
@@ -128,7 +128,7 @@ std::optional<std::string> expression(const Op& op, const ParamsPtr& params, siz
     const AttrValue value = op.schema->get(params->data(), field);
     if (!std::holds_alternative<double>(value.value)) return std::nullopt;
     const double given = std::get<double>(value.value);
-    // A comparison of integers with a fraction is one of fractions.
+    // A comparison of integers with a fraction compares fractions.
     if (!is_floating(dtype) && given != std::trunc(given)) return std::nullopt;
     const std::optional<std::string> written = literal(dtype, given);
     if (!written) return std::nullopt;

@@ -1,6 +1,6 @@
-// Elementwise operators as C: what machine code of loops (plan/control/native_loop.cc) and of chains
-// (ops/fused/native_chain.cc) is written with. Arithmetic is C's; every other function is called as the interpreter
-// calls it. So results are the interpreter's to the bit, where the compiler neither fuses nor reorders operations.
+// Elementwise operators as C source, for the machine code of loops (plan/control/native_loop.cc) and of chains
+// (ops/fused/native_chain.cc). Arithmetic becomes C arithmetic; every other function is called like in the interpreter.
+// So results equal the interpreter's to the bit, if the compiler neither fuses nor reorders operations.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace hybridnet::c_forms {
 
-// Null: C has no such type, as for halves.
+// The C type of a dtype; null if C has none, as for halves.
 const char* type_of(DType dtype);
 
-// A number as the operator stores it in an array of this type; nothing where C has no name for it.
+// The literal for a number as the operator stores it in an array of this type; nullopt if C has no literal for it.
 std::optional<std::string> literal(DType dtype, double value);
 
-// What an operator computes of `operands` values of one dtype: an expression in $a and $b. Nothing: it has to be
+// The expression in $a and $b that an operator computes from `operands` values of one dtype; nullopt: it has to be
 // called.
 std::optional<std::string> expression(const Op& op, const ParamsPtr& params, size_t operands, DType dtype);
 
@@ -30,7 +30,7 @@ struct Call {
   const void* params;
 };
 
-// Types that the sources name.
+// Declarations of the types that the sources use.
 inline constexpr char kTypes[] = R"(typedef signed char i8;
 typedef unsigned char u8;
 typedef int i32;
@@ -38,7 +38,7 @@ typedef long long i64;
 typedef struct { void (*function)(const void*, int, const void* const*, void*, i64); const void* params; } Step;
 )";
 
-// A statement that makes `count` elements of `out`: `step` is the Step, `operands` are pointers with commas between.
+// A statement that computes `count` elements of `out`: `step` is the Step, `operands` are pointers separated by commas.
 std::string call(const std::string& step, DType dtype, const std::string& operands, const std::string& out,
                  const std::string& count);
 

@@ -7,7 +7,7 @@ namespace {
 
 const OpRef kCopy{"_copy"};
 
-// All outputs of one op, as far as their specs are known.
+// The specs of all outputs of one op, as far as they are known.
 class Specs final : public Object {
  public:
   explicit Specs(size_t size) : of(size) {}
@@ -18,7 +18,7 @@ TensorSpec& spec_in(const Value& v) { return static_cast<Specs*>(v.object.get())
 
 struct SpecIsUnknown {};
 
-// Infers the specs of what is emitted. What an op tells of its inputs is kept as well.
+// Infers the specs of emitted ops. Specs of inputs that follow from an op are kept as well.
 class SpecEmitter final : public Emitter {
  public:
   explicit SpecEmitter(bool train) : train_(train) {}
@@ -46,8 +46,8 @@ class SpecEmitter final : public Emitter {
   const bool train_;
 };
 
-// What the rule gives for inputs of these specs; empty where it asks for one that is unknown. What ops tell of the
-// inputs is added to `in`.
+// Returns the specs of the rule's results for inputs of these specs; empty if the rule asks for an unknown spec. Adds
+// the input specs that follow from the ops to `in`.
 std::vector<TensorSpec> results_for(const Op& op, const void* params, std::vector<TensorSpec>& in, bool train) {
   const Ref<Specs> leaves(new Specs(in.size()));
   leaves->of = in;
@@ -77,7 +77,7 @@ bool dtypes_known(const InferContext& c) {
   return true;
 }
 
-// Shapes do not depend on dtypes: those that are missing are taken for the first that the op is for.
+// Shapes do not depend on dtypes: missing dtypes are assumed to be float32, or int32 if the op has no float32.
 void infer_shapes(const Op& op, const void* params, InferContext& c) {
   const DType assumed = op.dtypes.has(DType::kFloat32) ? DType::kFloat32 : DType::kInt32;
   std::vector<TensorSpec> in;
@@ -93,7 +93,7 @@ void infer_shapes(const Op& op, const void* params, InferContext& c) {
   for (int i = 0; i < c.num_out(); ++i) c.set_out_dtype(i, results[static_cast<size_t>(i)].dtype);
 }
 
-// Whether the dtypes follow where shapes that are missing have these sizes.
+// Sets the dtypes of the outputs, assuming this rank and size for missing shapes; false if the rule rejects them.
 bool infer_dtypes_for(const Op& op, const void* params, InferContext& c, int ndim, int64_t size) {
   std::vector<TensorSpec> in;
   for (int i = 0; i < c.num_in(); ++i) {
@@ -106,13 +106,13 @@ bool infer_dtypes_for(const Op& op, const void* params, InferContext& c, int ndi
     const std::vector<TensorSpec> results = results_for(op, params, in, c.train());
     for (size_t i = 0; i < results.size(); ++i) c.set_out_dtype(static_cast<int>(i), results[i].dtype);
     return true;
-  } catch (const Error&) {  // of the shapes that were tried
+  } catch (const Error&) {  // the assumed shapes do not fit
     return false;
   }
 }
 
-// Dtypes do not depend on shapes: those that are missing are tried with the ranks that rules know, and sizes of 1, of
-// 2, and of 60, which holds indices and which small numbers of parts divide.
+// Dtypes do not depend on shapes: for missing shapes it tries the ranks of existing rules, and sizes of 1, 2, and 60,
+// which is large enough for indices and divisible by small numbers of parts.
 void infer_dtypes(const Op& op, const void* params, InferContext& c) {
   for (const int64_t size : {1, 2, 60})
     for (const int ndim : {2, 1, 3, 4, 5, 6, 0})

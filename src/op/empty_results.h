@@ -5,8 +5,8 @@
 
 namespace hybridnet {
 
-// Whether a run would write nothing and raise nothing: nothing about values where there are none. Such uses run no
-// kernel: one that walks over the other sizes of its arrays, which cost no memory and may be anything, would never end.
+// True if a run would write nothing and raise nothing, because there are no values to check. Such uses run no kernel:
+// the other sizes of arrays without elements may be huge, and a kernel that loops over them would never end.
 bool computes_nothing(const Op& op, std::span<const TensorSpec> in, std::span<const TensorSpec> out);
 
 Ref<Kernel> make_empty_kernel();

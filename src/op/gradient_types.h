@@ -1,13 +1,13 @@
-// Which element types carry gradients, on the tape and in graphs alike.
+// The element types that carry gradients, on the tape and in graphs alike.
 #pragma once
 
 #include "hybridnet/base.h"
 
 namespace hybridnet {
 
-// Whether a result of type `to` has a gradient that reaches an operand of type `from` whose gradient is asked for.
-// Floats always; whole numbers where the operand holds such too. Truth values, indices and counts made of floats have
-// none.
+// True if a gradient passes from a result of type `to` to an operand of type `from` whose gradient is wanted: always
+// through floats, through integers if the operand has integers too. Truth values, indices and counts computed from
+// floats carry none.
 constexpr bool carries_gradient(DType from, DType to) {
   return is_floating(to) || from == to || (is_integer(from) && is_integer(to));
 }

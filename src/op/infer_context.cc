@@ -3,7 +3,7 @@
 namespace hybridnet {
 namespace {
 
-// Adds what `known` says to `target`; false when they contradict.
+// Merges the known sizes of `known` into `target`; returns false if they contradict.
 bool merge_shape(Shape* target, const Shape& known) {
   if (!known.rank_known()) return true;
   if (!target->rank_known()) return *target = known, true;

@@ -11,7 +11,7 @@ struct Use {
   Format format;
 };
 
-// Inputs, then outputs.
+// Specs and formats of the inputs, then of the outputs.
 std::vector<Use> uses_of(const LinkContext& c) {
   std::vector<Use> uses;
   const auto add = [&](std::span<const TensorSpec> specs, std::span<const Format> formats) {
@@ -35,7 +35,7 @@ Shape in_memory_order(const Shape& shape) {
                                   .fix = "report this; HYBRIDNET_PASSES=fast_run,-channels_last goes around it"});
 }
 
-// The shapes of inputs and outputs over axes in the order of memory.
+// The specs of inputs and outputs with their axes in memory order.
 std::vector<TensorSpec> reordered_specs(const Op& op, const std::vector<Use>& uses, int ndim) {
   std::vector<TensorSpec> specs;
   for (const Use& use : uses) {
@@ -86,12 +86,12 @@ class ReorderedKernel final : public Kernel {
  private:
   static constexpr size_t kFew = 12;
 
-  const ParamsPtr params_;  // null: those of the call, which number no axes
+  const ParamsPtr params_;  // null: the parameters of the call, which number no axes
   Ref<Kernel> kernel_;
-  std::vector<Shape> shapes_;  // of inputs, then of outputs
+  std::vector<Shape> shapes_;  // shapes of inputs, then of outputs
 };
 
-// Where all shapes are equal, or a single number, the order of axes makes no difference to elementwise work.
+// False if all shapes are equal, or a single number: then the order of axes makes no difference to elementwise work.
 bool broadcasts(const LinkContext& c) {
   return std::any_of(c.in.begin(), c.in.end(),
                      [&](const TensorSpec& spec) { return !(spec.shape == c.out[0].shape) && spec.shape.size() != 1; });

@@ -1,5 +1,5 @@
-// Operators that number axes, or broadcast over them, on channels-last images: the same operator over the axes in the
-// order in which they lie in memory, (batch, spatial..., channels).
+// Operators that number axes, or broadcast over them, on channels-last images: the same operator runs over the axes in
+// memory order, (batch, spatial..., channels).
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace hybridnet {
 
-// Where each axis of (batch, channels, spatial...) lies in channels-last memory.
+// The positions of the axes (batch, channels, spatial...) in channels-last memory.
 std::vector<int> channels_last_axes(int ndim);
 
-// Does the use have channels-last images, which the op's kernel does not know?
+// True if the use has channels-last images, and the op's kernel does not support them.
 bool needs_memory_order(const Op& op, const LinkContext& c);
-// Links the op for axes in the order of memory. All images are channels-last but those without space, which have one
-// order only.
+// Links the op for axes in memory order. All images must be channels-last, except those with one spatial position,
+// whose two orders are equal.
 Ref<Kernel> link_in_memory_order(const Op& op, const LinkContext& c);
 
 }  // namespace hybridnet

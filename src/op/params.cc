@@ -13,7 +13,7 @@
 namespace hybridnet {
 namespace {
 
-// One place that knows, for every FieldKind, the C++ type behind it.
+// Maps each FieldKind to its C++ type.
 template <typename F>
 decltype(auto) visit_kind(FieldKind kind, F&& f) {
   switch (kind) {
@@ -285,7 +285,7 @@ std::string choice_name(const FieldInfo& f, int32_t code) {
   return std::to_string(code);
 }
 
-// Equal parameters make equal results: 0.0 and -0.0 do not, a NaN and itself do.
+// Parameters are equal if they give equal results: so 0.0 and -0.0 differ, and a NaN equals itself.
 template <typename T>
 bool same(const T& a, const T& b) {
   return a == b;

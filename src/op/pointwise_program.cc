@@ -20,7 +20,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Parts between separators that stand outside of brackets.
+// The parts between separators, ignoring separators inside brackets.
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   int depth = 0;
@@ -41,7 +41,7 @@ int parse_slot(std::string_view text, int end) {
   return static_cast<int>(slot);
 }
 
-// "_plus_scalar(3, scalar=1.0)", which may read the slots before `end`.
+// Parses a step such as "_plus_scalar(3, scalar=1.0)", which may read the slots before `end`.
 PointwiseProgram::Step parse_step(std::string_view text, int end) {
   const size_t open = text.find('(');
   if (open == std::string_view::npos || text.back() != ')')

@@ -1,5 +1,5 @@
-// Several elementwise operators as one: a list of steps run over tiles that stay in the cache, so that only the inputs
-// and the wanted results touch memory. The parameters of `_fused_elementwise`.
+// Several elementwise operators as one: a list of steps that runs over tiles in the cache, so that only the inputs and
+// the wanted results are read from or written to memory. The parameters of `_fused_elementwise`.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 namespace hybridnet {
 
 struct PointwiseProgram {
-  static constexpr size_t kMaxSteps = 64, kMaxInputs = 24, kMaxOperands = 16, kMaxOutputs = 16;  // operands: of a step
+  static constexpr size_t kMaxSteps = 64, kMaxInputs = 24, kMaxOperands = 16, kMaxOutputs = 16;  // operands per step
   struct Step {
     const Op* op = nullptr;
     ParamsPtr params;
@@ -25,11 +25,11 @@ struct PointwiseProgram {
 
   // "tanh(0); broadcast_mul(2, 1); _plus_scalar(3, scalar=1.0) -> 4@0, 2": the steps with the slots that they read and
   // their parameters, then the slots that are outputs, each with the input whose memory it may take over, if any.
-  std::string text;      // as it was given, until it is read; empty where a pass has made the steps
-  bool is_read = false;  // from text, which nobody has checked against dtypes
+  std::string text;      // the given text, until it is parsed; empty if a pass has made the steps
+  bool is_read = false;  // the steps were parsed from text, and not checked against dtypes
 
   static void describe(ParamSchema<PointwiseProgram>& schema);
-  void complete();  // from `text`. Throws ParamError where it is no program
+  void complete();  // parses `text`. Throws ParamError if it is no program
   std::optional<AttrValue> written(const std::string& field) const;
   bool operator==(const PointwiseProgram& other) const;
   uint64_t hash() const;

@@ -25,7 +25,7 @@ std::string lower(std::string_view s) {
   return r;
 }
 
-// Rules, costs and kernels multiply sizes: what passes here is at most kMaxElements, so that no product overflows.
+// Rules, costs and kernels multiply sizes: limits them to kMaxElements, so that no product overflows.
 template <typename Name>
 void require_possible_size(const Shape& shape, Name name) {
   if (shape.is_possible()) [[likely]]
@@ -155,7 +155,7 @@ const Op* OpRegistry::find(std::string_view name) const {
 
 namespace {
 
-// How far a known name is from what was asked for; beyond `limit` there is no likeness.
+// The distance of a known name from the wanted one; above `limit` the names are not similar.
 size_t unlikeness(const std::string& known, const std::string& wanted, size_t limit) {
   const size_t lengths = known.size() > wanted.size() ? known.size() - wanted.size() : wanted.size() - known.size();
   const bool part = known.size() > 3 && wanted.size() > 3 &&
@@ -298,7 +298,7 @@ void DeclarationBase::set_kernel(Ref<Kernel> kernel, DTypeSet dtypes) {
 }
 void DeclarationBase::set_through_float(std::function<bool(const LinkContext&)> when) {
   op_.through_float = std::move(when);
-  op_.stateless = nullptr;  // a use with halves is linked with a kernel around the one that was declared
+  op_.stateless = nullptr;  // a use with halves is linked with a kernel that wraps the declared one
 }
 
 }  // namespace detail

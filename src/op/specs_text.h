@@ -1,4 +1,4 @@
-// What kernels are given, as text for profiles.
+// The specs of kernel arguments as text for profiles.
 #pragma once
 
 #include <span>

@@ -73,7 +73,7 @@ class ThroughFloatKernel final : public Kernel {
     return offset;
   }
   Ref<Kernel> inner_;
-  std::vector<int64_t> in_offset_, out_offset_;  // -1: passed on as it is
+  std::vector<int64_t> in_offset_, out_offset_;  // offset of the converted copy in the workspace; -1: not converted
   int64_t bytes_ = 0;
 };
 
@@ -91,7 +91,7 @@ Ref<Kernel> link_through_float(const LinkContext& c, const std::function<Ref<Ker
   LinkContext inner = c;
   inner.in = in;
   inner.out = out;
-  inner.frozen_weights = false;  // they are converted in each run: to pack them would pay for that run alone
+  inner.frozen_weights = false;  // they are converted in each run, so packing them would serve only that run
   return Ref<Kernel>(new ThroughFloatKernel(link(inner), c.in, c.out));
 }
 

@@ -8,8 +8,8 @@
 
 namespace hybridnet {
 
-// Links `link` for the specs of `c` with float32 in place of float16 and bfloat16. Declarations ask for it with
-// OpBuilder::halves_through_float.
+// Calls `link` for the specs of `c` with float32 in place of float16 and bfloat16, and wraps the kernel in conversions.
+// Declarations request it with OpBuilder::halves_through_float.
 Ref<Kernel> link_through_float(const LinkContext& c, const std::function<Ref<Kernel>(const LinkContext&)>& link);
 
 }  // namespace hybridnet

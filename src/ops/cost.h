@@ -1,4 +1,4 @@
-// Sizes in costs: their products with each other and with parameters are formed in double, as they may not fit into
+// Sizes in costs: their products with each other and with parameters are computed in double, because they may exceed
 // int64_t.
 #pragma once
 

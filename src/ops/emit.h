@@ -1,5 +1,6 @@
-// How gradient rules say what they compute: functions over Value that emit ops through the current Emitter, as graph
-// nodes or at once. A null Value is a symbolic zero: products with it are null, sums skip it.
+// Functions over Value with which gradient rules describe their computation. They emit operators through the current
+// Emitter, which adds graph nodes or runs at once. A null Value is a symbolic zero: products with it are null, sums
+// skip it.
 #pragma once
 
 #include <initializer_list>
@@ -37,7 +38,7 @@ inline Value operator+(double s, const Value& a) { return a + s; }
 inline Value operator*(double s, const Value& a) { return a * s; }
 Value operator-(double s, const Value& a);
 Value operator/(double s, const Value& a);
-Value add_all(const Values& terms);  // skips nulls; null when none is left
+Value add_all(const Values& terms);  // skips nulls; null if all terms are null
 
 Value greater(const Value& a, double s);  // 1 or 0 in a's dtype
 Value lesser(const Value& a, double s);
@@ -55,7 +56,7 @@ Value transpose(const Value& a, const Tuple& axes);
 Value broadcast_to(const Value& a, const Shape& shape);
 // Sums over axes; keepdims.
 Value sum(const Value& a, const Tuple& axes, bool keepdims);
-// Sums a broadcast gradient back to the shape its operand had.
+// Sums a broadcast gradient to the shape of its operand.
 Value sum_to(const Value& a, const Shape& shape);
 Value dot(const Value& a, const Value& b, bool transpose_a, bool transpose_b);
 Value batch_dot(const Value& a, const Value& b, bool transpose_a, bool transpose_b);

@@ -1,5 +1,5 @@
-// Declares every operator: calls the register_<name> of each src/ops/<family>/<name>.cc. The list is made when the
-// library is built (cmake/collect_operators.cmake).
+// Declares every operator: calls the register_<name> of each src/ops/<family>/<name>.cc. The build generates the list
+// (cmake/collect_operators.cmake).
 #pragma once
 
 #include "hybridnet/op.h"

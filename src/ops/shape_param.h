@@ -1,4 +1,4 @@
-// The parameters shape, dtype and ctx of operators that make tensors from nothing.
+// The parameters shape, dtype and ctx of operators that create tensors without inputs.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace hybridnet::ops {
 
-// The shape that a `shape` parameter promises. Without NumPy shape semantics a size of 0 means "not known yet": it
-// comes from where the output is used (begin states of recurrent layers are written so).
+// The output shape that a `shape` parameter defines. Without NumPy shape semantics a size of 0 means unknown: it is
+// inferred from the use of the output (begin states of recurrent layers are written this way).
 inline Shape shape_from_param(const Tuple& given) {
   Shape shape = given;
   if (is_np_shape()) return shape;

@@ -1,4 +1,4 @@
-// Optimizers with a rate of its own for each value: AdaGrad, AdaDelta, RMSProp, FTRL.
+// Optimizers with a separate learning rate for each element: AdaGrad, AdaDelta, RMSProp, FTRL.
 #include "optimizer/rules.h"
 
 namespace hybridnet::optimizer {
@@ -50,7 +50,7 @@ void add_adaptive_rules(RuleList& list) {
   plain->build = build_adagrad;
   list.push_back(std::move(plain));
 
-  auto group = adagrad("GroupAdaGrad", "AdaGrad with one rate per row: for embeddings.", 1e-5);
+  auto group = adagrad("GroupAdaGrad", "AdaGrad with one learning rate per row, for embeddings.", 1e-5);
   group->states = [](const Settings&) {
     StateLayout layout = one_state("history");
     layout.items[0]->one_per_row = true;
@@ -66,11 +66,11 @@ void add_adaptive_rules(RuleList& list) {
   auto rmsprop = make_rule("RMSProp", "Divides the gradient by the root of a running mean of its square.", 0.001);
   SettingsSchema& fields = rmsprop->schema;
   fields.field("gamma1", &Settings::gamma1).default_value(0.9).doc("Decay rate of the running means.");
-  fields.field("gamma2", &Settings::gamma2).default_value(0.9).doc("Momentum; centered only.");
+  fields.field("gamma2", &Settings::gamma2).default_value(0.9).doc("Momentum, if centered.");
   fields.field("epsilon", &Settings::epsilon).default_value(1e-8).doc("Added under the root.");
   fields.field("centered", &Settings::centered)
       .default_value(false)
-      .doc("Whether the running mean of the gradient is subtracted from its square.");
+      .doc("Whether the squared running mean of the gradient is subtracted from the running mean of squares.");
   fields.field("clip_weights", &Settings::clip_weights).none_by_default().doc("Bound of the weights after a step.");
   rmsprop->states = [](const Settings& s) { return s.centered ? tuple_of({"n", "g", "delta"}) : tuple_of({"n"}); };
   rmsprop->build = build_rmsprop;
@@ -85,7 +85,9 @@ void add_adaptive_rules(RuleList& list) {
 
   auto ftrl = make_rule("Ftrl", "Follow the regularized leader. McMahan et al., 2013.", 0.1);
   ftrl->schema.field("lamda1", &Settings::lamda1).default_value(0.01).doc("L1 penalty.");
-  ftrl->schema.field("beta", &Settings::beta).default_value(1.0).doc("Slows the rate of rarely seen weights.");
+  ftrl->schema.field("beta", &Settings::beta)
+      .default_value(1.0)
+      .doc("Reduces the learning rate of elements with few gradients.");
   ftrl->states = [](const Settings&) { return tuple_of({"z", "n"}); };
   ftrl->build = build_ftrl;
   list.push_back(std::move(ftrl));

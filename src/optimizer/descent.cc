@@ -122,7 +122,7 @@ void add_descent_rules(RuleList& list) {
   add_momentum(*signum, 0.9);
   signum->schema.field("wd_lh", &Settings::wd_lh)
       .default_value(0.0)
-      .doc("Weight decay that is not subject to the sign.");
+      .doc("Weight decay that is applied after the sign.");
   signum->build = build_signum;
   list.push_back(std::move(signum));
 
@@ -135,7 +135,7 @@ void add_descent_rules(RuleList& list) {
   ftml->build = build_ftml;
   list.push_back(std::move(ftml));
 
-  auto dcasgd = make_rule("DCASGD", "SGD that makes up for late gradients. Zheng et al., arXiv 1609.08326.");
+  auto dcasgd = make_rule("DCASGD", "SGD that compensates delayed gradients. Zheng et al., arXiv 1609.08326.");
   add_momentum(*dcasgd);
   dcasgd->schema.field("lamda", &Settings::lamda).default_value(0.04).doc("Factor of the correction.");
   dcasgd->columns = {"minus_lr", "wd", "rescale_grad"};
@@ -152,7 +152,7 @@ void add_descent_rules(RuleList& list) {
   list.push_back(std::move(dcasgd));
 
   auto sgld = make_rule("SGLD", "Half a step of SGD plus noise of variance lr. Patterson and Teh, 2013.");
-  // The last four are the key of the noise: halves of 64 bits, which a double holds.
+  // The last four columns are the key of the noise: 64-bit numbers in halves, which a double represents exactly.
   sgld->columns = {"noise", "half_lr", "wd", "rescale_grad", "seed_high", "seed_low", "stream_high", "stream_low"};
   sgld->draws = true;
   sgld->build = build_sgld;

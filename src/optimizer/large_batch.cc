@@ -1,4 +1,4 @@
-// SGD for large batches: rates that depend on norms of layers, and batches made of several.
+// SGD for large batches: learning rates that depend on norms of layers, and batches accumulated over several updates.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +13,7 @@ bool ends_with_any(std::string_view name, std::initializer_list<const char*> end
   return std::any_of(ends.begin(), ends.end(), [&](const char* end) { return name.ends_with(end); });
 }
 
-// The steps of these are scaled by layer, those of others are plain.
+// 1 if the step of the weight is scaled by layer, 0 for a plain step.
 int64_t is_scaled(const Settings&, std::string_view weight, int64_t) {
   return ends_with_any(weight, {"gamma", "beta", "bias"}) ? 0 : 1;
 }
@@ -44,7 +44,7 @@ std::unique_ptr<Rule> lars() {
   fields.field("eps", &Settings::eps).default_value(0.0).doc("Added to the denominator of the ratio.");
   fields.field("momentum_correction", &Settings::momentum_correction)
       .default_value(true)
-      .doc("Whether momentum follows changes of the learning rate.");
+      .doc("Whether momentum is scaled with changes of the learning rate.");
   fields.field("last_lr", &Settings::last_lr).none_by_default().doc("Learning rate of the step before the last.");
   fields.field("cur_lr", &Settings::cur_lr).none_by_default().doc("Learning rate of the last step.");
   made->variables = {"last_lr", "cur_lr"};
@@ -59,10 +59,10 @@ std::unique_ptr<Rule> lars() {
 
 // --------------------------------------------------------------------------------------------------------------- LBSGD
 
-// Number of gradients that came, with those of the epochs before begin_epoch.
+// Number of gradients so far, including those of the epochs before begin_epoch.
 int64_t count_of(const Settings& s, int64_t t) { return s.begin_epoch * s.updates_per_epoch + t - s.begin_num_update; }
 
-// Whether an update ends a large batch: others add their gradient only.
+// Whether an update ends a large batch; other updates only add their gradient.
 int64_t ends_batch(const Settings& s, std::string_view, int64_t t) { return count_of(s, t) % s.batch_scale == 0; }
 
 double warm_up(const Settings& s, int64_t count) {
@@ -103,29 +103,30 @@ void build_lbsgd(const Settings& s, UpdateBuilder& b) {
 }
 
 std::unique_ptr<Rule> lbsgd() {
-  auto made = make_rule("LBSGD", "SGD whose gradients of batch_scale steps are averaged, and whose rate warms up.");
+  auto made = make_rule(
+      "LBSGD", "SGD that averages the gradients of batch_scale steps and increases the learning rate in a warm-up.");
   add_momentum(*made);
   SettingsSchema& fields = made->schema;
   fields.field("warmup_strategy", &Settings::warmup_strategy)
       .default_value("linear")
-      .doc("How the rate grows: 'linear', 'power2', 'sqrt'; 'lars': by the ratio of norms.");
-  // Bounds, so that products of two are whole numbers of 64 bits.
+      .doc("Growth of the learning rate: 'linear', 'power2', 'sqrt'; 'lars': by the ratio of norms.");
+  // The bounds ensure that products of two values fit into 64 bits.
   fields.field("warmup_epochs", &Settings::warmup_epochs)
       .default_value(5)
       .range(0, 1e9)
-      .doc("Epochs in which the rate grows.");
+      .doc("Number of epochs in which the learning rate grows.");
   fields.field("batch_scale", &Settings::batch_scale)
       .default_value(1)
       .at_least(1)
-      .doc("Steps that make a large batch.");
+      .doc("Number of steps of a large batch.");
   fields.field("updates_per_epoch", &Settings::updates_per_epoch)
       .default_value(32)
       .range(0, 1e9)
-      .doc("Steps of an epoch.");
+      .doc("Number of steps of an epoch.");
   fields.field("begin_epoch", &Settings::begin_epoch)
       .default_value(0)
       .range(0, 1e9)
-      .doc("Epochs before the first step.");
+      .doc("Number of epochs before the first step.");
   fields.field("num_epochs", &Settings::num_epochs).default_value(60).range(0, 1e9).doc("Has no effect.");
   made->native_master = made->rate_before_count = true;
   made->variant = ends_batch;

@@ -88,7 +88,7 @@ const LinkedGroupCall& LinkedProgram::for_many(size_t count) {
 
 std::shared_ptr<LinkedProgram> LinkedPrograms::find(const Rule& rule, const Settings& settings, UpdateSubject subject,
                                                     bool allows_native) {
-  Settings key = settings;  // without what programs read from columns
+  Settings key = settings;  // without the settings that programs read from columns
   key.rescale_grad = key.m_schedule = 1;
   key.learning_rate = key.wd = 0;
   key.last_lr = key.cur_lr = std::nullopt;

@@ -1,4 +1,4 @@
-// Programs ready to run: operators found, attributes read. Kept from step to step.
+// Programs that are ready to run: operators resolved, attributes parsed. They are kept between steps.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,8 @@
 
 namespace hybridnet::optimizer {
 
-// The operator of a call with the attributes that stay; `numbers` are fields that columns of the step's numbers fill.
+// The operator of a call with its constant attributes; `numbers` are the fields that are set from columns of the step's
+// numbers.
 struct LinkedCall {
   struct Number {
     int field;
@@ -26,10 +27,10 @@ struct LinkedCall {
   ParamsPtr params(std::span<const double> row) const;
 };
 
-// A call for several weights at once: where one weight has lr, they have lrs.
+// A call for several weights at once: the fields lr, wd, ... of one weight are the lists lrs, wds, ...
 struct LinkedGroupCall {
   struct List {
-    size_t offset;  // of a std::vector<double> in the parameters
+    size_t offset;  // offset of a std::vector<double> in the parameters
     size_t column;
   };
   const Op* op = nullptr;
@@ -45,8 +46,8 @@ class LinkedProgram {
   LinkedProgram(const Rule& rule, UpdateProgram program);
 
   const std::vector<LinkedCall>& calls() const { return calls_; }
-  // Whether one operator updates any number of weights, after calls that are the same for all (those without inputs)
-  // and calls that give the numbers of one weight.
+  // True if one operator updates any number of weights. Before it, there may be calls that are the same for all weights
+  // (those without inputs) and calls that compute the numbers of one weight.
   bool runs_together() const { return runs_together_; }
   const LinkedGroupCall& for_many(size_t count);
 
@@ -59,7 +60,7 @@ class LinkedProgram {
   size_t group_size_ = 0;
 };
 
-// The programs of a rule that were used last. Not for several threads at once.
+// The most recently used programs of a rule. Not thread-safe.
 class LinkedPrograms {
  public:
   std::shared_ptr<LinkedProgram> find(const Rule& rule, const Settings& settings, UpdateSubject subject,

@@ -1,4 +1,4 @@
-// Adam and its relatives: means of the gradient and of its square.
+// Adam and related optimizers: running means of the gradient and of its square.
 #include <cmath>
 
 #include "optimizer/rules.h"
@@ -20,7 +20,7 @@ std::unique_ptr<Rule> with_moments(const char* name, const char* doc, double lr 
   return made;
 }
 
-// The learning rate times the correction of both moments' bias (Adam paper, end of section 2).
+// The learning rate times the bias correction of both moments (Adam paper, end of section 2).
 double corrected(const Settings& s, const UpdateItem& item) {
   const auto t = static_cast<double>(item.t);
   return item.lr * std::sqrt(1.0 - std::pow(s.beta2, t)) / (1.0 - std::pow(s.beta1, t));
@@ -49,7 +49,7 @@ void build_adamax(const Settings& s, UpdateBuilder& b) {
   const Term grad = b.clipped(Rate{"rescale_grad"} * b.grad() + Rate{"wd"} * weight, s);
   b.assign(mean, s.beta1 * mean + (1.0 - s.beta1) * grad);
   b.assign(largest, b.call("broadcast_maximum", {s.beta2 * largest, b.call("abs", {grad})}));
-  // A weight whose gradients were all zero stays: 0 / 0 is kept out by the smallest float.
+  // The smallest float avoids 0 / 0: a weight whose gradients were all zero does not change.
   const Term divisor = b.call("_maximum_scalar", {largest}, {{"scalar", 1.2e-38}});
   b.assign(weight, weight - Rate{"lr"} * mean / divisor);
 }
@@ -67,7 +67,7 @@ std::vector<double> nadam_rates(Settings& s, const UpdateItem& item) {
   const auto t = static_cast<double>(item.t);
   const auto momentum = [&](double step) { return s.beta1 * (1.0 - 0.5 * std::pow(0.96, step * s.schedule_decay)); };
   const double now = momentum(t), following = momentum(t + 1);
-  s.m_schedule *= now;  // as in MXNet, one schedule runs over the updates of all weights
+  s.m_schedule *= now;  // one schedule for the updates of all weights, which follows MXNet
   return {item.lr,
           item.wd,
           s.rescale_grad,
@@ -112,7 +112,7 @@ void add_moment_rules(RuleList& list) {
   adamw->aggregates = true;
   adamw->build = build_adamw;
   adamw->rates = [](Settings& s, const UpdateItem& item) -> std::vector<double> {
-    // The operator steps by eta * (lr * m / (sqrt(v) + epsilon) + wd * weight); decay uses the plain rate.
+    // The operator steps by eta * (lr * m / (sqrt(v) + epsilon) + wd * weight); the decay uses the uncorrected rate.
     return {s.correct_bias ? corrected(s, item) : item.lr, item.lr * item.wd, s.rescale_grad};
   };
   list.push_back(std::move(adamw));
@@ -137,8 +137,12 @@ void add_moment_rules(RuleList& list) {
   list.push_back(std::move(nadam));
 
   auto lamb = with_moments("LAMB", "Adam whose steps are scaled by layer. You et al., arXiv 1904.00962.", 0.001, 1e-6);
-  lamb->schema.field("lower_bound", &Settings::lower_bound).none_by_default().doc("Least norm of a weight.");
-  lamb->schema.field("upper_bound", &Settings::upper_bound).none_by_default().doc("Largest norm of a weight.");
+  lamb->schema.field("lower_bound", &Settings::lower_bound)
+      .none_by_default()
+      .doc("Lower bound of the norm of a weight.");
+  lamb->schema.field("upper_bound", &Settings::upper_bound)
+      .none_by_default()
+      .doc("Upper bound of the norm of a weight.");
   lamb->schema.field("bias_correction", &Settings::bias_correction)
       .default_value(true)
       .doc("Whether the bias of the moments is corrected.");

@@ -1,5 +1,5 @@
-// An update as data: the operators that change one weight and what the optimizer keeps of it. Imperative steps run it
-// on arrays (update.h), compiled training steps make nodes of it (python/hybridnet/optimizer/_graph_updates.py).
+// An update as data: the operators that change one weight and its optimizer states. Imperative steps run it on arrays
+// (update.h); compiled training steps convert it to nodes (python/hybridnet/optimizer/_graph_updates.py).
 #pragma once
 
 #include <optional>
@@ -15,34 +15,35 @@ namespace hybridnet::optimizer {
 struct Operand {
   enum class Kind : int8_t { kWeight, kGrad, kState, kMaster, kResult, kRates };
   Kind kind = Kind::kWeight;
-  size_t index = 0;  // of a state, or of the call whose result it is
+  size_t index = 0;  // index of a state, or of the call that computes the result
   bool operator==(const Operand&) const = default;
 };
 
-// One operator. Attributes that change from step to step are numbers of the step: `rates` names them.
+// One operator call. Attributes that change with the step are read from the step's numbers: `rates` names their
+// columns.
 struct UpdateCall {
   std::string op;
   std::vector<Operand> inputs;
   std::vector<std::pair<std::string, AttrValue>> attributes;
   std::vector<std::pair<std::string, std::string>> rates;  // attribute, column
-  Operand target{Operand::Kind::kResult, 0};               // what its output is written to; a result: a new array
-  std::string many;  // the operator that does this for any number of weights; lr, wd, eta are lists there. "": none
+  Operand target{Operand::Kind::kResult, 0};               // the destination of the output; a result: a new array
+  std::string many;              // the operator for any number of weights, which takes lr, wd, eta as lists; "": none
   bool is_update = false;        // an update operator, which replaces the weight and the states among its inputs
-  std::optional<Operand> row{};  // the result that holds the numbers of this call, instead of the step's
+  std::optional<Operand> row{};  // the result that holds the numbers of this call, instead of the step's numbers
 };
 
 struct UpdateProgram {
   std::vector<UpdateCall> calls;
 };
 
-// A number of the step, by the name of its column.
+// A number of the step, identified by its column.
 struct Rate {
   const char* column;
 };
 
 class UpdateBuilder;
 
-// An operand in a formula: operators on it are calls of the program.
+// An operand in a formula: an operator on it adds a call to the program.
 class Term {
  public:
   Term(UpdateBuilder& builder, Operand operand) : builder_(&builder), operand_(operand) {}
@@ -54,10 +55,10 @@ class Term {
   Operand operand_;
 };
 
-// What the weight is when the program runs.
+// The weight to which the program is applied.
 struct UpdateSubject {
   DType dtype = DType::kFloat32;
-  bool has_master = false;        // there is a float32 copy, which is what changes
+  bool has_master = false;        // there is a float32 copy, which the program updates
   std::vector<bool> has_state{};  // one per state of the layout
   int64_t variant = 0;            // Rule::variant
   bool operator==(const UpdateSubject&) const = default;
@@ -65,8 +66,8 @@ struct UpdateSubject {
 
 class UpdateBuilder {
  public:
-  // native_master: the optimizer has operators that take the weight and its float32 copy. Without, the program runs on
-  // the copy, between two casts.
+  // native_master: the optimizer has operators for a weight with a float32 copy. Otherwise the program runs on the
+  // copy, between two casts.
   UpdateBuilder(UpdateSubject subject, bool native_master);
 
   const UpdateSubject& subject() const { return subject_; }
@@ -79,17 +80,17 @@ class UpdateBuilder {
   Term master() { return {*this, {Operand::Kind::kMaster, 0}}; }
   // The numbers of the step as an array, float64 (1, columns).
   Term rates() { return {*this, {Operand::Kind::kRates, 0}}; }
-  // Calls from here on take their numbers from this array.
+  // Subsequent calls read their numbers from this array.
   void use_rates(const Term& row) { row_ = row.operand(); }
 
   using Attributes = std::vector<std::pair<std::string, AttrValue>>;
   using Rates = std::vector<std::pair<std::string, std::string>>;
   Term call(const char* op, const std::vector<Term>& inputs, Attributes attributes = {}, Rates rates = {});
-  // An update operator, which replaces the weight and the states among its inputs. rates: names of attributes that are
-  // columns of the same name.
+  // Adds an update operator, which replaces the weight and the states among its inputs. rates: names of the attributes
+  // that are columns of the same name.
   void update(const char* op, const std::vector<Term>& inputs, Attributes attributes, const std::string& rates,
               const char* many = "");
-  // The same whose output is no weight but a step.
+  // The same for an operator whose output is a step, not a weight.
   Term step(const char* op, const std::vector<Term>& inputs, Attributes attributes, const std::string& rates);
   void assign(const Term& target, const Term& value);
   // grad * rescale_grad, clipped.

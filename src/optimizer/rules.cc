@@ -15,7 +15,7 @@ std::string lower(std::string_view text) {
 }  // namespace
 
 std::string Rule::attribute_of(const std::string& field) const {
-  // As MXNet's classes call them.
+  // The attribute names of MXNet's classes.
   if (field == "learning_rate") return "lr";
   if (field == "eps" && name != "LARS") return "float_stable_eps";
   return field;
@@ -75,13 +75,13 @@ std::unique_ptr<Rule> make_rule(const char* name, const char* doc, double learni
   s.field("wd", &Settings::wd).default_value(0.0).doc("Weight decay.");
   s.field("rescale_grad", &Settings::rescale_grad)
       .default_value(1.0)
-      .doc("Factor of the gradient, beside 1 / batch size.");
+      .doc("Factor of the gradient, in addition to 1 / batch size.");
   s.field("clip_gradient", &Settings::clip_gradient)
       .none_by_default()
       .doc("The rescaled gradient is clipped to [-clip_gradient, clip_gradient].");
   s.field("multi_precision", &Settings::multi_precision)
       .default_value(false)
-      .doc("Whether float16 and bfloat16 weights are updated through a float32 copy.");
+      .doc("Whether float16 and bfloat16 weights are updated by means of a float32 copy.");
   s.field("begin_num_update", &Settings::begin_num_update)
       .default_value(0)
       .range(-9e15, 9e15)

@@ -7,7 +7,7 @@
 namespace hybridnet::optimizer {
 namespace {
 
-// Of numbers of updates: doubles hold them, and sums of two are in int64.
+// Limit of numbers of updates: doubles represent them exactly, and sums of two fit into int64.
 constexpr double kMaxUpdates = 9e15;
 
 using Kinds = std::vector<std::unique_ptr<ScheduleKind>>;
@@ -48,9 +48,7 @@ std::unique_ptr<ScheduleKind> factor_schedule() {
   for (FieldsSchema<ScheduleState>* fields : {&kind->arguments, &kind->attributes}) {
     fields->field("step", &ScheduleState::step).range(1, kMaxUpdates).doc("Updates between two changes.");
     fields->field("factor", &ScheduleState::factor).default_value(1.0).doc("Factor of each change, at most 1.");
-    fields->field("stop_factor_lr", &ScheduleState::stop_factor_lr)
-        .default_value(1e-8)
-        .doc("Rate below which it does not sink.");
+    fields->field("stop_factor_lr", &ScheduleState::stop_factor_lr).default_value(1e-8).doc("Lower limit of the rate.");
   }
   kind->attributes.field("count", &ScheduleState::count).doc("Update of the last change.");
   kind->begin = check_factor;
@@ -64,7 +62,7 @@ std::unique_ptr<ScheduleKind> factor_schedule() {
     return s.base_lr;
   };
   kind->check_restored = [](const ScheduleState& s, int64_t num_update) {
-    constexpr int64_t kMostChanges = 1'000'000'000;  // seconds of work; trainings save what has changed so far
+    constexpr int64_t kMostChanges = 1'000'000'000;  // takes seconds; saved trainings contain the changes so far
     if ((num_update - s.count) / s.step > kMostChanges)
       refuse("count",
              "at most " + std::to_string(kMostChanges) + " changes behind update " + std::to_string(num_update),
@@ -100,14 +98,14 @@ std::unique_ptr<ScheduleKind> multi_factor_schedule() {
   return kind;
 }
 
-// A smooth decay from base_lr to final_lr that ends at max_update; share gives its shape on [0, 1].
+// A smooth decay from base_lr to final_lr that ends at max_update; share defines its shape on [0, 1].
 std::unique_ptr<ScheduleKind> decay_schedule(const char* name,
                                              std::function<double(const ScheduleState&, double)> share) {
   auto kind = make_kind(name);
   for (FieldsSchema<ScheduleState>* fields : {&kind->arguments, &kind->attributes}) {
     fields->field("max_update", &ScheduleState::max_update)
         .range(1, kMaxUpdates)
-        .doc("Number of updates at which final_lr is reached, larger than warmup_steps.");
+        .doc("Number of updates after which final_lr is reached, larger than warmup_steps.");
     fields->field("final_lr", &ScheduleState::final_lr).default_value(0.0).doc("Rate at the end.");
   }
   kind->attributes.field("base_lr_orig", &ScheduleState::base_lr_orig).doc("Rate at the beginning of the decay.");
@@ -136,8 +134,10 @@ const Kinds& kinds() {
     made.push_back(multi_factor_schedule());
     auto poly = decay_schedule("PolyScheduler",
                                [](const ScheduleState& s, double progress) { return std::pow(1 - progress, s.pwr); });
-    poly->arguments.field("pwr", &ScheduleState::pwr).default_value(2.0).doc("Power of what is left of the decay.");
-    poly->attributes.field("power", &ScheduleState::pwr).doc("Power of what is left of the decay.");
+    poly->arguments.field("pwr", &ScheduleState::pwr)
+        .default_value(2.0)
+        .doc("Exponent of the remaining share of the decay.");
+    poly->attributes.field("power", &ScheduleState::pwr).doc("Exponent of the remaining share of the decay.");
     made.push_back(std::move(poly));
     made.push_back(decay_schedule("CosineScheduler", [](const ScheduleState&, double progress) {
       return (1 + std::cos(std::numbers::pi * progress)) / 2;
@@ -185,7 +185,7 @@ Schedule Schedule::restore(const std::string& name, const std::vector<std::pair<
                        .because = "there are " + known,
                        .fix = "load them in Python, or train on with a schedule of these"});
   Schedule made(*kind);
-  std::vector<std::pair<std::string, AttrValue>> known_ones;  // objects may have others
+  std::vector<std::pair<std::string, AttrValue>> known_ones;  // objects may have other attributes
   for (const auto& attribute : attributes)
     if (kind->attributes.find(attribute.first) >= 0) known_ones.push_back(attribute);
   made.state_ = kind->attributes.parse(known_ones, kind->name)->as<ScheduleState>();

@@ -1,9 +1,9 @@
-// Learning-rate schedules: functions from the number of updates to a learning rate, as hybridnet.lr_scheduler has them.
-// Both stand for themselves, unlike optimizers, whose Python classes follow src/optimizer: Python's schedules are
-// classes of four lines that users derive from, whose attributes they read and set between calls and whose methods
-// (get_warmup_lr, __call__) they replace one by one. A call into the library would have to carry all attributes there
-// and back, and could not call what was replaced. tests/python/deploy/test_trainers_from_c.py holds the two equal to
-// the bit.
+// Learning-rate schedules: functions from the number of updates to a learning rate, equivalent to
+// hybridnet.lr_scheduler. The two implementations are independent, unlike optimizers, whose Python classes follow
+// src/optimizer: Python's schedules are classes of four lines that users derive from, whose attributes they read and
+// set between calls and whose methods (get_warmup_lr, __call__) they replace one by one. A call into the library would
+// have to copy all attributes in both directions, and could not call replaced methods.
+// tests/python/deploy/test_trainers_from_c.py checks that both are bit-equal.
 #pragma once
 
 #include <cstdint>
@@ -18,35 +18,36 @@
 
 namespace hybridnet::optimizer {
 
-// What schedules of all kinds are made of; which members count is a matter of the kind.
+// The values of schedules of all kinds; each kind uses some of the members.
 struct ScheduleState {
   double base_lr = 0.01, warmup_begin_lr = 0, factor = 1, stop_factor_lr = 1e-8, final_lr = 0, pwr = 2;
   int64_t warmup_steps = 0, step = 1, max_update = 1;
   std::vector<double> steps;  // whole numbers
   std::string warmup_mode = "linear";
-  // Follow from the above, or from the updates so far.
+  // Derived from the members above, or from the updates so far.
   double warmup_final_lr = 0.01, base_lr_orig = 0.01;
   int64_t count = 0, cur_step_ind = 0, max_steps = 1;
 };
 
 struct ScheduleKind {
-  std::string name;  // of Python's class
+  std::string name;  // name of Python's class
   FieldsSchema<ScheduleState> arguments;
   // Checks the arguments and completes them. Throws ValueError.
   std::function<void(ScheduleState&)> begin;
   std::function<double(ScheduleState&, int64_t num_update)> rate_after_warmup;
-  // Checks what a file says at this number of updates. Throws ValueError. Empty: nothing can be wrong.
+  // Checks the values of a file at this number of updates. Throws ValueError. Empty: no check is needed.
   std::function<void(const ScheduleState&, int64_t num_update)> check_restored;
-  FieldsSchema<ScheduleState> attributes;  // of Python's class, as files hold them
+  FieldsSchema<ScheduleState> attributes;  // attributes of Python's class, which files contain
 };
 
 class Schedule {
  public:
-  // By name and arguments as texts. Where base_lr is not among them it is default_lr. Throws ValueError, ParamError.
+  // Creates a schedule from its name and arguments as texts. Without the argument base_lr it is default_lr. Throws
+  // ValueError, ParamError.
   static Schedule make(std::string_view name, std::vector<std::pair<std::string, std::string>> arguments,
                        double default_lr);
-  // As a file of states holds it; attributes: by name. Throws FormatError for classes that are none, ValueError and
-  // ParamError for values.
+  // Creates a schedule from its description in a file of states; attributes: pairs of name and value. Throws
+  // FormatError for unknown classes, ValueError and ParamError for invalid values.
   static Schedule restore(const std::string& name, const std::vector<std::pair<std::string, AttrValue>>& attributes,
                           int64_t num_update);
 

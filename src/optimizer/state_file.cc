@@ -1,5 +1,5 @@
-// The files of Trainer.save_states, which Python writes and reads too (python/hybridnet/optimizer/_updater.py): a mark,
-// the length of a JSON header, the header, then the values of arrays one after the other.
+// The files of Trainer.save_states, which Python writes and reads, too (python/hybridnet/optimizer/_updater.py): a
+// magic mark, the length of a JSON header, the header, then the values of the arrays, one after the other.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMark = "HNSTATE1";
-// Beyond, doubles are no whole numbers, and sums of two could leave int64.
+// Beyond this limit doubles do not represent all whole numbers, and sums of two could exceed int64.
 constexpr int64_t kMaxInteger = int64_t{1} << 53;
 static_assert(std::endian::native == std::endian::little, "files are little-endian");
 
@@ -158,7 +158,7 @@ class Reader {
     return AttrValue(std::move(list));
   }
 
-  // An array like this one. name: of the parameter, and what the array is.
+  // Reads an array of this shape and dtype. name: the parameter and the array, for errors.
   NDArray array(const Json& description, const Shape& shape, DType dtype, const std::string& name) {
     if (!description.is_object() || !description.contains("shape")) fail(name + ": there is no array");
     Shape given = Shape::scalar();
@@ -196,7 +196,7 @@ class Reader {
   size_t position_ = 0;
 };
 
-// Which parameter here has number i in the file. By name where the file knows the names of all of them.
+// Maps parameter numbers of the file to parameters of this trainer: by name if the file has the names of all of them.
 class Numbering {
  public:
   Numbering(const Reader& reader, const Json& header, std::span<const TrainedParameter> parameters)
@@ -221,7 +221,7 @@ class Numbering {
                   "make the trainer over the same parameters");
     }
   }
-  // None: a parameter that is not trained here.
+  // nullopt: a parameter that is not trained here.
   std::optional<size_t> find(const Json& number) const {
     const int64_t i = reader_.integer(number, "index");
     if (is_by_name_) {
@@ -263,9 +263,9 @@ void read_settings(const Reader& reader, const Json& settings, TrainingState& st
   const auto& fields = rule.schema.fields();
   for (size_t i = 0; i < fields.size(); ++i) {
     const auto it = settings.find(rule.attribute_of(fields[i].name));
-    // rescale_grad is that of one step, in Python.
+    // In Python, rescale_grad belongs to a single step.
     if (it == settings.end() || fields[i].name == "rescale_grad") continue;
-    if (it->is_null() && fields[i].name == "learning_rate") continue;  // a schedule says it
+    if (it->is_null() && fields[i].name == "learning_rate") continue;  // a schedule defines it
     const std::optional<AttrValue> value = reader.attribute(*it);
     if (!value) reader.fail("setting '" + fields[i].name + "' is none");
     rule.schema.set(&state.settings, static_cast<int>(i), *value, rule.name);
@@ -342,7 +342,7 @@ WeightState read_weight(Reader& reader, const Json& description, const TrainingS
   return made;
 }
 
-// Passes over what a parameter has that is not trained here.
+// Skips the states of a parameter that is not trained here.
 void skip(Reader& reader, const Json& nest, int depth) {
   if (!nest.is_object() || depth > 3) reader.fail("a state is no array and no tuple");
   if (nest.contains("tuple")) {
@@ -394,7 +394,7 @@ TrainingState read_states(std::string_view bytes, const std::string& what, const
     reader.end();
   } catch (const FormatError&) {
     throw;
-  } catch (const Error& error) {  // a setting out of its range, a dtype that is none
+  } catch (const Error& error) {  // a setting out of its range, an unknown dtype
     reader.fail(error.what());
   } catch (const nlohmann::json::exception& error) {
     reader.fail(error.what());

@@ -15,7 +15,7 @@ namespace {
 
 const OpRef kCast{"Cast"};
 
-// Steps are no part of what is differentiated.
+// Disables recording: steps are not differentiated.
 class NotRecorded {
  public:
   NotRecorded() : before_(std::exchange(autograd_state().recording, false)) {}
@@ -107,7 +107,7 @@ void Trainer::run(std::span<UpdateItem> items, Settings now) {
   }
 }
 
-// Weights of one dtype where the rule aggregates, else one weight.
+// Steps weights of one dtype together if the rule aggregates, else one weight.
 void Trainer::step_together(std::span<const size_t> indices, const Settings& now) {
   std::vector<UpdateItem> items;
   for (const size_t index : indices) items.push_back(make_item(index));
@@ -132,7 +132,7 @@ void Trainer::step(double batch_size, bool ignore_stale_grad) {
   const std::vector<size_t> indices = fresh_parameters(ignore_stale_grad);
   Settings now = state_.settings;
   now.rescale_grad = state_.settings.rescale_grad / batch_size;
-  const auto carry = [&] {  // what the last update has changed
+  const auto carry = [&] {  // copies the values that the last update has changed
     const double scale = now.rescale_grad;
     now = state_.settings;
     now.rescale_grad = scale;
@@ -150,7 +150,7 @@ void Trainer::step(double batch_size, bool ignore_stale_grad) {
   } else {
     for (const size_t& index : indices) step_together({&index, 1}, now), carry();
   }
-  // Only now, so that a step that failed can be repeated.
+  // Done last, so that a failed step can be repeated.
   for (const size_t index : indices) set_gradient_fresh(parameters_[index].weight, false);
 }
 

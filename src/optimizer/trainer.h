@@ -1,4 +1,4 @@
-// Training by an optimizer of the table: what gluon.Trainer does, without Python.
+// Training by an optimizer of the table: gluon.Trainer without Python.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@
 
 namespace hybridnet::optimizer {
 
-// What an optimizer keeps of one weight.
+// The optimizer states of one weight.
 struct WeightState {
   NDArray master;               // null without multi_precision
-  std::vector<NDArray> arrays;  // as many as the layout has items; null where there is none
+  std::vector<NDArray> arrays;  // one per item of the layout; null if unused
 };
 
-// How far training has come: what a file of states holds. Weights are numbered in the order of their names.
+// The progress of training, which a file of states holds. Weights are numbered in the order of their names.
 struct TrainingState {
   const Rule* rule = nullptr;
   Settings settings;
@@ -33,27 +33,27 @@ struct TrainingState {
   std::map<size_t, WeightState> weights;
 };
 
-// The names and arrays of what is trained, in the order of the names.
+// A trained parameter: its name and array. Parameters are in the order of their names.
 struct TrainedParameter {
   std::string name;
-  NDArray weight;  // has a gradient, or is passed over
+  NDArray weight;  // without a gradient, it is skipped
   double lr_mult = 1, wd_mult = 1;
 };
 
-// Safe from any thread; calls run one by one.
+// Thread-safe; calls run one at a time.
 class Trainer {
  public:
   using Texts = std::vector<std::pair<std::string, std::string>>;
-  // Parameters in any order; those without a gradient are in the numbering alone. Throws ValueError for names that
-  // occur twice and for optimizers that do not exist, ParamError for settings.
+  // Parameters may be in any order; those without a gradient are numbered but not trained. Throws ValueError for
+  // duplicate names and unknown optimizers, ParamError for settings.
   Trainer(std::vector<TrainedParameter> parameters, std::string_view optimizer, const Texts& settings);
 
-  // Updates all parameters by gradients divided by batch_size. Throws ValueError for sizes that are not positive,
-  // GradientError where backward has not reached a parameter since the last step, unless ignore_stale_grad.
+  // Updates all parameters by gradients divided by batch_size. Throws ValueError for sizes that are not positive, and
+  // GradientError if a parameter has no gradient from backward since the last step, unless ignore_stale_grad.
   void step(double batch_size, bool ignore_stale_grad);
 
   double learning_rate();
-  void set_learning_rate(double rate);  // throws ValueError where there is a schedule
+  void set_learning_rate(double rate);  // throws ValueError if there is a schedule
   void set_schedule(std::string_view name, const Texts& arguments);
   void drop_schedule();
   void set_multipliers(std::string_view parameter, double lr_mult, double wd_mult);
@@ -62,7 +62,7 @@ class Trainer {
   int64_t num_update();
   std::string optimizer();
 
-  // The format of gluon.Trainer.save_states. Loading takes all or nothing.
+  // The format of gluon.Trainer.save_states. A failed load changes nothing.
   void save_states(const std::string& path);
   void load_states(const std::string& path);
 
@@ -82,9 +82,10 @@ class Trainer {
   LinkedPrograms programs_;
 };
 
-// state_file.cc. `parameters` in the order of their numbers.
+// Implemented in state_file.cc. `parameters` in the order of their numbers.
 std::string write_states(const TrainingState& state, std::span<const TrainedParameter> parameters);
-// Throws FormatError. what: the file's name, for texts. current: settings that the file does not hold stay.
+// Throws FormatError. `what`: the file's name, for error texts. current: provides the settings that the file does not
+// contain.
 TrainingState read_states(std::string_view bytes, const std::string& what, const TrainingState& current,
                           std::span<const TrainedParameter> parameters);
 

@@ -12,7 +12,7 @@ using Attributes = std::vector<std::pair<std::string, AttrValue>>;
 
 const OpRef kZerosLike{"zeros_like"}, kZeros{"_zeros"}, kCopy{"_copy"};
 
-// A program over the arrays of one weight.
+// Runs a program over the arrays of one weight.
 class Run {
  public:
   Run(const Rule& rule, Settings& settings, UpdateItem& item, const Wait& wait)
@@ -31,10 +31,10 @@ class Run {
       results_.push_back(target);
     }
   }
-  // Takes the result of a call that was made for another weight.
+  // Adds the result of a call that was computed for another weight.
   void share(const NDArray& result) { results_.push_back(result); }
 
-  // The numbers that a call takes; waits where operators compute them.
+  // The numbers of a call; waits if operators compute them.
   std::vector<double> row(const LinkedCall& call) {
     if (!call.row) return row_;
     const NDArray& computed = array(*call.row);
@@ -141,7 +141,7 @@ void update(const Rule& rule, Settings& settings, std::span<UpdateItem> items, d
   for (UpdateItem& item : items) {
     const bool is_lazy = rule.lazy && item.grad.storage_type() == StorageType::kRowSparse;
     const bool goes_alone = is_lazy && now.lazy_update;
-    // Operators for single weights would update rows alone.
+    // The operators for single weights would update only the rows of a sparse gradient, so it is made dense.
     if (!goes_alone && (rule.lazy || rule.variant) && item.grad.is_sparse()) item.grad = to_dense(item.grad);
     const std::shared_ptr<LinkedProgram> program = programs.find(rule, now, subject_of(rule, now, item), !goes_alone);
     Run run(rule, now, item, wait);

@@ -1,4 +1,4 @@
-// What stands around a product of matrices and the product can do itself: transposes as its flags, a factor, a summand.
+// Folds the transposes, the factor and the summand around a matrix product into the product itself.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -16,7 +16,7 @@ const OpRef kDot{"dot"}, kBatchDot{"batch_dot"}, kDense{"FullyConnected"}, kTran
 
 constexpr const char* kFlags[] = {"transpose_a", "transpose_b"};
 
-// dot of two matrices, or batch_dot.
+// True for dot of two matrices, and for batch_dot.
 bool is_product(const Graph& graph, const Node& node) {
   if (node.is_variable()) return false;
   if (node.op == &kBatchDot.op()) return true;
@@ -25,7 +25,7 @@ bool is_product(const Graph& graph, const Node& node) {
                      [&](const NodeEntry& input) { return graph.spec(input).shape.ndim() == 2; });
 }
 
-// The matrices that an entry has transposed, axes in front of them in place; nothing: it does something else.
+// Returns the source of an entry that swaps the last two axes and keeps the axes in front of them; nothing for others.
 std::optional<NodeEntry> transposed_matrices(const Graph& graph, const NodeEntry& entry) {
   const int ndim = graph.spec(entry).shape.ndim();
   if (ndim < 2) return std::nullopt;
@@ -48,8 +48,8 @@ std::optional<NodeEntry> transposed_matrices(const Graph& graph, const NodeEntry
   return node.inputs[0];
 }
 
-// A dense layer of a matrix of data, without bias or with so few rows that adding it in a pass of its own takes less
-// than transposing the weight.
+// True for a dense layer on a matrix without bias, or with so few rows that a separate pass to add the bias takes less
+// time than to transpose the weight.
 bool may_become_product(const Graph& graph, const Node& dense) {
   const Shape& data = graph.spec(dense.inputs[0]).shape;
   if (data.ndim() != 2) return false;
@@ -57,7 +57,7 @@ bool may_become_product(const Graph& graph, const Node& dense) {
   return dense.inputs.size() == 2 || (graph.spec(dense.inputs[2]).shape.ndim() == 1 && ask_sizes({data}, has_few_rows));
 }
 
-// Whether each reader of the transposed matrices can read them as they lie; otherwise the copy is there anyway.
+// True if each reader can read the matrices before the transpose; otherwise the copy is made anyway.
 bool is_read_by_products_only(const Graph& graph, const NodeEntry& transposed) {
   const std::vector<Client>& readers = graph.clients(transposed);
   return std::all_of(readers.begin(), readers.end(), [&](const Client& reader) {
@@ -87,7 +87,7 @@ Replacement dense_of_transposed(Graph& graph, Node& dense) {
   return replace_with(dense.inputs.size() == 2 ? product : emit(graph, kAdd, {product, dense.inputs[2]}, {}, &dense));
 }
 
-// A product in the words of _scaled_product, for one reader.
+// Returns the product at `entry` if _scaled_product can express it and `reader` is its only reader; null otherwise.
 const Node* scalable(const Graph& graph, const NodeEntry& entry, const Node& reader) {
   if (entry.index != 0 || graph.only_reader(entry) != &reader || !(graph.spec(entry) == reader.specs[0]))
     return nullptr;
@@ -98,8 +98,7 @@ const Node* scalable(const Graph& graph, const NodeEntry& entry, const Node& rea
   return is_scaled || is_product(graph, node) ? &node : nullptr;
 }
 
-// Smaller products are OpenBLAS's, which would need a copy of the summand first: as slow as a pass of its own
-// (measured).
+// OpenBLAS computes smaller products and would need a copy of the summand first: as slow as a separate pass (measured).
 bool pays_addend(const Graph& graph, const Node& product) {
   if (product.specs[0].dtype != DType::kFloat32) return false;
   const bool turned = flag(product, 0);
@@ -113,7 +112,7 @@ bool pays_addend(const Graph& graph, const Node& product) {
 
 }  // namespace
 
-// Flags of the product take the place of transposes before it.
+// Replaces transposes of the operands by flags of the product.
 Replacement transposed_operands(Graph& graph, Node& node) {
   if (node.op == &kDense.op()) return dense_of_transposed(graph, node);
   if (!is_product(graph, node)) return no_change();
@@ -146,13 +145,13 @@ Replacement scaled_product(Graph& graph, Node& node) {
   if (product == nullptr) return no_change();
   const double number = number_attribute(node, "scalar", 0);
   const double factor = (node.op == &kMultiply.op() ? number : 1 / number) * number_attribute(*product, "alpha", 1);
-  // Products with the factor 0 are not computed, so that 0 * NaN would be 0.
+  // Products with the factor 0 are not computed: 0 * NaN would become 0.
   if (!std::isfinite(factor) || factor == 0 || !std::isnormal(static_cast<float>(factor))) return no_change();
   return replace_with(
       {graph.add(kScaled.op(), make_params(kScaled.op(), product, {{"alpha", factor}}), product->inputs, &node), 0});
 }
 
-// a b + c, where the product can add c while its result is in registers.
+// a b + c: the product adds c while its result is in registers.
 Replacement product_plus(Graph& graph, Node& node) {
   for (const size_t side : {0u, 1u}) {
     const Node* product = scalable(graph, node.inputs[side], node);

@@ -12,7 +12,7 @@ namespace {
 
 const OpRef kZerosLike{"zeros_like"}, kOnesLike{"ones_like"};
 
-// An entry of this spec above the node. Elementwise work is passed by: what only gave its shape need not run.
+// Returns an entry of this spec above the node. Skips elementwise work: it need not run only to give its shape.
 std::optional<NodeEntry> shape_giver(const Graph& graph, const Node& node, const TensorSpec& spec) {
   const auto with_spec = [&](const Node& reader) {
     return std::find_if(reader.inputs.begin(), reader.inputs.end(),
@@ -29,7 +29,7 @@ std::optional<NodeEntry> shape_giver(const Graph& graph, const Node& node, const
   return giver;
 }
 
-// 0 or 1, if that is what the node gives for every x.
+// Returns 0 or 1 if the node has this result for every x.
 std::optional<int> result_of(const Node& node) {
   const Arithmetic* arithmetic = arithmetic_of(*node.op);
   const std::vector<Operand> operands = operands_of(node);
@@ -50,14 +50,14 @@ Replacement absorb_into(Graph& graph, Node& node, int number) {
 
 }  // namespace
 
-// A quotient of whole numbers is not known: 0 / 0 is 0, not 1.
+// Integer quotients are left alone: 0 / 0 is 0 there, not 1.
 Replacement absorb_integers(Graph& graph, Node& node) {
   if (!is_integer(node.specs[0].dtype) || arithmetic_of(*node.op)->name == "div") return no_change();
   const std::optional<int> result = result_of(node);
   return result ? absorb_into(graph, node, *result) : no_change();
 }
 
-// Where x is infinite, NaN, or 0 in a quotient, the result would be NaN.
+// For an infinite or NaN x, and for a quotient of zeros, the result would have been NaN.
 Replacement absorb(Graph& graph, Node& node) {
   if (!is_floating(node.specs[0].dtype)) return no_change();
   const std::optional<int> result = result_of(node);

@@ -1,4 +1,4 @@
-// Activations written out, as one operator, which layers take along.
+// Replaces activations that are written out in elementary operators by one operator, which layers can fuse.
 #include <cmath>
 #include <numbers>
 
@@ -27,7 +27,7 @@ bool is_by_root_of_two(const NodeEntry& entry, const NodeEntry& x) {
                  multiplied ? 1 / std::numbers::sqrt2 : std::numbers::sqrt2);
 }
 
-// 1 + erf(x / sqrt(2)), which nothing else reads.
+// True for 1 + erf(x / sqrt(2)) if nothing else reads it.
 bool is_twice_normal_distribution(const Graph& graph, const NodeEntry& entry, const NodeEntry& x) {
   const auto only_read = [&](const NodeEntry& e) { return graph.only_reader(e) != nullptr; };
   if (!is_first_of(entry, kPlus) || number_attribute(*entry.node, "scalar", 0) != 1 || !only_read(entry)) return false;

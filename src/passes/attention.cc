@@ -1,4 +1,4 @@
-// Attention written out, as one operator that never holds the matrix of weights.
+// Replaces attention that is written out by one operator, which never holds the matrix of weights.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -21,7 +21,7 @@ const OpRef kBatchDot{"batch_dot"}, kSoftmax{"softmax"}, kDropout{"Dropout"}, kM
 // Below this many queries or keys, or with longer vectors, two products and a softmax were as fast or faster (measured
 // with AVX2 and AVX-512 on one to two cores).
 constexpr int64_t kMinLength = 48, kMaxSize = 128;
-// Where there are so many times more weights than elements of the operands, memory decides.
+// With this many times more weights than elements of the operands, memory decides.
 constexpr int64_t kManyTimes = 8;
 
 bool is_last_axis(const AttrValue& axis, int ndim) {
@@ -32,7 +32,7 @@ bool is_last_axis(const AttrValue& axis, int ndim) {
 // Scaled and masked scores of queries and keys.
 struct Scores {
   double scale = 1;
-  NodeEntry product;  // of queries and keys
+  NodeEntry product;  // queries times keys
   std::optional<NodeEntry> mask;
   std::string mask_type = "none";
 };
@@ -58,7 +58,7 @@ class Matcher {
     return is_first_of(entry, kSoftmax) && only_reader(entry, reader) && read_softmax(*entry.node) && fits();
   }
 
-  double p = 0;  // of dropout
+  double p = 0;  // probability of Dropout
   std::optional<uint64_t> stream;
   Scores scores;
 
@@ -132,7 +132,7 @@ class Matcher {
     return true;
   }
 
-  // The operands are those of one attention, and large enough.
+  // True if the operands belong to one attention and are large enough.
   bool fits() const {
     const Node& product = *scores.product.node;
     const TensorSpec& weights = product.specs[0];
@@ -147,7 +147,7 @@ class Matcher {
     return node_.inputs[0] == product.inputs[node_.op == &kSelfValues.op() ? 0 : 1];
   }
 
-  // Of a query, by the product with keys; of a value, by the product with values.
+  // The size of a query, for the product with keys, or of a value, for the product with values.
   int64_t size_of(const Node& product) const {
     if (product.op != &kBatchDot.op()) return node_.specs[0].shape[2] / heads();
     const Shape& s = &product == &node_ ? node_.specs[0].shape : graph_.spec(product.inputs[0]).shape;
@@ -159,7 +159,7 @@ class Matcher {
   const Node& node_;
 };
 
-// The matrices that an entry has transposed.
+// Returns `entry` with its last two axes swapped, as one transpose at most of the array under it.
 NodeEntry turned_back(Graph& graph, const NodeEntry& entry) {
   const Node& node = *entry.node;
   const int ndim = graph.spec(entry).shape.ndim();
@@ -218,7 +218,7 @@ Replacement attention(Graph& graph, Node& node) {
           op, nullptr,
           {{"scale", scale}, {"mask_type", scores.mask_type}, {"heads", heads}, {"parts", parts}, {"p", matcher.p}}),
       std::move(inputs), &node);
-  if (matcher.p > 0 && matcher.stream) set_random_stream(*fused, *matcher.stream);  // drops what Dropout would drop
+  if (matcher.p > 0 && matcher.stream) set_random_stream(*fused, *matcher.stream);  // same draws as Dropout
   return replace_with({fused, 0});
 }
 

@@ -1,5 +1,5 @@
-// Attention reads queries, keys and values, and writes its output, as dense layers make and read them: heads are not
-// moved in front of the lengths and back, which would copy each of the four.
+// Attention reads queries, keys and values, and writes its output, in the layout of dense layers: heads are not moved
+// in front of the lengths and back, which would copy each of the four.
 #include <numeric>
 #include <optional>
 
@@ -16,7 +16,7 @@ const OpRef kFused{"_flash_attention"}, kFusedDropout{"_flash_attention_dropout"
 
 using Axes = std::vector<int>;
 
-// An array as reshapes and transposes show it: each of its axes is some axes of `base`, in this order.
+// An array seen through reshapes and transposes: each of its axes joins some axes of `base`, in this order.
 struct View {
   NodeEntry base;
   std::vector<Axes> axes;
@@ -28,7 +28,7 @@ View whole(const Graph& graph, const NodeEntry& entry) {
   return view;
 }
 
-// The axes of the base that lie one behind the other in `view`, cut where sizes of `shape` end; nothing: a size ends
+// Splits the axes of the base, in the order of `view`, into groups of the sizes in `shape`; nothing if a size ends
 // within an axis.
 std::optional<std::vector<Axes>> cut_again(const View& view, const Shape& base, const Shape& shape) {
   Axes all;
@@ -79,8 +79,8 @@ View view_of(const Graph& graph, const NodeEntry& entry) {
   return whole(graph, entry);
 }
 
-// What `entry`, (matrices..., length, size), shows with its heads in front of the lengths: (batch..., length, heads,
-// size).
+// For an `entry` of shape (matrices..., length, size): returns the array of shape (batch..., length, heads, size) of
+// which `entry` is a view with the heads in front of the lengths.
 std::optional<NodeEntry> with_heads_inside(const Graph& graph, const NodeEntry& entry) {
   const View view = view_of(graph, entry);
   const int ndim = graph.spec(view.base).shape.ndim();
@@ -90,13 +90,13 @@ std::optional<NodeEntry> with_heads_inside(const Graph& graph, const NodeEntry& 
   std::iota(wanted.begin(), wanted.end(), 0);
   std::swap(wanted[static_cast<size_t>(ndim - 3)], wanted[static_cast<size_t>(ndim - 2)]);
   const bool is_cut_well = view.axes.back().size() == 1 && view.axes[view.axes.size() - 2].size() == 1;
-  // Axes in front are as they were, or one.
+  // The axes in front are unchanged, or joined into one.
   const bool is_joined = view.axes.size() == 3 && ndim == 4, is_same = view.axes.size() == static_cast<size_t>(ndim);
   if (all != wanted || !is_cut_well || !(is_joined || is_same)) return std::nullopt;
   return view.base;
 }
 
-// A mask of (batch heads, ...) as one of (batch, heads, ...).
+// Reshapes a mask of (batch * heads, ...) to (batch, heads, ...).
 NodeEntry split_mask(Graph& graph, const NodeEntry& mask, int64_t heads, int axes, const Node& origin) {
   const Shape& shape = graph.spec(mask).shape;
   if (shape.ndim() < axes || shape[0] == 1) return mask;

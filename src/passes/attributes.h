@@ -14,10 +14,10 @@ namespace hybridnet::passes {
 // The value of a parameter; None when the op has no such parameter.
 AttrValue attribute(const Node& node, std::string_view name);
 double number_attribute(const Node& node, std::string_view name, double otherwise);
-int64_t whole_attribute(const Node& node, std::string_view name, int64_t otherwise);  // of an integer parameter
+int64_t whole_attribute(const Node& node, std::string_view name, int64_t otherwise);  // for integer parameters
 bool bool_attribute(const Node& node, std::string_view name, bool otherwise);
 std::string text_attribute(const Node& node, std::string_view name);  // "" when absent or None
-// Is the entry the first output of this op?
+// True if the entry is the first output of this operator.
 inline bool is_first_of(const NodeEntry& entry, const OpRef& op) {
   return !entry.node->is_variable() && entry.index == 0 && entry.node->op == &op.op();
 }

@@ -9,13 +9,13 @@ namespace {
 
 int64_t space_of(const TensorSpec& spec) { return spec.shape.size(2, spec.shape.ndim()); }
 
-// A node's inputs and outputs.
+// The inputs and outputs of a node.
 struct Use {
   std::vector<TensorSpec> in;
   std::span<const TensorSpec> out;
-  int rank = 0;            // the largest
-  int64_t space = 1;       // of the images of this rank
-  bool are_images = true;  // all that have this rank
+  int rank = 0;            // the largest rank
+  int64_t space = 1;       // the largest space of images of this rank
+  bool are_images = true;  // true for all specs of this rank
 
   Use(const Graph& graph, const Node& node) : out(node.specs) {
     for (const NodeEntry& input : node.inputs) in.push_back(graph.spec(input));
@@ -26,7 +26,7 @@ struct Use {
       space = std::max(space, space_of(spec));
     });
   }
-  // Where space is 1 beside images that have more of it, there is one order only.
+  // Beside images with more space, a value with space 1 has one order only.
   bool has_image(const TensorSpec& spec) const {
     return spec.shape.ndim() == rank && (space_of(spec) != 1 || space == 1);
   }
@@ -39,8 +39,8 @@ struct Use {
   }
 };
 
-// Elementwise with broadcasting: images of the full shape, and others that have one value per channel or image. Where
-// all shapes are equal the order makes no difference.
+// True for elementwise work on images of the full shape and operands with one value per channel or image. If all shapes
+// are equal, the order makes no difference.
 bool broadcasts_over_space(const Use& use) {
   if (use.out.size() != 1 || !is_image(use.out[0])) return false;
   const Shape& whole = use.out[0].shape;

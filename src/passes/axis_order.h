@@ -1,4 +1,4 @@
-// Which inputs and outputs of operators that number axes, or broadcast over them, may be channels-last images.
+// Finds the inputs and outputs that may be channels-last images, for operators that number axes or broadcast over them.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace hybridnet::passes {
 
-// Floats or bytes with a batch, channels and one to three axes of space: what may lie channels-last.
+// True for floats or bytes with a batch, channels and one to three axes of space: only these may lie channels-last.
 inline bool is_image(const TensorSpec& spec) {
   const DType dtype = spec.dtype;  // integers: quantized images, and sums of their products
   const bool is_quantized = dtype == DType::kInt8 || dtype == DType::kUInt8 || dtype == DType::kInt32;
@@ -18,7 +18,7 @@ inline bool is_image(const TensorSpec& spec) {
 struct AxisOrder {
   std::vector<int> inputs, outputs;  // images: they change their order together (op/memory_order.h)
 };
-// Null: the node has no such form, or no image of rank 3 to 5.
+// Nothing if the node has no such form, or no image of rank 3 to 5.
 std::optional<AxisOrder> axis_order(const Graph& graph, const Node& node);
 
 }  // namespace hybridnet::passes

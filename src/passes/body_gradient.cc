@@ -39,11 +39,12 @@ NodeSet upstream(const Graph& body, const std::vector<bool>& outputs) {
   return reached;
 }
 
-// With a number of bytes, all that is cheaper than a product.
+// Lets the backward part of a body compute cheap values again; with a number of bytes, all that is cheaper than a
+// product.
 void remat_body(Graph& body, const LoopSpec& loop) {
   const RematScope* around = RematScope::current();
   if (around == nullptr || around->settings().policy.kind == RematPolicy::Kind::kNone) return;
-  // Inputs that the gradient does not read so far would have to be kept.
+  // An input that the gradient does not read so far would have to be kept.
   const RematScope scope({.policy = around->settings().policy,
                           .is_cut = true,
                           .readable = std::vector<bool>(body.inputs().size(), false),
@@ -97,8 +98,8 @@ BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, con
     body.add_output(gradients.of_inputs[i]);
     result.grad_of_input[static_cast<size_t>(wanted_inputs[i])] = num_gradients++;
   }
-  // Later stages must wait until the body is linked: they drop what a further derivative needs (stop_gradient) and
-  // choose memory formats, which a frozen body does not carry.
+  // Later stages must wait until the body is linked: they drop nodes that a further derivative needs (stop_gradient)
+  // and choose memory formats, which a frozen body does not carry.
   run_pipeline(body, only(Stage::kCleanJoint));
   if (loop && !recompute) remat_body(body, *loop);
   result.split = split_gradient(body, num_inputs, num_outputs, recompute);

@@ -13,13 +13,13 @@ struct BodyGradient {
 };
 
 // wanted: inputs of the body whose gradients are asked for. heads: outputs at which a gradient arrives.
-// recompute: the backward body reads inputs only; the forward body stays as it is. loop: whose body it is, where values
-// that are cheap to make again need not be kept of every iteration (remat.h).
+// recompute: the backward body reads inputs only; the forward body stays as it is. loop: the loop of the body, if any:
+// values that are cheap to compute again need not be kept for every iteration (remat.h).
 BodyGradient differentiate_body(Graph body, const std::vector<bool>& wanted, const std::vector<bool>& heads,
                                 bool recompute = false, const LoopSpec* loop = nullptr);
 
-// For loops: which carries hold something that depends on a wanted input, and at which carries a gradient arrives, in
-// this or a later iteration. Both grow to a fixpoint over the iterations.
+// For loops: adds to `wanted` the carries that depend on a wanted input, and to `heads` the carries at which a gradient
+// arrives, in this or a later iteration. Both grow to a fixpoint over the iterations.
 void close_over_iterations(const Graph& body, const LoopSpec& loop, std::vector<bool>& wanted,
                            std::vector<bool>& heads);
 

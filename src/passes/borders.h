@@ -1,4 +1,4 @@
-// Where values of a graph meet its caller.
+// Checks at the borders of a graph, between its values and its caller.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace hybridnet::passes {
 
-// Does the node keep an output of the graph apart from an input or constant? Then readers cannot read `now`, which it
-// stands for, instead.
+// True if the node keeps an output of the graph apart from an input or constant `now`. Its readers then cannot read
+// `now` instead.
 inline bool separates_borders(const Graph& graph, const Node& node, const NodeEntry& now) {
   const std::vector<Client>& readers = graph.clients(node, 0);
   return now.node->is_variable() &&

@@ -1,4 +1,4 @@
-// Arithmetic repeats its operands itself: what was repeated for it is read as it was. Repeats of repeats are one.
+// Arithmetic broadcasts its operands itself: it reads them as they were before a repeat. Repeats of repeats become one.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -18,7 +18,7 @@ bool is_repeat(const Node& node) {
          std::any_of(repeating.begin(), repeating.end(), [&](const OpRef* op) { return node.op == &op->op(); });
 }
 
-// What an entry repeats along axes of size 1; itself if it is no such thing.
+// Returns the input that `entry` repeats along axes of size 1, or `entry` itself if it is no such repeat.
 NodeEntry before_repeating(const Graph& graph, const NodeEntry& entry) {
   const Node& node = *entry.node;
   if (!is_repeat(node)) return entry;
@@ -33,7 +33,7 @@ Shape repeated(const Shape& a, const Shape& b) {
   return shape;
 }
 
-constexpr int64_t kKept = -1;  // size of an axis that a repeat leaves as it is; also the value that says so in `shape`
+constexpr int64_t kKept = -1;  // size of an axis that a repeat leaves as it is, also in the parameter `shape`
 
 std::vector<int64_t> whole_numbers(const Node& node, const char* name) {
   std::vector<int64_t> numbers;
@@ -44,8 +44,8 @@ std::vector<int64_t> whole_numbers(const Node& node, const char* name) {
   return numbers;
 }
 
-// The size that a repeat gives each axis, as its parameters say. Nothing where another array says it, or where 0 may be
-// the size or say that the axis is left.
+// The size that the parameters of a repeat give each axis. Nothing if another array gives it, or if a 0 may be a size
+// or mean that the axis is kept.
 std::optional<std::vector<int64_t>> given_sizes(const Node& node) {
   const Shape& shape = node.specs[0].shape;
   std::vector<int64_t> sizes(static_cast<size_t>(shape.ndim()), kKept);
@@ -66,7 +66,7 @@ std::optional<std::vector<int64_t>> given_sizes(const Node& node) {
   return sizes;
 }
 
-// Does `outer` give every axis a size that `inner` has repeated before?
+// True if `outer` gives a size to every axis that `inner` repeats.
 bool repeats_all_again(const Graph& graph, const Node& outer, const Node& inner) {
   if (outer.op == &kBroadcastLike.op()) return attribute(outer, "lhs_axes").is_none();
   const std::optional<std::vector<int64_t>> sizes = given_sizes(outer);
@@ -77,7 +77,7 @@ bool repeats_all_again(const Graph& graph, const Node& outer, const Node& inner)
   return true;
 }
 
-// The repeat that this one repeats once more, without new axes; null: none.
+// The repeat, without new axes, that this node repeats once more; null if there is none.
 const Node* repeated_before(const Graph& graph, const Node& node) {
   const Node* inner = node.inputs[0].node.get();
   if (!is_repeat(*inner)) return nullptr;
@@ -88,7 +88,7 @@ const Node* repeated_before(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-// With the parameters of the outer one: where a gradient rule has taken them from a size, they are known as such.
+// Keeps the parameters of the outer repeat: if a gradient rule has taken them from a size, that stays known.
 Replacement join_repeats_joint(Graph& graph, Node& node) {
   const Node* inner = repeated_before(graph, node);
   if (inner == nullptr || !repeats_all_again(graph, node, *inner)) return no_change();

@@ -1,4 +1,4 @@
-// Casts one behind the other: the first goes where it keeps every value.
+// Chains of casts: the first cast is removed if it keeps every value.
 #include "passes/attributes.h"
 #include "passes/borders.h"
 #include "passes/gradient_nodes.h"
@@ -10,7 +10,7 @@ namespace {
 const OpRef kCast{"Cast"};
 
 struct Digits {
-  int integer = 0;       // bits of whole numbers, sign not counted, that are exact
+  int integer = 0;       // bits of the largest range of exact integers, without the sign
   int exponent = 0;      // bits of the exponent; 0: whole numbers only
   bool negative = true;  // has negative numbers
 };
@@ -38,7 +38,7 @@ Digits digits_of(DType dtype) {
   }
 }
 
-// Does `wide` have every value of `narrow`?
+// True if `wide` has every value of `narrow`.
 bool holds(DType wide, DType narrow) {
   const Digits w = digits_of(wide), n = digits_of(narrow);
   if (wide == DType::kBool && narrow != DType::kBool) return false;

@@ -1,7 +1,7 @@
-// Which values lie channels-last. Convolutions are fastest there, and copies between the orders cost as much as the
-// elementwise work they surround: so islands of image and elementwise nodes around convolutions change together, and
-// only what enters or leaves an island is copied. Runs on forward and backward at once, so that what the backward run
-// reads of the forward run is in the right order already.
+// Chooses the values that lie channels-last. Convolutions are fastest there, and copies between the orders cost as much
+// as the elementwise work around them: so islands of image and elementwise nodes around convolutions change together,
+// and only values at the border of an island are copied. Runs on forward and backward at once, so that values of the
+// forward run are already in the order in which the backward run reads them.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -94,9 +94,9 @@ class Layout {
     return images;
   }
 
-  // Gradients of kernels that are several times as wide as their results, such as those over the words of a sentence:
-  // channels-last they are sums over the whole kernel for each pixel of the data, nearly all of them of zeros (kernel
-  // (3, 300) over 50x1x56x300: 200 ms instead of 9).
+  // True for gradients of kernels that are several times as wide as their results, such as those over the words of a
+  // sentence: channels-last they are sums over the whole kernel for each pixel of the data, nearly all of them of zeros
+  // (kernel (3, 300) over 50x1x56x300: 200 ms instead of 9).
   bool makes_few_of_many(const Node& node) const {
     const bool is_differentiated = graph_.train() || node.op->name.starts_with("_conv_backward");
     const AttrValue kernel = attribute(node, "kernel");
@@ -115,8 +115,8 @@ class Layout {
     });
   }
 
-  // Gradients with few pixels spend their time in the weights, which lie plainly: channels-last they are turned twice
-  // (ResNet-18 at 2x3x64x64, last stage: 16 ms instead of 9).
+  // Gradients with few pixels spend their time in the weights, which are in plain order: channels-last, these are
+  // converted twice (ResNet-18 at 2x3x64x64, last stage: 16 ms instead of 9).
   bool has_few_pixels(const Node& node) const {
     return ask_sizes(images_of(node), [](std::span<const Shape> shapes) {
       constexpr int64_t kFewPixels = 16;
@@ -126,7 +126,7 @@ class Layout {
     });
   }
 
-  // Computes the same whatever the order, as long as all operands share it.
+  // True if the node computes the same in either order, as long as all operands share it.
   bool is_elementwise(const Node& node) const {
     const Op& op = *node.op;
     if (!(op.format_agnostic || op.pointwise) || op.random || op.opaque || node.specs.size() != 1 ||
@@ -146,18 +146,18 @@ class Layout {
     return std::find(numbers.begin(), numbers.end(), i) != numbers.end();
   }
 
-  // The member that makes an entry in its own order; null: the entry is always plain.
+  // The member that writes an entry in its own order; null: the entry is always plain.
   Member* maker(const NodeEntry& entry) {
     Member* member = find(entry.node.get());
     return member && has(member->outputs, static_cast<int>(entry.index)) ? member : nullptr;
   }
-  // The member that reads it in its own order.
+  // The member that reads the entry in its own order, or null.
   Member* reader(const Client& client) {
     Member* member = client.kind == Client::Kind::kNode ? find(client.node) : nullptr;
     return member && has(member->inputs, client.index) ? member : nullptr;
   }
 
-  // Members that hang together are one island; those without a convolution stay plain.
+  // Joins connected members to islands; members that no convolution is connected to stay plain.
   void find_islands() {
     for (Node* node : graph_.order()) {
       Member* start = find(node);
@@ -184,7 +184,7 @@ class Layout {
     for (auto& [node, member] : members_) member.last = member.island >= 0;
   }
 
-  // Is the entry copied between the orders?
+  // True if the entry is copied between the orders.
   bool is_copied(const NodeEntry& entry) {
     const Member* made_by = maker(entry);
     const bool last = made_by && made_by->last;
@@ -205,7 +205,8 @@ class Layout {
     return entries;
   }
 
-  // Bytes that a member costs: copies around it, and those that a convolution makes inside when its images are plain.
+  // The bytes that a member costs: copies around it, and the copies that a convolution makes inside if its images are
+  // plain.
   ByteCount cost(const Member& member) {
     ByteCount bytes;
     const bool copies_inside = is_convolution(*member.node->op) && !member.last;
@@ -216,7 +217,7 @@ class Layout {
     return bytes;
   }
 
-  // Members at the rim go back to plain memory where that moves the copy to a smaller value.
+  // Members at the rim go back to plain memory if that moves the copy to a smaller value.
   void trim(const std::vector<Member*>& order) {
     for (int sweep = 0; sweep < 8; ++sweep) {
       bool changed = false;
@@ -270,7 +271,7 @@ class Layout {
     return true;
   }
 
-  // One copy serves all readers that want the other order.
+  // Makes one copy for all readers that want the other order.
   void copy_for_readers(const NodeEntry& entry) {
     const Format made = graph_.format(entry);
     const std::vector<Client> clients = graph_.clients(entry);
@@ -281,7 +282,7 @@ class Layout {
       if (wanted == made) continue;
       if (!copy.node) {
         const Op& op = wanted == Format::kPlain ? kToPlain.op() : kToChannelsLast.op();
-        // Made when it is needed for what the call was given, else right behind its maker, while it is in the cache.
+        // Inputs are copied at their first use; other values right behind their node, while they are in the cache.
         const Node* origin = entry.node->is_variable() && client.node ? client.node : entry.node.get();
         copy = {graph_.add(op, op.default_params, {entry}, origin), 0};
         graph_.set_format(copy, wanted);

@@ -7,7 +7,7 @@
 
 namespace hybridnet {
 
-// A gradient goes through a loop without max_iterations: nothing says how much of its iterations must be kept. The
+// Thrown if a gradient goes through a loop without max_iterations: nothing bounds the number of iterations to keep. The
 // caller cuts the graph at the loop instead, which then runs in chunks.
 class UnboundedLoopError : public GradientError {
  public:
@@ -16,11 +16,12 @@ class UnboundedLoopError : public GradientError {
 
 struct ControlGradient {
   std::vector<NodeEntry> of_inputs;  // one per input of the node; null: zero
-  EntryMap replaced;                 // outputs of the node and those of the one that took its place
+  EntryMap replaced;                 // old outputs of the node -> outputs of the new node
 };
 
-// Adds what computes the gradients of node's inputs. The node is replaced by one that also gives what they read.
-// output_grads: one per output, null: nothing arrives. wanted: per input, is its gradient asked for?
+// Adds the nodes that compute the gradients of node's inputs. Replaces the node by one that also returns the values
+// that they read. output_grads: one per output, null: nothing arrives. wanted: per input, true if its gradient is asked
+// for.
 ControlGradient differentiate_control(Graph& graph, Node& node, const std::vector<NodeEntry>& output_grads,
                                       const std::vector<bool>& wanted);
 

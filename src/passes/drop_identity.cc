@@ -1,4 +1,4 @@
-// Each reader of a node that changes nothing reads that node's input instead.
+// Removes nodes that change nothing: each reader reads the node's input instead.
 #include "passes/borders.h"
 #include "passes/rules.h"
 
@@ -16,12 +16,12 @@ Replacement drop_identity_joint(Graph& graph, Node& node) {
   return result;
 }
 
-// A gradient that must stop still has to be stopped before differentiation.
+// Before differentiation, nodes that stop gradients must stay.
 Replacement drop_identity(Graph& graph, Node& node) {
   return node.op->stops_gradient ? no_change() : drop_identity_joint(graph, node);
 }
 
-// Views, casts, transposes and slices that give back their input's spec without moving an element.
+// Drops views, casts, transposes and slices whose output has the spec of their input: they move no element.
 Replacement drop_trivial_view(Graph& graph, Node& node) {
   if (node.specs.size() != 1 || !(node.specs[0] == graph.spec(node.inputs[0]))) return no_change();
   if (separates_borders(graph, node, node.inputs[0])) return no_change();

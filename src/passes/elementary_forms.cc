@@ -1,5 +1,5 @@
-// One form for what arithmetic can say in several: x * x and x ** 2 are square(x), 1 / x and x ** -1 are reciprocal(x).
-// Later rules and gradients then see that form only, and equal work is found.
+// Brings arithmetic with several spellings to one form: x * x and x ** 2 become square(x), 1 / x and x ** -1 become
+// reciprocal(x). Later rules and gradients then see that form only, and equal work is found.
 #include <string_view>
 
 #include "graph/arithmetic.h"
@@ -14,7 +14,8 @@ namespace {
 const OpRef kSquare{"square"}, kReciprocal{"reciprocal"}, kNegative{"negative"}, kSqrt{"sqrt"}, kRsqrt{"rsqrt"},
     kProduct{"elemwise_mul"};
 
-// Floats in and floats of the same dtype out: `is_int` and NumPy's promotion give other operators other dtypes.
+// True if input and output are floats of one dtype: with `is_int` and NumPy's promotion, other operators have other
+// dtypes.
 bool keeps_float(const Graph& graph, const Node& node) {
   const TensorSpec& in = graph.spec(node.inputs[0]);
   return is_floating(in.dtype) && in == node.specs[0];
@@ -38,7 +39,7 @@ Replacement reciprocal(Graph& graph, Node& node) {
   return replace_with(emit(graph, kReciprocal, {node.inputs[0]}, {}, &node));
 }
 
-// -1 * x, and twice the opposite.
+// Handles -1 * x and -(-x).
 Replacement opposite(Graph& graph, Node& node) {
   if (!keeps_float(graph, node)) return no_change();
   if (has_scalar(node, "_mul_scalar", -1)) return replace_with(emit(graph, kNegative, {node.inputs[0]}, {}, &node));
@@ -62,7 +63,7 @@ Replacement small_power(Graph& graph, Node& node) {
   return replace_with(exponent == 2 ? square : emit(graph, kProduct, {square, x}, {}, &node));
 }
 
-// -0.0 and -inf have other roots than powers: their powers are 0 and inf, their roots -0.0 and NaN.
+// Roots and powers of -0.0 and -inf differ: their powers are 0 and inf, their roots -0.0 and NaN.
 Replacement root_power(Graph& graph, Node& node) {
   if (!keeps_float(graph, node)) return no_change();
   const double exponent = number_attribute(node, "scalar", 1);

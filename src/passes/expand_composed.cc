@@ -1,5 +1,4 @@
-// Composed operators (Op::compose) give way to the operators that they stand for, in the bodies of loops and branches
-// too.
+// Replaces composed operators (Op::compose) by the operators that they stand for, also in bodies of loops and branches.
 #include <algorithm>
 
 #include "graph/control/body_graph.h"
@@ -10,7 +9,8 @@
 namespace hybridnet::passes {
 namespace {
 
-// What the op is, or stands for, with these inputs, among which there may be composed ones again.
+// Emits the operator that `op` is or stands for with these inputs. The inputs may be outputs of composed operators
+// again.
 Values expanded(const Op& op, const ParamsPtr& params, std::span<const Value> inputs) {
   Emitter& emitter = Emitter::current();
   std::vector<DType> dtypes;
@@ -19,7 +19,7 @@ Values expanded(const Op& op, const ParamsPtr& params, std::span<const Value> in
   return op.compose(params->data(), inputs);
 }
 
-// Adds what a rule emits behind the composed node, under its name.
+// Adds the nodes that a rule emits behind the composed node, under its name.
 class NodeEmitter final : public Emitter {
  public:
   NodeEmitter(Graph& graph, const Node& origin) : graph_(graph), origin_(origin) {}
@@ -39,7 +39,7 @@ class NodeEmitter final : public Emitter {
   bool draws_often() const { return random_nodes_ > 1; }
 
  private:
-  // The first random node draws what the composed one would; others get streams of their own.
+  // The first random node draws the numbers of the composed node; others get streams of their own.
   void draw_from_stream(Node& node) {
     if (!is_random(node) || ++random_nodes_ == 1) return;
     clear_random_stream(node);
@@ -60,7 +60,7 @@ bool holds_composed(const Node& node) {
   });
 }
 
-// Returns whether it needs streams of random numbers that the composed node did not.
+// Returns true if the new nodes need random streams that the composed node did not need.
 bool expand(Graph& graph, Node& node) {
   const NodePtr self(&node);
   NodeEmitter emitter(graph, node);
@@ -93,7 +93,7 @@ void expand_bodies(Graph& graph, Node& node) {
 bool expand_composed(Graph& graph) {
   std::vector<NodePtr> nodes;
   for (Node* node : graph.order()) {
-    // Bodies whose sizes change are expanded when they are linked, for the sizes that they have then.
+    // Bodies with changing sizes are expanded when they are linked, for the sizes that they have then.
     if (is_composed(*node) || (holds_composed(*node) && !has_dynamic_shape(*node))) nodes.emplace_back(node);
   }
   bool new_streams = false;

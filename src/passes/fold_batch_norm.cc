@@ -24,7 +24,7 @@ bool only_first_output_is_used(const Graph& graph, const Node& node) {
   return true;
 }
 
-// Channels of the layer's output are axis 1, and its weights have one row per channel.
+// True if axis 1 of the layer's output is its channels, and its weights have one row per channel.
 bool may_scale(const Graph& graph, const Node& layer, const Node& norm) {
   const bool dense = layer.op->name == "FullyConnected";
   if (!dense && layer.op->name != "Convolution") return false;
@@ -74,7 +74,7 @@ class Folding {
     return {node, 0};
   }
 
-  // (channels,) as (channels, 1, ...) of the weight's rank.
+  // Reshapes (channels,) to (channels, 1, ...) of the weight's rank.
   NodeEntry rows(const NodeEntry& scale) {
     AttrValue::List shape{AttrValue(graph_.spec(scale).shape[0])};
     for (int i = 1; i < graph_.spec(layer_.inputs[1]).shape.ndim(); ++i) shape.emplace_back(1);

@@ -1,5 +1,5 @@
-// Unlike conv_bn_fold, which prepares weights inside of a compiled graph, this gives a graph with other parameters:
-// what is quantized must be known.
+// Unlike conv_bn_fold, which prepares weights inside of a compiled graph, this returns a graph with other parameters:
+// quantization must know the weights.
 #include <unordered_map>
 
 #include "passes/attributes.h"
@@ -37,7 +37,7 @@ class Folding {
     return entry.node->is_variable() && num_readers_.at(entry) == 1;
   }
 
-  // Channels of the layer's output are axis 1, and its weights have one row per channel.
+  // True if axis 1 of the layer's output is its channels, and its weights have one row per channel.
   static bool has_rows_of_channels(const Node& layer, const Node& norm) {
     if (number_attribute(norm, "axis", 1) != 1) return false;
     if (layer.op->name == "FullyConnected") return bool_attribute(layer, "flatten", true);
@@ -65,7 +65,7 @@ class Folding {
     return {make_node(op.op(), op.name(), make_params(op.op(), nullptr, attrs), std::move(inputs)), 0};
   }
 
-  // (channels,) as (channels, 1, ...) of the weight's rank.
+  // Reshapes (channels,) to (channels, 1, ...) of the weight's rank.
   static NodeEntry rows(const NodeEntry& scale, const Node& layer) {
     AttrValue::List shape{AttrValue(-1)};
     const int spatial = layer.op->name == "Convolution" ? tuple_size(attribute(layer, "kernel")) : 0;
@@ -124,9 +124,9 @@ class Folding {
   const Symbol& symbol_;
   const std::set<std::string>& except_;
   std::vector<Node*> order_;
-  std::set<std::string> names_;  // of variables
+  std::set<std::string> names_;  // names of variables
   std::unordered_map<NodeEntry, int, NodeEntryHash> num_readers_;
-  std::unordered_map<const Node*, Folded> folded_;  // by BatchNorm
+  std::unordered_map<const Node*, Folded> folded_;  // BatchNorm -> layer that takes it in
   std::vector<std::pair<std::string, Symbol>> values_;
   std::unordered_map<const Node*, NodePtr> done_;
 };

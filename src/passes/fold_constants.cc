@@ -8,7 +8,7 @@
 namespace hybridnet::passes {
 namespace {
 
-constexpr int64_t kLargest = 1 << 20;  // bytes of a result that is worth holding although its inputs are smaller
+constexpr int64_t kLargest = 1 << 20;  // limit in bytes for a result that is larger than its inputs
 
 std::vector<NDArray> evaluate(const Node& node, const std::vector<NDArray>& inputs, bool train) {
   std::vector<TensorSpec> in_specs;
@@ -40,7 +40,8 @@ std::vector<NDArray> evaluate(const Node& node, const std::vector<NDArray>& inpu
   return results;
 }
 
-// Computes every node that depends on constants only, producers first; what nobody else reads is dropped on the way.
+// Computes every node that depends on constants only, producers first; drops values that no other node reads on the
+// way.
 class Folding {
  public:
   explicit Folding(Graph& graph) : graph_(graph) {}
@@ -114,7 +115,7 @@ class Folding {
 
   Graph& graph_;
   std::unordered_map<NodeEntry, Known, NodeEntryHash> known_;
-  std::vector<NodeEntry> order_;  // in which they became known
+  std::vector<NodeEntry> order_;  // in the order in which they became known
 };
 
 }  // namespace

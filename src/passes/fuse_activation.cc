@@ -1,4 +1,4 @@
-// A layer and the activation behind it as one node, whose kernel applies the activation while the result is in
+// Joins a layer and the activation behind it to one node, whose kernel applies the activation while the result is in
 // registers.
 #include <optional>
 
@@ -14,7 +14,7 @@ bool stands_apart(const Node& layer) { return layer.attrs.count(kApartAttribute)
 
 using Attributes = std::vector<std::pair<std::string, AttrValue>>;
 
-// The activation of a node in the words of the fused ops: act_type, act_alpha, act_beta.
+// The activation of a node as parameters of the fused operators: act_type, act_alpha, act_beta.
 std::optional<Attributes> activation_of(const Node& node) {
   const std::string& op = node.op->name;
   auto plain = [](const char* type) { return Attributes{{"act_type", type}}; };
@@ -64,7 +64,7 @@ Replacement fuse_activation(Graph& graph, Node& node) {
   return replace_with(both);
 }
 
-// relu(Convolution(...) + other), also without the relu: the sum is taken while the product is in registers.
+// relu(Convolution(...) + other), also without the relu: the sum is computed while the product is in registers.
 Replacement fuse_addend(Graph& graph, Node& node) {
   if (node.inputs.size() != 2) return no_change();
   for (const int side : {0, 1}) {
@@ -84,7 +84,7 @@ Replacement fuse_addend(Graph& graph, Node& node) {
   return no_change();
 }
 
-// relu behind a layer with an addend.
+// Adds relu to a layer with an addend.
 Replacement fuse_activation_of_sum(Graph& graph, Node& node) {
   const std::optional<Attributes> activation = activation_of(node);
   if (!activation || node.inputs.size() != 1) return no_change();
@@ -100,7 +100,7 @@ Replacement fuse_activation_of_sum(Graph& graph, Node& node) {
   return replace_with(both);
 }
 
-// Before differentiation: the pair's own gradient needs neither the activation's input nor its output.
+// Runs before differentiation: the gradient of the pair needs neither the activation's input nor its output.
 Replacement batch_norm_relu(Graph& graph, Node& node) {
   if (node.op->name == "Activation" && text_attribute(node, "act_type") != "relu") return no_change();
   const NodeEntry& before = node.inputs[0];

@@ -1,4 +1,4 @@
-// Groups of elementwise nodes over one shape become one node, so that what passes between them never leaves the cache.
+// Joins groups of elementwise nodes over one shape to one node, so that values between them never leave the cache.
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
@@ -43,7 +43,7 @@ struct Group {
   bool has(const Node* node) const { return std::find(members.begin(), members.end(), node) != members.end(); }
 };
 
-// A walk over nodes, each taken once.
+// A walk over nodes that visits each node once.
 struct Search {
   std::vector<const Node*> pending;
   std::unordered_set<const Node*> seen;
@@ -79,13 +79,13 @@ class Fusion {
  private:
   using GroupPtr = std::shared_ptr<Group>;
 
-  // The schedule of a large graph takes longer than this look.
+  // A quick check: to make the schedule of a large graph takes longer.
   bool has_pair() const {
     const std::vector<Node*> nodes = graph_.order();
     return std::count_if(nodes.begin(), nodes.end(), [&](const Node* node) { return may_fuse(graph_, *node); }) >= 2;
   }
 
-  // Joins node with the groups of its producers, as many as may become one.
+  // Joins `node` with the groups of its producers, as many as may become one group.
   void join(Node* node) {
     auto own = std::make_shared<Group>();
     own->members = {node};
@@ -126,15 +126,15 @@ class Fusion {
     return std::any_of(readers.begin(), readers.end(), [&](const Client& c) { return !c.node || !group.has(c.node); });
   }
 
-  // Judged while the group still grows: readers that come later may still join, so outputs are counted in the end only.
+  // Checked while the group still grows: later readers may still join, so outputs are counted only at the end.
   bool fits(const Group& group) const {
     return group.members.size() <= PointwiseProgram::kMaxSteps &&
            inputs_of(group).size() <= PointwiseProgram::kMaxInputs;
   }
 
-  // No value leaves the group and comes back through nodes outside: the group could not run as one. Looked for from
-  // both ends by turns, for often one of the ways is short: from what the group reads back to its first member, and
-  // from its readers on to the last one.
+  // True if no value leaves the group and comes back through nodes outside: otherwise the group could not run as one.
+  // Searches from both ends by turns, because often one of the ways is short: from the inputs of the group back to its
+  // first member, and from its readers on to the last one.
   bool convex(const Group& group) const {
     int64_t lowest = graph_.label(*group.members[0]), highest = lowest;
     for (const Node* member : group.members) {
@@ -168,7 +168,7 @@ class Fusion {
   }
 
   bool build(Group& group) {
-    // Groups grew against the graph as it was; building others has not changed what depends on what, only through whom.
+    // Groups grew against the graph as it was; building others kept all dependencies, but changed the nodes between.
     if (!std::all_of(group.members.begin(), group.members.end(), [&](Node* m) { return graph_.contains(m); }))
       return false;
     if (!convex(group)) return false;
@@ -213,9 +213,10 @@ class Fusion {
     return built;
   }
 
-  // An output may be written where an input lies once no later step reads that input. Inputs that only this node reads
-  // come first: their memory is free afterwards.
-  // Variables come last, for callers who give their arrays away, but for the one that holds the output after the call.
+  // An output may be written over an input once no later step reads that input. Inputs that only this node reads come
+  // first: their memory is free afterwards.
+  // Variables come last, for callers that donate their arrays, except for the variable that holds the output after the
+  // call.
   void choose_memory(PointwiseProgram& program, const std::vector<NodeEntry>& inputs,
                      const std::vector<Node*>& results) const {
     program.memory_of.assign(program.outputs.size(), -1);

@@ -1,4 +1,4 @@
-// Layers of bytes and what makes bytes of their sums as one node.
+// Joins quantized layers and the nodes that convert their sums to bytes.
 #include "passes/attributes.h"
 #include "passes/rules.h"
 
@@ -11,7 +11,7 @@ const OpRef kConvolution{"_contrib_quantized_conv"}, kDense{"_contrib_quantized_
 
 bool is_fused(const Node& node) { return node.op == &kFusedConvolution.op() || node.op == &kFusedDense.op(); }
 
-// The form of a layer that gives bytes; null: it has none.
+// The form of a layer that returns bytes; null if there is none.
 const Op* fused_form(const Node& layer) {
   if (is_fused(layer)) return layer.op;
   if (layer.op == &kConvolution.op()) return &kFusedConvolution.op();
@@ -20,7 +20,8 @@ const Op* fused_form(const Node& layer) {
 
 using Attributes = std::vector<std::pair<std::string, AttrValue>>;
 
-// The node that gives all three inputs from `first` on, bytes and their range, to `reader` alone; null: there is none.
+// The node whose first three outputs, bytes and their range, are these inputs of `reader` and have no other reader;
+// null if there is none.
 Node* source_of(const Graph& graph, const Node& reader, std::initializer_list<size_t> inputs) {
   Node* source = nullptr;
   uint32_t output = 0;
@@ -33,7 +34,7 @@ Node* source_of(const Graph& graph, const Node& reader, std::initializer_list<si
   return source != nullptr && !source->is_variable() ? source : nullptr;
 }
 
-// What a requantize with a known range is to its layer.
+// The parameters of a requantize with a known range, for the fused layer.
 Attributes range_of(const Node& requantize) {
   return {{"min_calib_range", attribute(requantize, "min_calib_range")},
           {"max_calib_range", attribute(requantize, "max_calib_range")},
@@ -67,7 +68,7 @@ Replacement fuse_requantize(Graph& graph, Node& node) {
   return fused(graph, *layer, node, layer->inputs, range_of(node));
 }
 
-// Bytes of a layer need not be rounded before others are added.
+// The layer need not round to bytes before the addend is added.
 Replacement fuse_quantized_addend(Graph& graph, Node& node) {
   if (attribute(node, "min_calib_range").is_none() || attribute(node, "max_calib_range").is_none()) return no_change();
   const Node* sum = source_of(graph, node, {0, 1, 2});
@@ -90,7 +91,7 @@ Replacement fuse_quantized_addend(Graph& graph, Node& node) {
   return no_change();
 }
 
-// relu of bytes with a sign; those without need none.
+// Fuses relu of signed bytes; unsigned bytes need none.
 Replacement fuse_quantized_relu(Graph& graph, Node& node) {
   const Node* layer = source_of(graph, node, {0, 1, 2});
   if (layer == nullptr || !is_fused(*layer) || !same_format(graph, node.inputs[0], node)) return no_change();

@@ -1,4 +1,4 @@
-// The loss of a classifier: one logarithm of each row of log_softmax is read, and the others need not be stored.
+// The loss of a classifier reads one logarithm of each row of log_softmax; the others need not be stored.
 #include "passes/attributes.h"
 #include "passes/gradient_nodes.h"
 #include "passes/reduced_axes.h"
@@ -17,13 +17,13 @@ bool is_along_last_axis(const Graph& graph, const Node& node) {
   return number && (*number == -1 || *number == graph.spec(node.inputs[0]).shape.ndim() - 1);
 }
 
-// Rows of zeros with a one where the label points. Nothing can be picked from rows without elements.
+// True for rows of zeros with a one at the label. Nothing can be picked from rows without elements.
 bool is_plain_one_hot(const NodeEntry& entry) {
   return is_first_of(entry, kOneHot) && number_attribute(*entry.node, "on_value", 1) == 1 &&
          number_attribute(*entry.node, "off_value", 0) == 0 && number_attribute(*entry.node, "depth", 0) > 0;
 }
 
-// 1 where one_hot marks an element, 0 where the label is out of range; labels are rounded towards zero there.
+// Returns 1 for labels that one_hot marks, 0 for labels out of range; one_hot rounds labels towards zero.
 NodeEntry is_in_range(Graph& graph, const Node& one_hot, DType dtype, const Node& origin) {
   const NodeEntry label = emit(graph, kCast, {one_hot.inputs[0]}, {{"dtype", "float64"}}, &origin);
   const std::string depth = std::to_string(whole_attribute(one_hot, "depth", 0));

@@ -18,7 +18,7 @@ class GraphEmitter final : public Emitter {
  public:
   explicit GraphEmitter(Graph& graph) : graph_(graph) {}
   void set_origin(const Node* forward) { origin_ = forward; }
-  void set_log(std::vector<const Node*>* made) { made_ = made; }  // of the nodes that are added; null: none is kept
+  void set_log(std::vector<const Node*>* made) { made_ = made; }  // records the nodes that are added, unless null
 
   Values emit(const Op& op, ParamsPtr params, std::span<const Value> inputs) override {
     std::vector<NodeEntry> entries;
@@ -99,7 +99,7 @@ class Differentiation {
     return result;
   }
 
-  // Of the sum of all elements of `losses`; null: zero.
+  // Gradients of the sum of all elements of `losses`; null: zero.
   std::vector<NodeEntry> run_from(const std::vector<NodeEntry>& losses, const std::vector<int>& wanted) {
     for (const NodeEntry& loss : losses) {
       if (active_.count(loss.node.get()) == 0) continue;
@@ -127,8 +127,8 @@ class Differentiation {
 
   static std::vector<NodePtr> held(const std::vector<Node*>& nodes) { return {nodes.begin(), nodes.end()}; }
 
-  // A gradient goes from what a node makes to an input of this type. Bodies of loops and branches differentiate
-  // floating values only.
+  // Records that a gradient flows from the outputs of a node to an input of this dtype. Bodies of loops and branches
+  // differentiate floating values only.
   void reach(const NodePtr& node, DType dtype) {
     active_.insert(node.get());
     if (!node->subgraphs.empty()) return;
@@ -159,12 +159,12 @@ class Differentiation {
     }
   }
 
-  // Sum of what arrived at an entry; null when nothing did.
+  // The sum of the gradients that arrived at an entry; null if none did.
   Value total(const NodeEntry& entry) {
     const auto it = arrived_.find(entry);
     if (it == arrived_.end()) return {};
     Value sum = it->second[0];
-    // Pairwise sums are elementwise nodes, which fusion makes one pass of; a variadic sum could not join a chain.
+    // Pairwise sums are elementwise nodes, which fusion joins to one pass; a variadic sum could not join a chain.
     for (size_t i = 1; i < it->second.size(); ++i) {
       const Value terms[] = {sum, it->second[i]};
       sum = emitter_.emit(kAdd.op(), kAdd.op().default_params, terms)[0];
@@ -213,7 +213,7 @@ class Differentiation {
     return grads;
   }
 
-  // A loop or branch is replaced by one that keeps what its gradient reads; what already refers to it follows.
+  // Replaces a loop or branch by one that keeps the values that its gradient reads. Gradients that refer to it follow.
   Values differentiate_control_node(Node& node, const Values& output_grads, const std::vector<bool>& wanted) {
     std::vector<NodeEntry> arrived;
     for (const Value& gradient : output_grads) arrived.push_back(to_entry(gradient));
@@ -234,7 +234,7 @@ class Differentiation {
   Graph& graph_;
   GraphEmitter emitter_;
   std::vector<AskedRule>* const asked_;
-  std::vector<NodePtr> forward_;  // held: the gradient of a loop or branch replaces it, and what only it read goes
+  std::vector<NodePtr> forward_;  // held: a gradient replaces its loop or branch, and nodes that only this read go
   std::unordered_set<const Node*> active_;                 // on a path from a wanted input
   std::unordered_set<NodeEntry, NodeEntryHash> integers_;  // values of other types that have gradients
   std::unordered_map<NodeEntry, Values, NodeEntryHash> arrived_;
@@ -257,7 +257,7 @@ NodePtr first_gradient_node(const Graph& graph) {
                           .where = node.where});
 }
 
-// Puts gradients in the place of one node.
+// Replaces one `_gradient` node by the gradients.
 void expand(Graph& graph, const NodePtr& node, std::vector<AskedRule>* asked) {
   const auto num_losses = static_cast<size_t>(node->params->as<GradientSpec>().num_losses);
   std::vector<int> wanted;
@@ -300,7 +300,7 @@ bool has_gradient_nodes(const Graph& graph) {
 void expand_gradient_nodes(Graph& graph, std::vector<AskedRule>* asked) {
   while (const NodePtr node = first_gradient_node(graph)) {
     expand(graph, node, asked);
-    asked = nullptr;  // further ones may differentiate what the first has made
+    asked = nullptr;  // further nodes may differentiate the results of the first
   }
 }
 

@@ -25,10 +25,10 @@ NodeEntry zeros(Graph& graph, const TensorSpec& spec, const Node* origin) {
 
 NodeEntry reshaped(Graph& graph, const NodeEntry& entry, const Shape& shape, const Node* origin) {
   if (graph.spec(entry).shape == shape) return entry;
-  // A zero in Reshape's parameter is a code; what has no elements can as well be made anew.
+  // A zero in Reshape's parameter is a code; an empty value can be made anew instead.
   if (shape.size() == 0) return zeros(graph, {shape, graph.spec(entry).dtype}, origin);
-  // The first size, that of the iterations of a loop or a multiple, follows from the number of elements: so the node
-  // does for loops of any length.
+  // The first size, the number of iterations of a loop or a multiple, follows from the number of elements: so the node
+  // serves loops of any length.
   Shape target = shape;
   if (shape.ndim() > 0) target[0] = -1;
   return {graph.add(kReshape.op(), passes::make_params(kReshape.op(), nullptr, {{"shape", AttrValue(target)}}), {entry},

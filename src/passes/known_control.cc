@@ -1,4 +1,4 @@
-// Loops that run once or never, and branches that are always taken, without the loop and the branch.
+// Replaces loops that run once or never, and branches that constants choose, by the nodes that run.
 #include <optional>
 
 #include "graph/control/loop_view.h"
@@ -12,13 +12,13 @@ namespace {
 
 const OpRef kCopy{"_copy"}, kCast{"Cast"}, kExpandDims{"expand_dims"};
 
-// Draws follow the iteration that makes them; states and outside code stay where they were put.
+// False for draws, which follow the iteration that makes them, and for states and outside code, which stay in place.
 bool may_leave_body(const Graph& graph, const Node& node) {
   return !is_random(node) && !is_opaque(node) && !updates_states(node, graph.train()) && !has_dynamic_body(node) &&
          node.control.empty();
 }
 
-// Does the entry depend on constants only? A few nodes are looked at: predicates are small.
+// True if the entry depends on constants only. Looks at a few nodes: predicates are small.
 bool is_constant(const NodeEntry& entry) {
   constexpr size_t kMostNodes = 32;
   std::vector<const Node*> pending{entry.node.get()};
@@ -32,7 +32,7 @@ bool is_constant(const NodeEntry& entry) {
   return true;
 }
 
-// What a predicate says before the node runs; nothing: an input decides.
+// The value of a predicate if constants decide it; nothing if an input does.
 std::optional<bool> known_truth(const Graph& graph, const Node& node, size_t body) {
   const Subgraph& predicate = *node.subgraphs[body];
   const std::vector<bool> read = read_inputs(predicate);
@@ -53,7 +53,7 @@ std::optional<bool> known_truth(const Graph& graph, const Node& node, size_t bod
   return *static_cast<const double*>(value.data()) != 0;
 }
 
-// What the body computes of these values, in the graph around it.
+// Adds the nodes of a body, applied to these inputs, to the graph around it. Returns its outputs.
 std::vector<NodeEntry> inlined(Graph& graph, const Node& node, size_t body, const std::vector<NodeEntry>& inputs) {
   const Graph inside = graph_of_body(graph, node, body);
   EntryMap map;
@@ -61,7 +61,7 @@ std::vector<NodeEntry> inlined(Graph& graph, const Node& node, size_t body, cons
   return graph.import(inside, inside.outputs(), map);
 }
 
-// Takes the place of the node. An output of the graph must not be an input of it.
+// Replaces the node by these outputs. Copies variables: an output of the graph must not be an input of it.
 Replacement instead_of(Graph& graph, const Node& node, std::vector<NodeEntry> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!graph.is_used(node, static_cast<int>(i))) {
@@ -74,7 +74,7 @@ Replacement instead_of(Graph& graph, const Node& node, std::vector<NodeEntry> ou
   return {std::move(outputs), {}, {}};
 }
 
-// Nothing ran: states are what they were, rows are zeros or none.
+// The outputs if nothing runs: final states are the initial ones, rows are zeros or none.
 Replacement without_iterations(Graph& graph, const Node& node) {
   const LoopSpec& loop = loop_of(node);
   std::vector<NodeEntry> outputs;
@@ -111,7 +111,7 @@ Replacement known_branch(Graph& graph, Node& node) {
   return instead_of(graph, node, inlined(graph, node, *truth ? 1 : 2, node.inputs));
 }
 
-// Gradients that are cut off inside a loop would not be cut off outside.
+// Loops that cut off gradients stay: outside of the loop, they would not be cut off.
 Replacement few_iterations(Graph& graph, Node& node) {
   const LoopSpec& loop = loop_of(node);
   if (control_kind(node) != ControlKind::kForeach || loop.counted || rows_of(graph, node) != 1) return no_change();

@@ -1,4 +1,4 @@
-// Values that are asked for their shape only are not computed, and where their sizes are fixed nothing is asked.
+// Values that are read for their shape only are not computed, and with fixed sizes their shape is a constant.
 #include <algorithm>
 
 #include "hybridnet/ndarray.h"
@@ -26,7 +26,7 @@ Replacement shape_of_source(Graph& graph, Node& node) {
   return replace_with({graph.add(*node.op, node.params, {giver}, &node), 0});
 }
 
-// A graph that is compiled for one size, or a body, has the numbers themselves.
+// In a body, or in a graph that is compiled for one size, the shape is a constant.
 Replacement constant_shape(Graph& graph, Node& node) {
   const Shape& shape = graph.spec(node.inputs[0]).shape;
   if (!sizes_are_fixed() || !shape.known()) return no_change();

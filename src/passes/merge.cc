@@ -1,5 +1,5 @@
-// Nodes that compute the same from the same become one, constants of the same array too. Operands of commutative ops
-// may stand in any order. Work that only one branch of a cond needs does not become one with that of another.
+// Merges nodes that compute the same from the same inputs, and constants of the same array. Operands of commutative
+// operators may be in any order. Work that only one branch of a cond needs is not merged with work of another branch.
 #include <algorithm>
 #include <unordered_map>
 
@@ -17,7 +17,7 @@ bool may_merge(const Node& node) {
 
 uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15u + (hash >> 29); }
 
-// Inputs in the order that decides equality.
+// The inputs in the order in which they are compared.
 std::vector<NodeEntry> operands(const Graph& graph, const Node& node) {
   std::vector<NodeEntry> inputs = node.inputs;
   if (node.op->commutative && inputs.size() >= 2) {
@@ -43,7 +43,7 @@ bool same(const Graph& graph, const Node& a, const Node& b, const std::vector<No
   return operands(graph, a) == b_inputs && a.op->schema->equal(a.params->data(), b.params->data());
 }
 
-// Constants of one array: a trace makes one for each place where the array is read.
+// Merges constants of one array: a trace makes one for each place where the array is read.
 bool merge_constants(Graph& graph) {
   bool changed = false;
   std::unordered_map<const Object*, Node*> known;
@@ -57,7 +57,7 @@ bool merge_constants(Graph& graph) {
   return changed;
 }
 
-// Readers of `gone` read `kept`, which runs as early as `gone` did, as do copies that are made for it.
+// Readers of `gone` read `kept`, which then runs as early as `gone` did; so do copies that are made for it.
 bool take_over(Graph& graph, Node& kept, Node& gone) {
   graph.make_as_old_as(kept, gone);
   Graph::Pairs pairs;
@@ -83,7 +83,7 @@ bool merge(Graph& graph) {
       if (same(graph, *it->second, *node, inputs) && regions.may_merge_equal(*it->second, *node))
         twins.push_back(it->second);
     }
-    // Several: each belongs to another branch, and this one, which runs anyway, serves them all.
+    // Several twins belong to different branches; this node, which runs anyway, takes the place of all of them.
     Node* kept = node;
     for (Node* twin : twins) {
       if (!take_over(graph, *twin, *kept)) continue;

@@ -1,5 +1,5 @@
-// The dense layers that make queries, keys and values of one array become one product, whose parts attention reads as
-// they lie.
+// Merges the dense layers that make queries, keys and values of one array into one product; attention reads its parts
+// in place.
 #include <algorithm>
 #include <optional>
 
@@ -16,7 +16,7 @@ namespace {
 const OpRef kDense{"FullyConnected"}, kReshape{"Reshape"}, kSlice{"slice_axis"}, kSplit{"SliceChannel"},
     kConcat{"Concat"};
 
-// Rows [begin, end) of an array, or where it is a variable all of them.
+// Rows [begin, end) of `source`.
 struct RowsOf {
   NodeEntry source;
   int64_t begin = 0, end = 0;
@@ -38,7 +38,7 @@ RowsOf rows_of(const Graph& graph, const NodeEntry& entry) {
   return {entry, 0, count};
 }
 
-// One array that these are the rows of, one behind the other.
+// The array whose rows these parts are, in order and completely; nothing if there is none.
 std::optional<NodeEntry> adjacent(const Graph& graph, const std::vector<NodeEntry>& parts) {
   int64_t next = 0;
   const NodeEntry source = rows_of(graph, parts[0]).source;
@@ -50,7 +50,7 @@ std::optional<NodeEntry> adjacent(const Graph& graph, const std::vector<NodeEntr
   return next == graph.spec(source).shape[0] ? std::optional(source) : std::nullopt;
 }
 
-// The parts one behind the other. In prediction parameters are joined once, not in every call.
+// Joins the parts. In prediction parameters are joined once, not in every call.
 NodeEntry concatenated(Graph& graph, const std::vector<NodeEntry>& parts, const Node& origin) {
   const NodeEntry all =
       emit(graph, kConcat, parts, {{"num_args", std::to_string(parts.size())}, {"dim", "0"}}, &origin);
@@ -59,8 +59,8 @@ NodeEntry concatenated(Graph& graph, const std::vector<NodeEntry>& parts, const 
   return all;
 }
 
-// Joined weights are a second copy: in training of every step, in prediction for good. Of large ones it gained no time
-// (measured with 128 rows of 768), so that memory decides.
+// Joined weights are a second copy: per step in training, permanent in prediction. For large ones it saved no time
+// (measured with 128 rows of 768), so memory decides.
 bool may_join(const Graph& graph, const std::vector<NodeEntry>& weights) {
   constexpr int64_t kMaxCopied = int64_t{1} << 18;  // elements of each
   if (adjacent(graph, weights)) return true;
@@ -75,8 +75,8 @@ NodeEntry joined(Graph& graph, const std::vector<NodeEntry>& parts, const Node& 
   return source ? *source : concatenated(graph, parts, origin);
 }
 
-// How to make (batch..., length, heads, size), which `split` is with fewer heads, of (..., heads * size), which `dense`
-// is; null: otherwise than by splitting the last axis and, perhaps, joining the first two.
+// The parameter of Reshape that splits `dense` (..., heads * size) to (batch..., length, heads, size); `split` is the
+// same with fewer heads. Nothing if this takes more than to split the last axis and, perhaps, to join the first two.
 std::optional<std::string> split_shape(const Shape& dense, const Shape& split, int64_t heads) {
   const int kept = split.ndim() - 2, given = dense.ndim() - 1, joined = given - kept;
   if (joined < 0 || joined > 1 || dense.size(0, 1 + joined) != split[0]) return std::nullopt;
@@ -87,7 +87,7 @@ std::optional<std::string> split_shape(const Shape& dense, const Shape& split, i
   return shape + "-4, " + std::to_string(heads) + ", -1)";
 }
 
-// The dense layer behind operand i of attention, which reads only it, as all between them does; null: another node.
+// The dense layer behind operand i of attention, if each value between them has one reader; otherwise null.
 const Node* projection(const Graph& graph, const Node& attention, size_t i) {
   const NodeEntry& split = attention.inputs[i];
   if (!is_first_of(split, kReshape) || graph.only_reader(split) != &attention) return nullptr;

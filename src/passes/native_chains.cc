@@ -1,4 +1,4 @@
-// Fused chains over large arrays are marked: linking may make machine code of them (ops/fused/native_chain.h).
+// Marks fused chains over large arrays: linking may compile them to machine code (ops/fused/native_chain.h).
 #include "op/c_forms.h"
 #include "op/pointwise_program.h"
 #include "passes/rules.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kSmallest = 4096;  // elements: below, calls cost more than passes over a tile
 
-// Two steps with a form in C save a pass if they meet in one loop; linking looks at that.
+// True for two steps with a form in C: they save a pass if they meet in one loop, which linking checks.
 bool has_forms(const PointwiseProgram& program, DType dtype) {
   int forms = 0;
   for (const PointwiseProgram::Step& step : program.steps)

@@ -1,4 +1,5 @@
-// Normalization written out, as one operator: a pass over memory instead of eight, and a gradient of its own.
+// Replaces normalization that is written out by one operator: one pass over memory instead of eight, and a gradient of
+// its own.
 #include "passes/attributes.h"
 #include "passes/gradient_nodes.h"
 #include "passes/reduced_axes.h"
@@ -18,13 +19,13 @@ bool is_power(const NodeEntry& entry, double exponent) {
   return is_first_of(entry, kPower) && number_attribute(*entry.node, "scalar", exponent + 1) == exponent;
 }
 
-// The mean along the last axis, which stays with size 1.
+// True for the mean along the last axis, which stays with size 1.
 bool is_row_mean(const Graph& graph, const NodeEntry& entry) {
   return is_first_of(entry, kMean) && bool_attribute(*entry.node, "keepdims", false) &&
          reduced_axis(graph, *entry.node) == graph.spec(before(entry)).shape.ndim() - 1;
 }
 
-// sqrt(mean(square(of)) + eps) or its inverse, along the last axis, made for one reader.
+// sqrt(mean(square(of)) + eps) or its inverse, along the last axis, if each value has one reader.
 struct Root {
   NodeEntry of;
   double eps;
@@ -44,7 +45,7 @@ std::optional<Root> root_of_mean_square(const Graph& graph, const NodeEntry& roo
   return Root{before(square), eps, square.node.get()};
 }
 
-// What stands over a root of mean squares in the product or quotient `node`.
+// The factor or dividend `over` that meets a root of mean squares in a product or quotient.
 struct Quotient {
   NodeEntry over;
   Root root;
@@ -63,7 +64,7 @@ std::optional<Quotient> quotient_by_root(const Graph& graph, const Node& node) {
   return std::nullopt;
 }
 
-// The x of x - mean(x), which only `square` and `result` read.
+// The x of x - mean(x) if only `square` and `result` read the difference.
 std::optional<NodeEntry> before_centering(const Graph& graph, const NodeEntry& centered, const Node& square,
                                           const Node& result) {
   if (!is_first_of(centered, kSubtract)) return std::nullopt;
@@ -83,7 +84,7 @@ bool is_full_of(const NodeEntry& entry, double number) {
   return !node.is_variable() && node.op->fills_with && node.op->fills_with(node.params->data()) == number;
 }
 
-// The normalization along the last axis that only `reader` reads, or null.
+// The normalization along the last axis at `entry` if only `reader` reads it, or null.
 const Node* norm_before(const Graph& graph, const OpRef& op, const NodeEntry& entry, const Node& reader) {
   if (!is_first_of(entry, op) || graph.only_reader(entry) != &reader) return nullptr;
   const Node& norm = *entry.node;
@@ -95,7 +96,7 @@ const Node* norm_before(const Graph& graph, const OpRef& op, const NodeEntry& en
   return &norm;
 }
 
-// One number per column of the rows.
+// True for one number per column of the rows.
 bool is_per_column(const Graph& graph, const NodeEntry& entry, const TensorSpec& rows) {
   const TensorSpec& spec = graph.spec(entry);
   const int ndim = spec.shape.ndim();
@@ -148,7 +149,7 @@ Replacement rms_norm(Graph& graph, Node& node) {
        0});
 }
 
-// rms_norm(x) * gamma: the operator scales.
+// rms_norm(x) * gamma: the operator scales itself.
 Replacement scale_rms_norm(Graph& graph, Node& node) {
   for (const size_t side : {0u, 1u}) {
     const Node* norm = norm_before(graph, kRmsNorm, node.inputs[side], node);
@@ -161,7 +162,7 @@ Replacement scale_rms_norm(Graph& graph, Node& node) {
   return no_change();
 }
 
-// LayerNorm(x) * gamma + beta: the operator scales and shifts.
+// LayerNorm(x) * gamma + beta: the operator scales and shifts itself.
 Replacement scale_layer_norm(Graph& graph, Node& node) {
   const bool scales = node.op == &kMultiply.op();
   for (const size_t side : {0u, 1u}) {

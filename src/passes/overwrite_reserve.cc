@@ -1,5 +1,5 @@
-// Where forward and backward are one plan, as in a training step, nobody reads what an RNN has kept of its steps behind
-// its gradient: the gradients of the gates, as large as the gates, may take that memory.
+// If forward and backward are one plan, as in a training step, an RNN's reserve (the values that it keeps of its steps)
+// has no reader behind the gradient: the gradients of the gates, as large as the gates, may take its memory.
 #include <algorithm>
 
 #include "passes/attributes.h"
@@ -10,7 +10,7 @@ namespace {
 
 const OpRef kRnn{"RNN"};
 
-// Is the entry the reserve of an RNN of this graph that only this node reads?
+// True if the entry is the reserve of an RNN of this graph and only this node reads it.
 bool may_take(const Graph& graph, const Node& reader, const NodeEntry& entry) {
   const Node& made_by = *entry.node;
   return made_by.op == &kRnn.op() && entry.index + 1 == made_by.specs.size() && graph.only_reader(entry) == &reader;

@@ -32,7 +32,7 @@ bool may_leave(const Graph& graph, const Node& node) {
 }
 
 // Nodes by number, in the order of the graph. A set has the number of one of its members; a node outside of all sets is
-// one by itself.
+// a set of its own.
 class Sets {
  public:
   Sets(Graph& graph, const Partition::Supports& supports) {
@@ -84,14 +84,14 @@ class Sets {
     }
   }
 
-  // A first solution in linear time. The level of a node counts how often a way to it has left a set: nodes of one
-  // level that read each other become one set, and every way out of a set leads to higher levels.
+  // A first solution in linear time. The level of a node is the largest number of sets that a path to it has left:
+  // nodes of one level that read each other become one set, and every path out of a set leads to higher levels.
   void join_levels() {
     std::vector<int> level(nodes_.size());
     for (size_t v = 0; v < nodes_.size(); ++v) {
       level[v] = taken_[v] ? 1 : 0;
       for (const int source : sources_[v]) {
-        if (backward_[v] != backward_[at(source)]) continue;  // forward values are there before anything else is
+        if (backward_[v] != backward_[at(source)]) continue;  // forward values exist before all others
         const bool leaves = taken_[v] && !taken_[at(source)];
         level[v] = std::max(level[v], level[at(source)] + (leaves ? 1 : 0));
       }
@@ -115,8 +115,8 @@ class Sets {
     members_[at(b)].clear();
   }
 
-  // Sets of different levels of which one reads the other become one where no way leads out and back. Looked for within
-  // a budget: a graph of very many sets keeps some that could be larger.
+  // Joins sets of different levels of which one reads the other, if no path leads out and back. The search has a
+  // budget: a graph of very many sets keeps some that could be larger.
   void join_neighbours() {
     budget_ = 64 * (nodes_.size() + num_edges_) + (size_t{1} << 20);
     for (size_t v = 0; v < nodes_.size(); ++v) {
@@ -127,7 +127,7 @@ class Sets {
     }
   }
 
-  // Does a way lead from set `read` through others to set `reader`?
+  // True if a path leads from set `read` through others to set `reader`.
   bool leads_back(int reader, int read) {
     std::unordered_set<int> seen;
     std::vector<int> pending;
@@ -153,10 +153,10 @@ class Sets {
 
   std::vector<NodePtr> nodes_;
   std::unordered_map<const Node*, int> number_;
-  std::vector<std::vector<int>> sources_;  // per node: what it reads
+  std::vector<std::vector<int>> sources_;  // per node: the nodes that it reads
   std::vector<bool> taken_, backward_;
   std::vector<int> set_of_;                // per node
-  std::vector<std::vector<int>> members_;  // per set; empty for numbers of none
+  std::vector<std::vector<int>> members_;  // per set; empty for unused numbers
   size_t num_edges_ = 0, budget_ = 0;
 };
 
@@ -200,7 +200,7 @@ class Part {
   }
 
  private:
-  // A constant is part of what is compiled.
+  // Constants become part of the compiled code.
   bool is_input(const NodeEntry& entry) const {
     if (inside_.count(entry.node.get()) != 0) return false;
     return !entry.node->constant || graph_.input_index(entry.node.get()) >= 0;
@@ -212,7 +212,7 @@ class Part {
                        [&](const Client& c) { return !c.node || inside_.count(c.node) == 0; });
   }
 
-  // The nodes as a graph of their own, with inputs of different names.
+  // The nodes as a graph of their own, with distinct names of inputs.
   Graph closed() const {
     Graph part(graph_.train());
     EntryMap map;

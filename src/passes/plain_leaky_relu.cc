@@ -1,5 +1,5 @@
-// LeakyReLU whose result is a function of the data alone becomes an operator of its own: unlike LeakyReLU, which may
-// draw random slopes, that one can be merged, fused and folded.
+// A LeakyReLU whose result is a function of the data alone becomes an operator of its own: unlike LeakyReLU, which may
+// draw random slopes, it can be merged, fused and folded.
 #include "passes/attributes.h"
 #include "passes/rules.h"
 

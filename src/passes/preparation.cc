@@ -20,14 +20,14 @@ EntryMap copy_inputs(const Graph& from, Graph& to) {
   return map;
 }
 
-// The array, and which of the values that it has had.
+// Identifies the array and its current value.
 std::string constant_text(const Object& constant) {
   const Chunk& chunk = static_cast<const ArrayImpl&>(constant).chunk->owner();
   return "constant " + std::to_string(reinterpret_cast<uintptr_t>(&constant)) + "/" +
          std::to_string(chunk.overwrites.load(std::memory_order_relaxed)) + " ";
 }
 
-// Names of nodes do not matter, and inputs count in the order in which they are read.
+// Describes a preparation. Names of nodes do not matter, and inputs count in the order in which they are read.
 std::string recipe_of(const Graph& graph, const std::vector<int>& reads) {
   std::unordered_map<const Node*, std::string> names;
   for (size_t i = 0; i < reads.size(); ++i)

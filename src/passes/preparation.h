@@ -10,11 +10,11 @@ namespace hybridnet {
 
 void mark_as_preparation(Node& node);
 bool is_preparation(const Node& node);
-// Is it a parameter of the call, or prepared itself? Everything that preparation reads must be.
+// True for a parameter of the call and for prepared values. Preparation nodes read no other values.
 bool is_parameter(const Graph& graph, const NodeEntry& entry);
 
 // A graph cut in two: `preparation` has the graph's inputs and one output per value that crosses; `main` has the
-// graph's inputs, then one per crossing value, and the graph's outputs. Nothing is cut where no node is marked.
+// graph's inputs, then one per crossing value, and the graph's outputs. Nothing is cut if no node is marked.
 struct PreparationSplit {
   Graph preparation, main;
   std::vector<int> reads;  // inputs that the preparation depends on

@@ -52,7 +52,7 @@ class Chain {
   const DType dtype_;
 };
 
-// The factors multiplied, or nothing.
+// Multiplies the factors; nothing if there are none.
 std::optional<NodeEntry> multiplied(Graph& graph, const std::vector<NodeEntry>& factors, const Node& origin) {
   std::optional<NodeEntry> result;
   for (const NodeEntry& factor : factors)
@@ -60,7 +60,7 @@ std::optional<NodeEntry> multiplied(Graph& graph, const std::vector<NodeEntry>& 
   return result;
 }
 
-// The node as one product, one division and one number at most. Nothing: it would have another shape.
+// Writes the node as one product, one division and one number at most. No change if the shape would differ.
 Replacement written(Graph& graph, Node& node, const Product& product) {
   std::optional<NodeEntry> over = multiplied(graph, product.over, node);
   const std::optional<NodeEntry> under = multiplied(graph, product.under, node);

@@ -1,5 +1,6 @@
-// How: leading ops and what stands between them are chosen; then nodes are made in order, each from the floats or the
-// bytes of its inputs, whichever it reads. Bytes are made of floats, and floats of bytes, where the first reader asks.
+// First chooses the leading operators and the nodes between them; then makes nodes in order, each from the floats or
+// the bytes of its inputs, as it needs. Conversions between floats and bytes are made for the first reader that needs
+// them.
 #include "passes/quantize.h"
 
 #include <algorithm>
@@ -15,15 +16,15 @@ namespace {
 
 const OpRef kQuantize{"_contrib_quantize_v2"}, kRequantize{"_contrib_requantize"}, kDequantize{"_contrib_dequantize"};
 
-// On nodes that make bytes: the entry of the graph before whose range they should have.
+// Attribute of nodes that make bytes: the entry of the original graph whose range the bytes should have.
 constexpr const char* kRangeOf = "__range_of__";
 
-// Both ends of a range that set_ranges() must give.
+// Both ends of a range that set_ranges() must set.
 constexpr double kNoRangeYet = 0;
 
 const OpRef kConvolution{"_contrib_quantized_conv"};
 
-// The name of an entry in the graph that the user has.
+// The name of an entry in the user's graph.
 std::string entry_name(const NodeEntry& entry) {
   const auto folded = entry.node->attrs.find(kStandsFor);
   return folded != entry.node->attrs.end() ? folded->second : Symbol{{entry}}.list_outputs()[0];
@@ -38,7 +39,7 @@ bool reads_bytes(const Node& node, size_t input) {
   return inputs.empty() || std::find(inputs.begin(), inputs.end(), static_cast<int>(input)) != inputs.end();
 }
 
-// Which nodes are quantized.
+// The choice of nodes to quantize.
 class Choice {
  public:
   Choice(const Symbol& symbol, const QuantizeOptions& options) : options_(options) {
@@ -72,7 +73,7 @@ class Choice {
     return !form.when || form.when(node.params->data());
   }
 
-  // What gives an entry, nodes that change nothing left out.
+  // The node that makes an entry; nodes that change nothing are skipped.
   static const Node& producer(const NodeEntry& entry) {
     const Node* node = entry.node.get();
     while (!node->is_variable() && is_prediction_identity(*node)) node = node->inputs[0].node.get();
@@ -108,7 +109,7 @@ class Choice {
   std::unordered_set<const Node*> with_other_outputs_, chosen_;
 };
 
-// Whether an op for bytes takes input i with a sign only: its inference says so.
+// True if a quantized operator takes only signed bytes as input i, according to its inference.
 bool wants_sign(const Node& node, size_t i) {
   std::vector<TensorSpec> in(node.inputs.size()), out(static_cast<size_t>(node.num_outputs()));
   InferContext context(*node.op, in, out);
@@ -116,7 +117,7 @@ bool wants_sign(const Node& node, size_t i) {
   return in[i].dtype == DType::kInt8;
 }
 
-// Bytes, and what the least and the largest stand for.
+// Bytes, and the values of the least and the largest byte.
 struct Bytes {
   NodeEntry data, low, high;
   static Bytes of(const NodePtr& node) { return {{node, 0}, {node, 1}, {node, 2}}; }
@@ -156,7 +157,7 @@ class Quantization {
     return node;
   }
 
-  // Called for readers before producers: bytes that some reader wants with a sign get one where they are made.
+  // Called for readers before producers: if a reader needs signed bytes, the node that makes them makes signed ones.
   void give_sign(Node& node) {
     if (node.op == &kDequantize.op()) return;
     const bool makes_bytes = node.op == &kQuantize.op() || node.op == &kRequantize.op();
@@ -167,7 +168,7 @@ class Quantization {
         with_sign_.insert(node.inputs[i].node.get());
   }
 
-  // A node that makes bytes which should stand for the range of `entry`.
+  // Marks a node whose bytes should have the range of `entry`.
   NodePtr ask_range(const NodePtr& node, const NodeEntry& entry) {
     const std::string name = entry_name(entry);
     node->attrs[kRangeOf] = name;
@@ -220,7 +221,7 @@ class Quantization {
     made_of_bytes_.insert(&node);
   }
 
-  // Its range replaces that of what it reads (set_ranges).
+  // The range of its output replaces the range of its input (set_ranges).
   static bool is_clamp(const Node& quantized) { return quantized.op->name == "_contrib_quantized_act"; }
 
   ParamsPtr byte_params(const Op& op) const {
@@ -257,7 +258,7 @@ class Quantization {
   Choice choice_;
   std::unordered_map<NodeEntry, NodeEntry, NodeEntryHash> floats_;
   std::unordered_map<NodeEntry, Bytes, NodeEntryHash> bytes_;
-  std::unordered_set<const Node*> made_of_bytes_;  // there are no floats unless asked for
+  std::unordered_set<const Node*> made_of_bytes_;  // their floats are made on demand only
   std::vector<NodePtr> made_;                      // in the order in which they were made
   std::unordered_set<const Node*> with_sign_;
   std::vector<std::string> entries_;
@@ -267,7 +268,7 @@ class Quantization {
 
 using Range = std::pair<double, double>;
 
-// Where an activation cuts off what it reads: [0, infinity) for relu. Nothing for other nodes.
+// The range to which an activation clips its input: [0, infinity) for relu. Nothing for other nodes.
 std::optional<Range> cut_of(const Node& node) {
   if (node.is_variable()) return std::nullopt;
   constexpr double kNoEnd = std::numeric_limits<double>::infinity();
@@ -328,8 +329,8 @@ class RangeSetting {
     return text_attribute(node, "out_type") == "auto" && range.first >= 0;
   }
 
-  // requantize -> relu on bytes, and requantize -> dequantize -> relu or clip -> quantize: one requantize, if its bytes
-  // have the range behind the relu. Bytes without a sign do what relu does.
+  // requantize -> relu on bytes, and requantize -> dequantize -> relu or clip -> quantize become one requantize, if its
+  // bytes have the range behind the relu. Unsigned bytes clip as relu does.
   void absorb(const Node& requantize) {
     const Node* next = only_reader(requantize);
     if (next == nullptr) return;
@@ -367,7 +368,7 @@ class RangeSetting {
     made = copy_of(node, std::move(inputs));
     for (const NodePtr& before : node.control) made->control.push_back(now({before, 0}).node);
     if (range == nullptr) return;
-    const double low = without_sign(node, *range) ? 0.0 : range->first;  // kernels take the byte 0 for zero
+    const double low = without_sign(node, *range) ? 0.0 : range->first;  // kernels take byte 0 for zero
     made->params = make_params(*node.op, &node, {{"min_calib_range", low}, {"max_calib_range", range->second}});
   }
 
@@ -375,8 +376,8 @@ class RangeSetting {
   const Ranges& ranges_;
   std::vector<Node*> order_;
   std::unordered_map<const Node*, std::vector<const Node*>> readers_;
-  std::unordered_map<const Node*, Range> wider_;           // of requantize: the range behind what follows it
-  std::unordered_map<const Node*, const Node*> replaced_;  // by the requantize before it
+  std::unordered_map<const Node*, Range> wider_;           // requantize -> range behind its follower
+  std::unordered_map<const Node*, const Node*> replaced_;  // -> the requantize before it
   std::unordered_map<const Node*, NodePtr> done_;
 };
 

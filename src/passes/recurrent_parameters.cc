@@ -8,7 +8,7 @@
 namespace hybridnet::passes {
 namespace {
 
-// A parameter, or one as a vector.
+// True for a parameter, and for a parameter as a vector.
 bool may_be_prepared(const Graph& graph, const NodeEntry& entry) {
   if (is_parameter(graph, entry)) return true;
   const Node& node = *entry.node;

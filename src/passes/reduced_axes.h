@@ -1,4 +1,4 @@
-// Which axes a reduction is over.
+// The axes of a reduction.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace hybridnet::passes {
 
-// Bit i: axis i of the input is reduced. Of operators with the parameters axis and exclude (sum, mean, max, ...).
+// Bit i: axis i of the input is reduced. For operators with the parameters axis and exclude (sum, mean, max, ...).
 uint32_t reduced_axes(const Graph& graph, const Node& node);
-// The one axis that is reduced; nothing: several are.
+// The only reduced axis; nothing if there are several.
 std::optional<int> reduced_axis(const Graph& graph, const Node& node);
 
 }  // namespace hybridnet::passes

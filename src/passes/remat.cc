@@ -1,7 +1,7 @@
-// Which values of the forward run are made again is chosen greedily: those first that free the most bytes per
-// nanosecond. A copy counts as old as its first reader, so that it runs right in front of it (Graph::schedule()).
+// A greedy choice of the forward values to compute again: first those that free the most bytes per nanosecond. A copy
+// counts as old as its first reader, so that it runs right in front of it (Graph::schedule()).
 //
-// The gradient of Dropout is Dropout of what arrives, with the same draws: it needs no mask.
+// The gradient of Dropout is Dropout of the arriving gradient, with the same draws: it needs no mask.
 #include "passes/remat.h"
 
 #include <algorithm>
@@ -43,12 +43,12 @@ namespace {
 
 const OpRef kDropout{"Dropout"}, kDropoutGradient{"_backward_Dropout"};
 constexpr size_t kMaxChain = 24;           // connected nodes that are run once more
-constexpr double kShareOfTime = 0.005;     // that kAuto may take
+constexpr double kShareOfTime = 0.005;     // share of the time that kAuto may take
 constexpr int64_t kFewestBytes = 1 << 12;  // for kAuto: smaller values are not worth a node
 
 bool is_mask(const NodeEntry& entry) { return entry.node->op == &kDropout.op() && entry.index == 1; }
 
-// Which nodes run once more, and which masks are drawn again where they are used.
+// Chooses the nodes that run once more, and the masks that are drawn again where they are used.
 class Choice {
  public:
   Choice(const Graph& graph, const KeptValues& values, const RematPolicy& policy)
@@ -70,7 +70,7 @@ class Choice {
   bool is_repeated(const Node& node) const { return repeated_.count(&node) != 0; }
   bool is_drawn_again(const Node& node) const { return drawn_again_.count(&node) != 0; }
   bool is_empty() const { return repeated_.empty() && drawn_again_.empty(); }
-  int64_t bytes() const { return bytes_; }  // that are still kept
+  int64_t bytes() const { return bytes_; }  // bytes that are still kept
 
  private:
   struct Step {
@@ -81,7 +81,7 @@ class Choice {
   };
   struct Candidate {
     double worth;
-    size_t number;  // of the node in the schedule
+    size_t number;  // number of the node in the schedule
     const Node* node;
     bool draws;
     bool operator<(const Candidate& o) const {
@@ -89,7 +89,7 @@ class Choice {
     }
   };
 
-  // Best steps first, each looked at again when its turn comes: others have changed what it is worth.
+  // Takes the best steps first. Evaluates each again at its turn, because other steps have changed its worth.
   void choose(bool any, int64_t time, int64_t enough) {
     const int64_t fewest = policy_.kind == RematPolicy::Kind::kAuto ? kFewestBytes : 1;
     std::priority_queue<Candidate> candidates;
@@ -134,7 +134,7 @@ class Choice {
     cost_ += step.cost;
   }
 
-  // Groups of repeated nodes that what a step repeats reads from, or gives to.
+  // Groups of repeated nodes that the nodes of a step read from, or that read their results.
   std::set<int> neighbours(const Step& step) const {
     std::set<int> found;
     const auto note = [&](const Node* node) {
@@ -165,7 +165,7 @@ class Choice {
     return length <= kMaxChain;
   }
 
-  // The mask of a Dropout, of which gradients are the only readers.
+  // The step that draws the mask of a Dropout again, if only gradients read it.
   Step draw(const Node& node) const {
     Step step;
     const NodeEntry mask{NodePtr(const_cast<Node*>(&node)), 1};
@@ -197,7 +197,7 @@ class Choice {
     return false;
   }
 
-  // Adds a node, and what it reads that is not there late: made again as well, or kept.
+  // Adds a node. Inputs that are not available late are made again as well, or kept.
   bool extend(Step& step, const Node& node, bool any, bool with_inputs) const {
     if (std::find(step.nodes.begin(), step.nodes.end(), &node) != step.nodes.end()) return true;
     step.nodes.push_back(&node);
@@ -213,7 +213,7 @@ class Choice {
       if (is_given && with_inputs && values_.is_repeatable(*value.node, any)) {
         if (!extend(step, *value.node, any, true)) return false;
       } else if (is_given && !any && value.node->op->heavy) {
-        return false;  // its kernel may take along what is behind it
+        return false;  // its kernel may include the nodes behind it
       } else if (std::find(step.more.begin(), step.more.end(), value) == step.more.end()) {
         step.more.push_back(value);
       }
@@ -241,12 +241,12 @@ class Choice {
   const RematPolicy policy_;
   EntrySet kept_;
   NodeSet drawn_again_;
-  std::unordered_map<const Node*, int> repeated_;   // and in which group
+  std::unordered_map<const Node*, int> repeated_;   // -> number of its group
   std::map<int, std::vector<const Node*>> groups_;  // repeated nodes that read each other's results
   int64_t bytes_ = 0, cost_ = 0;
 };
 
-// Edits the graph as it was chosen.
+// Edits the graph according to the choice.
 class Rebuilding {
  public:
   Rebuilding(Graph& graph, const KeptValues& values, const Choice& choice)
@@ -287,7 +287,7 @@ class Rebuilding {
     return {copy_of(entry.node), entry.index};
   }
 
-  // Chains are short (kMaxChain), and views stand behind each other after join_reshapes hardly ever.
+  // Chains are short (kMaxChain), and after join_reshapes hardly any views follow each other.
   NodePtr copy_of(const NodePtr& node) {
     if (const auto found = copies_.find(node.get()); found != copies_.end()) return found->second;
     const Repetition again = repetition_of(*node);

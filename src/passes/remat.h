@@ -1,4 +1,4 @@
-// Values of the forward run that the backward run makes again instead of keeping them.
+// Values of the forward run that the backward run computes again instead of keeping them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace hybridnet {
 
-// hybridize(remat=...). kAuto: what takes next to no time; kBytes: the cheapest values until so many bytes are kept.
+// hybridize(remat=...). kAuto: values that take next to no time; kBytes: the cheapest values until so many bytes are
+// kept.
 struct RematPolicy {
   enum class Kind : int8_t { kNone, kAuto, kBytes } kind = Kind::kAuto;
   int64_t bytes = 0;
@@ -18,24 +19,24 @@ struct RematPolicy {
   static RematPolicy parse(const std::string& text);
 };
 
-// What the rewrite `remat` has to know of the joint graph that this thread rewrites. Without one it does nothing.
+// Facts for the rewrite `remat` about the joint graph that this thread rewrites. Without a scope `remat` does nothing.
 class RematScope {
  public:
   struct Settings {
     RematPolicy policy;
     bool is_cut = false;  // into a forward and a backward plan; else both are one plan
-    // Per input of the graph: may backward nodes read it that did not so far? Those of a cut graph may not read states,
-    // which the forward plan has written by then, nor data, over which the caller may have written.
+    // Per input of the graph: true if backward nodes may read it that did not so far. Backward nodes of a cut graph may
+    // not read states, which the forward plan has written by then, nor data, which the caller may have overwritten.
     std::vector<bool> readable;
-    // Of the body of a loop, cut into one of the forward and one of the backward loop: what is kept is kept of every
-    // iteration.
+    // Set for the body of a loop, cut into one of the forward and one of the backward loop: its values are kept for
+    // every iteration.
     struct Body {
-      size_t outs = 0;  // first outputs, which the loop stacks anyway; of the others it has the last values only
+      size_t outs = 0;  // first outputs, which the loop stacks anyway; it has only the last values of the others
     };
     std::optional<Body> body{};
   };
   struct Result {
-    int64_t before = 0, after = 0;  // bytes that are kept
+    int64_t before = 0, after = 0;  // kept bytes
     bool ran = false;
   };
   explicit RematScope(Settings settings);
@@ -53,14 +54,14 @@ class RematScope {
 
 namespace passes {
 
-// On layers whose result gradients read, and which run again for them: neither run may take the activation behind it
-// along, which would round otherwise than the two do by themselves.
+// Attribute of layers whose result gradients read, and which run again for them: neither run may fuse the activation
+// behind it, which would round differently than both nodes apart.
 inline constexpr char kApartAttribute[] = "__apart__";
 
 bool remat(Graph& graph);
 
-// Bytes of values, but of inputs and constants, that are alive at once where they are most, if nodes run as
-// Graph::schedule() says and none writes over what another has made.
+// The largest number of bytes of values, without inputs and constants, that are alive at once, if nodes run in the
+// order of Graph::schedule() and none writes over the result of another.
 struct Peak {
   int64_t bytes = 0;
   size_t at = 0;  // number of the node in the schedule

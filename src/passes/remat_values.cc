@@ -12,7 +12,7 @@ namespace {
 
 bool is_shown(const Node& node) { return !node.is_variable() && node.op->is_view && node.specs.size() == 1; }
 
-// One or two sweeps over memory.
+// True for nodes that take one or two sweeps over memory.
 bool passes_over_input(const Node& node) {
   static const OpRef kDropout{"Dropout"}, kLayerNorm{"LayerNorm"}, kRmsNorm{"_contrib_rms_norm"};
   const Op& op = *node.op;
@@ -20,8 +20,8 @@ bool passes_over_input(const Node& node) {
          &op == &kDropout.op() || &op == &kLayerNorm.op() || &op == &kRmsNorm.op() || repeats_first_output_only(node);
 }
 
-// What must have run before the backward run may begin: of a graph that is cut, all that split_gradient() puts into the
-// forward plan.
+// The nodes that must have run before the backward run may begin: for a graph that is cut, all nodes that
+// split_gradient() puts into the forward plan.
 NodeSet forward_of_cut(const Graph& graph) {
   NodeSet of_heads, forward;
   for (Node* node : graph.order()) {
@@ -127,7 +127,7 @@ KeptValues::KeptValues(const Graph& graph, const RematScope::Settings& settings)
   find_living();
 }
 
-// Outputs, which are there anyway.
+// Finds the outputs, which are kept anyway.
 void KeptValues::find_living() {
   const std::vector<NodeEntry>& outputs = graph_.outputs();
   const size_t count = settings_.body ? settings_.body->outs : outputs.size();

@@ -1,5 +1,5 @@
-// LayerNorm takes the sum in front of it along, and the dropout of one summand: one pass over memory instead of three,
-// forward and backward.
+// Fuses LayerNorm with the sum in front of it, and with the dropout of one summand: one pass over memory instead of
+// three, forward and backward.
 #include "graph/control/control_flow.h"
 #include "passes/attributes.h"
 #include "passes/layer_epilogues.h"
@@ -11,7 +11,7 @@ namespace {
 const OpRef kAdd{"broadcast_add"}, kAddEqual{"elemwise_add"}, kDropout{"Dropout"}, kAddNorm{"_add_layer_norm"},
     kDropoutAddNorm{"_dropout_add_layer_norm"};
 
-// A Dropout whose mask only its gradient will want, which the fused operator draws again.
+// True for a Dropout whose mask only its gradient will read; the fused operator draws that mask again.
 bool is_plain_dropout(const Graph& graph, const NodeEntry& entry, const Node& reader) {
   if (!is_first_of(entry, kDropout) || graph.only_reader(entry) != &reader) return false;
   const Node& dropout = *entry.node;
@@ -19,7 +19,7 @@ bool is_plain_dropout(const Graph& graph, const NodeEntry& entry, const Node& re
          number_attribute(dropout, "p", 0) > 0;
 }
 
-// The layer whose kernel adds the other summand while its result is in registers.
+// True for a layer whose kernel adds the other summand while its result is in registers.
 bool takes_addend(const Graph& graph, const NodeEntry& entry, const Node& reader) {
   return entry.index == 0 && graph.only_reader(entry) == &reader && fused_form(*entry.node) != nullptr;
 }
@@ -48,7 +48,7 @@ Replacement add_layer_norm(Graph& graph, Node& node) {
       graph.add(op, make_params(op, nullptr, {{"eps", number_attribute(node, "eps", 1e-5)}, {"p", p}}),
                 {drops ? first.node->inputs[0] : first, addend, node.inputs[1], node.inputs[2]}, &node);
   if (const std::optional<uint64_t> stream = drops ? random_stream(*first.node) : std::nullopt)
-    set_random_stream(*both, *stream);  // drops what Dropout would drop
+    set_random_stream(*both, *stream);  // same draws as Dropout
   const auto moment = [&](uint32_t i) {
     return graph.is_used(node, static_cast<int>(i)) ? NodeEntry{both, i + 1} : NodeEntry{};
   };

@@ -1,4 +1,4 @@
-// The functions behind the rows of the pipeline; pipelines.cc says where each runs, on which nodes and why.
+// The functions behind the rows of the pipeline; pipelines.cc gives the place, the nodes and the reason of each.
 #pragma once
 
 #include "hybridnet/pass.h"
@@ -9,8 +9,8 @@ bool expand_composed(Graph& graph);
 bool merge(Graph& graph);
 bool trim_control(Graph& graph);
 
-// Rows in front of differentiation keep every value that a gradient reaches: a gradient that is zero is written, one of
-// a value that nothing reads is not.
+// Rows in front of differentiation keep every value that a gradient reaches: a gradient of zeros is written, the
+// gradient of a value that nothing reads is not.
 Replacement drop_identity(Graph& graph, Node& node);
 Replacement drop_identity_joint(Graph& graph, Node& node);
 Replacement drop_trivial_view(Graph& graph, Node& node);

@@ -1,7 +1,7 @@
-// What rewrites decide by sizes: which order of axes copies fewer bytes, which algorithm pays. They ask here, and the
-// answers are remembered, so that the questions can be asked again for other sizes: graphs that were rewritten for some
-// sizes serve others where all answers are the same (plan/call_template.h). Whether shapes are equal, and whether sizes
-// are 0 or 1, need not be asked: that holds for all sizes which graphs are shared for.
+// Decisions of rewrites that depend on sizes: the order of axes that copies fewer bytes, the algorithm that pays.
+// Rewrites ask here, and the answers are remembered, so that the questions can be asked again for other sizes: graphs
+// that were rewritten for some sizes serve others if all answers are the same (plan/call_template.h). No question is
+// needed for equality of shapes, and for sizes of 0 or 1: these agree for all sizes that share a graph.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct ShapeHash {
 // A number of bytes as a sum over tensors.
 class ByteCount {
  public:
-  void add(const TensorSpec& spec) { specs_.push_back(&spec); }  // which outlives the count
+  void add(const TensorSpec& spec) { specs_.push_back(&spec); }  // must outlive the count
   int64_t total() const;
   std::span<const TensorSpec* const> specs() const { return specs_; }
 
@@ -41,7 +41,7 @@ class SizeQuestions {
   void add(std::vector<Shape> shapes, Question question, bool answer);
   void add_fewer(const ByteCount& a, const ByteCount& b);
   void add_read(const Shape& shape);
-  // Are all answers the same when each shape has become now(shape)? A shape that nobody knows (null): no.
+  // True if all answers are the same when each shape becomes now(shape). False if now() returns null for a shape.
   bool same_answers(const std::function<const Shape*(const Shape&)>& now) const;
   size_t size() const { return asked_.size() + comparisons_.size() + read_.size(); }
 
@@ -57,15 +57,15 @@ class SizeQuestions {
   std::vector<Shape> shapes_;
   std::unordered_map<Shape, int, ShapeHash> numbers_;
   std::vector<Asked> asked_;
-  std::set<std::pair<Terms, bool>> comparisons_;  // is the sum negative?
-  std::set<int> read_;                            // shapes whose sizes themselves somebody has seen
+  std::set<std::pair<Terms, bool>> comparisons_;  // flag: the sum is negative
+  std::set<int> read_;                            // shapes that note_shape_read() was called for
 };
 
-// Of the graph that is rewritten: kFixed says that it is compiled for the sizes that it has, and that no call with
-// other sizes is known yet.
+// Sizes of the graph that is rewritten. kFixed: it is compiled for its present sizes, and no call with other sizes is
+// known yet.
 enum class GraphSizes : uint8_t { kMayVary, kFixed };
 
-// Remembers what is asked on this thread about the graph itself as long as it lives. Bodies of loops and branches,
+// While it lives, remembers the questions that this thread asks about the graph itself. Bodies of loops and branches,
 // which keep their sizes, do not count.
 class SizeQuestionScope {
  public:
@@ -79,14 +79,14 @@ class SizeQuestionScope {
   const GraphSizes sizes_before_;
 };
 
-// What `question` says of these shapes. It depends on them alone, and may be kept.
+// Returns the answer of `question` for these shapes. It must depend on them alone, and may be kept.
 bool ask_sizes(std::vector<Shape> shapes, SizeQuestions::Question question);
-// Somebody who may decide anything by it has seen this shape: the graph serves no others in its place.
+// Records that this shape was read by code that may base any decision on it: the graph serves no other shape instead.
 void note_shape_read(const Shape& shape);
-// May a rewrite that calls note_shape_read() write sizes into the graph? Bodies are compiled anew for other sizes. A
-// graph has to be rewritten once more when other sizes come, and then is to serve them all.
+// True if a rewrite that calls note_shape_read() may write sizes into the graph. Bodies are compiled anew for other
+// sizes. A graph must be rewritten once more when other sizes come, and then is to serve them all.
 bool sizes_are_fixed();
-// Is a less than b?
+// True if a is less than b.
 bool ask_fewer_bytes(const ByteCount& a, const ByteCount& b);
 
 }  // namespace hybridnet

@@ -1,4 +1,4 @@
-// Slices of slices, and parts of what was joined: one slice, or the part itself.
+// Slices of slices become one slice, and parts of joined arrays become the arrays.
 #include <algorithm>
 #include <optional>
 
@@ -19,7 +19,7 @@ using Bound = std::optional<int64_t>;
 struct Range {
   Bound begin, end;
   bool whole() const { return !begin && !end; }
-  // First index and end, as Python counts them.
+  // First index and end, counted as in Python.
   std::pair<int64_t, int64_t> of(int64_t size) const {
     const auto place = [size](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
     const int64_t first = begin ? place(*begin) : 0;
@@ -61,7 +61,7 @@ std::optional<std::vector<Range>> ranges_of(const Graph& graph, const NodeEntry&
   return ranges;
 }
 
-// Where `at` of x[inner] lies in x, as a bound of a slice of x. Nothing: no bound says that.
+// Returns the position in x of index `at` of x[inner], as a bound of a slice of x. Nothing if no bound expresses it.
 Bound moved(const Bound& inner_begin, const Bound& inner_end, int64_t at) {
   const Bound& base = at >= 0 ? inner_begin : inner_end;
   if (!base) return at;
@@ -69,7 +69,7 @@ Bound moved(const Bound& inner_begin, const Bound& inner_end, int64_t at) {
   return (*base < 0) == (sum < 0) ? Bound(sum) : std::nullopt;
 }
 
-// The range that is `inner`, then `outer`, where the axis has this size. Asked again for other sizes.
+// The range that equals `inner`, then `outer`, for an axis of this size. The question is asked again for other sizes.
 std::optional<Range> composed(const Range& inner, const Range& outer, int64_t size) {
   Range both = inner;
   if (outer.begin) {
@@ -111,7 +111,7 @@ NodeEntry sliced(Graph& graph, const NodeEntry& entry, const std::vector<Range>&
   return {graph.add(kSliceAxis.op(), std::move(params), {entry}, &origin), 0};
 }
 
-// The inputs of a join that a node which cuts it into as many parts gives back: its outputs, in order.
+// If a node splits a join back into its inputs: the outputs of the node, in order.
 std::vector<NodeEntry> parts_of(Graph& graph, const Node& node, const Node& join) {
   const int ndim = graph.spec(node.inputs[0]).shape.ndim();
   const bool stacked = join.op == &kStack.op();
@@ -155,7 +155,7 @@ Replacement join_slices(Graph& graph, Node& node) {
   return replace_with(sliced(graph, start, all, node));
 }
 
-// Parts of the same sizes in the same order are what was joined.
+// A split into parts of the same sizes and order returns the joined arrays.
 Replacement split_of_join_joint(Graph& graph, Node& node) {
   const NodeEntry& joined = node.inputs[0];
   if ((!is_first_of(joined, kConcat) && !is_first_of(joined, kStack)) || at_border(graph, node)) return no_change();
@@ -172,7 +172,7 @@ Replacement split_of_join(Graph& graph, Node& node) {
   return split_of_join_joint(graph, node);
 }
 
-// stack(..)[i:i + 1] is input i with an axis more.
+// stack(..)[i:i + 1] is input i with one more axis.
 Replacement part_of_stack(Graph& graph, Node& node) {
   const NodeEntry& joined = node.inputs[0];
   if (!is_first_of(joined, kStack)) return no_change();

@@ -41,7 +41,7 @@ class Splitter {
     }
   }
 
-  // Values that cost nothing to make again are made again instead of being kept.
+  // True for values that cost nothing to compute again; they are not kept.
   static bool is_free(const Node& node) {
     return node.op && !node.op->random && !node.op->opaque &&
            ((node.op->is_view && node.specs.size() == 1) || node.inputs.empty() ||

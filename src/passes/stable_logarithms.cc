@@ -1,4 +1,4 @@
-// Logarithms of exponentials: log(sum(exp(x))) is infinite where x is 90 in float32, log(1 + x) is 0 where x is 1e-9.
+// Logarithms of exponentials: log(sum(exp(x))) is infinite for x = 90 in float32, log(1 + x) is 0 for x = 1e-9.
 // Operators for the whole chain lose nothing.
 #include <bit>
 #include <limits>
@@ -31,7 +31,7 @@ NodeEntry softplus(Graph& graph, const NodeEntry& x, const Node& origin) {
   return emit(graph, kActivation, {x}, {{"act_type", "softrelu"}}, &origin);
 }
 
-// softmax with a length input is not what log_softmax takes.
+// True for softmax without a length input, which log_softmax does not take.
 bool is_plain_softmax(const NodeEntry& entry) { return is_first_of(entry, kSoftmax) && entry.node->inputs.size() == 1; }
 
 NodeEntry log_softmax_of(Graph& graph, const Node& softmax, const Node& origin) {
@@ -42,7 +42,7 @@ NodeEntry over_axis(Graph& graph, const OpRef& op, const NodeEntry& x, int axis,
   return emit(graph, op, {x}, {{"axis", std::to_string(axis)}}, &origin);
 }
 
-// max(..) or what keeps its value.
+// True for max(..), also behind nodes that keep its value.
 bool is_maximum(NodeEntry entry) {
   while (is_first_of(entry, kBlockGrad) || is_first_of(entry, kClip)) entry = NodeEntry(before(entry));
   return is_first_of(entry, kMax);
@@ -52,7 +52,7 @@ bool is_difference(const NodeEntry& entry) {
   return is_first_of(entry, kSubtract) || is_first_of(entry, kBroadcastSub);
 }
 
-// x of sum(exp(x)) with one reduced axis that stays; nothing: it is no such sum.
+// x of sum(exp(x)) with one reduced axis that stays; nothing for other entries.
 struct SumOfExponentials {
   NodeEntry x, exponential;
   int axis;
@@ -64,7 +64,7 @@ std::optional<SumOfExponentials> sum_of_exponentials(const Graph& graph, const N
   return SumOfExponentials{before(before(entry)), before(entry), *axis};
 }
 
-// The largest finite numbers of a dtype bound what is subtracted: inf - inf would be NaN.
+// Bounds a value that is subtracted by the largest finite numbers of its dtype: inf - inf would be NaN.
 NodeEntry finite(Graph& graph, const NodeEntry& entry, const Node& origin) {
   double most = std::numeric_limits<double>::max();
   switch (graph.spec(entry).dtype) {
@@ -98,13 +98,13 @@ Replacement log_of_softmax(Graph& graph, Node& node) {
   return replace_with({graph.add(kPick.op(), of.node->params, {logarithm, of.node->inputs[1]}, &node), 0});
 }
 
-// log(sum(exp(x))) is m + log(sum(exp(x - m))) with m = max(x), which has no part in the gradient.
+// log(sum(exp(x))) is m + log(sum(exp(x - m))) with m = max(x), which does not affect the gradient.
 Replacement log_sum_exp(Graph& graph, Node& node) {
   const NodeEntry& sum = node.inputs[0];
   if (!is_first_of(sum, kSum) || !is_first_of(before(sum), kExp) || !is_float(graph, sum)) return no_change();
   const NodeEntry& x = before(before(sum));
   if (is_difference(x) && is_maximum(x.node->inputs[1])) return no_change();  // done already
-  if (graph.spec(x).shape.size() == 0) return no_change();                    // no numbers have no maximum
+  if (graph.spec(x).shape.size() == 0) return no_change();                    // an empty array has no maximum
   const bool keeps_axes = bool_attribute(*sum.node, "keepdims", false);
   const NodeEntry largest{
       graph.add(kMax.op(), make_params(kMax.op(), sum.node.get(), {{"keepdims", true}}), {x}, &node), 0};
@@ -133,7 +133,7 @@ Replacement log_softmax_of_difference(Graph& graph, Node& node) {
   return replace_with(over_axis(graph, kLogSoftmax, sum->x, sum->axis, node));
 }
 
-// exp(x) / sum(exp(x)); x may be less its maximum.
+// exp(x) / sum(exp(x)); x may be a difference x - max(x).
 Replacement softmax_of_quotient(Graph& graph, Node& node) {
   const auto sum = sum_of_exponentials(graph, node.inputs[1]);
   if (!sum || !(sum->exponential == node.inputs[0]) || !(graph.spec(sum->x) == node.specs[0])) return no_change();
@@ -173,7 +173,7 @@ Replacement log_of_sigmoid(Graph& graph, Node& node) {
   return replace_with(emit(graph, kNegative, {softplus(graph, of_softplus, node)}, {}, &node));
 }
 
-// log(1 + exp(x)), which is log1p(exp(x)) when log_of_sum has seen it.
+// log(1 + exp(x)), also in the form log1p(exp(x)) that log_of_sum makes.
 Replacement softplus_of_exponential(Graph& graph, Node& node) {
   NodeEntry exponential = node.inputs[0];
   if (node.op == &kLog.op()) {

@@ -1,5 +1,5 @@
-// Outputs of loops and branches that nobody reads are not computed: stacked outputs cost memory in proportion to the
-// number of iterations, states that only feed themselves cost their work in each of them. What enters a branch twice
+// Removes outputs of loops and branches that nothing reads: stacked outputs cost memory in proportion to the number of
+// iterations, states that only feed themselves cost their work in each iteration. A value that enters a branch twice
 // enters it once.
 #include <algorithm>
 #include <unordered_set>
@@ -14,7 +14,7 @@ namespace {
 
 using NodeSet = std::unordered_set<const Node*>;
 
-// Everything the marked outputs of a body depend on, its inputs included.
+// All nodes that the marked outputs of a body depend on, its inputs included.
 NodeSet cone(const Subgraph& body, const std::vector<bool>& outputs) {
   std::vector<NodeEntry> roots;
   for (size_t i = 0; i < outputs.size(); ++i)
@@ -36,7 +36,8 @@ bool none(const std::vector<bool>& flags) {
   return std::none_of(flags.begin(), flags.end(), [](bool f) { return f; });
 }
 
-// A loop must carry what is read behind it, what its condition reads, and what something kept depends on.
+// A loop must carry the states that are read behind it, those that its condition reads, and those that other kept
+// values depend on.
 bool trim_loop(Graph& graph, Node& node) {
   const LoopSpec& loop = loop_of(node);
   const Subgraph& body = *node.subgraphs.back();
@@ -106,7 +107,7 @@ bool has_twins(const std::vector<NodeEntry>& entries) {
                      [&](const NodeEntry& entry) { return !seen.insert(entry).second; });
 }
 
-// Inputs of a branch that get the same value become one, so that equal work on them can be found.
+// Joins inputs of a branch that have the same value, so that equal work on them can be found.
 bool share_branch_inputs(Graph& graph, Node& node) {
   if (!has_twins(node.inputs)) return false;
   std::array<BoundBody, 3> bodies{bound_body(node, 0), bound_body(node, 1), bound_body(node, 2)};
@@ -130,7 +131,7 @@ bool trim_control(Graph& graph) {
   bool changed = false;
   for_each_node(graph, {ControlKind::kCond},
                 [&](Node& node) { changed = share_branch_inputs(graph, node) || changed; });
-  // Readers first: what they no longer read can go.
+  // Readers first: nodes that lose their last reader can then go.
   for_each_node(
       graph, {ControlKind::kForeach, ControlKind::kWhileLoop, ControlKind::kCond},
       [&](Node& node) {

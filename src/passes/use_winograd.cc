@@ -1,6 +1,6 @@
-// 3x3 convolutions over channels-last images, forward and backward, may be computed by algorithms whose rounding errors
-// are larger than the direct sum's: Winograd's, where it is faster. Late, so that bias, sum and activation are in the
-// node already. Exclude "winograd" where the rounding matters.
+// Allows 3x3 convolutions over channels-last images, forward and backward, to use algorithms whose rounding errors are
+// larger than the direct sum's: Winograd's, if it is faster. Runs late, so that bias, sum and activation are in the
+// node already. Exclude "winograd" if the rounding matters.
 #include "passes/attributes.h"
 #include "passes/rounding.h"
 #include "passes/rules.h"
@@ -23,7 +23,7 @@ bool is_3x3(const Node& node) {
   return kernel.str() == AttrValue(Shape{3, 3}).str();
 }
 
-// The images that the operator reads or makes in channels-last memory are in float32.
+// True if the images that the operator reads or makes in channels-last memory are in float32.
 bool has_float_images(const Graph& graph, const Node& node) {
   const auto fits = [&](const NodeEntry& entry) {
     return graph.format(entry) == Format::kChannelsLast && graph.spec(entry).dtype == DType::kFloat32;

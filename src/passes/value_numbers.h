@@ -10,7 +10,7 @@ namespace hybridnet::passes {
 
 class ValueNumbers {
  public:
-  using Number = int64_t;  // of a node's output; -1: equal to no other value
+  using Number = int64_t;  // number of a node's output; -1: equal to no other value
   using OfNodes = std::unordered_map<const Node*, Number>;
   static constexpr Number kUnknown = -1;
 
@@ -18,10 +18,10 @@ class ValueNumbers {
   static Number output(Number first, uint32_t index) { return first == kUnknown ? kUnknown : first + index; }
   static Number of(const OfNodes& numbers, const NodeEntry& entry);
 
-  // A value that is given from outside: the same entry, or a constant of the same array, gets the same number.
+  // The number of a value from outside: the same entry, or a constant of the same array, gets the same number.
   Number outer(const NodeEntry& entry);
-  // Numbers of the nodes, producers first. inputs holds those of variables on entry. Random nodes, nodes with an effect
-  // and all that depends on them stay unknown. Copies are what they copy.
+  // Adds the numbers of the nodes, producers first. On entry, `numbers` holds those of variables. Random nodes, nodes
+  // with an effect and nodes that depend on them stay unknown. Copies have the numbers of their sources.
   void add(const std::vector<Node*>& nodes, OfNodes& numbers);
 
  private:
@@ -39,7 +39,7 @@ class ValueNumbers {
   Number next_ = 0;
 };
 
-// Do the bodies compute the same from the same inputs?
+// True if the bodies compute the same from the same inputs.
 bool same_body(const Subgraph& one, const Subgraph& other);
 
 }  // namespace hybridnet::passes

@@ -1,4 +1,4 @@
-// Chains of reshapes and of transposes: what leads back to the start disappears, the rest becomes one node.
+// Chains of reshapes and of transposes: a chain that leads back to its start disappears, another one becomes one node.
 #include <algorithm>
 
 #include "passes/attributes.h"
@@ -29,7 +29,7 @@ std::vector<int64_t> transposed_axes(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-// reshape(reshape(x)) with the shape of x is x; a longer way round reads x directly.
+// reshape(reshape(x)) with the shape of x is x; longer chains that return to an earlier spec read that value directly.
 Replacement shorten_views(Graph& graph, Node& node) {
   if (!is_reshaping(node) || !is_reshaping(*node.inputs[0].node)) return no_change();
   NodeEntry start = node.inputs[0];
@@ -42,7 +42,7 @@ Replacement shorten_views(Graph& graph, Node& node) {
   return no_change();
 }
 
-// A shape that names all sizes, or all but one, does not ask for the sizes before it.
+// A shape that names all sizes, or all but one, does not depend on the shapes before it.
 Replacement join_reshapes(Graph& graph, Node& node) {
   if (!is_reshaping(*node.inputs[0].node)) return no_change();
   const AttrValue shape = attribute(node, "shape");

@@ -19,7 +19,7 @@ std::unique_ptr<ArenaPool::Arena> ArenaPool::take(int64_t bytes, Device device) 
     if (arena) kept_.push_back(std::move(arena));
     arena = take_kept(bytes);
   }
-  // The old block goes first: nothing in it is needed, and the new one may take its place.
+  // Frees the old block first: its contents are not needed, and the new block may take its place.
   if (arena->block.bytes < bytes) resize(*arena, std::max(bytes, arena->asked + arena->asked / 2), device);
   arena->most_needed = std::max(arena->most_needed, bytes);
   arena->used = true;
@@ -27,7 +27,7 @@ std::unique_ptr<ArenaPool::Arena> ArenaPool::take(int64_t bytes, Device device) 
   return arena;
 }
 
-// The smallest arena that fits, else the largest one. What other threads left is taken before a new one is made.
+// Returns the smallest arena that fits, else the largest one. Takes arenas of other threads before it makes a new one.
 std::unique_ptr<ArenaPool::Arena> ArenaPool::take_kept(int64_t bytes) {
   const auto fits = [bytes](const std::unique_ptr<Arena>& arena) { return arena->block.bytes >= bytes; };
   while (std::none_of(kept_.begin(), kept_.end(), fits)) {

@@ -1,5 +1,5 @@
-// Memory that plans run in. Plans that never run at one time share an arena: those of a graph function's signatures,
-// forward and backward, lie in the same block, which is as large as the largest of them needs.
+// Memory for plans to run in. Plans that never run at one time share an arena: the forward and backward plans of all
+// signatures of a graph function lie in one block, which is as large as the largest of them needs.
 #pragma once
 
 #include <atomic>
@@ -13,9 +13,9 @@
 
 namespace hybridnet {
 
-// Sizes:   an arena that is too small grows by half or to what is needed, whichever is more; one of which 64 uses in a
-//          row needed less than a quarter shrinks to what they needed. Arenas that only a burst of concurrent calls
-//          needed are freed.
+// Sizes:   an arena that is too small grows by half or to the bytes needed, whichever is more; an arena of which 64
+//          uses in a row needed less than a quarter shrinks to the most that they needed. Arenas that only a burst of
+//          concurrent calls needed are freed.
 // Threads: every member is safe from any thread. Runs that overlap in time get different arenas.
 class ArenaPool : public RefCounted<ArenaPool> {
  public:
@@ -23,19 +23,21 @@ class ArenaPool : public RefCounted<ArenaPool> {
     ~Arena() { release(); }
     void release();
     Storage::Block block;
-    int64_t asked = 0;        // of the storage, for block
+    int64_t asked = 0;        // bytes requested from the storage for block
     int64_t most_needed = 0;  // by the uses since the size was last judged
     int uses = 0;
     bool used = true;  // since the pool was last swept
   };
 
-  // Lock-free when the arena that this thread gave back last fits and is not much too large. Throws OutOfMemoryError.
+  // Lock-free if the arena that this thread returned last fits and is not much too large. Throws OutOfMemoryError.
   std::unique_ptr<Arena> take(int64_t bytes, Device device);
   void give(std::unique_ptr<Arena> arena);
-  // From now on runs that use this pool take turns, so that one arena does for all: each writes the variable turn().
+  // From now on runs that use this pool take turns, so that one arena is enough for all: each writes the variable
+  // turn().
   void take_turns() { takes_turns_ = true; }
   Var* turn() { return takes_turns_ ? &turn_ : nullptr; }
-  // For the bodies of loops and branches: they run while the plan around them uses an arena of this pool.
+  // Returns the pool for the bodies of loops and branches: they run while the plan around them uses an arena of this
+  // pool.
   Ref<ArenaPool> for_bodies();
 
  private:

@@ -93,7 +93,7 @@ void BoundCall::run() {
   const RngKey key = compiled_->forward->uses_random() ? next_rng_key() : RngKey{};
   Engine& e = engine();
   const Engine::Access access{reads_, writes_};
-  // Others may use the arrays between the end of a wait and the attempt.
+  // Other threads may use the arrays between the end of a wait and the attempt.
   while (!e.try_begin_inline(access, {.name = function_->task_name()})) {
     for (Var* var : reads_) e.wait_to_read(*var);
     for (Var* var : writes_) e.wait_for_var(*var);
@@ -105,11 +105,11 @@ void BoundCall::run() {
   if (prompt_) ended_ = Clock::now();
 }
 
-// Its members look out for work for some time before they sleep, and waking them would cost what they save. Cores that
-// others use are none to count on.
+// True if the team is awake: its members look for work for some time before they sleep, and waking them would cost the
+// time that they save. Cores that other threads use do not count.
 bool BoundCall::finds_team_awake() const {
   constexpr std::chrono::microseconds kAwake(30);
-  if (current_cores() == 1) return false;  // this thread was given no more
+  if (current_cores() == 1) return false;  // this thread has no other cores
   return Clock::now() - ended_ < kAwake && free_cores() >= std::min(prompt_->plan->cores(), cpu_cores());
 }
 

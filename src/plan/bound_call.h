@@ -1,5 +1,5 @@
-// A graph with arrays bound to its inputs and outputs once, for predictions: a run looks nothing up and allocates
-// nothing, it orders itself among the users of the arrays and runs the plan on the calling thread.
+// A graph whose input and output arrays are bound once, for predictions: a run looks nothing up and allocates nothing,
+// it orders itself among the users of the arrays and runs the plan on the calling thread.
 #pragma once
 
 #include <chrono>
@@ -15,14 +15,14 @@ class BoundCall {
  public:
   enum class Calls : int8_t {
     kOne,   // uses memory that it shares with other calls of the graph
-    kMany,  // at any time: keeps memory for values between operators of its own
+    kMany,  // may run at any time: keeps its own memory for values between operators
   };
-  // inputs: of the graph, in order. outputs: arrays that receive the results; empty: new ones are made. Throws
-  // ShapeError and DTypeError for outputs of other specs, UnsupportedError for graphs whose sizes only values tell and
+  // inputs: the graph's inputs, in order. outputs: arrays that receive the results; empty: new ones are made. Throws
+  // ShapeError and DTypeError for outputs of other specs, UnsupportedError for graphs whose sizes depend on values and
   // for sparse arrays.
   BoundCall(Ref<GraphFunction> function, std::vector<NDArray> inputs, std::span<const NDArray> outputs, Calls calls);
   const std::vector<NDArray>& outputs() const { return outputs_; }
-  // Any number of threads; one at a time. Values of the inputs that are still being computed are waited for.
+  // Safe from any thread; one run at a time. Waits for inputs that are still being computed.
   void run();
 
  private:
@@ -36,21 +36,21 @@ class BoundCall {
     const Ref<Plan> plan;
     Plan::Repeated runs;
   };
-  void run_plan(RngKey key, OwnPlan* own);  // own: null: shares memory
+  void run_plan(RngKey key, OwnPlan* own);  // own: null: uses shared memory
   bool finds_team_awake() const;
 
   const Ref<GraphFunction> function_;
   const Ref<CompiledCall> compiled_;
   const std::vector<NDArray> inputs_;
   std::vector<NDArray> fresh_, outputs_;
-  std::vector<Ref<Chunk>> held_;  // their memory: nobody takes it over, nor gives an array other memory
-  std::vector<Copy> copies_;      // of results that could not be written where they are wanted
+  std::vector<Ref<Chunk>> held_;  // their memory, so that it is neither taken over nor exchanged
+  std::vector<Copy> copies_;      // for results that could not be written into the output arrays
   std::vector<Var*> reads_, writes_;
   // Used while the engine lets this run write its outputs: one run at a time.
   std::vector<Plan::InputBinding> bindings_;
   std::vector<void*> places_;
-  std::optional<OwnPlan> own_, prompt_;  // prompt_: what finds_team_awake() is for; empty: there is nothing to gain
-  Clock::time_point ended_{};            // the last run; known where prompt_ is
+  std::optional<OwnPlan> own_, prompt_;  // prompt_: for a team that is awake (finds_team_awake()); empty: no gain
+  Clock::time_point ended_{};            // end of the last run; set only if prompt_ is
 };
 
 }  // namespace hybridnet

@@ -45,8 +45,8 @@ void check(const GraphDefinition& definition, const std::string& name) {
   }
 }
 
-// Inputs that hold a value (shared variables) become variables without one: their value is that of the call, and no
-// rewrite may take it for a constant.
+// Inputs that hold a value (shared variables) become variables without one: each call gives their value, and no rewrite
+// may treat it as a constant.
 void forget_values(GraphDefinition& definition) {
   const auto has_value = [](const NodePtr& input) { return static_cast<bool>(input->constant); };
   if (std::none_of(definition.inputs.begin(), definition.inputs.end(), has_value)) return;

@@ -24,7 +24,7 @@ bool same_pattern(const Shape& a, const Shape& b) {
   return true;
 }
 
-// Which shape stands for which.
+// Maps each shape of the graphs to the shape that replaces it.
 class ShapePairs {
  public:
   bool add(const Shape& first, const Shape& now) {
@@ -55,8 +55,8 @@ bool same_constant(const Node& a, const Node& b) {
   return x.bytes() == 0 || std::memcmp(x.data(), y.data(), static_cast<size_t>(x.bytes())) == 0;
 }
 
-// Do two graphs, or bodies, hold the same nodes, with the same parameters, sizes, formats and readers? Names do not
-// count.
+// Compares two graphs or bodies: true if they hold the same nodes, with the same parameters, sizes, formats and
+// readers. Names do not count.
 class Comparison {
  public:
   static bool of(const Graph& a, const Graph& b) {
@@ -126,7 +126,7 @@ bool at_least(const std::vector<TensorSpec>& a, const std::vector<TensorSpec>& b
 
 bool same_source(const BackwardInput& a, const BackwardInput& b) { return a.kind == b.kind && a.index == b.index; }
 
-// Is everything about this use of an operator said by its parameters and the specs of its inputs?
+// True if the parameters and the specs of the inputs determine everything about this use of an operator.
 bool is_sized_by_inputs(const Node& node) {
   return node.is_variable() || (!is_opaque(node) && !has_dynamic_shape(node));
 }
@@ -195,8 +195,8 @@ CallTemplate::CallTemplate(const GraphDefinition& definition, const CallSignatur
       largest_(signature.inputs) {
   const std::vector<Node*> nodes = topological_order(definition.roots());
   has_bodies_ = std::any_of(nodes.begin(), nodes.end(), has_bodies);
-  // With `debug`, rewrites are run on the arrays of the call, so these are rewritten for.
-  // A number of bytes to keep holds for each size by itself.
+  // With `debug`, rewrites run on the arrays of the call, so graphs are rewritten for these. A limit of bytes to keep
+  // holds for each size separately.
   generic_ = !options.query.debug && options.remat.kind != RematPolicy::Kind::kBytes &&
              std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return is_sized_by_inputs(*node); });
   JointObserver observe;
@@ -229,7 +229,7 @@ CallTemplate::Joint CallTemplate::describe(const Graph& joint) {
 }
 
 void CallTemplate::find_rule_params() {
-  std::set<const Params*> others;  // of the user's nodes and of those that rewrites made before differentiation
+  std::set<const Params*> others;  // made before differentiation, by the user or by rewrites
   for (const Node* node : rewritten_.undifferentiated.order()) others.insert(node->params.get());
   std::unordered_map<const Params*, size_t> found;
   for (size_t i = 0; i < joint_.size(); ++i) {
@@ -316,7 +316,7 @@ bool CallTemplate::resize(const CallSignature& signature, Coincidence coincidenc
 }
 
 bool CallTemplate::infer_sizes(const CallSignature& signature) {
-  if (first_values_.empty()) {  // nobody has needed them so far
+  if (first_values_.empty()) {  // not needed so far
     make_tapes();
     first_values_.resize(tapes_.size());
     if (!infer_sizes(first_)) return false;
@@ -359,7 +359,8 @@ bool CallTemplate::infer_graph(Graph& graph, SpecTape& tape, const CallSignature
   return true;
 }
 
-// For the parameters that gradient rules take from sizes: once it is known which rules these are, they alone are asked.
+// Updates the parameters that gradient rules take from sizes. Once the rules that do so are known, only these are
+// called.
 bool CallTemplate::ask_gradient_rules(const CallSignature& signature) {
   if (!infer_graph(rewritten_.undifferentiated, tapes_[kUndifferentiated], signature)) return false;
   return knows_sized_rules_ && is_proved_for(signature) ? ask_sized_gradient_rules()
@@ -431,7 +432,7 @@ bool CallTemplate::ask_sized_gradient_rules() {
     std::vector<RuleNode> nodes;
   };
   std::vector<Answer> answers;
-  const auto same_question = [&](const SizedRule& a, const SizedRule& b) {  // as layers of a network have
+  const auto same_question = [&](const SizedRule& a, const SizedRule& b) {  // true for equal layers of a network
     return a.node->op == b.node->op && a.arrives == b.arrives && a.wanted == b.wanted &&
            a.node->specs == b.node->specs &&
            std::equal(a.node->inputs.begin(), a.node->inputs.end(), b.node->inputs.begin(), b.node->inputs.end(),
@@ -540,7 +541,7 @@ bool CallCompiler::prove(CallTemplate& known, const CallSignature& signature) {
   return !proofs.empty();
 }
 
-// Graphs that other rules have made serve no new sizes.
+// Drops templates that other rewrites have made: they serve no new sizes.
 void CallCompiler::forget_other_rules() {
   std::string rules = std::to_string(PipelineScope::current().pipeline->generation()) + " " +
                       QueryScope::applied_to(options_.query).text();

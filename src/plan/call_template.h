@@ -1,22 +1,22 @@
-// Rewriting and differentiation once per graph, not once per shape: the graphs that a signature was compiled to are
-// kept, and serve other sizes where that is known to give what compiling anew would give.
+// Rewrites and differentiates once per graph, not once per shape: keeps the graphs that a signature was compiled to,
+// and uses them for other sizes if compiling anew is known to give the same graphs.
 //
 // A template serves a signature when
 //   - it differs in sizes only, and no size becomes or ceases to be 0 or 1;
-//   - shapes that were equal in the graphs are equal again, and different ones different: that is what rules compare
-//     (where different ones become equal, compiling anew must give the same graphs each time);
+//   - shapes that were equal in the graphs are equal again, and different ones different, because rules compare shapes
+//     (if different ones become equal, compiling anew must give the same graphs each time);
 //   - the axes whose sizes differ are proved: for another signature in which all of them differed, the template gave
 //     exactly the graphs that compiling anew gave. An attribute that a rule took from a size would differ there;
-//   - what rewrites have asked about sizes (passes/size_questions.h), such as where images lie channels-last and which
-//     convolutions go through Winograd's algorithm, has the same answers;
-//   - the gradient rules, asked again with the new sizes, give the same nodes. Parameters that differ are taken over.
-//     (Where they were the same for all sizes so far, the rules are not asked; for proved sizes, those alone are asked
-//     whose parameters have differed.)
-// The first template of a graph may hold sizes themselves, as constants in the place of shape_array: it serves no other
-// ones. When such come, the next template is made to serve all.
-// Graphs with loops or branches serve sizes for which their bodies keep theirs: other numbers of iterations. As rules
-// for loops ask whether sizes are above a limit, they are proved for a smallest and a largest signature and serve those
-// in between.
+//   - the questions that rewrites have asked about sizes (passes/size_questions.h), such as where images lie
+//     channels-last and which convolutions go through Winograd's algorithm, have the same answers;
+//   - the gradient rules, called again with the new sizes, make the same nodes. Parameters that differ are taken over.
+//     (If they were the same for all sizes so far, the rules are not called; for proved sizes, only the rules whose
+//     parameters have differed are called.)
+// The first template of a graph may contain sizes, as constants in place of shape_array: it serves no other sizes. When
+// other sizes come, the next template is made to serve all.
+// Graphs with loops or branches serve sizes that leave the sizes in their bodies unchanged: other numbers of
+// iterations. Since rules for loops ask whether sizes are above a limit, these graphs are proved for a smallest and a
+// largest signature and serve the signatures in between.
 // The graphs of a template are linked once, and laid out for each signature that it serves (plan/plan.h).
 // Graphs with operators outside the library are always compiled anew.
 #pragma once
@@ -36,15 +36,15 @@ namespace hybridnet {
 // The specs of all values of a list of nodes, inferred from those of the inputs in one sweep.
 class SpecTape {
  public:
-  // Every node after its producers.
+  // order: every node after its producers.
   SpecTape(const std::vector<Node*>& order, bool train);
   std::vector<TensorSpec> values;  // in order, one per output
   TensorSpec& operator[](const NodeEntry& entry) { return values[first_value_.at(entry.node.get()) + entry.index]; }
   bool has(const Node* node) const { return first_value_.count(node) != 0; }
-  // False: some spec is not determined. Throws what inference throws.
+  // Returns false if some spec is not determined. Throws the errors of inference.
   bool infer();
-  std::vector<TensorSpec> body_inputs() const;  // of all bodies
-  void store() const;                           // as Node::specs
+  std::vector<TensorSpec> body_inputs() const;  // input specs of all bodies
+  void store() const;                           // into Node::specs
 
  private:
   struct Step {
@@ -65,27 +65,27 @@ class CallTemplate {
 
   // False: it serves its own signature only.
   bool is_generic() const { return generic_; }
-  // False: it has failed to serve other sizes so often that it is not worth asking.
+  // False: proofs for other sizes have failed so often that it is not tried again.
   bool may_serve() const { return failed_proofs_ < kMaxFailedProofs; }
   bool differs_in_sizes_only(const CallSignature& signature) const;
   bool is_proved_for(const CallSignature& signature) const;
-  // Larger and smaller signatures by half, whose proofs prove it for this one; empty: it is enough to prove this one.
+  // Returns larger and smaller signatures, by half, whose proofs include this one; empty: proving this one is enough.
   std::vector<CallSignature> to_prove(const CallSignature& signature) const;
-  // Shapes that are different in the graphs and equal for other inputs: 64 rows beside 64 units.
+  // Whether shapes that differ in the graphs may be equal for other inputs, such as 64 rows beside 64 units.
   enum class Coincidence : uint8_t { kForbidden, kAllowed };
-  // Gives every value the size that it has for these inputs. False: the template does not serve them, and has to be
-  // resized before it is used again.
+  // Gives every value the size that it has for these inputs. Returns false if the template does not serve them; it must
+  // then be resized before it is used again.
   bool resize(const CallSignature& signature, Coincidence coincidence = Coincidence::kForbidden);
-  // `fresh`: made for the signature that this template was resized to. True: the graphs are the same, and, if no shapes
-  // coincide, the axes whose sizes differ from the first signature's are proved.
+  // `fresh`: made for the signature that this template was resized to. Returns true if the graphs are the same; then,
+  // if no shapes coincide, the axes whose sizes differ from the first signature's are proved.
   bool prove(const CallTemplate& fresh);
 
   const RewrittenCall& rewritten() const { return rewritten_; }
   GraphSizes sizes() const { return sizes_; }
-  LinkedCall linked;  // what is laid out for each signature; empty: it is not linked yet
+  LinkedCall linked;  // laid out for each signature; empty: not linked yet
 
  private:
-  // A node of the joint graph, as it was differentiated.
+  // A node of the joint graph (forward and gradients) before it is rewritten.
   struct JointNode {
     const Op* op;
     ParamsPtr params;
@@ -94,18 +94,18 @@ class CallTemplate {
   using Joint = std::vector<JointNode>;
   // Parameters that a gradient rule made, and the nodes that have them now.
   struct RuleParams {
-    std::vector<size_t> makers;  // in joint_
+    std::vector<size_t> makers;  // indices in joint_
     ParamsPtr now;
     bool hold_sizes = false;  // they differed for some sizes
     std::vector<NodePtr> users;
-    std::vector<std::pair<NodePtr, size_t>> steps;  // of fused elementwise nodes
+    std::vector<std::pair<NodePtr, size_t>> steps;  // steps of fused elementwise nodes
   };
-  // A gradient rule that makes such parameters which hold sizes: what it was asked, and made.
+  // A gradient rule that makes parameters which hold sizes: the arguments of its call, and the nodes that it made.
   struct SizedRule {
-    const Node* node;  // of rewritten_.undifferentiated
+    const Node* node;  // in rewritten_.undifferentiated
     std::vector<bool> arrives, wanted;
     std::vector<const Op*> ops;
-    std::vector<int> params;  // per node that it makes: number in rule_params_, -1: they hold no size
+    std::vector<int> params;  // per node that it makes: index in rule_params_; -1: the parameters hold no size
   };
   using Axis = std::pair<size_t, int>;  // number of the input, axis
 
@@ -122,26 +122,25 @@ class CallTemplate {
   bool ask_sized_gradient_rules();
   void find_sized_rules(const Graph& joint, const std::vector<AskedRule>& asked, const EntryMap& clones);
   void take_over(RuleParams& params, const ParamsPtr& made);
-  bool shapes_correspond();  // and the answers to the questions about them stay
+  bool shapes_correspond();  // and the answers to the questions about them are the same
   bool results_fit(const CallSignature& signature);
 
   const GraphDefinition& definition_;
   const CompileOptions& options_;
-  const GraphSizes sizes_;  // as they were said to be when the graphs were rewritten
+  const GraphSizes sizes_;  // the value for which the graphs were rewritten
   CallSignature first_, current_;
-  SizeQuestions questions_;  // that rewriting has asked
+  SizeQuestions questions_;  // asked while rewriting
   RewrittenCall rewritten_;
   Joint joint_;
   std::vector<RuleParams> rule_params_;
   std::vector<SizedRule> sized_rules_;
   bool knows_sized_rules_ = false;  // no other rule makes parameters that hold sizes
-  std::vector<SpecTape> tapes_;     // of the definition, then of the graphs
+  std::vector<SpecTape> tapes_;     // for the definition, then for the graphs
   std::vector<std::vector<TensorSpec>> first_values_,
-      first_body_inputs_;  // of the tapes, for first_
+      first_body_inputs_;  // per tape, for first_
   std::set<Axis> proved_;
   std::vector<TensorSpec> smallest_,
-      largest_;  // inputs that it is proved for; with has_bodies_ also all in
-                 // between
+      largest_;  // inputs for which it is proved; with has_bodies_ also for all sizes in between
   bool has_bodies_ = false;
   bool one_for_one_ = true;  // no shapes coincide for current_
   int failed_proofs_ = 0;
@@ -154,9 +153,9 @@ class CallCompiler {
  public:
   CallCompiler(const GraphDefinition& definition, const CompileOptions& options)
       : definition_(definition), options_(options) {}
-  // Throws what rewrite_call and link_call throw.
+  // Throws the errors of rewrite_call and link_call.
   Ref<CompiledCall> compile(const CallSignature& signature);
-  std::string graph_text(const CallSignature& signature);  // of the rewritten graphs, made anew
+  std::string graph_text(const CallSignature& signature);  // the rewritten graphs, made anew
   void forget() { templates_.clear(); }                    // the next signature is compiled anew
   size_t num_linked() const { return num_linked_; }
   size_t num_layouts() const { return num_layouts_; }
@@ -172,7 +171,7 @@ class CallCompiler {
 
   const GraphDefinition& definition_;
   const CompileOptions& options_;
-  std::vector<std::unique_ptr<CallTemplate>> templates_;  // used last first
+  std::vector<std::unique_ptr<CallTemplate>> templates_;  // most recently used first
   std::string rules_;  // the rewrites that made them: generation of the database, and query
   size_t num_linked_ = 0, num_layouts_ = 0, num_rewritten_ = 0;
 };

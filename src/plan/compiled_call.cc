@@ -28,7 +28,8 @@ const OpRef kWriteState{"_write_state"};
   throw ShapeError(std::move(fields));
 }
 
-// The user's graph as a Graph: cloned, with specs, states as write-backs, and a stream number on every random node.
+// Makes a Graph of the user's graph: cloned, with specs, states as write-backs, and a stream number on every random
+// node.
 class GraphMaker {
  public:
   GraphMaker(const GraphDefinition& definition, const CallSignature& signature)
@@ -131,7 +132,7 @@ std::vector<int> outputs_with_heads(const Gradients& gradients) {
   return outputs;
 }
 
-// Rewriting for these options, observed as around it.
+// Returns a scope for rewriting with these options, with the observer and the pipeline of the scope around it.
 PipelineScope scope_of(const CompileOptions& options, PassReport* report,
                        const std::vector<std::string>& without = {}) {
   return PipelineScope({.query = QueryScope::applied_to(options.query).excluding(without),
@@ -140,7 +141,8 @@ PipelineScope scope_of(const CompileOptions& options, PassReport* report,
                         .pipeline = PipelineScope::current().pipeline});
 }
 
-// Each output has memory of its own, whether it is another one, a view of it or an input: the caller may write to each.
+// Each output has memory of its own, even if it is another output, a view of one or an input: the caller may write to
+// each.
 std::vector<int> all_apart(size_t num_outputs) {
   std::vector<int> first(num_outputs);
   std::iota(first.begin(), first.end(), 0);
@@ -159,7 +161,7 @@ Ref<Plan> link_plan(const Graph& graph, const CompileOptions& options, Plan::Opt
   return Plan::compile(graph, plan_options);
 }
 
-// The nodes that sum rows into zeros, if a gradient is made of these alone; else none.
+// Finds the nodes that sum rows into zeros. Returns false if the gradient is not made of these alone.
 bool find_row_terms(const NodeEntry& gradient, std::vector<NodePtr>* terms) {
   static const OpRef kRows{"_backward_take"}, kAdd{"elemwise_add"};
   const Node& node = *gradient.node;
@@ -169,7 +171,7 @@ bool find_row_terms(const NodeEntry& gradient, std::vector<NodePtr>* terms) {
   return true;
 }
 
-// Instead of a gradient of zeros with some rows: the rows, and which they are.
+// Adds, instead of a gradient that is zero except for some rows, the rows and their indices as outputs.
 bool add_row_outputs(RewrittenCall& call, Graph& joint, const NodeEntry& gradient, size_t input) {
   std::vector<NodePtr> terms;
   if (!find_row_terms(gradient, &terms)) return false;
@@ -198,8 +200,8 @@ Gradients differentiate(RewrittenCall& call, Graph& joint, const CallSignature& 
   return gradients;
 }
 
-// Bodies of loops are rewritten before it is known what the graph around them keeps. Cheap values of theirs are kept
-// where a limit can be reached without making them again.
+// Bodies of loops are rewritten before it is known which values the graph around them keeps. Their cheap values are
+// kept if a limit can be reached without making them again.
 enum class BodyValues : int8_t { kKept, kMadeAgain };
 
 RematScope::Settings settings_of_bodies(const CompileOptions& options, BodyValues values) {
@@ -212,7 +214,7 @@ struct UnreachedLimit : ParamError {
   using ParamError::ParamError;
 };
 
-// The joint graph, with what `remat` has to know of it.
+// Rewrites the joint graph, with the settings that `remat` needs.
 void rewrite_joint(Graph& joint, Stages stages, const CompileOptions& options, RematScope::Settings settings) {
   settings.policy = options.remat;
   const RematScope scope(std::move(settings));
@@ -228,8 +230,8 @@ void rewrite_joint(Graph& joint, Stages stages, const CompileOptions& options, R
        .fix = "allow more bytes, use smaller batches, or give loops a checkpoint="});
 }
 
-// Which inputs the backward plan may read although the gradient does not: parameters. Over data the caller may write
-// before backward() is called, over states the forward plan does.
+// Returns which inputs the backward plan may read although the gradient does not: parameters. The caller may overwrite
+// data before backward() is called, and the forward plan overwrites states.
 std::vector<bool> readable_in_backward(const Graph& joint, const CallSignature& signature) {
   std::vector<bool> readable(joint.inputs().size());
   for (size_t i = 0; i < signature.wants.size(); ++i) readable[i] = signature.wants[i] != kNoGradient;

@@ -19,7 +19,7 @@ const OpRef kAdd{"elemwise_add"}, kCopy{"_copy"}, kOnesLike{"ones_like"};
       {.op = "bind", .input = what, .expected = std::to_string(expected) + " arrays", .given = std::to_string(given)});
 }
 
-// Gradients are written there as they come.
+// Throws unless gradients can be written into `gradient` without conversion.
 void check_gradient(const std::string& name, const NDArray& argument, const NDArray& gradient) {
   const TensorSpec &wanted = argument.spec(), &given = gradient.spec();
   if (wanted == given) return;
@@ -40,13 +40,13 @@ struct Executor::Impl {
   Ref<GraphFunction> function;
   std::vector<NDArray> inputs;     // in the order of list_inputs()
   std::vector<NDArray> gradients;  // parallel to inputs
-  std::vector<Ref<Chunk>> held;    // their memory, which nobody may take over meanwhile
+  std::vector<Ref<Chunk>> held;    // their memory, so that it is not taken over meanwhile
   std::vector<Ref<Chunk>> held_outputs;
   std::vector<GradReq> requests;
   std::vector<uint8_t> wants;  // empty: no gradient is wanted
   std::vector<NDArray> outputs;
-  Ref<GraphRun> run;  // what backward needs; null after a run in prediction mode
-  RngKey key;         // of the last run
+  Ref<GraphRun> run;  // the data for backward; null after a run in prediction mode
+  RngKey key;         // key of the last run
   bool ran = false;
 
   // One gradient per output whose head is read; ones when none are given.
@@ -149,7 +149,7 @@ void Executor::backward(std::span<const NDArray> out_grads) {
                          .fix = "call forward(is_train=True) first"});
   }
   if (m.wants.empty()) return;
-  // After a run in prediction mode: runs once more, now keeping what backward needs.
+  // After a run in prediction mode: runs once more and keeps the values for backward.
   if (!m.run) m.function->forward({.inputs = m.inputs, .wants = m.wants, .key = m.key}, &m.run);
   const std::vector<NDArray> heads = m.heads_from(out_grads);
   std::vector<NDArray> into(m.inputs.size());

@@ -57,7 +57,7 @@ class RecordedCall final : public RecordedFunction {
   }
 
  private:
-  // Does the memory of the inputs still hold what the run has read?
+  // True if the memory of the inputs still holds the values that the run has read.
   bool can_repeat() const {
     const std::vector<uint8_t> written = function_->written_inputs(train_), read = function_->read_inputs();
     for (size_t i = 0; i < inputs_.size(); ++i)
@@ -65,8 +65,8 @@ class RecordedCall final : public RecordedFunction {
     return true;
   }
 
-  // The inputs as they were, for a gradient that repeats the run. States that it only wrote (running means) do not
-  // count.
+  // Returns the inputs with their values at the run, for a gradient that repeats it. States that the run only wrote
+  // (running means) do not count.
   std::vector<NDArray> values() const {
     const std::vector<uint8_t> written = function_->written_inputs(train_), read = function_->read_inputs();
     std::vector<NDArray> arrays;
@@ -90,7 +90,7 @@ class RecordedCall final : public RecordedFunction {
   const bool train_;
 };
 
-// One flag per array, on the stack for few.
+// One flag per array; on the stack for few arrays.
 class ArrayFlags {
  public:
   explicit ArrayFlags(size_t n) : size_(n), heap_(n > sizeof(stack_) ? n : 0) {}
@@ -141,7 +141,7 @@ GraphFunction::GraphFunction(GraphDefinition definition, CompileOptions options)
   }
 }
 
-// What compiled_for() finds, while it is used.
+// Holds the result of compiled_for() while it is used.
 class GraphFunction::CompiledUse {
  public:
   CompiledUse(GraphFunction& function, std::span<const NDArray> inputs, std::span<const uint8_t> wants, bool train)
@@ -196,7 +196,7 @@ std::vector<NDArray> GraphFunction::call(std::span<const NDArray> inputs, std::s
   return results;
 }
 
-// Steps of their own on the tape, which keeps what the call itself has read and made.
+// Copies results into `out` by recorded steps of their own; the tape keeps the inputs and results of the call itself.
 std::vector<NDArray> GraphFunction::recorded_into(std::span<const NDArray> out, std::vector<NDArray> results) {
   for (size_t i = 0; i < out.size(); ++i) {
     const Op& copy = kCopy.op();
@@ -205,8 +205,9 @@ std::vector<NDArray> GraphFunction::recorded_into(std::span<const NDArray> out, 
   return results;
 }
 
-// Code outside the library runs on the calling thread, where also the indices of sparse arrays are looked at; so do the
-// parts of a task. Constants are read before the call returns, as later writes are not kept back until a task is over.
+// True if a run may be a task. Code outside the library runs on the calling thread, which also reads the indices of
+// sparse arrays; so do the parts of a task. Constants are read before the call returns, because later writes do not
+// wait for a task.
 bool GraphFunction::may_defer(std::span<const NDArray> inputs) const {
   return !is_opaque_ && !constants_.arrays() && !has_sparse(inputs) && !has_gradients_ && !RunHereScope::active();
 }
@@ -227,7 +228,7 @@ std::vector<NDArray> GraphFunction::forward(const Request& request, Ref<GraphRun
       const Ref<CompiledCall>& compiled = use.call();
       if (!compiled->unequal.empty()) {
         if (has_gradients_) throw_in_parts("the branches of a cond in it differ in size");
-        // Without a gradient, which call() asks of another function.
+        // No gradient is wanted here: call() requests it from another function.
         if (!definition_.updates.empty()) return call_and_commit(request.inputs, request.out, request.key);
         return cut_at(compiled->unequal)->forward(request, run);
       }
@@ -269,7 +270,7 @@ Ref<Plan> GraphFunction::prompt_plan(CompiledCall& compiled) {
   if (compiled.prompt) return compiled.prompt;
   CompileOptions options = options_;
   options.wakes_team = false;
-  options.kernels = nullptr;  // those are linked for one core
+  options.kernels = nullptr;  // the stored kernels are linked for one core
   const RewrittenCall rewritten = rewrite_call(definition_, compiled.signature, options, false, {});
   return compiled.prompt = link_call(rewritten, definition_, compiled.signature, options)->forward;
 }
@@ -364,7 +365,7 @@ bool GraphFunction::matches(const CallSignature& known, std::span<const NDArray>
 
 Ref<CompiledCall> GraphFunction::compiled_for(std::span<const NDArray> inputs, std::span<const uint8_t> wants,
                                               bool train) {
-  constants_.wait();  // compiling reads them; not with the mutex, which tasks may need that they wait for
+  constants_.wait();  // compiling reads them; without the mutex, which the awaited tasks may need
   const std::lock_guard lock(mutex_);
   for (auto it = compiled_.begin(); it != compiled_.end(); ++it) {
     if (!matches((*it)->signature, inputs, wants, train)) continue;

@@ -1,4 +1,5 @@
-// A graph called on arrays: plans by signature, recording, gradients of any order. CachedOp and Executor stand on it.
+// A graph called on arrays: plans by signature, recording, gradients of any order. CachedOp and Executor are built on
+// it.
 #pragma once
 
 #include <atomic>
@@ -26,81 +27,81 @@ class GraphFunction : public RefCounted<GraphFunction> {
  public:
   GraphFunction(GraphDefinition definition, CompileOptions options);
 
-  // Runs the plan for these inputs; records when the tape is on and some input needs a gradient. `out`: where results
-  // go. `key`: of the random draws; a fresh one when absent.
+  // Runs the plan for these inputs; records if the tape is recording and some input needs a gradient. `out`: receives
+  // the results. `key`: for the random draws; a fresh one if absent.
   std::vector<NDArray> call(std::span<const NDArray> inputs, std::span<const NDArray> out,
                             std::optional<RngKey> key = {});
 
   struct Request {
     std::span<const NDArray> inputs;
-    std::span<const uint8_t> wants = {};  // per input: is its gradient wanted? Empty: none is
+    std::span<const uint8_t> wants = {};  // per input: a Want; empty: no gradient is wanted
     bool train = false;
     std::span<const NDArray> out = {};
-    bool out_may_differ = false;     // in shape or dtype from the results: those go to new arrays then
-    std::optional<RngKey> key = {};  // of the random draws; a fresh one when absent
-    RngKey* used_key = nullptr;      // receives it
+    bool out_may_differ = false;     // if `out` differs in shape or dtype from the results, new arrays are made
+    std::optional<RngKey> key = {};  // for the random draws; a fresh one if absent
+    RngKey* used_key = nullptr;      // receives the key
   };
-  // The results, and in *run what their gradient needs; null where none is wanted. Nothing is recorded.
+  // Returns the results; *run receives the data for their gradient, null if none is wanted. Nothing is recorded.
   std::vector<NDArray> forward(const Request& request, Ref<GraphRun>* run);
 
-  // The plan for inputs of these specs, without gradients. Throws UnsupportedError where there is no single one: values
-  // tell sizes, arrays are sparse, or code outside of the library runs.
+  // The plan for inputs of these specs, without gradients. Throws UnsupportedError if there is no single plan: sizes
+  // depend on values, arrays are sparse, or code outside of the library runs.
   Ref<CompiledCall> compiled_for_prediction(std::span<const NDArray> inputs);
-  // The same plan for calls that follow each other so closely that the team is awake; null where it would be the same.
+  // A plan for calls that follow each other so closely that the team is awake; null if it would be the same plan.
   Ref<Plan> prompt_plan(CompiledCall& compiled);
 
-  // For runs that go part by part (graph_run.h): runs on the calling thread, recorded as autograd says.
+  // For runs part by part (graph_run.h): runs on the calling thread, recorded if autograd records.
   std::vector<NDArray> run_parts(std::span<const NDArray> inputs, RngKey key);
   Ref<GraphFunction> without_writebacks();  // states keep their values
-  // The same function for itself, or one that writes no input. Shares kernels; with share_memory also the memory of
-  // values between operators: the two never run at once then.
+  // Returns a separate function that computes the same, or one that writes no input. The two share kernels; with
+  // share_memory also the memory of values between operators: then they never run at the same time.
   Ref<GraphFunction> copy(bool share_memory, bool delete_updates, const std::string& name);
-  std::vector<uint8_t> written_inputs(bool train);  // per input: may a run write to it?
-  std::vector<uint8_t> read_inputs() const;         // per input: does a node read it, beside those that update it?
+  std::vector<uint8_t> written_inputs(bool train);  // per input: 1 if a run may write to it
+  std::vector<uint8_t> read_inputs() const;         // per input: 1 if a node reads it, other than to update it
 
   const GraphDefinition& definition() const { return definition_; }
   const WatchedConstants& constants() const { return constants_; }
   const CompileOptions& options() const { return options_; }
   const char* task_name() const { return task_name_; }
   bool uses_random() const { return uses_random_; }
-  // What a forward and, where gradients are wanted, a backward run take beside inputs and gradients. Of a graph that is
-  // cut: what its parts have taken so far.
+  // The bytes of a forward and, if gradients are wanted, a backward run, without inputs and gradients. If the graph is
+  // cut: the bytes of its parts so far.
   int64_t memory_bytes(std::span<const NDArray> inputs, std::span<const uint8_t> wants);
   size_t num_segments();  // 1: the graph is not cut
   struct Counts {
-    size_t plans;      // that are kept: one for all sizes that are laid out over the same instructions
+    size_t plans;      // now kept: one for all sizes that are laid out over the same instructions
     size_t linked;     // so far
     size_t layouts;    // so far: one per signature, the first of each plan included
     size_t rewritten;  // so far: signatures for which the graph was rewritten and differentiated
   };
   Counts counts();
-  bool is_torn();  // as Plan::is_torn, of any plan; forget: says that states are in order again
+  bool is_torn();  // true if Plan::is_torn() of any plan; forget_torn(): states are in order again
   void forget_torn();
   std::string summary();
-  std::string plan_text();  // of the most recent signature; empty before the first call
+  std::string plan_text();  // for the most recent signature; empty before the first call
   std::vector<std::string> fired_rewrites();
-  std::string graph_text();  // the same, of the rewritten graph that the plan was linked from
+  std::string graph_text();  // for the same signature: the rewritten graph that the plan was linked from
 
  private:
   struct GradientFunction;
   class PlanRun;
   class CompiledUse;
-  // wants: per input whether its gradient is; empty: none.
+  // wants: a Want per input; empty: no gradient is wanted.
   Ref<CompiledCall> compiled_for(std::span<const NDArray> inputs, std::span<const uint8_t> wants, bool train);
   std::vector<NDArray> run_plan(const Ref<CompiledCall>& compiled, const Request& request, RngKey key,
                                 Ref<GraphRun>* run);
   GraphRun::Heads compare_heads(const CompiledCall& compiled, std::span<const NDArray> heads);
-  // Per output, as CallSignature::heads: those of the last backward run.
+  // The heads of the last backward run, in the form of CallSignature::heads.
   const std::vector<uint8_t>& expected_heads(std::span<const uint8_t> wants) const;
   void expect_heads(std::vector<uint8_t> heads);
   std::vector<NDArray> run_backward(const PlanRun& run, std::span<const NDArray> heads, std::span<const NDArray> into);
   std::vector<NDArray> run_differentiable_backward(const PlanRun& run, std::span<const NDArray> inputs,
                                                    std::span<const NDArray> heads);
   static std::vector<StorageType> storages_of(std::span<const NDArray> inputs);
-  bool has_sparse(std::span<const NDArray> inputs) const;  // are values of this run sparse?
+  bool has_sparse(std::span<const NDArray> inputs) const;  // true if values of this run are sparse
   bool may_defer(std::span<const NDArray> inputs) const;
   bool goes_by_parts(std::span<const NDArray> inputs) const;
-  std::string sparse_segments_text();  // where the graph is cut for sparse inputs
+  std::string sparse_segments_text();  // the cuts of the graph for sparse inputs
   SegmentedGraph& segments(bool for_gradient, const std::vector<StorageType>& storages = {});
   Ref<CompiledCall> most_recent();  // null before the first call
   Ref<GraphFunction> cut_at(const std::set<const Node*>& branches);
@@ -109,22 +110,22 @@ class GraphFunction : public RefCounted<GraphFunction> {
   static std::vector<NDArray> recorded_into(std::span<const NDArray> out, std::vector<NDArray> results);
   std::vector<NDArray> copied_to(std::span<const NDArray> out, std::vector<NDArray> results) const;
   std::shared_ptr<GradientFunction> gradient_function(const CallSignature& signature);
-  // What errors call a value that the gradient reads.
+  // The name of a value that the gradient reads, for errors.
   std::string value_name(const BackwardInput& source) const;
   int64_t held_bytes() const;  // by the compiled calls
   void forget_oldest_plans();
-  void forget_stale_plans();  // made of constants that were written to since
+  void forget_stale_plans();  // plans made from constants that were written to since
   void check_inputs(std::span<const NDArray> inputs) const;
   void lend_borrowed(const Ref<CompiledCall>& compiled, Device device, std::vector<NDArray>& fresh);
   void check_declared(std::span<const NDArray> inputs) const;
-  // What is given, but copies of what shares memory with inputs that are updated; empty: nothing does.
+  // Returns the inputs, with copies of those that share memory with updated inputs; empty: none does.
   std::vector<NDArray> apart_from_updated(std::span<const NDArray> inputs) const;
-  // For calls whose updates cannot be part of a plan: runs on copies of what is updated, then commits.
+  // For calls whose updates cannot be part of a plan: runs on copies of the updated inputs, then commits.
   std::vector<NDArray> call_and_commit(std::span<const NDArray> inputs, std::span<const NDArray> out,
                                        std::optional<RngKey> key);
   void commit(std::span<const NDArray> inputs, std::vector<std::pair<size_t, NDArray>> values) const;
   Ref<GraphFunction> with_updates_as_outputs();
-  // Of a graph with gradients in it.
+  // For a graph with gradients in it: throws if it would run in parts.
   void check_in_one_piece(std::span<const NDArray> inputs) const;
   [[noreturn]] void throw_in_parts(std::string because) const;
 
@@ -137,17 +138,17 @@ class GraphFunction : public RefCounted<GraphFunction> {
   CompileOptions options_;
   const char* task_name_;
   bool is_cut_ = false, is_opaque_ = false, uses_random_ = false, makes_sparse_ = false, has_gradients_ = false;
-  std::atomic<bool> is_cut_for_gradient_{false};  // found out when the gradient was to be compiled
+  std::atomic<bool> is_cut_for_gradient_{false};  // detected when the gradient is compiled
   std::mutex mutex_;
   CallCompiler compiler_;
   std::map<std::pair<bool, std::vector<StorageType>>, std::unique_ptr<SegmentedGraph>> segments_;
   std::map<std::set<const Node*>, Ref<GraphFunction>> cut_at_;  // for signatures whose branches differ in size
   Ref<GraphFunction> without_writebacks_, with_updates_as_outputs_;
   std::list<Ref<CompiledCall>> compiled_;  // most recent first
-  ThreadSlots<Ref<CompiledCall>> recent_;  // what threads used last, and use again without the mutex
+  ThreadSlots<Ref<CompiledCall>> recent_;  // the call that each thread used last, reused without the mutex
   std::atomic<uint64_t> evictions_{0};     // from compiled_
   std::vector<std::pair<CallSignature, std::shared_ptr<GradientFunction>>> gradients_;
-  // What expected_heads() gave so far: threads may still read it. Guarded by mutex_.
+  // Earlier results of expected_heads(): threads may still read them. Guarded by mutex_.
   std::list<std::vector<uint8_t>> known_heads_;
   std::atomic<const std::vector<uint8_t>*> expected_heads_;  // an element of known_heads_
 };

@@ -1,4 +1,4 @@
-// What a graph function refuses to run.
+// The checks of a graph function on its graph and its inputs.
 #include "plan/graph_function.h"
 
 namespace hybridnet {
@@ -37,7 +37,7 @@ void GraphFunction::check_inputs(std::span<const NDArray> inputs) const {
   }
 }
 
-// Against what the variables say of themselves. Called for signatures that have not been seen.
+// Compares the inputs with the declarations of the variables. Called for signatures that have not been seen.
 void GraphFunction::check_declared(std::span<const NDArray> inputs) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].is_pending()) continue;

@@ -18,7 +18,8 @@ NDArray sum_of(const NDArray& a, const NDArray& b) {
   return invoke_one(kAdd.op(), kAdd.op().default_params, terms);
 }
 
-// The head gradient of an output as its plan reads it: by its dtype and shape, without looking. null: zeros.
+// Returns the head gradient in the dtype of its output, because the plan reads the memory without a check. Throws
+// ShapeError if its shape is another one.
 NDArray head_for(const std::string& function, const TensorSpec& output, size_t index, const NDArray& given) {
   if (given.shape() == output.shape) return as_dtype(given, output.dtype);
   throw ShapeError({.op = function,
@@ -27,7 +28,7 @@ NDArray head_for(const std::string& function, const TensorSpec& output, size_t i
                     .given = given.shape().str()});
 }
 
-// As CallSignature::heads. Outputs without a gradient count as those with a head.
+// The heads in the form of CallSignature::heads. Outputs without a gradient count as outputs with a head.
 std::vector<uint8_t> arriving_heads(const CompiledCall& compiled, std::span<const NDArray> heads) {
   std::vector<uint8_t> arriving;
   for (size_t i = 0; i < heads.size(); ++i) {
@@ -91,7 +92,7 @@ std::vector<NDArray> GraphFunction::run_backward(const PlanRun& run, std::span<c
       continue;
     }
     const Plan::ResidualPlace& place = compiled.forward->residuals()[static_cast<size_t>(source.index)];
-    if (!run.residuals) {  // all that was kept has no elements
+    if (!run.residuals) {  // all residuals are empty
       inputs.push_back(NDArray::empty(Shape{0}, DType::kUInt8));
       continue;
     }
@@ -166,7 +167,7 @@ std::vector<NDArray> GraphFunction::run_differentiable_backward(const PlanRun& r
   if (gradient->definition.of_inputs.empty()) return gradients;
   std::vector<NDArray> results;
   {
-    // In the mode of the forward run, which is repeated here.
+    // Uses the mode of the forward run, which is repeated here.
     const AutogradState state{.recording = autograd_state().recording, .training = run.compiled->signature.train};
     const AutogradScope scope(state);
     results = gradient->function->call(all, {}, run.key);

@@ -1,11 +1,11 @@
-// What a graph function tells of itself: memory, counts, and texts for people.
+// Reports of a graph function: memory, counts, and texts for people.
 #include "plan/graph_function.h"
 
 namespace hybridnet {
 namespace {
 
 int64_t memory_of(const CompiledCall& compiled) {
-  if (!compiled.forward) return 0;  // what its parts take is counted there
+  if (!compiled.forward) return 0;  // its parts are counted separately
   const Plan& forward = *compiled.forward;
   int64_t bytes = forward.arena_bytes() + forward.residual_bytes();
   for (const Plan::OutputInfo& output : forward.outputs()) bytes += output.spec.bytes();

@@ -1,4 +1,4 @@
-// One run of a plan: arrays for what it gives, and what its gradient needs of it.
+// One run of a plan: the arrays for its results, and the values that its gradient needs.
 #include "plan/graph_function_run.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace {
 
 const OpRef kCopy{"_copy"};
 
-// May results be written into the memory of an array that is given away? Not if another array shows it, or if it is not
-// ours. Executors and sessions hold the memory of their arrays, beside the arrays. A leaf holds its gradient buffer
-// alone, and so do the tape and graphs what they read later, which is marked as saved.
+// True if results may be written into the memory of a donated array: no other array shares it, and the library owns it.
+// Executors and sessions also hold the memory of their arrays. A gradient buffer may be held by its leaf alone, and a
+// saved value by the tape or a graph alone: both are marked.
 bool may_take_over(const NDArray& given, std::span<const NDArray> inputs) {
   if (given.is_sparse() || given.is_pending()) return false;
   Chunk& chunk = *given.impl()->chunk;
@@ -33,8 +33,8 @@ NDArray taken_over(const NDArray& given, const TensorSpec& spec) {
   return NDArray(std::move(impl));
 }
 
-// For each source of the gradient that is an input which the run writes: a copy of what the run reads there. Empty:
-// none.
+// Returns, for each source of the gradient that is an input which the run writes, a copy of its value before the run.
+// Empty: none.
 std::vector<NDArray> values_before(std::span<const BackwardInput> sources, std::span<const int> written,
                                    std::span<const NDArray> inputs) {
   std::vector<NDArray> before;
@@ -133,7 +133,7 @@ std::vector<NDArray> GraphFunction::run_plan(const Ref<CompiledCall>& compiled, 
   return copied_to(out, std::move(results));
 }
 
-// Results that the caller only borrows go into the arrays of the call before.
+// Writes results that the caller only borrows into the arrays of the previous call.
 void GraphFunction::lend_borrowed(const Ref<CompiledCall>& compiled, Device device, std::vector<NDArray>& fresh) {
   const Plan& plan = *compiled->forward;
   std::vector<bool> may_lend(fresh.size(), true);

@@ -1,4 +1,4 @@
-// What a run of a graph function leaves for its gradient.
+// The data that a run of a graph function keeps for its gradient.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class GraphFunction::PlanRun final : public GraphRun {
     });
   }
   Heads compare(std::span<const NDArray> heads) override {
-    const bool repeats_code = kept != nullptr;  // of the user, which runs once for a call
+    const bool repeats_code = kept != nullptr;  // user code, which runs once per call
     return repeats_code ? Heads::kSame : function->compare_heads(*compiled, heads);
   }
   std::vector<NDArray> backward(std::span<const NDArray> heads, std::span<const NDArray> into) override {
@@ -52,7 +52,7 @@ struct GraphFunction::GradientFunction {
   Ref<GraphFunction> function;
 };
 
-// May a plan write straight into `target`, while it reads `inputs`?
+// True if a plan may write directly into `target` while it reads `inputs`.
 inline bool may_write(const NDArray& target, const TensorSpec& spec, std::span<const NDArray> inputs,
                       const std::vector<NDArray>& others) {
   auto shared = [&](const NDArray& other) { return other && overlap(other, target); };

@@ -54,7 +54,7 @@ Ref<GraphFunction> GraphFunction::with_updates_as_outputs() {
 std::vector<NDArray> GraphFunction::call_and_commit(std::span<const NDArray> inputs, std::span<const NDArray> out,
                                                     std::optional<RngKey> key) {
   const Ref<GraphFunction> function = with_updates_as_outputs();
-  // Gradients, which may be asked for after the commit, are those of the copies. States that operators write are copied
+  // Gradients, which may be requested after the commit, refer to the copies. States that operators write are copied
   // without a step on the tape: gradients do not pass through them.
   std::vector<NDArray> given(inputs.begin(), inputs.end());
   std::vector<std::pair<size_t, NDArray>> values;
@@ -82,7 +82,7 @@ std::vector<NDArray> GraphFunction::call_and_commit(std::span<const NDArray> inp
   return copied_to(out, std::move(results));
 }
 
-// One task for all, which runs only if what forms the values has succeeded.
+// Commits all values in one task, which runs only if the tasks that compute the values have succeeded.
 void GraphFunction::commit(std::span<const NDArray> inputs, std::vector<std::pair<size_t, NDArray>> values) const {
   std::vector<NDArray> targets, sources;
   std::vector<std::string> names;

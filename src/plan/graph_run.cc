@@ -13,7 +13,7 @@ namespace {
 
 const OpRef kCopy{"_copy"};
 
-constexpr int64_t kGuessedCostNs = 1'000'000;  // of a run whose sizes are not known
+constexpr int64_t kGuessedCostNs = 1'000'000;  // for a run whose sizes are not known
 
 uint64_t overwrites_of(const NDArray& array) { return array.impl()->chunk->overwrites.load(std::memory_order_relaxed); }
 
@@ -27,8 +27,8 @@ class NpShapeScope {
   const bool before_;
 };
 
-// Where a run that is repeated begins on the caller's tape. Its inputs may depend on each other there: while the
-// gradients of this run are formed, nothing flows on through the border.
+// The start, on the caller's tape, of a run that is repeated. Its inputs may depend on each other there: while the
+// gradients of this run are computed, no gradient passes the border.
 class Border final : public RecordedFunction {
  public:
   bool closed = false;
@@ -54,7 +54,7 @@ class TapedRun final : public GraphRun {
     const AutogradScope scope({.recording = !wants_.empty(), .training = train_});
     const RunHereScope here;
     outputs_ = function_->run_parts(leaves_, key_);
-    // A result must not be an argument, nor another result: who writes to the one would change the other.
+    // A result must not be an argument, nor another result: a write to one would change the other.
     for (auto output = outputs_.begin(); output != outputs_.end(); ++output) {
       const auto shared = [&](const NDArray& other) { return other.shares_memory(*output); };
       if (std::any_of(leaves_.begin(), leaves_.end(), shared) || std::any_of(outputs_.begin(), output, shared))
@@ -63,7 +63,7 @@ class TapedRun final : public GraphRun {
     return outputs_;
   }
 
-  // Until the task is over that runs it.
+  // Notes the first output of the task that runs it: readers wait for this output.
   void set_running(Ref<Chunk> first_output) { first_output_ = std::move(first_output); }
   void end_loans() {
     for (const NDArray& leaf : leaves_) leaf.end_loan();
@@ -78,7 +78,7 @@ class TapedRun final : public GraphRun {
     return needs_gradient(outputs_[output]);
   }
 
-  Heads compare(std::span<const NDArray>) override { return Heads::kSame; }  // gradients() leaves out absent ones
+  Heads compare(std::span<const NDArray>) override { return Heads::kSame; }  // gradients() skips absent heads
   std::vector<NDArray> backward(std::span<const NDArray> heads, std::span<const NDArray>) override {
     wait();
     return gradients(outputs_, heads, leaves_, false);
@@ -94,7 +94,7 @@ class TapedRun final : public GraphRun {
       passed.push_back(leaves[i] = inputs[i].detached());
     }
     const auto border = make_ref<Border>();
-    // In the mode of the forward run, which is repeated here, on the caller's tape.
+    // Records on the caller's tape, in the mode of the forward run, which is repeated here.
     const AutogradScope recorded({.recording = true, .training = train_});
     record(Ref<RecordedFunction>(border.get()), wanted, passed);
     {
@@ -106,7 +106,7 @@ class TapedRun final : public GraphRun {
     border->closed = false;
     return found;
   }
-  // What it holds is its own, with a tape of its own.
+  // Its arrays are its own, with a tape of their own.
   void visit_saved(const std::function<void(NDArray&)>&) override {}
 
  private:
@@ -118,7 +118,7 @@ class TapedRun final : public GraphRun {
                          .because = "the run has failed"});
   }
 
-  // Its storage tells the steps of the tape that rows are wanted; nothing is written to it.
+  // Returns a buffer whose storage makes the steps of the tape compute rows; nothing is written to it.
   NDArray buffer_of(size_t input) const {
     if (wants_[input] != kGradientByRows) return {};
     const NDArray& leaf = leaves_[input];
@@ -148,15 +148,15 @@ class TapedRun final : public GraphRun {
   const bool train_;
   const RngKey key_;
   std::vector<NDArray> leaves_, outputs_;
-  Ref<Chunk> first_output_;  // null: the run is over
+  Ref<Chunk> first_output_;  // null: the run was not deferred
 };
 
-// What the task of a run owns.
+// The data that the task of a run owns.
 struct DeferredRun {
   RunAhead::Charge charge;
   Ref<TapedRun> run;
   std::vector<NDArray> inputs, outputs;
-  std::vector<uint64_t> overwrites;  // of the inputs, when the task was pushed
+  std::vector<uint64_t> overwrites;  // per input: its count when the task was pushed
   bool keep = false, np_shape = false;
   uint64_t interrupts_before = 0;
 
@@ -170,7 +170,7 @@ struct DeferredRun {
     try {
       const std::vector<NDArray> results = run->run(std::move(leaves));
       run->end_loans();
-      // All of them first: whoever waits for a result that is published waits for this task.
+      // Waits for all results first: a thread that waits for a published result waits for this task.
       for (const NDArray& result : results) result.wait_to_read();
       for (size_t i = 0; i < outputs.size(); ++i) outputs[i].publish(results[i]);
     } catch (...) {
@@ -195,7 +195,7 @@ TapedResults run_taped(const Ref<GraphFunction>& function, const RunRequest& req
   if (!deferred) {
     std::vector<NDArray> leaves;
     for (const NDArray& input : request.inputs) {
-      input.spec();  // waits where it is pending
+      input.spec();  // waits if it is pending
       leaves.push_back(input.is_sparse() ? snapshot(input).detached() : input.detached());
     }
     for (const NDArray& output : run->run(std::move(leaves))) results.outputs.push_back(output.detached());

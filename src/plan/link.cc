@@ -1,4 +1,4 @@
-// From a rewritten graph to a Plan: where every value lives, in which order nodes run, and their linked kernels.
+// Makes a Plan from a rewritten graph: places every value, orders the nodes and links their kernels.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -29,7 +29,7 @@ uint64_t spread(uint64_t x) {  // splitmix64's finalizer: neighbouring numbers g
 
 }  // namespace
 
-// Links a graph, or lays out what was linked of it for other sizes: `known`.
+// Links a graph, or lays out `known`, its instructions that were linked for other sizes.
 class PlanBuilder {
  public:
   PlanBuilder(const Graph& graph, const Plan::Options& options, const Ref<Plan::Linked>& known)
@@ -49,8 +49,8 @@ class PlanBuilder {
     for (const Graph::Writeback& writeback : graph.writebacks()) delay_writer(writeback);
   }
 
-  // What makes the new value of an input runs behind the last reader of the old one, so that it can write there, unless
-  // its results are wanted before.
+  // Moves the node that makes the new value of an input behind the last reader of the old value, so that it can write
+  // there, unless its results are read before.
   void delay_writer(const Graph::Writeback& writeback) {
     const NodeEntry variable{graph_.inputs()[static_cast<size_t>(writeback.input)], 0};
     const NodeEntry made = root(writeback.value);
@@ -84,7 +84,7 @@ class PlanBuilder {
     return steps;
   }
 
-  // Null: the graph has other instructions than `known`.
+  // Returns null if the graph has other instructions than `known`.
   Ref<Plan> run() {
     find_roots();
     if (is_other()) return nullptr;
@@ -108,7 +108,7 @@ class PlanBuilder {
     return node.op->is_view && node.specs.size() == 1 && graph_.format(node.inputs[0]) == Format::kPlain;
   }
 
-  // The entry whose bytes an entry shows: through views to what made them.
+  // Returns the entry whose bytes an entry shows, through views.
   NodeEntry root(NodeEntry entry) const {
     while (!entry.node->is_variable() && is_free_view(*entry.node)) entry = entry.node->inputs[0];
     return entry;
@@ -116,7 +116,7 @@ class PlanBuilder {
 
   PlanStorage& storage_of(const NodeEntry& entry) { return *storage_by_root_.at(root(entry)); }
 
-  // The kernel does not write this output, which nobody wants.
+  // True if the kernel does not write this output, because it is not used.
   bool is_left_out(const Node& node, uint32_t output) const {
     return output > 0 && node.op->skips_unwanted_outputs && !graph_.is_used(node, static_cast<int>(output));
   }
@@ -125,7 +125,7 @@ class PlanBuilder {
     return &storages_.back();
   }
 
-  // Are the instructions of `known` those of another graph? For one graph they are the same whatever its sizes are.
+  // True if the instructions of `known` are those of another graph. For one graph they are the same for all sizes.
   bool is_other() const {
     if (!known_) return false;
     const std::vector<Plan::Linked::Step>& steps = known_->steps;
@@ -240,7 +240,7 @@ class PlanBuilder {
     return storage;
   }
 
-  // One behind the other, except that those of the two branches of a cond overlap.
+  // Places residuals one after the other, except that those of the two branches of a cond overlap.
   void place_residuals(const std::vector<PlanStorage*>& residuals) {
     std::vector<PlanStorage*> of_branches;
     for (PlanStorage* storage : residuals) {
@@ -263,14 +263,14 @@ class PlanBuilder {
     }
   }
 
-  // Copies run behind all nodes, in the order in which they are added here.
+  // Copies run after all nodes, in the order in which they are added here.
   void add_copy(const NodeEntry& entry, PlanStorage* target) { add_copy(entry, &storage_of(entry), target); }
   void add_copy(const NodeEntry& entry, PlanStorage* source, PlanStorage* target) {
     source->last = std::max(source->last, static_cast<int>(steps_.size()));
     copies_.push_back({entry, source, target});
   }
 
-  // An input whose old value becomes the new value of another one is read when all nodes have run. (Outputs and
+  // An input whose old value becomes the new value of another input is read after all nodes have run. (Outputs and
   // residuals that show an input are copies, too: add_copy() has noted it.)
   void keep_inputs_for_writebacks() {
     for (const Graph::Writeback& writeback : graph_.writebacks())
@@ -281,8 +281,8 @@ class PlanBuilder {
   // The input that an entry shows, perhaps through views; -1: none.
   int shown_input(const NodeEntry& entry) const { return graph_.input_index(root(entry).node.get()); }
 
-  // A new state goes straight into the input's memory where nobody reads the old one later. All others are copied there
-  // in the end, when every node has read what the inputs held before.
+  // Places a new state directly in the input's memory if no later node reads the old one. All others are copied there
+  // at the end, when every node has read the old values of the inputs.
   void place_writebacks() {
     std::vector<std::pair<const Graph::Writeback*, PlanStorage*>> shown;  // old values of inputs, set aside
     for (const Graph::Writeback& writeback : graph_.writebacks()) {
@@ -319,7 +319,7 @@ class PlanBuilder {
     }
   }
 
-  // May the maker of the new value write it over the old one?
+  // True if the node that makes the new value may write it over the old one.
   bool writes_over(const Graph::Writeback& writeback, const NodeEntry& variable, const PlanStorage& input) const {
     const NodeEntry made = root(writeback.value);
     const Node& node = *made.node;
@@ -329,7 +329,7 @@ class PlanBuilder {
     return input.last < step || replaces(made, variable);
   }
 
-  // Does the maker of a value read the variable once, and declare that the value may take its place?
+  // True if the node that makes a value reads the variable once, and declares that the value may take its place.
   bool replaces(const NodeEntry& made, const NodeEntry& variable) const {
     const Node& node = *made.node;
     const auto shows_it = [&](const NodeEntry& read) { return root(read) == variable; };
@@ -344,7 +344,7 @@ class PlanBuilder {
                        [&](const Op::InplacePair& pair) { return pair.output == output && reads_it_at(pair.input); });
   }
 
-  // Can this instruction, or one behind it, fail? Then nothing is written over before the end.
+  // True if this instruction or a later one can fail. Then nothing is overwritten before the end.
   bool may_fail_since(int step) const {
     if (last_risky_ == kUnknownStep) {
       last_risky_ = -1;
@@ -357,7 +357,7 @@ class PlanBuilder {
   static bool may_fail(const Node& node) { return !node.op->total || is_opaque(node) || !node.subgraphs.empty(); }
 
   // -------------------------------------------------------------------------------------------------------- in place
-  // "-inplace" switches it off: no instruction writes over what another one has made.
+  // "-inplace" switches it off: no instruction writes over the result of another one.
   static bool writes_in_place() {
     const std::vector<std::string>& excluded = PipelineScope::current().query.exclude;
     return std::find(excluded.begin(), excluded.end(), "inplace") == excluded.end();
@@ -416,7 +416,7 @@ class PlanBuilder {
     return all;
   }
 
-  // Outputs that are written when the donated input has been read.
+  // Places outputs in donated inputs that have been read when the outputs are written.
   void place_in_donated() {
     if (!writes_in_place()) return;
     const std::vector<uint8_t>& donated = plan_->options_.donated;
@@ -490,11 +490,11 @@ class PlanBuilder {
     plan.args_.push_back(ref);
   }
 
-  // Of work that several cores can share, as it is guessed.
+  // The estimated time of work that several cores can share.
   double shared_ns() const {
     double shared_ns = 0;
     for (const Node* node : steps_) {
-      // Known when the bodies are linked, which may run many times.
+      // The cost is known only when the bodies are linked; they may run many times.
       if (!node->subgraphs.empty()) return std::numeric_limits<double>::infinity();
       std::vector<TensorSpec> in;
       for (const NodeEntry& input : node->inputs) in.push_back(graph_.spec(input));
@@ -509,7 +509,7 @@ class PlanBuilder {
   void emit_nodes() {
     constexpr double kWorthWaking = 100e3;
     std::optional<CoreScope> alone;                       // kernels are linked for the cores that they will run on
-    if (plan_->options_.wakes_team && !graph_.train()) {  // the steps of a training run close together
+    if (plan_->options_.wakes_team && !graph_.train()) {  // training steps follow each other closely
       const double shared = shared_ns();
       if (shared < kWorthWaking) alone.emplace(1);
       plan_->gains_from_awake_team_ = alone && shared > 0;
@@ -603,7 +603,7 @@ class PlanBuilder {
     }
     const Ref<ControlKernel> control =
         link_control(node, context, plan_->options_, lent_memory(node), known ? known->kernel.get() : nullptr);
-    const std::vector<ControlKernel::Body> bodies = control->bodies();  // in which rewriting may have put such code
+    const std::vector<ControlKernel::Body> bodies = control->bodies();  // rewriting may have put opaque code into them
     const bool opaque =
         std::any_of(bodies.begin(), bodies.end(), [](const auto& body) { return body.plan->is_opaque(); });
     return {Ref<Kernel>(control.get()), control->cost_ns(context.in), control->cores(context.in), opaque};
@@ -616,8 +616,9 @@ class PlanBuilder {
            same_params(*node.op, node.params, step.params);
   }
 
-  // Per state of a loop. Memory of inputs is not lent, as a loop that fails writes to no parameter; nor are arrays that
-  // the caller gives for outputs, which may be those of an input, unless the plan has put the first state there itself.
+  // Returns the memory that is lent per state of a loop. Memory of inputs is not lent, because a loop that fails writes
+  // to no parameter; nor are arrays that the caller gives for outputs, which may be those of an input, unless the plan
+  // has put the first state there itself.
   std::vector<LentMemory> lent_memory(const Node& node) {
     std::vector<LentMemory> lent;
     if (control_kind(node) != ControlKind::kForeach && control_kind(node) != ControlKind::kWhileLoop) return lent;
@@ -637,7 +638,7 @@ class PlanBuilder {
     plan_->params_.push_back(std::move(params));
   }
 
-  // Operators that know plain memory only must not be given anything else.
+  // Throws if a value in another format reaches an operator that knows plain memory only.
   static void check_formats(const Node& node, const std::vector<Format>& in) {
     const Op& op = *node.op;
     const bool image = !op.image_inputs.empty() || !op.image_outputs.empty();
@@ -651,7 +652,7 @@ class PlanBuilder {
                                     .where = node.where});
   }
 
-  // Random nodes draw from the stream of the node they were in the user's graph, wherever rewriting has put them.
+  // Random nodes draw from the stream of their node in the user's graph, wherever rewriting has put them.
   static uint64_t stream_of(const Node& node, int step) {
     if (random_stream(node) == kStreamOfLoopAround) return 0;
     return spread(random_stream(node).value_or((uint64_t{1} << 32) + static_cast<uint64_t>(step)));
@@ -731,7 +732,7 @@ class PlanBuilder {
   };
   std::vector<Copy> copies_;
   static constexpr int kUnknownStep = -2;
-  mutable int last_risky_ = kUnknownStep;  // instruction that can fail
+  mutable int last_risky_ = kUnknownStep;  // the last instruction that can fail
   std::vector<const PlanStorage*> storage_of_arg_;
   std::vector<std::pair<int, PlanStorage*>> temporaries_;  // argument number, storage
   std::vector<std::pair<int, PlanStorage*>> workspaces_;   // instruction number, storage

@@ -1,4 +1,4 @@
-// How long the runs of a plan take, as far as it is known: guessed from its operators, then measured.
+// The time that runs of a plan take: estimated from its operators, then measured.
 #pragma once
 
 #include <algorithm>
@@ -8,13 +8,13 @@
 
 namespace hybridnet {
 
-// Guesses hold for an average machine: a transformer's was three times what it took, a small dense layer's four times.
-// What decides by them whether a call is worth a hand-over to a worker, which costs as much as a small call, goes by
+// Estimates hold for an average machine: a transformer's was three times its real time, a small dense layer's four
+// times. Whether a call is worth a hand-over to a worker, which costs as much as a small call, is therefore decided by
 // the runs so far. Any number of threads may add and read.
 class MeasuredTime {
  public:
-  // The measured time, and the guess before the first run. Stays within a factor of the guess: a loop that ended at
-  // once so far need not do so the next time.
+  // Returns the measured time, or the guess before the first run. Stays within a factor of the guess: a loop that ended
+  // at once so far need not do so the next time.
   int64_t or_guess(int64_t guessed_ns) const {
     const int64_t measured = ns_.load(std::memory_order_relaxed);
     if (measured == 0) return guessed_ns;
@@ -22,14 +22,15 @@ class MeasuredTime {
     return std::clamp(measured, guessed_ns / kMaxError, most);
   }
 
-  // A shorter run counts at once, a longer one by a part: it may have waited for a core, or packed weights.
+  // A shorter time replaces the old one, a longer one counts in part: that run may have waited for a core, or packed
+  // weights.
   void add(int64_t ns) {
     const int64_t before = ns_.load(std::memory_order_relaxed);
     const int64_t after = before == 0 || ns < before ? ns : before + (ns - before) / kPartOfLonger;
     ns_.store(std::max<int64_t>(after, 1), std::memory_order_relaxed);
   }
 
-  // Adds the time of its own life. Short runs are not measured: they cost less than any hand-over.
+  // Adds the time of its lifetime. Short runs are not measured: they cost less than any hand-over.
   class Scope {
    public:
     Scope(MeasuredTime& time, int64_t guessed_ns) : time_(guessed_ns < kShortNs ? nullptr : &time) {

@@ -1,5 +1,5 @@
-// Where the calling thread is in a graph: which iteration of which loop, which branch, which operator. Known where code
-// outside the library runs (Custom), whose errors tell it.
+// The place of the calling thread in a graph: loops with their iterations, branches, and the operator. It is known when
+// code outside the library runs (Custom), whose errors report it.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace hybridnet {
 
-// While it lives the thread is there. Costs two stores; the text is made only when it is asked for.
+// Sets the thread's place during its lifetime. Costs two stores; the text is made only on request.
 class PlaceScope {
  public:
-  static constexpr int64_t kOperator = -1, kThenBranch = -2, kElseBranch = -3;  // else the number of an iteration
+  static constexpr int64_t kOperator = -1, kThenBranch = -2, kElseBranch = -3;  // others: the number of an iteration
 
   PlaceScope(const std::string& name, SourceLocation where, int64_t part);  // name outlives the scope
   PlaceScope(const Node& node, int64_t part) : PlaceScope(node.name, node.where, part) {}
@@ -28,7 +28,8 @@ class PlaceScope {
   const PlaceScope* around_;
 };
 
-// From the outermost loop to the operator: "'net_foreach0, iteration 2: net_custom0' (model.py:12)"; "" outside graphs.
+// Returns the path from the outermost loop to the operator: "'net_foreach0, iteration 2: net_custom0' (model.py:12)";
+// "" outside graphs.
 std::string current_place();
 
 }  // namespace hybridnet

@@ -1,4 +1,4 @@
-// Copies that plans, loops and branches make by themselves, beside what operators do. Profiles and
+// Copies that plans, loops and branches make themselves, in addition to the work of operators. Profiles and
 // test_utils.exec_counts show each of them as "copy".
 #pragma once
 
@@ -17,8 +17,8 @@ namespace hybridnet {
   std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
-// `node` made the value, or is the loop or branch that hands it on. Values of no bytes, and those that are there
-// already, are not copied.
+// `node`: the node that made the value, or the loop or branch that passes it on. Nothing is copied if the value has no
+// bytes or is already there.
 inline void copy_plainly(void* to, const void* from, int64_t bytes, std::string_view node,
                          std::string_view block = {}) {
   if (bytes <= 0 || to == from) return;

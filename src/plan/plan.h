@@ -37,7 +37,7 @@ struct PlanStorage {
   int64_t bytes = 0;
   int first = 0, last = 0;  // instructions between which a temporary lives
   int64_t offset = -1;
-  // Only one of the two sides of a cond is written to and read, so both may lie in the same memory.
+  // Only one of the two branches of a cond is written and read, so values of both may lie in the same memory.
   const Node* cond = nullptr;
   BranchSide side = BranchSide::kBoth;
 };
@@ -51,28 +51,29 @@ class Plan : public RefCounted<Plan> {
   struct Options {
     std::string name;  // block path, for errors
     Device device;
-    int num_residuals = 0;        // so many of the graph's last outputs live in one block, read by the backward plan
+    int num_residuals = 0;        // this many of the graph's last outputs live in one block, read by the backward plan
     bool keep_arena = false;      // between calls, in `arenas`; else each run takes memory from the storage
     bool frozen_weights = false;  // inputs other than the data rarely change
     bool atomic = false;          // a run that fails has written to no input
-    // Per output (residuals not counted): the first one that shows the same value to the caller, so that both
-    // share an array. Empty: outputs that turn out to be one value share one, whatever made them.
+    // Per output (residuals not counted): the number of the first output that shows the same value to the caller; both
+    // share an array. Empty: all outputs that prove to have one value share an array.
     std::vector<int> first_of;
     Ref<ArenaPool> arenas;         // shared with plans that mostly run at other times; null: the plan's own
-    Ref<KernelStore> kernels;      // of plans of similar graphs; null: only nodes of this graph share kernels
-    bool wakes_team = false;       // is run by itself, not as part of another plan: its team sleeps before
+    Ref<KernelStore> kernels;      // shared with plans of similar graphs; null: only nodes of this graph share kernels
+    bool wakes_team = false;       // runs by itself, not as part of another plan: its team sleeps before
     std::vector<uint8_t> donated;  // per input: outputs may be written into its memory; empty: none is
-    // Per output: the input that it is, which the caller reads itself, so that no copy is made; -1: none. Empty: none.
+    // Per output: the number of the input that it equals, which the caller reads itself, so that no copy is made; -1:
+    // none. Empty: none.
     std::vector<int> passed;
   };
-  // Throws what linking throws, with node, block and source line. The graph may be thrown away afterwards.
+  // Throws the errors of linking, with node, block and source line. The graph may be deleted afterwards.
   static Ref<Plan> compile(const Graph& graph, const Options& options);
-  // What plans of one graph share, whatever its sizes are.
+  // The parts that plans of one graph share for all sizes.
   struct Linked;
-  // A plan of the same instructions for `graph`, which differs in sizes only from the one that they were linked from.
-  // Operators whose kernels are made for sizes are linked anew where these have changed; loops and branches as long as
-  // their bodies keep their sizes, and operators with one kernel for all uses, are not. Null: its instructions are
-  // others.
+  // Returns a plan of the same instructions for `graph`, which differs in sizes only from the graph that they were
+  // linked from. Operators whose kernels depend on sizes are linked anew if these have changed; loops and branches
+  // whose bodies keep their sizes, and operators with one kernel for all uses, are not. Null: `graph` needs other
+  // instructions.
   static Ref<Plan> lay_out(const Graph& graph, const Options& options, const Ref<Linked>& linked);
   const Ref<Linked>& linked() const { return linked_; }
   Plan();
@@ -80,32 +81,32 @@ class Plan : public RefCounted<Plan> {
 
   struct InputBinding {
     void* data = nullptr;
-    DerivedData* derived = nullptr;  // as in TensorRef
+    DerivedData* derived = nullptr;  // see TensorRef
   };
   struct Call {
     std::span<const InputBinding> inputs;
     std::span<void* const> outputs;  // one per entry of fresh_outputs()
     void* residuals = nullptr;       // residual_bytes() bytes
     RngKey rng;
-    std::span<const InputBinding> prepared;  // filled by run(): inputs behind the given ones
+    std::span<const InputBinding> prepared;  // filled by run(): inputs after the given ones
     KeptObjects* kept = nullptr;             // null: the plan has no opaque instruction
-    // The inputs, in a task that reads each of them once: values that only packed copies are read for are released
-    // when the last of these was made. Empty: they stay.
+    // The inputs of a task that reads each of them once: values of which kernels read only packed copies are released
+    // when the last copy was made. Empty: they stay.
     std::span<const NDArray> arrays;
   };
-  // Runs on the calling thread, with the cores it has. Any number of threads at once. Throws what kernels throw, with
-  // node, block and source line.
+  // Runs on the calling thread, with the cores it has. Any number of threads may run at once. Throws the errors of
+  // kernels, with node, block and source line.
   void run(const Call& call);
 
-  struct Frame;  // what one running call writes to
+  struct Frame;  // the memory that one running call writes to
   class PreparedArrays;
   struct Prepared;  // values that depend on parameters only, for one set of parameters
-  // Runs the plan as often as one likes with one frame, on one thread at a time: what loops do with their bodies.
+  // Runs the plan repeatedly with one frame, on one thread at a time; loops run their bodies with it.
   class Repeated {
    public:
     enum class Memory : int8_t {
-      kShared,  // with other runs of the plan, for a row of runs between which no parameter is written
-      kOwn,     // for runs at any time: they share nothing that they write with others, and take no lock
+      kShared,  // shared with other runs of the plan, for runs in a row between which no parameter is written
+      kOwn,     // for runs at any time: they share no memory that they write, and take no lock
     };
     explicit Repeated(Plan& plan, Memory memory = Memory::kShared);
     ~Repeated();
@@ -124,7 +125,7 @@ class Plan : public RefCounted<Plan> {
   struct OutputInfo {
     TensorSpec spec;
     int fresh = 0;   // -1: the output is Options::passed
-    int input = -1;  // the array is this input, or a copy of it, as it is when the run begins
+    int input = -1;  // the array is this input, or a copy of it, with the value at the start of the run
   };
   struct ResidualPlace {
     bool in_output = false;  // else in the residual block
@@ -135,38 +136,39 @@ class Plan : public RefCounted<Plan> {
   const std::vector<TensorSpec>& fresh_outputs() const { return fresh_; }
   const std::vector<ResidualPlace>& residuals() const { return residuals_; }
   const std::vector<int>& written_inputs() const { return written_inputs_; }
-  // Does a run use the memory of this input as it is? Else kernels read copies of it, and make a SourceReading where
-  // they read the values: so these may be released.
+  // True if a run uses the memory of this input itself. Else kernels read copies of it, and make a SourceReading when
+  // they read the values, which may therefore be released.
   bool needs_values(size_t input) const { return input >= needs_values_.size() || needs_values_[input] != 0; }
-  // Fresh arrays that may be the memory of an input which the caller gives away.
+  // A fresh array that may use the memory of an input which the caller donates.
   struct Donation {
     int fresh = 0, input = 0;
   };
   const std::vector<Donation>& donations() const { return donations_; }
   ArenaPool& arenas() const { return *options_.arenas; }
-  // `next` will run in the same arena, which is made large enough for it now: an arena that grows leaves its block to
-  // the pool.
+  // Makes the arena large enough for `next`, which will run in it, too: an arena that grows leaves its block to the
+  // pool.
   void make_room_for(const Plan& next) { arena_room_ = std::max(arena_room_, next.arena_bytes_); }
   size_t num_preparations() const;  // so far
   int64_t residual_bytes() const { return residual_bytes_; }
   int64_t arena_bytes() const { return arena_bytes_; }
-  int64_t held_bytes() const;  // while it lives, without arena, copies of weights and what it shares; estimated
-  int64_t cost_ns() const { return cost_ns_; }    // guessed, of one core
-  MeasuredTime& time_of_runs() { return runs_; }  // of calls by themselves, with the cores that they got
-  // That its most costly instruction can use; 1 where all of them together are not worth waking a team.
+  int64_t held_bytes() const;                     // estimate; without arena, copies of weights and shared parts
+  int64_t cost_ns() const { return cost_ns_; }    // estimate for one core
+  MeasuredTime& time_of_runs() { return runs_; }  // measured for single calls, with the cores that they had
+  // The number of cores that its most costly instruction can use; 1 if all instructions together are not worth waking a
+  // team.
   int cores() const { return cores_; }
-  // Would the same graph, linked without Options::wakes_team, use more?
+  // True if the same graph, linked without Options::wakes_team, would use more cores.
   bool gains_from_awake_team() const { return gains_from_awake_team_; }
   size_t num_instructions() const { return instructions_.size(); }
-  size_t num_own_kernels() const { return own_kernels_.size(); }  // that lay_out linked for these sizes
+  size_t num_own_kernels() const { return own_kernels_.size(); }  // linked by lay_out for these sizes
   bool uses_random() const { return uses_random_; }
-  // Has a run failed behind an instruction that wrote to an input? Then some states are new and some are old.
+  // True if a run has failed after an instruction that wrote to an input. Then some states are new and some are old.
   bool is_torn() const { return torn_.load(std::memory_order_relaxed); }
   void forget_torn() { torn_.store(false, std::memory_order_relaxed); }
-  bool is_opaque() const { return is_opaque_; }      // calls code outside the library: runs on the thread of the caller
+  bool is_opaque() const { return is_opaque_; }      // calls code outside the library: runs on the caller's thread
   bool has_control() const { return has_control_; }  // loops or branches
-  // For people: every instruction in order with its implementation, the memory it reads and writes, and where it comes
-  // from; the bodies of loops and branches below their instruction; the arena cell by cell.
+  // A readable listing: every instruction in order with its implementation, the memory it reads and writes, and its
+  // node, block and source line; the bodies of loops and branches below their instruction; the arena cell by cell.
   std::string text() const;
   std::string op_name(size_t instruction) const;
 
@@ -197,7 +199,7 @@ class Plan : public RefCounted<Plan> {
   };
   struct Patch {
     int arg = 0;
-    int index = 0;  // of the input or output
+    int index = 0;  // number of the input or output
     int64_t offset = 0;
   };
   std::unique_ptr<Frame> new_frame() const;
@@ -215,13 +217,13 @@ class Plan : public RefCounted<Plan> {
   std::vector<Ref<Kernel>> own_kernels_;  // that were linked for these sizes
   std::vector<ParamsPtr> params_;         // per instruction: keeps them alive
   std::deque<TensorSpec> specs_;          // stable addresses: arguments point to the shapes
-  std::vector<TensorRef> args_;           // as a fresh frame starts: constants bound
+  std::vector<TensorRef> args_;           // initial arguments of a frame: constants are bound
   std::vector<Patch> arena_patches_, input_patches_, output_patches_, residual_patches_;
   struct ConstantPatch {
     int arg;
     Chunk* chunk;
   };
-  std::vector<ConstantPatch> constant_patches_;  // whether copies of a constant are kept may change
+  std::vector<ConstantPatch> constant_patches_;  // bound in each call: whether copies of a constant are kept may change
   std::vector<int> given_args_;   // arguments that are inputs or constants: copies may be derived from them
   std::vector<Cell> cells_;       // for text()
   std::vector<int> cell_of_arg_;  // -1: the argument has no memory
@@ -231,16 +233,16 @@ class Plan : public RefCounted<Plan> {
   std::vector<int> written_inputs_;
   std::vector<Donation> donations_;
   std::vector<uint8_t> needs_values_;  // by input; empty: all are needed
-  std::vector<size_t> plain_reads_;    // outputs of the preparation that kernels read as they are
+  std::vector<size_t> plain_reads_;    // outputs of the preparation that kernels read unpacked
   struct PackedRead {
     size_t instruction, input;
   };
-  std::vector<PackedRead> packed_reads_;  // the last one of each input that no kernel reads as it is, by instruction
+  std::vector<PackedRead> packed_reads_;  // last read of each input that is only read packed, by instruction
   int64_t arena_bytes_ = 0, residual_bytes_ = 0, cost_ns_ = 0;
-  int64_t arena_room_ = 0;  // bytes that an arena which is kept has at least
+  int64_t arena_room_ = 0;  // minimum bytes of a kept arena
   int cores_ = 1;
   MeasuredTime runs_;
-  size_t first_write_ = SIZE_MAX;  // instruction that is the first to write to an input
+  size_t first_write_ = SIZE_MAX;  // the first instruction that writes to an input
   std::atomic<bool> torn_{false};
   size_t num_temporaries_ = 0;
   bool uses_random_ = false, is_opaque_ = false, has_control_ = false, gains_from_awake_team_ = false;
@@ -253,10 +255,10 @@ class Plan : public RefCounted<Plan> {
 struct Plan::Linked : RefCounted<Plan::Linked> {
   struct Step {              // an instruction
     const Op* op = nullptr;  // null: a copy
-    Ref<Kernel> kernel;      // as it was linked first, for these parameters and specs of inputs and outputs
+    Ref<Kernel> kernel;      // first linked for these parameters and specs of inputs and outputs
     ParamsPtr params;
     std::vector<TensorSpec> specs;
-    std::string node, block;  // for messages, as the source line
+    std::string node, block;  // for messages, like the source line
     SourceLocation where;
   };
   Linked();
@@ -269,7 +271,7 @@ struct Plan::Linked : RefCounted<Plan::Linked> {
   // Null: nothing to prepare. Else its outputs are the last inputs of the plans.
   Ref<Plan> preparation;
   std::vector<int> prepared_reads;  // inputs that the preparation depends on
-  std::string recipe;               // of the preparation
+  std::string recipe;               // identifies the preparation
   std::unique_ptr<DerivedUser<Prepared>> prepared;
   std::atomic<size_t> num_preparations{0};
 };

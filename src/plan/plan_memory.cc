@@ -10,8 +10,8 @@ constexpr int64_t kAlignment = 64;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// What is alive at some time between two instructions, found without looking at the rest: a value alive at `first` is
-// kept by a node of a segment tree on the way to that leaf, the others begin behind it.
+// The values that are alive between two instructions, found without visiting all others: a value alive at `first` is
+// kept by a node of a segment tree on the path to that leaf, the others begin after it.
 class Alive {
  public:
   explicit Alive(int instructions) : leaves_(instructions), covering_(2 * static_cast<size_t>(instructions)) {}
@@ -25,7 +25,7 @@ class Alive {
     by_first_.emplace(storage->first, storage);
   }
 
-  // False: there are too many to be worth collecting.
+  // Collects the values that are alive together with `storage`. Returns false if there are too many to be worth it.
   bool together_with(const PlanStorage& storage, std::vector<const PlanStorage*>& found) const {
     found.clear();
     for (int node = storage.first + leaves_; node > 0; node /= 2) {
@@ -49,7 +49,7 @@ class Alive {
 
 bool lower(const PlanStorage* a, const PlanStorage* b) { return a->offset < b->offset; }
 
-// The lowest gap for `storage` between those of `others`, which stand by offset, that it shares time with.
+// Returns the lowest gap for `storage` between those of `others`, sorted by offset, that are alive at the same time.
 int64_t lowest_gap(const PlanStorage& storage, const std::vector<const PlanStorage*>& others) {
   const int64_t size = aligned(storage.bytes);
   int64_t offset = 0;
@@ -71,7 +71,7 @@ int64_t place_in_arena(std::vector<PlanStorage*> temporaries) {
   int instructions = 0;
   for (const PlanStorage* storage : temporaries) instructions = std::max(instructions, storage->last + 1);
   Alive alive(instructions);
-  std::vector<const PlanStorage*> placed, few;  // both by offset
+  std::vector<const PlanStorage*> placed, few;  // both sorted by offset
   int64_t total = 0;
   for (PlanStorage* storage : temporaries) {
     const bool are_few = alive.together_with(*storage, few);

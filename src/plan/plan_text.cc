@@ -1,4 +1,4 @@
-// A plan as text: what Plan::text() prints.
+// Prints a plan as text: Plan::text().
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -9,7 +9,7 @@
 namespace hybridnet {
 namespace {
 
-constexpr size_t kShownOthers = 6;  // cells that one shares memory with
+constexpr size_t kShownOthers = 6;  // listed cells that share memory with one cell
 
 std::string with_unit(double value, const char* const (&units)[4], double step) {
   size_t unit = 0;
@@ -142,7 +142,7 @@ class PlanPrinter {
     }
   }
 
-  // Where an output lies in the arena, and whether it takes over the memory of an input.
+  // Returns the place of an output in the arena, or whether it takes over the memory of an input.
   std::string place_of(int arg, const Plan::Instruction& instruction) const {
     const int cell = plan_.cell_of_arg_[static_cast<size_t>(arg)];
     if (cell < 0) return "";
@@ -161,7 +161,7 @@ class PlanPrinter {
     }
   }
 
-  // Cells by offset; those that lie over each other live at different times, or on two sides of a branch.
+  // Prints cells by offset; overlapping cells live at different times, or on two sides of a branch.
   void print_arena() {
     std::vector<size_t> cells;
     for (size_t i = 0; i < plan_.cells_.size(); ++i)
@@ -189,7 +189,7 @@ class PlanPrinter {
   }
 
   const Plan& plan_;
-  std::vector<int> numbers_;  // per cell, as it is called
+  std::vector<int> numbers_;  // per cell, the number in its name
   std::string text_;
 };
 

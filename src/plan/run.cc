@@ -26,19 +26,19 @@ struct Plan::Frame {
   std::vector<DerivedSource> prepared_from;
   LastCopy last_prepared;
   std::unique_ptr<ArenaPool::Arena> kept;  // with keep_arena
-  Storage::Block taken;                    // without
-  char* arena = nullptr;                   // either of them; null before the first run
+  Storage::Block taken;                    // without keep_arena
+  char* arena = nullptr;                   // memory of one of them; null before the first run
   const char* bound = nullptr;             // the arena that args point into
   ~Frame() {
     if (taken.data) storage(taken.device).free(taken);
   }
 };
 
-// Arrays that the preparation writes, one behind the other. Those whose readers have packed copies are dropped
+// The arrays that the preparation writes, one after the other. Arrays whose readers have packed copies are dropped
 // meanwhile.
 class Plan::PreparedArrays final : public DroppableArrays {
  public:
-  // call: lends the parameters that are read. They outlive this, unwritten: DerivedCopy.
+  // call: lends the parameters to read. They outlive this object and are not written meanwhile: DerivedCopy.
   PreparedArrays(Ref<Plan> preparation, const std::vector<int>& reads, const Call& call)
       : preparation_(std::move(preparation)),
         inputs_(call.inputs.size()),
@@ -50,7 +50,7 @@ class Plan::PreparedArrays final : public DroppableArrays {
   }
   const std::vector<void*>& places() const { return places_; }
   const std::vector<OutputInfo>& values() const { return preparation_->outputs_; }
-  // The array stays as it is from now on.
+  // Keeps the array from now on.
   void keep_values(size_t array);
   void offer(size_t array, const StandIn::Values& values) override;
   void end_offers(size_t array, bool accepted) override;
@@ -61,7 +61,7 @@ class Plan::PreparedArrays final : public DroppableArrays {
   }
 
  private:
-  // An input that an array holds as it is.
+  // An input that an array contains unchanged.
   struct Part {
     size_t input;
     int64_t offset, bytes;
@@ -94,20 +94,20 @@ class Plan::PreparedArrays final : public DroppableArrays {
   }
 
   const Ref<Plan> preparation_;
-  std::vector<InputBinding> inputs_;  // empty where the preparation does not read
+  std::vector<InputBinding> inputs_;  // empty for inputs that the preparation does not read
   const std::shared_ptr<const OwnedBlock> memory_;
   std::vector<void*> places_;
-  std::vector<std::vector<Part>> parts_;  // by array, one behind the other; none: it holds something else
+  std::vector<std::vector<Part>> parts_;  // per array, one part after the other; none: it holds other values
 };
 
-// Which of `patches` fills each argument, by its index; -1: none.
+// Returns per argument the index of the input or output that `patches` binds to it; -1: none.
 std::vector<int> Plan::PreparedArrays::indices_by_argument(const std::vector<Patch>& patches) const {
   std::vector<int> indices(preparation_->args_.size(), -1);
   for (const Patch& patch : patches) indices[static_cast<size_t>(patch.arg)] = patch.index;
   return indices;
 }
 
-// The inputs of an instruction; none if it reads something else, too.
+// Returns the inputs of an instruction; none if it reads anything else, too.
 std::vector<Plan::PreparedArrays::Part> Plan::PreparedArrays::parts_of(const Instruction& instruction,
                                                                        const std::vector<int>& inputs) const {
   std::vector<Part> parts;
@@ -123,7 +123,7 @@ std::vector<Plan::PreparedArrays::Part> Plan::PreparedArrays::parts_of(const Ins
   return parts;
 }
 
-// No operator is known here: the values tell.
+// True if the array consists of these parts. Compares values, because operators are not known here.
 bool Plan::PreparedArrays::holds(size_t array, const std::vector<Part>& parts) const {
   if (parts.empty() || parts.back().offset + parts.back().bytes != specs()[array].bytes()) return false;
   return std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
@@ -183,7 +183,7 @@ void Plan::PreparedArrays::end_offers(size_t array, bool accepted) {
   }
 }
 
-// Outputs of the preparation. Kernels keep packed copies of them, as of the parameters of the user.
+// The outputs of the preparation. Kernels keep packed copies of them, as of the user's parameters.
 struct Plan::Prepared {
   explicit Prepared(std::unique_ptr<PreparedArrays> made) : arrays(std::move(made)), derived(arrays->places().size()) {
     for (size_t i = 0; i < derived.size(); ++i) derived[i].set_droppable(*arrays, i);
@@ -192,7 +192,7 @@ struct Plan::Prepared {
       values.push_back({arrays->places()[i], &derived[i]});
     }
   }
-  // From now on this value is read as it is.
+  // Keeps the array of this value from now on, because a kernel reads it unpacked.
   void keep(size_t value) const {
     const auto array = static_cast<size_t>(arrays->values()[value].fresh);
     if (!arrays->is_kept(array)) arrays->keep_values(array);
@@ -313,9 +313,9 @@ void Plan::note_reads(size_t num_inputs) {
             [](const PackedRead& a, const PackedRead& b) { return a.instruction < b.instruction; });
 }
 
-// Behind the instruction of this packed read; the first one behind it. So the values and the copies of a network do not
-// lie in memory together when it runs first. An array that shares its memory with one that is read as it is waits for
-// the end of the run.
+// Releases inputs after the instruction of this packed read, and returns the first packed read of a later instruction.
+// So the values of a network and their copies are not in memory together in its first run. An array that shares its
+// memory with one that kernels read unpacked waits for the end of the run.
 size_t Plan::release_behind(size_t packed_read, const Call& call) const {
   const size_t instruction = packed_reads_[packed_read].instruction;
   for (; packed_read < packed_reads_.size() && packed_reads_[packed_read].instruction == instruction; ++packed_read) {
@@ -341,7 +341,7 @@ Plan::Repeated::Repeated(Plan& plan, Memory memory)
 }
 
 Plan::Repeated::~Repeated() {
-  prepared_ = {};  // what it gives back is the frame's
+  prepared_ = {};  // returns the held copy to the frame
   plan_.give_frame(std::move(frame_));
 }
 
@@ -443,7 +443,7 @@ void Plan::fail(size_t instruction) {
 
 namespace {
 
-constexpr size_t kKernelBytes = 1024;  // of a linked kernel, estimated
+constexpr size_t kKernelBytes = 1024;  // estimate for a linked kernel
 
 }  // namespace
 

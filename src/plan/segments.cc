@@ -64,6 +64,7 @@ struct SegmentedGraph::Cutter {
     find_requests();
     const std::vector<std::vector<const Node*>> members = group();
     connect(members);
+    keep_first_values();
     for (size_t part = 0; part < members.size(); ++part)
       if (!graph.parts_[part].cut) make_segment(members[part], static_cast<int>(part));
   }
@@ -87,7 +88,7 @@ struct SegmentedGraph::Cutter {
     }
   }
 
-  // Nodes of one level that the same requests lead to are one segment. A cut stands behind the segments of its level.
+  // Nodes of one level with the same requests form one segment. A cut comes after the segments of its level.
   std::vector<std::vector<const Node*>> group() {
     std::map<std::tuple<int, bool, Requests>, std::vector<const Node*>> segments;
     std::map<int, std::vector<const Node*>> cuts_of_level;
@@ -119,7 +120,7 @@ struct SegmentedGraph::Cutter {
     return members;
   }
 
-  // Finds where each part and the caller get their values, and with it what each part gives.
+  // Finds the sources of the values that each part and the caller read, and with them the outputs of each part.
   void connect(const std::vector<std::vector<const Node*>>& members) {
     for (size_t part = 0; part < members.size(); ++part) {
       if (const Node* cut = graph.parts_[part].cut) {
@@ -129,6 +130,32 @@ struct SegmentedGraph::Cutter {
       }
     }
     for (const NodeEntry& output : graph.definition_.outputs) graph.outputs_.push_back(source_of(output));
+  }
+
+  // Every part reads an input as it was when the call began, although another part may have written to it by then.
+  void keep_first_values() {
+    if (!graph.definition_.commits_writebacks) return;
+    std::map<int, std::set<int>> writers;  // parts by input
+    for (const Node* node : order)
+      for (size_t i = 0; i < node->inputs.size(); ++i)
+        if (is_auxiliary_input(*node, i))
+          if (const Source source = source_of(node->inputs[i]); source.kind == Source::Kind::kInput)
+            writers[source.index].insert(part_of.at(node));
+    const auto keep = [&](Source& source) {
+      source.kind = Source::Kind::kFirstValue;
+      graph.copied_inputs_.insert(source.index);
+    };
+    for (size_t number = 0; number < graph.parts_.size(); ++number) {
+      Part& part = graph.parts_[number];
+      for (Source& source : part.inputs) {
+        if (source.kind != Source::Kind::kInput || !writers.contains(source.index)) continue;
+        const std::set<int>& written_by = writers.at(source.index);
+        if (written_by.contains(static_cast<int>(number))) continue;  // its own plan reads before it writes
+        if (part.on_request || *written_by.begin() < static_cast<int>(number)) keep(source);
+      }
+    }
+    for (Source& output : graph.outputs_)
+      if (output.kind == Source::Kind::kInput && writers.contains(output.index)) keep(output);
   }
 
   // Values of a part that other parts or the caller read get numbers, in the order of first use.
@@ -154,7 +181,8 @@ struct SegmentedGraph::Cutter {
     return {Source::Kind::kInput, 0, static_cast<int>(found - inputs.begin()), {}};
   }
 
-  // Inputs of a segment: what its nodes read of others. Constants are copied with it.
+  // Finds the inputs of a segment: the values of other parts that its nodes read. Constants are not inputs: they are
+  // shared.
   void find_crossing(const std::vector<const Node*>& nodes, int part) {
     auto& crossing = crossing_of[part];
     for (const Node* node : nodes) {
@@ -217,12 +245,15 @@ class SegmentedGraph::Run {
       : graph_(graph), inputs_(inputs), key_(key), values_(graph.parts_.size()), done_(graph.parts_.size()) {}
 
   std::vector<NDArray> outputs() {
+    for (const int input : graph_.copied_inputs_)
+      first_values_[input] =
+          invoke_one(kCopy.op(), kCopy.op().default_params, {&inputs_[static_cast<size_t>(input)], 1});
     for (size_t part = 0; part < graph_.parts_.size(); ++part)
       if (!graph_.parts_[part].on_request) run(part);
     std::vector<NDArray> results;
     for (const Source& output : graph_.outputs_) {
       results.push_back(value(output));
-      if (output.kind == Source::Kind::kConstant)  // which later calls read
+      if (output.kind == Source::Kind::kConstant)  // later calls read the constant
         results.back() = invoke_one(kCopy.op(), kCopy.op().default_params, {&results.back(), 1});
     }
     return results;
@@ -231,6 +262,7 @@ class SegmentedGraph::Run {
  private:
   NDArray value(const Source& source) {
     if (source.kind == Source::Kind::kInput) return inputs_[static_cast<size_t>(source.index)];
+    if (source.kind == Source::Kind::kFirstValue) return first_values_.at(source.index);
     if (source.kind == Source::Kind::kConstant) return source.constant;
     const auto part = static_cast<size_t>(source.part);
     run(part);
@@ -261,7 +293,7 @@ class SegmentedGraph::Run {
     return values;
   }
 
-  // What a part that needs dense values reads. Says which operators made a copy of a sparse value necessary.
+  // Returns an input for a part that needs dense values. Warns which operators made a copy of a sparse value necessary.
   NDArray dense_value(const Part& part, size_t input) {
     const Source& source = part.inputs[input];
     const NDArray found = value(source);
@@ -320,7 +352,7 @@ class SegmentedGraph::Run {
     }
   }
 
-  // What is known of the inputs of a node before they are computed.
+  // Returns the specs of a node's inputs, as far as they are known before the inputs are computed.
   std::vector<TensorSpec> specs_of(const Node& node) {
     if (!std::exchange(inferred_, true)) {
       for (size_t i = 0; i < inputs_.size(); ++i) specs_[{graph_.definition_.inputs[i], 0}] = inputs_[i].spec();
@@ -334,10 +366,11 @@ class SegmentedGraph::Run {
   SegmentedGraph& graph_;
   const std::span<const NDArray> inputs_;
   const RngKey key_;
+  std::map<int, NDArray> first_values_;       // by input
   std::vector<std::vector<NDArray>> values_;  // per part
   std::vector<bool> done_;
   std::map<std::tuple<Source::Kind, int, int>, NDArray> dense_;  // copies of sparse values
-  SpecMap specs_;                                                // as far as known without running
+  SpecMap specs_;                                                // known without running
   bool inferred_ = false;
 };
 
@@ -362,7 +395,7 @@ Ref<GraphFunction> SegmentedGraph::body_of(const Node& node, size_t body) {
   return function_of(node, static_cast<int>(body), [&] {
     GraphDefinition definition{node.subgraphs[body]->inputs, node.subgraphs[body]->outputs,
                                definition_.commits_writebacks};
-    if (control_kind(node) == ControlKind::kCond) {  // a branch is given what it reads only
+    if (control_kind(node) == ControlKind::kCond) {  // a branch receives only the inputs that it reads
       const std::vector<bool> read = read_inputs(*node.subgraphs[body]);
       size_t k = 0;
       std::erase_if(definition.inputs, [&](const NodePtr&) { return !read[k++]; });

@@ -1,5 +1,5 @@
-// Kernels by what they are linked for: layers of equal sizes share one, which is linked once, and so do plans of graphs
-// that are copies of each other.
+// Shares kernels that are linked for the same use: layers of equal sizes have one kernel, which is linked once, and so
+// do plans of graphs that are copies of each other.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,13 @@
 
 namespace hybridnet {
 
-// Do two nodes of an operator have the same parameters?
+// True if two nodes of an operator have the same parameters.
 bool same_params(const Op& op, const ParamsPtr& a, const ParamsPtr& b);
 
-// Of several plans. Threads: every member is safe from any thread.
+// The kernels of several plans. Threads: every member is safe from any thread.
 class KernelStore : public RefCounted<KernelStore> {
  public:
-  // The kernel of a node without bodies, linked unless one is there.
+  // Returns the kernel of a node without bodies; links it if there is none yet.
   Ref<Kernel> link(const Node& node, const LinkContext& context);
   size_t num_linked() const { return num_linked_; }  // so far
 
@@ -43,7 +43,7 @@ class KernelStore : public RefCounted<KernelStore> {
 
 class SharedKernels {
  public:
-  // The graph outlives the object. store: of other plans, too; may be null.
+  // The graph outlives the object. store: kernels of other plans, too; may be null.
   explicit SharedKernels(const Graph& graph, Ref<KernelStore> store = nullptr)
       : graph_(graph), store_(std::move(store)) {}
   // The kernel of a node without bodies. Code outside the library is not shared. Kernels that keep copies of weights

@@ -19,7 +19,7 @@ std::vector<StorageType> storages_of(const GraphStorages& known, const Node& nod
 
 NodeEntry first_output(const Node& node) { return {NodePtr(const_cast<Node*>(&node)), 0}; }
 
-// The gradient of which input is made of rows; -1: of none.
+// Returns the input whose gradient consists of rows; -1: none.
 int input_with_rows(const Node& node, std::span<const StorageType> storages, bool output_gradient_by_rows) {
   const SparseUse use{*node.op, node.params, storages};
   if (node.op == &kEmbedding.op() || node.op == &kSparseEmbedding.op()) return use.flag("sparse_grad") ? 1 : -1;

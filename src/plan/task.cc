@@ -25,7 +25,7 @@ namespace {
 
 constexpr size_t kStackArrays = 16;
 
-// n objects on the stack if they fit there.
+// An array of n objects, on the stack if they fit there.
 template <typename T>
 class Buffer {
  public:
@@ -38,7 +38,7 @@ class Buffer {
   T* data_;
 };
 
-// The cores that a worker would have for the plan: where a call runs must not change its bits.
+// Takes the cores that a worker would have for the plan: the choice of a thread must not change the results' bits.
 class PlanCores {
  public:
   explicit PlanCores(int cores) {
@@ -74,7 +74,7 @@ void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name)
   release_packed(arrays.inputs);
 }
 
-// Arenas in which plans run that this thread is in the middle of, with code outside the library that may call others.
+// The arenas of plans that this thread is running and whose code outside the library may run other plans.
 thread_local std::vector<const ArenaPool*> arenas_in_use;
 
 class ArenaUse {
@@ -84,7 +84,8 @@ class ArenaUse {
   ArenaUse(const ArenaUse&) = delete;
 };
 
-// What runs in one arena take turns on. A run inside another one must not wait for it, and gets another arena.
+// Returns the variable on which runs in one arena take turns. A run inside another one must not wait for it, and gets
+// another arena.
 Var* turn_of(const Plan& plan) {
   Var* turn = plan.arena_bytes() > 0 ? plan.arenas().turn() : nullptr;
   const bool inside =
@@ -110,7 +111,7 @@ class Ordering {
       for (const NDArray& array : *arrays.constants) add_read(array);
     num_reads_ = unique(reads_.data(), num_reads_);
   }
-  // Written, but not an output.
+  // Returns the variables of inputs that are written and are not outputs.
   std::vector<Var*> written_inputs(const Plan& plan, const PlanArrays& arrays) const {
     std::vector<Var*> vars;
     for (const int input : plan.written_inputs()) {
@@ -135,7 +136,7 @@ class Ordering {
   size_t num_reads_ = 0, num_writes_ = 0;
 };
 
-// What a queued run keeps alive.
+// The objects that a queued run keeps alive until it ends.
 struct QueuedRun {
   RunAhead::Charge charge;
   Ref<Plan> plan;
@@ -146,8 +147,8 @@ struct QueuedRun {
   uint64_t interrupts_before;
 };
 
-// A task whose code may wait for arrays would hold a worker that they need: so it is run here. Other threads may come
-// between the end of a wait and the attempt.
+// A task whose code may wait for arrays would hold a worker that they need, so it runs on this thread. Other threads
+// may use the arrays between the end of a wait and the attempt.
 void run_here(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name, Engine::Access access) {
   Engine& e = engine();
   while (!e.try_begin_inline(access, {.name = name})) {
@@ -160,8 +161,8 @@ void run_here(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name
   run_now(plan, arrays, key, name);
 }
 
-// False if a task is pending after a short time. A worker still frees the arrays of the last run when its results can
-// be read, and it may have lost its core by then: this thread gives it one.
+// False if a task is pending after a short time. When results can be read, a worker may still be freeing the arrays of
+// the last run, and it may have lost its core: this thread yields its own.
 bool nothing_is_pending(const Engine& e, int64_t cost_ns) {
   if (!e.has_pending()) return true;
   constexpr int64_t kMinNs = 20'000, kPartOfWork = 50;
@@ -173,9 +174,10 @@ bool nothing_is_pending(const Engine& e, int64_t cost_ns) {
   return false;
 }
 
-// A caller that waits for each result gains nothing by a worker. Loops are left to one: Ctrl-C may have to stop them.
+// A caller that waits for each result gains nothing by a worker. Loops are left to a worker: Ctrl-C may have to stop
+// them.
 bool try_begin_for_waiting_caller(const Plan& plan, Engine::Access access, const Engine::Options& options) {
-  constexpr int64_t kLongestNs = 200'000'000;  // Ctrl-C is heard so much later
+  constexpr int64_t kLongestNs = 200'000'000;  // Ctrl-C is noticed up to this much later
   Engine& e = engine();
   if (!WaitingCaller::is_likely() || plan.has_control() || options.cost_ns > kLongestNs) return false;
   if (!nothing_is_pending(e, options.cost_ns)) return false;
@@ -183,7 +185,7 @@ bool try_begin_for_waiting_caller(const Plan& plan, Engine::Access access, const
   return e.try_begin_inline(access, options);
 }
 
-// What it throws, if anything.
+// Returns the exception that the run throws, or nullptr.
 std::exception_ptr run_for_waiting_caller(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name,
                                           Engine::Access access) {
   const RunAhead::FrontEndPause pause(run_ahead());
@@ -197,8 +199,8 @@ std::exception_ptr run_for_waiting_caller(Plan& plan, const PlanArrays& arrays, 
   }
 }
 
-// Errors surface where results are waited for, wherever the plan ran. The task's variables are the plan's and the
-// arrays'.
+// Returns a task that throws the error: errors surface where results are waited for, wherever the plan ran. It keeps
+// the plan and the arrays alive, because it uses their variables.
 TaskFn failing(std::exception_ptr failure, const Ref<Plan>& plan, const PlanArrays& arrays) {
   struct Failed {
     std::exception_ptr failure;

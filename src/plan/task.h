@@ -16,17 +16,17 @@ struct PlanArrays {
   std::span<const NDArray> outputs;  // parallel to Plan::fresh_outputs()
   NDArray residuals;
   KeptObjects* kept = nullptr;  // lives through the run: opaque plans run before push_plan() returns
-  std::shared_ptr<const std::vector<NDArray>> constants = nullptr;  // that the plan may read; null: none
-  bool inputs_stay_sound = false;  // a run that fails has written to no input, so that these keep no error of it
+  std::shared_ptr<const std::vector<NDArray>> constants = nullptr;  // arrays that the plan may read; null: none
+  bool inputs_stay_sound = false;  // a run that fails has written to no input, so inputs keep no error
 };
 
-// Runs plan now if it is cheap and nothing is in its way, else when the engine can. An opaque plan runs now, on the
-// calling thread, which waits for what is in its way. `name` is interned.
+// Runs the plan now if it is cheap and no task is in its way, else when the engine can. An opaque plan runs now, on the
+// calling thread, which waits for the tasks before it. `name` is interned.
 void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, const char* name);
 
 // Fills an array with zeros, as one engine task.
 void push_zeros(const NDArray& array);
-// The same, and its memory takes no room until it is written again.
+// Does the same, and releases the memory until it is written again.
 void push_released_zeros(const NDArray& array);
 
 }  // namespace hybridnet

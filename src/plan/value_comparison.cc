@@ -23,12 +23,13 @@ uint64_t spread(uint64_t x) {  // splitmix64's finalizer
   return x ^ (x >> 31);
 }
 
-// Outputs are compared as if they were at least this large, relative to the largest one: what is much smaller may be
+// Outputs are compared as if they were at least this large, relative to the largest output: much smaller values may be
 // the rounding noise of terms that cancel, such as the gradient of a bias in front of BatchNorm, whose terms are no
 // output.
 constexpr double kSmallestShare = 0.1;
 
-// Relative to the largest value of an output: sums in another order, other kernels for the same sum.
+// The tolerance relative to the largest value of an output, for sums in another order and other kernels for the same
+// sum.
 double tolerance_of(DType dtype) {
   switch (dtype) {
     case DType::kFloat64:
@@ -81,7 +82,7 @@ double element(const Bytes& bytes, DType dtype, size_t i) {
   }
 }
 
-// Floating values between -1 and 1, integers 0 and 1: those are indices that exist nearly everywhere.
+// Floating values between -1 and 1; integers 0 and 1, which are valid indices nearly everywhere.
 Bytes random_values(const TensorSpec& spec, uint64_t seed) {
   Bytes bytes(static_cast<size_t>(spec.bytes()));
   const auto size = static_cast<size_t>(spec.shape.size());
@@ -171,7 +172,7 @@ class GraphWatch final : public RewriteObserver::Watch {
     const NodeEntry entry = result(number);
     const DType dtype = graph_.spec(entry).dtype;
     const auto size = static_cast<size_t>(graph_.spec(entry).shape.size());
-    // What is differentiated after a rewrite may round otherwise, though the values have the same bits.
+    // Gradients that are formed after a rewrite may round differently, though the values have the same bits.
     const bool exact = rewrite.exactness == Exactness::kBitwise && !has_gradient_nodes(graph_);
     if (now.size() == before.size() && std::equal(now.begin(), now.end(), before.begin())) return;
     const double largest = std::max(largest_value(number), kSmallestShare * largest_);
@@ -191,7 +192,7 @@ class GraphWatch final : public RewriteObserver::Watch {
   const Graph& graph_;
   const std::vector<Bytes> inputs_;
   std::vector<Bytes> before_;
-  double largest_ = 0;  // of all floating outputs
+  double largest_ = 0;  // the largest value of all floating outputs
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The debug profile: graphs run before and after each rewrite, and a rewrite that changes a value is undone by name.
+// The debug profile: runs graphs before and after each rewrite; a rewrite that changes a value is undone and reported.
 #pragma once
 
 #include <span>
@@ -9,12 +9,12 @@
 
 namespace hybridnet {
 
-// Runs every graph that is rewritten on sample values: those of the call where an input is one of the call's, else
-// random ones. Throws Error from Watch::changed when outputs differ by more than the rewrite promises.
+// Runs every graph that is rewritten on sample values: the call's arrays for inputs of the call, random values for
+// others. Throws Error from Watch::changed when outputs differ by more than the rewrite promises.
 // Graphs with operators that have effects (written in Python) are not compared.
 class ValueComparison final : public RewriteObserver {
  public:
-  // inputs: variables of the call; samples: what they hold, ready to be read. Both live as long as this.
+  // inputs: variables of the call; samples: their values, ready to be read. Both live as long as this object.
   ValueComparison(const std::vector<NodePtr>& inputs, std::span<const NDArray> samples)
       : inputs_(inputs), samples_(samples) {}
   std::unique_ptr<Watch> watch(const Graph& graph) override;

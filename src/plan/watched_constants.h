@@ -1,7 +1,7 @@
-// The arrays that a graph holds as constants: compiling computes values from them, and decides by them. Programs can
-// write to such an array all the same; what was compiled is stale then.
+// The arrays that a graph holds as constants. Compiling computes values from them and makes decisions by their values.
+// Programs can still write to such an array; the compiled plans are stale then.
 //
-// Threads: from any.
+// Threads: calls may come from any thread.
 #pragma once
 
 #include <deque>
@@ -16,11 +16,13 @@ namespace hybridnet {
 class WatchedConstants {
  public:
   explicit WatchedConstants(const GraphDefinition& definition);
-  // Since this was last asked, or since it was made. Of foreign memory, whose writes are unknown, the values tell.
+  // True if a constant was written since the last call or since construction. Foreign memory, whose writes are unknown,
+  // is compared by its values.
   bool have_changed();
-  // Until they are computed. Not from tasks of the engine: what they wait for may wait for the task.
+  // Waits until they are computed. Must not be called from engine tasks, because the tasks it waits for may wait for
+  // the caller.
   void wait() const;
-  // Dense ones, which runs are ordered behind and before the writes to. null: there are none.
+  // The dense constants: runs are ordered after earlier and before later writes to them. null: there are none.
   const std::shared_ptr<const std::vector<NDArray>>& arrays() const { return arrays_; }
 
  private:

@@ -63,15 +63,16 @@ Runtime::Runtime() : parts_(std::make_unique<Parts>()) {
   ops::register_all(parts_->ops);
   parts_->ops.seal();
   set_op_registry(&parts_->ops);
-  // A forked child has none of the parent's threads: workers stop before and start again, on demand, on both sides.
+  // A forked child has none of the parent's threads: workers stop before the fork and start again, on demand, in both
+  // processes.
   g_fork_engine = parts_->engine.get();
   g_fork_storage = parts_->cpu_storage.get();
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 Runtime& Runtime::get() {
-  // Never destroyed: arrays of other static objects may die after main() and still need storage. Work is drained at
-  // exit.
+  // Never destroyed: arrays in other static objects may be freed after main() and still need storage. Pending work is
+  // finished at exit.
   static Runtime* runtime = [] {
     auto* r = new Runtime;
     std::atexit([] { Runtime::get().shutdown(); });
@@ -88,15 +89,15 @@ const OpRegistry& Runtime::ops() { return parts_->ops; }
 void Runtime::extend_ops(std::vector<std::unique_ptr<Op>> ops) { parts_->ops.extend(std::move(ops)); }
 
 void Runtime::shutdown() {
-  // Once: what was pushed after it and no wait has run needs a front end that may be gone by now.
+  // Runs only once: tasks pushed after the first shutdown need a front end that may be gone by now.
   if (run_ahead().waits_no_more()) return;
   note_exit();
   try {
     parts_->engine->wait_all();
   } catch (const std::exception&) {
-    // Nobody is left to hear of it: the process is ending.
+    // Ignored: the process is ending.
   }
-  run_ahead().stop_waiting();  // what is pushed from now on stays queued until a wait runs it
+  run_ahead().stop_waiting();  // tasks pushed from now on stay queued until a wait runs them
   parts_->engine->stop_workers();
 }
 

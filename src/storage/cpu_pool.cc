@@ -12,14 +12,14 @@ namespace {
 
 constexpr int64_t kLargestRequest = INT64_MAX - kHugeStep;
 constexpr int64_t kCacheBytes = int64_t{4} << 20;
-constexpr int64_t kCacheClassBytes = 256 * 1024;  // for one class of one thread
+constexpr int64_t kCacheClassBytes = 256 * 1024;  // limit for one class of one thread
 constexpr int64_t kInUseSlack = 64 * 1024;        // a thread adds its count to the pool's when it differs by this
 
 constexpr int most_cached(int size_class) {
   return static_cast<int>(std::clamp<int64_t>(kCacheClassBytes / class_bytes(size_class), 4, 64));
 }
 
-// The part that links free blocks must stay accessible.
+// The first bytes, which link free blocks, must stay accessible.
 void forbid_free_block(void* data, int64_t bytes) {
   forbid_access(static_cast<char*>(data) + sizeof(void*), bytes - static_cast<int64_t>(sizeof(void*)));
 }
@@ -161,9 +161,10 @@ void* CpuPool::take_pooled_huge(int64_t* bytes) {
   return data;
 }
 
-// Under mutex_, before a huge block comes from the system: the free blocks that are smaller, the largest first, until
-// it brings no more memory than was in use at one time. A program whose arrays grow would keep a block of each size. A
-// block of some size leaves for a larger one only, so where sizes repeat, all of them are in the pool in the end.
+// Under mutex_, before a huge block comes from the system: takes smaller free blocks out of the pool, the largest
+// first, until the total with the new block is at most the maximum that was in use at one time. Otherwise a program
+// whose arrays grow would keep a block of each size. A block is only dropped for a larger one, so if sizes repeat, all
+// of them are in the pool in the end.
 std::vector<std::pair<int64_t, void*>> CpuPool::take_outgrown(int64_t bytes) {
   std::vector<std::pair<int64_t, void*>> taken;
   const int64_t most = std::max(huge_needed_, huge_in_use_ + bytes);

@@ -1,5 +1,5 @@
-// Free blocks of CPU memory by size class. A request takes a block from the cache of its thread (small ones), then from
-// the lists here, then from the system. A freed block goes back the same way.
+// Free blocks of CPU memory by size class. A request takes a block from the cache of its thread (small blocks), then
+// from the lists here, then from the system. A freed block goes back the same way.
 #pragma once
 
 #include <array>
@@ -21,10 +21,10 @@ class CpuPool {
   explicit CpuPool(int64_t limit_bytes);  // limits the memory kept for reuse; below 0: no limit
   ~CpuPool() { release(); }
 
-  // bytes > 0. `cache` is the calling thread's, or null if the thread has none, because it ends.
+  // bytes > 0. `cache`: the calling thread's cache, or null if the thread has none because it is ending.
   Storage::Block allocate(int64_t bytes, ThreadCache* cache);
   void free(const Storage::Block& block, ThreadCache* cache);
-  void release();  // gives back all free memory, the threads' caches included
+  void release();  // returns all free memory to the system, including the threads' caches
 
   ThreadCache* add_cache();
   void retire(ThreadCache* cache);  // its thread ends
@@ -53,16 +53,16 @@ class CpuPool {
   [[noreturn]] void throw_out_of_memory(int64_t bytes);
 
   const int64_t limit_;
-  const int64_t cache_limit_;  // for all classes of one thread
+  const int64_t cache_limit_;  // bytes in the cache of one thread, for all classes together
   std::atomic<int64_t> in_use_{0};
   std::atomic<int64_t> peak_{0};
   std::atomic<int64_t> system_allocations_{0};
   std::atomic<int64_t> allocations_{0};  // not counted in a cache
   std::mutex mutex_;                     // guards the rest; order: before the lock of a cache, never after it
-  int64_t pooled_ = 0;                   // in free_ and free_huge_
+  int64_t pooled_ = 0;                   // bytes in free_ and free_huge_
   std::array<std::vector<void*>, kClasses> free_;
   std::multimap<int64_t, void*> free_huge_;  // above kClassLimit, by size
-  // Of blocks above kClassLimit: bytes in use, the most that were at one time, and bytes in free_huge_.
+  // Bytes of blocks above kClassLimit: in use, the maximum in use so far, and in free_huge_.
   int64_t huge_in_use_ = 0, huge_needed_ = 0, huge_pooled_ = 0;
   std::vector<std::unique_ptr<ThreadCache>> caches_;
 };

@@ -1,4 +1,4 @@
-// The CPU's Storage: a CpuPool, and which cache of it belongs to the calling thread.
+// The CPU's Storage: a CpuPool and the caches of the calling thread.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace hybridnet {
 namespace {
 
-// The cache used last. initial-exec, because every allocation reads it: no call finds it.
+// The cache used last. initial-exec, because every allocation reads it: the access needs no call.
 struct CurrentCache {
   uint64_t pool_id;
   ThreadCache* cache;

@@ -11,7 +11,7 @@ namespace hybridnet {
 
 // ---- readers
 
-// Only the reader itself puts something in, so what take() saw is what it takes.
+// Only the reader itself stores a copy here, so the exchange takes the same copy that was loaded.
 std::unique_ptr<LastCopy::Held> LastCopy::take() noexcept {
   Held* held = held_.load(std::memory_order_acquire);
   if (held == nullptr || held == in_use() || held == in_use_and_dropped()) return nullptr;
@@ -69,7 +69,7 @@ DerivedCopy::Value DerivedCopy::get(int64_t bytes, const std::function<Value()>&
   return value_;
 }
 
-// Mostly it reads only, so that the cores of many readers can share the line.
+// Mostly only reads, so that the cores of many readers can share the cache line.
 void DerivedCopy::touch() {
   const uint64_t now = budget_.tick();
   if (last_used_.load(std::memory_order_relaxed) != now) last_used_.store(now, std::memory_order_relaxed);
@@ -125,7 +125,7 @@ int64_t DerivedBudget::limit() const {
 bool DerivedBudget::admit(DerivedCopy& newcomer, int64_t bytes, DerivedCopy::Dropped& dropped) {
   const std::lock_guard lock(mutex_);
   const auto fits = [&] { return limit_ < 0 || this->bytes() + bytes <= limit_; };
-  // Makes room of copies that were not used since the newcomer was refused last, the oldest first.
+  // Makes room by dropping copies that were not used since the newcomer was refused last, the oldest first.
   while (!fits() && newcomer.was_refused_ && bytes <= limit_) {
     DerivedCopy* oldest = nullptr;
     for (DerivedCopy* copy : kept_) {

@@ -36,8 +36,8 @@ void StandIn::release(void*& memory, const std::atomic<int32_t>& pins) noexcept 
   if (state_.load(std::memory_order_relaxed) != State::kAccepted) return;
   const std::atomic_ref<void*> found(memory);
   void* const address = found.exchange(nullptr);
-  // A thread pins the memory first and then looks where it is. So it finds nothing, and waits for the lock, or it is
-  // seen here.
+  // A thread pins the memory first and then reads `memory`. So either it reads null and waits for the lock, or its pin
+  // is seen here.
   if (pins.load() != 0) {
     found.store(address);
     return set_state(State::kNone);

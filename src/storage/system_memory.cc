@@ -23,14 +23,14 @@ constexpr intptr_t kPage = 4096;
 
 int64_t rounded_to_pages(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// The part of `used` bytes that is put into huge pages. The last huge page would hold memory that nobody asked for: it
-// is one only where that is little.
+// The number of bytes to put into huge pages. The last huge page would hold memory beyond `used`: it is made huge only
+// if that is little.
 int64_t bytes_in_huge_pages(int64_t used) {
   const int64_t beyond = -used & (kHugePage - 1);
   return beyond <= used / kUsedPerUnused ? used + beyond : used + beyond - kHugePage;
 }
 
-// Aligned to huge pages: maps more and unmaps both ends.
+// Maps memory aligned to huge pages: maps more and unmaps both ends.
 void* map_aligned(int64_t bytes, int64_t used) {
   bytes = rounded_to_pages(bytes);
   const int64_t mapped = bytes + kHugePage;
@@ -65,7 +65,7 @@ void system_free(void* data, int64_t bytes) {
 
 void zero_and_release(void* data, int64_t bytes) {
   const Pages whole = whole_pages(data, bytes);
-  // Private pages of no file read as zeros afterwards.
+  // Private pages without a file read as zeros afterwards.
   if (whole.bytes == 0 || madvise(whole.data, static_cast<size_t>(whole.bytes), MADV_DONTNEED) != 0) {
     std::memset(data, 0, static_cast<size_t>(bytes));
     return;

@@ -1,4 +1,4 @@
-// Vectors for the length of a call, in memory of the storage: what a kernel needs for itself, of a size that is not
+// Vectors for the duration of a call, in memory of the storage: for temporary values of a kernel whose size is not
 // known when it is linked. The blocks come back to the thread's cache, so a call that is repeated allocates nothing.
 #pragma once
 

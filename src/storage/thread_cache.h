@@ -44,7 +44,7 @@ class ThreadCache {
   }
   int count(int size_class) const { return lists_[size_class].count; }
 
-  // The owner writes the counts; threads that ask for statistics read them.
+  // The owner writes the counts; threads that collect statistics read them.
   void count_allocation(int64_t bytes) {
     add(allocations_, 1);
     add(in_use_, bytes);
@@ -69,7 +69,7 @@ class ThreadCache {
   }
 
   std::atomic<bool> locked_{false};
-  std::atomic<int64_t> bytes_{0};   // held here, free
+  std::atomic<int64_t> bytes_{0};   // bytes of the free blocks in this cache
   std::atomic<int64_t> in_use_{0};  // allocated minus freed by this thread, since it was last added to the pool's
   std::atomic<int64_t> allocations_{0};
   std::array<List, kCachedClasses> lists_;

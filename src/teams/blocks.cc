@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kBlockBytes = 512, kBlocks = 2048;
 
-// All blocks lie in one array, so that an address tells whether it is one of them: oneDNN may delete what the C++
-// library has allocated for it.
+// All blocks lie in one array, so that `delete` can recognize them by their address: oneDNN may also delete memory that
+// the C++ library has allocated for it.
 alignas(64) std::byte all_blocks[kBlocks * kBlockBytes];
 
 bool is_block(const void* p) {
@@ -39,7 +39,7 @@ class Spare {
     const std::lock_guard lock(mutex_);
     for (size_t i = 0; i < count; ++i) free_ = new (blocks[i]) Free{free_};
   }
-  // Around a fork: the child must not find the lock of a thread that it does not have.
+  // Called around a fork: in the child the lock must not be held by a thread that does not exist there.
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
 
@@ -49,7 +49,7 @@ class Spare {
   };
   std::mutex mutex_;
   Free* free_ = nullptr;
-  size_t unused_ = 0;  // those behind it were never taken
+  size_t unused_ = 0;  // index of the first block that was never taken
 };
 constinit Spare spare;
 
@@ -57,11 +57,11 @@ constinit Spare spare;
   pthread_atfork([] { spare.lock(); }, [] { spare.unlock(); }, [] { spare.unlock(); });
 }
 
-// Those of a thread.
+// The blocks that a thread keeps.
 struct Kept {
   std::array<void*, 32> blocks{};
   size_t count = 0;
-  int scopes = 0;  // that live
+  int scopes = 0;  // number of living ShortLivedBlocks
 
   void* take() {
     if (count == 0) count = spare.take(blocks.data(), blocks.size() / 2);
@@ -76,8 +76,8 @@ struct Kept {
     spare.give(blocks.data() + count, number);
   }
 };
-// A pointer, because libraries that are loaded later need what is left of the memory for variables of threads. Null
-// before the first scope, and in the thread's last destructors, which may still delete blocks.
+// A pointer, because libraries that are loaded later need the rest of the static memory for thread-local variables.
+// Null before the first scope, and in the thread's last destructors, which may still delete blocks.
 constinit thread_local Kept* kept = nullptr;
 
 struct EndOfThread {

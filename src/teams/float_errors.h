@@ -1,7 +1,7 @@
-// What went wrong in arithmetic of the calling thread: an operation that met a NaN or made one, or a result that is too
-// large. The processor remembers both until it is told to forget. Minimum, maximum and comparisons say so for every NaN
-// that they read, sums and products only for one that they make (infinity minus infinity). What happened to the members
-// of a team has happened to the thread that opened it.
+// Floating-point errors of the calling thread: an operation that read or made a NaN, or a result that is too large.
+// The processor keeps a flag for each until it is cleared. Minimum, maximum and comparisons set the flag for every NaN
+// that they read, sums and products only for one that they make (infinity minus infinity). Errors of the members of a
+// team count as errors of the thread that opened it.
 #pragma once
 
 #if defined(__x86_64__)
@@ -14,11 +14,11 @@ namespace hybridnet::teams {
 
 #if defined(__x86_64__)
 
-inline constexpr unsigned kFloatErrors = 1 | 8;  // of MXCSR: invalid operation, overflow
+inline constexpr unsigned kFloatErrors = 1 | 8;  // bits of MXCSR: invalid operation, overflow
 
 inline unsigned float_errors() { return _mm_getcsr() & kFloatErrors; }
 inline void remember_float_errors(unsigned errors) { _mm_setcsr(_mm_getcsr() | errors); }
-// Returns what it forgot.
+// Clears the errors and returns them.
 inline unsigned forget_float_errors() {
   const unsigned state = _mm_getcsr();
   if ((state & kFloatErrors) != 0) _mm_setcsr(state & ~kFloatErrors);

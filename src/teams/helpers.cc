@@ -11,8 +11,9 @@
 namespace hybridnet::teams {
 namespace {
 
-// Helpers live as long as the process. The idle ones are a stack, the one that was busy last on top: it spins still.
-// `top` holds an index + 1, and above it a count of changes, by which a thread sees that the stack is not what it read.
+// Helpers live as long as the process. The idle ones are a stack with the one that was busy last on top: it still
+// spins. The low half of `top` holds an index + 1, the high half a count of changes, by which a thread detects that the
+// stack has changed since it read `top`.
 class Pool {
  public:
   Helper* take_idle() {
@@ -35,7 +36,7 @@ class Pool {
 
   Helper* make();
 
-  // In the child of a fork no helper is left.
+  // For the child of a fork, where no helper exists.
   void forget_all() {
     top_.store(0, std::memory_order_relaxed);
     count_.store(0, std::memory_order_relaxed);
@@ -76,8 +77,9 @@ Team& next_team(Helper& self, SpinLimit& limit) {
   }
 }
 
-// The system often wakes a thread on the core of the one that wakes it. Two members of a team that share a core take
-// turns on it, and each spins while it holds the core that the other needs, for as long as the process lives.
+// Moves the helper off the core of the opener. The system often wakes a thread on the core of the thread that wakes it.
+// Two members of a team that share a core take turns on it, and each spins while it holds the core that the other
+// needs, for as long as the process lives.
 void leave_core_of_opener(const Team& team, const Helper& self) {
   if (self.kept || team.opener_core < 0 || sched_getcpu() != team.opener_core || crowding.now(now_ns())) return;
   cpu_set_t all;
@@ -100,7 +102,7 @@ void leave_core_of_opener(const Team& team, const Helper& self) {
     if (const unsigned errors = forget_float_errors()) team.float_errors.fetch_or(errors, std::memory_order_relaxed);
     membership() = {};
     if (!self.kept) pool().push_idle(&self);
-    team.done(1);  // the last look at the team; the opener may give this helper its next work at once
+    team.done(1);  // the last access to the team; the opener may assign this helper its next work at once
   }
 }
 

@@ -1,4 +1,4 @@
-// The threads that help others: one pool for the process, from which teams take what is idle.
+// Helper threads: one pool for the process, from which teams take idle helpers.
 #pragma once
 
 #include <pthread.h>
@@ -15,12 +15,12 @@ struct alignas(128) Helper {
   std::atomic<Team*> work{nullptr};  // the team that it is to join, as member `number`
   std::atomic<uint32_t> asleep{0};
   int number = 0;
-  std::atomic<uint32_t> next_idle{0};  // of the pool: index + 1
+  std::atomic<uint32_t> next_idle{0};  // link in the pool's idle stack: index + 1
   uint32_t index = 0;
   bool kept = false;       // belongs to one thread, does not go back to the pool
-  Helper* next = nullptr;  // of those that this thread keeps
+  Helper* next = nullptr;  // the next helper that the same thread keeps
   pthread_t thread{};
-  cpu_set_t cores{};  // where it could run before it was kept
+  cpu_set_t cores{};  // the cores that it could run on before it was kept
 };
 
 // An idle helper, or a new one; nullptr if the system has no more threads.
@@ -29,7 +29,7 @@ void give_back(Helper* helper);
 
 // Runs the team's body as member `number` as soon as the helper is awake.
 void assign(Helper* helper, Team* team, int number);
-// Takes an assignment back. Returns false if the helper has begun, or is with another team already.
+// Takes back an assignment. Returns false if the helper has begun, or works for another team already.
 bool retract(Helper* helper, Team* team);
 
 }  // namespace hybridnet::teams

@@ -1,7 +1,7 @@
-// The functions of OpenMP that oneDNN calls, under names of our own: an application beside us keeps the OpenMP library
-// that it was built with. cmake/rebind_dnnl.py writes these names into the copy of oneDNN that lies beside
-// libhybridnet.so. What each does: the OpenMP specification 4.0, sections 2.7.1 (static schedules) and 3.2, and the
-// calls that GCC makes of the directives (libgomp, "Implementing ... directive").
+// The functions of OpenMP that oneDNN calls, under names of our own: an application in the same process keeps the
+// OpenMP library that it was built with. cmake/rebind_dnnl.py writes these names into the copy of oneDNN beside
+// libhybridnet.so. The functions are defined by the OpenMP specification 4.0, sections 2.7.1 (static schedules) and
+// 3.2, and by the calls that GCC makes for the directives (libgomp, "Implementing ... directive").
 #include <algorithm>
 #include <memory>
 #include <new>
@@ -12,8 +12,8 @@
 namespace hybridnet::teams {
 namespace {
 
-// Regions that the calling thread has opened and not closed (start and end are calls of their own), in memory that is
-// kept.
+// Regions that the calling thread has opened and not closed (start and end are separate calls), in memory that is
+// reused.
 class OpenRegions {
  public:
   void open(int threads, Body body, void* data) {
@@ -37,10 +37,10 @@ class OpenRegions {
 };
 thread_local OpenRegions open_regions;
 
-// A loop that the members of a team share: which iterations the calling thread runs next.
+// The iterations of a loop of the team that the calling thread runs next.
 struct StaticLoop {
   long next = 0, end = 0;      // iterations, counted from 0
-  long chunk = 0, stride = 0;  // from a chunk of this thread to its next
+  long chunk = 0, stride = 0;  // size of a chunk, and distance from a chunk of this thread to its next
   long first = 0, step = 1;    // the value of the loop's variable: first + step * iteration
 };
 thread_local StaticLoop static_loop;
@@ -80,7 +80,7 @@ bool HNTM_loop_static_start(long first, long end, long step, long chunk, long* b
   StaticLoop& loop = static_loop;
   if (chunk > 0) {
     loop = {chunk * number, count, chunk, chunk * threads, first, step};
-  } else {  // one chunk for each thread, the first ones hold one more
+  } else {  // one chunk for each thread, the first chunks hold one iteration more
     const long base = count / threads, longer = count % threads;
     const long begin = number * base + std::min(number, longer);
     const long mine = base + (number < longer ? 1 : 0);

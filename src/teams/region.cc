@@ -97,8 +97,8 @@ void Region::retract_unstarted() {
   if (retracted > 0) team_.done(retracted);
 }
 
-// From the last on: the first ones are more likely to begin meanwhile. Members may meet at barriers: what is not taken
-// back still begins by itself.
+// From the last member on: the first ones are more likely to begin meanwhile. Members may meet at barriers: members
+// that were not taken back still begin by themselves.
 void Region::run_unstarted() {
   for (int number = team_.threads - 1; number > 0 && team_.unstarted.load(std::memory_order_relaxed) > 0; --number) {
     if (!retract(number)) continue;
@@ -115,7 +115,7 @@ void Region::wait_for_helpers() {
   if (all_done()) return;
   const int64_t own_end = now_ns();
   const bool spun = opener_limit.spin(all_done, [&](int64_t passed) {
-    // One that has not begun may wait for this very core.
+    // A member that has not begun may wait for this core.
     if (passed > kYieldNs && team_.unstarted.load(std::memory_order_relaxed) > 0) sched_yield();
   });
   if (!spun) {

@@ -1,4 +1,4 @@
-// A region: what a team runs, from its opening to the moment when all of its members are done.
+// A parallel region of a team, from its opening to the moment when all members are done.
 #pragma once
 
 #include <array>
@@ -15,18 +15,18 @@ struct Team {
   void* data = nullptr;
   int threads = 1;
   int opener_core = -1;
-  // Helpers that are not done, and whether the opener sleeps until none is left.
+  // The number of helpers that are not done, and a bit that is set while the opener sleeps until none is left.
   static constexpr uint32_t kOpenerSleeps = uint32_t{1} << 31;
   alignas(64) std::atomic<uint32_t> unfinished{0};
   std::atomic<int> unstarted{0};
-  std::atomic<unsigned> float_errors{0};    // of the helpers, float_errors.h
-  alignas(64) std::atomic<int> arrived{0};  // at the barrier
-  std::atomic<uint32_t> barriers{0};        // that all have passed
+  std::atomic<unsigned> float_errors{0};    // errors of the helpers, see float_errors.h
+  alignas(64) std::atomic<int> arrived{0};  // number of members at the barrier
+  std::atomic<uint32_t> barriers{0};        // number of barriers that all have passed
 
   void done(uint32_t helpers);
 };
 
-// What a thread is at the moment.
+// The present team and number of a thread.
 struct Membership {
   Team* team = nullptr;
   int number = 0;
@@ -35,7 +35,7 @@ struct Membership {
 Membership& membership();
 
 void barrier(Team& team);
-void forget_kept_helpers();  // of the calling thread: they are gone
+void forget_kept_helpers();  // called in the child of a fork, where the helpers of the calling thread are gone
 
 class Region {
  public:
@@ -46,9 +46,9 @@ class Region {
   ~Region();  // waits for the others
   Region(const Region&) = delete;
 
-  // Members that have not begun never will,
+  // Takes back the assignments of members that have not begun: they never will.
   void retract_unstarted();
-  // or the opener runs their parts.
+  // The same, and the opener runs their parts.
   void run_unstarted();
 
  private:

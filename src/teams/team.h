@@ -2,7 +2,7 @@
 //
 // This is a library of its own (libhnteam.so), because oneDNN runs on it too: openmp.cc has the few functions of OpenMP
 // that oneDNN calls. Helpers belong to the process, not to the thread that opens a team, so that there are never more
-// of them than cores in use; how long they spin before they sleep follows what happens (waiting.h).
+// of them than cores in use; the time that they spin before they sleep adapts to the load (waiting.h).
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@ namespace hybridnet::teams {
 
 using Body = void (*)(void* data);
 
-// Calls body(data) on `threads` threads at the same time, the calling one is number 0; returns when all are done. The
-// team is smaller if the system has no more threads, and has 1,024 at most. `body` may not throw.
+// Calls body(data) on `threads` threads at the same time, the calling thread being number 0; returns when all are done.
+// The team is smaller if the system has no more threads, and has 1,024 at most. `body` may not throw.
 void run(int threads, Body body, void* data);
 
-// As run(), for work that the members take piece by piece: members that have not begun when the calling thread finds no
+// The same for work that the members take piece by piece: members that have not begun when the calling thread finds no
 // more work are not waited for, and never run.
 void run_while_there_is_work(int threads, Body body, void* data);
 
-int number_in_team();   // of the calling thread; 0 outside of teams
+int number_in_team();   // the calling thread's number; 0 outside of teams
 int threads_of_team();  // 1 outside of teams
-bool in_team();         // of two threads or more
+bool in_team();         // true inside a team of two threads or more
 
 // The number of threads that oneDNN may use when the calling thread calls it; 0: the default, or 1 inside a team.
 void set_most_threads(int threads);
 void set_default_threads(int threads);
 int most_threads();
 
-// From now on, the teams of the calling thread have these helpers and no others, so that they may be bound to cores; 0
-// gives them back, free to run where they could before. They go back when the thread ends, too.
+// Reserves `count` helpers for the teams of the calling thread, which have no others from now on, so that they can be
+// bound to cores. 0 gives them back, with their former cores; so does the end of the thread.
 void keep_helpers(int count);
 
 }  // namespace hybridnet::teams

@@ -1,4 +1,4 @@
-// Waiting for another thread: by spinning while that is likely to end soon, then asleep.
+// Waiting for another thread: by spinning while the wait is likely to end soon, then asleep.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ inline void relax() {
 void sleep_on(std::atomic<uint32_t>& word, uint32_t value);
 void wake_all(std::atomic<uint32_t>& word);
 
-// Threads of this process shared a core with busy foreign threads a moment ago: a member of a team waited milliseconds
-// for its turn. Who spins then uses up the time that the system would give it when its work comes.
+// Detects that threads of this process shared a core with busy foreign threads a moment ago: a member of a team waited
+// milliseconds for its turn. A thread that spins then uses up the time that the system would give it for later work.
 class Crowding {
  public:
   bool now(int64_t time_ns) const { return time_ns < until_.load(std::memory_order_relaxed); }
@@ -34,16 +34,15 @@ class Crowding {
 
 extern Crowding crowding;
 
-// How long one thread spins before it sleeps. Waking a thread takes 50 us and more where its core has gone to sleep: a
-// thread that spins for less than that and waits for one that has just been woken is asleep when that one is done, so
-// that the two wake each other all the time. Long waits that come one after the other shorten the spinning.
+// The time that one thread spins before it sleeps. Waking a thread takes 50 us and more if its core has gone to sleep.
+// A thread that spins for less than that, and waits for a thread that has just been woken, is asleep when that thread
+// is done, so that the two wake each other all the time. Several long waits in a row shorten the spinning.
 class SpinLimit {
  public:
-  // Spins until done(), which is asked again and again, is true. Returns false when the time is up. Calls
-  // now_and_then() about every microsecond.
+  // Polls done() until it is true. Returns false when the time is up. Calls now_and_then() about every microsecond.
   template <typename Done, typename F>
   bool spin(const Done& done, const F& now_and_then) {
-    constexpr int kRounds = 32;  // between two looks at the clock: about a microsecond
+    constexpr int kRounds = 32;  // between two reads of the clock: about a microsecond
     const int64_t begin = now_ns();
     const int64_t limit = crowding.now(begin) ? kLeastNs : limit_;
     for (;;) {
@@ -60,7 +59,7 @@ class SpinLimit {
 
  private:
   static constexpr int64_t kLeastNs = 10'000, kMostNs = 200'000;
-  static constexpr int kPatience = 8;  // long waits, one after the other
+  static constexpr int kPatience = 8;  // number of long waits in a row
   int64_t limit_ = kMostNs / 2;
   int long_waits_ = 0;
 };

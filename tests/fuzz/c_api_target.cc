@@ -1,4 +1,4 @@
-// The C ABI as a state machine: calls in any order, on handles that are good, freed, of another kind, or none.
+// The C ABI as a state machine: calls in any order, on handles that are valid, freed, of another kind, or null.
 #include <fuzzer/FuzzedDataProvider.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ constexpr const char* kSettings[] = {"learning_rate", "momentum", "wd", "multi_p
 constexpr const char* kSchedules[] = {"FactorScheduler", "CosineScheduler", "PolyScheduler", "none"};
 constexpr const char* kArguments[] = {"step", "factor", "max_update", "warmup_steps", "no_such"};
 
-// In memory: files of /tmp may be given to a disk, which takes longer than all calls of a program.
+// In memory: files in /tmp may be written to a disk, which takes longer than all calls of a program.
 std::string temporary(const char* ending) { return "/dev/shm/hybridnet-fuzz-" + std::to_string(getpid()) + ending; }
 
 // A .params file with the weight of kDense.
@@ -53,7 +53,7 @@ const std::string& weight() {
 
 using hybridnet::c_api::HandleKind;
 
-// Of the object that a handle stood for when it was given out: it stands in the upper bits.
+// The kind of object that a handle was created for: the upper bits of the handle.
 HandleKind kind_of(const void* handle) { return static_cast<HandleKind>(reinterpret_cast<uintptr_t>(handle) >> 56); }
 
 template <typename Handle>
@@ -87,7 +87,8 @@ void free_as(HandleKind kind, void* handle) {
   }
 }
 
-// Handles that the program holds or has held, so that freed ones come back, and every kind stands for every other.
+// Handles that the program holds or has held, so that freed ones are used again, and each kind is passed for each
+// other.
 class Program {
  public:
   Program(const uint8_t* data, size_t size) : in_(data, size) {}
@@ -97,12 +98,12 @@ class Program {
     hn_autograd_set_training(0, nullptr);
     hn_set_np_shape(0, nullptr);
     hn_wait_all();
-    // Some are freed by now, and freeing them again is an error and no more.
+    // Some have been freed, and freeing them again is only an error.
     for (void* handle : handles_) free_as(kind_of(handle), handle);
   }
 
  private:
-  // Mostly of the kind that is asked for, if there is one: errors are found soon, and what lies behind them is not.
+  // Mostly returns a handle of the requested kind, if there is one: otherwise calls would end with an error early on.
   template <typename T>
   T handle() {
     const size_t first = in_.ConsumeIntegralInRange<size_t>(0, handles_.size() - 1);
@@ -162,7 +163,7 @@ class Program {
       case 1:
         hn_array_wrap(memory_, shape.shape, shape.ndim, shape.dtype, nullptr, nullptr,
                       reinterpret_cast<HnArray*>(&made));
-        // Larger than the memory: nobody may look at it.
+        // Larger than the memory: such an array must not be read.
         if (made && bytes_of(static_cast<HnArray>(made)) > sizeof(memory_)) {
           hn_array_free(static_cast<HnArray>(made));
           made = nullptr;
@@ -271,7 +272,7 @@ class Program {
     }
   }
 
-  // Arrays from arrays: parts, other storages, other libraries' tensors.
+  // Makes arrays from arrays: parts, other storages, other libraries' tensors.
   void derive() {
     HnArray made = nullptr;
     const HnTensorSpec shape = spec();
@@ -388,7 +389,7 @@ class Program {
   }
 
   void differentiate() {
-    // Any array may be a head gradient: of another dtype, shape, storage, or a gradient buffer.
+    // Any array may be a head gradient: with another dtype, shape or storage, or a gradient buffer.
     const auto heads = arrays(), gradients = arrays();
     HnArray made[3] = {};
     switch (draw(0, 5)) {
@@ -447,7 +448,7 @@ class Program {
         hn_array_copy_from(handle<HnArray>(), memory_, static_cast<size_t>(draw(0, 64)));
         return;
       case 1:
-        hn_array_free(handle<HnArray>());  // its number stays among the handles: whoever uses it gets an error
+        hn_array_free(handle<HnArray>());  // its number stays among the handles: later uses get an error
         return;
       case 2:
         hn_model_free(handle<HnModel>());

@@ -1,4 +1,4 @@
-"""Files that fuzzing starts from, made of the fixtures: ``corpora.py FOLDER`` writes FOLDER/TARGET/NAME."""
+"""Initial files for fuzzing, made from the fixtures: ``corpora.py FOLDER`` writes FOLDER/TARGET/NAME."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "fixtures"
 TEXTS = pathlib.Path(__file__).resolve().parents[1] / "cpp/graph"
-LARGEST = 64 * 1024  # larger files teach nothing more and are slow to change
+LARGEST = 64 * 1024  # larger files find nothing more and are slow to mutate
 
 
 def write(folder: pathlib.Path, target: str, name: str, content: bytes) -> None:
@@ -40,7 +40,7 @@ def main(folder: pathlib.Path) -> None:
 
 
 def states() -> dict[str, bytes]:
-    """Files of states of the optimizers whose states differ in kind, for the parameters of states_target.cc."""
+    """State files of optimizers with different kinds of states, for the parameters of states_target.cc."""
     shapes = {"bias": [4], "table": [3, 2], "thin": [2, 2]}
     schedule = {"base_lr": 0.1, "warmup_steps": 1, "warmup_begin_lr": 0.0, "warmup_mode": "linear"}
     schedule["warmup_final_lr"] = 0.1

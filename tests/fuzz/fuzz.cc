@@ -28,7 +28,7 @@ bool is_floating(int dtype) {
   return dtype == HN_FLOAT32 || dtype == HN_FLOAT64 || dtype == HN_FLOAT16 || dtype == HN_BFLOAT16;
 }
 
-// Elements of the shape; -1: none, or too many.
+// The number of elements of the shape; -1: negative dimensions, or too many elements.
 int64_t count(const HnTensorSpec& spec) {
   int64_t elements = 1;
   if (spec.ndim < 0 || spec.ndim > HN_MAX_NDIM) return -1;
@@ -40,7 +40,7 @@ int64_t count(const HnTensorSpec& spec) {
   return elements;
 }
 
-// A spec that the input may have: what the graph leaves open is drawn.
+// A spec that the input may have: dimensions and dtype that the graph leaves open are filled in.
 HnTensorSpec completed(HnTensorSpec spec, Draws& draws) {
   if (spec.dtype < 0) spec.dtype = HN_FLOAT32;
   if (spec.ndim < 0) {
@@ -58,7 +58,7 @@ void read(HnArray array) {
   if (hn_array_wait(array) != 0 || hn_array_size(array, &size) != 0 || hn_array_data(array, &data) != 0) return;
   int dtype = 0;
   hn_array_dtype(array, &dtype);
-  uint8_t sum = 0;  // every byte is read, so that the sanitizer sees each
+  uint8_t sum = 0;  // reads every byte, so that the sanitizer checks each
   const auto* bytes = static_cast<const uint8_t*>(data);
   for (int64_t i = 0; i < size * size_of(dtype); ++i) sum = static_cast<uint8_t>(sum ^ bytes[i]);
   static volatile uint8_t sink;
@@ -124,7 +124,7 @@ void run(HnModel model, const std::vector<HnArray>& inputs, size_t outputs, bool
   hn_wait_all();
 }
 
-// A step of training by the gradients that are there.
+// Runs a step of training with the current gradients.
 void step(HnModel model, Draws& draws) {
   constexpr const char* kOptimizers[] = {"sgd", "adam", "lars", "dcasgd"};
   Trainer trainer;
@@ -133,7 +133,7 @@ void step(HnModel model, Draws& draws) {
   hn_wait_all();
 }
 
-// Requests of a row, of the sizes that are bound.
+// Runs a batcher with the bound inputs.
 void batch(HnModel model, const std::vector<HnTensorSpec>& specs, const std::vector<HnArray>& inputs, size_t outputs) {
   Batcher batcher;
   std::vector<HnArray> results(outputs, nullptr);

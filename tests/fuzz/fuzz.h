@@ -1,4 +1,4 @@
-// What the targets share: handles that free themselves, and a model that is run forward and backward.
+// Code shared by the targets: handles that free themselves, and a model that is run forward and backward.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace fuzz {
 
-// Targets make no larger arrays; work on larger ones is slow, not wrong.
+// Targets make no larger arrays; operations on larger ones are slow, not wrong.
 inline constexpr int64_t kMaxElements = 1 << 14;
 
 template <typename Handle, int (*Free)(Handle)>
@@ -38,7 +38,7 @@ using Session = Owned<HnSession, hn_session_free>;
 using Trainer = Owned<HnTrainer, hn_trainer_free>;
 using Batcher = Owned<HnBatcher, hn_batcher_free>;
 
-// Numbers that follow from the input alone, without taking bytes from it: files stay whole.
+// Pseudo-random numbers that depend on the input alone, without consuming bytes from it: files stay whole.
 class Draws {
  public:
   Draws(const uint8_t* data, size_t size);
@@ -49,11 +49,11 @@ class Draws {
   uint64_t state_ = 0xcbf29ce484222325u;
 };
 
-// An array of small values; null where it would be too large, or its shape is none.
+// An array of small values; null if it would be too large, or its shape is invalid.
 Array make_array(const HnTensorSpec& spec, Draws& draws);
 
-// Binds arrays of sizes that the graph allows, runs it forward and backward in training, updates its parameters,
-// predicts by a call, a session and a batch, and asks for all that can be asked. Errors are answers.
+// Binds arrays of sizes that the graph allows, runs the model forward and backward in training, updates its parameters,
+// predicts by a call, a session and a batch, and calls all functions that query it. Errors are valid results.
 void use(HnModel model, Draws& draws);
 
 }  // namespace fuzz

@@ -1,5 +1,5 @@
-// Models from strangers: the JSON of a graph, and behind a zero byte the contents of its .params file. What can be
-// loaded is bound, run, differentiated and put into a session.
+// Untrusted models: the JSON of a graph, and after a zero byte the contents of its .params file. If a model can be
+// loaded, it is bound, run, differentiated and put into a session.
 #include <cstring>
 
 #include "fuzz.h"

@@ -1,4 +1,5 @@
-// Graphs as text (mx.rewrite.parse): what can be read is a sound graph whose own text reads back as an equal one.
+// Graphs as text (mx.rewrite.parse): every text that can be read is a valid graph whose own text reads back as an equal
+// one.
 #include <cstdlib>
 #include <cstring>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Every operator with attributes, shapes, dtypes and values that nobody would choose: a result or an error, forward and
+// Every operator with random attributes, shapes, dtypes and values: it returns a result or an error, forward and
 // backward.
 #include <fuzzer/FuzzedDataProvider.h>
 
@@ -90,7 +90,7 @@ HnTensorSpec spec_of(HnArray array) {
   return spec;
 }
 
-// For a result like this one: an array of its own, a part of an input, or one that was drawn before.
+// An output array for a result like this one: a new array, a part of an input, or an array from `before`.
 fuzz::Array draw_out(FuzzedDataProvider& in, HnArray result, const std::vector<HnArray>& inputs,
                      const std::vector<fuzz::Array>& before, fuzz::Draws& draws) {
   const HnTensorSpec spec = spec_of(result);
@@ -120,7 +120,7 @@ fuzz::Array draw_out(FuzzedDataProvider& in, HnArray result, const std::vector<H
   return draw_array(in, &spec, draws);
 }
 
-// The same call into arrays of the caller.
+// Makes the same call with the caller's arrays as outputs.
 void call_into(FuzzedDataProvider& in, const char* name, const std::vector<const char*>& keys,
                const std::vector<const char*>& values, const std::vector<HnArray>& inputs,
                std::span<const HnArray> results, fuzz::Draws& draws) {
@@ -136,7 +136,7 @@ void call_into(FuzzedDataProvider& in, const char* name, const std::vector<const
     if (handle) hn_array_wait(handle);
 }
 
-// Head gradients of any dtype, mostly of the shape that is asked for.
+// Head gradients of any dtype, mostly of the required shape.
 void differentiate(FuzzedDataProvider& in, std::span<const HnArray> results, int train, fuzz::Draws& draws) {
   std::vector<fuzz::Array> owned;
   std::vector<HnArray> heads;
@@ -156,13 +156,13 @@ const std::vector<const Op*>& operators() {
   static const std::vector<const Op*> chosen = [] {
     std::vector<const Op*> ops;
     for (const Op* op : Runtime::get().ops().all())
-      if (!op->opaque && !op->hidden) ops.push_back(op);  // those call code of users, and C programs cannot call these
+      if (!op->opaque && !op->hidden) ops.push_back(op);  // they call user code, or C cannot call them
     return ops;
   }();
   return chosen;
 }
 
-// Results that would fit into a machine but not into a test are not asked for.
+// False for results that would fit into a machine but are too large for a test.
 bool is_size_testable(const Op& op, const std::vector<std::string>& keys, const std::vector<std::string>& texts,
                       const std::vector<HnTensorSpec>& inputs) {
   constexpr int64_t kManyBytes = int64_t{1} << 28;
@@ -179,7 +179,7 @@ bool is_size_testable(const Op& op, const std::vector<std::string>& keys, const 
     const int64_t bytes = testing::largest_result_bytes(op, *params, std::move(in));
     return bytes <= kManyBytes || bytes >= testing::kImpossibleBytes;
   } catch (const Error&) {
-    return true;  // the call will say so, too
+    return true;  // the call will report it, too
   }
 }
 

@@ -1,4 +1,4 @@
-// Files of arrays (.params) from strangers: what can be read is used and written again.
+// Untrusted files of arrays (.params): every file that can be read is used and written again.
 #include "fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (hn_arrays_load_from_memory(data, size, &count, &arrays, &names) != 0) return 0;
   for (size_t i = 0; i < count; ++i) {
     int64_t size = 0;
-    // A sparse array of few bytes may stand for a dense one of many.
+    // A sparse array of few bytes may represent a large dense one.
     if (hn_array_size(arrays[i], &size) != 0 || size > fuzz::kMaxElements) continue;
     size_t room = 1;
     fuzz::Array sum, copy;

@@ -1,5 +1,5 @@
-// Files of optimizer states from strangers: a trainer that takes one trains on and saves it again. Files of trainings
-// (gluon.save_training) hold these and .params files behind checksums, which tests/python/hostile repairs.
+// Untrusted files of optimizer states: a trainer that accepts one continues training and saves it again. Training files
+// (gluon.save_training) contain these and .params files behind checksums, which tests/python/hostile repairs.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// The parameters that the files of corpora.py are for.
+// The parameters for the files of corpora.py.
 struct Parameters {
   Parameters() {
     const HnTensorSpec specs[] = {{{4}, 1, HN_FLOAT32}, {{3, 2}, 2, HN_FLOAT32}, {{2, 2}, 2, HN_FLOAT16}};
@@ -78,7 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         0)
       abort();
     if (hn_trainer_load_states(trainer.get(), file.path().c_str()) != 0) continue;
-    // What a trainer has taken it writes, and takes again.
+    // If a trainer accepts states, it can also write them, and read them again.
     if (hn_trainer_save_states(trainer.get(), saved.c_str()) != 0 ||
         hn_trainer_load_states(trainer.get(), saved.c_str()) != 0) {
       std::fprintf(stderr, "%s: %s\n", hn_last_error_kind(), hn_last_error());

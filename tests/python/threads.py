@@ -1,4 +1,4 @@
-"""Work of several threads at once."""
+"""Runs work in several threads at once."""
 
 from __future__ import annotations
 

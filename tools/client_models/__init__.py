@@ -1,4 +1,4 @@
-"""Models of the libraries that were written for MXNet 1.9.1, each made small and without downloads.
+"""Models of the libraries written for MXNet 1.9.1, each small and made without downloads.
 
-A module per library has MODELS: the name of a model to a function that makes its ``Subject``.
+Each library has a module with MODELS: a dictionary from the name of a model to a function that makes its ``Subject``.
 """

@@ -1,4 +1,4 @@
-"""Dive into Deep Learning, the book's package d2l 1.0 in its flavor for MXNet: models, and training as in the book."""
+"""Dive into Deep Learning, the book's package d2l 1.0 for MXNet: models, and training like in the book."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-os.environ.setdefault("MPLBACKEND", "Agg")  # the book's training draws curves
+os.environ.setdefault("MPLBACKEND", "Agg")  # the book's training plots curves
 
 import matplotlib as mpl
 import mxnet as mx
@@ -18,7 +18,7 @@ from .subject import BlockSubject, Subject, arrays_in
 from .subject import random as classic_random
 from .subject import whole as classic_whole
 
-mx.npx.set_np()  # as every program of the book does first
+mx.npx.set_np()  # the first statement of every program of the book
 
 BATCH, STEPS, UNITS, WORDS = 2, 6, 8, 12
 
@@ -39,7 +39,7 @@ def _block(block: Any, *arguments: Any) -> Subject:
 
 
 class _Fitted:
-    """A model of the book, trained for an epoch by the book's own trainer."""
+    """A model of the book, trained for one epoch by the book's own trainer."""
 
     def __init__(self, model: Any, data: Any, example: Any) -> None:
         self.model, self.data, self.example = model, data, example
@@ -59,7 +59,7 @@ class _Fitted:
 
 
 class _Arrays(d2l.DataModule):
-    """A data set of given arrays."""
+    """A data set made of given arrays."""
 
     def __init__(self, *arrays: Any) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ def _detection() -> Subject:
 
 
 class _Projected(gluon.nn.Block):
-    """Attention, which has no parameters of its own, behind a layer."""
+    """A layer, followed by attention, which has no parameters of its own."""
 
     def __init__(self, attention: Any) -> None:
         super().__init__()

@@ -17,10 +17,10 @@ from .subject import BlockSubject, Subject, random, whole
 
 CLASSES = ["a", "b", "c"]
 CROP = 96
-SEGMENTS = 21  # of a video: a multiple of those that graphs of files average, 3 and 7
-# Pattern of names, the first that fits counts: shapes of the inputs, and keywords of the constructor.
+SEGMENTS = 21  # segments of a video: a multiple of the 3 and 7 that the graphs from files average
+# Pattern of names, of which the first match counts: shapes of the inputs, and keywords of the constructor.
 INPUTS: list[tuple[str, list[tuple[int, ...]], dict[str, Any]]] = [
-    # Graphs of files, for the sizes that they were made for.
+    # Graphs from files, for the sizes that they were made for.
     (r"(fcn|psp|deeplab)_.*_int8", [(1, 3, 480, 480)], {}),
     (r"inceptionv3_(ucf101|kinetics400)_int8", [(SEGMENTS, 3, 299, 299)], {}),
     (r".*_(ucf101|kinetics400)_int8", [(SEGMENTS, 3, 224, 224)], {}),
@@ -37,7 +37,7 @@ INPUTS: list[tuple[str, list[tuple[int, ...]], dict[str, Any]]] = [
     (r"siamrpn_", [(1, 3, 127, 127), (1, 3, 287, 287)], {}),
     (r"monodepth2_.*posenet", [(1, 6, 192, 320)], {}),
     (r"monodepth2_", [(1, 3, 192, 320)], {}),
-    (r"deeplab_resnest", [(1, 3, 224, 224)], {"crop_size": 224}),  # drops blocks of maps of this size
+    (r"deeplab_resnest", [(1, 3, 224, 224)], {"crop_size": 224}),  # drops blocks of feature maps of this size
     (r"(fcn|psp|deeplab|icnet|fastscnn|danet)_", [(1, 3, CROP, CROP)], {"crop_size": CROP}),
     (r"hrnet_.*_s$", [(1, 3, 128, 128)], {}),
     (r"(simple|mobile|alpha)_pose_", [(1, 3, 256, 192)], {}),
@@ -60,7 +60,7 @@ INPUTS: list[tuple[str, list[tuple[int, ...]], dict[str, Any]]] = [
 
 @contextmanager
 def _without_published_base() -> Iterator[None]:
-    """Networks of bytes make their float network first, without saying that its base needs no weights."""
+    """Quantized networks make their float network first, without stating that its base needs no weights: states it."""
     get_model = by_name.get_model
     try:
         by_name.get_model = lambda name, **given: _without_base(get_model, name, given)
@@ -71,7 +71,7 @@ def _without_published_base() -> Iterator[None]:
 
 @contextmanager
 def _without_published_weights() -> Iterator[None]:
-    """Constructors that load or move the weights of a published base network go on without them."""
+    """Lets constructors that load or move the weights of a published base network run without these weights."""
     base, move = actionrec_resnetv1b, mx.gluon.Parameter.reset_ctx
     functions = {name: getattr(base, name) for name in dir(base) if re.fullmatch(r"resnet\d+_v1b", name)}
 
@@ -93,14 +93,14 @@ def _without_published_weights() -> Iterator[None]:
 def _without_base(get_model: Callable[..., Any], name: str, keywords: dict[str, Any]) -> Any:
     try:
         return get_model(name, **{"pretrained_base": False, **keywords})
-    except (TypeError, Warning) as problem:  # how constructors say that they know no pretrained_base
+    except (TypeError, Warning) as problem:  # constructors without the parameter pretrained_base fail this way
         if "pretrained_base" not in str(problem) and "should only accept" not in str(problem):
             raise
         return get_model(name, **keywords)
 
 
 def _construct(name: str, keywords: dict[str, Any]) -> Any:
-    """The model, as it is before any training."""
+    """Returns the model before any training."""
     with _without_published_weights():
         if name.endswith("_int8"):
             with _without_published_base():
@@ -108,7 +108,7 @@ def _construct(name: str, keywords: dict[str, Any]) -> Any:
         else:
             net = _without_base(model_zoo.get_model, name, {"pretrained": False, **keywords})
     for parameter, value in net.collect_params().items():
-        # Xavier refuses vectors, such as those of the batch norms that detectors hold as a graph.
+        # Xavier refuses vectors, such as those of the batch norms that detectors contain as a graph.
         ones, zeros = parameter.endswith(("gamma", "var")), parameter.endswith(("beta", "bias", "mean"))
         value.initialize(default_init=mx.init.One() if ones else mx.init.Zero() if zeros else mx.init.Xavier())
     if "rcnn" in name:
@@ -117,14 +117,14 @@ def _construct(name: str, keywords: dict[str, Any]) -> Any:
 
 
 def _examine_few_regions(net: Any) -> None:
-    """Some hundred regions per image take a minute each in the models without a pyramid."""
+    """With some hundred regions per image, models without a pyramid take a minute per image."""
     net._rpn_test_post_nms = net.rpn._test_post_nms = 20
     net._num_sample = net.sampler._num_sample = 16
     net.sampler._max_pos = 4
 
 
 def _training(name: str, net: Any, image: Any) -> tuple[Any, ...] | None:
-    """What a detector wants while training: images, boxes and their classes; None if it is the same as else."""
+    """The training inputs of a detector: images, boxes and their classes; None if they are the same as in inference."""
     boxes = _boxes(image.shape[-1])
     if "rcnn" in name:
         return image, boxes, whole(1, 2, 1, below=2)
@@ -141,7 +141,7 @@ def _boxes(size: int) -> Any:
 
 
 class PredictingSubject(BlockSubject):
-    """A network of bytes: it is not trained."""
+    """A quantized network, which is not trained."""
 
     def train(self) -> None:
         pass

@@ -70,7 +70,7 @@ def _elmo(name: str) -> Subject:
 
 
 def _transformer() -> Subject:
-    """As ``transformer_en_de_512``, which cannot be made without downloading its vocabulary."""
+    """The same as ``transformer_en_de_512``, which cannot be made without downloading its vocabulary."""
     coders = nlp.model.transformer.get_transformer_encoder_decoder(
         num_layers=6, units=512, hidden_size=2048, num_heads=8, max_src_length=530, max_tgt_length=549
     )
@@ -187,7 +187,7 @@ class _Decoder(mx.gluon.HybridBlock):
 
 
 class _Search(BlockSubject):
-    """Sentences that a sampler draws with a decoder."""
+    """Sequences that a sampler draws with a decoder."""
 
     def __init__(self, sampler: Callable[..., Any]) -> None:
         states = [mx.nd.zeros((BATCH, UNITS))]

@@ -51,7 +51,7 @@ def _intermittent() -> Any:
 
 def _events() -> Any:
     """Points in time with marks, for point processes."""
-    from gluonts.dataset.artificial import ComplexSeasonalTimeSeries  # noqa: F401  # makes the data set's registry
+    from gluonts.dataset.artificial import ComplexSeasonalTimeSeries  # noqa: F401  # creates the data set's registry
     from gluonts.dataset.common import FileDataset  # noqa: F401
 
     gaps = np.random.RandomState(0).uniform(0.1, 1.0, 60)
@@ -66,7 +66,7 @@ class Forecaster:
     def __init__(self, estimator: Callable[[Any], Any], data: Any) -> None:
         self.estimator = estimator
         self.data = data
-        estimator(self._trainer(hybridize=False))  # its arguments are checked here
+        estimator(self._trainer(hybridize=False))  # checks the estimator's arguments
         self.net: Any = None
 
     @staticmethod
@@ -74,7 +74,7 @@ class Forecaster:
         return Trainer(ctx=mx.cpu(), epochs=1, num_batches_per_epoch=1, hybridize=hybridize)
 
     def _prepare(self) -> None:
-        """Trains for one batch, forecasts, and keeps network and batch."""
+        """Trains for one batch, makes a forecast, and keeps network and batch."""
         estimator = self.estimator(self._trainer(hybridize=False))
         trained = estimator.train_model(self.data)
         self._forecast(trained.predictor)
@@ -100,7 +100,7 @@ class Forecaster:
         self.net.hybridize()
 
     def train(self) -> None:
-        """Trains and forecasts with hybridized networks."""
+        """Trains and makes a forecast with hybridized networks."""
         trained = self.estimator(self._trainer(hybridize=True)).train_model(self.data)
         check_gradients(trained.trained_net.collect_params())
         self._forecast(trained.predictor)

@@ -1,4 +1,4 @@
-"""What ``client_libraries.py`` does with a model."""
+"""The interface of models that ``client_libraries.py`` runs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ LEARNING_RATE = 1e-5
 
 
 class Subject(Protocol):
-    """A model with everything that it takes to run it."""
+    """A model with everything that is needed to run it."""
 
     def forward(self) -> list[np.ndarray]:
-        """Predictions, imperative."""
+        """Returns predictions, computed imperatively."""
 
     def hybridize(self) -> None:
-        """From here on the model is a graph."""
+        """Turns the model into a graph for all later calls."""
 
     def train(self) -> None:
-        """One training step. Raises AssertionError if no parameter gets a gradient, or one that is not finite."""
+        """Runs one training step. Raises AssertionError if no parameter gets a gradient, or one is not finite."""
 
 
 def arrays_in(result: Any) -> Iterator[Any]:
-    """The arrays of a block's result, however deep in lists and tuples."""
+    """The arrays of a block's result, at any depth of lists and tuples."""
     if isinstance(result, list | tuple):
         for part in result:
             yield from arrays_in(part)
@@ -41,15 +41,15 @@ def random(*shape: int, low: float = -1.0, high: float = 1.0) -> Any:
 
 
 def whole(*shape: int, below: int) -> Any:
-    """An array of float32 that holds whole numbers from 0 to ``below`` - 1."""
+    """A float32 array of whole numbers from 0 to ``below`` - 1."""
     return mx.nd.array(np.random.RandomState(len(shape)).randint(0, below, size=shape))
 
 
 class BlockSubject:
     """A Gluon block that is called with arrays.
 
-    ``training`` are its arguments while training, where they differ; ``loss`` makes the number to minimize of the
-    block's result, the mean square of all real outputs if it is not given.
+    ``training`` contains its arguments in training, if they differ; ``loss`` computes the number to minimize from the
+    block's result, by default the mean square of all real outputs.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class BlockSubject:
         self.loss = loss or _mean_square
         if initialize:
             block.initialize(mx.init.Xavier())
-        # Sparse parameters can be read only once they have a trainer.
+        # Sparse parameters can be read only after a trainer was made for them.
         self.trainer = mx.gluon.Trainer(block.collect_params(), "sgd", {"learning_rate": LEARNING_RATE})
 
     def forward(self) -> list[np.ndarray]:
@@ -76,7 +76,7 @@ class BlockSubject:
         self.block.hybridize()
 
     def train(self) -> None:
-        self.hybridize()  # drops graphs that were traced outside of training, as models ask for the mode
+        self.hybridize()  # drops graphs that were traced outside of training, since models depend on the mode
         with mx.autograd.record():
             loss = self.loss(self.block(*_copied(self.training)))
         loss.backward()
@@ -86,7 +86,7 @@ class BlockSubject:
 
 
 def _copied(arguments: Any) -> Any:
-    """The same arrays in lists of their own: some models write new states into the lists that they are given."""
+    """The same arrays in new lists: some models write new states into the lists of their arguments."""
     if isinstance(arguments, list | tuple):
         return type(arguments)(_copied(part) for part in arguments)
     return arguments

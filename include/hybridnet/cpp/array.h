@@ -62,13 +62,13 @@ struct dtype_code<bool> {
   static constexpr HnDType value = HN_BOOL;
 };
 
-// Attributes as the texts of -symbol.json: True, 3, 0.1, (2, 2), relu.
+// Return the text of an attribute as in -symbol.json: True, 3, 0.1, (2, 2), relu.
 inline std::string text(bool value) { return value ? "True" : "False"; }
 template <std::integral T>
 std::string text(T value) {
   return std::to_string(value);
 }
-inline std::string text(double value) {  // the shortest that reads back as the same number
+inline std::string text(double value) {  // the shortest text that reads back as the same number
   char digits[32];
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
 }
@@ -125,7 +125,7 @@ using Attributes = std::vector<Attribute>;
 class Array {
  public:
   Array() = default;                                                   // no array
-  explicit Array(HnArray handle) : handle_(handle, &hn_array_free) {}  // takes the handle over
+  explicit Array(HnArray handle) : handle_(handle, &hn_array_free) {}  // takes over the handle
 
   // A copy of row-major `values`; their number must be the product of `shape`.
   template <typename T>
@@ -146,7 +146,7 @@ class Array {
     return from<T>(shape, std::span<const T>(values.begin(), values.size()));
   }
   static Array zeros(const Shape& shape, HnDType dtype = HN_FLOAT32) { return create(shape, dtype, nullptr); }
-  // Over memory of the caller, without a copy; it must outlive all arrays over it.
+  // An array over memory of the caller, without a copy; the memory must outlive all arrays over it.
   template <typename T>
   static Array wrap(T* data, const Shape& shape) {
     HnArray handle = nullptr;
@@ -169,7 +169,7 @@ class Array {
     owner.release();
     return Array(handle);
   }
-  // A DLManagedTensor* of dlpack.h, which the array takes over.
+  // An array over a DLManagedTensor* of dlpack.h, which it takes over.
   static Array from_dlpack(void* managed) {
     HnArray handle = nullptr;
     detail::check(hn_array_from_dlpack(managed, &handle));
@@ -181,8 +181,8 @@ class Array {
     return managed;
   }
 
-  // Sparse arrays over parts (see part()): indices and indptr are int64, and copied; data is not. Rows of row_sparse
-  // may come in any order; where they repeat, they are summed. Throw FormatError for indices out of bounds.
+  // Sparse arrays over parts (see part()): indices and indptr are int64, and copied; data is not copied. Rows of
+  // row_sparse may come in any order; rows that repeat are summed. Throw FormatError for indices out of bounds.
   static Array row_sparse(const Shape& shape, const Array& data, const Array& indices) {
     return create_sparse("row_sparse", shape, data, indices, nullptr);
   }
@@ -211,14 +211,14 @@ class Array {
     return static_cast<HnDType>(code);
   }
 
-  // "default", that is dense, "row_sparse" or "csr".
+  // The storage type: "default" (dense), "row_sparse" or "csr".
   std::string storage() const {
     const char* name = nullptr;
     detail::check(hn_array_storage(get(), &name));
     return name;
   }
   bool is_sparse() const { return storage() != "default"; }
-  // "data", "indices" (of rows, or of columns for csr) or "indptr" (where rows of csr begin) of a sparse array.
+  // A part of a sparse array: "data", "indices" (of rows, or of columns for csr) or "indptr" (the begins of csr rows).
   Array part(const std::string& name) const {
     HnArray handle = nullptr;
     detail::check(hn_array_part(get(), name.c_str(), &handle));
@@ -234,7 +234,7 @@ class Array {
 
   void wait() const { detail::check(hn_array_wait(get())); }
   // The elements of a dense array, after waiting for them; valid while the array lives. T must be the array's type.
-  // For parameters call to_vector(): values() gives their memory out for good (hn_array_data()).
+  // For parameters call to_vector(): after values(), no packed copies of them are kept any more (hn_array_data()).
   template <typename T>
   std::span<const T> values() const {
     check_dtype<T>();
@@ -288,7 +288,7 @@ class Array {
   void attach_grad(const std::string& grad_req = "write") const {
     detail::check(hn_array_attach_grad(get(), grad_req.c_str()));
   }
-  // With a gradient in another storage: "row_sparse" keeps the rows that backward reaches.
+  // The same with a gradient in another storage: "row_sparse" stores the rows that backward reaches.
   void attach_grad(const std::string& grad_req, const std::string& storage) const {
     detail::check(hn_array_attach_grad_in(get(), grad_req.c_str(), storage.c_str()));
   }
@@ -335,7 +335,7 @@ class Array {
   std::shared_ptr<HnArray_> handle_;
 };
 
-// Results of an operator. Where there is exactly one, they are that array.
+// Results of an operator. A single result converts to an Array.
 class Outputs : public std::vector<Array> {
  public:
   using std::vector<Array>::vector;
@@ -346,7 +346,7 @@ class Outputs : public std::vector<Array> {
   }
 };
 
-// Where an operator writes its results, instead of into new arrays: nd::sgd_update(w, g, {.lr = 0.1}, into(w)).
+// Existing arrays that an operator writes its results into: nd::sgd_update(w, g, {.lr = 0.1}, into(w)).
 struct Into {
   std::vector<Array> arrays;
 };
@@ -370,7 +370,7 @@ inline std::vector<const char*> pointers(const Attributes& attributes, std::stri
   return result;
 }
 
-// Of a call(count, results) that says in *count how many results there are where there is too little room for them.
+// Returns the results of call(count, results), which sets *count to the number of results if the room is too small.
 template <typename Call>
 Outputs results(const Call& call) {
   std::vector<HnArray> arrays(8, nullptr);
@@ -388,7 +388,7 @@ Outputs results(const Call& call) {
 
 }  // namespace detail
 
-// Any operator by its name.
+// Calls an operator by its name.
 inline Outputs invoke(const char* name, const std::vector<Array>& inputs, const Attributes& attributes = {},
                       const Into& out = {}) {
   const std::vector<HnArray> in = detail::handles(inputs);
@@ -405,7 +405,7 @@ inline Outputs invoke(const char* name, const std::vector<Array>& inputs, const 
   });
 }
 
-// An operator whose attributes were read once, for many calls, from any number of threads.
+// An operator whose attributes are parsed once, for many calls, from any number of threads.
 class Operator {
  public:
   explicit Operator(const char* name, const Attributes& attributes = {}) {
@@ -421,7 +421,7 @@ class Operator {
       return hn_op_call(handle_.get(), in.size(), in.data(), count, results);
     });
   }
-  // How many results a call with so many inputs has.
+  // The number of results of a call with num_inputs inputs.
   size_t num_outputs(size_t num_inputs) const {
     size_t count = 0;
     detail::check(hn_op_num_outputs(handle_.get(), num_inputs, &count));
@@ -501,7 +501,7 @@ inline std::vector<std::pair<std::string, Array>> load_arrays(const std::string&
   hn_arrays_free(count, arrays, names);
   return result;
 }
-// Writes one; where all names are empty, one without names.
+// Writes a .params file, without names if all names are empty.
 inline void save_arrays(const std::string& path, const std::vector<std::pair<std::string, Array>>& arrays) {
   std::vector<HnArray> handles;
   std::vector<const char*> names;
@@ -514,9 +514,9 @@ inline void save_arrays(const std::string& path, const std::vector<std::pair<std
   detail::check(hn_arrays_save(path.c_str(), handles.size(), handles.data(), is_named ? names.data() : nullptr));
 }
 
-// Loads a shared object that brings operators, before models that contain them (docs/operator-libraries.md).
+// Loads a shared object with operators. Call it before loading models that use them (docs/operator-libraries.md).
 inline void load_library(const std::string& path) { detail::check(hn_library_load(path.c_str())); }
-// Starts the random numbers anew.
+// Seeds the random numbers.
 inline void seed(uint64_t value) { detail::check(hn_seed(value)); }
 // Waits until all work is done.
 inline void wait_all() { detail::check(hn_wait_all()); }

@@ -13,7 +13,7 @@
 
 namespace hybridnet::cpp::autograd {
 
-// While it lives, this thread records what it runs, and operators behave as in training (or not).
+// While it lives, this thread records its operators for gradients (`record`) and runs them in training mode (`train`).
 class Recorder {
  public:
   explicit Recorder(bool train = true, bool record = true) {
@@ -48,7 +48,7 @@ inline bool is_training() {
   return on != 0;
 }
 
-// Into the gradients of the leaves. head_grads: what arrives at the heads; empty, or no array for one: ones.
+// Computes the gradients of the leaves. head_grads: the gradients of the heads; empty, or no array for a head: ones.
 inline void backward(const std::vector<Array>& heads, const std::vector<Array>& head_grads = {},
                      bool retain_graph = false, bool train_mode = true) {
   if (!head_grads.empty() && head_grads.size() != heads.size())
@@ -59,7 +59,7 @@ inline void backward(const std::vector<Array>& heads, const std::vector<Array>& 
       hn_autograd_backward(of.size(), of.data(), given.empty() ? nullptr : given.data(), retain_graph, train_mode));
 }
 
-// As new arrays. create_graph: gradients of them can be computed in turn.
+// Returns the gradients with respect to variables as new arrays. create_graph: their gradients can be computed, too.
 inline std::vector<Array> grad(const std::vector<Array>& heads, const std::vector<Array>& variables,
                                const std::vector<Array>& head_grads = {}, bool create_graph = false,
                                bool train_mode = true) {

@@ -1,7 +1,7 @@
-// Predictions of many threads that share calls of a model:
+// Shares calls of a model between the predictions of many threads:
 //
 //   const Batcher batcher(model, {.max_rows = 32, .max_wait_us = 200}, {{.shape = {1, 64}, .ndim = 2}});
-//   std::vector<Array> scores = batcher.run({image});  // in each thread, as often as it likes
+//   std::vector<Array> scores = batcher.run({image});  // in each thread, any number of times
 #pragma once
 
 #include "hybridnet/cpp/model.h"
@@ -11,12 +11,12 @@ namespace hybridnet::cpp {
 class Batcher {
  public:
   struct Options {
-    int64_t max_rows = 64;       // of a shared call
-    int64_t max_wait_us = 0;     // for others to come; 0: only while calls run
-    int64_t max_waiting = 1024;  // requests; more throw EngineError
-    int64_t calls = 1;           // at one time
+    int64_t max_rows = 64;       // rows of a shared call
+    int64_t max_wait_us = 0;     // how long a request waits for others; 0: only while calls run
+    int64_t max_waiting = 1024;  // waiting requests; more throw EngineError
+    int64_t calls = 1;           // calls at one time
   };
-  // inputs: shape and dtype of what requests bring, the first size being any; empty: as the file says.
+  // inputs: shapes and dtypes of the inputs of requests, with any first size; empty: those of the file.
   explicit Batcher(const Model& model) : Batcher(model, Options()) {}
   Batcher(const Model& model, const Options& options, const std::vector<HnTensorSpec>& inputs = {}) {
     const HnBatcherOptions given = {sizeof(HnBatcherOptions), options.max_rows, options.max_wait_us,
@@ -36,7 +36,7 @@ class Batcher {
     for (HnArray array : out) result.emplace_back(array);
     return result;
   }
-  // Takes no more requests, and returns when those that it has are answered.
+  // Accepts no more requests, and returns when all waiting requests are answered.
   void close() const { detail::check(hn_batcher_close(handle_.get())); }
 
  private:

@@ -9,7 +9,7 @@
 
 namespace hybridnet::cpp {
 
-// The base of all; also thrown itself, for what is none of the kinds below.
+// The base class of all errors; also thrown itself, for failures of none of the kinds below.
 class Error : public std::runtime_error {
  public:
   Error(std::string kind, const std::string& text) : std::runtime_error(text), kind_(std::move(kind)) {}

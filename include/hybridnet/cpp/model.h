@@ -1,4 +1,4 @@
-// Run an exported HybridNet model from C++. Header only; link with libhybridnet:
+// Runs an exported HybridNet model from C++. Header only; link with libhybridnet:
 //
 //   find_package(hybridnet REQUIRED)
 //   target_link_libraries(app PRIVATE hybridnet::hybridnet)
@@ -71,14 +71,14 @@ class Model {
     return result;
   }
 
-  // The same into arrays that are there.
+  // The same into existing arrays.
   void run_into(const std::vector<Array>& inputs, const std::vector<Array>& outputs) const {
     const std::vector<HnArray> in = detail::handles(inputs), out = detail::handles(outputs);
     detail::check(hn_model_run_into(handle_.get(), in.size(), in.data(), out.size(), out.data()));
   }
 
-  // Parameters, in the order of the graph. The arrays are those that the model reads: what is written into them counts
-  // from the next run on, and attach_grad() makes them leaves.
+  // Parameters, in the order of the graph. The model reads these arrays: values written into them take effect with the
+  // next run, and attach_grad() makes them leaves.
   std::vector<std::string> parameter_names() const { return names(hn_model_num_parameters, hn_model_parameter_name); }
   std::vector<Array> parameters() const {
     std::vector<Array> result;
@@ -110,24 +110,25 @@ class Model {
     return spec;
   }
 
-  // What the file says of an input: -1 stands for what it does not say.
+  // Shape and dtype of an input in the file; -1: unknown.
   HnTensorSpec input_spec(size_t index) const {
     HnTensorSpec spec{};
     detail::check(hn_model_input_spec(handle_.get(), index, &spec));
     return spec;
   }
 
-  // Writes the model as HybridBlock.export() does, with the present values of its parameters.
+  // Writes the model like HybridBlock.export(), with the present values of its parameters.
   void save(const std::string& symbol_file, const std::string& params_file) const {
     detail::check(hn_model_save(handle_.get(), symbol_file.c_str(), params_file.c_str()));
   }
 
   HnModel get() const { return handle_.get(); }
 
-  // What gradients compute again instead of keeping it: "auto", "none" or a number of bytes; from the next run on.
+  // Sets which values gradients compute again instead of keeping them: "auto", "none" or a number of bytes
+  // (hn_model_set_remat); from the next run on.
   void set_remat(const std::string& remat) const { detail::check(hn_model_set_remat(handle_.get(), remat.c_str())); }
 
-  // What the latest run executed, instruction by instruction (docs/debugging.md); empty before the first run.
+  // The plan of the latest run, instruction by instruction (docs/debugging.md); empty before the first run.
   std::string plan_text() const {
     const char* text = nullptr;
     detail::check(hn_model_plan_text(handle_.get(), &text));

@@ -8,7 +8,7 @@
 
 namespace hybridnet::cpp {
 
-// While it lives, this thread has NumPy's shapes, or MXNet's (hn_set_np_shape in c_api.h).
+// While it lives, this thread uses NumPy's shapes, or MXNet's if `on` is false (hn_set_np_shape in c_api.h).
 class NumpyShapes {
  public:
   explicit NumpyShapes(bool on = true) { detail::check(hn_set_np_shape(on, &before_)); }

@@ -1,4 +1,4 @@
-// What the generated functions of nd.h share: parameters that must be given, and attributes made of parameters.
+// Helpers of the generated functions of nd.h: required parameters, and conversion of parameters to attributes.
 #pragma once
 
 #include <concepts>
@@ -12,7 +12,7 @@
 
 namespace hybridnet::cpp {
 
-// A parameter without a default: leaving it out does not compile.
+// A required parameter: a call without it does not compile.
 template <typename T>
 struct Required {
   template <std::convertible_to<T> U>
@@ -42,7 +42,7 @@ template <typename T>
 void add(Attributes& attributes, const char* name, const Required<T>& given) {
   attributes.emplace_back(name, given.value);
 }
-// What is the default need not be said.
+// Leaves out a parameter that has its default value.
 template <typename T>
 void add(Attributes& attributes, const char* name, const T& given, const T& default_value) {
   if (!(given == default_value)) attributes.emplace_back(name, given);

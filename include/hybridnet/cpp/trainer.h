@@ -1,4 +1,4 @@
-// Training with the optimizers of Python's gluon.Trainer, to the same bits:
+// Training with the optimizers of Python's gluon.Trainer, with bit-identical results:
 //
 //   Trainer trainer(model, "sgd", {{"learning_rate", 0.05}, {"momentum", 0.9}});
 //   trainer.set_schedule("CosineScheduler", {{"max_update", 1000}, {"warmup_steps", 50}});
@@ -6,7 +6,7 @@
 //     Array loss;
 //     {
 //       autograd::Recorder recorder;
-//       loss = ...;  // of model.run(...)
+//       loss = ...;  // from model.run(...)
 //     }
 //     loss.backward();
 //     trainer.step(batch_size);
@@ -36,9 +36,9 @@ inline std::vector<std::string> optimizer_names() {
 // Safe from any thread; calls run one by one. Copies are the same trainer.
 class Trainer {
  public:
-  // Over all parameters of a model but its states, such as running means. Settings are the arguments of the optimizer
-  // in Python: {{"learning_rate", 0.1}, {"multi_precision", true}}. Throws ValueError for optimizers that do not exist,
-  // ParamError for settings.
+  // A trainer of all parameters of a model except its states, such as running means. Settings are the arguments of the
+  // optimizer in Python: {{"learning_rate", 0.1}, {"multi_precision", true}}. Throws ValueError for unknown optimizers,
+  // ParamError for wrong settings.
   Trainer(const Model& model, const std::string& optimizer, const Attributes& settings = {}) {
     const std::vector<const char*> keys = detail::pointers(settings, &Attribute::name),
                                    values = detail::pointers(settings, &Attribute::value);
@@ -47,7 +47,7 @@ class Trainer {
         hn_trainer_create_for_model(model.get(), optimizer.c_str(), keys.size(), keys.data(), values.data(), &handle));
     handle_ = {handle, &hn_trainer_free};
   }
-  // Over arrays by name, which become leaves with a gradient; files of states hold the names.
+  // A trainer of named arrays, which become leaves with a gradient; files of states contain the names.
   Trainer(const std::map<std::string, Array>& parameters, const std::string& optimizer,
           const Attributes& settings = {}) {
     std::vector<const char*> names;
@@ -64,9 +64,9 @@ class Trainer {
     handle_ = {handle, &hn_trainer_free};
   }
 
-  // Updates all parameters by the gradients of the last backward, divided by batch_size: the number of examples where
-  // the loss is a sum over them, 1 where it is their mean. Throws GradientError naming a parameter that backward has
-  // not reached since the last step, unless ignore_stale_grad.
+  // Updates all parameters by the gradients of the last backward, divided by batch_size: the number of examples if the
+  // loss is their sum, 1 if it is their mean. Throws GradientError naming a parameter that backward has not reached
+  // since the last step, unless ignore_stale_grad.
   void step(double batch_size, bool ignore_stale_grad = false) const {
     detail::check(hn_trainer_step(handle_.get(), batch_size, ignore_stale_grad));
   }
@@ -82,10 +82,10 @@ class Trainer {
     detail::check(hn_trainer_learning_rate(handle_.get(), &rate));
     return rate;
   }
-  // Throws ValueError where there is a schedule.
+  // Throws ValueError if there is a schedule.
   void set_learning_rate(double rate) const { detail::check(hn_trainer_set_learning_rate(handle_.get(), rate)); }
   // "FactorScheduler", "MultiFactorScheduler", "PolyScheduler", "CosineScheduler" with the arguments of
-  // mx.lr_scheduler. base_lr is the learning rate of the trainer where it is not among them.
+  // mx.lr_scheduler. base_lr is the learning rate of the trainer if it is not among them.
   void set_schedule(const std::string& schedule, const Attributes& arguments) const {
     const std::vector<const char*> keys = detail::pointers(arguments, &Attribute::name),
                                    values = detail::pointers(arguments, &Attribute::value);
@@ -99,7 +99,7 @@ class Trainer {
     detail::check(hn_trainer_setting(handle_.get(), name.c_str(), &text));
     return text;
   }
-  // Counts from the next step on.
+  // Sets a setting, from the next step on.
   void set_setting(const Attribute& setting) const {
     detail::check(hn_trainer_set_setting(handle_.get(), setting.name.c_str(), setting.value.c_str()));
   }
@@ -108,8 +108,8 @@ class Trainer {
     detail::check(hn_trainer_set_multipliers(handle_.get(), parameter.c_str(), lr_mult, wd_mult));
   }
 
-  // What the optimizer keeps, with its settings, counts and schedule: the format of gluon.Trainer in Python. A file is
-  // written whole or not at all; loading changes nothing where it throws.
+  // Save and load the states, settings, counts and schedule of the optimizer, in the format of gluon.Trainer in Python.
+  // A file is written whole or not at all; loading changes nothing if it throws.
   void save_states(const std::string& file) const {
     detail::check(hn_trainer_save_states(handle_.get(), file.c_str()));
   }

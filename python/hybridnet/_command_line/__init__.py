@@ -1,7 +1,7 @@
-"""The command ``hybridnet``: looks at, runs, checks, measures, converts, compares and serves files of models.
+"""The command ``hybridnet``: inspects, runs, checks, measures, converts, compares and serves files of models.
 
-Exit codes: 0 done and in order; 1 the command was done and its answer is no (files differ, a check fails); 2 the
-command line is wrong; 3 a file or a value is wrong (the text says which and why); 130 interrupted.
+Exit codes: 0 success; 1 the command ran and its result is negative (files differ, a check fails); 2 invalid command
+line; 3 invalid file or value (the text says which and why); 130 interrupted.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _completion(parser: argparse.ArgumentParser, shell: str) -> str:
-    """Commands and their options; file names are the shell's own."""
+    """Returns the shell completion of commands and options; file names are completed by the shell."""
     chosen = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     cases = []
     for name, command in chosen.choices.items():
@@ -71,7 +71,7 @@ def _completion(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs one command; arguments: those behind the program's name, default sys.argv. Returns the exit code."""
+    """Runs one command; arguments: those after the program's name, default sys.argv. Returns the exit code."""
     options = _parser().parse_args(arguments)
     run: Callable[[Any], int] = options.run
     try:
@@ -83,6 +83,6 @@ def main(arguments: list[str] | None = None) -> int:
         return WRONG_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of a pipe went away
+    except BrokenPipeError:  # the reader of a pipe is gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

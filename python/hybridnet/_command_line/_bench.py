@@ -1,6 +1,6 @@
 """Measures a model on random inputs: latency, calls per second, memory.
 
-Each thread calls the model again as soon as its last call has ended. The first calls, which compile, are not counted.
+Each thread calls the model again as soon as its last call has ended. The first calls, which compile, are excluded.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ._models import add_model_arguments, add_shape_argument, open_model, random
 from ._output import answer, bytes_text, progress
 
 _PERCENTILES = (50, 90, 99, 99.9)
-_TICKS = 20  # of the bar, while the callers run
+_TICKS = 20  # updates of the progress bar while the callers run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Model, shapes, threads and time."""
+    """Adds the arguments for the model, shapes, threads and time."""
     add_model_arguments(parser)
     add_shape_argument(parser)
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="callers at one time; default 1")
@@ -42,7 +42,7 @@ def _call(block: Any, inputs: list[Any]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measures and prints."""
+    """Measures and prints the results."""
     for name in ("threads", "seconds", "warmup"):
         if getattr(options, name) <= 0 and name != "warmup":
             raise ParamError(f"bench: --{name}", expected="more than 0", given=str(getattr(options, name)))

@@ -1,6 +1,6 @@
-"""Writes arrays or parameters in another form: .params, .npz, .npy, .safetensors.
+"""Converts files of arrays or parameters: .params, .npz, .npy, .safetensors.
 
-Names keep their "arg:" and "aux:" in .params files alone; they come back with --like, which takes them from a graph.
+Only .params keeps the prefixes "arg:" and "aux:" of names; --like restores them from a graph.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KINDS = (".params", *FOREIGN_ENDINGS)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Two files."""
+    """Adds the arguments for the two files."""
     parser.add_argument("source", metavar="IN", help="what is in the file decides how it is read")
     parser.add_argument("target", metavar="OUT", help=f"its ending decides: {', '.join(_KINDS)}")
     parser.add_argument("--like", metavar="PREFIX-symbol.json", help="graph that tells arguments from auxiliary states")
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         raise ParamError(f"convert: the ending of '{options.target}'", expected=f"one of {', '.join(_KINDS)}")
     if os.path.exists(options.target) and not options.force:
         raise ParamError(f"convert: '{options.target}' exists", fix="give --force to replace it")
-    read_bytes(options.source, "convert")  # a missing file is said here, before its format is guessed
+    read_bytes(options.source, "convert")  # reports a missing file before guessing its format
     loaded = ndarray.load(options.source)
     arrays = loaded if isinstance(loaded, dict) else {f"arr_{i}": array for i, array in enumerate(loaded)}
     bare = {name.partition(":")[2] if name[:4] in ("arg:", "aux:") else name: array for name, array in arrays.items()}

@@ -1,4 +1,4 @@
-"""Compares two models, or two files of arrays: what one has and the other lacks, and how far values are apart.
+"""Compares two models, or two files of arrays: missing and additional parts, and differences of values.
 
 Exit code 0 if they are the same within --rtol and --atol, else 1.
 """
@@ -20,7 +20,7 @@ from ._output import answer, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Two files and tolerances."""
+    """Adds the arguments for two files and tolerances."""
     parser.add_argument("a", metavar="A", help="PREFIX, PREFIX-symbol.json, or a file of arrays")
     parser.add_argument("b", metavar="B")
     parser.add_argument("--rtol", type=float, default=0.0)
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _lines(graph: symbol.Symbol) -> list[str]:
-    """One line for each node, with the names of what it reads: numbers would change behind each insertion."""
+    """Returns one line per node, with the names of its inputs: numbers would change after each insertion."""
     nodes = json.loads(graph.tojson())["nodes"]
     lines = []
     for node in nodes:
@@ -41,7 +41,7 @@ def _lines(graph: symbol.Symbol) -> list[str]:
 
 
 def _array_facts(a: NDArray, b: NDArray, rtol: float, atol: float) -> str | None:
-    """How two arrays differ; None if they do not."""
+    """Describes the difference of two arrays; None if there is none."""
     if a.shape != b.shape or np.dtype(a.dtype) != np.dtype(b.dtype):
         return f"{np.dtype(a.dtype)}{a.shape} and {np.dtype(b.dtype)}{b.shape}"
     x, y = (np.asarray(array.asnumpy()) for array in (a, b))

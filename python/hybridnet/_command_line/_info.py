@@ -1,4 +1,4 @@
-"""Shows what this installation is and can do: versions, instruction sets, threads, features."""
+"""Shows the capabilities of this installation: versions, instruction sets, threads, features."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._output import answer, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """None of its own."""
+    """Adds no arguments."""
 
 
 def _version_of(package: str) -> str:
@@ -23,7 +23,7 @@ def _version_of(package: str) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the facts."""
+    """Prints the information."""
     features = runtime.Features()
     enabled = sorted(name for name in features if features.is_enabled(name))
     facts = {

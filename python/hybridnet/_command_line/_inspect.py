@@ -1,9 +1,9 @@
-"""Shows what is in a model: inputs, outputs, parameters, operators, work.
+"""Shows the contents of a model: inputs, outputs, parameters, operators, work.
 
-Work is in floating-point operations of a prediction, a multiply-add being two: those of products, convolutions and
-recurrent layers, one per element of elementwise results, one per element that is reduced or pooled. Loops count as
-often as they run, while_loops as often as they may (max_iterations); of branches the one of more work. Without --shape
-for inputs whose shapes the file does not tell, sizes of values and work are left out.
+Work is the number of floating-point operations of a prediction, with two per multiply-add: those of products,
+convolutions and recurrent layers, one per element of elementwise results, one per element that is reduced or pooled.
+Loops count once per iteration, while_loops max_iterations times; of branches, the more expensive one counts. Without
+--shape for inputs whose shapes are not in the file, sizes of values and work are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ._output import answer, bytes_text, count_text, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Model, shapes and forms of output."""
+    """Adds the arguments for the model, its shapes and the form of output."""
     add_model_arguments(parser)
     add_shape_argument(parser)
     parser.add_argument("--nodes", action="store_true", help="every node, loops and branches as indented regions")
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _operators(graph: dict[str, Any], counts: Counter[str]) -> Counter[str]:
-    """How often each operator stands in a graph and in its bodies."""
+    """Counts the uses of each operator in a graph and in its bodies."""
     for node in graph["nodes"]:
         if node["op"] != "null":
             counts[node["op"]] += 1
@@ -42,7 +42,7 @@ def _operators(graph: dict[str, Any], counts: Counter[str]) -> Counter[str]:
 
 
 def _work(graph: Any, times: float, flops: Counter[str], unsaid: set[str]) -> None:
-    """Adds what the nodes of a graph compute, by operator; unsaid: operators that do not say."""
+    """Adds the work of a graph's nodes, by operator; unsaid: operators without this information."""
     for node in graph.nodes:
         if not node.bodies:
             own = node.flops
@@ -66,7 +66,7 @@ def _work(graph: Any, times: float, flops: Counter[str], unsaid: set[str]) -> No
 
 
 def _trips(view: Any) -> float:
-    """How often a loop runs, at most."""
+    """Returns the maximum number of iterations of a loop."""
     sizes = [slot.outer.shape[0] for slot in view.seqs if slot.outer is not None]
     return float(sizes[0] if sizes else view.node.params.get("max_iterations") or 1)
 
@@ -105,7 +105,7 @@ def _text(facts: dict[str, Any], rows: list[tuple[str, str, str, int]], all_para
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Names of outputs of which one may be listed twice: ``fc_output``, ``fc_output (output 2)``."""
+    """Makes the names of outputs unique if one is listed twice: ``fc_output``, ``fc_output (output 2)``."""
     times: Counter[str] = Counter()
     result: list[str] = []
     for name in names:
@@ -115,7 +115,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the facts."""
+    """Prints the contents."""
     from ..rewrite import graph as graph_of
 
     model = open_model(options)

@@ -1,4 +1,4 @@
-"""Models as commands take them: two files, shapes of inputs, values of inputs."""
+"""Models as command arguments: two files, shapes of inputs, values of inputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GRAPH = "-symbol.json"
 
 @dataclass
 class Model:
-    """A graph and the arrays of its parameter file (none without one)."""
+    """A graph and the arrays of its parameter file (if any)."""
 
     path: str
     parameter_path: str | None
@@ -32,24 +32,24 @@ class Model:
 
     @property
     def inputs(self) -> list[str]:
-        """Variables that the parameter file does not hold, in the graph's order."""
+        """The variables that are not in the parameter file, in the graph's order."""
         return [name for name in self.symbol.list_inputs() if name not in self.parameters]
 
     def block(self, train: bool = False) -> Any:
-        """A SymbolBlock of both files, not hybridized. Raises ParameterLoadError if they do not belong together."""
+        """Returns a SymbolBlock of both files, not hybridized. Raises ParameterLoadError if they do not match."""
         from ..gluon import SymbolBlock
 
         return SymbolBlock.imports(self.path, self.inputs, self.parameter_path)
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """FILE and --params."""
+    """Adds FILE and --params."""
     parser.add_argument("file", metavar="FILE", help="PREFIX-symbol.json, or PREFIX")
     parser.add_argument("--params", metavar="FILE", help="default: the last PREFIX-NNNN.params beside it")
 
 
 def add_shape_argument(parser: argparse.ArgumentParser) -> None:
-    """--shape, as often as there are inputs."""
+    """Adds --shape, repeatable for several inputs."""
     parser.add_argument(
         "--shape",
         action="append",
@@ -60,12 +60,12 @@ def add_shape_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def open_model(options: argparse.Namespace) -> Model:
-    """Reads both files. Raises FileError, FormatError."""
+    """Reads both files of the options. Raises FileError, FormatError."""
     return read_model(options.file, getattr(options, "params", None))
 
 
 def read_model(file: str, parameter_file: str | None = None) -> Model:
-    """As open_model, of names."""
+    """Same as open_model, with file names."""
     path = file if os.path.exists(file) or file.endswith(".json") else file + _GRAPH
     graph = symbol.load(path)
     if parameter_file is None and path.endswith(_GRAPH):
@@ -80,14 +80,14 @@ def _parameters(path: str) -> dict[str, ndarray.NDArray]:
         raise FileError(f"there is no parameter file '{path}'")
     arrays = ndarray.load(path)
     if not isinstance(arrays, dict):
-        if not arrays:  # of a model without parameters
+        if not arrays:  # a model without parameters
             return {}
         raise ParamError(f"'{path}' holds arrays without names", fix="give the file that export() wrote")
     return {re.sub("^(arg|aux):", "", name): array for name, array in arrays.items()}
 
 
 def _named(text: str, model: Model, what: str) -> tuple[str, str]:
-    """(input, rest) of [NAME=]REST."""
+    """Splits [NAME=]REST into (input, rest)."""
     name, equals, rest = text.partition("=")
     if not equals:
         name, rest = "", text
@@ -101,7 +101,7 @@ def _named(text: str, model: Model, what: str) -> tuple[str, str]:
 
 
 def shapes_of(model: Model, texts: list[str]) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
-    """Shape and dtype of every input: as --shape says, else as the graph tells. Raises ShapeError if one is missing."""
+    """Returns shape and dtype of every input: from --shape, else from the graph. Raises ShapeError if unknown."""
     found: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
     for text in texts:
         name, rest = _named(text, model, "--shape")
@@ -137,14 +137,14 @@ def _inferred(
 
 
 def random_value(shape: tuple[int, ...], dtype: np.dtype, seed: int) -> ndarray.NDArray:
-    """Normal numbers; of integer types 0 and 1, which are rows of every table."""
+    """Returns normal numbers; for integer types 0 and 1, which are valid rows of every table."""
     draw = np.random.default_rng(seed)
     values = draw.standard_normal(shape) if dtype.kind in "fV" else draw.integers(0, 2, shape)
     return ndarray.array(np.asarray(values).astype(dtype), dtype=dtype)
 
 
 def values_of(model: Model, texts: list[str]) -> dict[str, ndarray.NDArray]:
-    """Inputs from files of NumPy: [NAME=]FILE each, .npy, or .npz with the inputs' names in it."""
+    """Reads inputs from NumPy files: [NAME=]FILE each, .npy, or .npz with the inputs' names in it."""
     found: dict[str, ndarray.NDArray] = {}
     for text in texts:
         if text.endswith(".npz") and "=" not in text:

@@ -1,4 +1,4 @@
-"""Answers of commands: a table for people, one JSON object for programs."""
+"""Output of commands: a table for humans, one JSON object for programs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def answer(options: Any, values: dict[str, Any], text: str) -> None:
 
 
 def progress(options: Any, items: Collection[_T], what: str) -> Iterable[_T]:
-    """The items, with a bar for people who watch: where tqdm is installed and stderr is a terminal, not with --json."""
+    """Yields the items with a progress bar, if tqdm is installed and stderr is a terminal, not with --json."""
     if options.json or not sys.stderr.isatty():
         return items
     try:
@@ -46,7 +46,7 @@ def progress(options: Any, items: Collection[_T], what: str) -> Iterable[_T]:
 
 
 def table(rows: Iterable[Sequence[Any]], indent: str = "  ") -> str:
-    """Columns beside each other, those of numbers to the right."""
+    """Formats rows as columns, with numbers right-aligned."""
     cells = [[str(cell) for cell in row] for row in rows]
     if not cells:
         return indent + "(none)"
@@ -69,10 +69,10 @@ def _scaled(value: float, step: int, units: Sequence[str]) -> str:
 
 
 def bytes_text(count: float) -> str:
-    """Such as 97.8 MiB."""
+    """Formats a size, such as 97.8 MiB."""
     return _scaled(count, 1024, ("B", "KiB", "MiB", "GiB", "TiB"))
 
 
 def count_text(count: float) -> str:
-    """Such as 25.56 M."""
+    """Formats a count, such as 25.56 M."""
     return _scaled(count, 1000, ("", "k", "M", "G", "T"))

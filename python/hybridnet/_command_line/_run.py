@@ -1,4 +1,4 @@
-"""Runs a model on arrays from files of NumPy and writes, or prints, what comes out."""
+"""Runs a model on arrays from NumPy files and writes, or prints, the results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._output import answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Model, inputs and output."""
+    """Adds the arguments for the model, inputs and output."""
     add_model_arguments(parser)
     parser.add_argument(
         "--input",
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """One call."""
+    """Runs one call."""
     model = open_model(options)
     block = model.block()
     block.hybridize(static_alloc=True)

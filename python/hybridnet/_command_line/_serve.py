@@ -1,8 +1,8 @@
-"""Serves a model over HTTP: JSON or files of NumPy in, the same out. Needs uvicorn (pip install hybridnet[serve]).
+"""Serves a model over HTTP: JSON or NumPy files as input and output. Needs uvicorn (pip install hybridnet[serve]).
 
-Answers requests until SIGTERM or SIGINT; then it takes no more and finishes those that it has. Requests that wait at
-one time share a call (--batch). There is no encryption and no authentication: put a proxy in front of it for those.
-docs/serving.md shows requests and answers.
+Answers requests until SIGTERM or SIGINT; then it accepts no more requests and finishes the current ones. Requests that
+wait at the same time share a call (--batch). There is no encryption and no authentication: use a proxy for those.
+docs/serving.md shows requests and responses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ._models import Model, add_model_arguments, add_shape_argument, open_model,
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Model, address, limits."""
+    """Adds the arguments for the model, address and limits."""
     limits = Limits()
     add_model_arguments(parser)
     add_shape_argument(parser)
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_rows(model: Model, call: Any, specs: dict[str, tuple[tuple[int, ...], np.dtype]]) -> None:
-    """Raises ShapeError unless outputs have as many rows as inputs: else requests cannot share a call."""
+    """Raises ShapeError unless outputs have as many rows as inputs: otherwise requests cannot share a call."""
     for rows in (1, 3):
         inputs = [random_value((rows, *specs[name][0][1:]), specs[name][1], rows).asnumpy() for name in model.inputs]
         for name, output in zip(model.symbol.list_outputs(), call(inputs), strict=True):
@@ -63,7 +63,7 @@ def _check_rows(model: Model, call: Any, specs: dict[str, tuple[tuple[int, ...],
 
 
 def make_app(options: argparse.Namespace) -> PredictionApp:
-    """The application for the options of the command."""
+    """Creates the application from the options of the command."""
     for name in ("threads", "batch", "max_rows", "max_body", "max_waiting"):
         if getattr(options, name) < 1:
             raise ParamError(
@@ -88,7 +88,7 @@ def make_app(options: argparse.Namespace) -> PredictionApp:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serves until a signal comes."""
+    """Serves until a signal arrives."""
     try:
         import uvicorn
     except ImportError:
@@ -105,14 +105,14 @@ def run(options: argparse.Namespace) -> int:
         ws="none",
     )
     server = _server(config)
-    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn sends itself the signal again when it has finished
+    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises the signal again when it has finished
     with contextlib.suppress(KeyboardInterrupt):
         server.run()
     return 0 if server.started else 3
 
 
 def _server(config: Any) -> Any:
-    """uvicorn's server, which prints where it listens as soon as it does."""
+    """Returns uvicorn's server, which prints its address as soon as it listens."""
     import uvicorn
 
     class Announcing(uvicorn.Server):

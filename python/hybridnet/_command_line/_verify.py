@@ -1,4 +1,4 @@
-"""Checks a model: its files fit each other, its parameters are numbers, and every way to run it gives the same.
+"""Checks a model: files match, parameters are finite numbers, and every way to run it gives the same results.
 
 Checksums in the file are compared (export(checksum=True) writes them). The model runs on random inputs imperatively,
 hybridized, without rewrites, bound as a Module does it, and from several threads. Exit code 0 if all agree within
@@ -25,7 +25,7 @@ _THREADS = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Model, shapes and tolerance."""
+    """Adds the arguments for the model, shapes and tolerance."""
     add_model_arguments(parser)
     add_shape_argument(parser)
     parser.add_argument("--rtol", type=float, default=1e-4, help="of the largest value of an output; default 1e-4")
@@ -45,7 +45,7 @@ def _hybridized(**how: Any) -> Callable[[Model, list[NDArray]], list[np.ndarray]
         block = model.block()
         block.hybridize(**how)
         block(*inputs)
-        return _listed(block(*inputs))  # the second call runs what the first has planned
+        return _listed(block(*inputs))  # the second call runs the plan of the first
 
     return run
 
@@ -107,7 +107,7 @@ def _parameter_problems(model: Model) -> list[str]:
 
 
 def _distance(a: list[np.ndarray], b: list[np.ndarray]) -> float:
-    """Largest difference of outputs over the largest value of each, 0 for equal ones, inf for other shapes and NaN."""
+    """Returns the largest difference of outputs relative to their largest values; inf for other shapes and NaN."""
     worst = 0.0
     for x, y in zip(a, b, strict=True):
         if x.shape != y.shape or x.dtype != y.dtype:
@@ -123,7 +123,7 @@ def _distance(a: list[np.ndarray], b: list[np.ndarray]) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
-    """All checks, in a table."""
+    """Runs all checks and prints a table."""
     model = open_model(options)
     checked = has_checksums(model.path)
     if checked:

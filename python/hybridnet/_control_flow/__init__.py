@@ -1,1 +1,1 @@
-"""Loops and branches on arrays and in graphs. ``mx.contrib.control_flow`` is what programs import."""
+"""Loops and branches on arrays and in graphs. Programs import ``mx.contrib.control_flow``."""

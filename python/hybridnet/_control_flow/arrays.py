@@ -29,10 +29,10 @@ def array_of_number(value: Any, dtype: Any = None) -> NDArray:
 def settle_numbers(
     call: Foreach | WhileLoop, states: list[Any], run: Callable[[list[Any]], Step]
 ) -> tuple[list[Any], Step]:
-    """The states as arrays, and run(states).
+    """Returns the states as arrays, and run(states).
 
-    Numbers among the states become arrays of the dtype that the body returns for them. Without numbers run is called
-    once; with them possibly again, with other dtypes: that of the other arrays where the body refuses float32.
+    Numbers among the states become arrays of the dtype that the body returns for them. Without numbers, run is called
+    once; with them possibly again with other dtypes: that of the other arrays if the body refuses float32.
     """
     numbers = [i for i, state in enumerate(states) if rules.is_number(state)]
     arrays, step = _try_dtypes(call, states, run)
@@ -71,7 +71,7 @@ def _as_arrays(states: list[Any], dtype: Any) -> list[Any]:
 
 
 def _stack(call: Foreach | WhileLoop, rows: Sequence[Sequence[NDArray]], out_nest: Nest, size: int) -> list[NDArray]:
-    """Outputs of all iterations along a new axis 0; zeros behind the last one up to `size` rows."""
+    """Stacks outputs of all iterations along a new axis 0; pads with zeros up to `size` rows."""
     stacked = []
     for parts in zip(*rows, strict=True):
         whole = ndarray.stack(*parts, axis=0)
@@ -83,7 +83,7 @@ def _stack(call: Foreach | WhileLoop, rows: Sequence[Sequence[NDArray]], out_nes
 
 
 class _Rows:
-    """Outputs of the iterations so far, checked against the first."""
+    """Outputs of the iterations so far, checked against those of the first."""
 
     def __init__(self, call: Foreach | WhileLoop) -> None:
         self._call = call
@@ -113,7 +113,7 @@ class _Rows:
 def _empty_outputs(
     call: Foreach | WhileLoop, states: list[Any], size: int
 ) -> tuple[list[NDArray], Nest, list[NDArray]]:
-    """Outputs of a loop that does not run: what the body would return, found by running it on abstract arrays."""
+    """Returns the outputs of a loop without iterations, with the specs found by running the body on abstract arrays."""
     from .trace import abstract_step
 
     step, states, parameters = abstract_step(call, states)
@@ -134,7 +134,7 @@ def _empty_outputs(
 
 
 def _on_tape(outs: list[NDArray], sources: list[NDArray]) -> list[NDArray]:
-    """outs as results of sources, so that they have a gradient (zero), as those of loops that run."""
+    """Records outs as results of sources, so that they have a (zero) gradient, like those of loops that run."""
     sources = [a for a in sources if np.dtype(a.dtype).kind not in "biu" and _core.needs_gradient(a)]
     if not _core.is_recording() or not sources:
         return outs
@@ -155,17 +155,17 @@ def _zeros(shape: tuple[int, ...], dtype: Any) -> NDArray:
 
 # ----------------------------------------------------------------------------------------------------- in-place writes
 class _Arguments:
-    """What the iterations get: arrays that a body may write into, as in ``s += x``.
+    """The inputs of the iterations: arrays that a body may write into, as in ``s += x``.
 
-    In a graph that makes a new value. Here it must not change the caller's arrays, nor earlier outputs. So
-    the first iteration gets copies of its slices and states, and the others do if it has written into them.
+    In a graph such a write makes a new value. Here it must not change the caller's arrays, nor earlier outputs. So the
+    first iteration receives copies of its slices and states, and so do the others if it has written into them.
     """
 
     def __init__(self) -> None:
         self._copies = True
 
     def step(self, run: Callable[[list[Any]], Step], arrays: list[Any]) -> Step:
-        """run(arrays), or run of copies of them."""
+        """Calls run(arrays), with copies of arrays if needed."""
         if not self._copies:
             return run(arrays)
         arrays = [a.copy() if isinstance(a, NDArray) else a for a in arrays]
@@ -180,7 +180,7 @@ class _Arguments:
 
 
 def _own(results: Sequence[Any], first_id: int) -> list[Any]:
-    """results, each with memory of its own, made after first_id was drawn: writing into one changes no other array."""
+    """Returns results with separate memory created after first_id was drawn: writing to one changes no other array."""
     own, seen = [], set()
     for array in results:
         number = _core.memory_id(array)
@@ -194,7 +194,7 @@ def _own(results: Sequence[Any], first_id: int) -> list[Any]:
 
 @contextlib.contextmanager
 def _iteration(call: Foreach | WhileLoop, number: int) -> Iterator[None]:
-    """Adds the number of the iteration to errors of the package, behind those of inner loops."""
+    """Adds the iteration number to errors of the package, after those of inner loops."""
     try:
         yield
     except errors.HybridNetError as error:
@@ -250,7 +250,7 @@ def _foreach_step(call: Foreach, arguments: _Arguments, states: list[Any], done:
 
 # ---------------------------------------------------------------------------------------------------------- while_loop
 def while_loop(call: WhileLoop) -> tuple[Any, Any, NDArray]:
-    """Runs the loop on arrays. Returns outputs, final variables, number of iterations."""
+    """Runs the loop on arrays. Returns outputs, final variables, and the number of iterations."""
     first_id = _core.next_memory_id()
     limit = read_limit(call)
     arrays: list[Any] = [array_of_number(s) if rules.is_number(s) else s for s in call.states]
@@ -286,7 +286,7 @@ def while_loop(call: WhileLoop) -> tuple[Any, Any, NDArray]:
 
 
 def report_limit(call: WhileLoop, limit: int) -> None:
-    """The loop was stopped by max_iterations while its condition still held."""
+    """Reports that max_iterations ended the loop while its condition was still true."""
     if call.on_limit == "raise":
         rules.fail_rule(call.construct, _core.control_limit_rule(limit), call.cond)
     warnings.warn(_core.control_limit_warning(limit), stacklevel=5)
@@ -304,7 +304,7 @@ def read_limit(call: WhileLoop) -> int | None:
 
 # ---------------------------------------------------------------------------------------------------------------- cond
 def cond(call: Cond) -> Any:
-    """Runs the branch that pred chooses."""
+    """Runs the branch that pred selects."""
     first_id = _core.next_memory_id()
     outs, nest = call.branch(rules.truth(call.construct, call.pred))
     return nests.restore(nest, _own(outs, first_id))

@@ -1,4 +1,4 @@
-"""Checked arguments of one use of foreach, while_loop or cond, and how the user's functions are called with them."""
+"""Checked arguments of one use of foreach, while_loop or cond, and calls of the user's functions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .nests import Nest
 
 @dataclass(frozen=True)
 class BodyNode:
-    """A value of a loop's body, as a policy given as ``checkpoint=`` sees it.
+    """A value of a loop's body, passed to a policy given as ``checkpoint=``.
 
-    op: name of the operator, "_foreach", "_while_loop" or "_cond". attrs: its parameters as text. shapes, dtypes: per
-    output; None where the trace does not know them.
+    op: name of the operator, "_foreach", "_while_loop" or "_cond". attrs: its parameters as strings. shapes, dtypes:
+    per output; None if the trace does not know them.
     """
 
     op: str
@@ -28,7 +28,7 @@ class BodyNode:
 
 @dataclass
 class Step:
-    """What one run of a body returned, as flat lists."""
+    """The results of one run of a body, as flat lists."""
 
     outs: list[Any]
     out_nest: Nest
@@ -37,7 +37,7 @@ class Step:
 
 @dataclass
 class Foreach:
-    """One use of foreach."""
+    """The arguments of one use of foreach."""
 
     body: Callable[..., Any]
     data: list[Any]
@@ -52,11 +52,11 @@ class Foreach:
     checkpoint: Any
     name: str | None
     construct: str = "foreach"
-    rows_by_iteration: ClassVar[bool] = False  # rows of outputs stand in the order in which iterations run
+    rows_by_iteration: ClassVar[bool] = False  # rows of outputs are in the order of the iterations
 
     @property
     def stand_ins(self) -> Sequence[Any]:
-        """Values from around the loop that the last states stand for: a body that names them reads these states."""
+        """Values from outside the loop that the last states replace: if the body reads them, it reads these states."""
         return ()
 
     @property
@@ -67,26 +67,26 @@ class Foreach:
         return self.state_nest.paths("states")
 
     def step(self, index: Any, slices: Sequence[Any], states: Sequence[Any]) -> Step:
-        """Runs the body once and checks what it returns."""
+        """Runs the body once and checks its results."""
         arguments = [nests.restore(self.data_nest, slices), nests.restore(self.state_nest, states)]
         result = self.body(index, *arguments) if self.with_index else self.body(*arguments)
         outs, new_states = rules.split_step(self.construct, result, self.body)
         return _checked_step(self, outs, new_states, states, self.state_nest)
 
     def ends_after(self, step: Step) -> bool:
-        """Called after each iteration on arrays: whether the loop ends before its last row."""
+        """Called after each iteration on arrays: returns whether the loop ends before its last row."""
         return False
 
 
 @dataclass
 class WhileLoop:
-    """One use of while_loop."""
+    """The arguments of one use of while_loop."""
 
     cond: Callable[..., Any]
     func: Callable[..., Any]
     states: list[Any]
     state_nest: Nest
-    spread: bool  # loop_vars was a list or tuple: the functions get its items as arguments
+    spread: bool  # loop_vars was a list or tuple: its items become the arguments of the functions
     max_iterations: Any  # int, array of one element, or None
     exact: bool
     has_outputs: bool
@@ -98,7 +98,7 @@ class WhileLoop:
 
     @property
     def stand_ins(self) -> Sequence[Any]:
-        """As of Foreach."""
+        """Same as Foreach.stand_ins."""
         return ()
 
     @property
@@ -113,11 +113,11 @@ class WhileLoop:
         return value if self.spread else (value,)
 
     def test(self, states: Sequence[Any]) -> Any:
-        """The condition, an array or a number."""
+        """Returns the condition, an array or a number."""
         return self.cond(*self._arguments(states))
 
     def step(self, states: Sequence[Any]) -> Step:
-        """Runs the body once and checks what it returns."""
+        """Runs the body once and checks its results."""
         result = self.func(*self._arguments(states))
         outs, new_states = rules.split_step(self.construct, result, self.func) if self.has_outputs else ([], result)
         if self.spread and len(self.state_nest.children) == 1 and rules.is_array(new_states):
@@ -132,7 +132,7 @@ def _checked_step(
     out_leaves, out_nest = rules.take_apart(call.construct, outs, "outputs")
     leaves, nest = rules.take_apart(call.construct, new_states, path)
     if call.state_nest.kind == "array" and nest.kind in ("list", "tuple") and len(leaves) == 1:
-        nest = state_nest  # one state given alone may come back in a list
+        nest = state_nest  # a single state may be returned in a list
     rules.check_structure(
         call.construct, state_nest, nest, path, call.function, "an iteration must return what the next one takes"
     )
@@ -147,7 +147,7 @@ def _checked_step(
 
 @dataclass
 class Cond:
-    """One use of cond."""
+    """The arguments of one use of cond."""
 
     pred: Any
     then_func: Callable[..., Any]
@@ -158,12 +158,12 @@ class Cond:
     construct: str = "cond"
 
     def branch(self, taken: bool) -> tuple[list[Any], Nest]:
-        """Runs one of the functions; its results taken apart."""
+        """Runs one of the functions; returns its flattened results."""
         result = (self.then_func if taken else self.else_func)(*self.inputs)
         return rules.take_apart(self.construct, result, "outputs")
 
     def check_branches(self, then: list[Any], then_nest: Nest, other: list[Any], other_nest: Nest) -> None:
-        """Both branches must give the same structure, dtypes and numbers of axes."""
+        """Raises an error unless both branches have the same structure, dtypes and numbers of axes."""
         rules.check_structure(
             self.construct,
             then_nest,

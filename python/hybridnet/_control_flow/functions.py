@@ -1,11 +1,10 @@
 """Loops and branches over arrays: foreach, while_loop, cond.
 
-On arrays they are plain Python control flow. In a hybridized block, and on Symbols, the functions given to them are run
-once on abstract arrays; the resulting graph holds a loop or a branch as one node, which runs without Python, has
-gradients of any order, and is saved with the model. The functions may use any values from around them: arrays,
-parameters, other blocks.
+On arrays they are plain Python control flow. In a hybridized block, and on Symbols, their functions run once on
+abstract arrays; the resulting graph has the loop or branch as one node, which runs without Python, has gradients of any
+order, and is saved with the model. The functions may use any values of their closure: arrays, parameters, other blocks.
 
-Also reached as ``nd.contrib.foreach``, ``sym.contrib.foreach``, ``F.contrib.foreach``, and so on.
+Also available as ``nd.contrib.foreach``, ``sym.contrib.foreach``, ``F.contrib.foreach``, and so on.
 """
 
 from __future__ import annotations
@@ -42,41 +41,41 @@ def foreach(
     Parameters
     ----------
     body : function (x, states) -> (outs, states)
-        x is built as data, of slices (shape of the array without axis 0; slices of a 1-d array have shape (1,) unless
-        numpy shapes are on). New states must be built as init_states, with the same shapes and dtypes.
+        x has the structure of data, with slices (shape of the array without axis 0; slices of a 1-d array have shape
+        (1,) unless numpy shapes are on). New states must have the structure, shapes and dtypes of init_states.
     data : array or nest of arrays
-        All of one length T along axis 0. May be empty if length is given.
+        Arrays of equal length T along axis 0. May be empty if length is given.
     init_states : array, number or nest of these
-        States that the first iteration gets. May be empty. A number becomes an array of the dtype that body returns.
+        States of the first iteration. May be empty. A number becomes an array of the dtype that body returns.
     length : int, optional
-        T, needed without data. As the fourth positional argument, text is taken as `name` (MXNet's order).
+        The number of iterations T, needed without data. As fourth positional argument, a string is taken as `name`
     reverse : bool, default False
-        From T-1 down to 0; outputs of iteration t still stand in row t.
+        Iterates from T-1 down to 0; the outputs of iteration t are still in row t.
     with_index : bool, default False
         body is called with (t, x, states), t an int64 array.
     checkpoint : None, "sqrt", int, or function BodyNode -> bool, optional
-        In a graph: what is kept for the gradient; the rest is computed again. A number s: the states of every s
-        iterations. "sqrt": s = sqrt(T). A function: called once for each node of the body, when it is traced; True
-        keeps the values of the node. The states of all iterations are kept too. Saved models keep the answers. On
-        arrays everything is kept, and the function is not called.
+        In a graph: the values that are kept for the gradient; the rest is recomputed. A number s: the states of every s
+        iterations. "sqrt": s = sqrt(T). A function: called once for each node of the body during tracing; True keeps
+        the values of the node. The states of all iterations are also kept. Saved models keep these decisions. On arrays
+        everything is kept, and the function is not called.
     truncate_gradient : int, default -1
-        Gradients flow through the last so many iterations only.
+        Gradients flow through this number of last iterations only.
     detach_every : int, default 0
-        Cuts the gradient of the states at every so many iterations. 0: never.
+        Cuts the gradient of the states at every detach_every-th iteration. 0: never.
     unroll : int, optional
-        A hint, accepted for graphs.
+        A hint; accepted for graphs.
     name : str, optional
         Name of the node.
 
     Returns
     -------
     outs : nest of arrays of shape (T, ...)
-    states : the last states, built as init_states
+    states : the last states, in the structure of init_states
 
     Raises
     ------
     TypeError, ShapeError, DTypeError
-        Where the body breaks the rules above; the message names the line of the body.
+        If the body violates the rules above; the message names the line of the body.
 
     Examples
     --------
@@ -117,38 +116,38 @@ def while_loop(
     checkpoint: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Runs func as long as cond holds.
+    """Runs func as long as cond is true.
 
     Parameters
     ----------
     cond : function (*loop_vars) -> array of one element
-        Called before every iteration; not zero means go on.
+        Called before every iteration; nonzero means continue.
     func : function (*loop_vars) -> (outs, loop_vars)
-        Or loop_vars alone with has_outputs=False. New variables keep shapes and dtypes.
+        Returns loop_vars alone with has_outputs=False. New variables keep shapes and dtypes.
     loop_vars : array, number or nest of these, at least one
         The items of a list or tuple are separate arguments.
     max_iterations : int, or integer array of one element
-        The loop ends after so many iterations at the latest. None: needs exact=True or no outputs.
-        An array is read when the loop runs; one from outside of a hybridized block when that is traced. In a graph,
-        without an int, the number of rows of the outputs is known only after each run.
+        Maximum number of iterations. None: needs exact=True or no outputs. An array is read when the loop runs; an
+        array from outside of a hybridized block is read during tracing. In a graph, without an int, the number of rows
+        of the outputs is known only after each run.
     exact : bool, default False
-        Outputs have as many rows as there were iterations, instead of max_iterations rows with zeros behind.
+        Outputs have one row per iteration, instead of max_iterations rows padded with zeros.
     has_outputs : bool, default True
     shape_invariants : dict from position of a variable to a tuple with None for sizes that may change, optional
-        For these variables one size may differ from iteration to iteration; other sizes, and the number of axes, stay.
+        For these variables one size may change between iterations; other sizes, and the number of axes, are fixed.
     on_limit : "stop", "warn" or "raise"
-        What happens when max_iterations ends the loop while cond still holds: nothing, a UserWarning, a ValueError. In
-        a graph that is when the loop runs: an error comes where its results are first read.
+        Behavior when max_iterations ends the loop while cond is still true: none, a UserWarning, a ValueError. In a
+        graph this happens when the loop runs: the error is raised at the first read of its results.
     return_count : bool, default False
         Also return the number of iterations.
     checkpoint : None, "sqrt", int, or function BodyNode -> bool, optional
-        In a graph: what is kept for the gradient; the rest is computed again, once per level of segments. A number s:
-        the variables at the begin of segments of s iterations; "sqrt": of segments of at most 32. Where these are more
-        than 64, segments of segments are formed, so that never more than 64 copies of the variables are kept,
-        whatever max_iterations is. While the gradient of a segment is computed, all its values are kept; with a
-        function (called as in foreach) its variables and the values for which it returned True.
+        In a graph: the values that are kept for the gradient; the rest is recomputed, once per level of segments. A
+        number s: the variables at the beginning of segments of s iterations; "sqrt": of segments of at most 32. If
+        there are more than 64 segments, they are nested, so that at most 64 copies of the variables are kept, whatever
+        max_iterations is. While the gradient of a segment is computed, all its values are kept; with a function (called
+        as in foreach) its variables and the values for which it returned True.
     name : str, optional
-        As the fifth positional argument, text is taken as the name (MXNet's order).
+        As fifth positional argument, a string is taken as the name (MXNet's order).
 
     Returns
     -------
@@ -159,9 +158,9 @@ def while_loop(
     Raises
     ------
     ValueError
-        Without a limit where one is needed.
+        If a required limit is missing.
     TypeError, ShapeError, DTypeError
-        Where a function breaks the rules above.
+        If a function violates the rules above.
     """
     if isinstance(exact, str):
         exact, name = False, exact
@@ -200,26 +199,27 @@ def cond(
     strict_shape: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Runs then_func if pred is not zero, else else_func. The other one does not run, nor does its gradient.
+    """Runs then_func if pred is nonzero, else else_func. The other one does not run, nor does its gradient.
 
     Parameters
     ----------
     pred : array of one element, number or bool
-        On arrays it is read at once; in a graph each run decides. A Python bool decides when the graph is made.
+        On arrays it is read at once; in a graph it is read in each run. A Python bool selects the branch during
+        tracing.
     then_func, else_func : function (*inputs) -> nest of arrays
         Both return the same structure and dtypes.
     inputs : sequence, default ()
-        Arguments of both functions. As the fourth positional argument, text is taken as `name` (MXNet's order).
+        Arguments of both functions. As fourth positional argument, a string is taken as `name` (MXNet's order).
     strict_shape : bool, default False
-        Whether outputs that differ in a size are refused.
+        Whether outputs with different sizes are refused.
     name : str, optional
 
-    Returns what the chosen function returned.
+    Returns the result of the chosen function.
 
     Raises
     ------
     TypeError, ShapeError, DTypeError
-        pred has not one element, or (in a graph) the branches do not fit.
+        If pred does not have exactly one element, or (in a graph) the branches do not match.
     """
     if isinstance(inputs, str):
         name, inputs = inputs, ()
@@ -250,7 +250,7 @@ def is_traced(values: list[Any]) -> bool:
 
 
 def check_gradient_options(construct: str, truncate_gradient: Any, detach_every: Any) -> None:
-    """truncate_gradient and detach_every of a loop over rows."""
+    """Checks truncate_gradient and detach_every of a loop over rows."""
     if not isinstance(truncate_gradient, (int, np.integer)) or (truncate_gradient < 1 and truncate_gradient != -1):
         rules.fail(
             errors.ParamError,
@@ -263,7 +263,7 @@ def check_gradient_options(construct: str, truncate_gradient: Any, detach_every:
 
 
 def check_checkpoint(construct: str, checkpoint: Any) -> None:
-    """What is kept for the gradient of a loop."""
+    """Checks the checkpoint argument of a loop."""
     if checkpoint is None or callable(checkpoint) or (isinstance(checkpoint, str) and checkpoint == "sqrt"):
         return
     if isinstance(checkpoint, (bool, str)) or not isinstance(checkpoint, (int, np.integer)) or checkpoint < 1:
@@ -321,7 +321,7 @@ def _free_sizes(call: WhileLoop, invariants: dict[int, tuple[int | None, ...]] |
 
 
 def _checked_sizes(call: WhileLoop, position: int, shape: Any) -> tuple[int | None, ...]:
-    """The sizes that shape_invariants gives for one variable: as many as it has axes, equal to its own or None."""
+    """Checks the sizes in shape_invariants for one variable: one per axis, equal to its own size or None."""
     given = f"{shape!r} for {call.state_paths()[position]}"
     if not isinstance(shape, (tuple, list)) or not all(size is None or isinstance(size, int) for size in shape):
         rules.fail(

@@ -1,8 +1,8 @@
-"""Nests: lists, tuples, namedtuples and dicts of arrays, taken apart into a flat list and put together again.
+"""Nests: lists, tuples, namedtuples and dicts of arrays, flattened into a list and rebuilt.
 
 Arguments and results of hybridized blocks, and of the functions given to foreach, while_loop and cond, are nests. None
-inside a nest holds no array and stays None. A Symbol of several outputs counts as a list, because that is what the
-operators return on arrays.
+inside a nest holds no array and stays None. A Symbol with several outputs counts as a list, because the operators
+return a list for arrays.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..symbol import Symbol
 
 
 class Nest(NamedTuple):
-    """How a nest is built. Hashable: two nests are equal if they are built alike and hold the same constants.
+    """The structure of a nest. Hashable: two nests are equal if they have the same structure and the same constants.
 
     kind: array, none, constant, list, tuple, namedtuple or dict. detail: keys of a dict, class of a namedtuple, type
     and value of a constant.
@@ -30,7 +30,7 @@ class Nest(NamedTuple):
     detail: Any = None
 
     def paths(self, prefix: str) -> list[str]:
-        """How each array is reached: "states[1]['h']"."""
+        """Returns the access path of each array: "states[1]['h']"."""
         if self is ARRAY:
             return [prefix]
         return [
@@ -38,7 +38,7 @@ class Nest(NamedTuple):
         ]
 
     def steps(self) -> list[str]:
-        """How each child is reached from here."""
+        """Returns the access path of each child from here."""
         if self.kind == "dict":
             return [f"[{key!r}]" for key in self.detail]
         if self.kind == "namedtuple":
@@ -46,7 +46,7 @@ class Nest(NamedTuple):
         return [f"[{i}]" for i in range(len(self.children))]
 
     def describe(self) -> str:
-        """In words, one level deep."""
+        """Describes the structure in words, one level deep."""
         if self.kind == "array":
             return "an array"
         if self.kind == "none":
@@ -58,13 +58,13 @@ class Nest(NamedTuple):
         return f"a {self.kind} of {len(self.children)}"
 
 
-_NAN = float("nan")  # one object, which equals itself inside of a tuple
+_NAN = float("nan")  # a single object, which equals itself inside of a tuple
 ARRAY = Nest("array")
 NONE = Nest("none")
 
 
 class NotANest(HybridNetTypeError):
-    """Raised by flatten: value is neither an array nor a container."""
+    """Raised by flatten if a value is neither an array nor a container."""
 
     def __init__(self, value: Any) -> None:
         super().__init__("neither an array nor a container")
@@ -72,30 +72,30 @@ class NotANest(HybridNetTypeError):
 
 
 def list_of(count: int) -> Nest:
-    """A list of count arrays."""
+    """Returns the nest of a list of count arrays."""
     return Nest("list", (ARRAY,) * count)
 
 
 def tuple_of(count: int) -> Nest:
-    """A tuple of count arrays."""
+    """Returns the nest of a tuple of count arrays."""
     return Nest("tuple", (ARRAY,) * count)
 
 
 def is_number(value: Any) -> bool:
-    """A Python or NumPy number, bool included."""
+    """True for a Python or NumPy number, including bool."""
     return isinstance(value, (bool, int, float, np.number, np.bool_))
 
 
 def is_array(value: Any) -> bool:
-    """An array or a Symbol of one output."""
+    """True for an array or a Symbol with one output."""
     return isinstance(value, NDArray) or (isinstance(value, Symbol) and value.num_outputs == 1)
 
 
 def flatten(value: Any, arrays: list[Any], numbers: bool = False, constants: bool = False) -> Nest:
-    """Appends the arrays of value to arrays and returns how value is built.
+    """Appends the arrays of value to arrays and returns the structure of value.
 
-    numbers: numbers are appended too, as if they were arrays. constants: what is neither array nor container (numbers,
-    text) becomes part of the structure if it is hashable. Raises NotANest for other values.
+    numbers: appends numbers, too, like arrays. constants: other values (numbers, strings) become part of the structure
+    if they are hashable. Raises NotANest for other values.
     """
     if isinstance(value, NDArray):
         arrays.append(value)
@@ -121,7 +121,7 @@ def flatten(value: Any, arrays: list[Any], numbers: bool = False, constants: boo
         hash(value)
     except TypeError:
         raise NotANest(value) from None
-    # The type is compared too: 1, 1.0 and True are equal but do not compute the same. So is the sign of a zero.
+    # The type is compared too: 1, 1.0 and True are equal but compute different results. So is the sign of a zero.
     if isinstance(value, (float, np.floating)) and not (value > 0 or value < 0):
         return Nest(
             "constant", (), (type(value), value, math.copysign(1.0, value)) if value == 0 else (type(value), _NAN)
@@ -139,7 +139,7 @@ def _flatten_symbol(value: Symbol, arrays: list[Any]) -> Nest:
 
 
 def path_to(part: Any, value: Any) -> str | None:
-    """How the object part is reached in the nest value, "[1]['h']"; "" if it is value, None if it is not in it."""
+    """Returns the path of the object part in the nest value, "[1]['h']"; "" if it is value, None if it is not in it."""
     if part is value:
         return ""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -157,7 +157,7 @@ def path_to(part: Any, value: Any) -> str | None:
 
 
 def restore(nest: Nest, arrays: Iterable[Any]) -> Any:
-    """The nest again, with these arrays."""
+    """Rebuilds the nest with these arrays."""
     return _restore(nest, iter(arrays))
 
 
@@ -180,9 +180,9 @@ def _restore(nest: Nest, arrays: Iterator[Any]) -> Any:
 
 
 def mismatch(expected: Nest, given: Nest, path: str) -> tuple[str, str, str] | None:
-    """Where two nests differ: (path, what is expected there, what is given), or None.
+    """Finds the first difference of two nests: (path, expected part, given part), or None.
 
-    A list may stand for a tuple and the other way round; keys of dicts must come in the same order.
+    Lists and tuples are interchangeable; keys of dicts must have the same order.
     """
     sequences = ("list", "tuple")
     same_kind = expected.kind == given.kind or (expected.kind in sequences and given.kind in sequences)

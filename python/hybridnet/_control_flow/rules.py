@@ -1,6 +1,6 @@
-"""Checks of the arguments of foreach, while_loop and cond, and of what the functions given to them return.
+"""Checks of the arguments of foreach, while_loop and cond, and of the results of their functions.
 
-Arrays and graphs share them, so that the same mistake gives the same error in both.
+Arrays and graphs share the checks, so that the same mistake gives the same error in both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Spec = tuple[tuple[int, ...], Any]
 
 
 def caller_line() -> str:
-    """file:line of the innermost frame outside this package."""
+    """Returns file:line of the innermost frame outside this package."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -31,7 +31,7 @@ def caller_line() -> str:
 
 
 def line_of(function: Callable[..., Any]) -> str:
-    """file:line where function is written, "" if it is not Python code."""
+    """Returns file:line of a function, "" if it is not Python code."""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 
@@ -47,7 +47,7 @@ def fail(
     fix: str = "",
     function: Callable[..., Any] | None = None,
 ) -> NoReturn:
-    """Raises kind with the parts of an error in their usual order. function: the one that the line is taken from."""
+    """Raises kind with the parts of an error in their usual order. function: the one whose line is reported."""
     where = (line_of(function) if function is not None else "") or caller_line()
     raise kind(
         f"{construct}: {message}", op=construct, expected=expected, given=given, because=because, fix=fix, where=where
@@ -55,7 +55,7 @@ def fail(
 
 
 def take_apart(construct: str, value: Any, path: str, numbers: bool = False) -> tuple[list[Any], Nest]:
-    """Arrays and structure of an argument. None counts as an empty list."""
+    """Returns arrays and structure of an argument. None counts as an empty list."""
     arrays: list[Any] = []
     value = [] if value is None else value
     try:
@@ -72,7 +72,7 @@ def take_apart(construct: str, value: Any, path: str, numbers: bool = False) -> 
 
 
 def spec_of(array: Any) -> Spec | None:
-    """(shape, dtype) of an array or of a Symbol in a trace; None where it is not known."""
+    """Returns (shape, dtype) of an array or of a Symbol in a trace; None if unknown."""
     if isinstance(array, NDArray):
         return array.shape, np.dtype(array.dtype)
     specs = _core.symbol_specs(array)
@@ -91,12 +91,12 @@ def has_open_sizes(array: Any) -> bool:
 
 
 def in_interface(like: Any, symbol: Any) -> Any:
-    """symbol, with NumPy's interface where `like` has it."""
+    """Converts symbol to NumPy's interface if `like` has it."""
     return symbol.as_np_ndarray() if getattr(like, "_has_numpy_interface", False) else symbol
 
 
 def describe(spec: Spec) -> str:
-    """As in other errors: float32(2, 3)."""
+    """Formats a spec in the form of other errors: float32(2, 3)."""
     return f"{spec[1].name}{tuple(spec[0])}"
 
 
@@ -115,7 +115,7 @@ def answer_of(construct: str, policy: Any, node: Any) -> bool:
 
 
 def check_function(construct: str, function: Any, what: str) -> None:
-    """function must be callable."""
+    """Raises TypeError unless function is callable."""
     if not callable(function):
         fail(
             errors.TypeError,
@@ -127,13 +127,13 @@ def check_function(construct: str, function: Any, what: str) -> None:
 
 
 def check_choice(construct: str, name: str, value: Any, allowed: Sequence[Any]) -> None:
-    """value must be one of allowed."""
+    """Raises an error unless value is one of allowed."""
     if value not in allowed:
         fail(errors.ParamError, construct, name, expected=" or ".join(repr(a) for a in allowed), given=repr(value))
 
 
 def check_count(construct: str, name: str, value: Any, minimum: int) -> int:
-    """value must be an integer >= minimum."""
+    """Returns value. Raises an error unless it is an integer >= minimum."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < minimum:
         fail(errors.ParamError, construct, name, expected=f"an integer of at least {minimum}", given=repr(value))
     return int(value)
@@ -148,7 +148,7 @@ def check_structure(
     because: str,
     model: str = "the initial ones",
 ) -> None:
-    """Both nests must be built alike. model: what the expected one is."""
+    """Raises an error unless both nests have the same structure. model: describes the expected one."""
     if found := nests.mismatch(expected, given, path):
         where, wanted, got = found
         fail(
@@ -164,7 +164,7 @@ def check_structure(
 
 
 def fail_rule(construct: str, broken: tuple[str, ...], function: Callable[..., Any]) -> NoReturn:
-    """Raises what the library says of a broken rule (src/graph/control/rules.h)."""
+    """Raises the error of a violated rule as reported by the library (src/graph/control/rules.h)."""
     kind, message, expected, given, because, fix = broken
     fail(
         getattr(errors, kind), construct, message, expected=expected, given=given, because=because, fix=fix,
@@ -180,7 +180,7 @@ def check_kept_spec(
     function: Callable[..., Any],
     free: Sequence[Any] = (),
 ) -> None:
-    """A state must keep its dtype and shape. free: sizes that may change are None in it (shape_invariants)."""
+    """Raises an error unless a state keeps dtype and shape. free: sizes that may change are None (shape_invariants)."""
     if before is None or after is None or before == after:
         return
     may_change = [size is None for size in free]
@@ -196,14 +196,14 @@ def check_same_specs(
     now: Sequence[Spec | None],
     function: Callable[..., Any],
 ) -> None:
-    """Outputs of all iterations must be alike, because they are stacked."""
+    """Raises an error unless outputs of all iterations have equal specs, because they are stacked."""
     for path, one, other in zip(paths, first, now, strict=True):
         if one is not None and other is not None and one != other:
             fail_rule(construct, _core.control_row_rule(path, one, other), function)
 
 
 def split_step(construct: str, result: Any, function: Callable[..., Any]) -> tuple[Any, Any]:
-    """What a body returned, as (outputs, states)."""
+    """Splits the result of a body into (outputs, states)."""
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         given = f"a {type(result).__name__}" + (f" of {len(result)}" if isinstance(result, (tuple, list)) else "")
         fail(
@@ -218,7 +218,7 @@ def split_step(construct: str, result: Any, function: Callable[..., Any]) -> tup
 
 
 def truth(construct: str, pred: Any, function: Callable[..., Any] | None = None) -> bool:
-    """Whether an array of one element, or a number, is not zero. Waits for the array."""
+    """Whether an array of one element, or a number, is nonzero. Waits for the array."""
     if is_number(pred):
         return bool(pred != 0)
     check_pred(construct, pred, function)
@@ -226,7 +226,7 @@ def truth(construct: str, pred: Any, function: Callable[..., Any] | None = None)
 
 
 def check_pred(construct: str, pred: Any, function: Callable[..., Any] | None = None) -> None:
-    """A condition is an array of one element."""
+    """Raises an error unless a condition is an array of one element."""
     if not is_array(pred):
         fail(
             errors.TypeError,
@@ -250,7 +250,7 @@ def check_pred(construct: str, pred: Any, function: Callable[..., Any] | None = 
 
 
 def leading_size(construct: str, data: Sequence[Any], paths: Sequence[str], length: int | None) -> int | None:
-    """Number of iterations: the size that all data share along axis 0, or length; None while it is unknown."""
+    """Returns the number of iterations: the size of all data along axis 0, or length; None if unknown."""
     size, owner = length, "length"
     for array, path in zip(data, paths, strict=True):
         spec = spec_of(array)

@@ -1,6 +1,6 @@
-"""scan: a loop whose steps read several rows of its sequences and several of its previous outputs.
+"""scan: a loop with steps that read several rows of its sequences and several of its previous outputs.
 
-A scan is a foreach or, where a condition ends it, a while_loop. map, reduce, foldl and foldr are scans, too.
+A scan is a foreach or, if a condition ends it, a while_loop. map, reduce, foldl and foldr are scans, too.
 """
 
 from __future__ import annotations
@@ -53,25 +53,24 @@ def scan(
     ----------
     fn : function (*rows of sequences, *previous outputs, *non_sequences) -> outputs
         One argument per tap, in the order of sequences, outputs_info and non_sequences. Returns an array or a list of
-        arrays; behind them, if wanted, a dict {shared value: new value} and until(condition), as in
+        arrays; after them, optionally, a dict {shared value: new value} and until(condition), as in
         ``return out, {count: count.data() + 1}, until(out > 3)``.
     sequences : array, dict(input=array, taps=[0]), or list of these, optional
         Step t reads row t + tap of each, counted from the first step for which all rows exist.
     outputs_info : initial value, dict(initial=array, taps=[-1]), None, or list of these, optional
-        Per output of fn. None: steps do not read the output. An array or a number: what the first step gets as the
-        output of the step before. With taps other than -1, initial holds one row per step from the oldest tap on,
-        oldest first.
+        One entry per output of fn. None: steps do not read the output. An array or a number: the previous output for
+        the first step. With taps other than -1, initial holds one row per step from the oldest tap on, oldest first.
     non_sequences : array, number, Parameter, or list of these, optional
-        What each step gets unchanged. Values from around fn may be read there, too.
+        Constant arguments of each step. fn may also read values of its closure.
     n_steps : int or integer array of one element, optional
-        Number of steps at most; needed without sequences. Default: as many as the shortest sequence has rows for.
-        Each run of a graph reads an array; one from outside of a hybridized block is read when that is traced.
+        Maximum number of steps; needed without sequences. Default: the number for which the shortest sequence has rows.
+        An array is read in each run of a graph; an array from outside of a hybridized block is read during tracing.
     truncate_gradient : int, default -1
-        Gradients flow through the last so many steps only.
+        Gradients flow through this number of last steps only.
     go_backwards : bool, default False
-        Sequences are read from their end. Outputs stand in the order of the steps.
+        Sequences are read from their end. Outputs are in the order of the steps.
     strict : bool, default False
-        fn may read its arguments only: an array or parameter from around it is an error.
+        fn may read its arguments only: reading an array or parameter of its closure is an error.
     detach_every, checkpoint, name
         See foreach.
     return_list : bool, default False
@@ -80,12 +79,12 @@ def scan(
     Returns
     -------
     outputs : array, or list of arrays, of shape (steps, ...)
-        Without the initial values. None if fn has no outputs.
+        Outputs without the initial values. None if fn has no outputs.
 
     Raises
     ------
     TypeError, ValueError, ParamError, ShapeError, DTypeError
-        Where an argument or what fn returns breaks the rules above; the message names it.
+        If an argument or the result of fn violates the rules above; the message names it.
 
     Examples
     --------
@@ -108,7 +107,7 @@ def map(
     go_backwards: bool = False,
     name: str | None = None,
 ) -> Any:
-    """fn of each row of the sequences, stacked: scan without previous outputs."""
+    """Applies fn to each row of the sequences and stacks the results: a scan without previous outputs."""
     return _unpacked(
         _scan(
             fn, sequences, None, non_sequences, None, truncate_gradient, go_backwards, False, 0, None, name,
@@ -124,7 +123,7 @@ def reduce(
     go_backwards: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The last outputs of a scan alone; without rows the initial values, which are the items of outputs_info."""
+    """Returns only the last outputs of a scan; without rows the initial values, which are the items of outputs_info."""
     finals = _scan(fn, sequences, outputs_info, non_sequences, None, -1, go_backwards, False, 0, None, name)[1]
     return _unpacked(finals)
 
@@ -132,14 +131,14 @@ def reduce(
 def foldl(
     fn: Callable[..., Any], sequences: Any, outputs_info: Any, non_sequences: Any = None, name: str | None = None
 ) -> Any:
-    """reduce from the first row to the last."""
+    """Same as reduce, from the first row to the last."""
     return reduce(fn, sequences, outputs_info, non_sequences, False, name)
 
 
 def foldr(
     fn: Callable[..., Any], sequences: Any, outputs_info: Any, non_sequences: Any = None, name: str | None = None
 ) -> Any:
-    """reduce from the last row to the first."""
+    """Same as reduce, from the last row to the first."""
     return reduce(fn, sequences, outputs_info, non_sequences, True, name)
 
 
@@ -152,7 +151,7 @@ def _scan(
     fn: Any, sequences: Any, outputs_info: Any, non_sequences: Any, n_steps: Any, truncate_gradient: Any,
     go_backwards: Any, strict: Any, detach_every: Any, checkpoint: Any, name: str | None,
 ) -> tuple[list[Any], list[Any]]:  # fmt: skip
-    """The outputs of all steps, and per output that is carried its last value."""
+    """Returns the outputs of all steps, and the last value of each carried output."""
     rules.check_function("scan", fn, "fn")
     check_gradient_options("scan", truncate_gradient, detach_every)
     check_checkpoint("scan", checkpoint)
@@ -180,7 +179,7 @@ def _scan(
 
 
 def _check_strict(scan: Scan, items: list[Sequence]) -> None:
-    """The function reads nothing but its arguments: it is run once on variables, of which all it uses must come."""
+    """Raises an error if the function reads more than its arguments; runs it once on variables to find out."""
     from . import trace
 
     with autograd.pause(train_mode=autograd.is_training()), trace.Abstract(), NameManager():
@@ -231,7 +230,7 @@ def _checked_steps(n_steps: Any, items: list[Sequence]) -> Any:
 
 
 class _Run:
-    """One use of scan."""
+    """The state of one use of scan."""
 
     detach_every = 0
     checkpoint: Any = None
@@ -244,7 +243,7 @@ class _Run:
         self._backwards = backwards
 
     def _views(self, cut: bool = True) -> list[Any]:
-        """Per tap of each sequence the rows that the steps read, cut to the number of steps."""
+        """Returns, per tap of each sequence, the rows that the steps read, cut to the number of steps."""
         sizes = [item.size() for item in self._items]
         known = [size for size in sizes if size is not None]
         steps = self._n_steps if isinstance(self._n_steps, int) else None
@@ -252,8 +251,8 @@ class _Run:
             return [view for item in self._items for view in item.views(0, 0)]
         for item in self._items:
             if isinstance(item.array, Symbol):
-                with contextlib.suppress(errors.AttributeError):  # Symbols outside of traces have none
-                    _ = item.array.shape  # a graph with these numbers serves arrays of these shapes only
+                with contextlib.suppress(errors.AttributeError):  # Symbols outside of traces have no shape
+                    _ = item.array.shape  # records that the graph is only valid for these shapes
         steps = min(known) if steps is None else steps
         views: list[Any] = []
         for item, size in zip(self._items, sizes, strict=True):
@@ -292,13 +291,13 @@ class _Run:
         )  # fmt: skip
 
     def on_arrays(self) -> tuple[list[Any], list[Any]]:
-        """Outputs and last states."""
+        """Returns outputs and last states."""
         from . import arrays
 
         return arrays.foreach(self._foreach())
 
     def in_graph(self) -> tuple[list[Any], list[Any]]:
-        """Outputs and last states. The function is traced again when it has returned what the loop must know."""
+        """Returns outputs and last states. Repeats the trace if the function returned new updates or a condition."""
         while True:
             try:
                 outs, states = self._while() if self._needs_condition() else self._counted()
@@ -322,7 +321,7 @@ class _Run:
             )
 
     def _written(self, outs: list[Any], values: list[Any]) -> list[Any]:
-        """The outputs, with which the last values of what the scan updates are written."""
+        """Returns the outputs, which depend on the writes of the last values of shared arrays and parameters."""
         scope = _tracing.current()
         for shared, value in zip(self._scan.shared, values, strict=True):
             value = symbol.identity(value)
@@ -369,7 +368,7 @@ class _Run:
         return outs, states[2:]
 
     def _steps(self) -> Symbol:
-        """The number of steps at most, as the loop reads it when it runs."""
+        """Returns the maximum number of steps, which the loop reads at run time."""
         bounds = []
         if isinstance(self._n_steps, Symbol):
             bounds.append(symbol.reshape(symbol.cast(self._n_steps, dtype="int64"), shape=(1,)))
@@ -384,7 +383,7 @@ class _Run:
         return least
 
     def last_values(self, states: list[Any]) -> list[Any]:
-        """The newest of the states of each output."""
+        """Returns the most recent state of each output."""
         last, place = [], 0
         for output in self._scan.outputs or []:
             place += output.depth

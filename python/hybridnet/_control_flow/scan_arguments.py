@@ -1,4 +1,4 @@
-"""The arguments of scan, checked: sequences and outputs with their taps, and what a step returned."""
+"""Checked arguments of scan: sequences and outputs with their taps, and the results of a step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .nests import is_array
 
 
 def rows(array: Any, begin: int, end: int | None) -> Any:
-    """Rows begin to end of an array."""
+    """Returns rows begin to end of an array."""
     if begin == 0 and end is None:
         return array
     if isinstance(array, NDArray):
@@ -25,25 +25,25 @@ def rows(array: Any, begin: int, end: int | None) -> Any:
 
 
 def row(array: Any, number: int) -> Any:
-    """One row of an array, as foreach gives it to a body: of a vector (1,), or () with numpy shapes."""
+    """Returns one row of an array in the form of foreach: (1,) for a vector, or () with numpy shapes."""
     if isinstance(array, NDArray):
         return array[number]
     return rules.in_interface(array, symbol.squeeze(rows(array, number, number + 1), axis=0))
 
 
 def row_at(array: Symbol, index: Symbol) -> Symbol:
-    """The row that index, of shape (1,), names when the graph runs."""
+    """Returns the row at index, of shape (1,), which is read at run time."""
     return rules.in_interface(array, symbol.squeeze(symbol.take(array, index, axis=0), axis=0))
 
 
 def turned_around(array: Symbol) -> Symbol:
-    """The last row first."""
+    """Returns the rows in reverse order."""
     return rules.in_interface(array, symbol.flip(array, axis=0))
 
 
 @dataclass
 class Sequence:
-    """One item of sequences: step t gets row t + tap for each tap, from the first step on for which all rows exist."""
+    """One item of sequences: step t reads row t + tap for each tap, from the first step for which all rows exist."""
 
     array: Any
     taps: list[int]
@@ -51,7 +51,7 @@ class Sequence:
 
     @property
     def before(self) -> int:
-        """Rows in front of row t that the smallest tap needs."""
+        """The number of rows before row t that the smallest tap needs."""
         return max(0, -min(self.taps))
 
     @property
@@ -59,12 +59,12 @@ class Sequence:
         return max(0, max(self.taps))
 
     def size(self) -> int | None:
-        """How many steps the rows are enough for; None if the length is not known."""
+        """The number of steps that the rows suffice for; None if the length is unknown."""
         spec = rules.spec_of(self.array)
         return None if spec is None else max(0, spec[0][0] - self.before - self.after)
 
     def views(self, front: int, back: int) -> list[Any]:
-        """Per tap the rows of the steps, without `front` of them at the begin and `back` at the end."""
+        """Returns, per tap, the rows of the steps, without the first `front` and the last `back` of them."""
         made = []
         for tap in self.taps:
             behind = self.after - tap + back
@@ -74,26 +74,26 @@ class Sequence:
 
 @dataclass
 class Output:
-    """One item of outputs_info. Without taps nothing of the output is carried."""
+    """One item of outputs_info. Without taps, no value of the output is carried."""
 
     path: str
     initial: Any = None
     taps: list[int] = field(default_factory=list)
-    depth: int = 0  # how many previous values are carried
+    depth: int = 0  # number of previous values that are carried
 
     def __post_init__(self) -> None:
         self.depth = -min(self.taps, default=0)
 
 
 class Until:
-    """What until(condition) returns."""
+    """The result of until(condition)."""
 
     def __init__(self, condition: Any) -> None:
         self.condition = condition
 
 
 def until(condition: Any) -> Until:
-    """Returned by the function of a scan behind its outputs: the step for which condition is not zero is the last one.
+    """Ends a scan: returned by its function after the outputs, it makes the first step with nonzero condition the last.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def _fail(kind: type[errors.HybridNetError], message: str, **details: Any) -> No
 
 
 def _items(value: Any) -> list[Any]:
-    """None, one item or several of them, as a list."""
+    """Returns None, one item or several of them, as a list."""
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
@@ -147,7 +147,7 @@ def _check_array(value: Any, path: str, also: str = "") -> None:
 
 
 def check_sequences(given: Any) -> list[Sequence]:
-    """The sequences argument: an array, a dict of input and taps, or a list of these."""
+    """Checks the sequences argument: an array, a dict of input and taps, or a list of these."""
     checked = []
     for i, item in enumerate(_items(given)):
         path = f"sequences[{i}]"
@@ -166,9 +166,9 @@ def check_sequences(given: Any) -> list[Sequence]:
 
 
 def check_outputs(given: Any) -> list[Output] | None:
-    """The outputs_info argument: None, an initial value, a dict of initial and taps, or a list of these.
+    """Checks the outputs_info argument: None, an initial value, a dict of initial and taps, or a list of these.
 
-    None as a whole, or an empty list, leaves the number of outputs to the function.
+    None for the whole argument, or an empty list, leaves the number of outputs to the function.
     """
     items = _items(given)
     checked = []
@@ -215,7 +215,7 @@ def _with_initial(path: str, initial: Any, taps: list[int]) -> Output:
 
 
 def check_non_sequences(given: Any) -> list[Any]:
-    """The non_sequences argument: arrays, numbers and parameters."""
+    """Checks the non_sequences argument: arrays, numbers and parameters."""
     items = _items(given)
     for i, item in enumerate(items):
         if not (is_array(item) or rules.is_number(item) or hasattr(item, "set_data")):
@@ -225,7 +225,7 @@ def check_non_sequences(given: Any) -> list[Any]:
 
 @dataclass
 class Returned:
-    """What a function given to scan returned."""
+    """The result of a function given to scan."""
 
     outs: list[Any]
     updates: list[tuple[Any, Any]]
@@ -233,7 +233,7 @@ class Returned:
 
 
 def take_result_apart(result: Any, function: Callable[..., Any]) -> Returned:
-    """outs, (outs, updates), (outs, until(c)), (outs, updates, until(c)), and these without outs."""
+    """Parses outs, (outs, updates), (outs, until(c)), (outs, updates, until(c)), and these without outs."""
     if isinstance(result, NDArray):
         return Returned([result], [], None)
     parts = list(result) if isinstance(result, (list, tuple)) else [] if result is None else [result]

@@ -1,4 +1,4 @@
-"""A scan as a foreach or as a while_loop: how previous outputs become states, and how the function is called."""
+"""A scan as a foreach or as a while_loop: previous outputs as states, and calls of the function."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .scan_arguments import Output, Returned, row, row_at, take_result_apart
 
 
 class Restart(Exception):
-    """The function of a scan that is being traced has returned what the loop must know before it is traced."""
+    """Raised when the traced function of a scan returns updates or a stop condition that the loop did not know of."""
 
 
 @dataclass
 class Shared:
-    """A value that the function of a scan updates, and the Symbol that stands for it around the loop."""
+    """A value that the function of a scan updates, and the Symbol that represents it outside the loop."""
 
     target: Any  # Parameter or variable
     symbol: Symbol
@@ -28,11 +28,11 @@ class Shared:
 
 @dataclass
 class Scan:
-    """What both kinds of loops share.
+    """The common part of both kinds of loops.
 
     The states are the previous values of each output, oldest first, then the shared values. All previous values up to
-    the oldest tap are states: a state that becomes the next one passes on by pointer. A ring buffer, of which each
-    step writes one row, was slower in all measurements except for arrays of a few numbers with taps below -50.
+    the oldest tap are states: a state that moves up one place is passed by pointer. A ring buffer with one row written
+    per step was slower in all measurements except for arrays of a few numbers with taps below -50.
     """
 
     function: Callable[..., Any]
@@ -40,13 +40,13 @@ class Scan:
     non_sequences: list[Any]
     truncate_gradient: int
     traced: bool
-    # Of a scan that is traced: what the function has returned when it was traced before.
+    # For a traced scan: results of the function in an earlier trace.
     shared: list[Shared] = field(default_factory=list)
     stops: bool = False
     _out_nest: nests.Nest | None = None
 
     def starts(self) -> tuple[list[Any], list[str]]:
-        """First values of the states, and how messages name them."""
+        """Returns the initial values of the states, and their names for messages."""
         states: list[Any] = []
         paths: list[str] = []
         for output in self.outputs or []:
@@ -59,7 +59,7 @@ class Scan:
         return states, paths + ["a shared value"] * len(self.shared)
 
     def call(self, slices: Sequence[Any], states: Sequence[Any]) -> tuple[Step, Returned]:
-        """Calls the function once and checks what it returns."""
+        """Calls the function once and checks its result."""
         outputs = self.outputs or []
         previous: list[Any] = []
         place = 0
@@ -115,7 +115,7 @@ class Scan:
 
     # ---------------------------------------------------------------------------------------------------- shared values
     def _new_shared(self, returned: Returned, before: Sequence[Any]) -> list[Any]:
-        """The next states of the shared values. In a trace they must be known, and whether the loop stops early."""
+        """Returns the next states of the shared values. A trace must know them, and whether the loop stops early."""
         if not self.traced:
             return []
         known = [shared.target for shared in self.shared]
@@ -193,7 +193,7 @@ def _check_target(target: Any, function: Callable[..., Any]) -> None:
 class ScanForeach(Foreach):
     """A scan without a condition, or on arrays."""
 
-    scan: Scan = None  # type: ignore[assignment]  # given, though behind fields with defaults
+    scan: Scan = None  # type: ignore[assignment]  # required, but follows fields with defaults
     paths: list[str] = field(default_factory=list)
     rows_by_iteration = True
 
@@ -214,7 +214,7 @@ class ScanForeach(Foreach):
         return step
 
     def ends_after(self, step: Step) -> bool:
-        """Writes the updates of an iteration on arrays. Whether it is the last one."""
+        """Writes the updates of an iteration on arrays. Returns whether it is the last one."""
         if self.returned.updates:
             self.scan.write(self.returned.updates)
         stop = self.returned.stop
@@ -223,13 +223,13 @@ class ScanForeach(Foreach):
 
 @dataclass
 class ScanWhile(WhileLoop):
-    """A scan in a graph that ends by a condition, or whose number of steps is known only when it runs.
+    """A scan in a graph that ends by a condition, or with a number of steps known only at run time.
 
-    Its states are the number of steps done, whether it has ended, and those of the scan.
+    Its states are the number of finished steps, whether it has ended, and those of the scan.
     """
 
-    scan: Scan = None  # type: ignore[assignment]  # given, though behind fields with defaults
-    data: list[Any] = field(default_factory=list)  # per tap of each sequence its rows
+    scan: Scan = None  # type: ignore[assignment]  # required, but follows fields with defaults
+    data: list[Any] = field(default_factory=list)  # the rows for each tap of each sequence
     steps: Any = None  # int or Symbol
     paths: list[str] = field(default_factory=list)
 
@@ -241,7 +241,7 @@ class ScanWhile(WhileLoop):
         return ["steps", "ended", *self.paths]
 
     def test(self, states: Sequence[Any]) -> Any:
-        """Neither ended nor all steps done."""
+        """Returns whether the scan has neither ended nor done all steps."""
         done, ended = states[:2]
         return symbol.broadcast_lesser(done, self.steps) * (1 - ended)
 
@@ -256,7 +256,7 @@ class ScanWhile(WhileLoop):
 
 
 def _flag(condition: Any) -> Symbol:
-    """1 if condition is not zero, else 0, as int64."""
+    """Returns 1 if condition is nonzero, else 0, as int64."""
     if rules.is_number(condition):
         return symbol.full((1,), int(condition != 0), dtype="int64")
     return symbol.reshape(symbol.cast(condition != 0, dtype="int64"), shape=(1,))

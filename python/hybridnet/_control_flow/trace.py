@@ -1,4 +1,4 @@
-"""foreach, while_loop and cond in graphs: functions run once on abstract arrays and become one node."""
+"""Tracing of foreach, while_loop and cond: functions run once on abstract arrays and become one node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .calls import BodyNode, Cond, Foreach, Step, WhileLoop
 
 
 class Abstract(_tracing.Scope):
-    """Runs a body on abstract arrays outside any block: for its shapes only."""
+    """Runs a body on abstract arrays outside any block, only to infer shapes."""
 
     def __init__(self) -> None:
         self._refusals = _tracing.Refusals()
@@ -31,7 +31,7 @@ class Abstract(_tracing.Scope):
         return self._variables[parameter]
 
     def parameters(self) -> list[Any]:
-        """The parameters that the body uses. Those whose shapes the trace has found are initialized."""
+        """Returns the parameters that the body uses. Those with shapes found by the trace are initialized."""
         for parameter, variable in self._variables.items():
             if parameter._data is None and parameter._deferred_init:
                 parameter._take_traced_shape(variable)
@@ -55,7 +55,7 @@ def _slice_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def abstract_step(call: Foreach | WhileLoop, states: list[Any]) -> tuple[Step, list[NDArray], list[Any]]:
-    """One iteration on abstract arrays: specs of its results. Also the states as arrays, and the body's parameters."""
+    """Runs one iteration on abstract arrays; returns its result, the states as arrays, and the body's parameters."""
 
     def run(arrays: list[Any]) -> Step:
         slots = [_core.traced_variable(f"state{i}", *(rules.spec_of(a) or (None, None))) for i, a in enumerate(arrays)]
@@ -81,7 +81,7 @@ def _line(call):
 
 
 class Body:
-    """A body while its function runs: what is made inside belongs to it."""
+    """A body during its function's run: nodes created inside belong to it."""
 
     def __init__(self, description: str, line: str) -> None:
         self._refusals = _tracing.Refusals()
@@ -90,13 +90,13 @@ class Body:
         self.handle: Any = None
 
     def slot(self, name: str, like: Any, is_slice: bool = False, free: Sequence[int] = ()) -> Symbol:
-        """The variable that stands for a state like `like`, or for a slice of it. free: axes of any size."""
+        """Returns the variable for a state like `like`, or for a slice of it. free: axes of any size."""
         variable = _core.control_slot(self._id, name, like, is_slice, is_np_shape(), list(free))
         self._slots.append(variable)
         return rules.in_interface(like, variable)
 
     def stand_for(self, values: Sequence[Symbol]) -> None:
-        """The last slots stand for values from around the body: where the body reads those, it reads the slots."""
+        """Makes the last slots replace values from outside: if the body reads these values, it reads the slots."""
         if values:
             self._slots[-len(values) :] = values
 
@@ -118,7 +118,7 @@ def _symbol(value: Any) -> Symbol:
 
 
 def _start(given: Any, array: Any) -> Symbol:
-    """The first value of a state. A number becomes a node, so that rewrites see which loops start from equal values."""
+    """Returns the initial value of a state. A number becomes a node, so that rewrites can compare initial values."""
     if not rules.is_number(given) or float(given) != given:
         return _symbol(array)
     return symbol.full(array.shape, given, dtype=array.dtype)
@@ -129,13 +129,13 @@ def _starts(call: Foreach | WhileLoop, states: list[Any]) -> list[Symbol]:
 
 
 def _parts(symbol: Symbol, like: Sequence[Any] = ()) -> list[Symbol]:
-    """The outputs, the first ones in the interfaces of what the body returned."""
+    """Returns the outputs; the first ones have the interfaces of the body's results."""
     parts = [_core.symbol_output(symbol, i) for i in range(_core.symbol_num_outputs(symbol))]
     return [rules.in_interface(value, part) for value, part in zip_longest(like, parts)]
 
 
 def _checkpoint(call: Foreach | WhileLoop, body: Body) -> str:
-    """The node's parameter. A policy is called once per node of the body; its results become marks on the nodes."""
+    """Returns the node's checkpoint parameter. A policy is called once per node of the body; its results are marks."""
     if not callable(call.checkpoint):
         return "" if call.checkpoint is None else str(call.checkpoint)
     answers = []
@@ -148,7 +148,7 @@ def _checkpoint(call: Foreach | WhileLoop, body: Body) -> str:
 
 
 def _row_numbers(size: int | None, data: list[Symbol]) -> Symbol:
-    """0, 1, ... for each row of data, as many as there are when the graph runs; without data, size of them."""
+    """Returns 0, 1, ... for each row of data, with the number of rows at run time; without data, size of them."""
     if not data:
         assert size is not None  # leading_size has checked it
         return symbol.arange(size, dtype="int64")
@@ -162,7 +162,7 @@ def _row_numbers(size: int | None, data: list[Symbol]) -> Symbol:
 
 # ------------------------------------------------------------------------------------------------------------- foreach
 def foreach(call: Foreach) -> tuple[Any, Any]:
-    """Makes the node of a loop over data."""
+    """Creates the node of a loop over data."""
     data = [_symbol(a) for a in call.data]
     size = rules.leading_size(call.construct, data, call.data_nest.paths("data"), call.length)
     if call.with_index:
@@ -200,13 +200,13 @@ def foreach(call: Foreach) -> tuple[Any, Any]:
 class _WhileBodies:
     """Condition and body of a while_loop, traced for states of certain dtypes.
 
-    A condition that writes to states of its own, such as running statistics, becomes part of the body: the body
-    evaluates it for the next iteration and carries the result as one more variable. So all writes are in the body.
+    If a condition writes to its own states, such as running statistics, it becomes part of the body: the body evaluates
+    it for the next iteration and carries the result as an additional variable. So all writes are in the body.
     """
 
     def __init__(self, call: WhileLoop, states: list[Any], free: list[list[int]]) -> None:
         self._call, self._free, self._states = call, free, states
-        self.answer: Any = None  # the condition before the first iteration, if the loop carries it
+        self.answer: Any = None  # the condition before the first iteration, if carried by the loop
         self.condition = self._trace_condition()
         if _core.control_writes_states(self.condition.handle) and call.max_iterations != 0:
             self.answer = self._evaluate(_starts(call, states))
@@ -241,7 +241,7 @@ class _WhileBodies:
         return step
 
     def node(self, states: list[Any], options: dict[str, Any]) -> list[Symbol]:
-        """The loop's outputs, last variables and number of iterations."""
+        """Returns the loop's outputs, last variables and number of iterations."""
         carried = 0 if self.answer is None else 1
         options["free_axes"] = [
             number for i, axes in enumerate(self._free) for axis in axes for number in (i + carried, axis)
@@ -260,7 +260,7 @@ class _WhileBodies:
 
 
 def while_loop(call: WhileLoop) -> tuple[Any, Any, Any]:
-    """Makes the node of a loop with a condition."""
+    """Creates the node of a loop with a condition."""
     if isinstance(call.max_iterations, NDArray):
         call.max_iterations = read_limit(call)
     free = [[axis for axis, size in enumerate(sizes) if size is None] for sizes in call.free_sizes]
@@ -283,7 +283,7 @@ def while_loop(call: WhileLoop) -> tuple[Any, Any, Any]:
 
 # ---------------------------------------------------------------------------------------------------------------- cond
 def _may_differ(one: Any, two: Any) -> bool:
-    """Whether the shapes of two values differ, or may differ in sizes that are known only after a run."""
+    """Whether the shapes of two values differ, or may differ in sizes known only after a run."""
     specs = rules.spec_of(one), rules.spec_of(two)
     if None not in specs:
         return specs[0] != specs[1]
@@ -291,7 +291,7 @@ def _may_differ(one: Any, two: Any) -> bool:
 
 
 def cond(call: Cond) -> Any:
-    """Makes the node of a branch."""
+    """Creates the node of a branch."""
     branches = []
     for taken, function, what in ((True, call.then_func, "then branch"), (False, call.else_func, "else branch")):
         with Body(f"the {what} of cond", rules.line_of(function)) as body:

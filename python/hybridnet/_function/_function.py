@@ -1,4 +1,4 @@
-"""Graphs as functions: mx.function and what it returns."""
+"""mx.function: graphs as callable functions."""
 
 from __future__ import annotations
 
@@ -35,25 +35,24 @@ def function(
     Parameters
     ----------
     inputs : list of Symbol or In
-        Variables that each call gives a value. Shared variables (mx.shared) and parameters of Gluon blocks that the
-        graph reads are found without being listed.
+        Variables with a value in each call. Shared variables (mx.shared) and parameters of Gluon blocks that the graph
+        reads are found automatically.
     outputs : Symbol, Out, or list of these
-        What a call returns: one array, or a list.
+        The results of a call: one array, or a list.
     updates : dict, optional
         New values of shared variables and parameters, as Symbols of their shape and dtype. All of them, and the
         outputs, are computed from the values before the call.
     passes : optional
-        Rewrites of the graph, as for HybridBlock.hybridize: "fast_run" (default), "fast_compile", "none", "debug".
+        Rewrites of the graph, see HybridBlock.hybridize: "fast_run" (default), "fast_compile", "none", "debug".
     name : str, optional
-        For messages and profiles.
+        Name for messages and profiles.
     atomic : bool, default True
-        A call that fails leaves every shared variable as it was, also where the failure shows up later. False saves
-        memory: a new value is written over the old one as soon as nothing reads that any more.
+        A call that fails leaves every shared variable unchanged, even if the failure is noticed later. False saves
+        memory: a new value overwrites the old one as soon as no reader is left.
     static_alloc : bool, default False
-        Keeps the memory of values between operators from call to call.
+        Keeps the memory of intermediate values between calls.
     remat : 'auto', 'none' or int, default 'auto'
-        What is computed again for gradients instead of being kept, where a call is recorded, as in
-        HybridBlock.hybridize.
+        Values that a recorded call recomputes for gradients instead of keeping them, see HybridBlock.hybridize.
 
     Returns a Function. Raises TypeError, ValueError, ShapeError and DTypeError that name the variable, ParamError for
     passes and remat::
@@ -89,7 +88,7 @@ def _items(given: Any, what: str) -> list[Any]:
 
 
 def _holder_of(key: Any) -> Any:
-    """What holds the value of a shared variable or parameter: its array, or the Parameter."""
+    """Returns the object that holds the value of a shared variable or parameter: its array, or the Parameter."""
     if isinstance(key, SharedVariable):
         return key.value
     if hasattr(key, "_used_data"):
@@ -110,7 +109,7 @@ def _holder_of(key: Any) -> Any:
 
 
 def _identity(holder: Any) -> int:
-    """Equal for objects that hold one value."""
+    """Returns an equal number for objects that hold the same value."""
     return _core.array_id(holder) if isinstance(holder, NDArray) else id(holder)
 
 
@@ -123,7 +122,7 @@ def _name_of(holder: Any, key: Any) -> str:
 
 
 class _Definition:
-    """What was asked of mx.function: inputs, outputs, and updates as (holder, key, new value)."""
+    """The arguments of mx.function: inputs, outputs, and updates as (holder, key, new value)."""
 
     def __init__(
         self, ins: list[In], outs: list[Out], is_list: bool, is_none: bool, updates: list[tuple[Any, Any, Symbol]]
@@ -147,10 +146,10 @@ class _Definition:
 
 
 class Function:
-    """A graph that is called on arrays; made by mx.function().
+    """A graph that can be called on arrays; created by mx.function().
 
-    Calls are safe from several threads. Inside mx.autograd.record() a call is one step on the tape: gradients reach
-    inputs, parameters, and shared variables whose value has had attach_grad() called.
+    Calls are thread-safe. Inside mx.autograd.record() a call is one operation on the tape: gradients reach inputs,
+    parameters, and shared variables whose value has an attached gradient.
     """
 
     def __init__(self, definition: _Definition, options: dict[str, Any]) -> None:
@@ -171,7 +170,7 @@ class Function:
     # -- making -----------------------------------------------------------------------------------------------------
 
     def _find_variables(self) -> list[tuple[Any, Symbol]]:
-        """Holders of values that the graph reads or writes beside the inputs, and their variables."""
+        """Returns holders of values that the graph reads or writes besides the inputs, and their variables."""
         own = {_core.variable_id(given.variable): given for given in self._definition.ins}
         if len(own) != self._count:
             raise errors.ValueError("mx.function: a variable is an input twice", input="inputs")
@@ -223,9 +222,9 @@ class Function:
     # -- calling ----------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the graph on values of the inputs, in their order or by name; the others have their defaults.
+        """Runs the graph on values of the inputs, by position or by name; omitted inputs use their defaults.
 
-        Arrays are checked against what the variables declare: dtype, number of dimensions, sizes, and the device.
+        Arrays are checked against the variables' declarations: dtype, number of dimensions, sizes, and the device.
         Numbers, lists and NumPy arrays become arrays of the declared dtype. Returns an array, or a list of arrays if
         outputs were given as a list. Raises TypeError, DTypeError, ShapeError or ValueError that name the input.
         """
@@ -260,7 +259,7 @@ class Function:
         return [_value_of(holder) for holder in self._holders]
 
     def _completed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """The values of all inputs, in order."""
+        """Returns the values of all inputs, in order."""
         if len(args) > self._count:
             raise errors.TypeError(
                 f"function {self.name!r}",
@@ -280,7 +279,7 @@ class Function:
 
     def _default(self, name: str) -> NDArray:
         value = self[name]
-        return value.copy() if self._input(name).donate else value  # the next call needs it, too
+        return value.copy() if self._input(name).donate else value  # the next call needs the default again
 
     def _converted(self, args: Sequence[Any]) -> tuple[NDArray, ...]:
         owner = f"function {self.name!r}"
@@ -295,7 +294,7 @@ class Function:
         raise errors.unknown_name(f"function {self.name!r}", "input", key, self._names, errors.KeyError)
 
     def __getitem__(self, key: Any) -> NDArray:
-        """The default of an input, by name or variable; the array of a shared variable or parameter."""
+        """Returns the default of an input, by name or variable; or the array of a shared variable or parameter."""
         if isinstance(key, SharedVariable) or hasattr(key, "_used_data"):
             holder = _holder_of(key)
             if _identity(holder) in map(_identity, self._holders):
@@ -331,24 +330,24 @@ class Function:
         delete_updates: bool = False,
         name: str | None = None,
     ) -> Function:
-        """Another function of the same graph, with the same defaults.
+        """Returns another function of the same graph, with the same defaults.
 
         Parameters
         ----------
         share_memory : bool, default True
-            Whether values between operators lie in the same memory. Calls of the two take turns then, whichever threads
-            make them. Inputs, results and defaults are never shared.
+            Whether both functions share the memory of intermediate values. Calls of the two then run one at a time, in
+            any threads. Inputs, results and defaults are never shared.
         swap : dict, optional
-            Shared variables and parameters to read and update instead of those of this function. Each must have the
-            shape, dtype and context of the one it stands for.
+            Replacements of shared variables and parameters of this function. Each must have the shape, dtype and
+            context of the original.
         delete_updates : bool, default False
-            Whether the copy leaves all shared variables as they are, running statistics of layers included: what only
-            updates need is not computed.
+            Whether the copy leaves all shared variables unchanged, including running statistics of layers: nodes needed
+            only for updates are not computed.
         name : str, optional
-            That of this function if left out.
+            Default: the name of this function.
 
-        What both compute alike is compiled once. Raises ValueError for a swap of what this function does not read,
-        ShapeError, DTypeError or ValueError (contexts) where values do not fit::
+        Common parts of both are compiled once. Raises ValueError for a swap of an object that this function does not
+        read, ShapeError, DTypeError or ValueError (contexts) if values do not match::
 
             evaluate = train.copy(delete_updates=True)
         """
@@ -393,16 +392,16 @@ class Function:
                 subject, expected=f"an array on {old_value.context}", given=f"one on {new_value.context}", input="swap"
             )
 
-    # -- what is asked ----------------------------------------------------------------------------------------------
+    # -- queries ----------------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        """For messages and profiles."""
+        """The name for messages and profiles."""
         return str(self._options["name"])
 
     @property
     def shared(self) -> list[Any]:
-        """What the function reads or updates beside its inputs: arrays of shared variables, and parameters."""
+        """The state besides the inputs that the function reads or updates: arrays of shared variables, parameters."""
         return list(self._holders)
 
     def __repr__(self) -> str:
@@ -413,13 +412,13 @@ class Function:
         )
 
     def pass_report(self) -> str:
-        """The plans: memory, estimated time, and how often each rewrite fired in which time."""
+        """Returns the plans: memory, estimated time, and count and time of each rewrite."""
         return str(self._op.summary())
 
     def plan_text(self) -> str:
-        """The plan of the most recent sizes, instruction by instruction (docs/debugging.md); empty before a call."""
+        """Returns the plan of the last sizes, instruction by instruction (docs/debugging.md); empty before a call."""
         return str(self._op.plan_text())
 
     def graph_text(self) -> str:
-        """The rewritten graph of the most recent sizes; empty before a call."""
+        """Returns the rewritten graph of the most recent sizes; empty before a call."""
         return str(self._op.graph_text())

@@ -1,4 +1,4 @@
-"""What a function takes and returns: In and Out."""
+"""Declarations of a function's inputs and outputs: In and Out."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class In:
     Parameters
     ----------
     variable : Symbol
-        Made by mx.sym.var(). What it declares (shape, with 0 for sizes that may be any, and dtype) is checked in every
+        Created by mx.sym.var(). Its declared shape (with 0 for sizes that may vary) and dtype are checked in every
         call.
     default : optional
-        The value where a call leaves the input out: an array, or what mx.nd.array() takes.
+        The value if a call omits the input: an array, or anything that mx.nd.array() takes.
     donate : bool, default False
-        Calls may write results into the memory of the array that they are given. It must not be read afterwards: that
-        raises an error. Arrays of which views exist are only read.
+        Calls may write results into the memory of the given array. It must not be read afterwards: that raises an
+        error. Arrays with views are never overwritten.
     name : str, optional
-        For calls by keyword and for messages; that of the variable if left out.
+        For calls by keyword and for messages; default: the variable's name.
     """
 
     def __init__(self, variable: Symbol, default: Any = None, donate: bool = False, name: str | None = None) -> None:
@@ -51,7 +51,7 @@ class In:
         self.default = None if default is None else self.as_array(default, "mx.In")
 
     def as_array(self, value: Any, owner: str) -> NDArray:
-        """The array that a call is to take for value. Raises TypeError and DTypeError that name the input."""
+        """Returns the array that a call uses for value. Raises TypeError and DTypeError that name the input."""
         if isinstance(value, NDArray):
             return value
         if value is None or isinstance(value, (Symbol, str, bytes, dict)):
@@ -102,10 +102,10 @@ class Out:
     Parameters
     ----------
     value : Symbol
-        With one output.
+        A Symbol with one output.
     borrow : bool, default False
-        The array may lie in memory of the function, which its next call for inputs of these sizes overwrites: read or
-        copy it before. Saves taking and filling new memory for large results.
+        The array may be memory of the function, which its next call for inputs of these sizes overwrites: read or copy
+        it before. Saves allocating and filling memory for large results.
     """
 
     def __init__(self, value: Symbol, borrow: bool = False) -> None:

@@ -1,16 +1,16 @@
-"""Programs written for MXNet 1.9.1 run unchanged: from here on ``import mxnet`` gives HybridNet.
+"""Runs programs written for MXNet 1.9.1 unchanged: ``import mxnet`` then imports HybridNet.
 
-Any of these does it; the first two for one program, the last for every program of an environment::
+Each of these enables it; the first two for one program, the last for every program of an environment::
 
     import hybridnet.as_mxnet                           # first line of the program
     python -m hybridnet.as_mxnet program.py arguments   # or: -m module arguments
     python -m hybridnet.as_mxnet --install              # --uninstall takes it back
 
 ``mxnet.gluon`` and all other submodules are HybridNet's own module objects under a second name. The module ``mxnet``
-itself forwards: what is read, set or deleted there is an attribute of ``hybridnet``, except ``__version__`` and the
-other names in ``_OWN``. Names that NumPy has removed (``np.int``, ``np.float``) exist again, with a warning.
+itself forwards: attributes that are read, set or deleted there are those of ``hybridnet``, except ``__version__`` and
+the other names in ``_OWN``. Names that NumPy has removed (``np.int``, ``np.float``) exist again, with a warning.
 
-Raises ImportError if MXNet itself is imported already. ``docs/migrating-from-mxnet.md`` tells the whole story.
+Raises ImportError if MXNet itself is imported already. See ``docs/migrating-from-mxnet.md``.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from ._removed_numpy_names import restore_removed_numpy_names
 
 __all__ = ["IMPORT_PATH", "MXNET_VERSION"]
 
-# The version that programs compare with; hybridnet.__version__ is HybridNet's own.
+# The version that programs check; hybridnet.__version__ is HybridNet's own.
 MXNET_VERSION = "1.9.1"
 
-# A folder that holds nothing but mxnet.py, which imports this package. On sys.path it serves interpreters that have
-# not: children of multiprocessing, which inherit the path, and with --install all of an environment.
+# A folder with only mxnet.py, which imports this package. On sys.path it is for interpreters that have not imported it:
+# children of multiprocessing, which inherit the path, and with --install all programs of an environment.
 IMPORT_PATH = str(Path(__file__).parent / "_import_path")
 
 # Attributes of the module ``mxnet`` that are not hybridnet's.
@@ -68,7 +68,7 @@ class _MXNetModule(ModuleType):
 
 
 def _public_names() -> list[str]:
-    """What ``from mxnet import *`` imports: all that MXNet has in its namespace, no modules of others."""
+    """Returns the names for ``from mxnet import *``: all of MXNet's namespace, without foreign modules."""
     names = [name for name in dir(hybridnet) if not name.startswith("_") and name not in ("Any", "annotations")]
     values = {name: getattr(hybridnet, name) for name in names}
     return [
@@ -79,7 +79,7 @@ def _public_names() -> list[str]:
 
 
 class _MXNetFinder:
-    """Finds ``mxnet`` and ``mxnet.x``: the latter is the module object of ``hybridnet.x``."""
+    """Import finder for ``mxnet`` and ``mxnet.x``: the latter is the module object of ``hybridnet.x``."""
 
     @staticmethod
     def find_spec(fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -104,12 +104,12 @@ def _no_module(name: str, real: str) -> HybridNetImportError:
         because=f"HybridNet, which stands in for MXNet here, has no module {real!r}",
         fix="docs/api-coverage.md lists what is not there, and why",
     )
-    error.name = name  # ImportError's own attribute, which programs compare with what they tried
+    error.name = name  # ImportError's own attribute, which programs compare with the module's name
     return error
 
 
 class _TopLoader:
-    """Gives the one module ``mxnet``."""
+    """Loader that returns the one module ``mxnet``."""
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> ModuleType:
@@ -117,7 +117,7 @@ class _TopLoader:
 
     @staticmethod
     def exec_module(module: ModuleType) -> None:
-        """There is nothing to execute."""
+        """Does nothing: the module exists already."""
 
 
 def _activate() -> None:

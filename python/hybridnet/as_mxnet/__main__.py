@@ -1,4 +1,4 @@
-"""``python -m hybridnet.as_mxnet``: runs a program in which ``import mxnet`` gives HybridNet."""
+"""``python -m hybridnet.as_mxnet``: runs a program in which ``import mxnet`` imports HybridNet."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _arguments(words: list[str]) -> argparse.Namespace:
 
 
 def main(words: list[str]) -> None:
-    """Does what the command line says; the program runs as ``__main__``."""
+    """Executes the command line; the program runs as ``__main__``."""
     given = _arguments(words)
     if given.install or given.uninstall:
         try:

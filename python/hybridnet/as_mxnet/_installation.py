@@ -1,4 +1,4 @@
-"""Makes ``import mxnet`` give HybridNet in every program of the environment, and takes it back."""
+"""Installs HybridNet as ``mxnet`` for every program of the environment, and uninstalls it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["install", "uninstall"]
 
 
 def _path_file() -> Path:
-    """The file that extends sys.path of all programs of this environment."""
+    """Returns the file that extends sys.path of all programs of this environment."""
     return Path(sysconfig.get_path("purelib")) / "hybridnet_as_mxnet.pth"
 
 
 def _real_mxnet() -> str | None:
-    """Where another mxnet is installed; None if there is none."""
+    """Returns the place of another installed mxnet; None if there is none."""
     folders = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     spec = PathFinder.find_spec("mxnet", folders)
     if spec is not None and spec.origin:
@@ -33,7 +33,7 @@ def _real_mxnet() -> str | None:
 
 
 def install() -> str:
-    """Writes the file; the text says what has changed. Raises ImportError where MXNet itself is installed."""
+    """Writes the file; returns a text about the change. Raises ImportError if MXNet itself is installed."""
     real = _real_mxnet()
     if real is not None:
         raise HybridNetImportError(
@@ -55,7 +55,7 @@ def install() -> str:
 
 
 def uninstall() -> str:
-    """Removes the file; the text says what has changed."""
+    """Removes the file; returns a text about the change."""
     file = _path_file()
     try:
         file.unlink()

@@ -1,4 +1,4 @@
-"""Names that NumPy has removed since MXNet 1.9.1, for programs that still say ``np.int``."""
+"""Names that NumPy has removed since MXNet 1.9.1, for programs that still use ``np.int``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._lazy_names import no_attribute
 
 __all__ = ["restore_removed_numpy_names"]
 
-# name: (what it was, what to write instead)
+# name: (the old value, the replacement to write)
 _REMOVED: dict[str, tuple[Any, str]] = {
     "bool": (bool, "bool"),
     "int": (int, "int"),
@@ -47,7 +47,7 @@ _REMOVED: dict[str, tuple[Any, str]] = {
 
 
 def restore_removed_numpy_names() -> None:
-    """Makes the names that this NumPy lacks attributes of it: the first use of each warns and names the line."""
+    """Adds removed names to this NumPy: the first use of each warns and names the line."""
     present = vars(np)
     restored = {name: old for name, old in _REMOVED.items() if name not in present}
     before = present.get("__getattr__")
@@ -60,7 +60,7 @@ def restore_removed_numpy_names() -> None:
                 FutureWarning,
                 stacklevel=2,
             )
-            setattr(np, name, value)  # found at once, silently, from now on
+            setattr(np, name, value)  # later uses find it directly, without a warning
             return value
         if before is not None:
             return before(name)

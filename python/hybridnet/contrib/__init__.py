@@ -1,4 +1,4 @@
-"""Contributed parts: control flow of arrays and graphs (foreach, while_loop, cond, scan)."""
+"""Contributed features: control flow of arrays and graphs (foreach, while_loop, cond, scan)."""
 
 from .._lazy_names import names_from
 from . import control_flow
@@ -6,10 +6,10 @@ from .control_flow import cond, foldl, foldr, foreach, scan, until, while_loop
 from .control_flow import map as map
 from .control_flow import reduce as reduce
 
-# Without map and reduce, which "import *" would put in the place of Python's.
+# Without map and reduce, so that "import *" does not replace Python's.
 __all__ = ["cond", "control_flow", "foldl", "foldr", "foreach", "scan", "until", "while_loop"]
 
-# Under MXNet's names; imported when they are used.
+# MXNet's names; imported on first use.
 __getattr__, __dir__ = names_from(
     __name__,
     modules={

@@ -1,4 +1,4 @@
-"""Autograd under the names it had before MXNet 1.0; new programs use :mod:`hybridnet.autograd`."""
+"""Autograd under the names from before MXNet 1.0; new programs use :mod:`hybridnet.autograd`."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ __all__ = [
 
 
 def set_is_training(is_train: bool) -> bool:
-    """Switches recording and training mode on or off together; returns what training was before."""
+    """Switches recording and training mode together; returns the previous training mode."""
     autograd.set_recording(is_train)
     return autograd.set_training(is_train)
 
 
 def train_section() -> AbstractContextManager[Any]:
-    """``with train_section():`` records in training mode."""
+    """Returns a scope that records in training mode: ``with train_section():``."""
     return autograd.record()
 
 
 def test_section() -> AbstractContextManager[Any]:
-    """``with test_section():`` neither records nor trains."""
+    """Returns a scope that neither records nor trains: ``with test_section():``."""
     return autograd.pause()
 
 
 def compute_gradient(outputs: Sequence[NDArray]) -> None:
-    """Gradients of the outputs for all variables that were marked."""
+    """Computes gradients of the outputs for all marked variables."""
     backward(outputs)
 
 
 def grad_and_loss(
     func: Callable[..., Any], argnum: int | Sequence[int] | None = None
 ) -> Callable[..., tuple[list[NDArray], Any]]:
-    """A function of the same arguments that returns (gradients, result of func).
+    """Returns a function with the same arguments that returns (gradients, result of func).
 
-    argnum: number of the argument, or numbers, to differentiate for; all of them if None.
+    argnum: index of the argument, or indices, to differentiate with respect to; all of them if None.
     """
 
     @functools.wraps(func)
@@ -75,7 +75,7 @@ def grad_and_loss(
 
 
 def grad(func: Callable[..., Any], argnum: int | Sequence[int] | None = None) -> Callable[..., list[NDArray]]:
-    """A function of the same arguments that returns the gradients of func; see :func:`grad_and_loss`."""
+    """Returns a function with the same arguments that returns the gradients of func; see :func:`grad_and_loss`."""
     with_loss = grad_and_loss(func, argnum)
 
     @functools.wraps(with_loss)

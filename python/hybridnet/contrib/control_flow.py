@@ -1,6 +1,6 @@
 """Loops and branches over arrays: foreach, while_loop, cond, and scan with its simpler forms.
 
-Also reached as ``nd.contrib.foreach``, ``sym.contrib.foreach``, ``F.contrib.foreach``, and so on.
+Also available as ``nd.contrib.foreach``, ``sym.contrib.foreach``, ``F.contrib.foreach``, and so on.
 """
 
 from .._control_flow.calls import BodyNode
@@ -9,5 +9,5 @@ from .._control_flow.scan import foldl, foldr, scan, until
 from .._control_flow.scan import map as map
 from .._control_flow.scan import reduce as reduce
 
-# Without map and reduce, which "import *" would put in the place of Python's.
+# Without map and reduce, so that "import *" does not replace Python's.
 __all__ = ["BodyNode", "cond", "foldl", "foldr", "foreach", "scan", "until", "while_loop"]

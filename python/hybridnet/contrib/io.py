@@ -12,12 +12,12 @@ __all__ = ["DataLoaderIter"]
 
 
 class DataLoaderIter(DataIter):
-    """Batches (data, label) of a DataLoader; an incomplete last one is filled up with zeros; getpad returns how many.
+    """Yields batches (data, label) of a DataLoader; zeros pad an incomplete last one, getpad returns their number.
 
     Parameters
     ----------
     loader : gluon.data.DataLoader
-        Its first batch is read at once, for the shapes.
+        The loader; its first batch is read at once, for the shapes.
     data_name, label_name : str
     dtype : default 'float32'
     """
@@ -36,11 +36,11 @@ class DataLoaderIter(DataIter):
         self.reset()
 
     def reset(self) -> None:
-        """Starts a new round."""
+        """Starts a new epoch."""
         self._round = iter(self._loader)
 
     def iter_next(self) -> bool:
-        """Moves to the next batch; False behind the last one."""
+        """Moves to the next batch; returns False after the last one."""
         self._batch = next(self._round, None)
         return self._batch is not None
 
@@ -52,13 +52,13 @@ class DataLoaderIter(DataIter):
         return [array]
 
     def getdata(self) -> list[NDArray]:
-        """Arrays of the current batch."""
+        """Returns the arrays of the current batch."""
         return self._filled(self._batch[0])
 
     def getlabel(self) -> list[NDArray]:
-        """Labels of the current batch."""
+        """Returns the labels of the current batch."""
         return self._filled(self._batch[1])
 
     def getpad(self) -> int:
-        """Samples that only fill the current batch up."""
+        """Returns the number of padding samples in the current batch."""
         return self.batch_size - self._batch[0].shape[0]

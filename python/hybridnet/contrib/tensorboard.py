@@ -1,4 +1,4 @@
-"""LogMetricsCallback: metrics of training, batch by batch, in TensorBoard."""
+"""LogMetricsCallback: writes training metrics of each batch for TensorBoard."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..errors import ImportError as HybridNetImportError
 
 __all__ = ["LogMetricsCallback"]
 
-# Packages with a SummaryWriter, the one that MXNet uses first.
+# Packages with a SummaryWriter; MXNet's choice comes first.
 _WRITERS = ("mxboard", "tensorboardX", "torch.utils.tensorboard")
 
 
@@ -27,14 +27,14 @@ def _writer(folder: str) -> Any:
 
 
 class LogMetricsCallback:
-    """Writes the values of a metric after each batch or epoch; give it to fit as batch_end_callback.
+    """Writes the values of a metric after each batch or epoch; pass it to fit as batch_end_callback.
 
     Parameters
     ----------
     logging_dir : str
         Folder of the files; ``tensorboard --logdir`` reads them.
     prefix : str, optional
-        In front of the names of values, such as 'train'.
+        Prefix of the names of values, such as 'train'.
 
     Raises ImportError unless mxboard, tensorboardX or torch with tensorboard is installed.
     """

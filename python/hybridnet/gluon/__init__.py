@@ -41,7 +41,7 @@ __all__ = [
     "utils",
 ]
 
-# Rarely needed and slow to import.
+# Imported on first use: rarely needed and slow to import.
 __getattr__, __dir__ = names_from(
     __name__, {"_training_file": "load_training save_training"}, modules="contrib model_zoo"
 )

@@ -1,9 +1,9 @@
-"""Python attributes of blocks that forward reads while it is traced.
+"""Tracks the Python attributes of blocks that forward reads while it is traced.
 
-The graph holds what forward decided by them. Which were read is recorded by a ``__getattribute__`` that Block has only
-while a block is traced; when one of them is set to another value later, ``Block.__setattr__`` makes the blocks whose
-graphs depend on it forget these, so the next call traces again. Calls of the graph cost nothing. Lists, dicts, sets and
-plain objects, and NumPy arrays, can change without being set: they are compared at each call (see _snapshots).
+The graph is only valid for the values that forward read. Reads are recorded by a ``__getattribute__`` that Block has
+only while a block is traced; when one of these attributes is set to another value later, ``Block.__setattr__`` makes
+the blocks whose graphs depend on it drop them, so the next call traces again. Calls of the graph have no overhead.
+Lists, dicts, sets, plain objects and NumPy arrays can change in place: they are compared at each call (see _snapshots).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ __all__ = [
     "register_reads",
 ]
 
-# Attributes that every block has and that forward does not decide by; filled by _hybrid_block.
+# Internal attributes of every block, on which forward does not base decisions; filled by _hybrid_block.
 MACHINERY: set[str] = set()
-# Stands among the names of attributes for the children and parameters that a block has.
+# Pseudo attribute for the set of children and parameters of a block.
 STRUCTURE = "(structure)"
 
-_MISSING = object()  # an attribute that was asked for and is not there
+_MISSING = object()  # an attribute that was read but does not exist
 
 
 def _is_plain_of_class(block: Block, name: str) -> bool:
-    """Whether the attribute is a simple value that a class of the program gives to all its blocks."""
+    """Whether the attribute is a simple class attribute, defined by a class of the program."""
     for cls in type(block).__mro__:
         if name in vars(cls):
             return is_plain(vars(cls)[name]) and not cls.__module__.startswith("hybridnet.")
@@ -49,18 +49,18 @@ def _is_plain_of_class(block: Block, name: str) -> bool:
 
 
 def _is_of_package(block: Block) -> bool:
-    """Whether the class is a layer of this package, whose calls must not get slower."""
+    """Whether the class is a layer of this package, whose calls must not become slower."""
     return type(block).__module__.startswith("hybridnet.")
 
 
 class _Local(threading.local):
-    """Per thread."""
+    """State per thread."""
 
     reads: AttributeReads | None = None
 
 
 _local = _Local()
-_watchers = 0  # traces that run now; the traces of all threads take turns
+_watchers = 0  # number of active traces; traces of different threads run one at a time
 
 
 def _watched_attribute(self: Block, name: str) -> Any:
@@ -81,18 +81,18 @@ class AttributeReads:
     def __init__(self) -> None:
         self._read: dict[int, tuple[Block, dict[str, Any]]] = {}
         self._called: dict[int, Block] = {}
-        self._containers: list[tuple[Block, str, Copied, str]] = []  # file:line of the first read
-        self._changed: list[tuple[Block, str, str]] = []  # containers that forward itself changes
+        self._containers: list[tuple[Block, str, Copied, str]] = []  # file:line is that of the first read
+        self._changed: list[tuple[Block, str, str]] = []  # containers that forward itself modifies
         self._iterators: list[tuple[Block, str, str]] = []
-        self._cut: list[tuple[Block, str, str]] = []  # too large to be compared in full
+        self._cut: list[tuple[Block, str, str]] = []  # too large to be compared completely
         self._writes: dict[tuple[int, str], str] = {}  # file:line
 
     def note_call(self, block: Block) -> None:
-        """The graph holds what block and its children compute."""
+        """Records that the graph includes the computation of block and its children."""
         self._called[id(block)] = block
 
     def note(self, block: Block, name: str, value: Any) -> None:
-        """An attribute of block has this value. Methods do not count, nor attributes that forward has set itself."""
+        """Records an attribute's value. Ignores methods and attributes that forward has set itself."""
         if (id(block), name) in self._writes:
             return
         if name not in object.__getattribute__(block, "__dict__") and (
@@ -115,12 +115,12 @@ class AttributeReads:
             self._containers.append((block, name, copy, _core.current_location()))
 
     def note_missing(self, block: Block, name: str) -> None:
-        """forward asked for an attribute that block does not have."""
+        """Records that forward read an attribute that block does not have."""
         if not _is_of_package(block) and not name.startswith("__"):
             self._read.setdefault(id(block), (block, {}))[1].setdefault(name, _MISSING)
 
     def note_write(self, block: Block, name: str) -> None:
-        """forward itself sets the attribute: in the program, or in a layer of the package, whose own affair that is."""
+        """Records that forward itself sets the attribute; without a location if a layer of the package sets it."""
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_code.co_name in ("attribute_is_set", "__setattr__"):
             frame = frame.f_back
@@ -129,11 +129,11 @@ class AttributeReads:
 
     @property
     def has_containers(self) -> bool:
-        """Whether calls have to ask holds()."""
+        """Whether calls must check holds()."""
         return bool(self._containers)
 
     def holds(self) -> bool:
-        """Whether the containers that were read hold what they held."""
+        """Whether the containers that were read are unchanged."""
         return all(copy.holds() for _, _, copy, _ in self._containers)
 
     def called(self) -> Iterator[Block]:
@@ -146,7 +146,7 @@ class AttributeReads:
             yield from ((block, name) for name in names if (id(block), name) not in self._writes)
 
     def changed_by_forward(self) -> Iterator[tuple[Block, str, str]]:
-        """(block, attribute, file:line) where forward read a simple value and then set another one."""
+        """Yields (block, attribute, file:line) for simple values that forward read and then replaced."""
         for block, names in self._read.values():
             if _is_of_package(block):
                 continue
@@ -156,19 +156,19 @@ class AttributeReads:
                     yield block, name, where
 
     def contents_changed_by_forward(self) -> Iterator[tuple[Block, str, str]]:
-        """(block, attribute, file:line of the read) of the containers that forward itself changes."""
+        """Yields (block, attribute, file:line of the read) for containers that forward itself modifies."""
         return iter(self._changed)
 
     def iterators(self) -> Iterator[tuple[Block, str, str]]:
-        """(block, attribute, file:line) of the iterators that forward reads."""
+        """Yields (block, attribute, file:line) for iterators that forward reads."""
         return iter(self._iterators)
 
     def cut(self) -> Iterator[tuple[Block, str, str]]:
-        """(block, attribute, file:line) of the values that are too large to be compared in full."""
+        """Yields (block, attribute, file:line) for values that are too large to be compared completely."""
         return iter(self._cut)
 
     def of_users(self) -> Iterator[str]:
-        """'block.attribute = value' of the simple values that classes outside of the package read."""
+        """Yields 'block.attribute = value' for simple values read from blocks of classes outside of the package."""
         for block, names in self._read.values():
             if not _is_of_package(block):
                 for name, value in names.items():
@@ -191,7 +191,7 @@ class AttributeReads:
 
         global _watchers
         _local.reads = self._outer
-        # A container that forward itself changes has another value at the next call: it is not compared.
+        # A container that forward itself modifies has another value at the next call: it is not compared.
         kept = []
         for each in self._containers:
             block, name, copy, where = each
@@ -205,7 +205,7 @@ class AttributeReads:
             del Block.__getattribute__
 
 
-# By id of the block: the block, and for each attribute the blocks whose graphs depend on it, by their ids.
+# Maps the id of a block to the block and, for each attribute, the blocks whose graphs depend on it, by their ids.
 _readers: dict[int, tuple[weakref.ref[Block], dict[str, dict[int, weakref.ref[Any]]]]] = {}
 
 
@@ -214,7 +214,7 @@ def _forget_block(key: int, _: Any) -> None:
 
 
 def register_reads(root: Any, reads: AttributeReads) -> None:
-    """Graphs of root depend on what was read."""
+    """Registers that graphs of root depend on these reads."""
     for block, name in (*reads.dependencies(), *((block, STRUCTURE) for block in reads.called())):
         key = id(block)
         known = _readers.get(key)
@@ -224,13 +224,13 @@ def register_reads(root: Any, reads: AttributeReads) -> None:
 
 
 def note_call(block: Block) -> None:
-    """Called where forward of block is traced."""
+    """Called when forward of block is traced."""
     if _local.reads is not None:
         _local.reads.note_call(block)
 
 
 def attribute_is_set(block: Block, name: str, old: Any, new: Any) -> None:
-    """Called before an attribute changes: graphs that depend on it are forgotten."""
+    """Called before an attribute changes: drops the graphs that depend on it."""
     if _local.reads is not None:
         _local.reads.note_write(block, name)
         return
@@ -240,7 +240,7 @@ def attribute_is_set(block: Block, name: str, old: Any, new: Any) -> None:
 
 
 def forget_readers(block: Block, name: str) -> None:
-    """Makes blocks forget the graphs that depend on this attribute."""
+    """Makes blocks drop the graphs that depend on this attribute."""
     known = _readers.get(id(block))
     if known is None or known[0]() is not block:
         return

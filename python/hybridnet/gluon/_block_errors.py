@@ -1,4 +1,4 @@
-"""Adds the path of the block that was running to an error on its way up: "block 'net0.body.0'"."""
+"""Adds the path of the running block to an error that passes through it: "block 'net0.body.0'"."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _child_name(parent: Block, child: Block) -> str:
 
 
 def _with_path(text: str, path: str) -> str:
-    """Puts the path where the operator is named, else on a line of its own."""
+    """Inserts the path after the operator's name, or else on a line of its own."""
     found = _OPERATOR.match(text)
     if not found:
         return f"{text}\n  Block: {path}"
@@ -28,9 +28,9 @@ def _with_path(text: str, path: str) -> str:
 
 
 def add_block_path(error: Exception, block: Block) -> None:
-    """Called for each block that the error passes, innermost first.
+    """Called for each block that the error passes through, innermost first.
 
-    An error that has a path from a traced graph keeps it.
+    An error that already has a path from a traced graph keeps it.
     """
     inner = getattr(error, "_inner_block", None)
     if inner is None:

@@ -1,9 +1,9 @@
-"""Checksums of exported models: whether two files are, to the bit, those that export() wrote.
+"""Checksums of exported models, which verify that two files are bit for bit those that export() wrote.
 
-They stand in the graph's file, where MXNet looks for attributes of the graph and leaves alone what it does not know:
-``"attrs": {"hybridnet_sha256_graph": ["str", HEX], "hybridnet_sha256_parameters": ["str", HEX]}``. That of the graph is
-of its JSON without these two, with sorted keys and no spaces, in UTF-8. Checksums find damage and mistakes. They are no
-signature: who can change the files can change them, too.
+They are stored in the graph's file, among the attributes of the graph, where MXNet ignores unknown entries:
+``"attrs": {"hybridnet_sha256_graph": ["str", HEX], "hybridnet_sha256_parameters": ["str", HEX]}``. The graph's checksum
+covers its JSON without these two, with sorted keys and no spaces, in UTF-8. Checksums find damage and mistakes. They
+are not a signature: anyone who can change the files can change the checksums.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def has_checksums(symbol_file: str) -> bool:
 
 
 def verify_checksums(symbol_file: str, params_file: str | None) -> None:
-    """Raises FormatError if a file is not the one that was written, or if there are no checksums; FileError.
+    """Raises FormatError if a file differs from the one that was written, or if there are no checksums; FileError.
 
     params_file: None if the graph alone is loaded.
     """

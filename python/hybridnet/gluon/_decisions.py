@@ -1,4 +1,4 @@
-"""What Python decided while a block was traced, which the graph and its exported file hold for good."""
+"""Decisions that Python made while a block was traced, which are fixed in the graph and its exported file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IN_FILE = "hybridnet_traced_with"
 
 
 class Decisions:
-    """The values of the program that one trace read in Python."""
+    """The values of the program that Python code read during one trace."""
 
     def __init__(
         self,
@@ -49,17 +49,17 @@ class Decisions:
 
     @classmethod
     def none(cls) -> Decisions:
-        """For graphs that were not made by running Python code."""
+        """The value for graphs that were not made by running Python code."""
         return cls(AttributeReads(), [], "", [])
 
     @property
     def must_be_checked(self) -> bool:
-        """Whether calls have to ask holds()."""
+        """Whether calls must check holds()."""
         return bool(self._checks)
 
     @property
     def holds(self) -> Callable[[], bool]:
-        """Says whether the variables, arrays and containers that were read have not changed since."""
+        """Returns a function that checks that the variables, arrays and containers that were read have not changed."""
         return self._checks[0] if len(self._checks) == 1 else self._all_hold
 
     def _all_hold(self) -> bool:
@@ -69,7 +69,7 @@ class Decisions:
         return all(array.holds() for array in self._arrays)
 
     def warnings(self, block: Block) -> list[tuple[str, str]]:
-        """(text, file:line) of what may change without the graph being traced again."""
+        """Returns (text, file:line) for values that may change without a new trace."""
         name = type(block).__name__
         found = [
             (
@@ -92,7 +92,7 @@ class Decisions:
         return found + self._warnings_of_contents(name)
 
     def _warnings_of_contents(self, name: str) -> list[tuple[str, str]]:
-        """(text, file:line) of values that change without being set, or that are too large to be compared."""
+        """Returns (text, file:line) for values that change in place, or that are too large to be compared."""
         attributes, variables = self.attributes, self._variables
         once = "Python code runs when the graph is made and not at each call, so it computes with what it found then."
         texts = {
@@ -114,14 +114,14 @@ class Decisions:
         return found
 
     def of_shapes(self) -> str:
-        """The limits of an exported file, as text; '' if forward asked for no shape."""
+        """Returns the limits of an exported file as text; '' if forward read no shape."""
         if not self._shape_line:
             return ""
         shapes = ", ".join(map(str, self._shapes))
         return f"the shape of an array is read in Python ({self._shape_line}): traced for inputs of shape {shapes}"
 
     def listed(self) -> list[str]:
-        """One line for each decision."""
+        """Returns one line for each decision."""
         lines = [self.of_shapes()] if self._shape_line else []
         lines += [f"the values of an array are read in Python ({line})" for line in self.value_reads]
         lines += [f"random numbers are drawn in Python ({self.draws})"] if self.draws else []
@@ -129,7 +129,7 @@ class Decisions:
 
 
 def note_in_file(symbol_file: str, decisions: Decisions) -> None:
-    """Writes what was decided into the graph's file, as an attribute of the graph, which readers leave alone."""
+    """Writes the decisions into the graph's file, as an attribute of the graph, which readers ignore."""
     listed = decisions.listed()
     if not listed:
         return

@@ -1,7 +1,7 @@
-"""Nested lists of arrays as MXNet describes them: a format is a number for a leaf and a list for a list.
+"""MXNet's formats of nested lists of arrays: a number for a leaf and a list for a list.
 
-0 stands for one array, -1 for None, n > 0 for a Symbol of n outputs. Libraries pass states of recurrent cells this way
-and store formats in files; inside HybridNet a Nest says the same.
+0 means one array, -1 None, n > 0 a Symbol with n outputs. Libraries pass states of recurrent cells this way and store
+formats in files; inside HybridNet a Nest has this role.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _NONE = -1
 
 
 def _flatten(args: Any, inout_str: str) -> tuple[list[Any], Any]:
-    """(arrays and Nones in a flat list, format) of nested lists. inout_str: what args are, for errors.
+    """Flattens nested lists to (arrays and Nones, format). inout_str: the name of args for errors.
 
-    Raises ValueError for what is neither an NDArray, a Symbol, None nor a list or tuple of these.
+    Raises ValueError for items other than an NDArray, a Symbol, None or a list or tuple of these.
     """
     if isinstance(args, NDArray):
         return [args], 0
@@ -48,9 +48,9 @@ def _flatten(args: Any, inout_str: str) -> tuple[list[Any], Any]:
 
 
 def _regroup(args: Any, fmt: Any) -> Any:
-    """Nested lists of the values in the flat list args, built as fmt says. Values that are left over are dropped.
+    """Rebuilds nested lists by fmt from the values in the flat list args. Surplus values are dropped.
 
-    Raises ValueError if args is no list, or holds too few values or another one than None where fmt says None.
+    Raises ValueError if args is not a list, has too few values, or has a value where fmt has None.
     """
     if not isinstance(args, (list, tuple)):
         raise HybridNetValueError("_regroup: args", expected="a flat list", given=type(args).__name__)
@@ -75,7 +75,7 @@ def _take(values: deque[Any], fmt: Any) -> Any:
 
 
 def format_of(nest: Nest) -> Any:
-    """The format of a nest; None if it holds what formats cannot say, such as numbers."""
+    """Returns the format of a nest; None if it holds items that formats do not have, such as numbers."""
     if nest is nests.ARRAY:
         return 0
     if nest.kind == "none":
@@ -87,7 +87,7 @@ def format_of(nest: Nest) -> Any:
 
 
 def nest_of(fmt: Any) -> Nest:
-    """The nest of a format, of lists."""
+    """Returns the nest of a format, built from lists."""
     if fmt == _NONE:
         return nests.NONE
     if isinstance(fmt, int):

@@ -1,6 +1,6 @@
-"""HybridBlock: a block whose forward can be traced into a graph.
+"""HybridBlock: a block whose forward can be traced to a graph.
 
-Both ways of writing forward work: ``hybrid_forward(self, F, x, **params)`` and plain ``forward(self, x)``. Not
+There are two forms of forward: ``hybrid_forward(self, F, x, **params)`` and plain ``forward(self, x)``. If not
 hybridized, forward runs on arrays. After ``hybridize()`` the first call traces it; later calls run the graph as one
 compiled step.
 """
@@ -48,15 +48,15 @@ __all__ = ["HybridBlock"]
 
 HybridBlockT = TypeVar("HybridBlockT", bound="HybridBlock")
 
-# Traces run one at a time: names count up and parameters of shared blocks are initialized while one runs.
+# Traces run one at a time: a trace counts up names and initializes parameters of shared blocks.
 _TRACE_LOCK = threading.RLock()
 
-# Backends of other builds of MXNet whose work the default pipeline does anyway.
+# Backends of other builds of MXNet whose optimizations the default pipeline includes.
 _KNOWN_BACKENDS = {None, "", "default", "MKLDNN", "ONEDNN"}
 
 
 def flatten_arguments(args: tuple[Any, ...], arrays: list[Any]) -> Nest:
-    """Appends the arrays among a block's arguments to arrays and returns how the arguments are built."""
+    """Appends the arrays among a block's arguments to arrays and returns the nesting of the arguments."""
     try:
         return nests.flatten(args, arrays, constants=True)
     except nests.NotANest as error:
@@ -87,7 +87,7 @@ def _no_array(place: str, value: Any, fix: str) -> HybridNetError:
 class HybridBlock(Block):
     """Base of layers and models that can be hybridized.
 
-    Write either of::
+    Define one of::
 
         def hybrid_forward(self, F, x, weight):      # F is mx.nd or mx.sym, own parameters arrive by name
             return F.dot(x, weight)
@@ -96,8 +96,8 @@ class HybridBlock(Block):
             return mx.nd.dot(x, self.weight.data())
 
     After ``hybridize()`` the first call runs forward once on abstract arrays, which have shape and dtype but no values;
-    the graph it leaves is optimized and run from then on. Branching on a value is an error there that names the line
-    (a forward of your own runs imperatively then, with a warning, see hybridize): use mx.contrib.control_flow (cond,
+    the resulting graph is optimized and run from then on. Branching on a value raises an error that names the line (an
+    overridden forward then runs imperatively, with a warning, see hybridize): use mx.contrib.control_flow (cond,
     foreach, while_loop).
 
     Parameters
@@ -106,7 +106,7 @@ class HybridBlock(Block):
         See Block.
     """
 
-    _plain_forward = False  # whether the class writes forward instead of hybrid_forward
+    _plain_forward = False  # whether the class defines forward instead of hybrid_forward
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -123,7 +123,7 @@ class HybridBlock(Block):
         self._monitor_all = False
         self._strict = False
         self._untraceable: TraceError | None = (
-            None  # why a hybridized block with a forward of its own runs imperatively
+            None  # the reason why a hybridized block with an overridden forward runs imperatively
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -133,7 +133,7 @@ class HybridBlock(Block):
         elif isinstance(value, Parameter):
             forget_readers(self, STRUCTURE)
 
-    # -- what clients of MXNet look at ------------------------------------------------------------------------------
+    # -- attributes that MXNet's clients read -----------------------------------------------------------------------
 
     @property
     def _cached_graph(self) -> Any:
@@ -151,7 +151,7 @@ class HybridBlock(Block):
 
     @property
     def _in_format(self) -> Any:
-        """How the arguments of the last graph were nested (see _formats); None before there is one."""
+        """The nesting of the arguments of the last graph (see _formats); None before there is one."""
         if self._last_inputs is None:
             return None
         key = self._last_inputs[0]
@@ -159,17 +159,17 @@ class HybridBlock(Block):
 
     @property
     def _out_format(self) -> Any:
-        """How the results of the last graph are nested; None before there is one."""
+        """The nesting of the results of the last graph; None before there is one."""
         return None if self._last_graph is None else format_of(self._last_graph.out_nest)
 
     def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
-        """(inputs, outputs) of the graph for these arguments."""
+        """Returns (inputs, outputs) of the graph for these arguments."""
         flat: list[Any] = []
         graph = self._find_graph(flatten_arguments(args, flat), flat)
         return graph.inputs, graph.outputs
 
     def _clear_cached_op(self) -> None:
-        """Forgets all graphs; the next call traces again."""
+        """Drops all graphs; the next call traces again."""
         state = self.__dict__
         if state["_variants"] or state["_last_graph"] is not None or state["_untraceable"] is not None:
             state.update(_variants={}, _last_graph=None, _untraceable=None)
@@ -177,7 +177,7 @@ class HybridBlock(Block):
     # -- settings ---------------------------------------------------------------------------------------------------
 
     def register_child(self, block: Block, name: str | None = None) -> None:
-        """Makes block a child. Raises ValueError unless it is a HybridBlock."""
+        """Adds a child block. Raises ValueError unless it is a HybridBlock."""
         if not isinstance(block, HybridBlock):
             raise HybridNetValueError(
                 f"Children of HybridBlock must also be HybridBlock, but {block} has type {type(block)}. If you are "
@@ -205,40 +205,40 @@ class HybridBlock(Block):
         remat: str | int = "auto",
         **kwargs: Any,
     ) -> None:
-        """Turns tracing on or off for this block and those below.
+        """Turns tracing on or off for this block and all descendants.
 
-        A block that overrides forward, and asks there for a value or draws random numbers of Python or NumPy, cannot be
-        a graph. As in MXNet it runs imperatively then, with the blocks inside it hybridized; a warning names the line.
+        A block whose overridden forward reads a value or draws random numbers of Python or NumPy cannot become a graph.
+        It then runs imperatively, like in MXNet, with the blocks inside it hybridized; a warning names the line.
 
         Parameters
         ----------
         active : bool, default True
         backend : str, optional
-            Name of a backend (mx.rewrite.partition), which takes over what it supports of this block's graphs. The
-            names of oneDNN are accepted, too, which is used anyway. Raises ValueError for others.
+            Name of a backend (mx.rewrite.partition), which runs the supported parts of this block's graphs. The names
+            of oneDNN are accepted and have no effect, because it is always used. Raises ValueError for others.
         clear : bool, default True
-            Whether graphs made so far are forgotten; they always are where other rewrites are chosen.
+            Whether existing graphs are dropped; they always are if other rewrites are selected.
         static_alloc : bool, default False
             Whether memory is kept between calls.
         static_shape : bool, default False
-            Accepted as in MXNet: plans are found by shape either way.
+            Has no effect; accepted as in MXNet. Plans are always found by shape.
         passes : str or mx.rewrite.Query, default ''
-            Which rewrites run: words as in ``"fast_run,-fusion"`` (docs/graph-passes.md); '' is the default pipeline.
-            Raises ParamError for words that it does not know.
+            Rewrites to run: words as in ``"fast_run,-fusion"`` (docs/graph-passes.md); '' is the default pipeline.
+            Raises ParamError for unknown words.
         include, exclude, require : iterable of str
-            Further words, as lists of names and tags.
+            Further words: lists of names and tags.
         strict : bool, default False
-            Whether a block that cannot be traced is a TraceError.
+            Whether a block that cannot be traced raises TraceError.
         remat : 'auto', 'none' or int, default 'auto'
-            What training computes again in the backward run instead of keeping it, with the same bits: 'auto' drops
-            what takes next to no time to make again (dropout masks, activations, normalizations), 'none' drops
-            nothing, and a number of bytes drops the cheapest values, products at last, until no more than these are
-            kept. Raises ParamError for other values, and in the first training call where the number cannot be
-            reached. ``pass_report()`` says what is kept.
+            Values that training recomputes in the backward run instead of keeping them, with the same bits: 'auto'
+            drops values that are very cheap to recompute (dropout masks, activations, normalizations), 'none' drops
+            nothing, and a number of bytes drops the cheapest values first, products last, until at most that many bytes
+            are kept. Raises ParamError for other values, and in the first training call if the number cannot be
+            reached. ``pass_report()`` shows the kept values.
         inline_limit, forward_bulk_size, backward_bulk_size
-            Accepted as in MXNet; graphs always run as one step.
+            Have no effect; accepted as in MXNet. Graphs always run as one step.
 
-        Raises ParamError for other keywords, with the nearest one that there is.
+        Raises ParamError for other keywords, naming the nearest known one.
         """
         if backend not in _KNOWN_BACKENDS:
             from ..rewrite import backends
@@ -273,7 +273,7 @@ class HybridBlock(Block):
         )
 
     def _take_settings(self, active: bool, flags: dict[str, Any], strict: bool, clear: bool) -> None:
-        state = self.__dict__  # none is a block or a parameter: __setattr__ would only look
+        state = self.__dict__  # none is a block or a parameter, so __setattr__ is not needed
         state["_active"], state["_flags"], state["_strict"] = active, flags, strict
         if clear:
             self._clear_cached_op()
@@ -285,7 +285,7 @@ class HybridBlock(Block):
             )
 
     def _hybridize_children(self, active: bool, flags: dict[str, Any], strict: bool, keywords: dict[str, Any]) -> None:
-        """What hybridize(active, **keywords) does to the blocks below; flags and strict: the same, checked already."""
+        """Applies hybridize(active, **keywords) to the children; flags and strict: the validated keywords."""
         for child in self._children.values():
             if type(child).hybridize is HybridBlock.hybridize:
                 child._take_settings(active, dict(flags), strict, clear=True)
@@ -307,7 +307,8 @@ class HybridBlock(Block):
         backward_bulk_size: int | None = None,
         **kwargs: Any,
     ) -> None:
-        """Hybridizes and traces for the given inputs without running the graph. Arguments as hybridize; backend must be
+        """Hybridizes and traces for the given inputs without running the graph. Arguments: see hybridize; backend is
+        required.
         given.
         """
         if not backend:
@@ -322,10 +323,10 @@ class HybridBlock(Block):
         self._find_graph(key, flat)
 
     def traced_decisions(self) -> list[str]:
-        """What Python decided while the last graph was made and the graph holds for good, one line each: attributes of
-        blocks of the program's own classes that forward read, with their values, and the lines in which it read shapes
-        or values of arrays or drew random numbers. Inside Python the block is traced again when an attribute that was
-        read is set or an input has another shape; a file that export() writes holds what is listed here.
+        """Lists the decisions that Python made during the last trace and that are fixed in the graph, one line each:
+        attributes of blocks of the program's own classes that forward read, with their values, and the lines in which
+        it read shapes or values of arrays or drew random numbers. In Python, the block is traced again when such an
+        attribute is set or an input has another shape; in a file that export() writes, these decisions are fixed.
 
         Raises RuntimeError before the first hybridized call.
         """
@@ -333,7 +334,7 @@ class HybridBlock(Block):
         return [] if self._last_graph is None else self._last_graph.decisions.listed()
 
     def pass_report(self) -> str:
-        """The plans of the graph that ran last: memory, estimated time, and how often each rewrite fired in which time.
+        """Describes the plans of the last graph: memory, estimated time, and count and time of each rewrite.
 
         Raises RuntimeError before the first hybridized call.
         """
@@ -342,17 +343,17 @@ class HybridBlock(Block):
     def plan_text(self) -> str:
         """The plan of the last call, instruction by instruction (docs/debugging.md).
 
-        Each line names the operator, the implementation that was chosen, the memory that it reads and writes, the node,
-        the block and the line of the program; bodies of loops and branches stand below their instruction.
+        Each line names the operator, its chosen implementation, the memory that it reads and writes, the node, the
+        block and the line of the program; bodies of loops and branches follow their instruction.
         Raises RuntimeError before the first hybridized call.
         """
         return str(self._executable("plan_text").plan_text())
 
     def graph(self, train: bool = False) -> Any:
-        """The traced graph of the last hybridized call as a mx.rewrite.Graph of its own, before any rewrite.
+        """Returns the traced graph of the last hybridized call, before any rewrite, as a separate mx.rewrite.Graph.
 
         train : bool, default False
-            Whether operators such as Dropout are those of training.
+            Whether operators such as Dropout are in training mode.
 
         Raises RuntimeError before the first hybridized call.
         """
@@ -391,19 +392,19 @@ class HybridBlock(Block):
     def compiled_copy(
         self: HybridBlockT, share_memory: bool = True, delete_updates: bool = False, name: str | None = None
     ) -> HybridBlockT:
-        """A block of the same parameters, children and graphs, which runs beside this one.
+        """Returns a block with the same parameters, children and graphs, for use beside this one.
 
         Parameters
         ----------
         share_memory : bool, default True
-            Whether values between operators lie in the same memory, with ``hybridize(static_alloc=True)`` kept between
-            calls. Calls of the two take turns then, whichever threads make them.
+            Whether intermediate values of both blocks share memory, with ``hybridize(static_alloc=True)`` also between
+            calls. Calls of the two then run one at a time, in any threads.
         delete_updates : bool, default False
-            Whether the copy leaves running statistics and other states as they are, in training mode, too.
+            Whether the copy never updates running statistics and other states, even in training mode.
         name : str, optional
-            For messages and profiles.
+            Name for messages and profiles.
 
-        Graphs that are traced later, for other structures of inputs, are compiled by each block for itself.
+        Graphs that are traced later, for other structures of inputs, are compiled by each block separately.
         Raises RuntimeError before the first hybridized call.
         """
         self._executable("compiled_copy")
@@ -439,9 +440,9 @@ class HybridBlock(Block):
     # -- tracing ----------------------------------------------------------------------------------------------------
 
     def _trace(self, key: Any, flat: Sequence[Any]) -> tuple[TracedGraph, _tracing.Trace, int]:
-        """Runs forward on abstract arrays of the shapes and dtypes of flat.
+        """Runs forward on abstract arrays with the shapes and dtypes of flat.
 
-        Returns the graph, the trace, and what forward read of abstract arrays (bits of _core.trace_reads()).
+        Returns the graph, the trace, and the properties of abstract arrays that forward read (_core.trace_reads()).
         """
         if not flat:
             raise HybridNetValueError(
@@ -458,7 +459,7 @@ class HybridBlock(Block):
             names = ["data"] if len(flat) == 1 else [f"data{i}" for i in range(len(flat))]
             inputs = [scope.make_input(name, a.shape, a.dtype) for name, a in zip(names, flat, strict=False)]
             inputs = [as_numpy(i) if is_numpy(a) else i for i, a in zip(inputs, flat, strict=True)]
-            # Each trace counts names from zero, so that tracing twice gives the same graph.
+            # Each trace counts names from zero, so that tracing twice produces the same graph.
             with NameManager():
                 out = self._call_in_scope(scope, nests.restore(key, inputs), {})
             reads, shape_line = _core.trace_reads(), _core.trace_shape_line()
@@ -488,7 +489,7 @@ class HybridBlock(Block):
         return graph, scope, reads
 
     def _learn_shapes(self, scope: _tracing.Trace) -> None:
-        """Initializes parameters whose shapes inference has found."""
+        """Initializes parameters with inferred shapes."""
         for param, variable in scope.variables.items():
             if param._data is None:
                 param._take_traced_shape(variable)
@@ -501,7 +502,7 @@ class HybridBlock(Block):
             graph.op = _core.CachedOp(graph.outputs, name=self.name, numpy=graph.numpy, **self._flags)
 
     def _trace_unless_imperative(self, key: Any, flat: Sequence[Any]) -> tuple[TracedGraph, _tracing.Trace, int]:
-        """The trace; raises self._untraceable, which is set then, where a forward of its own cannot be a graph."""
+        """Traces; if an overridden forward cannot become a graph, sets self._untraceable and raises it."""
         before = RandomStates(self)
         try:
             traced = self._trace(key, flat)
@@ -547,12 +548,12 @@ class HybridBlock(Block):
         return graph
 
     def _call_cached_op(self, *args: Any) -> Any:
-        """Runs the graph for these arguments, tracing it first if there is none."""
+        """Runs the graph for these arguments, tracing it first if needed."""
         for arg in args:
             if not isinstance(arg, NDArray):
                 break
         else:
-            # The usual case, kept short: only arrays.
+            # Fast path of the usual case: only arrays.
             variants = self._variants.get(len(args))
             if variants is not None and variants.only is not None:
                 return variants.only.run(args)
@@ -576,7 +577,7 @@ class HybridBlock(Block):
     # -- calling ----------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs hooks and forward: on arrays, or, hybridized, the traced graph."""
+        """Runs hooks and forward: on arrays, or, if hybridized, the traced graph."""
         if self._forward_pre_hooks:
             for hook in tuple(self._forward_pre_hooks.values()):
                 hook(self, args)
@@ -585,7 +586,7 @@ class HybridBlock(Block):
             if scope is not None:
                 out = self._call_in_scope(scope, args, kwargs)
             elif self._active and self._untraceable is None:
-                # Not a method of its own: each Python frame takes a twentieth of a small call.
+                # Inlined: each Python frame takes a twentieth of the time of a small call.
                 reason = None
                 try:
                     out = self._call_cached_op(*(self._positional(args, kwargs) if kwargs else args))
@@ -607,17 +608,17 @@ class HybridBlock(Block):
         return out
 
     def _reason_for_no_graph(self, error: TraceError) -> TraceError:
-        """The error, if it says that forward runs imperatively; else raises it."""
+        """Returns the error if it means that forward runs imperatively; else raises it."""
         if error is not self._untraceable:
             raise error
         if self._strict:
-            self._untraceable = None  # the next call is to say so again
+            self._untraceable = None  # the next call must report it again
             raise error
         error.__cause__ = error.__context__ = None
-        return error.with_traceback(None)  # these would keep the arrays of all frames
+        return error.with_traceback(None)  # tracebacks would keep the arrays of all frames
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Arguments given by name in the order of forward's signature; those left out in between get defaults."""
+        """Returns positional arguments in the order of forward's signature; omitted ones in between get defaults."""
         import inspect
 
         function = self.forward if self._plain_forward else self.hybrid_forward
@@ -627,7 +628,7 @@ class HybridBlock(Block):
         return bound.args[len(skip) : len(skip) + len(args) + len(kwargs)] if not bound.kwargs else args
 
     def _call_plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """forward(self, x) on arrays; parameters of unknown shape are found by a trace beforehand."""
+        """Calls forward(self, x) on arrays; a trace finds parameters of unknown shape beforehand."""
         for arg in args:
             if isinstance(arg, Symbol):
                 return self._compose(args, kwargs)
@@ -638,7 +639,7 @@ class HybridBlock(Block):
         return self.forward(*args, **kwargs)
 
     def _compose(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Called with plain Symbols: makes nodes on them, parameters are ordinary variables."""
+        """Composes the block with plain Symbols: creates nodes; parameters are ordinary variables."""
         with _tracing.Composition() as scope:
             return self._call_in_scope(scope, args, kwargs)
 
@@ -658,7 +659,7 @@ class HybridBlock(Block):
             scope.leave_block(token)
 
     def forward(self, x: Any, *args: Any) -> Any:
-        """Calls hybrid_forward with F and the own parameters. Overridden by blocks that write plain forward."""
+        """Calls hybrid_forward with F and the block's own parameters. Blocks with plain forward override it."""
         scope = _tracing.current()
         if scope is None:
             if isinstance(x, NDArray):
@@ -680,7 +681,7 @@ class HybridBlock(Block):
         return self.hybrid_forward(F, x, *args, **params)
 
     def _forward_other(self, x: Any, args: tuple[Any, ...]) -> Any:
-        """The first argument is no array: Symbols, or arrays further inside or behind."""
+        """Handles calls whose first argument is not an array: Symbols, or nested or later arrays."""
         flat: list[Any] = []
         flatten_arguments((x, *args), flat)
         has_symbol = any(isinstance(a, Symbol) for a in flat)
@@ -720,13 +721,13 @@ class HybridBlock(Block):
         return self._run_hybrid_forward(ndarray, x, args, params)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Computes the outputs with F (mx.nd or mx.sym); own parameters arrive by name. Subclasses override it."""
+        """Computes the outputs with F (mx.nd or mx.sym); own parameters are passed by name. Subclasses override it."""
         raise errors.not_overridden(self, "hybrid_forward() or forward()")
 
     # -- shapes and types of parameters -----------------------------------------------------------------------------
 
     def _deferred_infer_shape(self, *args: Any) -> None:
-        """Finds the unknown shapes of own parameters from a batch and initializes them."""
+        """Infers the unknown shapes of own parameters from a batch and initializes them."""
         if type(self).infer_shape is not HybridBlock.infer_shape:
             self.infer_shape(*args)
         else:
@@ -749,11 +750,11 @@ class HybridBlock(Block):
         return scope
 
     def infer_shape(self, *args: Any) -> None:
-        """Finds the shapes of parameters from inputs (arrays). Blocks with plain forward may override it."""
+        """Infers the shapes of parameters from inputs (arrays). Blocks with plain forward may override it."""
         self._infer_from_trace(args)
 
     def infer_type(self, *args: Any) -> None:
-        """Finds the element types of parameters from inputs: those that inference gives for the inputs' types."""
+        """Infers the element types of parameters from those of the inputs."""
         flat: list[Any] = []
         key = flatten_arguments(args, flat)
         graph, scope, _ = self._trace(key, flat)
@@ -781,7 +782,7 @@ class HybridBlock(Block):
         key, specs = self._last_inputs
         if not any(v.by_mode for v in self._variants.values()):
             return self._last_graph
-        # forward branches on the mode of its caller: what is exported is the graph for inference.
+        # forward branches on its caller's mode: the exported graph is the one for inference.
         with autograd.pause(train_mode=False):
             return self._trace(key, [ndarray.zeros(shape, dtype=dtype) for shape, dtype in specs])[0]
 
@@ -795,18 +796,18 @@ class HybridBlock(Block):
         path : str
             Files are ``path-symbol.json`` and ``path-0000.params``. Inputs are named data, or data0, data1, ...
         epoch : int, default 0
-            The number in the second name.
+            The number in the name of the parameter file.
         remove_amp_cast : bool, default True
-            Whether casts put in by mixed precision are left out.
+            Whether casts inserted by mixed precision are left out.
         checksum : bool, default False
-            Whether the first file holds the SHA-256 of both, which SymbolBlock.imports(verify=True) and ``hybridnet
-            verify`` compare.
+            Whether the first file contains the SHA-256 of both, which SymbolBlock.imports(verify=True) and
+            ``hybridnet verify`` check.
 
-        What Python decided while the graph was made (``traced_decisions()``) stands in the first file, in the attribute
-        ``hybridnet_traced_with`` of the graph; a warning says so where forward read the shape of an array, because the
-        file may fit inputs of that shape alone.
+        The decisions that Python made during the trace (``traced_decisions()``) are stored in the first file, in the
+        attribute ``hybridnet_traced_with`` of the graph; a warning is issued if forward read the shape of an array,
+        because the file may fit inputs of that shape only.
 
-        Returns the two names. Raises RuntimeError unless hybridized and called once, TraceError if the block runs
+        Returns the two file names. Raises RuntimeError unless hybridized and called once, TraceError if the block runs
         imperatively although it is hybridized.
         """
         graph = self._graph_to_export()

@@ -1,8 +1,7 @@
-"""Blocks that override forward and cannot be traced: why, told once, with the line.
+"""Blocks that override forward and cannot be traced: warns once, with the reason and the line.
 
-MXNet runs such blocks imperatively even when they are hybridized. A trace that asks for a value, or that draws from
-Python's or NumPy's random numbers, shows that a graph would not compute what forward says: every call of the graph
-would repeat one branch or one draw.
+MXNet runs such blocks imperatively even if they are hybridized. If a trace reads a value, or draws from Python's or
+NumPy's random numbers, a graph would be wrong: every call of it would repeat one branch or one draw.
 """
 
 from __future__ import annotations
@@ -28,22 +27,23 @@ if TYPE_CHECKING:
 
 __all__ = ["RandomStates", "draws_error", "warn_draws", "warn_imperative", "warn_of_decisions"]
 
-# Lines of these files draw on behalf of the line that is to be found.
+# Lines in these files draw on behalf of the user's line, which is reported instead.
 _NOT_THE_USERS = (str(Path(__file__).resolve().parents[1]), str(Path(np.__file__).parent), random.__file__, "<frozen")
-# Warnings that were shown, for each file: each line warns once.
+# Registry of shown warnings per file: each line warns once.
 _SHOWN: dict[str, dict[Any, Any]] = {}
 
 
 class RandomStates:
-    """The states of Python's and NumPy's global generators and of those that block can reach, to compare with and to go
-    back to."""
+    """The states of Python's and NumPy's global generators, and of those that block can reach, for comparing and
+    restoring.
+    """
 
     def __init__(self, block: Block) -> None:
         self.python, self.numpy = random.getstate(), np.random.get_state()
         self.own = [(generator, read_state(generator)) for generator in generators_of(block)]
 
     def changed(self) -> bool:
-        """Whether anything was drawn since."""
+        """Whether a random number was drawn since."""
         return (
             random.getstate() != self.python
             or not _equal(np.random.get_state(), self.numpy)
@@ -51,7 +51,7 @@ class RandomStates:
         )
 
     def restore(self) -> None:
-        """Goes back, so that what runs next draws the same numbers."""
+        """Restores the states, so that the next run draws the same numbers."""
         random.setstate(self.python)
         np.random.set_state(self.numpy)
         for generator, state in self.own:
@@ -67,13 +67,13 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _first_draw(trace: Callable[[], Any], before: RandomStates) -> str | None:
-    """file:line of the user's code whose first draw changes the states while trace() runs."""
+    """Returns file:line of the user's code whose first draw changes the states while trace() runs."""
     previous: list[tuple[FrameType, int]] = []
     found: list[str] = []
 
     def watch(frame: FrameType, event: str, argument: Any) -> Any:
         if frame.f_code.co_filename.startswith(_NOT_THE_USERS):
-            return None  # its lines are not watched; those of what it calls are
+            return None  # its lines are not watched, but those of its callees are
         if not found and previous and before.changed():
             last, line = previous[0]
             found.append(f"{last.f_code.co_filename}:{line}")
@@ -82,7 +82,7 @@ def _first_draw(trace: Callable[[], Any], before: RandomStates) -> str | None:
         return None if found else watch
 
     outer = sys.gettrace()
-    if outer is not None:  # a debugger or a measurement of coverage, which must not be disturbed
+    if outer is not None:  # a debugger or a coverage tool, which must not be disturbed
         return None
     sys.settrace(watch)
     try:
@@ -93,7 +93,7 @@ def _first_draw(trace: Callable[[], Any], before: RandomStates) -> str | None:
 
 
 def draws_error(block: Block, trace: Callable[[], Any], before: RandomStates) -> TraceError:
-    """The error for a trace that has drawn random numbers; runs it again to find the line."""
+    """Returns the error for a trace that has drawn random numbers; runs it again to find the line."""
     before.restore()
     place = _first_draw(trace, before)
     if place is None:
@@ -108,8 +108,8 @@ def draws_error(block: Block, trace: Callable[[], Any], before: RandomStates) ->
 
 
 def warn_imperative(block: Block, error: TraceError) -> None:
-    """Says that block runs imperatively because of error; the warning is one of the line that the error names."""
-    # Names of nodes differ between blocks of one class, whose line is to warn once.
+    """Warns that block runs imperatively because of error; the warning is attributed to the line in the error."""
+    # Node names differ between blocks of one class, but a line should warn only once.
     reason = re.sub(r" of Symbol [^:]*", "", str(error.args[0]).splitlines()[0])
     text = (
         f"{type(block).__name__} is hybridized, but runs imperatively: {reason} Blocks inside it that can be traced "
@@ -119,7 +119,7 @@ def warn_imperative(block: Block, error: TraceError) -> None:
 
 
 def warn_draws(block: Block, error: TraceError) -> None:
-    """Says that each call of the graph of block repeats the random numbers that error is about."""
+    """Warns that each call of block's graph repeats the random numbers that error reports."""
     reason = str(error.args[0]).splitlines()[0]
     _warn_at(
         f"{type(block).__name__} is hybridized: {reason} Each call computes with the same numbers. Draw with "
@@ -129,13 +129,13 @@ def warn_draws(block: Block, error: TraceError) -> None:
 
 
 def warn_of_decisions(block: Block, decisions: Decisions) -> None:
-    """Says what the graph of block holds for good, although it may change."""
+    """Warns about values that the graph of block contains as constants, although they may change."""
     for text, where in decisions.warnings(block):
         _warn_at(text, where)
 
 
 def _warn_at(text: str, where: str | None) -> None:
-    """A UserWarning of the line file:line; each line warns once."""
+    """Issues a UserWarning attributed to file:line; each line warns once."""
     file, _, line = (where or "").rpartition(":")
     if file and line.isdigit():
         warnings.warn_explicit(text, UserWarning, file, int(line), registry=_SHOWN.setdefault(file, {}))

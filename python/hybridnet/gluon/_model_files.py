@@ -1,6 +1,6 @@
-"""Block.save and Block.load: parameters, with the names that the blocks had when they were written.
+"""Block.save and Block.load: parameters, with the block names at the time of saving.
 
-``prefix-model.json`` holds, per block: its name, the names of its children, whether it is hybridized, and the same of
+``prefix-model.json`` holds, per block: its name, the names of its children, whether it is hybridized, and the same for
 each child under "<class><number>".
 """
 
@@ -23,8 +23,8 @@ __all__ = ["read_model", "write_model"]
 
 
 def _describe(block: Block, numbers: Iterator[int]) -> dict[str, Any]:
-    """{"<class><number>": what is known about block and those below}."""
-    # "hybridized" promises a graph in MXNet's files; the graph is made anew here.
+    """Returns {"<class><number>": description of block and its descendants}."""
+    # "hybridized" promises a graph in MXNet's files; here the graph is traced again.
     entry: dict[str, Any] = {
         "orig_name": block.name,
         "hybridized": False,
@@ -66,7 +66,7 @@ def _restore(block: Block, numbers: Iterator[int], entries: dict[str, Any], path
 
 
 def read_model(block: Block, prefix: str) -> None:
-    """Restores what write_model wrote. Raises FileError, FormatError, ParameterLoadError."""
+    """Restores a model that write_model wrote. Raises FileError, FormatError, ParameterLoadError."""
     path = f"{prefix}-model.json"
     try:
         model = json.loads(read_text(path, "Block.load"))

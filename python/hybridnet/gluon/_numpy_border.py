@@ -1,8 +1,7 @@
-"""Where arrays of mx.np meet what Gluon has written with mx.nd.
+"""Conversion of mx.np arrays at the border to Gluon's layers, which are written with mx.nd.
 
-Layers and losses of this package are written with classic operators. Given arrays (or Symbols) of mx.np they work on
-the same memory as mx.nd arrays, and their results are arrays of mx.np again. Containers and blocks of users see what
-they were given.
+Layers and losses of this package use classic operators. For arrays (or Symbols) of mx.np, they work on the same memory
+as mx.nd arrays, and return arrays of mx.np. Containers and blocks of users receive their arguments unchanged.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ __all__ = ["as_classic", "as_numpy", "converts", "for_user", "is_numpy"]
 @cache
 def converts(block: type) -> bool:
     """Whether hybrid_forward of this class is code of this package, written with mx.nd."""
-    module = getattr(block, "hybrid_forward").__module__  # noqa: B009  # of the function that the class has or inherits
+    module = getattr(block, "hybrid_forward").__module__  # noqa: B009  # of the function, own or inherited
     return module.startswith("hybridnet.") and not getattr(block, "_calls_user_code", False)
 
 
 def is_numpy(value: Any) -> bool:
-    """Whether it is an array or a Symbol of NumPy's interface, or a sequence that begins with one."""
+    """Whether it is an array or a Symbol with NumPy's interface, or a sequence that begins with one."""
     while isinstance(value, (list, tuple)) and value:
         value = value[0]
     return getattr(value, "_has_numpy_interface", False)
 
 
 def as_classic(value: Any) -> Any:
-    """value with arrays of mx.nd for arrays of mx.np, within lists and tuples too."""
+    """Converts arrays of mx.np to arrays of mx.nd, also within lists and tuples."""
     if isinstance(value, (NDArray, Symbol)):
         return value.as_nd_ndarray()
     if isinstance(value, (list, tuple)):
@@ -41,7 +40,7 @@ def as_classic(value: Any) -> Any:
 
 
 def as_numpy(value: Any) -> Any:
-    """value with arrays of mx.np for arrays of mx.nd, within lists and tuples too."""
+    """Converts arrays of mx.nd to arrays of mx.np, also within lists and tuples."""
     if isinstance(value, (NDArray, Symbol)):
         return value.as_np_ndarray()
     if isinstance(value, (list, tuple)):
@@ -50,5 +49,5 @@ def as_numpy(value: Any) -> Any:
 
 
 def for_user(value: Any) -> Any:
-    """Arrays that Gluon made, as those that npx.set_np() asks for."""
+    """Converts arrays that Gluon created to the class selected by npx.set_np()."""
     return as_numpy(value) if is_np_array() else value

@@ -1,4 +1,4 @@
-"""Runs a traced graph so that a callback sees the inputs and outputs of every operator (Block.register_op_hook)."""
+"""Runs a traced graph with a callback for the inputs and outputs of every operator (Block.register_op_hook)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["ObservedGraph"]
 class _Report(NamedTuple):
     name: str
     op: str
-    position: int  # among the values of all entries
+    position: int  # index among the values of all entries
 
 
 class ObservedGraph:
-    """In place of a CachedOp: same call, but all entries are computed and reported.
+    """Replaces a CachedOp: same call, but all entries are computed and reported.
 
     outputs : Symbol, the traced graph
     callback : called with (name, operator name, array) for each output of each operator, in order of execution; with
-        monitor_all for its inputs too, beforehand
+      monitor_all also for its inputs, before the outputs
     """
 
     def __init__(self, outputs: Symbol, callback: Callable[..., None], monitor_all: bool) -> None:
         internals = outputs.get_internals()
-        # Outputs follow the internals, because an output may be an entry that internals name differently.
+        # Outputs follow the internals, because an output may be an entry with another name among the internals.
         self._op = _core.CachedOp(_core.group([internals, outputs]), name="observed", passes="none")
         self._callback = callback
         self._count = internals.num_outputs

@@ -1,7 +1,7 @@
-"""Random generators of the program that a block can reach: their states, before and after a trace.
+"""Random generators of the program that a block can reach, with their states before and after a trace.
 
-Found are instances of random.Random, numpy.random.RandomState and numpy.random.Generator in attributes of the blocks,
-and in closures, defaults and globals of the functions that run, also inside containers and plain objects.
+Finds instances of random.Random, numpy.random.RandomState and numpy.random.Generator in attributes of the blocks, and
+in closures, defaults and globals of the functions that run, also inside containers and plain objects.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DEPTH, _MAX_ITEMS, _MAX_VISITS = 4, 200, 5000
 
 
 def read_state(generator: Any) -> Any:
-    """The state, to compare with and for write_state."""
+    """Returns the state, for comparison and for write_state."""
     if isinstance(generator, random.Random):
         return None if isinstance(generator, random.SystemRandom) else generator.getstate()
     if isinstance(generator, np.random.RandomState):
@@ -33,7 +33,7 @@ def read_state(generator: Any) -> Any:
 
 
 def write_state(generator: Any, state: Any) -> None:
-    """Goes back to a state."""
+    """Restores a state."""
     if state is None:
         return
     if isinstance(generator, random.Random):
@@ -45,7 +45,7 @@ def write_state(generator: Any, state: Any) -> None:
 
 
 def generators_of(block: Block) -> list[Any]:
-    """Generators of the program that forward of block, or of a block below, may draw from."""
+    """Returns generators of the program that forward of block, or of a block below, may draw from."""
     walk = _Walk()
     for each in _blocks(block, set()):
         if not type(each).__module__.startswith("hybridnet."):
@@ -66,14 +66,14 @@ def _blocks(block: Block, seen: set[int]) -> Iterator[Block]:
 
 
 class _Walk:
-    """Looks through values as far as a small number of steps leads."""
+    """Searches values, with a limit on the number of steps."""
 
     def __init__(self) -> None:
         self.found: list[Any] = []
         self._seen: set[int] = set()
 
     def visit(self, value: Any, depth: int) -> None:
-        """Adds the generators in value, or that its code names."""
+        """Adds the generators in value, or in variables that its code names."""
         if depth < 0 or id(value) in self._seen or len(self._seen) > _MAX_VISITS:
             return
         if isinstance(value, (str, bytes, int, float, type(None), np.ndarray)):
@@ -107,7 +107,7 @@ class _Walk:
 
 
 def names_in(code: types.CodeType) -> Iterator[str]:
-    """Names of variables, attributes and methods in the code of a function and of the functions inside it."""
+    """Yields names of variables, attributes and methods in the code of a function and of its inner functions."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -115,7 +115,7 @@ def names_in(code: types.CodeType) -> Iterator[str]:
 
 
 def _read_by(function: types.FunctionType) -> list[Any]:
-    """Values in the closure, the defaults and the globals that a function's code names; of modules, what it names."""
+    """Values in the closure, the defaults and the globals that a function's code names; of modules, only named ones."""
     parts: list[Any] = []
     for cell in function.__closure__ or ():
         try:

@@ -1,4 +1,4 @@
-"""ParameterDict: parameters by name, made, shared, saved and loaded together."""
+"""ParameterDict: parameters by name, created, shared, saved and loaded together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["ParameterDict"]
 
 
 def _merge_shapes(wanted: Sequence[int], stored: Sequence[int]) -> tuple[int, ...] | None:
-    """The sizes known from either shape, or None if they contradict each other."""
+    """Merges two shapes with unknown sizes; None if they contradict each other."""
     merged = []
     for a, b in zip(wanted, stored, strict=False):
         if a != b and a > 0 and b > 0:
@@ -34,14 +34,14 @@ def _merge_shapes(wanted: Sequence[int], stored: Sequence[int]) -> tuple[int, ..
 
 
 class ParameterDict:
-    """Parameters by full name, in order; makes new ones under its prefix.
+    """Parameters by full name, in order of creation; creates new ones under its prefix.
 
     Parameters
     ----------
     prefix : str, default ''
-        Put in front of the names given to get().
+        Prepended to the names that get() takes.
     shared : ParameterDict, optional
-        Where get() looks before it makes a new parameter: blocks share weights through it.
+        Searched by get() before it creates a new parameter: blocks share weights through it.
     """
 
     def __init__(self, prefix: str = "", shared: ParameterDict | None = None) -> None:
@@ -67,35 +67,35 @@ class ParameterDict:
         return key in self._params
 
     def items(self) -> ItemsView[str, Parameter]:
-        """(name, Parameter) pairs."""
+        """Returns (name, Parameter) pairs."""
         return self._params.items()
 
     def keys(self) -> KeysView[str]:
-        """Full names."""
+        """Returns the full names."""
         return self._params.keys()
 
     def values(self) -> ValuesView[Parameter]:
-        """Parameters."""
+        """Returns the parameters."""
         return self._params.values()
 
     @property
     def prefix(self) -> str:
-        """What is put in front of names."""
+        """The prefix of all names."""
         return self._prefix
 
     def _get_impl(self, name: str) -> Parameter | None:
         found = self._params.get(name)
         if found is None and self._shared is not None:
-            # Through _get_impl, so that what a parent shares is found also below blocks of blocks.
+            # Through _get_impl, so that parameters shared by a parent are found in nested blocks too.
             found = self._shared._get_impl(name)
             if found is not None:
                 self._params[name] = found
         return found
 
     def get(self, name: str, **kwargs: Any) -> Parameter:
-        """The parameter prefix + name; made with kwargs (see Parameter) if there is none.
+        """Returns the parameter prefix + name; creates it with kwargs (see Parameter) if there is none.
 
-        Raises ValueError if there is one whose attributes contradict kwargs.
+        Raises ValueError if the attributes of an existing parameter contradict kwargs.
         """
         name = self.prefix + name
         param = self._get_impl(name)
@@ -129,9 +129,9 @@ class ParameterDict:
             )
 
     def get_constant(self, name: str, value: Any = None) -> Constant:
-        """The constant prefix + name; made from value if there is none.
+        """Returns the constant prefix + name; creates it from value if there is none.
 
-        Raises KeyError if there is none and no value, ValueError if there is one with another value.
+        Raises KeyError if there is none and value is None, ValueError if there is one with another value.
         """
         name = self.prefix + name
         param = self._get_impl(name)
@@ -153,9 +153,9 @@ class ParameterDict:
         return param
 
     def _adopt(self, attribute: str, param: Parameter) -> None:
-        """Takes in a parameter that was made by itself and set as this attribute of a block, and completes its name."""
+        """Adds a parameter that was created directly and set as this attribute of a block, and completes its name."""
         if param._named_by == "dict":
-            return  # the one that made it has it
+            return  # the dict that created it has it
         if param._named_by is None:
             param._named_by = "block"
             name = param.name if param.name.startswith(self._prefix) else self._prefix + param.name
@@ -163,7 +163,7 @@ class ParameterDict:
         self._params.setdefault(param.name, param)
 
     def update(self, other: ParameterDict | Mapping[str, Parameter]) -> None:
-        """Takes over all parameters of other. Raises ValueError if a name stands for two different parameters."""
+        """Adds all parameters of other. Raises ValueError if a name refers to two different parameters."""
         for name, param in other.items():
             if self._params.setdefault(name, param) is not param:
                 raise ParameterLoadError(
@@ -177,7 +177,7 @@ class ParameterDict:
         verbose: bool = False,
         force_reinit: bool = False,
     ) -> None:
-        """Initializes all parameters; init (default Uniform()) serves those that have none of their own."""
+        """Initializes all parameters; init (default Uniform()) applies to parameters without their own initializer."""
         if init is None:
             init = initializer.Uniform()
         if verbose:
@@ -197,7 +197,7 @@ class ParameterDict:
             param.reset_ctx(ctx)
 
     def list_ctx(self) -> list[Context]:
-        """All contexts that parameters are initialized on."""
+        """Returns all contexts that parameters are initialized on."""
         return list(dict.fromkeys(ctx for param in self.values() for ctx in param.list_ctx()))
 
     def setattr(self, name: str, value: Any) -> None:
@@ -206,7 +206,7 @@ class ParameterDict:
             setattr(param, name, value)
 
     def save(self, filename: str, strip_prefix: str = "") -> None:
-        """Writes all values to a ``.params`` file, names without strip_prefix.
+        """Writes all values to a ``.params`` file, with strip_prefix removed from the names.
 
         Raises ValueError if a name does not start with strip_prefix.
         """
@@ -231,7 +231,7 @@ class ParameterDict:
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Reads values from a ``.params`` file whose names get restore_prefix in front. Raises as load_dict."""
+        """Reads a ``.params`` file, with restore_prefix prepended to its names. Raises the errors of load_dict."""
         if restore_prefix:
             for name in self.keys():
                 if not name.startswith(restore_prefix):
@@ -262,14 +262,14 @@ class ParameterDict:
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Takes values from named arrays; ``arg:`` and ``aux:`` in front of names are dropped.
+        """Takes values from named arrays; the prefixes ``arg:`` and ``aux:`` of names are dropped.
 
         Parameters
         ----------
         allow_missing : bool
-            Whether parameters that param_dict lacks keep their value.
+            Whether parameters missing in param_dict keep their value.
         ignore_extra : bool
-            Whether arrays that belong to no parameter are skipped.
+            Whether arrays without a parameter are skipped.
         cast_dtype, dtype_source
             See Parameter._load_init.
 
@@ -292,7 +292,7 @@ class ParameterDict:
         *,
         own: bool,
     ) -> None:
-        """As load_dict; own: the arrays have no other reader."""
+        """Same as load_dict; own: the arrays have no other reader."""
         if isinstance(param_dict, list) and not all(isinstance(item, tuple) for item in param_dict):
             raise ParameterLoadError(
                 f"file '{filename}' holds a list of {len(param_dict)} arrays without names, which cannot be "

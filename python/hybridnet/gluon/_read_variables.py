@@ -1,7 +1,7 @@
-"""Variables of closures and modules that forward, and the functions of the program that it calls, may read.
+"""Variables of closures and modules that forward, and functions of the program that it calls, may read.
 
-Found are those that the code names: simple values, containers and plain objects, also defaults of arguments, attributes
-of functions, of classes and of modules of the program. A later call compares them.
+Finds the variables that the code names: simple values, containers and plain objects, also defaults of arguments,
+attributes of functions, of classes and of modules of the program. A later call compares them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["ReadVariables"]
 
 _MAX_FUNCTIONS = 200
-_MAX_ITEMS, _MAX_LEVELS = 64, 3  # of containers that are searched for objects with methods
-# Methods that are called without being named.
+_MAX_ITEMS, _MAX_LEVELS = 64, 3  # limits of the search of containers for objects with methods
+# Methods that Python calls without their names in the code.
 _UNNAMED = ("__call__", "__getitem__", "__len__", "__bool__", "__iter__", "__contains__", "__getattr__", "__float__")
 _UNNAMED_OPERATORS = ("__add__", "__radd__", "__mul__", "__rmul__", "__sub__", "__rsub__", "__truediv__", "__matmul__")
 
 
 class _Variable:
-    """One place that holds a value: a cell of a closure, or a name in the variables of a module or class."""
+    """A place that holds a value: a cell of a closure, or a name in the variables of a module or class."""
 
     __slots__ = ("_name", "_place", "copy", "value", "where")
 
@@ -50,7 +50,7 @@ class _Variable:
         return isinstance(self._place, dict)
 
     def holds(self) -> bool:
-        """Whether the place holds the value that it held."""
+        """Whether the place still holds the same value."""
         now = self._now()
         if self.copy is not None:
             return now is self.value and self.copy.holds()
@@ -69,10 +69,10 @@ class _Variable:
 
 
 class ReadVariables:
-    """The variables, and the values that they hold now.
+    """The variables, and their current values.
 
-    before: the same before forward ran. A variable that it has changed itself has another value at the next trace: it
-    is not compared, but warned of.
+    before: the variables before forward ran. A variable that forward itself has changed has another value at the next
+    trace: it is not compared; a warning is issued instead.
     """
 
     def __init__(self, block: Block | None = None, before: ReadVariables | None = None) -> None:
@@ -92,11 +92,11 @@ class ReadVariables:
         self.some = bool(self._variables)
 
     def hold(self) -> bool:
-        """Whether each holds the value that it held."""
+        """Whether every place still holds the same value."""
         return all(each.holds() for each in self._variables)
 
     def names(self) -> list[str]:
-        """'name = value' of the variables of modules."""
+        """Returns 'name = value' of the variables of modules."""
         return [f"{each.name} = {each.value!r}" for each in self._variables if each.is_of_module and each.copy is None]
 
     def _drop_changed(self, before: ReadVariables) -> None:
@@ -118,7 +118,7 @@ class ReadVariables:
         if not self._is_new(id(block)):
             return
         if type(block).__module__.startswith("hybridnet."):
-            for value in vars(block).values():  # functions that layers such as HybridLambda were given
+            for value in vars(block).values():  # functions passed to layers such as HybridLambda
                 if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
                     self._visit(value)
         else:
@@ -166,7 +166,7 @@ class ReadVariables:
                 self._note(function, name, value, names, where)
 
     def _visit_owner(self, owner: Any, names: frozenset[str], where: str) -> None:
-        """Methods, properties, and functions and objects in attributes, of the object whose method has these names."""
+        """Visits methods, properties, functions and objects in attributes of the owner of a method with these names."""
         cls = type(owner)
         fields: Mapping[str, Any] = getattr(owner, "__dict__", None) or {}
         for name in names:
@@ -183,7 +183,7 @@ class ReadVariables:
                     break
 
     def _note(self, place: Any, name: str, value: Any, names: frozenset[str], where: str, owner: Any = None) -> None:
-        """A place that code with these names reads holds this value. owner: may be an argument of functions there."""
+        """Records a place that code with these names reads. owner: an object that may be an argument of functions."""
         if not self._is_new((id(place), name)):
             return
         if is_plain(value):
@@ -193,7 +193,7 @@ class ReadVariables:
                 fields = vars(value)
                 for inner in names & fields.keys():
                     if not inner.startswith("__"):
-                        place = fields if isinstance(fields, dict) else value  # each view of a class's is a new one
+                        place = fields if isinstance(fields, dict) else value  # each view of a class's fields is new
                         self._note(place, inner, fields[inner], names, where, owner)
         else:
             variable = _Variable(place, name, value, where)
@@ -202,7 +202,7 @@ class ReadVariables:
             self._visit_value(value, names, owner)
 
     def _visit_value(self, value: Any, names: frozenset[str], owner: Any = None, levels: int = _MAX_LEVELS) -> None:
-        """Functions, and methods with these names of objects of the program, that a value is or holds."""
+        """Visits functions in a value, and methods with these names of objects of the program in it."""
         from .block import Block
 
         if isinstance(value, Block):
@@ -225,7 +225,7 @@ class ReadVariables:
 
 @functools.lru_cache(maxsize=4096)
 def _globals_of(code: types.CodeType) -> frozenset[str]:
-    """Names of the global variables that the code of a function, and of the functions inside it, reads or sets."""
+    """Returns the global variables that the code of a function, and of its inner functions, reads or sets."""
     return frozenset(_search(code))
 
 

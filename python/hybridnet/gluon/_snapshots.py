@@ -1,6 +1,6 @@
-"""Copies of values that can change without being set, to compare with later.
+"""Copies of mutable values, for later comparison.
 
-A copy is made of tuples, so that == compares it. Simple values are compared with their types and signs, NumPy arrays
+A copy is built from tuples and compared with ==. Simple values are compared with their types and signs, NumPy arrays
 and buffers by their bytes, containers and plain objects item by item, everything else by identity.
 """
 
@@ -24,33 +24,33 @@ from .._tracing import is_own_file
 
 __all__ = ["MOST_ITEMS", "MOST_LEVELS", "Copied", "copied", "is_of_program", "is_plain", "is_same", "may_change"]
 
-MOST_ITEMS = 1024  # of one value, those inside included
+MOST_ITEMS = 1024  # items of one value, nested ones included
 MOST_LEVELS = 8
-_MOST_BYTES = 1 << 16  # of an array that is copied; of larger ones, a digest is kept
+_MOST_BYTES = 1 << 16  # size of an array that is copied; larger arrays are hashed
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 _BUFFERS = (bytearray, memoryview)
 _ATOMS = (type, types.ModuleType, types.BuiltinFunctionType, types.CodeType, enum.Enum, io.IOBase, random.Random)
-# Classes of Python's library that hold what the program puts there; others keep affairs of their own.
+# Standard library classes whose attributes the program sets; other classes hold internal state.
 _NAMESPACES = ("types.SimpleNamespace", "argparse.Namespace")
 
 
 def is_plain(value: Any) -> bool:
-    """Whether the value can change only by being replaced."""
+    """Whether the value is immutable: it can change only by being replaced."""
     if isinstance(value, (tuple, frozenset)):
         return all(is_plain(item) for item in value)
     return isinstance(value, _PLAIN)
 
 
 def is_same(old: Any, new: Any) -> bool:
-    """Whether forward would decide alike by both."""
+    """Whether both values lead to the same decisions in forward."""
     if old is new:
         return True
     return type(old) is type(new) and is_plain(old) and _plain_key(old) == _plain_key(new)
 
 
 def _plain_key(value: Any) -> Any:
-    """Compares as the values do, except that types and signs of zeros count and that NaN equals itself."""
+    """Returns a key that compares like the value, except that types and signs of zeros count and NaN equals itself."""
     kind = type(value)
     if kind is float:
         return value if value > 0 or value < 0 else (kind, value.hex())
@@ -80,7 +80,7 @@ def is_of_program(module: str | None) -> bool:
 
 
 def may_change(value: Any) -> bool:
-    """Whether a copy of the value tells more than which object it is."""
+    """Whether a copy of the value holds more information than its identity."""
     if is_plain(value) or isinstance(value, _ATOMS):
         return False
     if isinstance(value, types.FunctionType):
@@ -89,7 +89,7 @@ def may_change(value: Any) -> bool:
 
 
 class _Same:
-    """Equal to itself and to others that stand for the same object, which it keeps alive."""
+    """Compares equal to instances that hold the same object (by identity), and keeps the object alive."""
 
     __slots__ = ("value",)
 
@@ -104,29 +104,29 @@ class _Same:
 
 
 class Copied:
-    """A value and a copy of it."""
+    """A value together with a copy of it."""
 
     __slots__ = ("copy", "has_iterators", "is_cut", "is_trivial", "value")
 
     def __init__(self, value: Any) -> None:
         walk = _Walk()
         self.value, self.copy = value, walk.copy(value, MOST_LEVELS)
-        self.is_cut = walk.is_cut  # changes behind the limits are not seen
+        self.is_cut = walk.is_cut  # changes beyond the limits are not detected
         self.has_iterators = walk.has_iterators
-        self.is_trivial = type(self.copy) is _Same  # no change of it can be seen
+        self.is_trivial = type(self.copy) is _Same  # no change of the value can be detected
 
     def holds(self) -> bool:
-        """Whether the value is what it was."""
+        """Whether the value is unchanged since the copy."""
         return _Walk().copy(self.value, MOST_LEVELS) == self.copy
 
 
 def copied(value: Any) -> Copied | None:
-    """A copy of what can change without being set; None for others."""
+    """Returns a copy of a value that can change in place; None for others."""
     return Copied(value) if may_change(value) else None
 
 
 class _Walk:
-    """Copies one value as far as the limits allow."""
+    """Copies one value, within the limits."""
 
     __slots__ = ("_met", "_rest", "has_iterators", "is_cut")
 
@@ -138,7 +138,7 @@ class _Walk:
 
     def copy(self, value: Any, levels: int) -> Any:
         kind = type(value)
-        if (kind is float and value != 0 and value == value) or kind is str:  # short ways for what is most frequent
+        if (kind is float and value != 0 and value == value) or kind is str:  # fast paths for the most frequent types
             return value
         if kind is list:
             if id(value) not in self._met and levels > 0:
@@ -219,7 +219,7 @@ class _Walk:
 
 
 def _bytes_key(data: bytes | np.ndarray[Any, Any]) -> bytes:
-    """Small data itself, else a digest of it."""
+    """Returns small data itself, else its digest."""
     if isinstance(data, bytes):
         return data if len(data) <= _MOST_BYTES else hashlib.sha256(data).digest()
     return hashlib.sha256(data.view(np.ndarray).reshape(-1).view(np.uint8).data).digest()
@@ -237,7 +237,7 @@ def _holds_program(cls: type) -> bool:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """Attributes of an object: those in its dict and those in its slots."""
+    """Attributes of an object, from its dict and its slots."""
     found = dict(getattr(value, "__dict__", None) or {})
     for cls in type(value).__mro__:
         slots = cls.__dict__.get("__slots__", ())

@@ -1,4 +1,4 @@
-"""Table of a block's layers, output shapes and parameter counts."""
+"""Summary table of a block's layers, output shapes and parameter counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class HybridizedError(HybridNetError, ValueError, AssertionError):
-    """A summary needs every layer to run by itself. Also an AssertionError, which MXNet raised here."""
+    """Raised because a summary must run every layer separately. Also an AssertionError, which MXNet raised here."""
 
 
 class _Row(NamedTuple):
@@ -59,17 +59,17 @@ class _Recorder:
 
 
 def _segments(block: Any, inputs: tuple[Any, ...]) -> str:
-    """What the graph of a hybridized block says of its segments; empty: it has none."""
+    """Returns the description of the segments of a hybridized block's graph; empty if it has none."""
     block(*inputs)
-    waitall()  # segments are compiled when their sizes are known
+    waitall()  # segments are compiled once their sizes are known
     text = str(block._cached_op.summary()) if block._cached_op is not None else ""
     return text if "cut at" in text else ""
 
 
 def print_summary(block: Block, inputs: tuple[Any, ...]) -> None:
-    """Runs block on inputs and prints the table: of a graph that was cut into segments, these and the cuts.
+    """Runs block on inputs and prints the table; for a graph that was cut into segments, prints these and the cuts.
 
-    Raises ValueError if the block, or one below, is hybridized and its graph is whole.
+    Raises ValueError if the block, or one below, is hybridized and its graph is not cut.
     """
     from ._hybrid_block import HybridBlock
     from .nn.basic_layers import HybridSequential, Sequential

@@ -1,4 +1,4 @@
-"""SymbolBlock: a block made from a graph, such as one loaded from files."""
+"""SymbolBlock: a block that runs a given graph, such as one loaded from files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["SymbolBlock"]
 
 
 def _common_prefix(names: Sequence[str]) -> str:
-    # What the smallest and the largest share, all share.
+    # The common prefix of the smallest and the largest name is common to all.
     first, last = min(names, default=""), max(names, default="")
     length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     return first[:length]
@@ -40,7 +40,7 @@ def _entries(inputs: Any) -> list[Symbol]:
 
 
 def _parameter_dtypes(inputs: Sequence[Symbol], outputs: Symbol) -> dict[str, Any]:
-    """Element types that inference finds when the inputs' types are known; float32 where it finds none."""
+    """Returns the dtypes that inference finds from the inputs' dtypes; float32 if it finds none."""
     names = [*outputs.list_arguments(), *outputs.list_auxiliary_states()]
     known: dict[str, Any] = {}
     for variable in inputs:
@@ -59,13 +59,13 @@ def _parameter_dtypes(inputs: Sequence[Symbol], outputs: Symbol) -> dict[str, An
 
 
 class SymbolBlock(HybridBlock):
-    """A block that runs a graph: variables that are not inputs are its parameters, under their own names.
+    """A block that runs a graph: variables that are not inputs become its parameters, under their own names.
 
     Parameters
     ----------
     outputs : Symbol or list of Symbol
     inputs : Symbol or list of Symbol
-        Variables of the graph that are given by the caller.
+        Variables of the graph whose values the caller passes.
     params : ParameterDict, optional
         Parameters to share with another block.
 
@@ -114,7 +114,7 @@ class SymbolBlock(HybridBlock):
 
     @property
     def _in_format(self) -> Any:
-        """How arguments are nested: any way; what is set here is kept, arguments are taken apart as they come."""
+        """The nesting of arguments. Any nesting is accepted and flattened: a format that is set is stored only."""
         return self.__dict__.get("_in_format_set", [0] * len(self._inputs))
 
     @_in_format.setter
@@ -123,7 +123,7 @@ class SymbolBlock(HybridBlock):
 
     @property
     def _out_format(self) -> Any:
-        """How results are nested. Files do not say it, so libraries store it beside them and set it here."""
+        """The nesting of results. Files do not contain it, so libraries store it separately and set it here."""
         return format_of(self._out_nest)
 
     @_out_format.setter
@@ -149,26 +149,25 @@ class SymbolBlock(HybridBlock):
         ignore_extra: bool = False,
         verify: bool = False,
     ) -> SymbolBlock:
-        """Loads what HybridBlock.export, Module.save_checkpoint or MXNet wrote.
+        """Loads a model that HybridBlock.export, Module.save_checkpoint or MXNet wrote.
 
         Parameters
         ----------
         symbol_file : str
             ``...-symbol.json``.
         input_names : str or list of str
-            Variables that the caller gives.
+            Variables whose values the caller passes.
         param_file : str, optional
             ``...-0000.params``; without it call initialize() or load parameters.
         ctx : Context or list of Context, optional
-            Where parameters go; default: cpu().
+            Contexts of the parameters; default: cpu().
         allow_missing, ignore_extra : bool, default False
             See Block.load_parameters.
         verify : bool, default False
-            Whether the files must be, to the bit, those that export(checksum=True) wrote.
+            Whether the files must be bit for bit those that export(checksum=True) wrote.
 
-        Raises FileError if a file is missing, FormatError if one is broken or is not the one that was exported,
-        ParamError for a name in input_names that the graph lacks, ParameterLoadError if graph and parameters do not
-        belong together.
+        Raises FileError if a file is missing, FormatError if one is broken or differs from the exported one, ParamError
+        for a name in input_names that the graph lacks, ParameterLoadError if the parameters do not match the graph.
         """
         if not os.path.exists(symbol_file):
             raise FileError(f"symbol file '{symbol_file}' does not exist", fix="give the file that export() wrote")
@@ -214,7 +213,7 @@ class SymbolBlock(HybridBlock):
         return graph.run(flat)
 
     def _infer(self, flat: Sequence[NDArray]) -> None:
-        """Finishes parameters whose shapes were not known, from the inputs'."""
+        """Completes the shapes of parameters from those of the inputs."""
         waiting = [param for param in self._graph.params if param._data is None and param._deferred_init]
         if not waiting:
             return
@@ -236,13 +235,13 @@ class SymbolBlock(HybridBlock):
                 self._params[name].shape = shape
 
     def infer_shape(self, *args: Any) -> None:
-        """Finds the shapes of parameters from inputs (arrays)."""
+        """Infers the shapes of parameters from inputs (arrays)."""
         flat: list[Any] = []
         flatten_arguments(args, flat)
         self._set_shapes(flat)
 
     def forward(self, x: Any, *args: Any) -> Any:
-        """Runs the graph on arrays, or puts it on Symbols."""
+        """Runs the graph on arrays, or composes it with Symbols."""
         scope = _tracing.current()
         flat: list[Any] = []
         flatten_arguments((x, *args), flat)
@@ -264,7 +263,7 @@ class SymbolBlock(HybridBlock):
         raise UnsupportedError("SymbolBlock runs its graph; it has no hybrid_forward()", fix="call the block")
 
     def cast(self, dtype: Any) -> None:
-        """Converts parameters to another element type; for float16 those of batch norms stay float32."""
+        """Converts parameters to another element type; with float16, those of batch norms stay float32."""
         super().cast(dtype)
         if np.dtype(dtype).name != "float16":
             return

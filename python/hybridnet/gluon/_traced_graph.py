@@ -1,4 +1,4 @@
-"""The result of a trace: a graph, its inputs, and the choice of the graph for a call."""
+"""The result of a trace: a graph and its inputs; and the selection of the graph for a call."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TracedGraph:
         writes: dict[str, str] | None = None,
     ) -> None:
         self.inputs = inputs
-        self.numpy = numpy  # per output: whether it is an array of mx.np; empty: as the first input
+        self.numpy = numpy  # per output: whether it is an array of mx.np; empty: same as the first input
         self.outputs = outputs
         self.out_nest = out_nest
         self.single = out_nest is nests.ARRAY
@@ -67,12 +67,12 @@ class TracedGraph:
                 order.append(len(inputs) + len(self.params))
                 self.params.append(variables[name])
                 self.sources.append((False, variables[name]))
-        # Names of inputs and parameters that a run writes to, because forward does: the lines.
+        # Names of inputs and parameters that a run writes to, because forward does, with the lines.
         self.writes = writes or {}
         self._written = [(i, name) for i, name in enumerate(names) if name in self.writes]
         self.computes_data = any(param._computes_data for param in self.params)
         self.unused = [i for i in range(len(inputs)) if i not in used]
-        # Picks the graph's inputs from (arguments..., parameters..., constants...).
+        # Selects the graph's inputs from (arguments..., parameters..., constants...).
         if len(order) == 1:
             only = order[0]
             self.pick: Callable[[Sequence[Any]], Sequence[Any]] = lambda values: (values[only],)
@@ -82,7 +82,7 @@ class TracedGraph:
             self.pick = lambda values: ()
 
     def arrays(self, first: NDArray | None) -> list[NDArray]:
-        """Values of the parameters on the context of the first input."""
+        """Returns the values of the parameters on the context of the first input."""
         try:
             arrays = [param._data[0] for param in self.params]  # type: ignore[index]
             if self.computes_data or (arrays and len(self.params[0]._data) > 1):  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ class TracedGraph:
         return arrays
 
     def copied(self, **options: Any) -> TracedGraph:
-        """The same graph, executed apart from this one; options: those of _core.CachedOp.copy."""
+        """Returns the same graph for separate execution; options: see _core.CachedOp.copy."""
         made = copy.copy(self)
         made.op = self.op.copy(**options)
         return made
@@ -110,7 +110,7 @@ class TracedGraph:
         return nests.restore(self.out_nest, [out] if isinstance(out, NDArray) else out)
 
     def check_export(self) -> None:
-        """Raises TraceError if the graph writes to an input: whoever loads a file passes values only."""
+        """Raises TraceError if the graph writes to an input: users of an exported file pass values only."""
         for i, name in self._written:
             if self.sources[i][0]:
                 raise TraceError(
@@ -120,7 +120,7 @@ class TracedGraph:
                 )
 
     def _check_writes(self, values: Sequence[NDArray]) -> None:
-        """Raises where writing to an input or a parameter would differ from what forward does on arrays."""
+        """Raises if writing to an input or a parameter would differ from imperative execution of forward."""
         for i, name in self._written:
             what = f"forward writes to {name!r} in place at {self.writes[name]}"
             if autograd.is_recording() and _core.needs_gradient(values[i]):
@@ -140,30 +140,31 @@ class TracedGraph:
 
 
 class CheckedGraph:
-    """A graph that holds only while what Python decided by stays as it is: another one is found otherwise."""
+    """A graph that is valid only while Python's decisions are unchanged; otherwise another one is selected."""
 
     def __init__(self, graph: TracedGraph, block: Any, key: Any) -> None:
         self._graph, self._holds = graph, graph.decisions.holds
         self._block, self._key = weakref.ref(block), key
 
     def run(self, args: Sequence[NDArray]) -> Any:
-        """As TracedGraph.run."""
+        """Same as TracedGraph.run."""
         if self._holds():
             return self._graph.run(args)
         block: Any = self._block()
         return block._find_graph(self._key, args).run(args)
 
 
-# What forward read of traced arrays: bits of _core.trace_reads().
+# Properties of traced arrays that forward read: bits of _core.trace_reads().
 READ_SHAPE, READ_RANK, READ_DTYPE, READ_TRAINING, READ_RECORDING = 1, 2, 4, 8, 16
 
 
 class Variants:
-    """Graphs of one input structure. More than one only where forward reads shapes, types, the training mode or
-    whether its caller records: such a graph is valid only for equal ones."""
+    """Graphs for one input structure. More than one only if forward reads shapes, dtypes, the training mode or the
+    recording mode: a graph is then valid only for equal values of these.
+    """
 
     def __init__(self) -> None:
-        self.only: TracedGraph | CheckedGraph | None = None  # for calls that have no choice
+        self.only: TracedGraph | CheckedGraph | None = None  # for calls without a choice
         self.reads = 0
         self.table: dict[Any, TracedGraph] = {}
 
@@ -182,7 +183,7 @@ class Variants:
         )
 
     def mapped(self, change: Callable[[TracedGraph], TracedGraph]) -> Variants:
-        """The same choice among other forms of the graphs."""
+        """Returns the same selection with other forms of the graphs."""
         made = Variants()
         made.reads = self.reads
         made.table = {key: change(graph) for key, graph in self.table.items()}
@@ -190,7 +191,7 @@ class Variants:
         return made
 
     def place_of(self, graph: TracedGraph) -> Any:
-        """The key of a graph in the table; None if it is not there."""
+        """Returns the key of a graph in the table; None if it is not there."""
         return next((key for key, known in self.table.items() if known is graph), None)
 
     def find(self, flat: Sequence[Any]) -> TracedGraph | None:
@@ -204,7 +205,7 @@ class Variants:
 
     def add(self, flat: Sequence[Any], graph: TracedGraph, reads: int) -> None:
         if reads & ~self.reads:
-            # Earlier graphs were filed under a coarser key; they are traced again when needed.
+            # Earlier graphs have a coarser key; they are traced again when needed.
             self.table.clear()
             self.reads |= reads
         self.table[self.key(flat)] = graph

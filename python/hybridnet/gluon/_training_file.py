@@ -1,8 +1,8 @@
-"""A training in one file: parameters, states of the trainer, random numbers, position in the data, and more.
+"""Training checkpoints in one file: parameters, trainer states, random numbers, data position, and more.
 
-The file is replaced as a whole: whenever the program dies, what was saved before or what was saved last is there. It
-begins with ``HNTRAIN1``, the length of a JSON header (8 bytes, little endian) and the SHA-256 of the header; sections
-follow in the order of the header, which says their lengths and SHA-256. Nothing in it is executed.
+The file is replaced atomically: if the program dies, either the previous or the new checkpoint is there. It begins with
+``HNTRAIN1``, the length of a JSON header (8 bytes, little endian) and the SHA-256 of the header; sections follow in the
+order of the header, which holds their lengths and SHA-256. Nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _BEGIN = len(_MAGIC) + 8 + 32
 
 
 def _parameters(net: Block) -> bytes:
-    """What net.save_parameters writes."""
+    """Returns the bytes that net.save_parameters writes."""
     arrays = net._arrays_to_save()
     return _core.save_to_buffer(list(arrays.values()), list(arrays), _core.is_np_shape())
 
 
 def _load_parameters(net: Block, content: bytes) -> None:
-    """By a file, as its arrays are mapped: values are not held twice."""
+    """Loads through a temporary file whose arrays are mapped, so that values are not in memory twice."""
     with tempfile.TemporaryDirectory(prefix="hybridnet-training-") as folder:
         path = os.path.join(folder, "parameters")
         with open(path, "wb") as file:
@@ -48,25 +48,25 @@ def save_training(
     loader: DataLoader | None = None,
     extra: Any = None,
 ) -> None:
-    """Saves a training between two steps, so that load_training() goes on to the bit.
+    """Saves a training between two steps, so that load_training() can resume it bit for bit.
 
     Parameters
     ----------
     path : str
-        One file; one that is there is replaced, at once and as a whole.
+        One file; an existing file is replaced atomically.
     net : Block
-        Its parameters and running statistics, initialized.
+        The network; its parameters and running statistics are saved. Must be initialized.
     trainer : Trainer, optional
-        Its states: momenta, counts of updates, settings, the learning-rate schedule, the scale of losses (amp).
+        Its states: momenta, update counts, settings, the learning-rate schedule, the loss scale (amp).
     loader : DataLoader, optional
-        Where it stands, also in the middle of a round.
+        Its position, also in the middle of an epoch.
     extra : optional
-        What json.dumps takes: the number of the epoch, the best score so far.
+        Any value that json.dumps takes: the number of the epoch, the best score so far.
 
-    The state of random numbers (mx.random, numpy.random, random) is saved, too. Gradients are not: with
-    grad_req='add', save where they are zeros.
+    The state of random numbers (mx.random, numpy.random, random) is also saved. Gradients are not: with grad_req='add',
+    save when they are zero.
 
-    Raises FileError if the file cannot be written, ParamError if extra is nothing for JSON.
+    Raises FileError if the file cannot be written, ParamError if extra cannot be written as JSON.
     """
     sections = {"parameters": _parameters(net)}
     if trainer is not None:
@@ -98,14 +98,14 @@ def load_training(
     trainer: Trainer | None = None,
     loader: DataLoader | None = None,
 ) -> Any:
-    """Goes on with a training that save_training() has saved; returns its ``extra``.
+    """Resumes a training that save_training() saved; returns its ``extra``.
 
-    The network, trainer and loader are made as they were for the training, with any initial values. What the file holds
-    of a trainer or loader that is not given is passed over. The next iteration over the loader begins behind the
-    batches that were read.
+    Create the network, trainer and loader as for the original training, with any initial values. Data of a trainer or
+    loader that is not given is ignored. The next iteration over the loader starts after the batches that were read.
 
-    Raises FileError if the file cannot be read; FormatError if it is no such file or damaged: then nothing was changed;
-    ParamError if it holds nothing for the trainer or loader; what load_parameters and load_states raise for others.
+    Raises FileError if the file cannot be read; FormatError if it has another format or is damaged: then nothing was
+    changed; ParamError if it holds no data for the trainer or loader; and the errors of load_parameters and
+    load_states.
     """
     header, sections = _read(path)
     for name, given, held in (
@@ -127,7 +127,7 @@ def load_training(
 
 
 def _is_in_order(header: dict[str, Any]) -> bool:
-    """Whether save_training() writes such places and scales; KeyError where one is missing."""
+    """Whether save_training() could have written these positions and scales; KeyError if one is missing."""
     header["random"], header["extra"]
     loader, scaler = header["loader"], header["loss_scaler"]
     if loader is not None:
@@ -140,7 +140,7 @@ def _is_in_order(header: dict[str, Any]) -> bool:
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Header and sections, checked."""
+    """Returns header and sections, verified."""
     content = read_bytes(path, "load_training")
 
     def damaged(what: str) -> FormatError:

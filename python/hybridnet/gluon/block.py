@@ -19,7 +19,7 @@ from ..errors import ValueError as HybridNetValueError
 from ..ndarray.utils import load_mapped
 from ._baked_attributes import attribute_is_set, forget_readers
 from ._block_errors import add_block_path
-from ._formats import _flatten as _flatten  # libraries use them to pass nested states
+from ._formats import _flatten as _flatten  # libraries use it to pass nested states
 from ._formats import _regroup as _regroup
 from ._model_files import read_model, write_model
 from ._parameter_dict import ParameterDict
@@ -36,25 +36,25 @@ BlockT = TypeVar("BlockT", bound="Block")
 
 
 class _CurrentScope(threading.local):
-    """Per thread."""
+    """The current scope of each thread."""
 
     value: _BlockScope | None = None
 
 
 class _BlockScope:
-    """Names what is made inside ``with block.name_scope()``: prefixes count up per kind of block."""
+    """Name scope, entered by ``with block.name_scope()``: prefixes count up per class of block."""
 
     _current = _CurrentScope()
 
     def __init__(self, block: Block) -> None:
         self._block = block
         self._counter: dict[str, int] = {}
-        # A stack: a scope may be entered again inside itself, and by several traces.
+        # A stack: a scope may be reentered within itself, and by several traces.
         self._entered: list[tuple[_BlockScope | None, Any]] = []
 
     @staticmethod
     def create(prefix: str | None, params: ParameterDict | None, hint: str) -> tuple[str, ParameterDict]:
-        """Full prefix and parameter dict of a new block."""
+        """Returns the full prefix and the parameter dict of a new block."""
         current = _BlockScope._current.value
         if current is None:
             if prefix is None:
@@ -101,14 +101,14 @@ def _holds_unregistered(value: Any, children: set[int]) -> bool:
 
 
 def _may_agree(shape: tuple[int, ...] | None, other: tuple[int, ...] | None) -> bool:
-    """Whether two shapes, parts of which may be unknown yet, can be the same."""
+    """Whether two shapes with possibly unknown sizes can be equal."""
     if shape is None or other is None:
         return True
     return len(shape) == len(other) and all(a == b or a <= 0 or b <= 0 for a, b in zip(shape, other, strict=True))
 
 
 class Block:
-    """Base of layers and models. Subclasses write ``forward``.
+    """Base of layers and models. Subclasses define ``forward``.
 
     Blocks and Parameters set as attributes become children and own parameters::
 
@@ -125,7 +125,7 @@ class Block:
     Parameters
     ----------
     prefix : str, optional
-        In front of the names of parameters and children; default: class name and a number.
+        Prepended to the names of parameters and children; default: class name and a number.
     params : ParameterDict, optional
         Parameters to share: ``nn.Dense(20, params=other.collect_params())``.
     """
@@ -175,7 +175,7 @@ class Block:
         super().__delattr__(name)
 
     if TYPE_CHECKING:
-        # Subclasses set children and parameters under names that they make while running.
+        # For type checkers: subclasses set children and parameters under computed names.
         def __getattr__(self, name: str) -> Any: ...
 
     def _check_container_with_block(self) -> None:
@@ -196,7 +196,7 @@ class Block:
 
     @property
     def prefix(self) -> str:
-        """In front of the names of parameters and children."""
+        """The prefix of the names of parameters and children."""
         return self._prefix
 
     @property
@@ -205,7 +205,7 @@ class Block:
         return self._name
 
     def name_scope(self) -> _BlockScope:
-        """Context in which new children and parameters get this block's prefix."""
+        """Returns a context in which new children and parameters have this block's prefix."""
         return self._scope
 
     @property
@@ -214,7 +214,7 @@ class Block:
         return self._params
 
     def collect_params(self, select: str | None = None) -> ParameterDict:
-        """Parameters of this block and all blocks below.
+        """Returns the parameters of this block and all descendants.
 
         select: regular expression matched from the start of the names, such as ``".*weight|.*bias"``.
         """
@@ -230,7 +230,7 @@ class Block:
         return result
 
     def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
-        """Parameters by structural name: ``features.0.weight``."""
+        """Returns parameters by structural name: ``features.0.weight``."""
         if prefix:
             prefix += "."
         result = {prefix + key: value for key, value in self._reg_params.items()}
@@ -243,12 +243,12 @@ class Block:
     def save_parameters(self, filename: str, deduplicate: bool = False) -> None:
         """Writes the parameters, by structural name, to a ``.params`` file for load_parameters.
 
-        deduplicate: whether a parameter shared by several blocks is written once only.
+        deduplicate: whether a parameter shared by several blocks is written only once.
         """
         ndarray.save(filename, self._arrays_to_save(deduplicate))
 
     def _arrays_to_save(self, deduplicate: bool = False) -> dict[str, ndarray.NDArray]:
-        """What save_parameters writes."""
+        """Returns the arrays that save_parameters writes."""
         params = self._collect_params_with_prefix()
         if deduplicate:
             last_name = {param: name for name, param in params.items()}
@@ -275,11 +275,11 @@ class Block:
         ----------
         filename : str
         ctx : Context or list of Context, optional
-            Where parameters that were not initialized go; default: cpu().
+            Contexts for parameters that are not initialized; default: cpu().
         allow_missing : bool, default False
-            Whether parameters that the file lacks keep their value.
+            Whether parameters missing in the file keep their value.
         ignore_extra : bool, default False
-            Whether arrays that belong to no parameter are skipped.
+            Whether arrays without a parameter are skipped.
         cast_dtype : bool, default False
             Whether element types may differ; dtype_source 'current' casts the file's arrays, 'saved' the parameters.
 
@@ -296,8 +296,8 @@ class Block:
                 "with parameters",
                 fix="write it with save_parameters",
             )
-        # Names with prefixes, as ParameterDict.save and old versions of MXNet wrote them. The names of a block without
-        # children have no dot either way.
+        # Names with prefixes, written by ParameterDict.save and old versions of MXNet. The names of a block without
+        # children have no dot in either form.
         if not any("." in name for name in loaded) and not set(loaded) & set(params):
             self.collect_params().load(
                 filename,
@@ -324,7 +324,7 @@ class Block:
 
     @staticmethod
     def _check_nothing_missing(params: dict[str, Parameter], loaded: dict[str, Any], filename: str) -> None:
-        # A shared parameter has several names; one of them in the file is enough.
+        # A shared parameter has several names; the file needs only one of them.
         names = defaultdict(list)
         for name, param in params.items():
             names[param].append(name)
@@ -345,14 +345,14 @@ class Block:
     def save(self, prefix: str) -> None:
         """Writes prefix-model.json, the names of all blocks, and prefix-model.params for load().
 
-        Unlike save_parameters this serves blocks whose children have names that differ from run to run.
+        Unlike save_parameters, this works for blocks whose children have names that differ from run to run.
         """
         write_model(self, prefix)
 
     def load(self, prefix: str) -> None:
-        """Reads what save() wrote into the same structure, made in the same order; hybridizes what was hybridized.
+        """Reads a file of save() into the same structure, created in the same order; restores hybridization.
 
-        Children get the names under which they were saved. Raises FileError or FormatError for the files,
+        Children take their saved names. Raises FileError or FormatError for the files,
         ParameterLoadError if the structure or parameters differ.
         """
         read_model(self, prefix)
@@ -360,7 +360,7 @@ class Block:
     # -- children and hooks -----------------------------------------------------------------------------------------
 
     def register_child(self, block: Block, name: str | None = None) -> None:
-        """Makes block a child; attributes that are blocks are registered by themselves."""
+        """Adds a child block. Attributes that are blocks are registered automatically."""
         self._children[str(len(self._children)) if name is None else name] = block
 
     def register_forward_pre_hook(self, hook: Callable[[Block, tuple[Any, ...]], None]) -> HookHandle:
@@ -376,13 +376,14 @@ class Block:
         return handle
 
     def register_op_hook(self, callback: Callable[..., None], monitor_all: bool = False) -> None:
-        """Calls ``callback(name, op name, array)`` for operators' outputs (with monitor_all, inputs too) of all
-        hybridized blocks below."""
+        """Calls ``callback(name, op name, array)`` for operators' outputs (with monitor_all, also inputs) of all
+        hybridized descendants.
+        """
         for child in self._children.values():
             child.register_op_hook(callback, monitor_all)
 
     def apply(self: BlockT, fn: Callable[[Block], Any]) -> BlockT:
-        """Calls fn on every block below, then on this one. Returns this block."""
+        """Calls fn on every descendant, then on this block. Returns this block."""
         for child in self._children.values():
             child.apply(fn)
         fn(self)
@@ -400,18 +401,18 @@ class Block:
         Parameters
         ----------
         init : Initializer or str, default Uniform()
-            For parameters without their own.
+            For parameters without their own initializer.
         ctx : Context or list of Context, optional
             Default: the current context.
         verbose : bool, default False
             Logs each array.
         force_reinit : bool, default False
-            Whether parameters that have a value start over.
+            Whether parameters that have a value are initialized again.
         """
         self.collect_params().initialize(init, ctx, verbose, force_reinit)
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
-        """Hybridizes the HybridBlocks below. Raises ParamError for keywords that HybridBlock.hybridize() lacks."""
+        """Hybridizes all HybridBlock descendants. Raises ParamError for keywords that HybridBlock.hybridize() lacks."""
         check_hybridize_keywords(kwargs)
         for child in self._children.values():
             child.hybridize(active, **kwargs)
@@ -433,10 +434,10 @@ class Block:
             param.reset_ctx(ctx)
 
     def share_parameters(self: BlockT, shared: ParameterDict | dict[str, Parameter] | Block) -> BlockT:
-        """Uses the given parameters, by structural name (``features.0.weight``), or all of another block, instead of
-        its own. Returns itself.
+        """Replaces own parameters by the given ones, by structural name (``features.0.weight``), or by those of another
+        block. Returns itself.
 
-        A parameter that two blocks share has one value and one gradient: the sum of what arrives from both.
+        A parameter that two blocks share has one value and one gradient: the sum of both gradients.
         Raises ValueError if a name is not one of this block's parameters, ShapeError if a shape differs.
         """
         if isinstance(shared, Block):
@@ -494,13 +495,13 @@ class Block:
     def summary(self, *inputs: Any) -> None:
         """Prints layers, output shapes and parameter counts for one run on inputs.
 
-        Of a hybridized block whose graph was cut into segments: these and the cuts. Raises ValueError if the block is
-        hybridized otherwise, RuntimeError if it is not initialized.
+        For a hybridized block whose graph was cut into segments, prints these and the cuts. Raises ValueError for other
+        hybridized blocks, RuntimeError if it is not initialized.
         """
         print_summary(self, inputs)
 
 
-# MXNet has these in this file.
+# MXNet also has these in this file.
 __getattr__, __dir__ = names_from(
     __name__,
     {

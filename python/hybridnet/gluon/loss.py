@@ -1,7 +1,7 @@
-"""Losses: HybridBlocks that give one value per sample, shape (N,).
+"""Losses: HybridBlocks that return one value per sample, shape (N,).
 
-All take ``sample_weight`` (broadcast against the loss before it is averaged) unless they say otherwise, and are
-multiplied by ``weight``. They average over all axes but batch_axis.
+All take ``sample_weight`` (broadcast against the loss before averaging) unless documented otherwise, and multiply the
+loss by ``weight``. They average over all axes but batch_axis.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weight: Any = None) -> Any:
-    """loss times sample_weight (broadcast) times weight (a number). Raises ParamError if weight is no number."""
+    """Returns loss times sample_weight (broadcast) times weight. Raises ParamError if weight is not a number."""
     if sample_weight is not None:
         loss = F.broadcast_mul(loss, sample_weight)
     if weight is not None:
@@ -49,7 +49,7 @@ def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weig
 
 
 def _reshape_like(F: Any, x: Any, y: Any) -> Any:
-    """x in the shape of y."""
+    """Reshapes x to the shape of y."""
     return F.reshape_like(x, y)
 
 
@@ -59,9 +59,9 @@ class Loss(HybridBlock):
     Parameters
     ----------
     weight : float or None
-        Factor of the loss.
+        Factor that the loss is multiplied by.
     batch_axis : int, default 0
-        Axis that is kept.
+        Axis that is not averaged.
     """
 
     def __init__(self, weight: float | None, batch_axis: int, **kwargs: Any) -> None:
@@ -73,7 +73,7 @@ class Loss(HybridBlock):
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
     def _mean(self, F: Any, loss: Any, sample_weight: Any, weight: float | None = None) -> Any:
-        """Weighted loss per sample."""
+        """Returns the weighted loss per sample."""
         loss = _apply_weighting(F, loss, self._weight if weight is None else weight, sample_weight)
         return F.mean(loss, axis=self._batch_axis, exclude=True)
 
@@ -82,7 +82,7 @@ class Loss(HybridBlock):
 
 
 class L2Loss(Loss):
-    """``weight / 2 * (label - pred)^2``, averaged. label is reshaped to pred."""
+    """Squared error: ``weight / 2 * (label - pred)^2``, averaged. label is reshaped to pred."""
 
     def __init__(self, weight: float | None = 1.0, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
@@ -93,7 +93,7 @@ class L2Loss(Loss):
 
 
 class L1Loss(Loss):
-    """``|label - pred|``, averaged. label is reshaped to pred."""
+    """Absolute error: ``|label - pred|``, averaged. label is reshaped to pred."""
 
     def __init__(self, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
@@ -157,13 +157,13 @@ class SoftmaxCrossEntropyLoss(Loss):
     axis : int, default -1
     sparse_label : bool, default True
     from_logits : bool, default False
-        Whether pred holds log probabilities already.
+        Whether pred already holds log probabilities.
     ignore_label : int, optional
-        A label, of any value, whose positions have no loss and no gradient. They count in the mean, as positions whose
-        sample_weight is 0 do: for a mean over the others multiply by ``size / number of the others``.
+        A label, of any value, whose positions have no loss and no gradient. They count in the mean, like positions with
+        sample_weight 0: for a mean over the others multiply by ``size / number of the others``.
 
-    Raises ParamError for an ignore_label together with sparse_label=False. Labels that are no class take the nearest
-    one, as in MXNet, with a warning (``HYBRIDNET_STRICT=1``: IndexError).
+    Raises ParamError for an ignore_label together with sparse_label=False. Labels out of range use the nearest class,
+    like in MXNet, with a warning (``HYBRIDNET_STRICT=1``: IndexError).
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class SoftmaxCrossEntropyLoss(Loss):
         return self._mean(F, loss, sample_weight)
 
     def _of_kept(self, F: Any, pred: Any, label: Any) -> Any:
-        """The loss of the labels that are not ignored, 0 for the others."""
+        """Returns the loss of the labels that are not ignored, 0 for the others."""
         kept = label != self._ignore_label
         loss = -F.pick(pred, F.where(kept, label, F.zeros_like(label)), axis=self._axis, keepdims=True)
         return F.where(F.reshape_like(kept, loss), loss, F.zeros_like(loss))
@@ -300,7 +300,7 @@ class HuberLoss(Loss):
 
 
 class HingeLoss(Loss):
-    """``max(0, margin - pred * label)`` for labels -1 and 1, averaged."""
+    """Hinge loss: ``max(0, margin - pred * label)`` for labels -1 and 1, averaged."""
 
     def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
@@ -312,7 +312,7 @@ class HingeLoss(Loss):
 
 
 class SquaredHingeLoss(Loss):
-    """``max(0, margin - pred * label)^2`` for labels -1 and 1, averaged."""
+    """Squared hinge loss: ``max(0, margin - pred * label)^2`` for labels -1 and 1, averaged."""
 
     def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
         super().__init__(weight, batch_axis, **kwargs)
@@ -324,7 +324,7 @@ class SquaredHingeLoss(Loss):
 
 
 class LogisticLoss(Loss):
-    """``log(1 + exp(-pred * label))``, averaged.
+    """Logistic loss: ``log(1 + exp(-pred * label))``, averaged.
 
     label_format: 'signed' (labels -1 and 1) or 'binary' (0 and 1). Raises ParamError for others.
     """
@@ -426,11 +426,11 @@ class CosineEmbeddingLoss(Loss):
 
 
 class SDMLLoss(Loss):
-    """Smoothed deep metric learning: matching rows of two batches are near, all other pairs far.
+    """Smoothed deep metric learning: pulls matching rows of two batches together, pushes all other pairs apart.
 
     Shapes: x1, x2 (N, D), N > 1; out (N,). Source: Bonadiman et al., arXiv 1905.12786.
 
-    smoothing_parameter: probability mass given to the pairs that do not match.
+    smoothing_parameter: probability mass of the pairs that do not match.
     """
 
     def __init__(
@@ -453,5 +453,5 @@ class SDMLLoss(Loss):
         return self.kl_loss(F.log_softmax(-distances, axis=1), labels)
 
 
-# Programs reach these modules through this one, as in MXNet.
+# MXNet programs reach these modules through this one.
 __getattr__, __dir__ = names_from(__name__, modules={"ndarray": "..ndarray"})

@@ -1,4 +1,4 @@
-"""Parameter and Constant: the values that blocks learn, on one or more devices."""
+"""Parameter and Constant: the learned and constant values of blocks, on one or more devices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 tensor_types = (symbol.Symbol, ndarray.NDArray)
 
 _STORAGE_TYPES = ("default", "row_sparse", "csr")
-_STORAGE_CODES = {stype: str(code) for code, stype in enumerate(_STORAGE_TYPES)}  # as graph files number them
+_STORAGE_CODES = {stype: str(code) for code, stype in enumerate(_STORAGE_TYPES)}  # the numbers in graph files
 
 
 class ParameterLoadError(HybridNetError, ValueError, AssertionError):
@@ -56,26 +56,26 @@ class Parameter:
     ----------
     name : str
     grad_req : {'write', 'add', 'null'}, default 'write'
-        Whether backward overwrites the gradient, adds to it (clear it with zero_grad), or leaves it out.
+        Whether backward overwrites the gradient, adds to it (clear it with zero_grad), or computes none.
     shape : tuple of int or int, optional
-        Sizes that are 0 or -1 are unknown until the first batch (if allow_deferred_init).
+        Sizes of 0 or -1 are unknown until the first batch (if allow_deferred_init).
     dtype : numpy dtype or str, default float32
     lr_mult, wd_mult : float, default 1.0
-        Factors of the learning rate and of the weight decay.
+        Multipliers of the learning rate and of the weight decay.
     init : Initializer or str, optional
-        Its own initializer; default: the one given to initialize().
+        The parameter's own initializer; default: the one given to initialize().
     allow_deferred_init : bool, default False
-        Whether initialize() may be called before the shape is known.
+        Whether initialize() is allowed before the shape is known.
     differentiable : bool, default True
         False: grad_req is always 'null'.
     stype, grad_stype : {'default', 'row_sparse', 'csr'}
-        Storage of value and gradient. A gradient of 'row_sparse' costs what the rows cost that it reaches; the value
-        of 'row_sparse' is read by row_sparse_data.
+        Storage of value and gradient. The cost of a 'row_sparse' gradient depends on the rows that it reaches; a
+        'row_sparse' value is read by row_sparse_data.
 
     Raises ValueError for unknown grad_req or storage types.
     """
 
-    # Whether data() is more than the value, as in subclasses that drop weights.
+    # Whether data() differs from the value, as in subclasses that drop weights.
     _computes_data = False
 
     def __init__(
@@ -101,9 +101,9 @@ class Parameter:
         self._data: list[NDArray] | None = None
         self._grad: list[NDArray] | None = None
         self._ctx_list: list[Context] | None = None
-        self._ctx_map: dict[Context, int] | None = None  # positions in _ctx_list; libraries copy both
+        self._ctx_map: dict[Context, int] | None = None  # positions in _ctx_list; libraries copy both attributes
         self._trainer: Any = None
-        self._named_by: str | None = None  # "dict" or "block"; None: by whoever made it
+        self._named_by: str | None = None  # "dict" or "block"; None: by its creator
         self._deferred_init: tuple[Any, ...] = ()
         self._differentiable = differentiable
         self._allow_deferred_init = allow_deferred_init
@@ -129,7 +129,7 @@ class Parameter:
 
     @property
     def grad_req(self) -> str:
-        """'write', 'add' or 'null'. Setting 'null' frees the gradient, setting another makes it."""
+        """The gradient mode: 'write', 'add' or 'null'. Setting 'null' frees the gradient, other values create it."""
         return self._grad_req  # type: ignore[return-value]
 
     @grad_req.setter
@@ -151,7 +151,7 @@ class Parameter:
 
     @property
     def dtype(self) -> Any:
-        """Element type. Setting it casts the value."""
+        """The element type. Setting it casts the value."""
         return self._dtype
 
     @dtype.setter
@@ -160,7 +160,7 @@ class Parameter:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Sizes; unknown ones are 0, or -1 under NumPy shape semantics. None: nothing is known."""
+        """The sizes; unknown ones are 0, or -1 under NumPy shape semantics. None: nothing is known."""
         if self._shape is None:
             return None
         if is_np_shape():
@@ -182,12 +182,12 @@ class Parameter:
 
     @property
     def stype(self) -> str:
-        """Storage type of the value."""
+        """The storage type of the value."""
         return self._stype
 
     @property
     def grad_stype(self) -> str:
-        """Storage type of the gradient."""
+        """The storage type of the gradient."""
         return self._grad_stype
 
     def _set_trainer(self, trainer: Any) -> None:
@@ -208,17 +208,17 @@ class Parameter:
         default_init: Any = None,
         force_reinit: bool = False,
     ) -> None:
-        """Makes value and gradient, now or, if the shape is not known, at the first batch.
+        """Creates value and gradient, now or, if the shape is unknown, at the first batch.
 
         Parameters
         ----------
         init : Initializer or str, optional
-            Goes before the parameter's own and default_init.
+            Takes precedence over the parameter's own initializer and default_init.
         ctx : Context or list of Context, optional
-            Where copies are made; default: the current context.
+            Contexts of the copies; default: the current context.
         default_init : Initializer or str, default Uniform()
         force_reinit : bool, default False
-            Whether to start over if there is a value; otherwise a warning is given and nothing happens.
+            Whether an existing value is initialized again; otherwise a warning is issued and nothing happens.
 
         Raises ValueError if the shape is not known and allow_deferred_init is False.
         """
@@ -243,7 +243,7 @@ class Parameter:
             self._finish_deferred_init()
 
     def _finish_deferred_init(self) -> None:
-        """Makes value and gradient now that the shape is known; does nothing if that was done.
+        """Creates value and gradient now that the shape is known; does nothing if they exist.
 
         Raises ValueError if the shape is still not known.
         """
@@ -266,7 +266,7 @@ class Parameter:
             self._init_impl(data, ctx, own)
 
     def _init_impl(self, data: NDArray, ctx_list: Sequence[Context], own: bool = False) -> None:
-        """Makes value and gradient. own: data has no other reader, so it need not be copied to be the value."""
+        """Creates value and gradient. own: data has no other reader, so it becomes the value without a copy."""
         self._ctx_list = list(ctx_list)
         self._ctx_map = {ctx: position for position, ctx in enumerate(self._ctx_list)}
         if self._stype != "default" and data.stype == "default":
@@ -288,8 +288,8 @@ class Parameter:
     def _load_init(
         self, data: NDArray, ctx: Any, cast_dtype: bool = False, dtype_source: str = "current", own: bool = False
     ) -> int:
-        """Takes its value from data, initializing if needed; own: data has no other reader. Returns how many bytes this
-        gave back to the pool.
+        """Takes its value from data, initializing if needed; own: data has no other reader. Returns the number of bytes
+        that this returned to the pool.
 
         cast_dtype allows another element type: dtype_source 'current' casts data, 'saved' casts the parameter.
         Raises ParameterLoadError if shape, element type or contexts do not fit.
@@ -366,7 +366,7 @@ class Parameter:
     def set_data(self, data: Any) -> None:
         """Overwrites the value on all contexts. Raises ParameterLoadError if the shape does not fit.
 
-        While a block is traced, a traced value is written by each run of the graph.
+        While a block is traced, each run of the graph writes the traced value.
         """
         if isinstance(data, symbol.Symbol):
             self.data()[:] = data
@@ -398,7 +398,7 @@ class Parameter:
             grad[:] = 0
 
     def _reduce(self) -> NDArray:
-        """The value on the CPU: the mean over contexts."""
+        """Returns the value on the CPU: the mean over contexts."""
         arrays = self._check_and_get(self._data, list)
         if len(arrays) == 1:
             return arrays[0].copyto(cpu())
@@ -440,11 +440,11 @@ class Parameter:
         )
 
     def _used_data(self, ctx: Any) -> Any:
-        """What a block computes with: the value, or what a subclass makes of it in its data(), such as dropout."""
+        """Returns the value that a block computes with: the value itself, or a subclass's data(), such as dropout."""
         return self.data(ctx) if self._computes_data else self._check_and_get(self._data, ctx)
 
     def data(self, ctx: Context | None = None) -> Any:
-        """The value on ctx (default: the only one, or the current context). While a block is traced: its variable.
+        """Returns the value on ctx (default: the only or current context). While a block is traced: its variable.
 
         Raises RuntimeError if not initialized (there), DeferredInitializationError if the shape is not known yet.
         """
@@ -462,7 +462,7 @@ class Parameter:
             )
 
     def list_data(self) -> list[NDArray]:
-        """The values on all contexts. Raises as data()."""
+        """Returns the values on all contexts. Raises the errors of data()."""
         self._refuse_row_sparse("list_data", "list_row_sparse_data")
         return self._check_and_get(self._data, list)
 
@@ -471,17 +471,17 @@ class Parameter:
             raise HybridNetError(f"Cannot get gradient array for Parameter '{self.name}' because grad_req='null'")
 
     def grad(self, ctx: Context | None = None) -> NDArray:
-        """The gradient on ctx. Raises as data(), and RuntimeError if grad_req is 'null'."""
+        """Returns the gradient on ctx. Raises the errors of data(), and RuntimeError if grad_req is 'null'."""
         self._check_has_grad()
         return self._check_and_get(self._grad, ctx)
 
     def list_grad(self) -> list[NDArray]:
-        """The gradients on all contexts. Raises as grad()."""
+        """Returns the gradients on all contexts. Raises the errors of grad()."""
         self._check_has_grad()
         return self._check_and_get(self._grad, list)
 
     def list_ctx(self) -> list[Context]:
-        """Contexts it is or will be initialized on. Raises RuntimeError if not initialized."""
+        """Returns the contexts that it is or will be initialized on. Raises RuntimeError if not initialized."""
         if self._data is not None:
             return self._ctx_list  # type: ignore[return-value]
         if self._deferred_init:
@@ -489,15 +489,15 @@ class Parameter:
         raise HybridNetError(f"Parameter '{self.name}' has not been initialized")
 
     def row_sparse_data(self, row_id: NDArray) -> NDArray:
-        """Rows row_id of the value, as a row_sparse array on row_id's context, whose gradient is the parameter's.
+        """Returns rows row_id of the value on row_id's context; the row_sparse result has the parameter's gradient.
 
-        Raises RuntimeError for parameters in other storage and for those that no Trainer holds.
+        Raises RuntimeError for parameters in other storage and for those without a Trainer.
         """
         self._require_row_sparse("a copy", "row_sparse_data", row_id)
         return sparse.rows_of_table(self._check_and_get(self._data, row_id.context), row_id)
 
     def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
-        """Rows row_id of the values on all contexts. Raises as row_sparse_data()."""
+        """Returns rows row_id of the values on all contexts. Raises the errors of row_sparse_data()."""
         self._require_row_sparse("copies", "list_row_sparse_data", row_id)
         return [sparse.rows_of_table(array, row_id) for array in self._check_and_get(self._data, list)]
 
@@ -517,7 +517,7 @@ class Parameter:
     # -- graphs -----------------------------------------------------------------------------------------------------
 
     def var(self) -> Symbol:
-        """The variable that stands for the parameter in a graph."""
+        """Returns the variable that represents the parameter in a graph."""
         scope = _tracing.current()
         return scope.variable(self) if scope is not None else self._make_var()
 
@@ -555,16 +555,16 @@ class Parameter:
         return self._init_text()
 
     def _init_text(self) -> str | None:
-        """Its own initializer as a graph's variable names it; None if there is none or it has no text."""
+        """The text of its own initializer for a graph's variable; None if there is none or it has no text."""
         if self.init is None or isinstance(self.init, str):
             return self.init
         try:
             return self.init.dumps()
-        except (AttributeError, TypeError):  # any callable may serve, and its arguments need not be JSON
+        except (AttributeError, TypeError):  # any callable is allowed, and its arguments need not be JSON
             return None
 
     def _take_traced_shape(self, variable: Symbol) -> None:
-        """Learns unknown sizes from what inference found for the variable of a trace."""
+        """Takes unknown sizes from the inferred shape of the variable of a trace."""
         shape = variable.shape
         if shape is not None and all(size >= 0 for size in shape):
             self.shape = shape
@@ -574,18 +574,18 @@ _WORTH_RELEASING = 16 << 20
 
 
 def release_freed(count: int) -> None:
-    """Gives pooled memory back to the system if replacing parameters has freed much of it (count: bytes)."""
+    """Returns pooled memory to the system if replacing parameters has freed much of it (count: bytes)."""
     if count >= _WORTH_RELEASING:
         cpu().empty_cache()
 
 
 def _for_gluon(array: NDArray) -> NDArray:
-    """The array as what Gluon gives to blocks: of mx.np after npx.set_np()."""
+    """Converts the array to the class that blocks use: mx.np's after npx.set_np()."""
     return array.as_np_ndarray() if is_np_array() else array.as_nd_ndarray()
 
 
 def _zeros_like(array: NDArray, stype: str) -> NDArray:
-    """Zeros for the gradient of an array. Dense ones of a CPU take no memory before something reads or writes them."""
+    """Zeros for the gradient of an array. Dense ones on a CPU use no memory before the first read or write."""
     if stype != "default" or array.context.device_type == "gpu":
         zeros = ndarray.zeros(array.shape, ctx=array.context, dtype=array.dtype, stype=stype)
     else:
@@ -594,7 +594,7 @@ def _zeros_like(array: NDArray, stype: str) -> NDArray:
 
 
 class Constant(Parameter):
-    """A value that is saved with the block but never trained: grad_req is always 'null'.
+    """A constant that is saved with the block but never trained: grad_req is always 'null'.
 
     Parameters
     ----------
@@ -609,7 +609,7 @@ class Constant(Parameter):
         super().__init__(name, grad_req="null", shape=value.shape, dtype=value.dtype, init=initializer.Constant(value))
 
     def _traced_init_text(self) -> str | None:
-        return None  # its values stand in the parameter file
+        return None  # its values are in the parameter file
 
     @property
     def grad_req(self) -> str:
@@ -627,5 +627,5 @@ class Constant(Parameter):
             )
 
 
-# MXNet has it in this module.
+# MXNet also has it in this module.
 __getattr__, __dir__ = names_from(__name__, {"_parameter_dict": "ParameterDict"}, {"context": "..context"})

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Trainer"]
 
-# Key-value stores of a single process: summing over contexts is all they do, and the trainer does it itself.
+# Single-process key-value stores: they only sum over contexts, which the trainer does itself.
 _LOCAL_STORES = {
     "local",
     "device",
@@ -43,7 +43,7 @@ def _parameter_list(params: Any) -> list[Parameter]:
 
 
 class _SumsOfContexts(KVStore):
-    """What ``trainer._kvstore`` is with several contexts: its type, and the updater that the trainer uses."""
+    """The value of ``trainer._kvstore`` with several contexts: it shows its type and the trainer's updater."""
 
     def __init__(self, name: str, updater: opt.Updater) -> None:
         super().__init__(name)
@@ -51,7 +51,7 @@ class _SumsOfContexts(KVStore):
 
 
 class _UpdatedByStoreError(ParamError, AssertionError):
-    """MXNet asserts this."""
+    """The error of a call that update_on_kvstore forbids. MXNet raises an AssertionError."""
 
 
 class Trainer:
@@ -66,18 +66,18 @@ class Trainer:
     Parameters
     ----------
     params : ParameterDict, dict or list of Parameter
-        From ``net.collect_params()``; must be initialized (or waiting for the first batch).
+        Parameters from ``net.collect_params()``; must be initialized (or waiting for the first batch).
     optimizer : str or Optimizer
     optimizer_params : dict, optional
-        Arguments of the optimizer given by name: learning_rate, wd, clip_gradient, lr_scheduler, ...
+        Arguments of an optimizer that is given by name: learning_rate, wd, clip_gradient, lr_scheduler, ...
     kvstore : str, object or None, default 'device'
-        How gradients of several contexts or processes are summed. Names of single-process stores are all the same here;
+        Method of summing gradients of several contexts or processes. All names of single-process stores are equivalent;
         an object must have ``pushpull(key, values, out=...)``.
     compression_params : dict, optional
-        Handed to ``kvstore.set_gradient_compression`` if kvstore is an object.
+        Passed to ``kvstore.set_gradient_compression`` if kvstore is an object.
     update_on_kvstore : bool, optional
-        As in MXNet, True forbids allreduce_grads() and update(), and is the default with several contexts or row_sparse
-        values, which cannot do without; row_sparse gradients of dense values have False by default.
+        This follows MXNet: True forbids allreduce_grads() and update(), and is the default with several contexts and
+        mandatory for row_sparse values; row_sparse gradients of dense values have False by default.
 
     Raises ParamError for wrong arguments, RuntimeError for uninitialized parameters, UnsupportedError for distributed
     stores.
@@ -104,8 +104,8 @@ class Trainer:
         self._store = self._check_kvstore(kvstore, compression_params)
         self._reset_kvstore()
 
-    # Training loops written for MXNet ask for these; like there, they are known from the first step on. Sums over
-    # contexts need no store of ours, so the store of several contexts only shows what a store shows.
+    # MXNet training loops read these attributes; like in MXNet, they are set at the first step. Sums over contexts need
+    # no store here, so with several contexts the store is only a placeholder.
 
     def _reset_kvstore(self) -> None:
         self._kv_initialized = False
@@ -115,12 +115,12 @@ class Trainer:
         self._params_to_init = list(self._params)
 
     def _value_was_set(self, param: Parameter) -> None:
-        """A store that updates holds values: what is set elsewhere is in a new one from the next step on."""
+        """Called when a value is set: a store that updates holds the values, so it is recreated at the next step."""
         if self._kv_initialized and self._update_on_kvstore and param not in self._params_to_init:
             self._reset_kvstore()
 
     def _init_kvstore(self) -> None:
-        """Decides what updates parameters. Raises ValueError for an update on a store that cannot do it."""
+        """Decides where parameters are updated. Raises ValueError for an update on a store that does not support it."""
         self._kvstore, wanted = self._store, self._kvstore_params["update_on_kvstore"]
         by_rows = any(param._stype != "default" for param in self._params)
         if by_rows and wanted is False:
@@ -142,7 +142,7 @@ class Trainer:
         self._kv_initialized = True
 
     def _init_params(self) -> None:
-        """Notes that the parameters, all of which are initialized by the first step, are in use."""
+        """Marks the parameters, which are all initialized by the first step, as in use."""
         self._params_to_init = []
 
     def _be_ready(self) -> None:
@@ -216,9 +216,9 @@ class Trainer:
         Parameters
         ----------
         batch_size : int
-            Gradients are divided by it; 1 if the loss is a mean already.
+            Divisor of the gradients; 1 if the loss is a mean already.
         ignore_stale_grad : bool, default False
-            Whether parameters that the last backward did not reach are left alone instead of raising UserWarning.
+            Whether parameters that the last backward did not reach are skipped instead of raising UserWarning.
         """
         self._be_ready()
         self._check_and_rescale_grad(self._scale_for(batch_size))
@@ -226,12 +226,12 @@ class Trainer:
         self._update(ignore_stale_grad)
 
     def allreduce_grads(self) -> None:
-        """Only sums gradients over contexts: for clipping before update(). Raises ParamError with update_on_kvstore."""
+        """Only sums gradients over contexts, for clipping before update(). Raises ParamError with update_on_kvstore."""
         self._refuse_on_kvstore("allreduce_grads()")
         self._allreduce_grads()
 
     def update(self, batch_size: float, ignore_stale_grad: bool = False) -> None:
-        """Only updates, after allreduce_grads(). Arguments as step. Raises ParamError with update_on_kvstore."""
+        """Only updates, after allreduce_grads(). Arguments: see step. Raises ParamError with update_on_kvstore."""
         self._refuse_on_kvstore("update()")
         self._check_and_rescale_grad(self._scale_for(batch_size))
         self._update(ignore_stale_grad)
@@ -288,7 +288,7 @@ class Trainer:
                 weights.append(weight)
                 grads.append(param._grad[place])  # type: ignore[index]
             updater(indices, grads, weights)
-            # Only now, so that a step that raised can be repeated.
+            # After the update, so that a step that raised can be repeated.
             for weight in weights:
                 weight._fresh_grad = False
 
@@ -304,27 +304,27 @@ class Trainer:
     # -- files ------------------------------------------------------------------------------------------------------
 
     def save_states(self, fname: str) -> None:
-        """Writes the optimizer's states (momentum, counts, settings) to a file. lr_mult and wd_mult stay out."""
+        """Writes the optimizer's states (momentum, counts, settings) to a file, without lr_mult and wd_mult."""
         states = self._states()
         with replacing(fname, "Trainer.save_states") as file:
             file.write(states)
 
     def _states(self) -> bytes:
-        """What save_states writes."""
+        """Returns the bytes that save_states writes."""
         self._be_ready()
         if not self._updaters:
             raise ParamError("Trainer.save_states: there are no parameters, so there are no states")
         return self._updaters[0].get_states(dump_optimizer=True)
 
     def load_states(self, fname: str) -> None:
-        """Reads what save_states wrote; lr_mult and wd_mult are those of this trainer's parameters.
+        """Reads states that save_states wrote; lr_mult and wd_mult are those of this trainer's parameters.
 
         Raises FileError if the file cannot be read, FormatError if it holds no states.
         """
         self._set_states(read_bytes(fname, "Trainer.load_states"))
 
     def _set_states(self, states: bytes) -> None:
-        """Takes over what _states gave."""
+        """Restores states that _states returned."""
         self._be_ready()
         for updater in self._updaters:
             updater.set_states(states)

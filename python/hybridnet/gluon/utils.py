@@ -1,4 +1,4 @@
-"""Splitting batches over devices, gradient clipping, file checks. The module's name is MXNet's."""
+"""Splitting of batches over devices, gradient clipping, file checks. The module's name is MXNet's."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ __all__ = ["check_sha1", "clip_global_norm", "download", "replace_file", "split_
 
 
 def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
-    """Cuts data into num_slice parts along batch_axis; the first parts are one longer where it does not divide.
+    """Splits data into num_slice parts along batch_axis; if not divisible, the first parts are one longer.
 
-    Raises ValueError if num_slice < 1, or even_split and the axis is not a multiple of num_slice.
+    Raises ValueError if num_slice < 1, or if even_split and the axis is not a multiple of num_slice.
     """
     if num_slice < 1:
         raise HybridNetValueError("split_data", expected="num_slice >= 1", given=str(num_slice))
@@ -57,7 +57,7 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
 def split_and_load(
     data: Any, ctx_list: Sequence[Context], batch_axis: int = 0, even_split: bool = True
 ) -> list[NDArray]:
-    """Cuts data into one part per context and moves each part to its context.
+    """Splits data into one part per context and moves each part to its context.
 
     data: NDArray, numpy array or nested list. Raises ValueError as split_data does, and for an empty ctx_list.
     """
@@ -88,7 +88,7 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
         norm = float(total.asscalar())
         if not np.isfinite(norm):
             warnings.warn("nan or inf is detected. Clipping results will be undefined.", UserWarning, stacklevel=2)
-    # The small constant keeps all-zero arrays from a division by zero.
+    # The small constant avoids a division by zero for all-zero arrays.
     scale = ndarray.minimum(max_norm / (total + 1e-8), 1.0)
     for array in arrays:
         array *= scale.as_in_context(array.context).astype(array.dtype)
@@ -131,7 +131,7 @@ def download(
     retries: int = 5,
     verify_ssl: bool = True,
 ) -> str:
-    """Fetches a file unless it is there already, and returns its path.
+    """Downloads a file unless it exists, and returns its path.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def download(
         File or existing folder; default: the URL's last part in the current folder.
     overwrite : bool, default False
     sha1_hash : str, optional
-        A present file with another hash is fetched again.
+        An existing file with another hash is downloaded again.
     retries : int, default 5
         Further attempts after a failure, >= 0.
     verify_ssl : bool, default True
@@ -148,7 +148,7 @@ def download(
     Raises
     ------
     OSError
-        The machine is offline or the server refused; the text says where to put the file by hand.
+        The machine is offline or the server refused; the text names the place for a manual download.
     UserWarning
         The content does not match sha1_hash.
     """
@@ -186,12 +186,12 @@ _REPOSITORY = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
 
 
 def _get_repo_url() -> str:
-    """Where MXNet's datasets and pretrained models are published."""
+    """The URL of MXNet's published datasets and pretrained models."""
     return _REPOSITORY
 
 
 def _get_repo_file_url(namespace: str, filename: str) -> str:
-    """URL of a published file."""
+    """Returns the URL of a published file."""
     return f"{_get_repo_url()}{namespace}/{filename}"
 
 
@@ -208,14 +208,14 @@ def _brief_print_list(names: Iterable[Any], limit: int = 7) -> str:
 
 
 class HookHandle:
-    """What registering a hook returns: detaches the hook, also as a context manager."""
+    """The result of registering a hook: detaches the hook, also as a context manager."""
 
     def __init__(self) -> None:
         self._hooks_dict_ref: Any = None
         self._id: int | None = None
 
     def attach(self, hooks_dict: OrderedDict[int, Any], hook: Any) -> None:
-        """Puts hook into hooks_dict. Raises ValueError on a second call."""
+        """Adds hook to hooks_dict. Raises ValueError on a second call."""
         if self._hooks_dict_ref is not None:
             raise HybridNetValueError("The same handle cannot be attached twice.")
         self._id = id(hook)
@@ -223,7 +223,7 @@ class HookHandle:
         self._hooks_dict_ref = weakref.ref(hooks_dict)
 
     def detach(self) -> None:
-        """Removes the hook; harmless if it is gone."""
+        """Removes the hook; does nothing if it is gone."""
         hooks = self._hooks_dict_ref() if self._hooks_dict_ref is not None else None
         if hooks is not None:
             hooks.pop(self._id, None)
@@ -243,7 +243,7 @@ class HookHandle:
 
 
 def shape_is_known(shape: Sequence[int] | None) -> bool:
-    """Whether every axis has a size. Unknown sizes are 0 or -1; under NumPy shape semantics only -1.
+    """Whether all sizes are known. Unknown sizes are 0 or -1; under NumPy shape semantics only -1.
 
     Raises ValueError for sizes below -1.
     """
@@ -258,5 +258,5 @@ def shape_is_known(shape: Sequence[int] | None) -> bool:
 
 
 def replace_file(src: str, dst: str) -> None:
-    """Moves src to dst, in place of a file that is there, in one step."""
+    """Moves src to dst atomically, replacing an existing file."""
     os.replace(src, dst)

@@ -1,4 +1,4 @@
-"""Augmenters: callables that change an image, and the usual list of them."""
+"""Augmenters: callables that change an image, and the default list of them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = [
 
 
 class Augmenter:
-    """Base of augmenters: ``image = augmenter(image)``. Keyword arguments are what dumps writes."""
+    """Base of augmenters: ``image = augmenter(image)``. dumps writes the keyword arguments."""
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = {
@@ -60,7 +60,7 @@ class Augmenter:
         }
 
     def dumps(self) -> Any:
-        """JSON text: name and arguments."""
+        """Returns JSON text: name and arguments."""
         return json.dumps([type(self).__name__.lower(), self._kwargs])
 
     def __call__(self, src: NDArray) -> NDArray:
@@ -68,7 +68,7 @@ class Augmenter:
 
 
 class SequentialAug(Augmenter):
-    """Augmenters one after the other."""
+    """Applies augmenters in sequence."""
 
     def __init__(self, ts: Sequence[Augmenter]) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class SequentialAug(Augmenter):
 
 
 class RandomOrderAug(SequentialAug):
-    """Augmenters in a random order."""
+    """Applies augmenters in random order."""
 
     def __call__(self, src: NDArray) -> NDArray:
         random.shuffle(self.ts)
@@ -92,7 +92,7 @@ class RandomOrderAug(SequentialAug):
 
 
 class ResizeAug(Augmenter):
-    """Shorter side to size."""
+    """Resizes the shorter side to size."""
 
     def __init__(self, size: int, interp: int = 2) -> None:
         super().__init__(size=size, interp=interp)
@@ -104,7 +104,7 @@ class ResizeAug(Augmenter):
 
 
 class ForceResizeAug(Augmenter):
-    """To size (width, height), whatever the proportions."""
+    """Resizes to size (width, height), ignoring the proportions."""
 
     def __init__(self, size: Sequence[int], interp: int = 2) -> None:
         super().__init__(size=size, interp=interp)
@@ -117,7 +117,7 @@ class ForceResizeAug(Augmenter):
 
 
 class RandomCropAug(Augmenter):
-    """A random part of size (width, height)."""
+    """Crops a random part of size (width, height)."""
 
     def __init__(self, size: Sequence[int], interp: int = 2) -> None:
         super().__init__(size=size, interp=interp)
@@ -129,14 +129,14 @@ class RandomCropAug(Augmenter):
 
 
 class CenterCropAug(RandomCropAug):
-    """The middle part of size (width, height)."""
+    """Crops the center to size (width, height)."""
 
     def __call__(self, src: NDArray) -> NDArray:
         return center_crop(src, self.size, self.interp)[0]
 
 
 class RandomSizedCropAug(Augmenter):
-    """A random part, by area and ratio of sides, resized to size (width, height)."""
+    """Crops a random part, by area and aspect ratio, and resizes it to size (width, height)."""
 
     def __init__(
         self, size: Sequence[int], area: Any, ratio: tuple[float, float], interp: int = 2, **kwargs: Any
@@ -155,7 +155,7 @@ class RandomSizedCropAug(Augmenter):
 
 
 class _FactorAug(Augmenter):
-    """A random factor 1 + [-limit, limit] given to a function of images."""
+    """Base of augmenters that pass a random factor 1 + [-limit, limit] to a function of images."""
 
     _function: Any = None
     _name = ""
@@ -174,7 +174,7 @@ class _FactorAug(Augmenter):
 
 
 class BrightnessJitterAug(_FactorAug):
-    """Random brightness."""
+    """Changes brightness at random."""
 
     _function = staticmethod(_pixels.adjust_brightness)
     _name = "brightness"
@@ -184,7 +184,7 @@ class BrightnessJitterAug(_FactorAug):
 
 
 class ContrastJitterAug(_FactorAug):
-    """Random contrast."""
+    """Changes contrast at random."""
 
     _function = staticmethod(_pixels.adjust_contrast)
     _name = "contrast"
@@ -194,7 +194,7 @@ class ContrastJitterAug(_FactorAug):
 
 
 class SaturationJitterAug(_FactorAug):
-    """Random saturation."""
+    """Changes saturation at random."""
 
     _function = staticmethod(_pixels.adjust_saturation)
     _name = "saturation"
@@ -204,7 +204,7 @@ class SaturationJitterAug(_FactorAug):
 
 
 class HueJitterAug(_FactorAug):
-    """Random hue: colours turned by up to hue half circles."""
+    """Rotates the hue at random by up to hue half circles."""
 
     _function = staticmethod(_pixels.adjust_hue)
     _name = "hue"
@@ -217,7 +217,7 @@ class HueJitterAug(_FactorAug):
 
 
 class ColorJitterAug(RandomOrderAug):
-    """Random brightness, contrast and saturation, in random order."""
+    """Changes brightness, contrast and saturation at random, in random order."""
 
     def __init__(self, brightness: float, contrast: float, saturation: float) -> None:
         kinds = ((BrightnessJitterAug, brightness), (ContrastJitterAug, contrast), (SaturationJitterAug, saturation))
@@ -225,7 +225,7 @@ class ColorJitterAug(RandomOrderAug):
 
 
 class LightingAug(Augmenter):
-    """Noise along the principal components of colours. Source: Krizhevsky et al., 2012, section 4.1."""
+    """Adds noise along the principal components of colours. Source: Krizhevsky et al., 2012, section 4.1."""
 
     def __init__(self, alphastd: float, eigval: Any, eigvec: Any) -> None:
         super().__init__(alphastd=alphastd, eigval=eigval, eigvec=eigvec)
@@ -240,7 +240,7 @@ class LightingAug(Augmenter):
 
 
 class ColorNormalizeAug(Augmenter):
-    """(image - mean) / std."""
+    """Normalizes: (image - mean) / std."""
 
     def __init__(self, mean: Any, std: Any) -> None:
         super().__init__(mean=mean, std=std)
@@ -252,7 +252,7 @@ class ColorNormalizeAug(Augmenter):
 
 
 class RandomGrayAug(Augmenter):
-    """Gray with probability p."""
+    """Converts to gray with probability p."""
 
     def __init__(self, p: float) -> None:
         super().__init__(p=p)
@@ -264,7 +264,7 @@ class RandomGrayAug(Augmenter):
 
 
 class HorizontalFlipAug(Augmenter):
-    """Mirrored with probability p."""
+    """Mirrors left and right with probability p."""
 
     def __init__(self, p: float) -> None:
         super().__init__(p=p)
@@ -275,7 +275,7 @@ class HorizontalFlipAug(Augmenter):
 
 
 class CastAug(Augmenter):
-    """Another element type."""
+    """Converts to another element type."""
 
     def __init__(self, typ: str = "float32") -> None:
         super().__init__(type=typ)
@@ -285,7 +285,7 @@ class CastAug(Augmenter):
         return src.astype(self.typ)
 
 
-# Of ImageNet's pixels: mean and deviation per channel, principal components of colours (Krizhevsky et al., 2012).
+# Statistics of ImageNet: mean and deviation per channel, principal components of colours (Krizhevsky et al., 2012).
 _MEAN, _STD = (123.68, 116.28, 103.53), (58.395, 57.12, 57.375)
 _EIGVAL = (55.46, 4.794, 1.148)
 _EIGVEC = ((-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0.6948, 0.4203))
@@ -309,7 +309,7 @@ def color_augmenters(
     pca_noise: float,
     rand_gray: float,
 ) -> list[Augmenter]:
-    """What CreateAugmenter and CreateDetAugmenter do to colors: as floats, changed at random, then normalized."""
+    """Returns the colour steps of CreateAugmenter and CreateDetAugmenter: to float, random changes, normalization."""
     augmenters: list[Augmenter] = [CastAug()]
     if brightness or contrast or saturation:
         augmenters.append(ColorJitterAug(brightness, contrast, saturation))
@@ -341,20 +341,20 @@ def CreateAugmenter(
     rand_gray: float = 0,
     inter_method: int = 2,
 ) -> list[Augmenter]:
-    """The usual augmenters.
+    """Returns the default augmenters.
 
     Parameters
     ----------
     data_shape : (channels, height, width)
     resize : int, default 0
-        Shorter side before cropping; 0: as it is.
+        Length of the shorter side before cropping; 0: unchanged.
     rand_crop, rand_resize, rand_mirror : bool
-        A random part, of random size (needs rand_crop), mirrored half of the time.
+        Crops a random part, of random size (needs rand_crop), mirrors with probability 1/2.
     mean, std : True (ImageNet's) or array of 1 or 3 values
     brightness, contrast, saturation, hue, pca_noise : float
         Strength of random changes.
     rand_gray : float
-        Probability of gray.
+        Probability of conversion to gray.
     inter_method : int, default 2
 
     Raises ParamError for rand_resize without rand_crop, and for wrong mean and std.

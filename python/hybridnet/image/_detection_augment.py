@@ -1,7 +1,7 @@
-"""Augmenters for images with boxes: callables that change an image and its objects, and the usual list of them.
+"""Augmenters for images with boxes: callables that change an image and its objects, and the default list of them.
 
-Objects are a numpy.ndarray (count, 5 or more): class, left, top, right, bottom as shares of width and height, and what
-else belongs to an object. Augmenters give a new one where they change it.
+Objects are a numpy.ndarray (count, 5 or more): class, left, top, right, bottom as fractions of width and height, and
+further numbers per object. Augmenters return a new array if they change it.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ __all__ = [
 Sample = tuple[NDArray, np.ndarray]
 Range = tuple[float, float]
 
-_LEAST_PIXELS = 2  # smaller objects, parts and borders do not count
+_LEAST_PIXELS = 2  # smaller objects, parts and borders are ignored
 
 
 class DetAugmenter(Augmenter):
-    """Base of augmenters: ``image, objects = augmenter(image, objects)``. Keyword arguments are what dumps writes."""
+    """Base of augmenters: ``image, objects = augmenter(image, objects)``. dumps writes the keyword arguments."""
 
-    def __call__(self, src: NDArray, label: np.ndarray) -> Sample:  # type: ignore[override]  # objects come along
+    def __call__(self, src: NDArray, label: np.ndarray) -> Sample:  # type: ignore[override]  # also takes objects
         raise not_overridden(self, "__call__()")
 
 
 class DetBorrowAug(DetAugmenter):
-    """An augmenter of images that leaves boxes where they are. Raises TypeError for what is no Augmenter."""
+    """Wraps an image augmenter that does not move boxes. Raises TypeError unless it is an Augmenter."""
 
     def __init__(self, augmenter: Augmenter) -> None:
         if not isinstance(augmenter, Augmenter) or isinstance(augmenter, DetAugmenter):
@@ -62,7 +62,7 @@ class DetBorrowAug(DetAugmenter):
 
 
 class DetRandomSelectAug(DetAugmenter):
-    """One of several, or, with probability skip_prob, none. Raises TypeError for what is no DetAugmenter."""
+    """Applies one of several augmenters, or none with probability skip_prob. TypeError if one is no DetAugmenter."""
 
     def __init__(self, aug_list: DetAugmenter | Sequence[DetAugmenter], skip_prob: float = 0) -> None:
         super().__init__(skip_prob=skip_prob)
@@ -83,7 +83,7 @@ class DetRandomSelectAug(DetAugmenter):
 
 
 class DetHorizontalFlipAug(DetAugmenter):
-    """Mirrored with probability p."""
+    """Mirrors left and right with probability p."""
 
     def __init__(self, p: float) -> None:
         super().__init__(p=p)
@@ -107,7 +107,7 @@ def _areas(boxes: np.ndarray) -> np.ndarray:
 
 
 class _RegionAug(DetAugmenter):
-    """A region of random area (as a share of the image's) and proportions (width / height) around or in the image."""
+    """Base: a region of random area (relative to the image) and aspect ratio (width / height), in or around it."""
 
     def __init__(
         self, aspect_ratio_range: Any, area_range: Any, max_attempts: int, least: float, **kwargs: Any
@@ -130,7 +130,7 @@ class _RegionAug(DetAugmenter):
         return self.area_range[0] * height * width, self.area_range[1] * height * width
 
     def _place(self, height: int, width: int) -> tuple[int, int, int, int] | None:
-        """Left, top, width and height of a region in pixels, or None if this draw gives none."""
+        """Returns left, top, width and height of a region in pixels, or None if this draw is invalid."""
         raise not_overridden(self, "_place()")
 
     def _places(self, height: int, width: int) -> Any:
@@ -143,18 +143,18 @@ class _RegionAug(DetAugmenter):
 
 
 class DetRandomCropAug(_RegionAug):
-    """A random part of the image, with the objects that lie in it.
+    """Crops a random part of the image, with the objects in it.
 
     Parameters
     ----------
     min_object_covered : float, default 0.1
-        Share of each object that the part touches which must lie in it.
+        Minimum fraction of each touched object that must be inside the part.
     aspect_ratio_range, area_range : (minimum, maximum)
-        Of the part: width / height, share of the image.
+        Aspect ratio (width / height) and area of the part relative to the image.
     min_eject_coverage : float, default 0.3
-        Objects of which less is left are dropped.
+        Objects with a smaller remaining fraction are dropped.
     max_attempts : int, default 50
-        Then the image stays whole.
+        Number of draws, after which the image stays whole.
     """
 
     def __init__(
@@ -225,14 +225,14 @@ class DetRandomCropAug(_RegionAug):
 
 
 class DetRandomPadAug(_RegionAug):
-    """The image somewhere on a larger area of one colour.
+    """Places the image at random on a larger area of one colour.
 
     Parameters
     ----------
     aspect_ratio_range, area_range : (minimum, maximum)
-        Of the whole: width / height, multiple of the image.
+        Aspect ratio (width / height) and area of the result relative to the image.
     max_attempts : int, default 50
-        Then the image stays as it is.
+        Number of draws, after which the image stays unchanged.
     pad_val : float or one per channel
     """
 
@@ -276,7 +276,7 @@ def CreateMultiRandCropAugmenter(
     max_attempts: Any = 50,
     skip_prob: float = 0,
 ) -> DetRandomSelectAug:
-    """One of several DetRandomCropAug: any argument may be a list with one value for each of them.
+    """Returns a random choice of several DetRandomCropAug: any argument may be a list with one value for each.
 
     Raises ParamError if lists have different lengths.
     """
@@ -314,17 +314,17 @@ def CreateDetAugmenter(
     max_attempts: Any = 50,
     pad_val: Any = (127, 127, 127),
 ) -> list[DetAugmenter]:
-    """The usual augmenters.
+    """Returns the default augmenters.
 
     Parameters
     ----------
     data_shape : (channels, height, width)
     resize : int, default 0
-        Shorter side at the beginning; 0: as it is.
+        Length of the shorter side at the beginning; 0: unchanged.
     rand_crop, rand_pad, rand_gray : float
         Probabilities.
     rand_mirror : bool, default False
-        Mirrored half of the time.
+        Mirrors with probability 1/2.
     mean, std : True (ImageNet's) or array of 1 or 3 values
     brightness, contrast, saturation, pca_noise, hue : float
         Strength of random changes.

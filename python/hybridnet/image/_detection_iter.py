@@ -21,20 +21,20 @@ _BOX = 5  # class and four sides
 
 
 class ImageDetIter(ImageIter):
-    """Batches of images (N, C, H, W) float32 and their objects (N, maximum of objects per image, width of an object).
+    """Yields batches of images (N, C, H, W) float32 and objects (N, maximum number of objects, width of an object).
 
-    A label is a row of numbers: how many the head has (2 or more), how many an object has (5 or more), the rest of the
-    head, then class, left, top, right, bottom (shares of width and height) and the rest of each object. Rows that
-    fill an image's objects up are -1.
+    A label is a row of numbers: the length of the head (2 or more), the width of an object (5 or more), the rest of the
+    head, then class, left, top, right, bottom (fractions of width and height) and the rest of each object. Rows that
+    pad an image's objects are -1.
 
     Parameters
     ----------
     batch_size, data_shape, path_imgrec, path_imglist, path_root, path_imgidx, shuffle, part_index, num_parts : see \\
-    ImageIter, as imglist, data_name, label_name and last_batch_handle
+    ImageIter, also for imglist, data_name, label_name and last_batch_handle
     aug_list : list of DetAugmenter, optional
         Default: CreateDetAugmenter(data_shape, **kwargs).
 
-    All labels are read once at the beginning. Images without a valid object are left out, with a line in the log.
+    All labels are read once at the beginning. Images without a valid object are skipped, with a line in the log.
     Raises ParamError for wrong arguments, FileError and FormatError for files.
     """
 
@@ -79,7 +79,7 @@ class ImageDetIter(ImageIter):
     # -- labels -----------------------------------------------------------------------------------------------------
 
     def _labels(self) -> Iterator[Any]:
-        """All labels of a round; files of a list are not opened."""
+        """Yields all labels of an epoch; files of a list are not opened."""
         if self.imgrec is None:
             for key in self.seq or ():
                 yield self.imglist[key][0]  # type: ignore[index]
@@ -92,12 +92,12 @@ class ImageDetIter(ImageIter):
                 return
 
     def _estimate_label_shape(self) -> tuple[int, int]:
-        """The largest number of objects in an image, and numbers per object."""
+        """Returns the maximum number of objects in an image, and numbers per object."""
         counts, widths = [], []
         for label in self._labels():
             try:
                 objects = self._parse_label(label)
-            except FormatError:  # left out later
+            except FormatError:  # skipped later
                 continue
             counts.append(len(objects))
             widths.append(objects.shape[1])
@@ -110,7 +110,7 @@ class ImageDetIter(ImageIter):
 
     @staticmethod
     def _parse_label(label: Any) -> np.ndarray:
-        """The valid objects of a label. Raises FormatError if there are none."""
+        """Returns the valid objects of a label. Raises FormatError if there are none."""
         row = np.asarray(label.asnumpy() if isinstance(label, nd.NDArray) else label, np.float32).ravel()
         if row.size < 2 + _BOX:
             raise FormatError(f"ImageDetIter: a label has at least {2 + _BOX} numbers", given=str(row.size))
@@ -130,7 +130,7 @@ class ImageDetIter(ImageIter):
         return valid
 
     def check_label_shape(self, label_shape: Sequence[int]) -> None:
-        """Raises ValueError unless label_shape is (as many objects or more, numbers per object)."""
+        """Raises ValueError unless label_shape is (at least the number of objects, numbers per object)."""
         if len(label_shape) != 2:
             raise HybridNetValueError("label_shape should have length 2", given=str(tuple(label_shape)))
         if label_shape[0] < self.label_shape[0]:
@@ -143,7 +143,7 @@ class ImageDetIter(ImageIter):
             )
 
     def reshape(self, data_shape: Sequence[int] | None = None, label_shape: Sequence[int] | None = None) -> None:
-        """Gives batches another size of images (augmenters must give it) or more room for objects."""
+        """Sets another image size of batches (which augmenters must produce) or more space for objects."""
         if data_shape is not None:
             self.check_data_shape(data_shape)
             self.data_shape = tuple(data_shape)
@@ -154,7 +154,7 @@ class ImageDetIter(ImageIter):
             self.provide_label = [(self.provide_label[0][0], (self.batch_size, *self.label_shape))]
 
     def sync_label_shape(self, it: ImageDetIter, verbose: bool = False) -> ImageDetIter:
-        """Gives both iterators the larger room for objects; returns the other one. Raises ParamError for others."""
+        """Sets both iterators to the larger number of objects; returns the other one. Raises ParamError for others."""
         if not isinstance(it, ImageDetIter):
             raise ParamError("sync_label_shape", expected="an ImageDetIter", given=type(it).__name__)
         most = max(self.label_shape[0], it.label_shape[0])
@@ -167,7 +167,7 @@ class ImageDetIter(ImageIter):
     # -- batches ----------------------------------------------------------------------------------------------------
 
     def augmentation_transform(self, data: Any, label: Any) -> tuple[Any, np.ndarray]:  # type: ignore[override]
-        """Image and objects through all augmenters."""
+        """Applies all augmenters to image and objects."""
         for augmenter in self.auglist:
             data, label = augmenter(data, label)
         return data, label
@@ -193,14 +193,14 @@ class ImageDetIter(ImageIter):
         window_name: str = "draw_next",
         id2labels: dict[int, str] | None = None,
     ) -> Iterator[np.ndarray]:
-        """Images (height, width, 3), blue first, with their boxes drawn, one by one; needs OpenCV.
+        """Yields BGR images (height, width, 3) with their boxes drawn, one by one; needs OpenCV.
 
         Parameters
         ----------
         color : (red, green, blue), optional
             Random by default.
         mean, std : True (ImageNet's) or numpy.ndarray, optional
-            What augmenters subtracted and divided by.
+            Mean and divisor that the augmenters used.
         waitKey : int, optional
             Shows each image in a window for that many milliseconds.
         id2labels : dict of class to text, optional

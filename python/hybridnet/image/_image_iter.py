@@ -1,4 +1,4 @@
-"""ImageIter: batches of images from record files, list files or lists, augmented in Python."""
+"""ImageIter: batches of images from record files, list files or lists, with Python augmenters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["ImageIter"]
 
 
 def _read_list(path: str) -> dict[Any, tuple[np.ndarray, str]]:
-    """Lines ``key<tab>label...<tab>file`` of a list file."""
+    """Reads lines ``key<tab>label...<tab>file`` of a list file."""
     found: dict[Any, tuple[np.ndarray, str]] = {}
     for number, line in enumerate(read_lines(path, "ImageIter"), 1):
         fields = line.strip().split("\t")
@@ -34,7 +34,7 @@ def _read_list(path: str) -> dict[Any, tuple[np.ndarray, str]]:
 
 
 def _from_list(items: Sequence[Any]) -> dict[Any, tuple[np.ndarray, str]]:
-    """[label, ..., file] items; keys are '1', '2', ..."""
+    """Converts [label, ..., file] items; keys are '1', '2', ..."""
     found = {}
     for number, item in enumerate(items, 1):
         label = item[:-1] if len(item) > 2 else item[0]
@@ -43,7 +43,7 @@ def _from_list(items: Sequence[Any]) -> dict[Any, tuple[np.ndarray, str]]:
 
 
 class ImageIter(DataIter):
-    """Batches of images (N, C, H, W) float32 and labels.
+    """Yields batches of images (N, C, H, W) float32 and labels.
 
     Parameters
     ----------
@@ -55,19 +55,19 @@ class ImageIter(DataIter):
     path_imglist : str, optional
         File with lines ``key<tab>label<tab>file``.
     path_root : str, optional
-        Folder of the files.
+        Folder of the image files.
     imglist : list, optional
         [label, file] or [label, label, ..., file] items.
     shuffle : bool, default False
     part_index, num_parts : int
-        Reads one of num_parts parts.
+        Reads part number part_index of num_parts parts.
     aug_list : list of Augmenter, optional
         Default: CreateAugmenter(data_shape, **kwargs).
     dtype : str, default 'float32'
-        Of the labels.
+        Element type of the labels.
     last_batch_handle : {'pad', 'discard', 'roll_over'}
 
-    Images that cannot be decoded are left out, with a line in the log. Raises ParamError for wrong arguments, FileError
+    Images that cannot be decoded are skipped, with a line in the log. Raises ParamError for wrong arguments, FileError
     and FormatError for files.
     """
 
@@ -124,7 +124,7 @@ class ImageIter(DataIter):
         labels = (batch_size, label_width) if label_width > 1 else (batch_size,)
         self.provide_label = [(label_name, labels)]
         self.cur = 0
-        # Samples of an incomplete batch that the next round begins with.
+        # Samples of an incomplete batch, used at the start of the next epoch.
         self._rest: list[tuple[np.ndarray, np.ndarray]] = []
         self.reset()
 
@@ -146,7 +146,7 @@ class ImageIter(DataIter):
             raise ParamError("This iterator expects inputs to have 3 channels.")
 
     def reset(self) -> None:
-        """Starts a new round."""
+        """Starts a new epoch."""
         if self.seq is not None and self.shuffle:
             random.shuffle(self.seq)
         if self.imgrec is not None and self.seq is None:
@@ -154,12 +154,12 @@ class ImageIter(DataIter):
         self.cur = 0
 
     def hard_reset(self) -> None:
-        """Starts a new round, forgetting what would roll over."""
+        """Starts a new epoch and discards samples that would roll over."""
         self._rest = []
         self.reset()
 
     def next_sample(self) -> tuple[Any, bytes]:
-        """(label, encoded image) of the next sample. Raises StopIteration behind the last one."""
+        """Returns (label, encoded image) of the next sample. Raises StopIteration after the last one."""
         if self.seq is None:
             record = self.imgrec.read()
             if record is None:
@@ -177,21 +177,21 @@ class ImageIter(DataIter):
         return label, self.read_image(name)
 
     def read_image(self, fname: str) -> bytes:
-        """The content of a file below path_root. Raises FileError."""
+        """Returns the content of a file below path_root. Raises FileError."""
         return read_bytes(os.path.join(self.path_root or "", fname), "ImageIter")
 
     def imdecode(self, s: bytes) -> nd.NDArray:
-        """The image that s encodes."""
+        """Decodes the image in s."""
         return imdecode(s)
 
     def augmentation_transform(self, data: nd.NDArray) -> nd.NDArray:
-        """The image through all augmenters."""
+        """Applies all augmenters to the image."""
         for augmenter in self.auglist:
             data = augmenter(data)
         return data
 
     def postprocess_data(self, datum: nd.NDArray) -> nd.NDArray:
-        """(H, W, C) to (C, H, W)."""
+        """Transposes (H, W, C) to (C, H, W)."""
         return nd.transpose(datum, axes=(2, 0, 1))
 
     def _one(self) -> tuple[np.ndarray, np.ndarray]:
@@ -211,7 +211,7 @@ class ImageIter(DataIter):
             return data, label
 
     def _made(self, label: Any, content: bytes) -> tuple[nd.NDArray, np.ndarray]:
-        """Image behind the augmenters and its label. Raises FormatError for a sample to leave out."""
+        """Returns the augmented image and its label. Raises FormatError for a sample to skip."""
         image = self.augmentation_transform(self.imdecode(content))
         return image, np.atleast_1d(np.asarray(label, dtype=self.dtype))
 
@@ -237,7 +237,7 @@ class ImageIter(DataIter):
                 return
 
     def next(self) -> DataBatch:
-        """The next batch. Raises StopIteration behind the last one."""
+        """Returns the next batch. Raises StopIteration after the last one."""
         samples, self._rest = self._rest, []
         left_over = len(samples)
         self._fill(samples)
@@ -251,7 +251,7 @@ class ImageIter(DataIter):
             own = len(samples)
             self.reset()
             self._fill(samples)
-            # The samples taken from the beginning do not start a new round.
+            # Samples taken from the beginning do not start a new epoch.
             self.cur = len(self.seq) if self.seq is not None else self.cur
             while len(samples) < self.batch_size:
                 samples.append(samples[len(samples) % own])
@@ -260,5 +260,5 @@ class ImageIter(DataIter):
                     pass
         data = nd.array(np.stack([image for image, _ in samples]))
         label = self._label_batch([label for _, label in samples])
-        # With samples of the last round first, MXNet counts the new ones as padding.
+        # If samples of the last epoch come first, MXNet counts the new ones as padding.
         return DataBatch([data], [label], pad=self.batch_size - left_over if left_over else pad)

@@ -1,4 +1,4 @@
-"""Images with boxes: what mx.image.det and mx.image.detection hold."""
+"""Images with boxes: the names of mx.image.det and mx.image.detection."""
 
 from ._detection_augment import (
     CreateDetAugmenter,

@@ -42,16 +42,16 @@ def _given(image: np.ndarray, to_rgb: bool, out: NDArray | None) -> NDArray:
 
 
 def imread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | None = None) -> NDArray:
-    """An image file as (height, width, channels) uint8.
+    """Reads an image file as (height, width, channels) uint8.
 
     Parameters
     ----------
     filename : str
-        PNG and PNM are read as they are, other formats where Pillow or OpenCV is installed.
+        Path. PNG and PNM are read directly, other formats with Pillow or OpenCV.
     flag : int, default 1
-        1 colour, 0 gray, -1 as it is.
+        1 colour, 0 gray, -1 as stored.
     to_rgb : bool, default True
-        Whether red comes first; else blue, as OpenCV has it.
+        Whether channels are in RGB order; else BGR, like OpenCV.
     out : NDArray, optional
 
     Raises FileError, FormatError, UnsupportedError.
@@ -60,7 +60,7 @@ def imread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | Non
 
 
 def imdecode(buf: Any, flag: int = 1, to_rgb: bool = True, out: NDArray | None = None) -> NDArray:
-    """The image that an encoded file holds: bytes, or an array of uint8. Arguments and errors as imread."""
+    """Decodes an encoded image: bytes, or an array of uint8. Arguments and errors: see imread."""
     if isinstance(buf, NDArray):
         buf = buf.asnumpy()
     if not isinstance(buf, (bytes, bytearray, memoryview, np.ndarray)):
@@ -77,7 +77,7 @@ def _numpy(src: Any) -> np.ndarray:
 
 
 def imresize(src: Any, w: int, h: int, interp: int = 1, out: NDArray | None = None) -> NDArray:
-    """The image at width w and height h. interp: 0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos."""
+    """Resizes the image to width w and height h. interp: 0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos."""
     image = _pixels.resize(_numpy(src), int(w), int(h), interp)
     if out is not None:
         out[:] = image
@@ -86,7 +86,7 @@ def imresize(src: Any, w: int, h: int, interp: int = 1, out: NDArray | None = No
 
 
 def scale_down(src_size: Sequence[int], size: Sequence[int]) -> tuple[int, int]:
-    """size (width, height) made smaller, in proportion, until it fits into src_size."""
+    """Shrinks size (width, height) proportionally until it fits into src_size."""
     w, h = size
     sw, sh = src_size
     if sh < h:
@@ -107,10 +107,10 @@ def copyMakeBorder(
     values: Sequence[float] = (),
     out: NDArray | None = None,
 ) -> NDArray:
-    """The image with a border.
+    """Adds a border to the image.
 
-    type: 0 constant (value, or values per channel), 1 the edge repeated, 2 reflected with the edge, 3 wrapped, 4
-    reflected without the edge. Raises ParamError for others.
+    type: 0 constant (value, or values per channel), 1 repeated edge, 2 reflected with the edge, 3 wrapped, 4 reflected
+    without the edge. Raises ParamError for others.
     """
     image = _numpy(src)
     _pixels.check_image(image)
@@ -134,7 +134,7 @@ def copyMakeBorder(
 
 
 def _get_interp_method(interp: int, sizes: Sequence[int] = ()) -> int:
-    """What 9 (by direction of sizes: old height, old width, new height, new width) and 10 (random) stand for."""
+    """Resolves method 9 (by direction of sizes: old height, old width, new height, new width) and 10 (random)."""
     if interp == 9:
         if not sizes:
             return 2
@@ -150,7 +150,7 @@ def _get_interp_method(interp: int, sizes: Sequence[int] = ()) -> int:
 
 
 def resize_short(src: Any, size: int, interp: int = 2) -> NDArray:
-    """The image with its shorter side at size, proportions kept."""
+    """Resizes the shorter side of the image to size, keeping the proportions."""
     h, w, _ = src.shape
     new_h, new_w = (size * h // w, size) if h > w else (size, size * w // h)
     return imresize(src, new_w, new_h, interp=_get_interp_method(interp, (h, w, new_h, new_w)))
@@ -159,7 +159,7 @@ def resize_short(src: Any, size: int, interp: int = 2) -> NDArray:
 def fixed_crop(
     src: Any, x0: int, y0: int, w: int, h: int, size: Sequence[int] | None = None, interp: int = 2
 ) -> NDArray:
-    """The rectangle at column x0, row y0; resized to size (width, height) if given. Raises ParamError outside."""
+    """Crops the rectangle at column x0, row y0; resizes it to size (width, height) if given. ParamError if outside."""
     part = _pixels.crop(_numpy(src), int(x0), int(y0), int(w), int(h))
     if size is not None and (w, h) != tuple(size):
         return imresize(part, size[0], size[1], interp=_get_interp_method(interp, (h, w, size[1], size[0])))
@@ -167,7 +167,7 @@ def fixed_crop(
 
 
 def random_crop(src: Any, size: Sequence[int], interp: int = 2) -> tuple[NDArray, tuple[int, int, int, int]]:
-    """A random part of size (width, height), scaled up if the image is smaller. Returns it and (x, y, w, h)."""
+    """Crops a random part of size (width, height), upscaling smaller images. Returns it and (x, y, w, h)."""
     h, w, _ = src.shape
     new_w, new_h = scale_down((w, h), size)
     x0, y0 = random.randint(0, w - new_w), random.randint(0, h - new_h)
@@ -175,7 +175,7 @@ def random_crop(src: Any, size: Sequence[int], interp: int = 2) -> tuple[NDArray
 
 
 def center_crop(src: Any, size: Sequence[int], interp: int = 2) -> tuple[NDArray, tuple[int, int, int, int]]:
-    """The middle part of size (width, height), scaled up if the image is smaller. Returns it and (x, y, w, h)."""
+    """Crops the center to size (width, height), upscaling smaller images. Returns it and (x, y, w, h)."""
     h, w, _ = src.shape
     new_w, new_h = scale_down((w, h), size)
     x0, y0 = (w - new_w) // 2, (h - new_h) // 2
@@ -190,7 +190,7 @@ def random_size_crop(
     interp: int = 2,
     **kwargs: Any,
 ) -> tuple[NDArray, tuple[int, int, int, int]]:
-    """A random part, by share of the area and ratio of the sides, resized to size. Returns it and (x, y, w, h)."""
+    """Crops a random part, by area fraction and aspect ratio, and resizes it to size. Returns it and (x, y, w, h)."""
     area = kwargs.pop("min_area", area)
     if kwargs:
         raise ParamError(f"random_size_crop: unexpected keyword argument '{next(iter(kwargs))}'")
@@ -208,7 +208,7 @@ def random_size_crop(
 
 
 def color_normalize(src: NDArray, mean: Any, std: Any = None) -> NDArray:
-    """src - mean, divided by std if given; in place, as in MXNet. src: float."""
+    """Subtracts mean, divides by std if given; in place, like MXNet. src: float."""
     if mean is not None:
         src -= mean
     if std is not None:
@@ -217,13 +217,13 @@ def color_normalize(src: NDArray, mean: Any, std: Any = None) -> NDArray:
 
 
 def imrotate(src: NDArray, rotation_degrees: Any, zoom_in: bool = False, zoom_out: bool = False) -> NDArray:
-    """Images (C, H, W) or (N, C, H, W), float32, turned around their centres; zeros outside.
+    """Rotates float32 images (C, H, W) or (N, C, H, W) around their centers; zeros outside.
 
     Parameters
     ----------
     rotation_degrees : float, or NDArray (N,)
     zoom_in, zoom_out : bool, default False
-        As large as leaves no zeros; as small as shows all corners.
+        Zoom in until there are no zeros; zoom out until all corners are visible.
 
     Raises DTypeError, ShapeError, ParamError for both zooms.
     """
@@ -251,13 +251,13 @@ def imrotate(src: NDArray, rotation_degrees: Any, zoom_in: bool = False, zoom_ou
 def random_rotate(
     src: NDArray, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False
 ) -> NDArray:
-    """imrotate by random angles between the limits, in degrees."""
+    """Rotates with imrotate by random angles between the limits, in degrees."""
     if src.ndim == 3:
         return imrotate(src, float(np.random.uniform(*angle_limits)), zoom_in, zoom_out)
     return imrotate(src, nd.array(np.random.uniform(*angle_limits, size=src.shape[0])), zoom_in, zoom_out)
 
 
-# MXNet has these in this file.
+# MXNet also has these in this file.
 __getattr__, __dir__ = names_from(
     __name__,
     {

@@ -18,7 +18,7 @@ __all__ = ["NDArrayIter"]
 
 
 def _named_arrays(data: Any, default_name: str, what: str) -> list[tuple[str, NDArray]]:
-    """(name, array) pairs sorted by name. Raises TypeError for what is no array."""
+    """Returns (name, array) pairs sorted by name. Raises TypeError for other types."""
     if data is None:
         return []
     if isinstance(data, (np.ndarray, NDArray)):
@@ -35,7 +35,7 @@ def _named_arrays(data: Any, default_name: str, what: str) -> list[tuple[str, ND
     for name, array in sorted(data.items()):
         if not isinstance(array, NDArray):
             try:
-                # float32 whatever its type, as MXNet: whole numbers as labels meet networks of float32.
+                # float32 for every type, like MXNet: integer labels are used with networks in float32.
                 array = ndarray.array(np.asarray(array), dtype=np.float32)
             except (TypeError, ValueError) as error:
                 raise HybridNetTypeError(
@@ -46,23 +46,23 @@ def _named_arrays(data: Any, default_name: str, what: str) -> list[tuple[str, ND
 
 
 class NDArrayIter(DataIter):
-    """Batches of arrays, as often as it is reset.
+    """Yields batches of arrays in memory, once per epoch.
 
     Parameters
     ----------
     data : array, list of arrays, or dict of name to array
-        All with the same number of samples. What is no NDArray is converted to float32.
+        Arrays with the same number of samples. Others than NDArrays are converted to float32.
     label : the same, optional
     batch_size : int, default 1
     shuffle : bool, default False
-        Whether each round has a new order (from numpy.random).
+        Whether each epoch has a new order (from numpy.random).
     last_batch_handle : {'pad', 'discard', 'roll_over'}
-        An incomplete last batch is filled up with samples from the beginning (getpad returns how many), left out, or
-        put in front of the next round.
+        Treatment of an incomplete last batch: filled with samples from the beginning (getpad returns the number),
+        skipped, or moved to the start of the next epoch.
     data_name, label_name : str
-        Names of arrays given without names.
+        Names of arrays without names.
     layout : str, default 'NCHW'
-        Its letter N says which axis counts the samples.
+        The letter N marks the batch axis.
 
     Raises ParamError for wrong arguments, ShapeError if numbers of samples differ.
     """
@@ -103,7 +103,7 @@ class NDArrayIter(DataIter):
         self.shuffle = shuffle
         self.last_batch_handle = last_batch_handle
         self.num_source = len(self.data) + len(self.label)
-        # Position of the current batch's first sample; negative while a batch starts with the rest of the last round.
+        # Position of the current batch's first sample; negative while a batch starts with the rest of the last epoch.
         self.cursor = -batch_size
         self._rest: list[list[NDArray]] | None = None
         self.reset()
@@ -137,12 +137,12 @@ class NDArrayIter(DataIter):
 
     @property
     def provide_data(self) -> list[DataDesc]:
-        """Descriptions of the data of a batch."""
+        """The descriptions of the data of a batch."""
         return self._describe(self.data)
 
     @property
     def provide_label(self) -> list[DataDesc]:
-        """Descriptions of the labels of a batch."""
+        """The descriptions of the labels of a batch."""
         return self._describe(self.label)
 
     def _shuffle_data(self) -> None:
@@ -152,14 +152,14 @@ class NDArrayIter(DataIter):
             arrays[:] = [(name, ndarray.take(a, order.as_in_context(a.context), axis=self._axis)) for name, a in arrays]
 
     def hard_reset(self) -> None:
-        """Goes back to the first sample, forgetting what would roll over."""
+        """Resets to the first sample and discards samples that would roll over."""
         if self.shuffle:
             self._shuffle_data()
         self.cursor = -self.batch_size
         self._rest = None
 
     def reset(self) -> None:
-        """Starts a new round; with 'roll_over' it begins with the samples left over."""
+        """Starts a new epoch; with 'roll_over' it begins with the remaining samples."""
         rest = None
         left = self.num_data - self.cursor
         if self.last_batch_handle == "roll_over" and 0 < left < self.batch_size:
@@ -170,14 +170,14 @@ class NDArrayIter(DataIter):
         self.cursor = -self.batch_size if rest is None else -self.batch_size - left
 
     def iter_next(self) -> bool:
-        """Moves to the next batch; False if there is none (an incomplete one counts with 'pad' only)."""
+        """Moves to the next batch; returns False if there is none (an incomplete one counts with 'pad' only)."""
         self.cursor += self.batch_size
         if self.last_batch_handle == "pad":
             return self.cursor < self.num_data
         return self.cursor + self.batch_size <= self.num_data
 
     def next(self) -> DataBatch:
-        """The next batch. Raises StopIteration behind the last one."""
+        """Returns the next batch. Raises StopIteration after the last one."""
         if not self.iter_next():
             raise StopIteration
         return DataBatch(self._arrays(), self._labels(), pad=self.getpad(), index=None)
@@ -213,15 +213,15 @@ class NDArrayIter(DataIter):
         return self._batch(self.label, self._rest[1] if self._rest else None)
 
     def getdata(self) -> list[NDArray]:
-        """Arrays of the current batch."""
+        """Returns the arrays of the current batch."""
         return self._arrays()
 
     def getlabel(self) -> list[NDArray]:
-        """Labels of the current batch."""
+        """Returns the labels of the current batch."""
         return self._labels()
 
     def getpad(self) -> int:
-        """Samples from the beginning that fill the current batch up; with 'roll_over' those of the last round."""
+        """Returns the number of padding samples from the beginning; with 'roll_over' those of the last epoch."""
         if self.cursor < 0:
             return -self.cursor if self.last_batch_handle == "roll_over" else 0
         return max(0, self.cursor + self.batch_size - self.num_data)

@@ -1,4 +1,4 @@
-"""Descriptions of inputs, batches, and the base of iterators."""
+"""Descriptions of inputs, batches, and the base class of iterators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
     shape : tuple of int
     dtype : default float32
     layout : str, default 'NCHW'
-        Its letter N says which axis counts the samples.
+        The letter N marks the batch axis.
     """
 
     dtype: Any
@@ -39,12 +39,12 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 
     @staticmethod
     def get_batch_axis(layout: str | None) -> int:
-        """Position of N in layout; 0 without a layout, -1 if there is no N."""
+        """Returns the position of N in layout; 0 without a layout, -1 if there is no N."""
         return 0 if layout is None else layout.find("N")
 
     @staticmethod
     def get_list(shapes: Sequence[Any], types: Sequence[Any] | None) -> list[DataDesc]:
-        """Descriptions from (name, shape) and (name, dtype) pairs."""
+        """Returns descriptions from (name, shape) and (name, dtype) pairs."""
         if types is None:
             return [DataDesc(pair[0], pair[1]) for pair in shapes]
         dtypes = dict(types)
@@ -52,21 +52,21 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 
 
 class DataBatch:
-    """One batch.
+    """A batch of arrays.
 
     Parameters
     ----------
     data : list of NDArray
     label : list of NDArray, optional
     pad : int, optional
-        Samples at the end that only fill the batch up.
+        Number of padding samples at the end.
     index : array, optional
-        Numbers of the samples.
+        Indices of the samples.
     bucket_key : optional
-        Which graph of a BucketingModule the batch is for.
+        Key of the BucketingModule's graph for this batch.
     provide_data, provide_label : list of DataDesc, optional
 
-    Raises TypeError if data or label is no list.
+    Raises TypeError if data or label is not a list.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class DataBatch:
 
 
 class DataIter:
-    """Base of iterators. Subclasses write iter_next, getdata, getlabel and getpad, or next; and reset.
+    """Base of iterators. Subclasses define iter_next, getdata, getlabel and getpad, or next; and reset.
 
     Attributes: batch_size; provide_data, provide_label: lists of DataDesc.
     """
@@ -115,30 +115,30 @@ class DataIter:
         return self.next()
 
     def reset(self) -> None:
-        """Goes back to the first batch."""
+        """Resets to the first batch."""
 
     def next(self) -> DataBatch:
-        """The next batch. Raises StopIteration behind the last one."""
+        """Returns the next batch. Raises StopIteration after the last one."""
         if not self.iter_next():
             raise StopIteration
         return DataBatch(data=self.getdata(), label=self.getlabel(), pad=self.getpad(), index=self.getindex())
 
     def iter_next(self) -> bool:
-        """Moves to the next batch; False behind the last one."""
+        """Moves to the next batch; returns False after the last one."""
         return False
 
     def getdata(self) -> Any:
-        """Arrays of the current batch."""
+        """Returns the arrays of the current batch."""
         return None
 
     def getlabel(self) -> Any:
-        """Labels of the current batch."""
+        """Returns the labels of the current batch."""
         return None
 
     def getindex(self) -> Any:
-        """Numbers of the samples of the current batch, or None."""
+        """Returns the indices of the samples of the current batch, or None."""
         return None
 
     def getpad(self) -> Any:
-        """Number of samples that only fill the current batch up."""
+        """Returns the number of padding samples in the current batch."""
         return 0

@@ -1,7 +1,7 @@
-"""What ImageDetRecordIter does to an image and its objects between decoding and normalizing, in MXNet's order: resize,
-colours, mirror, border, crop, final size.
+"""The augmentation of ImageDetRecordIter between decoding and normalizing, in MXNet's order: resize, colours, mirror,
+border, crop, final size.
 
-Objects are an array (count, 5 or more): class, left, top, right, bottom as shares of width and height, and more.
+Objects are an array (count, 5 or more): class, left, top, right, bottom as fractions of width and height, and more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ._warping import shift_hls
 
 __all__ = ["DETECTION_AUGMENTATIONS", "DetectionAugmenter"]
 
-# Names, and the values that change nothing.
+# Names of the settings, with the values that have no effect.
 DETECTION_AUGMENTATIONS: dict[str, Any] = {
     "resize": -1,
     "rand_crop_prob": 0.0,
@@ -67,7 +67,7 @@ def _areas(boxes: np.ndarray) -> np.ndarray:
 
 
 class _CropSampler:
-    """Draws parts of the unit square until one lies to the objects as wanted."""
+    """Draws parts of the unit square until one satisfies the limits for the objects."""
 
     def __init__(self, ranges: list[tuple[float, float]], trials: int) -> None:
         self.scales, self.ratios, self.overlaps, self.sample_coverages, self.object_coverages = ranges
@@ -75,11 +75,11 @@ class _CropSampler:
         self.asks = any(wanted != (0, 1) for wanted in (self.overlaps, self.sample_coverages, self.object_coverages))
 
     def __call__(self, boxes: np.ndarray, shape: tuple[int, ...], draw: random.Random) -> np.ndarray | None:
-        """Left, top, right, bottom; None if no draw fits. Proportions are those of pixels."""
+        """Returns left, top, right, bottom; None if no draw fits. Aspect ratios are those of pixels."""
         height, width = shape[:2]
         for _ in range(self.trials):
             scale = draw.uniform(*self.scales)
-            # Neither side may be longer than the image's.
+            # Neither side may exceed that of the image.
             low, high = max(self.ratios[0], scale**2), min(self.ratios[1], 1 / scale**2 if scale else math.inf)
             if scale <= 0 or low > high:
                 continue
@@ -94,7 +94,7 @@ class _CropSampler:
         return None
 
     def _fits(self, part: np.ndarray, boxes: np.ndarray) -> bool:
-        """Whether some object overlaps the part as much as is wanted."""
+        """Whether some object overlaps the part within the limits."""
         if not self.asks or not len(boxes):
             return True
         shared = _shared_areas(part, boxes)
@@ -116,12 +116,12 @@ def _shared_areas(part: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 
 
 class DetectionAugmenter:
-    """Makes an image of the wanted size out of any other, and moves its objects along. One object serves many threads.
+    """Augments an image of any size to the given size, together with its objects. One object serves several threads.
 
     Parameters
     ----------
     height, width : int
-    settings : of DETECTION_AUGMENTATIONS; meanings as in ImageDetRecordIter.
+    settings : values for DETECTION_AUGMENTATIONS; see ImageDetRecordIter.
 
     Raises ParamError for settings that contradict each other.
     """
@@ -165,7 +165,7 @@ class DetectionAugmenter:
     def __call__(
         self, image: np.ndarray, objects: np.ndarray, draw: random.Random
     ) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
-        """The image at the wanted size, its objects, and the height and width that the image takes of it."""
+        """Returns the image at the given size, its objects, and the height and width that the image occupies in it."""
         chosen = self._settings
         if chosen["resize"] > 0:
             image = _pixels.resize_short(image, chosen["resize"], self._method(draw))
@@ -203,7 +203,7 @@ class DetectionAugmenter:
         return image
 
     def _pad(self, image: np.ndarray, objects: np.ndarray, draw: random.Random) -> tuple[np.ndarray, np.ndarray]:
-        """The image somewhere on a larger one of the same proportions, filled with fill_value."""
+        """Places the image at random on a larger one with the same proportions, filled with fill_value."""
         height, width = image.shape[:2]
         scale = draw.uniform(1, self._settings["max_pad_scale"])
         tall, wide = int(height * scale), int(width * scale)
@@ -216,7 +216,7 @@ class DetectionAugmenter:
         return whole, moved
 
     def _crop(self, image: np.ndarray, objects: np.ndarray, draw: random.Random) -> tuple[np.ndarray, np.ndarray]:
-        """A part that one of the samplers, in random order, finds and that keeps an object; else the whole."""
+        """Crops a part that a sampler (tried in random order) finds and that keeps an object; else keeps the whole."""
         height, width = image.shape[:2]
         for sampler in draw.sample(self._samplers, len(self._samplers)):
             part = sampler(objects[:, 1:5], image.shape, draw)
@@ -243,7 +243,7 @@ class DetectionAugmenter:
         return moved
 
     def _fit(self, image: np.ndarray, draw: random.Random) -> tuple[np.ndarray, tuple[int, int]]:
-        """force: resized whatever its proportions; shrink, fit: proportions kept, zeros at the right and the bottom."""
+        """Resizes. force: ignoring proportions; shrink, fit: keeping proportions, with zeros at right and bottom."""
         height, width = image.shape[:2]
         if self._settings["resize_mode"] == "force":
             return _pixels.resize(image, self.width, self.height, self._method(draw)), (self.height, self.width)

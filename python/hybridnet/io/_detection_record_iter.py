@@ -15,45 +15,46 @@ from ._record_iter import ImageRecordIter
 
 __all__ = ["ImageDetRecordIter"]
 
-_SIZES = 4  # numbers in front of an image's labels: channels, height, width, number of labels
+_SIZES = 4  # numbers before an image's labels: channels, height, width, number of labels
 
 
 class ImageDetRecordIter(ImageRecordIter):
-    """Batches of the images of a RecordIO file with objects: float32 (N, C, H, W), red first, and labels.
+    """Yields batches of images with objects from a RecordIO file: float32 (N, C, H, W), RGB order, and labels.
 
-    A record's labels are a header and objects: length of the header, length of an object, what else the header holds;
-    then for each object class, left, top, right, bottom as shares of width and height, and what else belongs to it.
-    A row of the labels (N, 4 + label_pad_width) is channels, height, width of the image, the number of its labels,
-    the labels, and label_pad_value up to the end.
+    A record's labels are a header and objects: length of the header, length of an object, further header numbers; then
+    for each object class, left, top, right, bottom as fractions of width and height, and further numbers. A row of the
+    labels (N, 4 + label_pad_width) is channels, height, width of the image, the number of its labels, the labels, and
+    label_pad_value up to the end.
 
     Parameters
     ----------
     path_imgrec, data_shape, batch_size, path_imglist, shuffle, seed, resize, mean_r, mean_g, mean_b, mean_img, std_r, \
     std_g, std_b, scale, round_batch, part_index, num_parts, preprocess_threads, inter_method, dtype
-        As in ImageRecordIter; std 0 is 1.
+        See ImageRecordIter; std 0 is 1.
     label_width : int, default -1
         The number of labels of every image; -1: images differ.
     label_pad_width : int, default 0
-        The longest labels that fit; 0 and -1: the longest of the file, which is read through.
+        Maximum length of labels; 0 and -1: the maximum of the file, which is read completely.
     label_pad_value : float, default -1
     rand_mirror_prob : float, default 0
     rand_pad_prob, max_pad_scale, fill_value
-        With this probability the image lies on an area up to max_pad_scale times as long, of one value.
+        With this probability the image is placed on an area up to max_pad_scale times as long, filled with one value.
     rand_crop_prob, num_crop_sampler, min_crop_scales, max_crop_scales, min_crop_aspect_ratios, \
     max_crop_aspect_ratios, min_crop_overlaps, max_crop_overlaps, min_crop_sample_coverages, \
     max_crop_sample_coverages, min_crop_object_coverages, max_crop_object_coverages, max_crop_trials
-        With this probability a part is cut out by one of several samplers, each with its own limits (one number stands
-        for all): side of the part, proportions, and for some object its intersection with the part over their union,
-        over the part, over the object.
+        With this probability a part is cropped by one of several samplers, each with its own limits (a single number
+        applies to all): side of the part, aspect ratio, and for some object the ratio of its intersection with the part
+        to their union, to the part, to the object.
     crop_emit_mode : 'center' or 'overlap', default 'center'
-        Objects leave with their middle, or where less than emit_overlap_thresh of them is in the part.
+        Objects are dropped if their center is outside of the part, or if less than emit_overlap_thresh of them is
+        inside.
     max_random_hue, max_random_saturation, max_random_illumination, max_random_contrast
-        Largest changes, each with the probability random_hue_prob and so on.
+        Maximum changes, each with the probability random_hue_prob and so on.
     resize_mode : 'force', 'shrink' or 'fit', default 'force'
-        force: to data_shape whatever the proportions; shrink: smaller only, fit: to the largest size within data_shape,
-        both with zeros at the right and the bottom.
+        force: resize to data_shape ignoring proportions; shrink: only reduce, fit: resize to the largest size within
+        data_shape; both pad with zeros at the right and the bottom.
 
-    Raises FileError, FormatError for files, ParamError for arguments that do not exist or contradict each other.
+    Raises FileError, FormatError for files, ParamError for arguments that are unknown or contradict each other.
     """
 
     _augmentations = DETECTION_AUGMENTATIONS
@@ -104,7 +105,7 @@ class ImageDetRecordIter(ImageRecordIter):
         return image, row
 
     def _parts(self, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Header and objects of an image's labels."""
+        """Returns header and objects of an image's labels."""
         header, each = (int(label[0]), int(label[1])) if label.size >= 2 else (0, 0)
         if header < 2 or each < 5 or label.size < header or (label.size - header) % each:
             raise FormatError(

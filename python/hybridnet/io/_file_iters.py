@@ -1,4 +1,4 @@
-"""Iterators over files: comma-separated values, LibSVM text, MNIST's images."""
+"""Iterators over files: comma-separated values, LibSVM text, MNIST images."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["CSVIter", "LibSVMIter", "MNISTIter"]
 
 
 def _read_table(path: str, shape: Sequence[int], dtype: Any, iterator: str) -> np.ndarray:
-    """Rows of numbers as an array (rows, *shape)."""
+    """Reads rows of numbers as an array (rows, *shape)."""
     try:
         table = np.loadtxt(path, delimiter=",", dtype=dtype, ndmin=2)
     except OSError as error:
@@ -36,34 +36,34 @@ def _read_table(path: str, shape: Sequence[int], dtype: Any, iterator: str) -> n
 
 
 class _FileIter(NDArrayIter):
-    """One array and one label per batch; getdata and getlabel give them outside of lists, as MXNet does for files."""
+    """Base of iterators with one array and one label per batch; getdata and getlabel return no lists, like MXNet's."""
 
     def getdata(self) -> NDArray:  # type: ignore[override]
-        """Array of the current batch."""
+        """Returns the array of the current batch."""
         return self._arrays()[0]
 
     def getlabel(self) -> NDArray:  # type: ignore[override]
-        """Labels of the current batch."""
+        """Returns the labels of the current batch."""
         return self._labels()[0]
 
 
 class CSVIter(_FileIter):
-    """Batches of the rows of a file of comma-separated numbers.
+    """Yields batches of the rows of a file of comma-separated numbers.
 
     Parameters
     ----------
     data_csv : str
     data_shape : tuple of int
-        Of one sample: a row has that many values.
+        Shape of one sample, whose size is the number of values per row.
     label_csv : str, optional
         Default: labels are 0.
     label_shape : tuple of int, default (1,)
     batch_size : int
     round_batch : bool, default True
-        Whether an incomplete last batch is filled up from the beginning (getpad returns how many); else it is left out.
+        Whether an incomplete last batch is filled from the beginning (getpad returns the number); else it is skipped.
     dtype : default 'float32'
 
-    Raises FileError, FormatError for files, ShapeError if rows do not fit.
+    Raises FileError, FormatError for files, ShapeError if rows have another length.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class CSVIter(_FileIter):
 
 
 def _read_libsvm(path: str, size: int) -> tuple[np.ndarray, CSRNDArray]:
-    """Labels and rows of ``label index:value ...`` lines; indices count from 0."""
+    """Reads labels and rows of ``label index:value ...`` lines; indices start at 0."""
     labels: list[list[float]] = []
     columns, values, starts = array("q"), array("f"), array("q", [0])
     for number, line in enumerate(read_lines(path, "LibSVMIter"), 1):
@@ -130,7 +130,7 @@ def _read_libsvm(path: str, size: int) -> tuple[np.ndarray, CSRNDArray]:
 
 
 class LibSVMIter(_FileIter):
-    """Batches of a LibSVM file; data are CSRNDArrays.
+    """Yields batches of a LibSVM file; data are CSRNDArrays.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class LibSVMIter(_FileIter):
     label_shape : tuple of int, default (1,)
     batch_size : int
     round_batch : bool, default True
-        As CSVIter.
+        See CSVIter.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class LibSVMIter(_FileIter):
 
 
 class MNISTIter(_FileIter):
-    """Batches of MNIST's files: float32 images in [0, 1) of shape (N, 1, 28, 28), or (N, 784) with flat, and labels.
+    """Yields batches of MNIST's files: float32 images in [0, 1), (N, 1, 28, 28) or, with flat, (N, 784), and labels.
 
     Parameters
     ----------
@@ -179,12 +179,12 @@ class MNISTIter(_FileIter):
         Paths of the ``-ubyte`` files, plain or ``.gz``.
     batch_size : int, default 128
     shuffle : bool, default True
-        Whether samples are in random order (of seed).
+        Whether samples are in random order (by seed).
     flat : bool, default False
     seed : int, default 0
     silent, input_flat : accepted
 
-    An incomplete last batch is left out. Raises FileError, FormatError for files.
+    An incomplete last batch is skipped. Raises FileError, FormatError for files.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ __all__ = ["read_idx"]
 
 
 def read_idx(path: str, header: int) -> np.ndarray:
-    """The bytes behind the header of an IDX file, plain or ``.gz``. Raises FileError, FormatError."""
+    """Reads the bytes after the header of an IDX file, plain or ``.gz``. Raises FileError, FormatError."""
     content = read_bytes(path, "IDX file")
     if path.endswith(".gz"):
         try:

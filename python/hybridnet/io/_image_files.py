@@ -1,4 +1,4 @@
-"""Image files as NumPy arrays: with Pillow or OpenCV where installed, PNG and PNM also without."""
+"""Image files as NumPy arrays: with Pillow or OpenCV if installed; PNG and PNM also without."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["decode_image", "encode_image", "read_image"]
 
 
 def _with_channels(image: np.ndarray, flag: int) -> np.ndarray:
-    """flag 1: three channels; 0: one; -1: as they are, without alpha."""
+    """Converts channels. flag 1: three; 0: one; -1: unchanged, without alpha."""
     if image.ndim == 2:
         image = image[:, :, None]
     if image.shape[2] in (2, 4):
@@ -32,7 +32,7 @@ def _with_channels(image: np.ndarray, flag: int) -> np.ndarray:
 
 
 def _decode_pnm(content: bytes) -> np.ndarray:
-    """Binary PGM (P5) and PPM (P6) with 8 bits."""
+    """Decodes binary PGM (P5) and PPM (P6) with 8 bits."""
     fields: list[bytes] = []
     position = 0
     while len(fields) < 4:
@@ -53,7 +53,7 @@ def _decode_pnm(content: bytes) -> np.ndarray:
     return np.frombuffer(content, np.uint8, size, position).reshape(height, width, channels)
 
 
-@functools.cache  # looking for a package that is not installed takes longer than decoding a small image
+@functools.cache  # the search for a missing package takes longer than decoding a small image
 def _pillow() -> Any:
     try:
         from PIL import Image
@@ -72,10 +72,10 @@ def _opencv() -> Any:
 
 
 def decode_image(content: bytes, flag: int = 1) -> np.ndarray:
-    """(height, width, channels) uint8, red first, of an encoded image.
+    """Decodes an image to uint8 (height, width, channels) in RGB order.
 
-    flag: 1 colour, 0 gray, -1 as it is (without alpha). Raises FormatError for broken content, UnsupportedError for
-    formats that need Pillow or OpenCV where neither is installed.
+    flag: 1 colour, 0 gray, -1 as stored (without alpha). Raises FormatError for broken content, UnsupportedError for
+    formats that need Pillow or OpenCV if neither is installed.
     """
     content = bytes(content)
     if not content:
@@ -105,7 +105,7 @@ def decode_image(content: bytes, flag: int = 1) -> np.ndarray:
 
 
 def read_image(path: str | os.PathLike[str], flag: int = 1) -> np.ndarray:
-    """decode_image of a file. Raises FileError too."""
+    """Decodes a file with decode_image. Also raises FileError."""
     content = read_bytes(path, "image file")
     try:
         return decode_image(content, flag)
@@ -114,10 +114,10 @@ def read_image(path: str | os.PathLike[str], flag: int = 1) -> np.ndarray:
 
 
 def encode_image(image: np.ndarray, extension: str = ".jpg", quality: int = 95) -> bytes:
-    """An image file of (height, width) or (height, width, channels) uint8, red first.
+    """Encodes an image: uint8 (height, width) or (height, width, channels) in RGB order.
 
-    extension: '.png', or '.jpg' where Pillow or OpenCV is installed; quality: of JPEG 1 to 100, of PNG the compression
-    0 to 9. Raises UnsupportedError for others.
+    extension: '.png', or '.jpg' if Pillow or OpenCV is installed; quality: of JPEG 1 to 100, of PNG the compression 0
+    to 9. Raises UnsupportedError for others.
     """
     image = np.asarray(image, np.uint8)
     image = image[:, :, None] if image.ndim == 2 else image

@@ -1,4 +1,4 @@
-"""Geometry and colour of images as NumPy arrays, height x width x channels, on the host."""
+"""Geometry and colour of images as NumPy arrays (height, width, channels), on the host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "rotate",
 ]
 
-_ELEMENTS = frozenset(("uint8", "int8", "int32", "int64", "float16", "float32", "float64"))  # of resizing itself
+_ELEMENTS = frozenset(("uint8", "int8", "int32", "int64", "float16", "float32", "float64"))  # for resizing only
 # Weights of red, green and blue in luminance: ITU-R BT.601.
 _LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
 _TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
@@ -38,7 +38,7 @@ def check_image(image: np.ndarray) -> None:
 
 
 def _method(interpolation: int, old: tuple[int, int], new: tuple[int, int]) -> int:
-    if interpolation == 9:  # chosen by direction: area to shrink, cubic to enlarge, linear otherwise
+    if interpolation == 9:  # selected by direction: area to shrink, cubic to enlarge, linear otherwise
         if new[0] > old[0] and new[1] > old[1]:
             return 2
         return 3 if new[0] < old[0] and new[1] < old[1] else 1
@@ -56,7 +56,7 @@ def _method(interpolation: int, old: tuple[int, int], new: tuple[int, int]) -> i
 
 
 def _like(values: np.ndarray, image: np.ndarray) -> np.ndarray:
-    """Float values in the image's element type: rounded and clipped for integers."""
+    """Converts float values to the image's element type: rounded and clipped for integers."""
     if image.dtype.kind in "iu":
         limits = np.iinfo(image.dtype)
         return np.rint(values).clip(limits.min, limits.max).astype(image.dtype)
@@ -64,7 +64,7 @@ def _like(values: np.ndarray, image: np.ndarray) -> np.ndarray:
 
 
 def resize(image: np.ndarray, width: int, height: int, interpolation: int = 1) -> np.ndarray:
-    """The image at another size.
+    """Resizes the image.
 
     Pixel centres are half-integers, as in OpenCV. Raises ParamError for an unknown method or a size < 1.
     """
@@ -80,7 +80,7 @@ def resize(image: np.ndarray, width: int, height: int, interpolation: int = 1) -
 
 
 def resize_short(image: np.ndarray, size: int, interpolation: int = 1) -> np.ndarray:
-    """The image with its shorter side at size, proportions kept."""
+    """Resizes the shorter side of the image to size, keeping the proportions."""
     height, width = image.shape[:2]
     if height > width:
         return resize(image, size, size * height // width, interpolation)
@@ -88,7 +88,7 @@ def resize_short(image: np.ndarray, size: int, interpolation: int = 1) -> np.nda
 
 
 def crop(image: np.ndarray, x: int, y: int, width: int, height: int) -> np.ndarray:
-    """The rectangle with its corner at column x, row y. Raises ParamError if it leaves the image."""
+    """Crops the rectangle with its corner at column x, row y. Raises ParamError if it exceeds the image."""
     check_image(image)
     if x < 0 or y < 0 or width < 1 or height < 1 or x + width > image.shape[1] or y + height > image.shape[0]:
         raise ParamError(
@@ -99,7 +99,7 @@ def crop(image: np.ndarray, x: int, y: int, width: int, height: int) -> np.ndarr
 
 
 def center_crop(image: np.ndarray, width: int, height: int, interpolation: int = 1) -> np.ndarray:
-    """The middle of the image, resized to width x height if the image is smaller."""
+    """Crops the center of the image, resized to width x height if the image is smaller."""
     check_image(image)
     old_height, old_width = image.shape[:2]
     new_width, new_height = width, height
@@ -119,9 +119,9 @@ def random_size_crop(
     ratio: tuple[float, float],
     interpolation: int = 1,
 ) -> np.ndarray:
-    """A random part of the image, by share of its area and by ratio of its sides, resized to size (width, height).
+    """Crops a random part of the image, by area fraction and aspect ratio, and resizes it to size (width, height).
 
-    Source: Szegedy et al., Going Deeper with Convolutions, arXiv 1409.4842. If ten draws do not fit, the centre.
+    Source: Szegedy et al., Going Deeper with Convolutions, arXiv 1409.4842. Uses the center if ten draws do not fit.
     """
     check_image(image)
     height, width = image.shape[:2]
@@ -137,9 +137,9 @@ def random_size_crop(
 
 
 def rotate(image: np.ndarray, degrees: float, zoom_in: bool = False, zoom_out: bool = False) -> np.ndarray:
-    """channels x height x width turned counter-clockwise around its centre, bilinear, zeros outside.
+    """Rotates (channels, height, width) counter-clockwise around the center, bilinear, zeros outside.
 
-    zoom_in: as large as leaves no zeros; zoom_out: as small as shows all corners. Raises ParamError for both.
+    zoom_in: until there are no zeros; zoom_out: until all corners are visible. Raises ParamError for both.
     """
     if zoom_in and zoom_out:
         raise ParamError("`zoom_in` and `zoom_out` cannot be both True")
@@ -166,7 +166,7 @@ def rotate(image: np.ndarray, degrees: float, zoom_in: bool = False, zoom_out: b
 
 
 def adjust_brightness(image: np.ndarray, factor: float) -> np.ndarray:
-    """All values times factor."""
+    """Multiplies all values by factor."""
     return _scale(image, factor, 0.0)
 
 
@@ -177,7 +177,7 @@ def _scale(image: np.ndarray, factor: float, offset: float) -> np.ndarray:
 
 
 def map_colors(image: np.ndarray, matrix: np.ndarray, offset: Sequence[float] = (0.0, 0.0, 0.0)) -> np.ndarray:
-    """Each pixel's red, green and blue: matrix @ them + offset. Raises ShapeError for other channels."""
+    """Maps each pixel's (red, green, blue) to matrix @ pixel + offset. Raises ShapeError for other channels."""
     if image.shape[-1] != 3:
         raise ShapeError("colours are red, green and blue", given=f"shape {image.shape}")
     rows = matrix.ravel().tolist()
@@ -187,20 +187,20 @@ def map_colors(image: np.ndarray, matrix: np.ndarray, offset: Sequence[float] = 
 
 
 def adjust_contrast(image: np.ndarray, factor: float) -> np.ndarray:
-    """Distance from the mean luminance times factor."""
+    """Multiplies the distance from the mean luminance by factor."""
     channels = image.sum(axis=0, dtype=np.float64).sum(axis=0) / (image.shape[0] * image.shape[1])
     mean = channels @ _LUMINANCE if channels.size == 3 else channels.mean()
     return _scale(image, factor, float(mean) * (1 - factor))
 
 
 def adjust_saturation(image: np.ndarray, factor: float) -> np.ndarray:
-    """Distance from each pixel's luminance times factor."""
+    """Multiplies the distance from each pixel's luminance by factor."""
     if image.shape[2] != 3:
         return _scale(image, 1.0, 0.0)
     return map_colors(image, np.eye(3) * factor + _LUMINANCE * (1 - factor))
 
 
 def adjust_hue(image: np.ndarray, turn: float) -> np.ndarray:
-    """Colours turned by that share of half a circle, in the YIQ space."""
+    """Rotates colours by that fraction of a half circle, in the YIQ space."""
     u, w = np.cos(turn * np.pi), np.sin(turn * np.pi)
     return map_colors(image, _TO_RGB @ np.array([[1.0, 0.0, 0.0], [0.0, u, -w], [0.0, w, u]]) @ _TO_YIQ)

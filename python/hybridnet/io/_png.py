@@ -1,4 +1,4 @@
-"""PNG files, read and written without another library (https://www.w3.org/TR/png): 8-bit, not interlaced."""
+"""PNG files, read and written without a library (https://www.w3.org/TR/png): 8-bit, not interlaced."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..errors import FormatError, UnsupportedError
 __all__ = ["SIGNATURE", "decode_png", "encode_png"]
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-# Colour type -> channels in the file.
+# Colour type -> number of channels in the file.
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 # A header may claim any size; more pixels than this are refused before memory is allocated.
 _MAX_PIXELS = 1 << 28
 
 
 def _chunks(content: bytes) -> dict[bytes, bytes]:
-    """Chunks by type; those of one type joined."""
+    """Returns chunks by type; joins chunks of the same type."""
     found: dict[bytes, bytes] = {}
     position = len(SIGNATURE)
     while position + 12 <= len(content):
@@ -54,7 +54,7 @@ def _paeth(row: np.ndarray, above: np.ndarray, step: int) -> None:
 
 
 def _unfilter(lines: np.ndarray, step: int) -> np.ndarray:
-    """Rows without their filters. lines: (height, 1 + bytes per row), the first byte says which filter."""
+    """Reverses the filters of rows. lines: (height, 1 + bytes per row), the first byte is the filter type."""
     rows = lines[:, 1:].copy()
     above = np.zeros(rows.shape[1], np.uint8)
     for kind, row in zip(lines[:, 0].tolist(), rows, strict=True):
@@ -74,7 +74,7 @@ def _unfilter(lines: np.ndarray, step: int) -> np.ndarray:
 
 
 def decode_png(content: bytes) -> np.ndarray:
-    """(height, width, channels) uint8: 1 gray, 2 gray and alpha, 3 colour, 4 colour and alpha; palettes become colour.
+    """Returns uint8 (height, width, channels): 1 gray, 2 gray and alpha, 3 colour (or palette), 4 colour and alpha.
 
     Raises FormatError for broken files, UnsupportedError for 1, 2, 4 and 16 bits and interlacing.
     """
@@ -112,7 +112,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def encode_png(image: np.ndarray, level: int = 6) -> bytes:
-    """A file of (height, width, 1, 2, 3 or 4 channels) uint8. level: 0 fast to 9 small."""
+    """Encodes uint8 (height, width, 1, 2, 3 or 4 channels). level: from 0 (fast) to 9 (small)."""
     height, width, channels = image.shape
     colour = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
     rows = np.zeros((height, 1 + width * channels), np.uint8)

@@ -1,5 +1,6 @@
-"""What ImageRecordIter does to an image between decoding and normalizing, in MXNet's order: resize, rotate and shear,
-pad, crop, colours."""
+"""The augmentation of ImageRecordIter between decoding and normalizing, in MXNet's order: resize, rotate and shear,
+pad, crop, colours.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from ._warping import add_border, shift_hls, warp
 
 __all__ = ["AUGMENTATIONS", "RecordAugmenter"]
 
-# Names, and the values that change nothing.
+# Names of the settings, with the values that have no effect.
 AUGMENTATIONS: dict[str, Any] = {
     "resize": -1,
     "rand_crop": False,
@@ -56,23 +57,23 @@ _COMPONENTS = np.array(
         [55.46 * -0.5836, 4.794 * -0.6948, 1.148 * 0.4203],
     ]
 )
-_ATTEMPTS = 10  # at a random part of the wanted area and proportions that lies within the image
+_ATTEMPTS = 10  # limit of draws of a random part within the image, with the given area and proportions
 
 
 class RecordAugmenter:
-    """Makes an image of the wanted size out of any other. One object serves many threads.
+    """Augments an image of any size to the given size. One object serves several threads.
 
     Parameters
     ----------
     height, width : int
-    settings : of AUGMENTATIONS; meanings as in ImageRecordIter.
+    settings : values for AUGMENTATIONS; see ImageRecordIter.
 
     Raises ParamError for settings that contradict each other.
     """
 
     def __init__(self, height: int, width: int, **settings: Any) -> None:
         self.height, self.width = height, width
-        # Command lines hand numbers over as text, and MXNet took them.
+        # Command lines pass numbers as strings, and MXNet accepts them.
         chosen = {name: _number(value) for name, value in {**AUGMENTATIONS, **settings}.items()}
         self._settings = chosen
         if chosen["min_aspect_ratio"] is None:
@@ -112,7 +113,7 @@ class RecordAugmenter:
             raise ParamError("ImageRecordIter: inter_method must be 0 to 4, 9 or 10", given=str(chosen["inter_method"]))
 
     def __call__(self, image: np.ndarray, draw: random.Random) -> np.ndarray:
-        """The image at the wanted size; draw is where random numbers come from."""
+        """Returns the image at the given size; draw is the source of random numbers."""
         chosen = self._settings
         if chosen["resize"] > 0:
             image = _pixels.resize_short(image, chosen["resize"], self._method(draw))
@@ -135,7 +136,7 @@ class RecordAugmenter:
     # -- geometry ---------------------------------------------------------------------------------------------------
 
     def _warp(self, image: np.ndarray, draw: random.Random) -> np.ndarray:
-        """Shear, rotation, scale and proportions in one map that keeps the middle where it is."""
+        """Applies shear, rotation, scale and aspect ratio as one map that keeps the center."""
         chosen = self._settings
         shear = draw.uniform(-chosen["max_shear_ratio"], chosen["max_shear_ratio"])
         angle = draw.randint(-int(chosen["max_rotate_angle"]), int(chosen["max_rotate_angle"]))
@@ -182,14 +183,14 @@ class RecordAugmenter:
         return self._square(image, self.width, self.height, draw)
 
     def _square(self, image: np.ndarray, width: int, height: int, draw: random.Random) -> np.ndarray:
-        """A part of that size: anywhere with rand_crop, else the middle."""
+        """Crops to that size: at a random position with rand_crop, else the center."""
         y, x = image.shape[0] - height, image.shape[1] - width
         if self._settings["rand_crop"]:
             return _pixels.crop(image, draw.randint(0, x), draw.randint(0, y), width, height)
         return _pixels.crop(image, x // 2, y // 2, width, height)
 
     def _part_of_area(self, image: np.ndarray, draw: random.Random) -> np.ndarray | None:
-        """A part of random area and proportions; None if none was found that fits."""
+        """Crops a part of random area and aspect ratio; None if no draw fits."""
         chosen = self._settings
         areas = chosen["min_random_area"], chosen["max_random_area"]
         if areas == (1, 1) and self._ratios == (1, 1):
@@ -231,7 +232,7 @@ class RecordAugmenter:
 
 
 def _towards_the_middle(reach: float, draw: random.Random) -> int:
-    """A whole number from -reach to reach, extreme ones seldom."""
+    """Returns an integer from -reach to reach; extreme values are rare."""
     share = (draw.random() + 4 * draw.random()) / 5
     return int(share * reach * 2 - reach)
 

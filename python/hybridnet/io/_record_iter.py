@@ -19,7 +19,7 @@ from ._record_augmenter import AUGMENTATIONS, RecordAugmenter
 
 __all__ = ["ImageRecordIter", "ImageRecordUInt8Iter"]
 
-# Arguments of MXNet without effect here: prefetching, order and devices are handled otherwise.
+# MXNet's arguments without effect here: prefetching, order and devices work differently.
 _WITHOUT_EFFECT = frozenset(
     (
         *("prefetch_buffer", "verbose", "ctx", "device_id", "shuffle_chunk_size", "shuffle_chunk_seed", "aug_seq"),
@@ -29,7 +29,7 @@ _WITHOUT_EFFECT = frozenset(
 
 
 def _record_positions(path: str, index: str | None) -> list[int]:
-    """Where the records of a file begin: from the index, else by reading through."""
+    """Returns the record positions of a file: from the index, else by reading the file."""
     if index and os.path.exists(index):
         with recordio.MXIndexedRecordIO(index, path, "r") as indexed:
             return [indexed.idx[key] for key in indexed.keys]
@@ -42,7 +42,7 @@ def _record_positions(path: str, index: str | None) -> list[int]:
 
 
 def _listed_labels(path: str) -> dict[int, np.ndarray] | None:
-    """Labels by number of the image, from a list file: number, labels and name in columns."""
+    """Returns labels by image number, from a list file with columns number, labels and name."""
     if not path:
         return None
     rows = [line.split("\t") for line in read_lines(path, "ImageRecordIter") if line.strip()]
@@ -59,7 +59,7 @@ def _check_names(iterator: str, given: dict[str, Any], augmentations: dict[str, 
 
 
 class ImageRecordIter(DataIter):
-    """Batches of the images of a RecordIO file that im2rec made: float32 (N, C, H, W), red first, and labels.
+    """Yields batches of images from a RecordIO file of im2rec: float32 (N, C, H, W), RGB order, and labels.
 
     Parameters
     ----------
@@ -67,52 +67,53 @@ class ImageRecordIter(DataIter):
     data_shape : (channels, height, width)
     batch_size : int
     path_imgidx : str, optional
-        Index; without one the file is read through once.
+        Index; without one the whole file is read once.
     label_width : int, default 1
-        Labels per image.
+        Number of labels per image.
     shuffle : bool, default False
-        Whether each round has a new order.
+        Whether each epoch has a new order.
     seed : int, default 0
-        Of order and augmentation.
+        Seed of order and augmentation.
     resize : int, default -1
-        Length of the shorter side before cropping; -1: as it is.
+        Length of the shorter side before cropping; -1: unchanged.
     rand_crop, rand_mirror : bool, default False
-        Whether a random part (else the middle) is cut out, whether half of the images are mirrored.
+        Whether a random part (else the center) is cropped; whether images are mirrored with probability 1/2.
     mean_r, mean_g, mean_b, std_r, std_g, std_b, scale : float
-        ``(value - mean) / std * scale``.
+        Normalization: ``(value - mean) / std * scale``.
     mean_img : str, optional
-        File of nd.save with an image "mean_img" (C, H, W) that is subtracted instead of mean_r, mean_g and mean_b. It
-        is made from all images where it does not exist.
+        File of nd.save with an image "mean_img" (C, H, W) that is subtracted instead of mean_r, mean_g and mean_b. If
+        it does not exist, it is created from all images.
     round_batch : bool, default True
-        Whether an incomplete last batch is filled up from the beginning (getpad returns how many); else with its own
-        images again.
+        Whether an incomplete last batch is filled from the beginning (getpad returns the number); else its own images
+        are repeated.
     part_index, num_parts : int
-        Reads one of num_parts parts of the file.
+        Reads part number part_index of num_parts parts of the file.
     preprocess_threads : int, default 4
     inter_method : int, default 1
-        See mx.image.imresize; 10 draws one per use.
+        See mx.image.imresize; 10 draws a method per use.
     dtype : default 'float32'
     path_imglist : str, optional
-        List file of im2rec whose labels take the place of those in the records.
+        List file of im2rec with labels that replace those in the records.
     seed_aug : int, optional
-        Of augmentation alone.
+        Seed of the augmentation only.
     max_random_contrast, max_random_illumination : float, default 0
-        ``(value - mean) * a + b`` with a from 1 - contrast to 1 + contrast, b from -illumination to illumination.
+        Maps values to ``(value - mean) * a + b`` with a from 1 - contrast to 1 + contrast, b from -illumination to
+        illumination.
     max_rotate_angle, rotate, rotate_list, max_shear_ratio, max_random_scale, min_random_scale, max_aspect_ratio, \
     min_aspect_ratio, max_img_size, min_img_size : float
-        Random turns (degrees), shears, sizes and proportions (width / height), before cropping. Proportions are from
-        1 - max_aspect_ratio to 1 + max_aspect_ratio unless min_aspect_ratio is given.
+        Random rotations (degrees), shears, sizes and aspect ratios (width / height), before cropping. Aspect ratios are
+        from 1 - max_aspect_ratio to 1 + max_aspect_ratio unless min_aspect_ratio is given.
     pad, fill_value : int, default 0 and 255
-        Pixels put around the image before cropping, and their value.
+        Number of pixels added around the image before cropping, and their value.
     random_resized_crop : bool, default False
-        Cuts out a part whose area is a share from min_random_area to max_random_area, of random proportions.
+        Whether a part is cropped with an area fraction from min_random_area to max_random_area and random aspect ratio.
     max_crop_size, min_crop_size : int, default -1
-        Side of the square that is cut out and resized.
+        Side of the square that is cropped and resized.
     brightness, contrast, saturation, pca_noise : float, default 0
     random_h, random_s, random_l : int, default 0
-        Largest value added to hue (0 to 180), saturation and lightness (0 to 255).
+        Maximum value added to hue (0 to 180), saturation and lightness (0 to 255).
 
-    Raises FileError, FormatError for files, ParamError for arguments that do not exist or contradict each other.
+    Raises FileError, FormatError for files, ParamError for arguments that are unknown or contradict each other.
     """
 
     _augmentations = AUGMENTATIONS
@@ -149,7 +150,7 @@ class ImageRecordIter(DataIter):
     ) -> None:
         super().__init__(batch_size)
         mean_image = kwargs.pop("mean_img", "")
-        own = self._augmentations  # of detection, the augmenter changes contrast and lightness
+        own = self._augmentations  # for detection, the augmenter changes contrast and lightness
         self._contrast = 0.0 if "max_random_contrast" in own else float(kwargs.pop("max_random_contrast", 0.0))
         self._illumination = 0.0 if "max_random_contrast" in own else float(kwargs.pop("max_random_illumination", 0.0))
         self._labels = _listed_labels(kwargs.pop("path_imglist", ""))
@@ -189,13 +190,13 @@ class ImageRecordIter(DataIter):
         self.provide_data = [DataDesc(data_name, (batch_size, *self._shape), self._dtype)]
         self.provide_label = [self._label_desc(label_name)]
         self._threads = ThreadPoolExecutor(max(1, preprocess_threads), thread_name_prefix="hybridnet-images")
-        self._batch: Any = None  # a DataBatch behind iter_next()
+        self._batch: Any = None  # the current DataBatch, after iter_next()
         self._coming: list[Future[np.ndarray]] = []  # labels of the next batch; its images are written to _data
         if mean_image:
             self._mean = self._mean_image(mean_image)
         self.reset()
 
-    # -- what iterators of other labels do otherwise ------------------------------------------------------------------
+    # -- overridden by iterators with other labels --------------------------------------------------------------------
 
     def _make_augmenter(self, settings: dict[str, Any]) -> Any:
         return RecordAugmenter(*self._shape[1:], **settings)
@@ -204,7 +205,7 @@ class ImageRecordIter(DataIter):
         return DataDesc(name, (self.batch_size,) if self._label_width == 1 else (self.batch_size, self._label_width))
 
     def _sample(self, image: np.ndarray, label: np.ndarray, draw: random.Random) -> tuple[np.ndarray, np.ndarray]:
-        """The image (H, W, C) at its final size and its row of labels."""
+        """Returns the image (H, W, C) at its final size and its row of labels."""
         if label.size < self._label_width:
             raise FormatError(
                 f"ImageRecordIter: '{self._path}': {label.size} labels, label_width is {self._label_width}"
@@ -217,7 +218,7 @@ class ImageRecordIter(DataIter):
     # ------------------------------------------------------------------------------------------------------------------
 
     def _mean_image(self, path: str) -> np.ndarray:
-        """The image (H, W, C) in a file of nd.save; where there is no such file, the mean of all, written there."""
+        """Returns the image (H, W, C) in a file of nd.save; without the file, computes the mean image and writes it."""
         if not os.path.exists(path):
             ndarray.save(path, {"mean_img": ndarray.array(self._mean_of_images().transpose(2, 0, 1))})
         loaded = ndarray.load(path)
@@ -232,7 +233,7 @@ class ImageRecordIter(DataIter):
         return image.asnumpy().transpose(1, 2, 0)
 
     def _mean_of_images(self) -> np.ndarray:
-        """The mean of the images as they are cut out and resized, without what is drawn at random behind that."""
+        """Returns the mean of the cropped and resized images, without the later random changes."""
         self._mean = np.zeros(self._shape[0], np.float32)
         settings = self._contrast, self._illumination, self._scale, self._rand_mirror
         self._contrast, self._illumination, self._scale, self._rand_mirror = 0.0, 0.0, np.ones_like(self._scale), False
@@ -250,7 +251,7 @@ class ImageRecordIter(DataIter):
             threads.shutdown(wait=False, cancel_futures=True)
 
     def reset(self) -> None:
-        """Starts a new round."""
+        """Starts a new epoch."""
         self._order = list(self._positions)
         if self._shuffle:
             self._random.shuffle(self._order)
@@ -271,20 +272,20 @@ class ImageRecordIter(DataIter):
             chosen = [*chosen, *source[: self.batch_size - len(chosen)]]
         self._data = np.empty((self.batch_size, *self._shape), np.float32)
         for position, image in zip(chosen, self._data, strict=True):
-            # Read here, in order: the file has one position. Decoding is what takes time.
+            # Read here, in order, because the file has a single position. Decoding takes most of the time.
             self._reader._file.seek(position)
             record = self._reader.read()
             self._coming.append(self._threads.submit(self._make, record, self._draw.getrandbits(64), image))
 
     def _given_labels(self, header: Any) -> np.ndarray:
-        """The labels of a record, or those that the list has for its image."""
+        """Returns the labels of a record, or those in the list for its image."""
         given = header.label if self._labels is None else self._labels.get(header.id)
         if given is None:
             raise FormatError(f"{type(self).__name__}: the list has no labels for image {header.id} of '{self._path}'")
         return np.atleast_1d(np.asarray(given, np.float32))
 
     def _make(self, record: Any, seed: int, out: np.ndarray) -> np.ndarray:
-        """Writes the image of a record to out; its labels."""
+        """Writes the image of a record to out; returns its labels."""
         draw = random.Random(seed)
         header, content = recordio.unpack(record)
         image, label = self._sample(
@@ -298,7 +299,7 @@ class ImageRecordIter(DataIter):
         return label
 
     def iter_next(self) -> bool:
-        """Moves to the next batch; False behind the last one. Raises what decoding raised."""
+        """Moves to the next batch; returns False after the last one. Raises errors of decoding."""
         if not self._coming:
             return False
         label = np.stack([future.result() for future in self._coming])
@@ -312,26 +313,26 @@ class ImageRecordIter(DataIter):
         return True
 
     def next(self) -> DataBatch:
-        """The next batch. Raises StopIteration behind the last one, and what decoding raised."""
+        """Returns the next batch. Raises StopIteration after the last one, and errors of decoding."""
         if not self.iter_next():
             raise StopIteration
         return self._batch
 
     def getdata(self) -> Any:
-        """Images of the current batch: one array."""
+        """Returns the images of the current batch as one array."""
         return self._batch.data[0]
 
     def getlabel(self) -> Any:
-        """Labels of the current batch: one array."""
+        """Returns the labels of the current batch as one array."""
         return self._batch.label[0]
 
     def getpad(self) -> int:
-        """Images that only fill the current batch up."""
+        """Returns the number of padding images in the current batch."""
         return self._batch.pad
 
 
 class ImageRecordUInt8Iter(ImageRecordIter):
-    """ImageRecordIter whose images are uint8, without mean and scale."""
+    """ImageRecordIter with uint8 images, without mean and scale."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, dtype="uint8", **kwargs)  # type: ignore[misc]  # args end before dtype

@@ -1,4 +1,4 @@
-"""Affine maps, borders and the HLS colour space for images as NumPy arrays, height x width x channels."""
+"""Affine maps, borders and the HLS colour space for images as NumPy arrays (height, width, channels)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ __all__ = ["add_border", "shift_hls", "warp"]
 
 
 def add_border(image: np.ndarray, width: int, value: int) -> np.ndarray:
-    """The image with that many pixels of one value at each side."""
+    """Adds a border of width pixels with one value on each side."""
     return np.pad(image, ((width, width), (width, width), (0, 0)), constant_values=value)
 
 
 def warp(
     image: np.ndarray, matrix: np.ndarray, width: int, height: int, interpolation: int = 1, value: int = 255
 ) -> np.ndarray:
-    """An image of bytes under an affine map: its pixel (x, y) goes to ``matrix @ (x, y, 1)``.
+    """Applies an affine map to a uint8 image: its pixel (x, y) moves to ``matrix @ (x, y, 1)``.
 
-    matrix: (2, 3), invertible; interpolation: 0, 1, 2 or 4 as mx.image.imresize, 3 counts as 1; value: of what lies
-    outside of the image. Positions are rounded to 1/32 of a pixel, as in OpenCV. A singular matrix gives that value
-    everywhere.
+    matrix: (2, 3), invertible; interpolation: 0, 1, 2 or 4 as in mx.image.imresize, 3 counts as 1; value: value of
+    pixels outside of the image. Positions are rounded to 1/32 of a pixel, as in OpenCV. A singular matrix gives that
+    value everywhere.
     """
     check_image(image)
     (a, b, right), (c, d, down) = matrix.tolist()
@@ -35,8 +35,9 @@ def warp(
 
 
 def shift_hls(image: np.ndarray, hue: int, lightness: int, saturation: int) -> np.ndarray:
-    """An RGB image of bytes with numbers added to hue (0 to 180), lightness and saturation (0 to 255), clipped.
+    """Adds numbers to hue (0 to 180), lightness and saturation (0 to 255) of a uint8 RGB image, clipped.
 
-    In between, hue is in half degrees, lightness and saturation to 255: whole numbers, as OpenCV has them for bytes.
+    Intermediate values are integers as in OpenCV for bytes: hue in units of 2 degrees, lightness and saturation up to
+    255.
     """
     return _core.image_shift_hls(image, hue, lightness, saturation)

@@ -1,4 +1,4 @@
-"""Iterators around iterators: another number of batches, batches made ahead of time."""
+"""Iterators that wrap iterators: another number of batches per epoch, and prefetching."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["PrefetchingIter", "ResizeIter"]
 
 
 class ResizeIter(DataIter):
-    """Returns size batches per round, starting the inner iterator again where it ends.
+    """Yields size batches per epoch, restarting the inner iterator at its end.
 
     Parameters
     ----------
     data_iter : DataIter
     size : int
     reset_internal : bool, default True
-        Whether reset() resets the inner iterator, too.
+        Whether reset() also resets the inner iterator.
     """
 
     def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True) -> None:
@@ -36,13 +36,13 @@ class ResizeIter(DataIter):
             self.default_bucket_key = data_iter.default_bucket_key
 
     def reset(self) -> None:
-        """Starts a new round."""
+        """Starts a new epoch."""
         self.cur = 0
         if self.reset_internal:
             self.data_iter.reset()
 
     def iter_next(self) -> bool:
-        """Moves to the next batch; False after size batches."""
+        """Moves to the next batch; returns False after size batches."""
         if self.cur == self.size:
             return False
         try:
@@ -54,19 +54,19 @@ class ResizeIter(DataIter):
         return True
 
     def getdata(self) -> Any:
-        """Arrays of the current batch."""
+        """Returns the arrays of the current batch."""
         return self.current_batch.data
 
     def getlabel(self) -> Any:
-        """Labels of the current batch."""
+        """Returns the labels of the current batch."""
         return self.current_batch.label
 
     def getindex(self) -> Any:
-        """Numbers of its samples."""
+        """Returns the indices of its samples."""
         return self.current_batch.index
 
     def getpad(self) -> Any:
-        """Samples that only fill it up."""
+        """Returns the number of its padding samples."""
         return self.current_batch.pad
 
 
@@ -76,16 +76,16 @@ def _renamed(descriptions: Sequence[Any], names: dict[str, str]) -> list[DataDes
 
 
 class PrefetchingIter(DataIter):
-    """Makes the next batch of one or more iterators in threads while the current one is used; joins their arrays.
+    """Prefetches the next batch of one or more iterators in threads; joins their arrays.
 
     Parameters
     ----------
     iters : DataIter or list of DataIter
-        With equally long rounds.
+        Iterators with equally long epochs.
     rename_data, rename_label : list of dict, optional
-        For each iterator, old names to new names.
+        For each iterator, a dict from old names to new names.
 
-    Raises ParamError for no iterator and, while iterating, if rounds or pads differ.
+    Raises ParamError for an empty list and, during iteration, if lengths or pads differ.
     """
 
     def __init__(
@@ -116,32 +116,32 @@ class PrefetchingIter(DataIter):
 
     @property
     def provide_data(self) -> list[DataDesc]:
-        """Descriptions of the data of all iterators."""
+        """The descriptions of the data of all iterators."""
         return self._descriptions("provide_data", self.rename_data)
 
     @property
     def provide_label(self) -> list[DataDesc]:
-        """Descriptions of the labels of all iterators."""
+        """The descriptions of the labels of all iterators."""
         return self._descriptions("provide_label", self.rename_label)
 
     @staticmethod
     def _next_of(it: DataIter) -> DataBatch | None:
-        # StopIteration cannot travel through a Future.
+        # A Future cannot transport StopIteration.
         return next(it, None)
 
     def _request(self) -> None:
         self._coming = [self._threads.submit(self._next_of, it) for it in self.iters]
 
     def reset(self) -> None:
-        """Starts a new round."""
+        """Starts a new epoch."""
         for future in self._coming:
-            future.exception()  # waits; what it raised belongs to the round that ends
+            future.exception()  # waits; its exception belongs to the old epoch
         for it in self.iters:
             it.reset()
         self._request()
 
     def iter_next(self) -> bool:
-        """Moves to the next batch; False behind the last one. Raises what an iterator raised."""
+        """Moves to the next batch; returns False after the last one. Raises the exceptions of the iterators."""
         results = [future.result() for future in self._coming]
         batches = [batch for batch in results if batch is not None]
         if not batches:
@@ -160,23 +160,23 @@ class PrefetchingIter(DataIter):
         return True
 
     def next(self) -> DataBatch:
-        """The next batch. Raises StopIteration behind the last one."""
+        """Returns the next batch. Raises StopIteration after the last one."""
         if not self.iter_next():
             raise StopIteration
         return self.current_batch  # type: ignore[return-value]
 
     def getdata(self) -> Any:
-        """Arrays of the current batch."""
+        """Returns the arrays of the current batch."""
         return self.current_batch.data  # type: ignore[union-attr]
 
     def getlabel(self) -> Any:
-        """Labels of the current batch."""
+        """Returns the labels of the current batch."""
         return self.current_batch.label  # type: ignore[union-attr]
 
     def getindex(self) -> Any:
-        """Numbers of its samples."""
+        """Returns the indices of its samples."""
         return self.current_batch.index  # type: ignore[union-attr]
 
     def getpad(self) -> Any:
-        """Samples that only fill it up."""
+        """Returns the number of its padding samples."""
         return self.current_batch.pad  # type: ignore[union-attr]

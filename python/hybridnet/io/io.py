@@ -1,4 +1,4 @@
-"""Iterators and batches, where MXNet has them."""
+"""Iterators and batches, under MXNet's module name."""
 
 from ._array_iter import NDArrayIter
 from ._batches import DataBatch, DataDesc, DataIter

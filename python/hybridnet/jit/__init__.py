@@ -1,4 +1,4 @@
-"""Programs compiled as a whole: training steps."""
+"""Compilation of whole programs: training steps."""
 
 from ._train_step import TrainStep, train_step
 

@@ -1,4 +1,4 @@
-"""The graph of a training step: a traced forward, its gradients, and the updates of the parameters."""
+"""The graph of a training step: a traced forward, its gradients, and the parameter updates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Forward", "StepGraph"]
 
 
 class Forward(HybridBlock):
-    """net, then loss: the traced part of a step. Its graph gives the losses, then the outputs of net if wanted."""
+    """Runs net, then loss: the traced part of a step. Its graph returns the losses, then optionally net's outputs."""
 
     def __init__(self, net: HybridBlock, loss: Callable[..., Any] | None, outputs: bool) -> None:
         if not isinstance(net, HybridBlock):
@@ -37,7 +37,7 @@ class Forward(HybridBlock):
             if isinstance(block, HybridBlock):
                 self._children[name] = block
         self._wants_outputs = outputs
-        self._loss_dtypes: list[str] = []  # of the last trace
+        self._loss_dtypes: list[str] = []  # dtypes of the last trace
 
     def forward(self, data: Any, *label: Any) -> Any:
         net, loss = self._blocks
@@ -53,7 +53,7 @@ class Forward(HybridBlock):
         return (value, out) if self._wants_outputs else value
 
     def _compile(self, graph: Any) -> None:
-        graph.loss_dtypes = self._loss_dtypes  # the step makes what runs
+        graph.loss_dtypes = self._loss_dtypes  # the step compiles its own graph
 
 
 def _arrays_in(state: Any) -> Iterator[NDArray]:
@@ -65,7 +65,7 @@ def _arrays_in(state: Any) -> Iterator[NDArray]:
 
 
 class _Variables:
-    """Variables of a step's graph beside those of the traced one, and where a call finds their values."""
+    """The additional variables of a step's graph, and the positions of their values in a call."""
 
     def __init__(self, taken: Sequence[str]) -> None:
         self._taken = set(taken)
@@ -82,7 +82,7 @@ class _Variables:
 
 
 class StepGraph:
-    """One compiled form of a step: for one traced forward and one setting of the optimizer."""
+    """One compiled form of a step: for one traced forward and one state of the optimizer's settings."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class StepGraph:
         self._dtypes = [np.dtype(param._data[0].dtype).name for param in self._updated]  # type: ignore[index]
         self._rows: list[list[float]] = []
         self._table: NDArray | None = None
-        self._released: list[NDArray] = []  # gradients that take no memory
+        self._released: list[NDArray] = []  # gradients without memory
         self._clips, self._scaled = clips, scaled
         self._compose(passes, remat)
 
@@ -121,7 +121,7 @@ class StepGraph:
             for name, (is_input, source) in zip(names, traced.sources, strict=True)
             if not is_input and isinstance(source, Parameter)
         }
-        # Values of a call stand in this order: arguments, parameters, constants, then what is named here.
+        # Order of the values of a call: arguments, parameters, constants, then the variables below.
         first = len(traced.inputs) + len(traced.params) + len(traced.constants)
         made = _Variables(names)
         place = iter(range(first, 1 << 30))
@@ -202,7 +202,7 @@ class StepGraph:
         context = flat[0].context
         optimizer._set_current_context(context.device_id)
         self._release_gradients()
-        # Before the update is counted: what is wrong with parameters and states is found here.
+        # Before counting the update: errors in parameters and states are raised here.
         values: list[Any] = [*flat, *self.traced.arrays(flat[0]), *self.traced.constants]
         if loss_scale is not None:
             values.append(ndarray.full((1,), loss_scale, ctx=context))
@@ -213,18 +213,18 @@ class StepGraph:
         values.append(None)
         for index, param in zip(self._indices, self._updated, strict=True):
             values += _arrays_in(self._state(index, param))
-        # As in a loop, the random numbers of the net come before those of the optimizer.
+        # Like in a loop, the random numbers of the net come before those of the optimizer.
         key = _core.next_rng_key() if self._rule.draws and self.op.is_random else None
         values[place] = self._rates(context)
         results = self.op(*self._pick(values), key=key)
         return [results] if isinstance(results, ndarray.NDArray) else list(results)
 
     def export(self, path: str, epoch: int) -> tuple[str, str]:
-        """Writes the graph, and the values of all that it updates or reads besides the inputs of a call."""
+        """Writes the graph, and the values of all variables except for the inputs of a call."""
         values: list[Any] = [*([None] * len(self.traced.inputs)), *self.traced.arrays(None), *self.traced.constants]
         values += [None] * self._scaled
         values += [param._grad[0] for param in self._updated if param._grad_req == "add"]  # type: ignore[index]
-        values += [None] * (self._clips + 1)  # the norm's limit, and the rates
+        values += [None] * (self._clips + 1)  # the limit of the norm, and the rates
         for index, param in zip(self._indices, self._updated, strict=True):
             values += _arrays_in(self._state(index, param))
         symbol_file, params_file = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
@@ -239,7 +239,7 @@ class StepGraph:
         return symbol_file, params_file
 
     def _release_gradients(self) -> None:
-        """Nobody writes them, so they need not take memory. They are zeros then, unless backward() has just run."""
+        """Frees the memory of gradients, which nothing writes. They read as zeros, unless backward() has just run."""
         grads = [param._grad[0] for param in self._updated if param._grad_req == "write"]  # type: ignore[index]
         if len(grads) == len(self._released) and all(map(operator.is_, grads, self._released)):
             return
@@ -261,7 +261,7 @@ def _as_list(symbols: Symbol, count: int) -> list[Symbol]:
 
 
 def _clipped(grads: list[Symbol], limit: Symbol, params: Sequence[Parameter]) -> list[Symbol]:
-    """grads times what brings the norm of them all to the limit at most: gluon.utils.clip_global_norm as nodes."""
+    """Scales grads so that their common norm is at most the limit: gluon.utils.clip_global_norm as nodes."""
     squares = [symbol.sum(symbol.square(symbol.Cast(grad, dtype="float32"))) for grad in grads]
     total = symbol.sqrt(symbol.add_n(*(symbol.reshape(square, shape=(1,)) for square in squares)))
     scale = symbol.broadcast_div(limit, total + 1e-8)
@@ -273,7 +273,7 @@ def _clipped(grads: list[Symbol], limit: Symbol, params: Sequence[Parameter]) ->
 
 
 def _updated_parameters(traced: TracedGraph, trainer: Trainer, ignore_stale: bool) -> list[Parameter]:
-    """The parameters that a step updates. Raises for those that it cannot."""
+    """Returns the parameters that a step updates. Raises for parameters that it cannot update."""
     if len(trainer._contexts) > 1:
         contexts = ", ".join(map(str, trainer._contexts))
         raise _unsupported(f"the parameters are on several contexts: {contexts}", "a step is one plan on one device")

@@ -1,4 +1,4 @@
-"""train_step: forward, loss, backward and update of a training loop as one plan."""
+"""train_step: forward, loss, backward and update of a training loop compiled as one plan."""
 
 from __future__ import annotations
 
@@ -32,47 +32,49 @@ def train_step(
     passes: str = "",
     remat: str | int = "auto",
 ) -> TrainStep:
-    """Compiles one step of training: what the body of this loop does, as one plan that writes parameters in place::
+    """Compiles a training step: the body of this loop, as one plan that writes parameters in place::
 
         step = mx.jit.train_step(net, loss_fn, trainer)
         for data, label in batches:
             l = step(data, label)         # with record(): l = loss_fn(net(data), label); l.backward(); trainer.step(n)
 
-    Gradients are not kept: each parameter is updated as soon as its gradient is complete, and ``param.grad()`` stays as
-    it was (but for grad_req='add', whose gradients add up in it, as in the loop). Learning rates, weight decays, batch
-    size and the number of the step are inputs of the plan. The trainer's optimizer, states and counts are used, so
-    ``trainer.step``, ``save_states`` and ``load_states`` may be mixed with steps.
+    Gradients are not kept: each parameter is updated as soon as its gradient is complete, and ``param.grad()`` is
+    unchanged (except with grad_req='add', where gradients accumulate in it, as in the loop). Learning rates, weight
+    decays, batch size and the step number are inputs of the plan. The trainer's optimizer, states and counts are used,
+    so ``trainer.step``, ``save_states`` and ``load_states`` may be mixed with steps.
 
     Parameters
     ----------
     net : HybridBlock
-        Initialized, or waiting for the first batch. It need not be hybridized.
+        The network, initialized or waiting for the first batch. It need not be hybridized.
     loss : HybridBlock, callable or None
-        ``loss(output, label)`` gives the loss, or a list of losses whose sum is minimized. None: net gives the loss.
+        ``loss(output, label)`` returns the loss, or a list of losses whose sum is minimized. None: net returns the
+        loss.
     trainer : gluon.Trainer
-        On one context, without a key-value store object. Its optimizer is one of mx.optimizer's, not a subclass.
+        A trainer on one context, without a key-value store object. Its optimizer is one of mx.optimizer's, not a
+        subclass.
     outputs : bool, default False
         Whether steps return ``(loss, outputs of net)``.
     clip_global_norm : float, optional
-        Bound of the 2-norm of all gradients together, after division by the batch size. All gradients are kept then
+        Bound of the 2-norm of all gradients together, after division by the batch size. With it, all gradients are kept
         until the norm is known.
     ignore_stale_grad : bool, default False
-        Whether parameters of the trainer that net and loss do not use are left alone instead of raising UserWarning.
+        Whether parameters of the trainer that net and loss do not use are skipped instead of raising UserWarning.
     passes : str, default ''
-        Which rewrites run, as in HybridBlock.hybridize.
+        Rewrites to run, see HybridBlock.hybridize.
     remat : 'auto', 'none' or int, default 'auto'
-        What is computed again for gradients instead of being kept, as in HybridBlock.hybridize. A number of bytes
-        bounds what is alive across the place in the plan that needs the most memory.
+        Values that are recomputed for gradients instead of being kept, see HybridBlock.hybridize. A number of bytes
+        bounds the memory of live values at the peak of the plan.
 
-    Raises UnsupportedError for optimizers written in Python (it names those that can be compiled), several contexts,
-    row_sparse gradients and key-value stores; TypeError where net is no HybridBlock; ParamError for a bound that is not
-    positive. TraceError comes from the first step, if net or loss cannot be traced.
+    Raises UnsupportedError for optimizers written in Python (it lists the supported ones), several contexts, row_sparse
+    gradients and key-value stores; TypeError if net is not a HybridBlock; ParamError for a bound that is not positive.
+    The first step raises TraceError if net or loss cannot be traced.
     """
     return TrainStep(net, loss, trainer, outputs, clip_global_norm, ignore_stale_grad, passes, remat)
 
 
 class TrainStep:
-    """What train_step returns: call it with a batch. Properties tell what it runs."""
+    """The result of train_step: call it with a batch. Properties describe its plan."""
 
     def __init__(
         self,
@@ -101,17 +103,17 @@ class TrainStep:
         self._last: StepGraph | None = None
 
     def __call__(self, data: Any, label: Any = None, batch_size: float | None = None) -> Any:
-        """Trains on one batch and returns the loss as ``loss(net(data), label)`` gives it.
+        """Trains on one batch and returns the loss in the form of ``loss(net(data), label)``.
 
         Parameters
         ----------
         data : NDArray, or tuple or list of arguments of net
         label : NDArray, or tuple or list of further arguments of loss, optional
         batch_size : float, optional
-            Gradients are divided by it, as in trainer.step; default: the size of the first axis of the first array.
+            Divisor of the gradients, as in trainer.step; default: the size of the first axis of the first array.
 
-        Raises ShapeError and DTypeError for batches that net does not take; UserWarning for parameters of the trainer
-        that are not used (see ignore_stale_grad); HybridNetError after a step that failed in the middle.
+        Raises ShapeError and DTypeError for batches that net does not accept; UserWarning for parameters of the trainer
+        that are not used (see ignore_stale_grad); HybridNetError after a step that failed halfway.
         """
         self._check_usable()
         flat: list[Any] = []
@@ -127,7 +129,7 @@ class TrainStep:
         scaler = getattr(trainer, "_amp_loss_scaler", None)
         trainer.optimizer._set_current_context(flat[0].context.device_id)
         with autograd.pause(train_mode=True):
-            with autograd.record():  # which a step stands for: forward may ask for it
+            with autograd.record():  # a step counts as recorded: forward may query it
                 traced = self._forward._find_graph(key, flat)
             graph = self._graph_for(traced, scaler is not None)
             if scaler is not None:
@@ -146,7 +148,7 @@ class TrainStep:
         )
 
     def reset(self) -> None:
-        """Says that parameters and states are in order again after a step that failed in the middle."""
+        """Marks parameters and states as consistent again after a step that failed halfway."""
         for graph in self._graphs.values():
             graph.op.forget_torn()
 
@@ -162,7 +164,7 @@ class TrainStep:
         if graph is None:
             known = {id(one) for variants in self._forward._variants.values() for one in variants.table.values()}
             for other in [other for other in self._graphs if other[0] not in known]:
-                del self._graphs[other]  # of a graph that is forgotten
+                del self._graphs[other]  # its traced graph was dropped
             graph = StepGraph(
                 traced,
                 trainer,
@@ -183,25 +185,24 @@ class TrainStep:
         before = {} if scaler is None else rule.progress(optimizer)
         results = graph.run(flat, self._limit, None if scaler is None else scaler.loss_scale)
         if scaler is not None and scaler._note(bool(results.pop().asscalar())):
-            # As in trainer.step, what overflows does not count.
+            # Like in trainer.step, steps with overflow do not count.
             rule.set_progress(optimizer, before)
         return nests.restore(graph.traced.out_nest, results)
 
     def export(self, path: str, epoch: int = 0) -> tuple[str, str]:
         """Writes the step of the last batch as ``path-symbol.json`` and ``path-0000.params``, for C++ programs.
 
-        The files hold parameters and states of the optimizer as they are now. Loaded, the graph takes the batch and
-        ``step_rates``, a float64 array with a row per parameter: learning rate, weight decay and rescale_grad as the
-        optimizer's operators take them (the first column of Adam is corrected for bias), then the number of the step
-        where the optimizer has a column for it; with ``clip_global_norm`` also ``step_norm_limit``, the bound over
-        rescale_grad. Each run in training mode is a step. Returns the two names; raises HybridNetError before the
-        first step.
+        The files contain the current parameters and optimizer states. The loaded graph takes the batch and
+        ``step_rates``, a float64 array with a row per parameter: learning rate, weight decay and rescale_grad in the
+        form of the optimizer's operators (the first column of Adam is corrected for bias), then the step number if the
+        optimizer has a column for it; with ``clip_global_norm`` also ``step_norm_limit``, the bound over rescale_grad.
+        Each run in training mode is a step. Returns the two names; raises HybridNetError before the first step.
         """
         self._op()
         with autograd.pause(train_mode=True):
             return self._last.export(path, epoch)  # type: ignore[union-attr]
 
-    # -- what it runs -------------------------------------------------------------------------------------------------
+    # -- the plan -----------------------------------------------------------------------------------------------------
 
     def _op(self) -> Any:
         if self._last is None:
@@ -210,13 +211,13 @@ class TrainStep:
 
     @property
     def num_plans(self) -> int:
-        """How many plans there are: one for all sizes that are laid out over the same instructions."""
+        """The number of plans: one for all sizes that share the same instructions."""
         return sum(graph.op.num_plans for graph in self._graphs.values())
 
     def plan_text(self) -> str:
-        """The plan of the last step, instruction by instruction (docs/debugging.md)."""
+        """Returns the plan of the last step, instruction by instruction (docs/debugging.md)."""
         return str(self._op().plan_text())
 
     def pass_report(self) -> str:
-        """Plans, their memory, and how often each rewrite fired."""
+        """Returns plans, their memory, and counts of fired rewrites."""
         return str(self._op().summary())

@@ -1,4 +1,4 @@
-"""Key-value stores: sums over devices, and optimizers that update what is stored."""
+"""Key-value stores: sums over devices, and optimizers that update the stored arrays."""
 
 from ._local_store import TestStore
 from .base import KVStoreBase, create

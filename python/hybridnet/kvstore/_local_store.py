@@ -1,4 +1,4 @@
-"""TestStore: a store without push and pull, to test code that must work with any store."""
+"""TestStore: a store without push and pull, for tests of code that must work with any store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _list(value: Any) -> list[NDArray]:
 
 @KVStoreBase.register
 class TestStore(KVStoreBase):
-    """Sums over the devices of one process and holds nothing; ``mx.kv.create('teststore')``."""
+    """Sums over the devices of one process and stores nothing; ``mx.kv.create('teststore')``."""
 
     __test__ = False  # pytest must not collect it because of its name
 
@@ -36,22 +36,22 @@ class TestStore(KVStoreBase):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """False for 'optimizer': nothing is held that could be updated. Raises ValueError for others."""
+        """False for 'optimizer': there are no stored arrays to update. Raises ValueError for others."""
         if capability.lower() == KVStoreBase.OPTIMIZER:
             return False
         raise ParamError(f"Unknown capability: {capability}")
 
     @property
     def type(self) -> str:
-        """'teststore'."""
+        """The name 'teststore'."""
         return "teststore"
 
     @property
     def rank(self) -> int:
-        """0: there is one process."""
+        """The number of this process: always 0."""
         return 0
 
     @property
     def num_workers(self) -> int:
-        """1: there is one process."""
+        """The number of processes: always 1."""
         return 1

@@ -14,7 +14,7 @@ _LOCAL = ("local", "device", "nccl", "local_update_cpu", "local_allreduce_cpu", 
 
 
 class KVStoreBase:
-    """Interface for Trainer and Module. Own stores derive from it and are registered::
+    """Interface of stores for Trainer and Module. User-defined stores derive from it and are registered::
 
     @mx.kvstore.KVStoreBase.register
     class MyStore(mx.kvstore.KVStoreBase): ...
@@ -26,7 +26,7 @@ class KVStoreBase:
     kv_registry: dict[str, type[KVStoreBase]] = {}
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
-        """Copies value of the root to all arrays of out."""
+        """Copies the root's value to all arrays of out."""
         raise not_overridden(self, "broadcast()")
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
@@ -34,12 +34,12 @@ class KVStoreBase:
         raise not_overridden(self, "pushpull()")
 
     def set_optimizer(self, optimizer: Any) -> None:
-        """Updates what is stored by optimizer."""
+        """Sets the optimizer that updates the stored arrays."""
         raise not_overridden(self, "set_optimizer()")
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Whether the store can do that: 'optimizer'."""
+        """Whether the store has a capability: 'optimizer'."""
         raise UnsupportedError("a store must override is_capable()")
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
@@ -52,28 +52,28 @@ class KVStoreBase:
 
     @property
     def type(self) -> str:
-        """Name it was created by."""
+        """The name that the store was created with."""
         raise not_overridden(self, "type()")
 
     @property
     def rank(self) -> int:
-        """Number of this process."""
+        """The number of this process."""
         raise not_overridden(self, "rank()")
 
     @property
     def num_workers(self) -> int:
-        """Number of processes."""
+        """The number of processes."""
         raise not_overridden(self, "num_workers()")
 
     @staticmethod
     def register(klass: Any) -> Any:
-        """Class decorator: makes a store available by its lower-case name."""
+        """Class decorator that registers a store under its lower-case name."""
         KVStoreBase.kv_registry[klass.__name__.lower()] = klass
         return klass
 
 
 def create(name: str = "local") -> KVStoreBase:
-    """A store by name: 'local', 'device', 'nccl' (all the same in one process), or one that was registered.
+    """Creates a store by name: 'local', 'device', 'nccl' (equivalent in one process), or a registered one.
 
     Raises TypeError unless name is text, UnsupportedError for distributed stores, ParamError for unknown names.
     """

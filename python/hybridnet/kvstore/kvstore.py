@@ -16,7 +16,7 @@ __all__ = ["KVStore"]
 
 
 def _pairs(key: Any, value: Any) -> list[tuple[Any, list[NDArray]]]:
-    """(key, arrays) from one key with an array or a list of them, or lists of both."""
+    """Returns (key, arrays) pairs from one key with an array or a list of them, or from lists of both."""
     if isinstance(key, (list, tuple)):
         if not isinstance(value, (list, tuple)) or len(key) != len(value):
             raise ParamError("KVStore: a list of keys needs an equally long list of values")
@@ -35,16 +35,16 @@ def _flat(nested: Any) -> list[Any]:
 
 
 def _total(arrays: list[NDArray]) -> NDArray:
-    """The sum on the first array's context; the array itself if it is the only one."""
+    """Returns the sum on the first array's context; the array itself if it is the only one."""
     if len(arrays) == 1:
         return arrays[0]
     return ndarray.add_n(*(array.as_in_context(arrays[0].context) for array in arrays))
 
 
 class KVStore(KVStoreBase):
-    """Arrays by key: ``init`` once, ``push`` sums, ``pull`` reads. ``mx.kv.create('local')`` makes one.
+    """Arrays by key: ``init`` once, ``push`` sums, ``pull`` reads. Created by ``mx.kv.create('local')``.
 
-    With an optimizer or updater, what is pushed are gradients that update what is stored.
+    With an optimizer or updater, pushed arrays are gradients that update the stored arrays.
     """
 
     def __init__(self, name: str = "local") -> None:
@@ -72,7 +72,7 @@ class KVStore(KVStoreBase):
     # -- values -----------------------------------------------------------------------------------------------------
 
     def init(self, key: Any, value: Any) -> None:
-        """Stores first values: a key with an array, or lists of both. Raises ParamError if a key has one."""
+        """Stores initial values: a key with an array, or lists of both. Raises ParamError if a key exists."""
         for k, arrays in self._pairs(key, value):
             if k in self._stored:
                 raise ParamError(f"KVStore.init: key {k!r} was initialized already")
@@ -85,7 +85,7 @@ class KVStore(KVStoreBase):
         return self._stored[key]
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
-        """Sums the arrays of each key; the sum goes to the updater, or replaces what is stored.
+        """Sums the arrays of each key; the sum goes to the updater, or replaces the stored array.
 
         Raises ParamError for unknown keys, ShapeError if shapes differ.
         """
@@ -103,7 +103,7 @@ class KVStore(KVStoreBase):
                 stored[:] = merged
 
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
-        """Copies what is stored into the arrays of out; those in sparse storage are passed over if ignore_sparse.
+        """Copies stored arrays into the arrays of out; those in sparse storage are skipped if ignore_sparse.
 
         Raises ParamError for unknown keys and without out.
         """
@@ -117,7 +117,7 @@ class KVStore(KVStoreBase):
                 array[:] = stored.as_in_context(array.context)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
-        """push of all keys, then pull of all into out (default: value). Keys need no init where there is no updater."""
+        """Pushes all keys, then pulls all into out (default: value). Without an updater, keys need no init."""
         out = value if out is None else out
         if self._updater is not None:
             self.push(key, value, priority)
@@ -138,7 +138,7 @@ class KVStore(KVStoreBase):
             self.pull(k, targets, priority)
 
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
-        """Copies the rows row_ids of what is stored into out, which is row_sparse; in a dense out others become 0.
+        """Copies the stored rows row_ids into out, which is row_sparse; in a dense out, other rows become 0.
 
         row_ids: one array for all, one per array of out, or for lists of keys one such list per key.
         Raises ParamError without out or row_ids.
@@ -155,12 +155,12 @@ class KVStore(KVStoreBase):
     # -- updating ---------------------------------------------------------------------------------------------------
 
     def set_optimizer(self, optimizer: opt.Optimizer) -> None:
-        """Pushed values are gradients that update what is stored by optimizer."""
+        """Sets the optimizer: pushed values are gradients that update the stored arrays."""
         self._optimizer_updater = opt.get_updater(optimizer)
         self._set_updater(self._optimizer_updater)
 
     def set_updater(self, updater: Callable[[Any, NDArray, NDArray], None]) -> None:
-        """Calls updater(key, pushed sum, stored array), which changes the stored array in place."""
+        """Sets updater(key, pushed sum, stored array), which changes the stored array in place."""
         self._updater = updater
 
     _set_updater = set_updater
@@ -173,7 +173,7 @@ class KVStore(KVStoreBase):
         raise ParamError(f"Unknown capability: {capability}")
 
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
-        """Raises UnsupportedError unless the type is 'none': nothing is sent anywhere in one process."""
+        """Raises UnsupportedError unless the type is 'none': a single process sends nothing."""
         if compression_params.get("type", "none") not in ("none", None):
             raise UnsupportedError(
                 "Gradient compression is not supported for this type of kvstore",
@@ -182,7 +182,7 @@ class KVStore(KVStoreBase):
             )
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
-        """Writes the optimizer's states; with dump_optimizer its settings, too. Raises ParamError without optimizer."""
+        """Writes the optimizer's states; with dump_optimizer also its settings. Raises ParamError without optimizer."""
         if self._optimizer_updater is None:
             raise ParamError("Cannot save states for distributed training: there is no optimizer; call set_optimizer")
         states = self._optimizer_updater.get_states(dump_optimizer)
@@ -190,7 +190,7 @@ class KVStore(KVStoreBase):
             file.write(states)
 
     def load_optimizer_states(self, fname: str) -> None:
-        """Reads what save_optimizer_states wrote. Raises FileError, FormatError, ParamError without optimizer."""
+        """Reads states of save_optimizer_states. Raises FileError, FormatError, ParamError without optimizer."""
         if self._optimizer_updater is None:
             raise ParamError("KVStore.load_optimizer_states: there is no optimizer; call set_optimizer first")
         self._optimizer_updater.set_states(read_bytes(fname, "KVStore.load_optimizer_states"))
@@ -199,20 +199,20 @@ class KVStore(KVStoreBase):
 
     @property
     def type(self) -> str:
-        """Name it was created by."""
+        """The name that the store was created with."""
         return self._name
 
     @property
     def rank(self) -> int:
-        """0: there is one process."""
+        """The number of this process: always 0."""
         return 0
 
     @property
     def num_workers(self) -> int:
-        """1: there is one process."""
+        """The number of processes: always 1."""
         return 1
 
     def barrier(self) -> None:
-        """Waits for the other processes, of which there are none."""
+        """Does nothing: there are no other processes to wait for."""
 
     _barrier = barrier

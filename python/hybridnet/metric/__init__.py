@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy
 
-from .. import ndarray, registry  # programs reach these through this module, as in MXNet
+from .. import ndarray, registry  # MXNet programs reach these through this module
 from ._accuracy import Accuracy, BinaryAccuracy, TopKAccuracy
 from ._confusion import F1, MCC, PCC, Fbeta
 from ._custom import CustomMetric, np

@@ -1,4 +1,4 @@
-"""Shares of right decisions."""
+"""Accuracy metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Accuracy", "BinaryAccuracy", "TopKAccuracy"]
 @register
 @alias("acc")
 class Accuracy(PairMetric):
-    """Share of samples whose predicted class is the label.
+    """Fraction of samples whose predicted class is the label.
 
     Predictions are class indices (shape of the labels) or scores with the classes on `axis`.
     """
@@ -48,7 +48,7 @@ class Accuracy(PairMetric):
 @register
 @alias("top_k_accuracy", "top_k_acc")
 class TopKAccuracy(PairMetric):
-    """Share of samples whose label is among the top_k classes with the highest scores.
+    """Fraction of samples whose label is among the top_k classes with the highest scores.
 
     Predictions: scores (N, classes), or class indices (N,). Raises ValueError unless top_k > 1.
     """
@@ -89,7 +89,7 @@ class TopKAccuracy(PairMetric):
 
 @register
 class BinaryAccuracy(PairMetric):
-    """Share of scores on the right side of threshold; labels are 0 or 1, any shape."""
+    """Fraction of scores on the right side of threshold; labels are 0 or 1, any shape."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Scores computed from counts of right and wrong decisions: F1, F-beta, Matthews and Pearson of a confusion matrix."""
+"""Scores from counts of correct and wrong decisions: F1, F-beta, Matthews and Pearson of a confusion matrix."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class F1(_BinaryScore):
 
 @register
 class Fbeta(_BinaryScore):
-    """F-score of a binary classifier in which recall weighs beta times as much as precision.
+    """F-score of a binary classifier with recall weighted beta times as much as precision.
 
     average 'macro' averages the scores of the batches, 'micro' scores all samples at once.
     """
@@ -146,7 +146,7 @@ class Fbeta(_BinaryScore):
 
 @register
 class MCC(_BinaryScore):
-    """Matthews correlation coefficient of a binary classifier: 1 perfect, 0 uninformed, -1 always wrong."""
+    """Matthews correlation coefficient of a binary classifier: 1 perfect, 0 random, -1 always wrong."""
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class PCC(EvalMetric):
         self.global_num_inst += 1
 
     @property
-    def sum_metric(self) -> float:  # type: ignore[override]  # computed, and nothing here sets it
+    def sum_metric(self) -> float:  # type: ignore[override]  # computed and never set here
         return self._correlation(self._local) * self.num_inst
 
     @property

@@ -1,4 +1,4 @@
-"""Metrics from functions."""
+"""Metrics defined by functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CustomMetric", "np"]
 
 @register
 class CustomMetric(EvalMetric):
-    """Metric from a function of NumPy arrays.
+    """A metric computed by a function of NumPy arrays.
 
     Parameters
     ----------
@@ -69,5 +69,5 @@ def np(
     name: str | None = None,
     allow_extra_outputs: bool = False,
 ) -> CustomMetric:
-    """CustomMetric from a function (label, pred) -> float of NumPy arrays."""
+    """Creates a CustomMetric from a function (label, pred) -> float of NumPy arrays."""
     return CustomMetric(numpy_feval, name, allow_extra_outputs)

@@ -1,4 +1,4 @@
-"""Metrics of probabilities, and of losses that the network computed itself."""
+"""Metrics of probabilities, and of losses that the network computes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Caffe", "CrossEntropy", "Loss", "NegativeLogLikelihood", "Perplexity
 
 @register
 class Perplexity(EvalMetric):
-    """exp of the mean negative log probability of the labels.
+    """Exponential of the mean negative log probability of the labels.
 
     Parameters
     ----------
     ignore_label : int or None
-        Label whose samples do not count.
+        Label whose samples are ignored.
     axis : int, default -1
         Axis of the predictions that holds the classes.
     """
@@ -48,7 +48,7 @@ class Perplexity(EvalMetric):
                 raise HybridNetValueError(f"shape mismatch: labels {label.shape} vs. predictions {pred.shape}")
             rows = numpy.moveaxis(pred, self.axis, -1).reshape(-1, classes)
             index = label.ravel().astype(numpy.int64)
-            # As the pick operator does: indices beyond the ends mean the ends.
+            # Like the pick operator: indices out of range are clipped.
             probability = rows[numpy.arange(len(index)), index.clip(0, classes - 1)]
             probability = probability.astype(numpy.result_type(probability, numpy.float32))  # float32 as in MXNet
             if self.ignore_label is not None:
@@ -117,7 +117,7 @@ class NegativeLogLikelihood(_LogProbability):
 
 @register
 class Loss(EvalMetric):
-    """Mean of a loss that the network computed itself; labels are ignored."""
+    """Mean of a loss that the network computes; labels are ignored."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Loss(EvalMetric):
 
 @register
 class Torch(Loss):
-    """Loss under the name 'torch'."""
+    """The metric Loss under the name 'torch'."""
 
     def __init__(self, name: str = "torch", output_names: Any = None, label_names: Any = None) -> None:
         super().__init__(name, output_names, label_names)
@@ -143,7 +143,7 @@ class Torch(Loss):
 
 @register
 class Caffe(Loss):
-    """Loss under the name 'caffe'."""
+    """The metric Loss under the name 'caffe'."""
 
     def __init__(self, name: str = "caffe", output_names: Any = None, label_names: Any = None) -> None:
         super().__init__(name, output_names, label_names)

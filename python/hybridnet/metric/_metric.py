@@ -1,4 +1,4 @@
-"""What all metrics share: two running averages, and the ways to make one by name."""
+"""Base classes of metrics: two running averages, and creation by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_array(value: Any) -> bool:
 def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool = False) -> tuple[Any, Any]:
     """Checks that labels and predictions match in length, or in shape with shape=True.
 
-    With wrap=True, single arrays come back as lists of one. Raises ValueError on a mismatch.
+    With wrap=True, single arrays are returned as lists of one. Raises ValueError on a mismatch.
     """
     if shape:
         label_size, pred_size = labels.shape, preds.shape
@@ -48,9 +48,9 @@ class EvalMetric:
     Parameters
     ----------
     name : str
-        Shown beside the value.
+        Name that is printed with the value.
     output_names, label_names : list of str, optional
-        Which predictions and labels update_dict uses; default: all.
+        Predictions and labels that update_dict uses; default: all.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class EvalMetric:
         return f"EvalMetric: {dict(self.get_name_value())}"
 
     def get_config(self) -> dict[str, Any]:
-        """Arguments from which ``metric.create(**config)`` makes the same metric."""
+        """Returns arguments from which ``metric.create(**config)`` makes the same metric."""
         return {
             **self._kwargs,
             "metric": type(self).__name__,
@@ -91,14 +91,14 @@ class EvalMetric:
         raise not_overridden(self, "update(labels, preds)")
 
     def reset(self) -> None:
-        """Forgets everything."""
+        """Resets both tallies."""
         self.num_inst = 0
         self.sum_metric = 0.0
         self.global_num_inst = 0
         self.global_sum_metric = 0.0
 
     def reset_local(self) -> None:
-        """Forgets the local tally."""
+        """Resets the local tally."""
         self.num_inst = 0
         self.sum_metric = 0.0
 
@@ -109,13 +109,13 @@ class EvalMetric:
         self.global_num_inst += count
 
     def get(self) -> tuple[Any, Any]:
-        """(name, local value); nan before the first batch."""
+        """Returns (name, local value); nan before the first batch."""
         if self.num_inst == 0:
             return self.name, float("nan")
         return self.name, self.sum_metric / self.num_inst
 
     def get_global(self) -> tuple[Any, Any]:
-        """(name, value since reset)."""
+        """Returns (name, value since reset)."""
         if not self._has_global_stats:
             return self.get()
         if self.global_num_inst == 0:
@@ -123,11 +123,11 @@ class EvalMetric:
         return self.name, self.global_sum_metric / self.global_num_inst
 
     def get_name_value(self) -> list[tuple[str, float]]:
-        """List of (name, local value)."""
+        """Returns a list of (name, local value)."""
         return pairs_of(self.get())
 
     def get_global_name_value(self) -> list[tuple[str, float]]:
-        """List of (name, value since reset)."""
+        """Returns a list of (name, value since reset)."""
         return pairs_of(self.get_global()) if self._has_global_stats else self.get_name_value()
 
 
@@ -143,19 +143,19 @@ def pairs_of(result: tuple[Any, Any]) -> list[tuple[str, float]]:
 
 
 class PairMetric(EvalMetric):
-    """A metric that sees each output with its label, as NumPy arrays: subclasses write ``_measure``."""
+    """A metric of pairs of outputs and labels, as NumPy arrays: subclasses define ``_measure``."""
 
     def update(self, labels: Any, preds: Any) -> None:
         """Adds a batch: a list of labels and one of predictions of equal length, or one array of each.
 
-        Raises ValueError if lengths or shapes do not fit.
+        Raises ValueError if lengths or shapes do not match.
         """
         labels, preds = check_label_shapes(labels, preds, True)
         for label, pred in zip(labels, preds, strict=True):
             self._add(*self._measure(to_numpy(label), to_numpy(pred)))
 
     def _measure(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[float, int]:
-        """(what the output adds to the sum, to the count)."""
+        """Returns the addends of an output for the sum and for the count."""
         raise not_overridden(self, "_measure(label, pred)")
 
 
@@ -165,7 +165,7 @@ _create = registry.get_create_func(EvalMetric, "metric")
 
 
 def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
-    """Makes a metric from a name, an instance, a function (label, pred) -> value, or a list of these.
+    """Creates a metric from a name, an instance, a function (label, pred) -> value, or a list of these.
 
     Raises ValueError for an unknown name.
     """
@@ -184,7 +184,7 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
 @register
 @alias("composite")
 class CompositeEvalMetric(EvalMetric):
-    """Several metrics updated together; values come back as lists."""
+    """Several metrics updated together; values are returned as lists."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class CompositeEvalMetric(EvalMetric):
         self.metrics.append(create(metric))
 
     def get_metric(self, index: int) -> EvalMetric:
-        """Child number index. Raises ValueError if there is none."""
+        """Returns child number index. Raises ValueError if there is none."""
         try:
             return self.metrics[index]
         except IndexError:

@@ -1,4 +1,4 @@
-"""Errors and correlation of predicted numbers."""
+"""Metrics of regression: errors and correlation of predicted numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _columns(array: numpy.ndarray) -> numpy.ndarray:
 class _BatchError(PairMetric):
     """An error of each batch, averaged over batches; a batch without elements does not count.
 
-    Labels and predictions: shapes that broadcast, a vector being a column.
+    Labels and predictions: broadcastable shapes; a vector counts as a column.
     """
 
     def _measure(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[float, int]:
@@ -30,7 +30,7 @@ class _BatchError(PairMetric):
         return (float(self._error(difference)), 1) if difference.size else (0.0, 0)
 
     def _error(self, difference: numpy.ndarray) -> float:
-        """The error of a batch from labels minus predictions."""
+        """Returns the error of a batch from labels minus predictions."""
         raise not_overridden(self, "_error(difference)")
 
 
@@ -108,7 +108,7 @@ class PearsonCorrelation(EvalMetric):
         self.reset_micro()
 
     def reset_micro(self) -> None:
-        """Forgets the running moments."""
+        """Resets the running moments."""
         self._count = 0
         self._mean = numpy.zeros(2)
         self._moments = numpy.zeros((2, 2))

@@ -1,4 +1,4 @@
-"""BaseModule: what all modules do with forward, backward and update: fit, score, predict, files."""
+"""BaseModule: the common part of modules, based on forward, backward and update: fit, score, predict, files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PARAMETER_ENDINGS = ("_weight", "_bias", "_gamma", "_beta")
 
 
 class ModuleStateError(HybridNetError, AssertionError):
-    """A method was called before what it needs: bind, init_params or init_optimizer."""
+    """A method was called before a required one: bind, init_params or init_optimizer."""
 
 
 def _list(value: Any) -> list[Any]:
@@ -39,7 +39,7 @@ def _call(callbacks: Any, *args: Any) -> None:
 
 
 def check_input_names(symbol: Any, names: Sequence[str], kind: str, throw: bool) -> None:
-    """Raises ParamError (or warns) unless names are arguments of symbol, with a list of candidates."""
+    """Raises ParamError (or warns), with a list of candidates, unless names are arguments of symbol."""
     known = symbol.list_arguments()
     for name in names:
         if name in known:
@@ -55,7 +55,7 @@ def check_input_names(symbol: Any, names: Sequence[str], kind: str, throw: bool)
 
 
 def describe_inputs(names: Sequence[str], shapes: Any, kind: str, throw: bool) -> list[DataDesc] | None:
-    """shapes as DataDescs. Raises ParamError (or warns) unless they are for names."""
+    """Returns shapes as DataDescs. Raises ParamError (or warns) unless they match names."""
     listed = [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in shapes or ()]
     for desc in listed:
         if not isinstance(desc.shape, (tuple, list)):
@@ -73,7 +73,7 @@ def describe_inputs(names: Sequence[str], shapes: Any, kind: str, throw: bool) -
 
 
 class BaseModule:
-    """Base of modules. Subclasses write bind, init_params, init_optimizer, forward, backward, update, get_outputs, ...
+    """Base of modules. Subclasses define bind, init_params, init_optimizer, forward, backward, update, get_outputs, ...
 
     States: ``binded`` (memory exists), ``params_initialized``, ``optimizer_initialized``.
     """
@@ -103,7 +103,7 @@ class BaseModule:
     # -- running ----------------------------------------------------------------------------------------------------
 
     def forward_backward(self, data_batch: DataBatch) -> None:
-        """forward in training mode, then backward."""
+        """Runs forward in training mode, then backward."""
         self.forward(data_batch, is_train=True)
         self.backward()
 
@@ -130,7 +130,7 @@ class BaseModule:
         epoch: int = 0,
         sparse_row_id_fn: Any = None,
     ) -> list[tuple[str, float]]:
-        """Evaluates on eval_data (num_batch batches at most). Returns (name, value) pairs of the metric."""
+        """Evaluates on eval_data (at most num_batch batches). Returns (name, value) pairs of the metric."""
         self._need("score")
         if not isinstance(eval_metric, _metric.EvalMetric):
             eval_metric = _metric.create(eval_metric)
@@ -150,7 +150,7 @@ class BaseModule:
     def iter_predict(
         self, eval_data: Any, num_batch: int | None = None, reset: bool = True, sparse_row_id_fn: Any = None
     ) -> Iterator[tuple[list[Any], int, DataBatch]]:
-        """Gives (outputs, number, batch) for each batch; samples that only fill up are left out."""
+        """Yields (outputs, number, batch) for each batch, without padding samples."""
         self._need("iter_predict")
         for number, batch in self._batches(eval_data, num_batch, reset, sparse_row_id_fn):
             yield self._outputs_without_pad(batch), number, batch
@@ -164,7 +164,7 @@ class BaseModule:
         always_output_list: bool = False,
         sparse_row_id_fn: Any = None,
     ) -> Any:
-        """Outputs for an array or an iterator.
+        """Computes the outputs for an array or an iterator.
 
         Returns an array, or a list of arrays for several outputs (or always_output_list); with merge_batches=False a
         list with one list per batch. Raises ParamError for other data, and if batches have different outputs.
@@ -210,7 +210,7 @@ class BaseModule:
         monitor: Any = None,
         sparse_row_id_fn: Any = None,
     ) -> None:
-        """Trains: binds, initializes, and goes through train_data from begin_epoch to num_epoch.
+        """Trains: binds, initializes, and iterates over train_data from begin_epoch to num_epoch.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class BaseModule:
         kvstore, optimizer, optimizer_params : see init_optimizer
         initializer : default Uniform(0.01)
         arg_params, aux_params, allow_missing, force_init : see init_params
-        force_rebind : whether memory is bound anew
+        force_rebind : whether to bind again if bound
         monitor : Monitor
         sparse_row_id_fn : see prepare
 
@@ -277,14 +277,14 @@ class BaseModule:
     # -- files ------------------------------------------------------------------------------------------------------
 
     def save_params(self, fname: str) -> None:
-        """Writes parameters, named ``arg:`` and ``aux:``."""
+        """Writes parameters, with the name prefixes ``arg:`` and ``aux:``."""
         arguments, states = self.get_params()
         arrays = {f"arg:{name}": array.as_in_context(cpu()) for name, array in arguments.items()}
         arrays.update({f"aux:{name}": array.as_in_context(cpu()) for name, array in states.items()})
         ndarray.save(fname, arrays)
 
     def load_params(self, fname: str) -> None:
-        """Reads what save_params wrote. Raises FileError, FormatError."""
+        """Reads parameters that save_params wrote. Raises FileError, FormatError."""
         found: dict[str, dict[str, Any]] = {"arg": {}, "aux": {}}
         loaded = ndarray.load(fname)
         for key, value in loaded.items() if isinstance(loaded, dict) else [("", None)]:
@@ -296,7 +296,7 @@ class BaseModule:
             found[kind][name] = value
         self.set_params(found["arg"], found["aux"])
 
-    # -- what subclasses write --------------------------------------------------------------------------------------
+    # -- defined by subclasses --------------------------------------------------------------------------------------
 
     @property
     def symbol(self) -> Any:
@@ -305,31 +305,31 @@ class BaseModule:
 
     @property
     def data_names(self) -> list[str]:
-        """Names of the data inputs."""
+        """The names of the data inputs."""
         raise not_overridden(self, "data_names")
 
     @property
     def output_names(self) -> list[str]:
-        """Names of the outputs."""
+        """The names of the outputs."""
         raise not_overridden(self, "output_names")
 
     @property
     def data_shapes(self) -> list[DataDesc]:
-        """Descriptions of the data inputs."""
+        """The descriptions of the data inputs."""
         raise not_overridden(self, "data_shapes")
 
     @property
     def label_shapes(self) -> list[DataDesc] | None:
-        """Descriptions of the labels."""
+        """The descriptions of the labels."""
         raise not_overridden(self, "label_shapes")
 
     @property
     def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        """(name, shape) of the outputs."""
+        """The (name, shape) pairs of the outputs."""
         raise not_overridden(self, "output_shapes")
 
     def get_params(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """(arguments, auxiliary states) by name."""
+        """Returns (arguments, auxiliary states) by name."""
         raise not_overridden(self, "get_params")
 
     def init_params(
@@ -352,29 +352,29 @@ class BaseModule:
         force_init: bool = True,
         allow_extra: bool = False,
     ) -> None:
-        """Takes over values of parameters."""
+        """Sets values of parameters."""
         self.init_params(None, arg_params, aux_params, allow_missing, force_init, allow_extra)
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
-        """States of recurrent modules; none by default."""
+        """Returns the states of recurrent modules; none by default."""
         self._need("get_states")
         return []
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
-        """Sets states of recurrent modules. Raises ParamError: there are none by default."""
+        """Sets the states of recurrent modules. Raises ParamError: there are none by default."""
         self._need("set_states")
         if states or value:
             raise ParamError(f"{type(self).__name__} has no states")
 
     def install_monitor(self, mon: Any) -> None:
-        """Watches the executors."""
+        """Installs a monitor on the executors."""
         raise not_overridden(self, "install_monitor")
 
     def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
         """Called with the batch before forward.
 
-        sparse_row_id_fn(data_batch) names the rows of row_sparse parameters that the batch needs, as a dict of arrays
-        by parameter. Where a store holds the parameters, executors then get these rows only.
+        sparse_row_id_fn(data_batch) returns the rows of row_sparse parameters that the batch needs, as a dict of arrays
+        by parameter. If a store holds the parameters, executors then hold only these rows.
         """
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
@@ -386,11 +386,11 @@ class BaseModule:
         raise not_overridden(self, "backward")
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
-        """Outputs of the last forward."""
+        """Returns the outputs of the last forward."""
         raise not_overridden(self, "get_outputs")
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
-        """Gradients of the data inputs."""
+        """Returns the gradients of the data inputs."""
         raise not_overridden(self, "get_input_grads")
 
     def update(self) -> None:
@@ -411,7 +411,7 @@ class BaseModule:
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Makes memory for inputs of these shapes."""
+        """Allocates memory for inputs of these shapes."""
         raise not_overridden(self, "bind")
 
     def init_optimizer(
@@ -421,5 +421,5 @@ class BaseModule:
         optimizer_params: Any = (("learning_rate", 0.01),),
         force_init: bool = False,
     ) -> None:
-        """Makes the optimizer."""
+        """Creates the optimizer."""
         raise not_overridden(self, "init_optimizer")

@@ -17,13 +17,13 @@ __all__ = ["BucketingModule"]
 
 
 class BucketingModule(BaseModule):
-    """Chooses the graph by each batch's bucket_key; parameters and optimizer are shared.
+    """Selects the graph by each batch's bucket_key; parameters and optimizer are shared.
 
     Parameters
     ----------
     sym_gen : callable (bucket_key) -> (symbol, data_names, label_names)
-    default_bucket_key : the largest bucket: its graph has all parameters
-    logger, context, work_load_list, fixed_param_names, state_names, group2ctxs, compression_params, remat : as Module
+    default_bucket_key : the largest bucket, whose graph has all parameters
+    logger, context, work_load_list, fixed_param_names, state_names, group2ctxs, compression_params, remat : see Module
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class BucketingModule(BaseModule):
         self._grad_req: Any = "write"
         self._monitor: Any = None
         self._loaded: tuple[dict[str, Any], dict[str, Any]] | None = None  # parameters for the first bind
-        self._make(default_bucket_key)  # wrong names are found at once
+        self._make(default_bucket_key)  # reports wrong names immediately
 
     @staticmethod
     def load(
@@ -70,9 +70,9 @@ class BucketingModule(BaseModule):
         default_bucket_key: Any = None,
         **kwargs: Any,
     ) -> BucketingModule:
-        """A module with the parameters of a file that save_checkpoint wrote; graphs come from sym_gen.
+        """Returns a module with the parameters of a file that save_checkpoint wrote; graphs come from sym_gen.
 
-        kwargs as the constructor. Bind it before use. Raises ParamError without sym_gen or default_bucket_key,
+        kwargs: see the constructor. Bind it before use. Raises ParamError without sym_gen or default_bucket_key,
         FileError and FormatError for the file.
         """
         arguments, states = load_params(prefix, epoch)
@@ -87,17 +87,17 @@ class BucketingModule(BaseModule):
         aux_params: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> BucketingModule:
-        """A module with these graphs (bucket key -> Symbol) and parameters.
+        """Returns a module with these graphs (bucket key -> Symbol) and parameters.
 
-        sym_gen tells names of data and labels, and the graphs of other buckets. kwargs as the constructor. Bind it
-        before use. Raises ParamError for what is missing.
+        sym_gen provides the names of data and labels, and the graphs of other buckets. kwargs: see the constructor.
+        Bind it before use. Raises ParamError for missing arguments.
         """
         for name, value in (("sym_dict", sym_dict), ("arg_params", arg_params), ("aux_params", aux_params)):
             if value is None:
                 raise ParamError(f"BucketingModule.load_dict: {name} is missing")
 
         def graph_of(key: Any) -> tuple[Any, Any, Any]:
-            symbol, data_names, label_names = sym_gen(key)  # type: ignore[misc]  # _with_params has looked
+            symbol, data_names, label_names = sym_gen(key)  # type: ignore[misc]  # checked by _with_params
             return sym_dict.get(key, symbol), data_names, label_names  # type: ignore[union-attr]
 
         generator = None if sym_gen is None else graph_of
@@ -116,7 +116,7 @@ class BucketingModule(BaseModule):
         return made
 
     def _generated(self, bucket_key: Any) -> tuple[Any, Any, Any]:
-        """What sym_gen says for a bucket. Names count from 0 in each, so that the buckets' parameters have the same."""
+        """Returns sym_gen's result for a bucket. Names count from 0, so that all buckets have the same parameters."""
         with NameManager():
             return self._sym_gen(bucket_key)
 
@@ -132,38 +132,38 @@ class BucketingModule(BaseModule):
 
     @property
     def data_names(self) -> list[str]:
-        """Names of the data inputs."""
+        """The names of the data inputs."""
         if self.binded:
             return self._curr_module.data_names
         return list(self._generated(self._default_bucket_key)[1])
 
     @property
     def output_names(self) -> list[str]:
-        """Names of the outputs."""
+        """The names of the outputs."""
         if self.binded:
             return self._curr_module.output_names
         return self._generated(self._default_bucket_key)[0].list_outputs()
 
     @property
     def data_shapes(self) -> Any:
-        """Descriptions of the data inputs of the current bucket."""
+        """The descriptions of the data inputs of the current bucket."""
         self._need("data_shapes", params=False)
         return self._curr_module.data_shapes
 
     @property
     def label_shapes(self) -> Any:
-        """Descriptions of the labels of the current bucket."""
+        """The descriptions of the labels of the current bucket."""
         self._need("label_shapes", params=False)
         return self._curr_module.label_shapes
 
     @property
     def output_shapes(self) -> Any:
-        """(name, shape) of the outputs of the current bucket."""
+        """The (name, shape) pairs of the outputs of the current bucket."""
         self._need("output_shapes", params=False)
         return self._curr_module.output_shapes
 
     def get_params(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """(arguments, auxiliary states) of the default bucket, which has all."""
+        """Returns (arguments, auxiliary states) of the default bucket, which has all of them."""
         self._need("get_params")
         default = self._buckets[self._default_bucket_key]
         default._params_dirty = True  # another bucket may have updated them
@@ -178,7 +178,7 @@ class BucketingModule(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Initializes parameters. Arguments as Module.init_params."""
+        """Initializes parameters. Arguments: see Module.init_params."""
         if self.params_initialized and not force_init:
             return
         self._need("init_params", params=False)
@@ -196,7 +196,7 @@ class BucketingModule(BaseModule):
         force_init: bool = True,
         allow_extra: bool = False,
     ) -> None:
-        """Takes over values. Arguments as Module.set_params."""
+        """Sets values. Arguments: see Module.set_params."""
         self._need("set_params", params=False)
         default = self._buckets[self._default_bucket_key]
         default.set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
@@ -212,7 +212,7 @@ class BucketingModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Makes memory for the default bucket, whose shapes these are; others follow with their first batch."""
+        """Allocates memory for the default bucket with these shapes; other buckets are bound with their first batch."""
         if shared_module is not None:
             raise ParamError("shared_module for BucketingModule is not supported")
         if force_rebind:
@@ -235,7 +235,7 @@ class BucketingModule(BaseModule):
         self.binded = True
 
     def switch_bucket(self, bucket_key: Any, data_shapes: Any, label_shapes: Any = None) -> None:
-        """Makes the graph of a bucket the current one, binding it if it is new."""
+        """Makes a bucket's graph the current one, and binds it if it is new."""
         self._need("switch_bucket", params=False)
         if bucket_key not in self._buckets:
             module = self._make(bucket_key)
@@ -259,7 +259,7 @@ class BucketingModule(BaseModule):
         optimizer_params: Any = (("learning_rate", 0.01),),
         force_init: bool = False,
     ) -> None:
-        """Makes the optimizer of all buckets. Arguments as Module.init_optimizer."""
+        """Creates the optimizer of all buckets. Arguments: see Module.init_optimizer."""
         self._need("init_optimizer")
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")
@@ -295,7 +295,8 @@ class BucketingModule(BaseModule):
         self._need("update", optimizer=True)
         if not self._curr_module.optimizer_initialized:
             self._curr_module.borrow_optimizer(self._buckets[self._default_bucket_key])
-        # Indices of weights must mean the same parameter in every bucket: the optimizer knows those of the default one.
+        # Indices of weights must refer to the same parameter in every bucket: the optimizer has the default bucket's
+        # indices.
         self._update_by_default_indices()
 
     def _update_by_default_indices(self) -> None:
@@ -316,17 +317,17 @@ class BucketingModule(BaseModule):
         current._params_dirty = True
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
-        """Outputs of the last forward."""
+        """Returns the outputs of the last forward."""
         self._need("get_outputs")
         return self._curr_module.get_outputs(merge_multi_context)
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
-        """Gradients of the data."""
+        """Returns the gradients of the data."""
         self._need("get_input_grads")
         return self._curr_module.get_input_grads(merge_multi_context)
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
-        """Values of the states of the current bucket."""
+        """Returns the values of the states of the current bucket."""
         self._need("get_states")
         return self._curr_module.get_states(merge_multi_context)
 
@@ -341,7 +342,7 @@ class BucketingModule(BaseModule):
         self._curr_module.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon: Any) -> None:
-        """Watches the executors of all buckets."""
+        """Installs a monitor on the executors of all buckets."""
         self._need("install_monitor", params=False)
         self._monitor = mon
         for module in self._buckets.values():
@@ -350,7 +351,7 @@ class BucketingModule(BaseModule):
     def save_checkpoint(
         self, prefix: str, epoch: int, save_optimizer_states: bool = False, remove_amp_cast: bool = True
     ) -> None:
-        """Writes the default bucket's graph and all parameters. Arguments as Module.save_checkpoint."""
+        """Writes the default bucket's graph and all parameters. Arguments: see Module.save_checkpoint."""
         self._need("save_checkpoint")
         default = self._buckets[self._default_bucket_key]
         default._params_dirty = True

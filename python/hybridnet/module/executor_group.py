@@ -1,4 +1,4 @@
-"""One executor per context, each for a part of the batch."""
+"""DataParallelExecutorGroup: one executor per context, each for a part of the batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["DataParallelExecutorGroup"]
 
 
 def _even_parts(size: int, loads: Sequence[float]) -> list[slice]:
-    """Consecutive parts of size in proportion to loads. Raises ParamError if one would be empty."""
+    """Splits size into consecutive parts proportional to loads. Raises ParamError if one would be empty."""
     total, begin, parts = sum(loads), 0, []
     reached = 0.0
     for load in loads:
@@ -37,19 +37,19 @@ class DataParallelExecutorGroup:
     symbol : Symbol
     contexts : list of Context
     workload : list of float
-        Shares of the batch.
+        Fractions of the batch per context.
     data_shapes, label_shapes : list of DataDesc
     param_names : list of str
     for_training, inputs_need_grad : bool
     shared_group : DataParallelExecutorGroup, optional
-        Whose parameters, gradients and states are used for the names that both have.
+        Group whose parameters, gradients and states are shared, for names in both groups.
     fixed_param_names : list of str, optional
-        Without gradient.
+        Parameters without gradient.
     grad_req : str or dict of str to str
     state_names : list of str, optional
     group2ctxs : list of dict, optional
-        For each context: where arrays of nodes with the attribute ctx_group live, by its value.
-    remat : as in Module
+        For each context: contexts of arrays of nodes with the attribute ctx_group, by its value.
+    remat : see Module
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class DataParallelExecutorGroup:
         self.state_names = list(state_names or ())
         self.arg_names = symbol.list_arguments()
         self.aux_names = symbol.list_auxiliary_states()
-        # Where the batch lies in each output: by the attribute __layout__ of its operator.
+        # Batch axis of each output, from the attribute __layout__ of its operator.
         layouts = [symbol[i].attr("__layout__") for i in range(len(symbol.list_outputs()))]
         self.output_axes = [max(DataDesc.get_batch_axis(layout), 0) for layout in layouts]
         self.grad_req = self._requests(grad_req, [desc.name for desc in data_shapes])
@@ -127,7 +127,7 @@ class DataParallelExecutorGroup:
             )
         known = set(self.arg_names)
         types = {desc.name: desc.dtype for desc in descriptions if desc.name in known}
-        # Casts in front of operators, as amp puts them there, leave types open: such parameters are float32.
+        # Casts before operators, as inserted by amp, leave types open: such parameters are float32.
         arg_types, _, aux_types = self.symbol.infer_type_partial(**types)
 
         stypes, by_rows = argument_storage(self.symbol)
@@ -159,24 +159,24 @@ class DataParallelExecutorGroup:
         return made
 
     def reshape(self, data_shapes: Sequence[DataDesc], label_shapes: Sequence[DataDesc] | None) -> None:
-        """Binds for other inputs; parameters, gradients and states stay."""
+        """Binds for other inputs; parameters, gradients and states are kept."""
         self._bind(data_shapes, label_shapes, self.execs)
 
     # -- arrays -----------------------------------------------------------------------------------------------------
 
     @property
     def param_arrays(self) -> list[list[NDArray]]:
-        """For each parameter, its arrays on all contexts."""
+        """The arrays of each parameter on all contexts."""
         return [[exe.arg_dict[name] for exe in self.execs] for name in self.param_names]
 
     @property
     def grad_arrays(self) -> list[list[Any]]:
-        """For each parameter, its gradients on all contexts; None without gradient."""
+        """The gradients of each parameter on all contexts; None without gradient."""
         return [[exe.grad_dict[name] for exe in self.execs] for name in self.param_names]
 
     @property
     def aux_arrays(self) -> list[list[NDArray]]:
-        """For each auxiliary state, its arrays on all contexts."""
+        """The arrays of each auxiliary state on all contexts."""
         return [[exe.aux_dict[name] for exe in self.execs] for name in self.aux_names]
 
     def set_params(self, arg_params: dict[str, Any], aux_params: dict[str, Any], allow_extra: bool = False) -> None:
@@ -185,7 +185,7 @@ class DataParallelExecutorGroup:
             exe.copy_params_from(arg_params, aux_params, allow_extra_params=allow_extra)
 
     def get_params(self, arg_params: dict[str, Any], aux_params: dict[str, Any]) -> None:
-        """Copies values, the mean over contexts, into the given arrays."""
+        """Copies values, averaged over contexts, into the given arrays."""
         for names, columns, targets in (
             (self.param_names, self.param_arrays, arg_params),
             (self.aux_names, self.aux_arrays, aux_params),
@@ -203,7 +203,7 @@ class DataParallelExecutorGroup:
             for exe, part in zip(self.execs, self.slices, strict=True):
                 target = exe.arg_dict.get(desc.name)
                 if target is None:
-                    continue  # labels that the graph does not use
+                    continue  # labels unused by the graph
                 if axis < 0 or len(self.execs) == 1:
                     target[:] = array
                 else:
@@ -211,16 +211,16 @@ class DataParallelExecutorGroup:
                     target[:] = piece.as_in_context(target.context)
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
-        """Runs all executors on their parts."""
+        """Runs all executors on their parts of the batch."""
         self._load(data_batch.data or (), self.data_shapes)
-        label = getattr(data_batch, "label", None)  # a namedtuple of data alone predicts
+        label = getattr(data_batch, "label", None)  # a namedtuple without labels is for prediction
         if self.label_shapes and label:
             self._load(label, self.label_shapes)
         for exe in self.execs:
             exe.forward(is_train=self.for_training if is_train is None else is_train)
 
     def backward(self, out_grads: Any = None) -> None:
-        """Computes gradients; out_grads are those arriving at the (merged) outputs."""
+        """Computes gradients; out_grads are the gradients of the (merged) outputs."""
         if not self.for_training:
             raise ParamError("re-bind with for_training=True to run backward")
         if out_grads is not None and not isinstance(out_grads, (list, tuple)):
@@ -251,24 +251,24 @@ class DataParallelExecutorGroup:
         ]
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
-        """Outputs, joined along the batch (or a list per output)."""
+        """Returns outputs, joined along the batch (or a list per output)."""
         columns = zip(*(exe.outputs for exe in self.execs), strict=True)
         return self._merge(columns, merge_multi_context, self.output_axes)
 
     def get_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        """(name, shape) of the merged outputs; unknown shapes and sizes as infer_shape_partial() gives them."""
+        """Returns (name, shape) of the merged outputs; unknown shapes and sizes as in infer_shape_partial()."""
         shapes = {desc.name: tuple(desc.shape) for desc in [*self.data_shapes, *self.label_shapes]}
         _, outputs, _ = self.symbol.infer_shape_partial(**shapes)
         return list(zip(self.symbol.list_outputs(), outputs, strict=True))
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
-        """Gradients of the data inputs."""
+        """Returns gradients of the data inputs."""
         columns = [[exe.grad_dict[desc.name] for exe in self.execs] for desc in self.data_shapes]
         axes = [max(DataDesc.get_batch_axis(desc.layout), 0) for desc in self.data_shapes]
         return self._merge(columns, merge_multi_context, axes)
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
-        """Values of the states."""
+        """Returns the values of the states."""
         columns = [[exe.arg_dict[name] for exe in self.execs] for name in self.state_names]
         return self._merge(columns, merge_multi_context)
 
@@ -291,6 +291,6 @@ class DataParallelExecutorGroup:
             eval_metric.update_dict(dict(zip(names, own or (), strict=False)), exe.output_dict)
 
     def install_monitor(self, mon: Any) -> None:
-        """Watches all executors."""
+        """Installs a monitor on all executors."""
         for exe in self.execs:
             mon.install(exe)

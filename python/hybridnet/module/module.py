@@ -25,7 +25,7 @@ __all__ = ["Module"]
 
 
 def _groups_by_context(group2ctxs: Any, count: int) -> list[dict[str, Context]]:
-    """For each of count contexts: the context of each group. Raises ParamError for lists of another length."""
+    """Returns, for each of count contexts, the context of each group. Raises ParamError for lists of another length."""
     if not group2ctxs:
         return [{} for _ in range(count)]
     if isinstance(group2ctxs, (list, tuple)):
@@ -55,21 +55,21 @@ class Module(BaseModule):
     ----------
     symbol : Symbol
     data_names, label_names : list of str
-        Its inputs; arguments that are neither these nor states are parameters.
+        Names of the inputs; arguments that are neither inputs nor states are parameters.
     logger : default logging
     context : Context or list of Context, default cpu()
-        Each batch is split among them.
+        Contexts; each batch is split among them.
     work_load_list : list of float, optional
-        Shares of the batch.
+        Fractions of the batch per context.
     fixed_param_names : list of str, optional
         Parameters that are not trained.
     state_names : list of str, optional
         Inputs that keep their values between batches.
     group2ctxs : dict of str to Context or list of Context, or a list of such dicts, optional
-        Where parameters live whose nodes have the attribute ctx_group, by its value: for each context of the module.
+        Contexts of parameters whose nodes have the attribute ctx_group, by its value: for each context of the module.
     compression_params : accepted
     remat : 'auto', 'none' or int, default 'auto'
-        What backward computes again instead of keeping it, as in HybridBlock.hybridize.
+        Values that backward recomputes instead of keeping them, see HybridBlock.hybridize.
 
     Raises ParamError for names that the symbol does not have.
     """
@@ -117,7 +117,7 @@ class Module(BaseModule):
         self._optimizer: Any = None
         self._kvstore: Any = None
         self._update_on_kvstore = False
-        self._held_by_rows: set[str] = set()  # parameters of which executors hold the rows that prepare() pulled
+        self._held_by_rows: set[str] = set()  # parameters whose executors hold only the rows pulled by prepare()
         self._updater: Any = None
         self._preload_opt_states: str | None = None
         self._grad_req: Any = None
@@ -127,7 +127,7 @@ class Module(BaseModule):
 
     @property
     def _total_exec_bytes(self) -> int:
-        """Bytes of the arrays that are bound."""
+        """The number of bytes of the bound arrays."""
         arrays = [a for exe in self._exec_group.execs for a in (*exe.arg_arrays, *exe.grad_arrays, *exe.aux_arrays)]
         return sum(a.size * np.dtype(a.dtype).itemsize for a in arrays if a is not None)
 
@@ -135,7 +135,7 @@ class Module(BaseModule):
 
     @staticmethod
     def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:
-        """A module from what save_checkpoint wrote; kwargs as the constructor. Bind it before use."""
+        """Loads a module that save_checkpoint wrote; kwargs: see the constructor. Bind it before use."""
         symbol, arguments, states = load_checkpoint(prefix, epoch)
         mod = Module(symbol=symbol, **kwargs)
         mod._arg_params = arguments
@@ -148,7 +148,7 @@ class Module(BaseModule):
     def save_checkpoint(
         self, prefix: str, epoch: int, save_optimizer_states: bool = False, remove_amp_cast: bool = True
     ) -> None:
-        """Writes prefix-symbol.json, prefix-0001.params for epoch 1, and prefix-0001.states if asked for."""
+        """Writes prefix-symbol.json, prefix-0001.params for epoch 1, and optionally prefix-0001.states."""
         self._symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
         name = f"{prefix}-{epoch:04d}.params"
         self.save_params(name)
@@ -169,7 +169,7 @@ class Module(BaseModule):
                 file.write(states)
 
     def load_optimizer_states(self, fname: str) -> None:
-        """Reads what save_optimizer_states wrote. Raises FileError, FormatError."""
+        """Reads states that save_optimizer_states wrote. Raises FileError, FormatError."""
         self._need("load_optimizer_states", optimizer=True)
         if self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
@@ -180,48 +180,48 @@ class Module(BaseModule):
 
     @property
     def data_names(self) -> list[str]:
-        """Names of the data inputs."""
+        """The names of the data inputs."""
         return self._data_names
 
     @property
     def label_names(self) -> list[str]:
-        """Names of the labels."""
+        """The names of the labels."""
         return self._label_names
 
     @property
     def output_names(self) -> list[str]:
-        """Names of the outputs."""
+        """The names of the outputs."""
         return self._output_names
 
     @property
     def data_shapes(self) -> list[DataDesc]:
-        """Descriptions of the data inputs."""
+        """The descriptions of the data inputs."""
         self._need("data_shapes", params=False)
         return self._data_shapes
 
     @property
     def label_shapes(self) -> list[DataDesc] | None:
-        """Descriptions of the labels."""
+        """The descriptions of the labels."""
         self._need("label_shapes", params=False)
         return self._label_shapes
 
     @property
     def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        """(name, shape) of the outputs."""
+        """The (name, shape) pairs of the outputs."""
         self._need("output_shapes", params=False)
         return self._exec_group.get_output_shapes()
 
     # -- parameters -------------------------------------------------------------------------------------------------
 
     def get_params(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """(arguments, auxiliary states) by name, on the CPU."""
+        """Returns (arguments, auxiliary states) by name, on the CPU."""
         self._need("get_params")
         if self._params_dirty:
             self._sync_params_from_devices()
         return self._arg_params, self._aux_params  # type: ignore[return-value]
 
     def _sync_params_from_devices(self) -> None:
-        if self._update_on_kvstore:  # row_sparse_pull may have left rows out of the executors' arrays
+        if self._update_on_kvstore:  # row_sparse_pull may have skipped rows of the executors' arrays
             for name, arrays in zip(self._param_names, self._exec_group.param_arrays, strict=True):
                 self._kvstore.pull(name, out=arrays, ignore_sparse=False)
             self._held_by_rows.clear()
@@ -242,13 +242,13 @@ class Module(BaseModule):
         Parameters
         ----------
         initializer : default Uniform(0.01)
-            For what the dicts do not have.
+            Initializer of parameters that are missing in the dicts.
         arg_params, aux_params : dict of str to NDArray, optional
-            Values.
+            Values of the parameters.
         allow_missing : bool, default False
-            Whether the dicts may lack names.
+            Whether names may be missing in the dicts.
         force_init : bool, default False
-            Whether to start over if parameters are initialized.
+            Whether existing parameters are initialized again.
         allow_extra : bool, default False
             Whether the dicts may have names that the symbol does not have.
 
@@ -300,7 +300,7 @@ class Module(BaseModule):
         force_init: bool = True,
         allow_extra: bool = False,
     ) -> None:
-        """Takes over values. Arguments and errors as init_params; names that are missing keep theirs."""
+        """Sets values. Arguments and errors: see init_params; parameters with missing names are unchanged."""
         if not allow_missing:
             self.init_params(None, arg_params, aux_params, allow_missing, force_init, allow_extra)
             return
@@ -325,22 +325,22 @@ class Module(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Makes memory for inputs of these shapes.
+        """Allocates memory for inputs of these shapes.
 
         Parameters
         ----------
         data_shapes, label_shapes : list of DataDesc or (name, shape)
         for_training : bool, default True
-            Whether there are gradients.
+            Whether gradients are computed.
         inputs_need_grad : bool, default False
-            Whether the data have gradients, too.
+            Whether gradients of the data are also computed.
         force_rebind : bool, default False
-            Whether to bind again.
+            Whether to bind again if bound.
         shared_module : Module, optional
-            Whose parameters are used.
+            Module whose parameters are shared.
         grad_req : str, list or dict, default 'write'
 
-        Raises ParamError for wrong names, ShapeError if shapes do not determine those of the parameters.
+        Raises ParamError for wrong names, ShapeError if the parameters' shapes cannot be inferred.
         """
         if force_rebind:
             if self.binded and self._params_dirty:
@@ -392,7 +392,7 @@ class Module(BaseModule):
         }
 
     def _take_over(self, shared: Module) -> None:
-        """Uses the parameters of a module whose executors share theirs."""
+        """Uses the parameters of a module whose executors share memory with this one's."""
         self._arg_params = self._like(self._param_names, self._exec_group.param_arrays)
         self._aux_params = self._like(self._aux_names, self._exec_group.aux_arrays)
         arguments, states = shared.get_params()
@@ -416,7 +416,7 @@ class Module(BaseModule):
         self._label_shapes = describe_inputs(self._label_names, label_shapes, "label", False)
 
     def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
-        """Binds for inputs of other shapes; parameters stay."""
+        """Binds for inputs of other shapes and keeps the parameters."""
         self._need("reshape", params=False)
         self._describe(data_shapes, label_shapes)
         self._exec_group.reshape(self._data_shapes, self._label_shapes)
@@ -430,18 +430,18 @@ class Module(BaseModule):
         optimizer_params: Any = (("learning_rate", 0.01),),
         force_init: bool = False,
     ) -> None:
-        """Makes the optimizer.
+        """Creates the optimizer.
 
         Parameters
         ----------
         kvstore : str, KVStore or None
-            Sums gradients of several contexts. A store that was made by the caller and has an optimizer also holds the
+            Sums gradients of several contexts. A store that the caller created and that has an optimizer also holds the
             parameters, by name, and updates them.
         optimizer : str or Optimizer
         optimizer_params : dict or pairs
-            Its arguments, if optimizer is a name; rescale_grad is 1 / batch size by default.
+            Arguments of an optimizer that is given by name; default of rescale_grad: 1 / batch size.
         force_init : bool, default False
-            Whether to start over if there is one.
+            Whether to replace an existing optimizer.
         """
         self._need("init_optimizer")
         if self.optimizer_initialized and not force_init:
@@ -475,7 +475,7 @@ class Module(BaseModule):
         return kvstore
 
     def _fill_store(self, given: Any = None) -> None:
-        """Parameters of these names (default: all) into a store that updates them."""
+        """Writes parameters (default: all) into a store that updates them."""
         if not self._update_on_kvstore:
             return
         for name, arrays in zip(self._param_names, self._exec_group.param_arrays, strict=True):
@@ -501,7 +501,7 @@ class Module(BaseModule):
         return optimizer
 
     def borrow_optimizer(self, shared_module: Module) -> None:
-        """Uses the optimizer, and its states, of another module."""
+        """Uses another module's optimizer and its states."""
         shared_module._need("borrow_optimizer", optimizer=True)
         self._optimizer = shared_module._optimizer
         self._kvstore = shared_module._kvstore
@@ -512,7 +512,7 @@ class Module(BaseModule):
     # -- running ----------------------------------------------------------------------------------------------------
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
-        """Runs the graph; binds again first if the batch has other shapes. is_train: default for_training."""
+        """Runs the graph; rebinds first if the batch has other shapes. is_train: default for_training."""
         self._need("forward")
         shapes = [tuple(array.shape) for array in data_batch.data or ()]
         if shapes != [tuple(desc.shape) for desc in self._data_shapes]:
@@ -520,10 +520,10 @@ class Module(BaseModule):
         self._exec_group.forward(data_batch, is_train)
 
     def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
-        """Pulls the rows of row_sparse parameters that sparse_row_id_fn(data_batch) names, as a dict of arrays by name.
+        """Pulls rows of row_sparse parameters; sparse_row_id_fn(data_batch) returns a dict of row arrays by name.
 
-        Executors then hold these rows only, until prepare() is called again: before every batch. Without the function
-        they hold all rows, as they do where no store updates the parameters.
+        Executors then hold only these rows until the next prepare(), so call it before every batch. Without the
+        function they hold all rows, as they do if no store updates the parameters.
         """
         self._need("prepare")
         if not self._update_on_kvstore:
@@ -549,7 +549,7 @@ class Module(BaseModule):
                 for desc, array in zip(self._label_shapes, given, strict=True)
             ]
         if not label and self._label_shapes:
-            # Labels are not needed to predict, but the graph has inputs for them: of the new batch size.
+            # Prediction needs no labels, but the graph has inputs for them, here with the new batch size.
             label = [
                 DataDesc(desc.name, (shapes[0][0], *desc.shape[1:]), desc.dtype, desc.layout)
                 for desc in self._label_shapes
@@ -557,12 +557,12 @@ class Module(BaseModule):
         self.reshape(data, label)
 
     def backward(self, out_grads: Any = None) -> None:
-        """Computes gradients; out_grads arrive at the outputs of graphs that do not end in a loss."""
+        """Computes gradients; out_grads are the output gradients for graphs without a loss at the end."""
         self._need("backward")
         self._exec_group.backward(out_grads=out_grads)
 
     def update(self) -> None:
-        """Updates parameters by the gradients of the last backward."""
+        """Updates parameters by the last gradients."""
         self._need("update", optimizer=True)
         self._params_dirty = True
         group = self._exec_group
@@ -586,25 +586,25 @@ class Module(BaseModule):
     def _update_in_store(self, name: str, arrays: list[Any], grads: list[Any], priority: int) -> None:
         if arrays[0].stype == "default":
             self._kvstore.pushpull(name, grads, out=arrays, priority=priority)
-        else:  # pushpull leaves such arrays to row_sparse_pull
+        else:  # pushpull leaves these arrays to row_sparse_pull
             self._kvstore.push(name, grads, priority=priority)
             if name not in self._held_by_rows:
                 self._kvstore.pull(name, out=arrays, priority=priority, ignore_sparse=False)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
-        """Outputs of the last forward, joined over contexts (or a list per output)."""
+        """Returns outputs of the last forward, joined over contexts (or a list per output)."""
         self._need("get_outputs")
         return self._exec_group.get_outputs(merge_multi_context)
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
-        """Gradients of the data. Raises ParamError unless bound with inputs_need_grad=True."""
+        """Returns gradients of the data. Raises ParamError unless bound with inputs_need_grad=True."""
         self._need("get_input_grads")
         if not self.inputs_need_grad:
             raise ParamError("Module.get_input_grads: bind with inputs_need_grad=True")
         return self._exec_group.get_input_grads(merge_multi_context)
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
-        """Values of the states."""
+        """Returns the values of the states."""
         self._need("get_states")
         return self._exec_group.get_states(merge_multi_context)
 
@@ -618,6 +618,6 @@ class Module(BaseModule):
         self._exec_group.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon: Any) -> None:
-        """Watches the executors."""
+        """Installs a monitor on the executors."""
         self._need("install_monitor", params=False)
         self._exec_group.install_monitor(mon)

@@ -1,4 +1,4 @@
-"""PythonModule: a module whose computation is written in Python; PythonLossModule: a loss given by its gradient."""
+"""PythonModule: a module with computation in Python; PythonLossModule: a loss defined by its gradient."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["PythonLossModule", "PythonModule"]
 
 
 class PythonModule(BaseModule):
-    """A module without a symbol, for SequentialModule. It has no parameters unless a subclass says so.
+    """A module without a symbol, for SequentialModule. It has no parameters unless a subclass adds some.
 
-    Subclasses write ``_compute_output_shapes``, ``forward``, ``backward``, ``get_outputs`` and ``get_input_grads``.
+    Subclasses define ``_compute_output_shapes``, ``forward``, ``backward``, ``get_outputs`` and ``get_input_grads``.
 
     Parameters
     ----------
     data_names, label_names, output_names : list of str
-        Names of inputs, labels (None: it takes none) and outputs.
+        Names of inputs, labels (None: no labels) and outputs.
     """
 
     def __init__(
@@ -42,31 +42,31 @@ class PythonModule(BaseModule):
 
     @property
     def data_names(self) -> list[str]:
-        """Names of the inputs."""
+        """The names of the inputs."""
         return self._data_names
 
     @property
     def output_names(self) -> list[str]:
-        """Names of the outputs."""
+        """The names of the outputs."""
         return self._output_names
 
     @property
     def data_shapes(self) -> Any:
-        """(name, shape) of each input, as bind got them."""
+        """The (name, shape) pairs of the inputs that were passed to bind."""
         return self._data_shapes
 
     @property
     def label_shapes(self) -> Any:
-        """(name, shape) of each label, as bind got them."""
+        """The (name, shape) pairs of the labels that were passed to bind."""
         return self._label_shapes
 
     @property
     def output_shapes(self) -> Any:
-        """(name, shape) of each output."""
+        """The (name, shape) pairs of the outputs."""
         return self._output_shapes
 
     def get_params(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Two empty dicts."""
+        """Returns two empty dicts."""
         return {}, {}
 
     def init_params(
@@ -78,7 +78,7 @@ class PythonModule(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """There is nothing to initialize. Arguments as Module.init_params."""
+        """Does nothing: there are no parameters. Arguments: see Module.init_params."""
         self._need("init_params", params=False)
         self.params_initialized = True
 
@@ -89,14 +89,14 @@ class PythonModule(BaseModule):
         optimizer_params: Any = (("learning_rate", 0.01),),
         force_init: bool = False,
     ) -> None:
-        """There is nothing to update. Arguments as Module.init_optimizer."""
+        """Does nothing: there are no parameters. Arguments: see Module.init_optimizer."""
         self.optimizer_initialized = True
 
     def update(self) -> None:
-        """There is nothing to update."""
+        """Does nothing: there are no parameters."""
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Adds the outputs of the last batch to a metric, if bind got labels. Raises ParamError with pre_sliced."""
+        """Adds the last outputs to a metric, if bind was called with labels. Raises ParamError with pre_sliced."""
         if self._label_shapes is None:
             return
         if pre_sliced:
@@ -113,7 +113,7 @@ class PythonModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Notes the shapes of inputs and labels, which must have the names of the constructor, in order.
+        """Stores the shapes of inputs and labels, which must have the names of the constructor, in order.
 
         Raises ParamError for other names, and for a grad_req other than 'write'.
         """
@@ -142,18 +142,18 @@ class PythonModule(BaseModule):
 
 
 class PythonLossModule(PythonModule):
-    """A loss: it passes its input, the scores, on, and gives their gradient.
+    """A loss: its output is its input, the scores; it computes their gradient.
 
     Parameters
     ----------
     name : str, default 'pyloss'
-        The output is called name + '_output'.
+        Prefix of the output's name: name + '_output'.
     data_names, label_names : list of one str
     grad_func : callable (scores, labels) -> NDArray or numpy.ndarray, optional
-        The gradient of the loss with regard to the scores; else a subclass overrides ``_backward_impl``, which sets
-        ``self._scores_grad`` from ``self._scores`` and ``self._labels``.
+        Returns the gradient of the loss with respect to the scores; without it, a subclass overrides
+        ``_backward_impl``, which sets ``self._scores_grad`` from ``self._scores`` and ``self._labels``.
 
-    Raises ParamError for more than one name, or a grad_func that cannot be called.
+    Raises ParamError for more than one name, or a grad_func that is not callable.
     """
 
     def __init__(
@@ -179,17 +179,17 @@ class PythonLossModule(PythonModule):
         return [(f"{self._name}_output", self._data_shapes[0][1])]
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
-        """Keeps scores and, in training, labels."""
+        """Stores scores and, in training, labels."""
         self._scores = (data_batch.data or ())[0]
         if self.for_training if is_train is None else is_train:
             self._labels = (data_batch.label or ())[0]
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
-        """The scores."""
+        """Returns the scores."""
         return [self._scores]
 
     def backward(self, out_grads: Any = None) -> None:
-        """Computes the gradient. Raises ParamError with out_grads: nothing follows a loss."""
+        """Computes the gradient. Raises ParamError with out_grads: a loss is the last module."""
         if out_grads is not None:
             raise ParamError("PythonLossModule.backward: a loss takes no out_grads")
         self._need("backward", params=False)
@@ -204,8 +204,8 @@ class PythonLossModule(PythonModule):
         self._scores_grad = grad if isinstance(grad, ndarray.NDArray) else ndarray.array(grad)
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
-        """The gradient of the scores."""
+        """Returns the gradient of the scores."""
         return [self._scores_grad]
 
     def install_monitor(self, mon: Any) -> None:
-        """There is nothing to watch."""
+        """Does nothing: there are no executors."""

@@ -1,4 +1,4 @@
-"""SequentialModule: modules in a row, the outputs of one are the data of the next."""
+"""SequentialModule: a chain of modules, each of which takes the previous one's outputs as data."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["SequentialModule"]
 
 
 class SequentialModule(BaseModule):
-    """Modules in a row.
+    """A chain of modules.
 
-    add(module, take_labels=True) gives the labels to that module; auto_wiring=True renames what comes in to the names
-    of its data.
+    add(module, take_labels=True) passes the labels to that module; auto_wiring=True renames the inputs to the names of
+    its data.
     """
 
     META_TAKE_LABELS = "take_labels"
@@ -44,34 +44,34 @@ class SequentialModule(BaseModule):
 
     @property
     def data_names(self) -> list[str]:
-        """Names of the first module's data."""
+        """The names of the first module's data."""
         return self._modules[0].data_names if self._modules else []
 
     @property
     def output_names(self) -> list[str]:
-        """Names of the last module's outputs."""
+        """The names of the last module's outputs."""
         return self._modules[-1].output_names if self._modules else []
 
     @property
     def data_shapes(self) -> Any:
-        """Descriptions of the first module's data."""
+        """The descriptions of the first module's data."""
         self._need("data_shapes", params=False)
         return self._modules[0].data_shapes
 
     @property
     def label_shapes(self) -> Any:
-        """Descriptions of the labels."""
+        """The descriptions of the labels."""
         self._need("label_shapes", params=False)
         return self._label_shapes
 
     @property
     def output_shapes(self) -> Any:
-        """(name, shape) of the last module's outputs."""
+        """The (name, shape) pairs of the last module's outputs."""
         self._need("output_shapes", params=False)
         return self._modules[-1].output_shapes
 
     def get_params(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Parameters of all modules."""
+        """Returns the parameters of all modules."""
         self._need("get_params")
         arguments: dict[str, Any] = {}
         states: dict[str, Any] = {}
@@ -90,12 +90,12 @@ class SequentialModule(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Initializes all modules. Arguments as Module.init_params. Raises ParamError if two share a name."""
+        """Initializes all modules. Arguments: see Module.init_params. Raises ParamError if two modules share a name."""
         if self.params_initialized and not force_init:
             return
         self._need("init_params", params=False)
         for module in self._modules:
-            # The dicts hold the parameters of all modules, so each sees extra names.
+            # The dicts hold the parameters of all modules, so each module finds extra names.
             module.init_params(
                 initializer or (Uniform(0.01) if arg_params is None else None),
                 arg_params,
@@ -122,7 +122,7 @@ class SequentialModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Makes memory for all modules. Arguments as Module.bind."""
+        """Allocates memory for all modules. Arguments: see Module.bind."""
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
@@ -161,7 +161,7 @@ class SequentialModule(BaseModule):
         optimizer_params: Any = (("learning_rate", 0.01),),
         force_init: bool = False,
     ) -> None:
-        """Makes the optimizers. Arguments as Module.init_optimizer."""
+        """Creates the optimizers. Arguments: see Module.init_optimizer."""
         self._need("init_optimizer")
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")
@@ -171,7 +171,7 @@ class SequentialModule(BaseModule):
         self.optimizer_initialized = True
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
-        """Runs all modules, each on the outputs of the one before."""
+        """Runs all modules, each on the outputs of the previous one."""
         self._need("forward")
         data = data_batch.data
         for i, module in enumerate(self._modules):
@@ -194,24 +194,24 @@ class SequentialModule(BaseModule):
             module.update()
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
-        """Outputs of the last module."""
+        """Returns the outputs of the last module."""
         self._need("get_outputs")
         return self._modules[-1].get_outputs(merge_multi_context)
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
-        """Gradients of the first module's data."""
+        """Returns the gradients of the first module's data."""
         self._need("get_input_grads")
         return self._modules[0].get_input_grads(merge_multi_context)
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Adds the outputs of the modules that take labels to a metric."""
+        """Adds the outputs of modules that take labels to a metric."""
         self._need("update_metric")
         for i, module in enumerate(self._modules):
             if self._takes_labels(i):
                 module.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon: Any) -> None:
-        """Watches all modules."""
+        """Installs a monitor on all modules."""
         self._need("install_monitor", params=False)
         for module in self._modules:
             module.install_monitor(mon)

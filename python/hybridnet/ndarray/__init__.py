@@ -18,7 +18,7 @@ from ._rearranging import *
 from .ndarray import NDArray
 from .utils import load, load_frombuffer, save
 
-if TYPE_CHECKING:  # what editors complete; at run time the registry answers
+if TYPE_CHECKING:  # for completion in editors; at run time the registry provides the names
     from ..ops._generated import *
 
 _lazy, _names = lazy_functions(globals(), "", symbolic=False)
@@ -29,9 +29,9 @@ _NUMPY = {"np": "numpy", "npx": "numpy_extension", "numpy": "numpy", "numpy_exte
 def __getattr__(name: str) -> Any:
     if name == "Custom":
         return importlib.import_module("hybridnet.operator").custom_on_arrays
-    if name == "cast_storage":  # knows the classes of sparse arrays, which the operator does not
+    if name == "cast_storage":  # the function knows the classes of sparse arrays, the operator does not
         return importlib.import_module(f"{__name__}.sparse").cast_storage
-    if name in _NUMPY:  # hybrid_forward's F.np and F.npx
+    if name in _NUMPY:  # used as F.np and F.npx in hybrid_forward
         return importlib.import_module(f"hybridnet.{_NUMPY[name]}")
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")

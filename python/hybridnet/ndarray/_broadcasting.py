@@ -1,4 +1,4 @@
-"""Arithmetic, comparison and logic of two arrays or numbers, either side, with broadcasting."""
+"""Elementwise arithmetic, comparison and logic with broadcasting; either operand may be a number."""
 
 from __future__ import annotations
 
@@ -72,22 +72,22 @@ def _binary(name: str, lhs: Any, rhs: Any) -> Any:
 
 
 def add(lhs: Any, rhs: Any) -> NDArray:
-    """lhs + rhs with broadcasting; either may be a number."""
+    """Returns lhs + rhs with broadcasting; either may be a number."""
     return _binary("add", lhs, rhs)
 
 
 def subtract(lhs: Any, rhs: Any) -> NDArray:
-    """lhs - rhs with broadcasting; either may be a number."""
+    """Returns lhs - rhs with broadcasting; either may be a number."""
     return _binary("subtract", lhs, rhs)
 
 
 def multiply(lhs: Any, rhs: Any) -> NDArray:
-    """lhs * rhs with broadcasting; either may be a number."""
+    """Returns lhs * rhs with broadcasting; either may be a number."""
     return _binary("multiply", lhs, rhs)
 
 
 def divide(lhs: Any, rhs: Any) -> NDArray:
-    """lhs / rhs with broadcasting; either may be a number."""
+    """Returns lhs / rhs with broadcasting; either may be a number."""
     return _binary("divide", lhs, rhs)
 
 
@@ -95,12 +95,12 @@ true_divide = divide
 
 
 def modulo(lhs: Any, rhs: Any) -> NDArray:
-    """lhs % rhs with broadcasting; either may be a number."""
+    """Returns lhs % rhs with broadcasting; either may be a number."""
     return _binary("modulo", lhs, rhs)
 
 
 def power(base: Any, exp: Any) -> NDArray:
-    """base ** exp with broadcasting; either may be a number."""
+    """Returns base ** exp with broadcasting; either may be a number."""
     return _binary("power", base, exp)
 
 
@@ -108,60 +108,60 @@ pow = power
 
 
 def maximum(lhs: Any, rhs: Any) -> NDArray:
-    """The larger of each pair, with broadcasting; either may be a number."""
+    """Elementwise maximum with broadcasting; either operand may be a number."""
     return _binary("maximum", lhs, rhs)
 
 
 def minimum(lhs: Any, rhs: Any) -> NDArray:
-    """The smaller of each pair, with broadcasting; either may be a number."""
+    """Elementwise minimum with broadcasting; either operand may be a number."""
     return _binary("minimum", lhs, rhs)
 
 
 def hypot(left: Any, right: Any) -> NDArray:
-    """sqrt(left**2 + right**2) with broadcasting; either may be a number."""
+    """Returns sqrt(left**2 + right**2) with broadcasting; either may be a number."""
     return _binary("hypot", left, right)
 
 
 def equal(lhs: Any, rhs: Any) -> NDArray:
-    """1 where equal, else 0, with broadcasting."""
+    """Returns 1 where lhs == rhs, else 0, with broadcasting."""
     return _binary("equal", lhs, rhs)
 
 
 def not_equal(lhs: Any, rhs: Any) -> NDArray:
-    """1 where different, else 0, with broadcasting."""
+    """Returns 1 where lhs != rhs, else 0, with broadcasting."""
     return _binary("not_equal", lhs, rhs)
 
 
 def greater(lhs: Any, rhs: Any) -> NDArray:
-    """1 where lhs > rhs, else 0, with broadcasting."""
+    """Returns 1 where lhs > rhs, else 0, with broadcasting."""
     return _binary("greater", lhs, rhs)
 
 
 def greater_equal(lhs: Any, rhs: Any) -> NDArray:
-    """1 where lhs >= rhs, else 0, with broadcasting."""
+    """Returns 1 where lhs >= rhs, else 0, with broadcasting."""
     return _binary("greater_equal", lhs, rhs)
 
 
 def lesser(lhs: Any, rhs: Any) -> NDArray:
-    """1 where lhs < rhs, else 0, with broadcasting."""
+    """Returns 1 where lhs < rhs, else 0, with broadcasting."""
     return _binary("lesser", lhs, rhs)
 
 
 def lesser_equal(lhs: Any, rhs: Any) -> NDArray:
-    """1 where lhs <= rhs, else 0, with broadcasting."""
+    """Returns 1 where lhs <= rhs, else 0, with broadcasting."""
     return _binary("lesser_equal", lhs, rhs)
 
 
 def logical_and(lhs: Any, rhs: Any) -> NDArray:
-    """1 where both are not zero, else 0, with broadcasting."""
+    """Returns 1 where both operands are nonzero, else 0, with broadcasting."""
     return _binary("logical_and", lhs, rhs)
 
 
 def logical_or(lhs: Any, rhs: Any) -> NDArray:
-    """1 where at least one is not zero, else 0, with broadcasting."""
+    """Returns 1 where at least one operand is nonzero, else 0, with broadcasting."""
     return _binary("logical_or", lhs, rhs)
 
 
 def logical_xor(lhs: Any, rhs: Any) -> NDArray:
-    """1 where exactly one is not zero, else 0, with broadcasting."""
+    """Returns 1 where exactly one operand is nonzero, else 0, with broadcasting."""
     return _binary("logical_xor", lhs, rhs)

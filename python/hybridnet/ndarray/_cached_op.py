@@ -1,4 +1,4 @@
-"""A Symbol made executable once and run many times: what hybridized blocks are made of."""
+"""CachedOp: a Symbol compiled once and run many times, used by hybridized blocks."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class CachedOp:
         self._op = _core.CachedOp(sym, static_alloc=chosen.get("static_alloc", False))
 
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        """One array, or a list of them if the graph has several outputs; out: arrays to write them into."""
+        """Returns one array, or a list of them if the graph has several outputs; out: arrays to write them into."""
         return self._op(*args, out=out)
 
     def get_optimized_symbol(self) -> Symbol:
-        """The graph that was given: what plans make of it is no Symbol."""
+        """Returns the original graph, because an optimized plan is not a Symbol."""
         return self.symbol

@@ -1,4 +1,4 @@
-"""Updates of many tensors at once, with the argument lists that MXNet's contrib namespace has."""
+"""Optimizer updates of many tensors at once, with the argument lists of MXNet's contrib namespace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Arrays = Sequence[NDArray]
 
 
 def _scale(rescale_grad: NDArray | float, weight: NDArray) -> NDArray:
-    """The factor of gradients as an array of one number: if it is not finite, the operator skips the update."""
+    """The scale of gradients as an array of one number: if it is not finite, the operator skips the update."""
     from . import full
 
     if isinstance(rescale_grad, NDArray):
@@ -20,7 +20,7 @@ def _scale(rescale_grad: NDArray | float, weight: NDArray) -> NDArray:
 
 
 def _in_turn(*columns: Arrays) -> list[NDArray]:
-    """The tensors of the first update, then those of the second, and so on."""
+    """Interleaves the tensors: those of the first update, then those of the second, and so on."""
     return [array for row in zip(*columns, strict=True) for array in row]
 
 
@@ -43,7 +43,7 @@ def adamw_update(
 ) -> NDArray:
     """AdamW (arXiv 1711.05101, algorithm 2): ``weight -= eta * (lr * mean / (sqrt(var) + epsilon) + wd * weight)``.
 
-    mean and var are replaced. Nothing changes where rescale_grad, a number or an array of one, is 0 or not finite.
+    mean and var are replaced. Nothing changes if rescale_grad, a number or an array of one, is 0 or not finite.
     """
     from . import _internal
 
@@ -79,7 +79,7 @@ def mp_adamw_update(
     name: str | None = None,
     **kwargs: Any,
 ) -> NDArray:
-    """adamw_update on weight32, a float32 copy of the weight, which is replaced as well."""
+    """Runs adamw_update on weight32, a float32 copy of the weight, which is replaced as well."""
     from . import _internal
 
     arguments = {
@@ -110,7 +110,7 @@ def multi_adamw_update(
     size: int = 0,
     **kwargs: Any,
 ) -> list[NDArray]:
-    """adamw_update of several tensors; lrs, wds and etas hold one number for each."""
+    """Runs adamw_update on several tensors; lrs, wds and etas hold one number for each."""
     from . import _internal
 
     arrays = [*_in_turn(weights, grads, mean, var), _scale(rescale_grad, weights[0])]
@@ -134,7 +134,7 @@ def multi_mp_adamw_update(
     size: int = 0,
     **kwargs: Any,
 ) -> list[NDArray]:
-    """mp_adamw_update of several tensors; lrs, wds and etas hold one number for each."""
+    """Runs mp_adamw_update on several tensors; lrs, wds and etas hold one number for each."""
     from . import _internal
 
     arrays = [*_in_turn(weights, grads, mean, var, weights32), _scale(rescale_grad, weights[0])]
@@ -155,7 +155,7 @@ def multi_lamb_update(
     num_tensors: int = 0,
     **kwargs: Any,
 ) -> list[NDArray]:
-    """LAMB (You et al., ICLR 2020, algorithm 2) for several tensors; mean and var are replaced.
+    """Runs LAMB (You et al., ICLR 2020, algorithm 2) on several tensors; mean and var are replaced.
 
     step_count, lrs and wds hold one number for each tensor; step_count starts at 1.
     """
@@ -185,7 +185,7 @@ def multi_mp_lamb_update(
     num_tensors: int = 0,
     **kwargs: Any,
 ) -> list[NDArray]:
-    """multi_lamb_update on weights32, float32 copies of the weights, which are replaced as well."""
+    """Runs multi_lamb_update on weights32, float32 copies of the weights, which are replaced as well."""
     from . import _internal
 
     return _internal._multi_mp_lamb_update(

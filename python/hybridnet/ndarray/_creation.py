@@ -1,4 +1,4 @@
-"""Functions that make arrays: of values, of a pattern, over memory that another library owns."""
+"""Functions that create arrays: from values, from a pattern, over memory that another library owns."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def _context(ctx: Context | str | None) -> Context:
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
-    """A new array with the values of a list, a NumPy array, a number or another array.
+    """Returns a new array with the values of a list, a NumPy array, a number or another array.
 
-    dtype: float32 if None, or the dtype of an NDArray source. Raises TypeError for what NumPy cannot convert.
+    dtype: float32 if None, or the dtype of an NDArray source. Raises TypeError for values that NumPy cannot convert.
     """
     ctx = _context(ctx)
     if isinstance(source_array, NDArray):
         result = source_array.astype(dtype) if dtype is not None else source_array.copy()
         return result.as_in_context(ctx)
-    if type(source_array) is np.ndarray and source_array.dtype.kind in "fiub":  # numbers: no other forms to look for
+    if type(source_array) is np.ndarray and source_array.dtype.kind in "fiub":  # plain numbers: skips the checks below
         target = numpy_dtype(dtype)
         values = np.asarray(source_array, dtype=target, order="C")
         return _core.from_numpy_copy(values, target, ctx.device_typeid, ctx.device_id)
@@ -66,7 +66,7 @@ def _no_numbers(value: Any, because: str) -> HybridNetTypeError:
 def empty(
     shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, stype: str | None = None
 ) -> NDArray:
-    """A new array whose values are not set."""
+    """Returns a new array with uninitialized values."""
     if stype not in (None, "default"):
         from .sparse import empty as sparse_empty
 
@@ -79,7 +79,7 @@ def empty(
 def zeros(
     shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, stype: str | None = None, **kwargs: Any
 ) -> NDArray:
-    """A new array of zeros, float32 if dtype is None."""
+    """Returns a new array of zeros, float32 if dtype is None."""
     if stype not in (None, "default"):
         from .sparse import zeros as sparse_zeros
 
@@ -88,7 +88,7 @@ def zeros(
 
 
 def ones(shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
-    """A new array of ones, float32 if dtype is None."""
+    """Returns a new array of ones, float32 if dtype is None."""
     return _internal._ones(shape=shape, ctx=str(_context(ctx)), dtype=dtype_name(dtype), **kwargs)
 
 
@@ -99,9 +99,9 @@ def full(
     dtype: Any = mx_real_t,
     out: NDArray | None = None,
 ) -> NDArray:
-    """A new array (or out) with val everywhere."""
+    """Returns a new array (or out) filled with val."""
     if out is None and isinstance(val, (int, np.integer)) and abs(int(val)) > 1 << 53:
-        out = empty(shape, ctx, dtype)  # written as an integer: the operator's float has no room for all of int64
+        out = empty(shape, ctx, dtype)  # written as an integer: the operator's float cannot hold every int64
     if out is not None:
         out[...] = val
         return out
@@ -117,7 +117,7 @@ def arange(
     ctx: Context | None = None,
     dtype: Any = mx_real_t,
 ) -> NDArray:
-    """start, start + step, ... below stop, each ``repeat`` times; with one number, from 0 up to it."""
+    """Returns start, start + step, ... below stop, each repeated ``repeat`` times; a single argument is the stop."""
     if stop is None and not infer_range:
         start, stop = 0, start
     return _internal._arange(
@@ -129,17 +129,17 @@ def arange(
 def linspace(
     start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None, dtype: Any = mx_real_t
 ) -> NDArray:
-    """num numbers evenly spaced from start to stop (inclusive with endpoint)."""
+    """Returns num evenly spaced numbers from start to stop (included if endpoint is true)."""
     return array(np.linspace(start, stop, num, endpoint), ctx, numpy_dtype(dtype))
 
 
 def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
-    """A matrix (N, M or N) of zeros with ones on diagonal k."""
+    """Returns a matrix (N, M or N) of zeros with ones on diagonal k."""
     return _internal._eye(N=N, M=M, k=k, ctx=str(_context(ctx)), dtype=dtype_name(dtype), **kwargs)
 
 
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = NDArray) -> NDArray:
-    """An array over the memory of a C-contiguous NumPy array (zero_copy), or a copy of it.
+    """Returns an array over the memory of a C-contiguous NumPy array (zero_copy), or a copy of it.
 
     With zero_copy the NumPy array becomes read-only, because asynchronous operations read it later.
     """
@@ -153,22 +153,22 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
 
 
 def from_dlpack(dlpack: Any) -> NDArray:
-    """An array over the memory of a DLPack capsule, or of an object with ``__dlpack__``."""
+    """Returns an array over the memory of a DLPack capsule, or of an object with ``__dlpack__``."""
     return _core.from_dlpack(dlpack.__dlpack__() if hasattr(dlpack, "__dlpack__") else dlpack)
 
 
 def to_dlpack_for_read(data: NDArray) -> Any:
-    """A DLPack capsule sharing data's memory; the consumer only reads."""
+    """Returns a DLPack capsule that shares data's memory; the consumer must only read."""
     return data.to_dlpack_for_read()
 
 
 def to_dlpack_for_write(data: NDArray) -> Any:
-    """A DLPack capsule sharing data's memory; the consumer may write."""
+    """Returns a DLPack capsule that shares data's memory; the consumer may write."""
     return data.to_dlpack_for_write()
 
 
 def waitall() -> None:
-    """Waits until everything pushed so far is done; raises the first failure."""
+    """Waits until all pushed operations are done; raises the first failure."""
     _core.wait_all()
 
 

@@ -1,4 +1,4 @@
-"""What users call a dtype, as NumPy's."""
+"""Conversion of the dtypes that users pass (names, types, dtypes) to NumPy's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["dtype_name", "numpy_dtype"]
 
 
 def numpy_dtype(dtype: Any) -> np.dtype:
-    """NumPy's dtype of a name, type or dtype; float32 for None. 'bfloat16' is ml_dtypes'. Raises DTypeError."""
+    """Returns the NumPy dtype of a name, type or dtype; float32 for None. 'bfloat16': from ml_dtypes. DTypeError."""
     if dtype is None:
         return np.dtype(mx_real_t)
     if isinstance(dtype, str) and dtype == "bfloat16":
@@ -31,7 +31,7 @@ _names: dict[Any, str] = {}
 
 
 def dtype_name(dtype: Any) -> str:
-    """Name of what users call a dtype: 'float32'. NumPy composes names anew each time, so they are kept."""
+    """Returns the name of a dtype that a user passes: 'float32'. Cached, as NumPy composes names anew each time."""
     try:
         return _names[dtype]
     except KeyError:

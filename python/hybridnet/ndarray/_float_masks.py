@@ -1,7 +1,7 @@
-"""Index arrays of floating numbers that look like masks.
+"""Warnings about floating index arrays that look like masks.
 
-Comparisons of ``mx.nd`` give float32, and MXNet reads an index array of floats as positions: ``x[x > 0]`` takes rows 0
-and 1, over and over. The result stays MXNet's; a warning says so once for each line.
+Comparisons of ``mx.nd`` return float32, and MXNet reads a floating index array as positions: ``x[x > 0]`` takes rows 0
+and 1, over and over. The result stays MXNet's; a warning is issued once per line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TEXT = (
     "x[mask.astype('bool')], or arrays of mx.np"
 )
 _COMPARISONS = ("equal", "greater", "lesser", "less", "logical")
-_told: set[str] = set()  # lines
+_told: set[str] = set()  # lines that have been warned about
 
 
 def _tell() -> None:
@@ -37,8 +37,9 @@ def _tell() -> None:
 
 
 def warn_of_float_mask(index: np.ndarray, shape: tuple[int, ...]) -> None:
-    """Warns if index, read for an array of this shape, has zeros and ones in the places of the array's own elements.
-    Both numbers once are no mask but an order of two rows."""
+    """Warns if index, used on an array of this shape, holds zeros and ones in the shape of the array's leading axes.
+    An index of exactly the values 0 and 1 is taken as an order of two rows.
+    """
     if index.shape != shape[: index.ndim] or index.ndim == 0 or index.size == 0:
         return
     ones = int(np.count_nonzero(index == 1))
@@ -47,7 +48,7 @@ def warn_of_float_mask(index: np.ndarray, shape: tuple[int, ...]) -> None:
 
 
 def warn_of_comparison(index: Any) -> None:
-    """Warns if a traced index array of floating numbers is the result of a comparison."""
+    """Warns if a traced floating index array is the result of a comparison."""
     name = _core.symbol_op(index)
     specs = _core.symbol_specs(index)
     if name is None or not specs or specs[0][1] is None or np.dtype(specs[0][1]).kind != "f":

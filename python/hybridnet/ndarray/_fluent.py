@@ -1,4 +1,4 @@
-"""Operators that are methods too: ``x.sum(axis=1)`` is ``nd.sum(x, axis=1)``. One table for NDArray and Symbol."""
+"""Operators that are also methods: ``x.sum(axis=1)`` is ``nd.sum(x, axis=1)``. One table for NDArray and Symbol."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ FLUENT = [
 
 
 class _FluentMethod:
-    """Stands in for an operator's method until the first use, so that importing makes no operator objects."""
+    """Placeholder for an operator's method until its first use, so that importing creates no operator objects."""
 
     def __init__(self, name: str, module: str, symbolic: bool) -> None:
         self.name = name
@@ -111,7 +111,7 @@ class _FluentMethod:
 
 
 def add_fluent_methods(cls: type, module: str, *, symbolic: bool) -> None:
-    """Gives cls a method for each operator of the table that it does not define itself."""
+    """Adds to cls a method for each operator of the table that it does not define itself."""
     for name in FLUENT:
         if name not in cls.__dict__:
             method = _FluentMethod(name, module, symbolic)
@@ -120,5 +120,5 @@ def add_fluent_methods(cls: type, module: str, *, symbolic: bool) -> None:
 
 
 def missing_operators() -> list[str]:
-    """Names of the table that the registry does not know."""
+    """Returns the names in the table that the registry does not know."""
     return [name for name in FLUENT if name not in public_names()]

@@ -1,4 +1,4 @@
-"""Files of arrays that other programs write and read: NumPy's .npy and .npz, and safetensors."""
+"""Array files in foreign formats: NumPy's .npy and .npz, and safetensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOREIGN_ENDINGS = (".npy", ".npz", ".safetensors")
 
 _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
 _EMPTY_ZIP = b"PK\x05\x06"
-# Names of element types in safetensors; those of NumPy are arrays' own.
+# Names of the element types in safetensors; NumPy's formats use the dtypes of the arrays.
 _SAFETENSORS = {
     "F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16, "I64": np.int64,
     "I32": np.int32, "I8": np.int8, "U8": np.uint8, "BOOL": np.bool_,
@@ -34,15 +34,15 @@ _MAX_HEADER = 100_000_000  # the format's own limit
 
 
 def is_foreign(start: bytes) -> bool:
-    """Whether a file that starts with these 16 bytes is of such a format. No file of MXNet starts like any of them."""
+    """Whether a file with these first 16 bytes is in such a format. No file of MXNet starts with any of them."""
     return start.startswith((_NPY, _ZIP, _EMPTY_ZIP)) or start[8:9] == b"{"
 
 
 def read_foreign(content: bytes | memoryview, name: str) -> list[NDArray] | dict[str, NDArray]:
-    """The arrays of the content of a file for which is_foreign holds: a list of one for .npy, else a dict.
+    """Returns the arrays in the content of a file for which is_foreign is true: a list of one for .npy, else a dict.
 
-    Nothing in a file is executed: pickled objects are refused. Raises FormatError for damaged files and for element
-    types that arrays do not have.
+    Executes nothing from the file: pickled objects are refused. Raises FormatError for damaged files and for
+    unsupported element types.
     """
     start = bytes(content[:8])
     if start.startswith(_NPY):
@@ -66,7 +66,7 @@ def _array(value: np.ndarray, name: str, what: str) -> NDArray:
 
 
 def numpy_arrays(content: Any, name: str) -> Any:
-    """The array of an .npy file's content, or a dict of those of an .npz file. Raises FormatError for anything else."""
+    """Returns the array of an .npy file's content, or the dict of an .npz file's. Raises FormatError for others."""
     try:
         loaded = np.load(io.BytesIO(content), allow_pickle=False)
         return loaded if isinstance(loaded, np.ndarray) else dict(loaded)
@@ -85,7 +85,7 @@ def _broken(name: str, reason: str) -> FormatError:
 
 
 def _safetensors(content: bytes | memoryview, name: str) -> dict[str, NDArray]:
-    """8 bytes with the header's length, the header in JSON, then the tensors' bytes without gaps."""
+    """Reads 8 bytes with the header's length, the header in JSON, then the tensors' bytes without gaps."""
     (length,) = struct.unpack_from("<Q", content)
     if length > min(_MAX_HEADER, len(content) - 8):
         raise _broken(name, f"its header has {length} bytes, the file {len(content)}")
@@ -125,10 +125,10 @@ def _tensor(body: memoryview, described: Any, name: str, key: str) -> NDArray:
 
 
 def write_foreign(path: str, arrays: list[NDArray], names: list[str]) -> None:
-    """Writes arrays in the form that the ending of path names, replacing the file whole.
+    """Writes arrays in the format that the extension of path names, replacing the file atomically.
 
-    names: one for each array, or none: then .npz calls them arr_0, arr_1, .... Raises ValueError for several arrays in
-    an .npy file, for safetensors without names, and for bfloat16 in files of NumPy; FileError.
+    names: one for each array, or empty: then .npz uses arr_0, arr_1, .... Raises ValueError for several arrays in an
+    .npy file, for safetensors without names, and for bfloat16 in NumPy's formats; FileError.
     """
     values = [np.ascontiguousarray(array.asnumpy()).reshape(array.shape) for array in arrays]
     if path.endswith(".safetensors"):
@@ -149,9 +149,9 @@ def write_foreign(path: str, arrays: list[NDArray], names: list[str]) -> None:
 
 
 def write_numpy(file: IO[bytes], values: list[np.ndarray], names: list[str] | None) -> None:
-    """An .npz file of values by name; without names an .npy file of the first.
+    """Writes an .npz file of values by name; without names an .npy file of the first value.
 
-    As numpy.savez, whose names are keywords and so may not be 'file'.
+    numpy.savez does the same, but passes names as keywords, which excludes the name 'file'.
     """
     if names is None:
         np.save(file, values[0], allow_pickle=False)
@@ -165,7 +165,7 @@ def write_numpy(file: IO[bytes], values: list[np.ndarray], names: list[str] | No
 def _write_safetensors(path: str, values: list[np.ndarray], names: list[str]) -> None:
     header: dict[str, Any] = {}
     end = 0
-    # Wide types first: then all tensors are aligned, since the header's length is a multiple of 8.
+    # Wide types first: all tensors are then aligned, because the header's length is a multiple of 8.
     order = sorted(range(len(values)), key=lambda i: -values[i].itemsize)
     for i in order:
         begin, end = end, end + values[i].nbytes

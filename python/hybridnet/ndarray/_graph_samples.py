@@ -1,7 +1,7 @@
-"""Samples and parts of graphs, for networks of graphs: a graph is a csr matrix of edge numbers.
+"""Sampling and subgraphs for graph networks: a graph is a csr matrix of edge numbers.
 
-Row i stores the edges that leave vertex i: the column is the vertex at the other end, the value is the edge's number,
-int64. All functions wait for their arguments and have no gradient.
+Row i stores the outgoing edges of vertex i: the column is the target vertex, the value is the edge's number, int64. All
+functions wait for their arguments and have no gradient.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Graph:
         return slice(int(self.indptr[vertex]), int(self.indptr[vertex + 1]))
 
     def among(self, vertices: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """For each of the vertices (rising): the places, in the list, of its edges' ends, and the edges' numbers."""
+        """Yields for each of the vertices (ascending) the list positions of its edges' targets, and edge numbers."""
         for vertex in vertices:
             row = self.row(int(vertex))
             ends = self.ends[row]
@@ -66,7 +66,7 @@ def _whole_numbers(function: str, values: Any, graph: _Graph) -> np.ndarray:
 
 
 def _csr(rows: list[tuple[np.ndarray, np.ndarray]], shape: tuple[int, int], dtype: Any = "int64") -> CSRNDArray:
-    """A csr matrix of (columns, values) of its first rows; the others are empty."""
+    """Builds a csr matrix from (columns, values) of its first rows; the others are empty."""
     counts = [len(columns) for columns, _ in rows] + [0] * (shape[0] - len(rows))
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype("int64")
     columns = np.concatenate([np.zeros(0, "int64"), *(columns for columns, _ in rows)]).astype("int64")
@@ -83,16 +83,16 @@ def _count_of(function: str, num_args: int | None, given: int) -> None:
 def _sampled(
     graph: _Graph, seeds: np.ndarray, hops: int, limit: int, choose: Callable[[slice], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
-    """Vertices (rising), the hop at which each was reached, and the edges taken of each, by a search in breadth.
+    """Breadth-first search: returns vertices (ascending), the hop that reached each, and the edges chosen for each.
 
-    It ends when `limit` vertices have been reached. Edges to vertices that the limit leaves out are dropped.
+    The search ends when `limit` vertices have been reached. Edges to vertices beyond the limit are dropped.
     """
     hop_of: dict[int, int] = {}
     for seed in seeds.tolist()[:limit]:
         hop_of.setdefault(seed, 0)
     queue = list(hop_of)
     taken: dict[int, np.ndarray] = {}
-    for vertex in queue:  # grows while it is walked
+    for vertex in queue:  # grows during the loop
         if len(hop_of) >= limit or hop_of[vertex] >= hops:
             break
         taken[vertex] = choose(graph.row(vertex))
@@ -152,7 +152,7 @@ def _sample(
 
 
 def _generator() -> np.random.Generator:
-    """NumPy's generator, seeded by a draw from this package's."""
+    """Returns a NumPy generator, seeded by a draw from this package's generator."""
     from . import random
 
     return np.random.default_rng(int(random.randint(0, 2**31 - 1, shape=(1,)).asscalar()))
@@ -166,11 +166,11 @@ def dgl_csr_neighbor_uniform_sample(
     num_neighbor: int = 2,
     max_num_vertices: int = 100,
 ) -> list[NDArray]:
-    """Part of a graph around seeds: up to num_neighbor edges of each vertex, num_hops away, each with the same chance.
+    """Samples a part of a graph around seeds: num_hops hops, up to num_neighbor edges per vertex, chosen uniformly.
 
-    Returns for each array of seeds its vertices (max_num_vertices + 1,), rising, padded by zeros, their number last;
-    then for each a csr matrix (max_num_vertices, vertices of the graph) with the edges taken, row k of the k-th of its
-    vertices; then for each the hop (max_num_vertices,) at which each vertex was reached. The search ends when it has
+    Returns for each array of seeds its vertices (max_num_vertices + 1,), ascending, padded by zeros, their number last;
+    then for each a csr matrix (max_num_vertices, vertices of the graph) with the chosen edges, row k for the k-th
+    vertex; then for each the hop (max_num_vertices,) at which each vertex was reached. The search ends when it has
     reached max_num_vertices.
     """
     function = "dgl_csr_neighbor_uniform_sample"
@@ -187,9 +187,10 @@ def dgl_csr_neighbor_non_uniform_sample(
     num_neighbor: int = 2,
     max_num_vertices: int = 100,
 ) -> list[NDArray]:
-    """Like :func:`dgl_csr_neighbor_uniform_sample`; vertices are drawn with chances in the ratio of probability.
+    """Like :func:`dgl_csr_neighbor_uniform_sample`, but draws vertices in proportion to probability.
 
-    Before the hops come, for each array of seeds, the probabilities of its vertices (max_num_vertices,), float32.
+    Before the hops, the result holds for each array of seeds the probabilities of its vertices (max_num_vertices,),
+    float32.
     """
     function = "dgl_csr_neighbor_non_uniform_sample"
     _count_of(function, num_args, 2 + len(seed_arrays))
@@ -200,9 +201,9 @@ def dgl_csr_neighbor_non_uniform_sample(
 def dgl_subgraph(
     graph: CSRNDArray, *data: NDArray, num_args: int | None = None, return_mapping: bool = False
 ) -> CSRNDArray | list[CSRNDArray]:
-    """For each vector of vertices (rising) the graph of the edges between them, numbered anew from 0.
+    """Returns for each vector of vertices (ascending) the graph of the edges between them, renumbered from 0.
 
-    With return_mapping then, for each, the same graph with the numbers that the edges had.
+    With return_mapping, then returns for each the same graph with the original edge numbers.
     """
     _count_of("dgl_subgraph", num_args, 1 + len(data))
     source = _Graph("dgl_subgraph", graph)
@@ -236,10 +237,10 @@ def dgl_graph_compact(
     return_mapping: bool = False,
     graph_sizes: int | tuple[int, ...] = (),
 ) -> CSRNDArray | list[CSRNDArray]:
-    """Sampled graphs without their empty rows and columns: first the csr matrices, then the vertices of each sample.
+    """Removes empty rows and columns of sampled graphs. graph_data: csr matrices, then the vertices of each sample.
 
-    graph_sizes: the number of vertices of each, the last element of its vertices. Edges are numbered anew; with
-    return_mapping then the same graphs with the numbers that the edges had.
+    graph_sizes: the number of vertices of each, which is the last element of its vertices. Edges are renumbered; with
+    return_mapping, then the same graphs with the original edge numbers follow.
     """
     function = "dgl_graph_compact"
     _count_of(function, num_args, len(graph_data))
@@ -269,6 +270,6 @@ def dgl_graph_compact(
 
 
 def dgl_adjacency(data: CSRNDArray) -> CSRNDArray:
-    """The graph with 1 for every edge, float32."""
+    """Returns the graph with value 1 for every edge, float32."""
     graph = _Graph("dgl_adjacency", data, square=False)
     return csr_matrix((np.ones(len(graph.ends), "float32"), graph.ends, graph.indptr), shape=data.shape)

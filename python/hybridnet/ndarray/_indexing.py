@@ -1,7 +1,7 @@
-"""x[key] and x[key] = value with NumPy's rules.
+"""Indexing ``x[key]`` and ``x[key] = value`` with NumPy's rules.
 
-Slices that lie in one piece of memory are views, which write through; others are copies, made by operators. Gradients
-flow through both.
+Slices that are contiguous in memory are views, and writing to them writes to x; others are copies made by operators.
+Gradients flow through both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FULL = slice(None)
 
 
 def get_item(data: Any, key: Any) -> Any:
-    """data[key]."""
+    """Returns data[key]."""
     if type(key) is int:
         return _row(data, key)
     if type(key) is slice and (rows := rows_of(data, key)) is not None:
@@ -36,7 +36,7 @@ def get_item(data: Any, key: Any) -> Any:
 
 
 def set_item(data: Any, key: Any, value: Any) -> None:
-    """data[key] = value, broadcasting value."""
+    """Sets data[key] = value, broadcasting value."""
     if type(key) is slice and set_rows(data, key, value):
         return
     key = _expanded(key, data.shape)
@@ -58,7 +58,7 @@ def _recorded(data: Any) -> bool:
 
 
 def _visible_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """One element is of shape (1,) in classic MXNet, () with NumPy shape semantics."""
+    """Shape for the user: one element has shape (1,) in classic MXNet, () with NumPy shape semantics."""
     return shape or (() if _core.is_np_shape() else (1,))
 
 
@@ -75,7 +75,7 @@ def _row(data: Any, index: int) -> Any:
 
 
 def rows_of(data: Any, key: slice) -> Any:
-    """data[key] as a view, for the commonest slices: neighbouring rows. None for others."""
+    """Returns data[key] as a view, for the most frequent slices: neighbouring rows. None for others."""
     start, stop, step = key.start, key.stop, key.step
     plain = (
         (start is None or type(start) is int) and (stop is None or type(stop) is int) and (step is None or step == 1)
@@ -88,8 +88,8 @@ def rows_of(data: Any, key: slice) -> Any:
 
 
 def set_rows(data: Any, key: slice, value: Any) -> bool:
-    """data[key] = value for the commonest values too: a number, or an array of as many axes. False: another case."""
-    # An array that is written as a whole is no array of two handles.
+    """Sets data[key] = value for the most frequent cases: a number or an array of equal rank. False: not handled."""
+    # A full slice writes to the array itself, without a view (a second handle).
     if (rows := data if key == _FULL and data.shape and data.size else rows_of(data, key)) is None:
         return False
     if isinstance(value, _core.NDArrayBase):
@@ -116,7 +116,7 @@ def _out_of_bounds(index: int, axis: int, shape: tuple[int, ...]) -> HybridNetIn
     )
 
 
-# ------------------------------------------------------------------------------------------------------- understanding
+# ----------------------------------------------------------------------------------------------------- parsing of keys
 def _is_mask(item: Any) -> bool:
     return isinstance(item, (bool, np.bool_)) or (
         isinstance(item, (np.ndarray, _core.NDArrayBase)) and np.dtype(item.dtype) == np.bool_
@@ -124,9 +124,9 @@ def _is_mask(item: Any) -> bool:
 
 
 def _as_item(item: Any, shape: tuple[int, ...]) -> Any:
-    """Plain forms: None, Ellipsis, int, slice of ints, or an integer / boolean NumPy array.
+    """Converts an item to None, Ellipsis, int, slice of ints, or an integer / boolean NumPy array.
 
-    shape: that of the array if this is the first item, else ().
+    shape: the shape of the array if this is the first item, else ().
     """
     if item is None or item is Ellipsis or type(item) is int:
         return item
@@ -138,7 +138,7 @@ def _as_item(item: Any, shape: tuple[int, ...]) -> Any:
         return int(item)
     if isinstance(item, _core.NDArrayBase):
         index = _core.asnumpy(item)
-        if index.dtype.kind == "f":  # classic indices are float32 arrays
+        if index.dtype.kind == "f":  # MXNet passes index arrays as float32
             warn_of_float_mask(index, shape)
         return _without_axes(index if index.dtype == np.bool_ else index.astype(np.int64))
     if isinstance(item, (list, tuple, range)):
@@ -158,7 +158,7 @@ def _as_item(item: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _without_axes(index: np.ndarray) -> Any:
-    """An array of no axes that holds a position is that position; one that holds a bool is a mask."""
+    """Converts a 0-d array: an integer becomes an int, a bool becomes a mask."""
     return index if index.ndim or index.dtype == np.bool_ else int(index)
 
 
@@ -169,7 +169,7 @@ def _as_int(value: Any) -> int:
 
 
 def _expanded(key: Any, shape: tuple[int, ...]) -> list[Any]:
-    """One item per axis (masks cover several), newaxis items between them; the ellipsis is spelled out."""
+    """Returns one item per axis (masks cover several), with newaxis items between; expands the ellipsis."""
     given = key if isinstance(key, tuple) else (key,)
     items = [_as_item(item, () if number else shape) for number, item in enumerate(given)]
     used = sum(_axes_of(item) for item in items)
@@ -184,7 +184,7 @@ def _expanded(key: Any, shape: tuple[int, ...]) -> list[Any]:
     if at is None:
         return items + rest
     if not rest and sum(type(item) is int or isinstance(item, np.ndarray) for item in items) > 1:
-        # Kept where it covers no axis: arrays on both sides of it are not next to each other.
+        # An ellipsis that covers no axis is kept: the arrays on both sides of it are not adjacent.
         return items if not _is_basic(items) else items[:at] + items[at + 1 :]
     return items[:at] + rest + items[at + 1 :]
 
@@ -200,7 +200,7 @@ def _is_basic(key: list[Any]) -> bool:
 
 
 class _Region:
-    """What a basic key selects: begin, end, step per axis, and the shape that the user sees."""
+    """The region that a basic key selects: begin, end, step per axis, and the shape that the user sees."""
 
     def __init__(self, key: list[Any], shape: tuple[int, ...]) -> None:
         self.source_shape = shape
@@ -240,7 +240,7 @@ class _Region:
         return tuple(self.sizes) == self.source_shape and all(step == 1 for step in self.step)
 
     def ends(self) -> list[int | None]:
-        """Exclusive ends; None where a backward slice runs past the first element."""
+        """Exclusive ends; None if a backward slice runs past the first element."""
         ends: list[int | None] = []
         for begin, step, size in zip(self.begin, self.step, self.sizes, strict=True):
             end = begin + step * size
@@ -248,7 +248,7 @@ class _Region:
         return ends
 
     def contiguous_axes(self) -> int | None:
-        """Number of leading axes with one row each if the region lies in one piece of memory, else None."""
+        """The number of leading axes of size 1 in the region if it is contiguous in memory, else None."""
         axis = 0
         while axis < len(self.sizes) and self.sizes[axis] == 1:
             axis += 1
@@ -268,7 +268,7 @@ def _get_basic(data: Any, region: _Region) -> Any:
 
 
 def _nothing_of(data: Any, shape: tuple[int, ...]) -> Any:
-    """An array without elements; recorded as a result of data where data is."""
+    """Returns an array without elements; recorded as computed from data if data is recorded."""
     empty = _like(data, _core.empty(shape, data.dtype, *_device(data)))
     if not _recorded(data) or not data.shape:
         return empty
@@ -277,7 +277,7 @@ def _nothing_of(data: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _view(data: Any, region: _Region) -> Any:
-    """The region as a view, or None where it does not lie in one piece."""
+    """Returns the region as a view, or None if it is not contiguous."""
     if region.is_everything:
         return data
     axes = region.contiguous_axes()
@@ -317,7 +317,7 @@ def _like(data: Any, made: Any) -> Any:
 
 
 def _flat_positions(key: list[Any], shape: tuple[int, ...]) -> np.ndarray:
-    """Positions, in the flattened array, of the elements that NumPy would select, in the shape of its result."""
+    """Returns the positions in the flattened array of the elements that NumPy would select, in the result's shape."""
     positions: Any = 0 if shape else np.zeros((), np.int64)[tuple(key)]
     stride = 1
     for axis in reversed(range(len(shape))):
@@ -331,7 +331,7 @@ def _flat_positions(key: list[Any], shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _single_array_axis(key: list[Any]) -> int | None:
-    """The axis of the only array, if every other item takes its whole axis."""
+    """Returns the axis of the only index array if every other item is a full slice, else None."""
     arrays = [i for i, item in enumerate(key) if isinstance(item, np.ndarray)]
     if len(arrays) != 1 or key[arrays[0]].dtype == np.bool_:
         return None
@@ -394,11 +394,11 @@ def _write_view(view: Any, region: _Region, value: Any, number: float | None) ->
         _core.copy_from_numpy(view, _broadcast_numpy(value, region.raw_visible, view.dtype).reshape(view.shape))
 
 
-_LARGEST_EXACT = 1 << 53  # of the integers that a float64 holds without gaps
+_LARGEST_EXACT = 1 << 53  # the range in which a float64 holds every integer
 
 
 def _number(value: Any) -> float | None:
-    """The value as a number if it is one and a float holds it exactly."""
+    """Returns the value as a number if it is one and a float holds it exactly, else None."""
     if isinstance(value, (int, np.integer)) and abs(int(value)) > _LARGEST_EXACT:
         return None
     if isinstance(value, (bool, int, float, np.generic)):
@@ -409,7 +409,7 @@ def _number(value: Any) -> float | None:
 
 
 def _as_array(value: Any, like: Any) -> Any:
-    """The value as an array of like's class and dtype."""
+    """Converts the value to an array with like's class and dtype."""
     if isinstance(value, _core.NDArrayBase):
         source = value
         if value.dtype is not like.dtype:
@@ -437,7 +437,7 @@ def _numpy_values(value: Any, dtype: Any) -> np.ndarray:
 
 
 def _squeezed_shape(given: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
-    """given without leading axes of size 1 that target has not."""
+    """Drops leading axes of size 1 that target does not have."""
     shape = given
     while len(shape) > len(target) and shape[0] == 1:
         shape = shape[1:]
@@ -450,7 +450,7 @@ def _squeezed_shape(given: tuple[int, ...], target: tuple[int, ...]) -> tuple[in
 
 
 def _broadcast(source: Any, visible: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """source broadcast to what the user sees, then reshaped to the region's own axes."""
+    """Broadcasts source to the shape that the user sees, then reshapes it to the region's own axes."""
     fitting = _squeezed_shape(source.shape, visible)
     aligned = (1,) * (len(visible) - len(fitting)) + fitting
     if source.shape != aligned:
@@ -476,7 +476,7 @@ def _set_advanced(data: Any, key: list[Any], value: Any) -> None:
     source = _broadcast(source, shape, (positions.size,))
     indices = _positions(data, positions.reshape(1, -1))
     target = data
-    if data.ndim != 1 and _core.needs_gradient(data):  # what is not written keeps its history
+    if data.ndim != 1 and _core.needs_gradient(data):  # values that are not overwritten keep their history
         indices = _positions(data, np.stack(np.unravel_index(positions.reshape(-1), data.shape)))
     elif data.ndim != 1:
         target = _core.reshaped(data, (data.size,))

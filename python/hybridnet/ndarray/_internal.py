@@ -1,4 +1,4 @@
-"""Operators whose names begin with an underscore: what other functions are made of."""
+"""Operators whose names begin with an underscore, which other functions are built on."""
 
 from ..ops._namespace import lazy_functions
 

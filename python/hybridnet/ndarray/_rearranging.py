@@ -42,7 +42,7 @@ def moveaxis(tensor: NDArray, source: int | Sequence[int], destination: int | Se
 
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
-    """Joins arrays along an existing axis; with always_copy=False a single array comes back as it is."""
+    """Joins arrays along an existing axis; with always_copy=False a single array is returned as it is."""
     if not isinstance(arrays, (list, tuple)) or not arrays:
         raise HybridNetValueError(
             "concatenate",
@@ -61,8 +61,8 @@ def split_v2(
 ) -> NDArray | list[NDArray]:
     """Splits along axis into equal sections (int) or at the given positions (sequence).
 
-    squeeze_axis: drop the axis from the parts, whose size there is 1. Raises ParamError or ShapeError for sections that
-    do not divide the axis and for an axis out of range.
+    squeeze_axis: remove the axis, which has size 1 in the parts. Raises ParamError or ShapeError for sections
+    that do not divide the axis and for an axis out of range.
     """
     if isinstance(indices_or_sections, (int, np.integer)):
         return _internal._split_v2(ary, indices=(), axis=axis, squeeze_axis=squeeze_axis, sections=indices_or_sections)
@@ -71,7 +71,7 @@ def split_v2(
 
 
 def histogram(a: NDArray, bins: int | NDArray = 10, range: tuple[float, float] | None = None) -> list[NDArray]:
-    """Counts of values per bin, and the bin edges. bins: their number (with range), or their edges."""
+    """Returns the counts of values per bin, and the bin edges. bins: their number (with range), or their edges."""
     if isinstance(bins, NDArray):
         return _internal._histogram(a, bins)
     if range is None:

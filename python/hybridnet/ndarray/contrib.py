@@ -44,7 +44,7 @@ def __dir__() -> list[str]:
 def rand_zipfian(
     true_classes: NDArray, num_sampled: int, range_max: int, ctx: Any = None
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Classes drawn with a log-uniform (Zipfian) probability, and expected counts; see zipfian_classes."""
+    """Draws classes with a log-uniform (Zipfian) probability, and returns expected counts; see zipfian_classes."""
     from .. import ndarray
 
     where = true_classes.context if ctx is None else ctx

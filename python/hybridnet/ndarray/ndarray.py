@@ -1,6 +1,6 @@
 """NDArray: a dense tensor on a device, computed asynchronously.
 
-MXNet has the functions that make and combine arrays in this module too; here they have files of their own.
+MXNet also has the functions that create and combine arrays in this module; here they have files of their own.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ._operators import UFUNC_OPERATORS, main_operator
 
 __all__ = ["NDArray"]
 
-# Names that programs of MXNet import from here.
+# MXNet programs import these names from this module.
 py_slice = slice
-_STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}  # as parameter files number them
+_STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}  # the numbers in parameter files
 
 
 def _written(value: NDArray, out: NDArray) -> NDArray:
@@ -35,7 +35,7 @@ def _written(value: NDArray, out: NDArray) -> NDArray:
     return out
 
 
-# Functions of NumPy that MXNet's arrays serve by methods, and how many arguments these take by position.
+# NumPy functions that are served by methods of MXNet's arrays, with the number of positional arguments of each.
 _METHODS_FOR_NUMPY = {
     "amax": ("max", 2), "amin": ("min", 2), "argmax": ("argmax", 2), "argmin": ("argmin", 2), "around": ("round", 1),
     "clip": ("clip", 3), "max": ("max", 2), "min": ("min", 2), "prod": ("prod", 2), "repeat": ("repeat", 3),
@@ -45,25 +45,25 @@ _METHOD_KEYWORDS = {"axis", "keepdims", "repeats", "a_min", "a_max"}
 
 
 class NDArray(_core.NDArrayBase):
-    """Dense tensor: shape, dtype, device. Made by :func:`array`, :func:`zeros` and others, and by every operator.
+    """Dense tensor: shape, dtype, device. Created by :func:`array`, :func:`zeros` and others, and by every operator.
 
-    Arithmetic broadcasts; both arrays have one dtype, a number takes the array's. Operations are pushed to the engine
-    and return at once; reading values (``asnumpy``, ``asscalar``, printing) waits. Slices of leading axes and reshapes
-    share memory and write through.
+    Arithmetic broadcasts; both arrays must have the same dtype, a number is converted to the array's. Operations are
+    pushed to the engine and return at once; reading values (``asnumpy``, ``asscalar``, printing) waits. Slices of
+    leading axes and reshapes share memory, and writing to them writes to this array.
     """
 
     __slots__ = ()
     __array_priority__ = 1000.0
     _has_numpy_interface = False
 
-    # ------------------------------------------------------------------------------------------------- to the outside
+    # ----------------------------------------------------------------------------------------------------- conversion
     @staticmethod
     def _basic_indexing_slice_is_contiguous(slc_key: Sequence[slice], shape: Sequence[int]) -> bool:
-        """Whether x[slc_key] of an array of this shape, a slice per axis, is one piece of its memory."""
+        """Whether x[slc_key], with a slice per axis of an array of this shape, is contiguous in memory."""
         sizes = [len(range(*key.indices(size))) for key, size in zip(slc_key, shape, strict=True)]
         if math.prod(sizes) <= 1:
             return True
-        whole = True  # do the axes behind take everything?
+        whole = True  # True while all axes behind are taken whole
         for key, size, taken in reversed([*zip(slc_key, shape, sizes, strict=True)]):
             if taken > 1 and (not whole or key.indices(size)[2] != 1):
                 return False
@@ -71,11 +71,11 @@ class NDArray(_core.NDArrayBase):
         return True
 
     def asnumpy(self) -> np.ndarray:
-        """Waits and returns a NumPy copy. Raises what failed while computing the array."""
+        """Waits and returns a NumPy copy. Raises the error of a failed operation that the array depends on."""
         return _core.asnumpy(self)
 
     def asscalar(self) -> Any:
-        """Waits and returns the only element as a NumPy number. Raises ValueError for any other size."""
+        """Waits and returns the only element as a NumPy scalar. Raises ValueError for any other size."""
         if self.size != 1:
             raise HybridNetValueError(
                 "asscalar", expected="an array of one element", given=f"shape {self.shape}", fix="use asnumpy()"
@@ -99,7 +99,7 @@ class NDArray(_core.NDArrayBase):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         operator = UFUNC_OPERATORS.get(ufunc.__name__)
         if method == "__call__" and operator is not None and not kwargs:
-            result = _core.binary(operator, *inputs)  # NumPy array on the left: the result is an NDArray
+            result = _core.binary(operator, *inputs)  # a NumPy array on the left: the result is an NDArray
             if result is not NotImplemented:
                 return result
         if method == "__call__" and ufunc is np.floor_divide and not kwargs:
@@ -115,7 +115,7 @@ class NDArray(_core.NDArrayBase):
         return getattr(ufunc, method)(*converted, **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """np.sum(x) and others are methods of x, and recorded; the rest run on the values and return NumPy arrays."""
+        """Calls methods of x for np.sum(x) and others (recorded); the rest run on values and return NumPy arrays."""
         method, most = _METHODS_FOR_NUMPY.get(func.__name__, ("", 0))
         given = {name: value for name, value in kwargs.items() if value is not None}
         if 1 <= len(args) <= most and isinstance(args[0], NDArray) and _METHOD_KEYWORDS.issuperset(given):
@@ -129,11 +129,11 @@ class NDArray(_core.NDArrayBase):
         return (1, 0)
 
     def to_dlpack_for_read(self) -> Any:
-        """A DLPack capsule sharing this memory; the consumer only reads."""
+        """Returns a DLPack capsule that shares this memory; the consumer must only read."""
         return _core.to_dlpack(self, False)
 
     def to_dlpack_for_write(self) -> Any:
-        """A DLPack capsule sharing this memory; the consumer may write."""
+        """Returns a DLPack capsule that shares this memory; the consumer may write."""
         _core.note_given_out(self)
         return _core.to_dlpack(self, True)
 
@@ -180,19 +180,19 @@ class NDArray(_core.NDArrayBase):
         return self.__repr__()
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """The HTML that notebooks show."""
         return f"<pre>{html.escape(repr(self).strip())}</pre>"
 
     def __round__(self, ndigits: int | None = None) -> NDArray:
-        """round(x): as nd.round, halves away from zero; to ndigits decimal places."""
+        """round(x) rounds halves away from zero, like nd.round, to ndigits decimal places."""
         return self.round() if ndigits is None else (self * 10.0**ndigits).round() / 10.0**ndigits
 
     def var(
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False
     ) -> NDArray:
-        """Variance along axis (a number, a tuple, or None: of all elements): sum of squares / (their number - ddof).
+        """Variance along axis (a number, a tuple, or None: all): sum of squared deviations / (count - ddof).
 
-        dtype: in which it is computed; default: that of the array, float32 for whole numbers. out: array to fill.
+        dtype: the dtype of the computation; default: that of the array, float32 for integers. out: array to fill.
         """
         own = np.dtype(self.dtype)
         values = self.astype(dtype or (own if own.kind in "fV" else "float32"), copy=False)
@@ -205,7 +205,7 @@ class NDArray(_core.NDArrayBase):
     def std(
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False
     ) -> NDArray:
-        """Standard deviation: the square root of var. Arguments as var."""
+        """Standard deviation: the square root of var. Takes the same arguments as var."""
         result = self.var(axis, dtype, None, ddof, keepdims).sqrt()
         return result if out is None else _written(result, out)
 
@@ -216,12 +216,12 @@ class NDArray(_core.NDArrayBase):
         return _rebuild, (_core.save_to_buffer([self], [], True), str(self.context), type(self))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Becomes the array of a pickle that MXNet wrote, which holds one record of the ``.params`` format."""
+        """Restores the array from a pickle that MXNet wrote, which holds one record of the ``.params`` format."""
         record = bytes(state["handle"] or b"")
         file = struct.pack("<QQQ", 0x112, 0, 1) + record + struct.pack("<Q", 0)
         _core.take_over(self, _core.load_from_buffer(file, "pickled NDArray of MXNet")[2][0])
 
-    # A __reduce__ that rebuilds serves copy.copy and copy.deepcopy too, but slower than copying.
+    # __reduce__ would also serve copy.copy and copy.deepcopy, but is slower than copying.
     def __copy__(self) -> NDArray:
         return self.copy()
 
@@ -231,7 +231,7 @@ class NDArray(_core.NDArrayBase):
     # ----------------------------------------------------------------------------------------------------- properties
     @property
     def T(self) -> NDArray:
-        """The axes in reverse order; a vector as it is."""
+        """The array with its axes in reverse order; a vector stays as it is."""
         return self if self.ndim < 2 else self.transpose()
 
     @property
@@ -251,7 +251,7 @@ class NDArray(_core.NDArrayBase):
 
     # -------------------------------------------------------------------------------------------------- copy and move
     def copy(self) -> NDArray:
-        """A new array with the same values on the same device."""
+        """Returns a new array with the same values on the same device."""
         return _internal._copy(self)
 
     def copyto(self, other: NDArray | Context) -> NDArray:
@@ -267,40 +267,40 @@ class NDArray(_core.NDArrayBase):
         return _internal._copyto(source, out=other)
 
     def as_in_context(self, context: Context) -> NDArray:
-        """This array if it is on the device already, else a copy there."""
+        """Returns this array if it is on the device already, else a copy there."""
         return self if self.context == context else self.copyto(context)
 
     as_in_ctx = as_in_context
 
     def as_nd_ndarray(self) -> NDArray:
-        """This array itself."""
+        """Returns this array itself."""
         return self
 
     def as_np_ndarray(self) -> Any:
-        """This array as an ``mx.np.ndarray``: the same memory and history."""
+        """Returns this array as an ``mx.np.ndarray`` with the same memory and history."""
         from ..numpy import ndarray
 
         return _core.retyped(self, ndarray)
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
-        """A copy of another dtype; with copy=False this array itself if it has that dtype."""
+        """Returns a copy in another dtype; with copy=False this array itself if it has that dtype."""
         target = numpy_dtype(dtype)
         if not copy and target == np.dtype(self.dtype):
             return self
         return _internal_cast(self, target)
 
     def tostype(self, stype: str) -> NDArray:
-        """A new array of the same values in storage 'default', 'row_sparse' or 'csr'."""
+        """Returns a new array with the same values in storage 'default', 'row_sparse' or 'csr'."""
         from .sparse import cast_storage
 
         return cast_storage(self, stype)
 
     # ----------------------------------------------------------------------------------------------------------- shape
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
-        """A view of another shape over the same memory.
+        """Returns a view of another shape over the same memory.
 
         Sizes may be 0 (copy this size), -1 (infer), -2 (copy all the rest), -3 (merge two), -4 (split into the two
-        that follow). ``reverse=True`` matches from the last axis. Raises ShapeError when the sizes do not multiply up.
+        that follow). ``reverse=True`` matches from the last axis. Raises ShapeError if the number of elements differs.
         """
         if len(shape) == 1 and isinstance(shape[0], (list, tuple)):
             shape = tuple(shape[0])
@@ -320,7 +320,7 @@ class NDArray(_core.NDArrayBase):
         return _core.reshaped(self, _core.resolve_reshape(self, shape, reverse))
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
-        """One more axis of size 1 at position axis; inplace: as a view of this array."""
+        """Inserts an axis of size 1 at position axis; inplace: as a view of this array."""
         if not inplace:
             return main_operator("expand_dims")(self, axis=axis)
         rank = self.ndim + 1
@@ -335,16 +335,16 @@ class NDArray(_core.NDArrayBase):
         return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
 
     def flatten(self, inplace: bool = False) -> NDArray:
-        """A matrix: the first axis stays, the others merge; inplace: as a view of this array."""
+        """Returns a matrix: the first axis stays, the others merge; inplace: as a view of this array."""
         return self.reshape((0, -1)) if inplace and self.size else main_operator("Flatten")(self)
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None, inplace: bool = False) -> NDArray:
-        """Without the axes of size 1 (all, or those named); inplace: as a view of this array."""
+        """Removes the axes of size 1 (all, or the given ones); inplace: as a view of this array."""
         squeezed = main_operator("squeeze")(self, axis=axis)
         return self.reshape(squeezed.shape) if inplace else squeezed
 
     def transpose(self, *axes: Any, **kwargs: Any) -> NDArray:
-        """The axes in another order; reversed when none is given."""
+        """Permutes the axes; reverses them if none is given."""
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (list, tuple))):
             axes = tuple(axes[0] or ())
         return main_operator("transpose")(self, axes=kwargs.get("axes") or axes)
@@ -391,7 +391,7 @@ class NDArray(_core.NDArrayBase):
         return self[idx]
 
     def _sync_copyfrom(self, source: Any) -> None:
-        """Copies NumPy values of the same shape, waiting for earlier users of this array."""
+        """Copies NumPy values of the same shape, waiting for operations that still use this array."""
         values = np.ascontiguousarray(source, dtype=self.dtype)
         if values.shape != self.shape:
             raise HybridNetValueError("copy", expected=f"values of shape {self.shape}", given=str(np.shape(source)))
@@ -402,7 +402,7 @@ class NDArray(_core.NDArrayBase):
         """Makes this array a leaf whose gradient backward() computes, in a zeroed buffer ``grad``.
 
         grad_req: 'write' replaces the buffer's values, 'add' adds to them, 'null' computes none.
-        stype: storage of the buffer; 'row_sparse' keeps memory and time to the rows that a gradient reaches.
+        stype: storage of the buffer; 'row_sparse' limits memory and time to the rows that a gradient reaches.
         """
         grad = None
         if grad_req != "null" and stype in (None, "default"):
@@ -412,13 +412,13 @@ class NDArray(_core.NDArrayBase):
         _core.mark_variable(self, grad, grad_req)
 
     def detach(self) -> NDArray:
-        """The same memory, which gradients do not pass through."""
+        """Returns an array over the same memory that gradients do not pass through."""
         return _core.detached(self)
 
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
-        """Computes the gradients of this array with respect to the leaves it stems from, into their ``grad``.
+        """Computes the gradients of this array with respect to the leaves it was computed from, into their ``grad``.
 
-        out_grad: the gradient arriving here, ones if None. retain_graph: keep what a second call needs.
+        out_grad: the gradient of this array, ones if None. retain_graph: keep the graph for a second call.
         """
         _core.backward([self], [out_grad], retain_graph, train_mode)
 
@@ -432,7 +432,7 @@ class NDArray(_core.NDArrayBase):
 
 
 def _rebuild(buffer: bytes, context: str, cls: type) -> NDArray:
-    """What a pickled array loads from."""
+    """Rebuilds an array from its pickle."""
     loaded = _core.load_from_buffer(buffer, "pickled NDArray")[2][0]
     ctx = Context.from_str(context)
     if ctx.device_type == "gpu":
@@ -458,7 +458,7 @@ def _device(data: NDArray) -> tuple[int, int]:
 
 
 def _matmul(left: Any, right: Any) -> Any:
-    """a @ b: vectors and matrices through dot, stacks of matrices through batch_dot."""
+    """Computes a @ b: vectors and matrices with dot, stacks of matrices with batch_dot."""
     if not isinstance(right, _core.NDArrayBase):
         return NotImplemented
     if left.ndim <= 2 and right.ndim <= 2:
@@ -476,7 +476,7 @@ def _matmul(left: Any, right: Any) -> Any:
 
 
 def _as_numpy(value: Any) -> Any:
-    """value with NumPy arrays for arrays, within lists, tuples and dicts too."""
+    """Replaces arrays in value by NumPy arrays, also within lists, tuples and dicts."""
     if isinstance(value, NDArray):
         return _core.asnumpy(value)
     if isinstance(value, (list, tuple)):
@@ -489,7 +489,7 @@ def _as_numpy(value: Any) -> Any:
 add_fluent_methods(NDArray, "hybridnet.ndarray", symbolic=False)
 _core.register_array_class(NDArray)
 
-# MXNet has the functions in this module too.
+# MXNet also has these functions in this module.
 __getattr__, __dir__ = names_from(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""Every public operator, without the functions written in Python that ``nd`` adds."""
+"""All public operators, without the functions that ``nd`` adds in Python."""
 
 from ..ops._namespace import lazy_functions
 

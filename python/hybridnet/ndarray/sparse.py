@@ -1,12 +1,12 @@
-"""Sparse arrays: of a csr matrix the values that are stored, of a row_sparse array the rows that are stored.
+"""Sparse arrays: a csr matrix stores only some values, a row_sparse array stores only some rows.
 
-Both are NDArrays. Operators that keep zeros work on what is stored and give arrays in the same storage; others run on
-dense copies and a warning says so once per operator (docs/sparse.md lists them). Index arrays are int64.
+Both are NDArrays. Operators that keep zeros work on the stored values and return arrays in the same storage; others
+convert to dense copies, with one warning per operator (docs/sparse.md lists them). Index arrays are int64.
 """
 
 from __future__ import annotations
 
-import builtins  # operators of their names become names of this module when they are used
+import builtins  # operators with these names replace the built-in ones in this module on first use
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
 
 
 class BaseSparseNDArray(NDArray):
-    """An array of which only some values are stored. Writing to it replaces what is stored."""
+    """An array that stores only some of its values. Writing to it replaces the stored values."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def indices(self) -> NDArray:
-        """Where they belong: columns of a csr matrix, row numbers of a row_sparse array; int64."""
+        """The positions of the stored values: columns of a csr matrix, row numbers of a row_sparse array; int64."""
         return _core.sparse_part(self, "indices")
 
     def asnumpy(self) -> np.ndarray:
@@ -72,19 +72,19 @@ class BaseSparseNDArray(NDArray):
         return _core.asnumpy(self)
 
     def tostype(self, stype: str) -> NDArray:
-        """A new array of the same values in storage 'default', 'row_sparse' or 'csr'."""
+        """Returns a new array with the same values in storage 'default', 'row_sparse' or 'csr'."""
         return cast_storage(self, stype)
 
     def as_nd_ndarray(self) -> NDArray:
-        """This array."""
+        """Returns this array."""
         return self
 
     def as_np_ndarray(self) -> Any:
-        """The same values as a dense array of ``mx.np``."""
+        """Returns the same values as a dense array of ``mx.np``."""
         return self.tostype("default").as_np_ndarray()
 
     def todense(self) -> NDArray:
-        """The same values as a new dense array."""
+        """Returns the same values as a new dense array."""
         return cast_storage(self, "default")
 
     def copyto(self, other: NDArray | Context) -> NDArray:
@@ -92,9 +92,9 @@ class BaseSparseNDArray(NDArray):
         return _moved(self, other) if isinstance(other, Context) else super().copyto(other)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Raises FormatError where indices are out of bounds or not ascending (csr: within a row).
+        """Raises FormatError if indices are out of bounds or not ascending (csr: within a row).
 
-        full_check=False: checks sizes only, which every array has been checked for when it was made.
+        full_check=False checks sizes only; every array has passed this check when it was made.
         """
         if full_check:
             _core.check_sparse(self)
@@ -111,7 +111,7 @@ class BaseSparseNDArray(NDArray):
         _core.assign_sparse(self, self._source(value))
 
     def _source(self, value: Any) -> NDArray:
-        """An array of this shape and dtype that holds value."""
+        """Returns an array of this shape and dtype that holds value."""
         if np.isscalar(value):
             if value == 0:
                 return zeros(self.stype, self.shape, dtype=self.dtype)
@@ -125,11 +125,11 @@ class BaseSparseNDArray(NDArray):
         self[:] = source
 
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
-        """Raises UnsupportedError: the stored values have no other shape. Convert to 'default' first."""
+        """Raises UnsupportedError: the stored values cannot be reshaped. Convert to 'default' first."""
         return _core.reshaped(self, self.shape)
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
-        """As NDArray.attach_grad; the gradient has this array's storage unless stype says another."""
+        """Same as NDArray.attach_grad; the gradient has this array's storage unless stype names another."""
         super().attach_grad(grad_req, stype or self.stype)
 
     @property
@@ -139,7 +139,7 @@ class BaseSparseNDArray(NDArray):
 
 
 class CSRNDArray(BaseSparseNDArray):
-    """A matrix by compressed rows.
+    """A matrix in compressed sparse row format.
 
     The values of row r are ``data[indptr[r]:indptr[r + 1]]``, in the columns ``indices[indptr[r]:indptr[r + 1]]``.
     """
@@ -148,18 +148,18 @@ class CSRNDArray(BaseSparseNDArray):
 
     @property
     def indptr(self) -> NDArray:
-        """Where each row begins in data; int64, one more than rows."""
+        """The offset in data at which each row begins; int64, one element more than rows."""
         return _core.sparse_part(self, "indptr")
 
     def asscipy(self) -> Any:
-        """The same matrix as ``scipy.sparse.csr_matrix``."""
+        """Returns the same matrix as ``scipy.sparse.csr_matrix``."""
         import scipy.sparse
 
         parts = (self.data.asnumpy(), self.indices.asnumpy(), self.indptr.asnumpy())
         return scipy.sparse.csr_matrix(parts, shape=self.shape, dtype=self.dtype)
 
     def __getitem__(self, key: Any) -> Any:
-        """Rows: ``x[i]`` (a matrix of one row), ``x[begin:end]``, or all (``x[:]``). Raises ValueError for others."""
+        """Selects rows: ``x[i]`` (a matrix of one row), ``x[begin:end]``, ``x[:]``. Raises ValueError for others."""
         rows = self.shape[0]
         if key is Ellipsis or (isinstance(key, builtins.slice) and key == builtins.slice(None)):
             return self
@@ -180,16 +180,16 @@ class CSRNDArray(BaseSparseNDArray):
 
 
 class RowSparseNDArray(BaseSparseNDArray):
-    """An array of which some rows are stored: row ``indices[i]`` is ``data[i]``, all others are zeros."""
+    """An array that stores only some of its rows: row ``indices[i]`` is ``data[i]``, all others are zeros."""
 
     __slots__ = ()
 
     def retain(self, indices: NDArray) -> RowSparseNDArray:
-        """Those rows only, all of them stored; the others become zero."""
+        """Returns an array that stores exactly these rows; all other rows become zero."""
         return _core.retain_rows(self, indices)
 
     def __getitem__(self, key: Any) -> Any:
-        """``x[:]``: the array itself. Raises ValueError for others."""
+        """``x[:]`` returns the array itself. Raises ValueError for other keys."""
         if key is Ellipsis or (isinstance(key, builtins.slice) and key == builtins.slice(None)):
             return self
         raise HybridNetValueError(
@@ -202,15 +202,15 @@ _core.register_sparse_class("row_sparse", RowSparseNDArray)
 
 
 def cast_storage(arr: NDArray, stype: str) -> NDArray:
-    """A new array of the same values in storage 'default', 'row_sparse' or 'csr'.
+    """Returns a new array with the same values in storage 'default', 'row_sparse' or 'csr'.
 
-    Recorded like an operator. Raises ParamError for unknown storages, ShapeError for csr of what is no matrix.
+    Recorded like an operator. Raises ParamError for unknown storages, ShapeError for csr if arr is not a matrix.
     """
     return _core.cast_storage(arr, stype)
 
 
 def zeros(stype: str, shape: Any, ctx: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
-    """A new array of zeros in the given storage, of which nothing is stored; float32 if dtype is None."""
+    """Returns a new array of zeros in the given storage, with no stored values; float32 if dtype is None."""
     if stype == "default":
         return dense.zeros(shape, ctx, dtype, **kwargs)
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
@@ -218,7 +218,7 @@ def zeros(stype: str, shape: Any, ctx: Any = None, dtype: Any = None, **kwargs: 
 
 
 def _moved(array: NDArray, context: Context) -> Any:
-    """A copy on another device."""
+    """Returns a copy on another device."""
     parts: Any = array.copy()
     data = parts.data.as_in_context(context)
     if array.stype == "csr":
@@ -231,12 +231,12 @@ def _placed(made: NDArray, ctx: Any) -> Any:
 
 
 def empty(stype: str, shape: Any, ctx: Any = None, dtype: Any = None) -> NDArray:
-    """As zeros; for storage 'default' the values are not set."""
+    """Same as zeros; for storage 'default' the values are uninitialized."""
     return dense.empty(shape, ctx, dtype) if stype == "default" else zeros(stype, shape, ctx, dtype)
 
 
 def whole(values: NDArray, stype: str) -> NDArray:
-    """Dense values in another storage; in row_sparse every row is stored, also those that are zeros."""
+    """Converts dense values to another storage; row_sparse stores every row, including rows of zeros."""
     if stype != "row_sparse":
         return cast_storage(values, stype)
     rows = dense.arange(values.shape[0], dtype="int64")
@@ -244,17 +244,17 @@ def whole(values: NDArray, stype: str) -> NDArray:
 
 
 def retain_rows(table: NDArray, rows: NDArray) -> RowSparseNDArray:
-    """Rows of a dense or row_sparse array, as a row_sparse array of the same shape. Raises IndexError out of bounds."""
+    """Returns rows of a dense or row_sparse array as a row_sparse array of the same shape. Raises IndexError."""
     return _core.take_rows(table, rows)
 
 
 def rows_of_table(table: NDArray, rows: NDArray) -> RowSparseNDArray:
-    """The same for recording: gradients go to the table's own buffer."""
+    """Same as retain_rows, for recording: gradients go to the table's own buffer."""
     return _core.rows_of_table(table, rows)
 
 
 def array(source_array: Any, ctx: Any = None, dtype: Any = None) -> NDArray:
-    """A new sparse array from another one, or a csr matrix from a SciPy matrix; dtype: that of the source if None."""
+    """Returns a sparse array made from another one, or a csr matrix from a SciPy matrix; dtype None: the source's."""
     if isinstance(source_array, BaseSparseNDArray):
         return _placed(source_array.copy() if dtype is None else source_array.astype(dtype), ctx)
     if hasattr(source_array, "tocsr"):
@@ -268,14 +268,14 @@ def array(source_array: Any, ctx: Any = None, dtype: Any = None) -> NDArray:
 
 
 def _values(source: Any, dtype: Any) -> NDArray:
-    """Stored values as a new dense array; dtype: that of an array, float32 for lists."""
+    """Returns stored values as a new dense array; dtype None: that of an array, float32 for lists."""
     if isinstance(source, NDArray):
         return source.astype(dtype or source.dtype)
     return dense.array(source, dtype=dtype or getattr(source, "dtype", None))
 
 
 def _index(source: Any) -> NDArray:
-    """Indices as a new dense int64 array."""
+    """Returns indices as a new dense int64 array."""
     values = source.asnumpy() if isinstance(source, NDArray) else np.asarray(source)
     return dense.array(values.astype(np.int64, copy=False), dtype=np.int64)
 
@@ -285,11 +285,12 @@ def _is_size(value: Any) -> bool:
 
 
 def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Any = None, dtype: Any = None) -> CSRNDArray:
-    """A csr matrix.
+    """Returns a csr matrix.
 
-    arg1: (data, indices, indptr); (data, (rows, columns)), where values of one place are summed; (rows, columns), for
-    a matrix of zeros; a SciPy matrix; a csr matrix; or dense values.
-    dtype: that of arrays among the values, float32 for lists. Raises ShapeError where parts do not fit together.
+    arg1: (data, indices, indptr); (data, (rows, columns)), where values at the same position are summed; (rows,
+    columns), the shape of a matrix of zeros; a SciPy matrix; a csr matrix; or dense values.
+    dtype: by default that of arrays among the values, float32 for lists. Raises ShapeError if the parts do not fit
+    together.
     """
     if isinstance(arg1, tuple) and len(arg1) == 3:
         return _placed(_csr_from_parts(arg1, shape, dtype), ctx)
@@ -300,7 +301,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Any = None, d
         return _placed(_csr_from_coordinates(*arg1, shape, dtype), ctx)
     if hasattr(arg1, "tocsr") and not isinstance(arg1, NDArray):
         source = arg1.tocsr()
-        if not source.has_canonical_format:  # columns in any order, or places that are named twice
+        if not source.has_canonical_format:  # columns out of order, or duplicate positions
             source = source.copy()
             source.sum_duplicates()
         _check_shape("csr_matrix", shape, source.shape)
@@ -314,7 +315,7 @@ def _check_shape(function: str, wanted: Any, given: Any) -> None:
 
 
 def _from_values(source: Any, stype: str, shape: Any, dtype: Any) -> NDArray:
-    """The storage's array of dense values, or a copy of a sparse array."""
+    """Converts dense values to the storage, or copies a sparse array."""
     if source is None:
         raise HybridNetTypeError(stype, expected="values", given="None")
     values = source if isinstance(source, NDArray) else _values(source, dtype)
@@ -342,7 +343,7 @@ def _csr_from_coordinates(data: Any, places: Any, shape: Any, dtype: Any) -> CSR
         shape = (int(row.max()) + 1, int(column.max()) + 1) if len(row) else (0, 0)
     if len(row) and (row.min() < 0 or row.max() >= shape[0] or column.min() < 0 or column.max() >= shape[1]):
         raise HybridNetValueError(f"csr_matrix: an index lies outside of shape {tuple(shape)}")
-    # One row per place, which sums the values of a place.
+    # One row per position; duplicate positions are summed.
     numbers = dense.array(row * shape[1] + column, dtype=np.int64)
     summed = _core.row_sparse_sum((shape[0] * shape[1],), values, numbers)
     place = summed.indices.asnumpy()
@@ -358,10 +359,10 @@ def _csr_from_coordinates(data: Any, places: Any, shape: Any, dtype: Any) -> CSR
 def row_sparse_array(
     arg1: Any, shape: Sequence[int] | None = None, ctx: Any = None, dtype: Any = None
 ) -> RowSparseNDArray:
-    """A row_sparse array.
+    """Returns a row_sparse array.
 
     arg1: (data, row numbers); a shape, for an array of zeros; a row_sparse array; or dense values.
-    dtype: that of arrays among the values, float32 for lists. Raises ShapeError where parts do not fit together.
+    dtype: by default that of arrays among the values, float32 for lists. Raises ShapeError if the parts do not fit.
     """
     if isinstance(arg1, tuple):
         if all(map(_is_size, arg1)):

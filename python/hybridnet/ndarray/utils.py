@@ -1,4 +1,4 @@
-"""nd.save and nd.load: arrays in MXNet's .params files."""
+"""Defines nd.save and nd.load: arrays in MXNet's .params files."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["load", "load_frombuffer", "save"]
 
 
 def load(fname: str | os.PathLike[str]) -> list[NDArray] | dict[str, NDArray]:
-    """The arrays of a file written by :func:`save` or by MXNet 1.x: a dict if they have names, else a list.
+    """Returns the arrays of a file written by :func:`save` or by MXNet 1.x: a dict if they have names, else a list.
 
-    NumPy's .npz and .npy and safetensors are read too; what is in the file decides, not its name. Raises FileError if
-    the file cannot be read, FormatError saying where if it is broken.
+    Also reads NumPy's .npz and .npy and safetensors; the content decides, not the file name. Raises FileError if the
+    file cannot be read, FormatError with the position if it is broken.
     """
     return _load(os.fspath(fname), False)
 
 
 def load_mapped(fname: str | os.PathLike[str]) -> list[NDArray] | dict[str, NDArray]:
-    """As load(); large arrays are parts of the file, which must not be changed in place while they live.
+    """Same as load(), but maps large arrays from the file, which must not change in place while they are in use.
 
-    The system reads such an array when it is used, and shares it with other processes that map the file, until it is
+    The system reads a mapped array on first use and shares it with other processes that map the file, until it is
     written: writes do not reach the file. HYBRIDNET_MAP_PARAMS=0 reads the whole file at once.
     """
     return _load(os.fspath(fname), True)
@@ -39,7 +39,7 @@ def _load(path: str, mapped: bool) -> list[NDArray] | dict[str, NDArray]:
 
 
 def _foreign_content(path: str) -> bytes | None:
-    """The content of a file of another program; None for one of MXNet and for one that cannot be read."""
+    """The content of a file in a foreign format; None for MXNet's format and for a file that cannot be read."""
     try:
         with open(path, "rb") as file:
             start = file.read(16)
@@ -49,7 +49,7 @@ def _foreign_content(path: str) -> bytes | None:
 
 
 def load_frombuffer(buf: bytes) -> list[NDArray] | dict[str, NDArray]:
-    """The arrays of a file's content."""
+    """Returns the arrays of a file's content."""
     if not isinstance(buf, (bytes, bytearray, memoryview)):
         raise HybridNetTypeError("load_frombuffer", expected="bytes", given=type(buf).__name__)
     foreign = read_foreign(buf, "buffer") if is_foreign(bytes(buf[:16])) else None
@@ -64,8 +64,8 @@ def _collected(loaded: tuple[bool, list[str], list[Any]]) -> list[NDArray] | dic
 def save(fname: str | os.PathLike[str], data: NDArray | Sequence[NDArray] | dict[str, NDArray]) -> None:
     """Writes one array, a list of arrays or a dict from name to array. MXNet 1.x reads the file.
 
-    A name that ends in .npy, .npz or .safetensors gives a file in that form. An existing file is replaced whole, or, if
-    the program is stopped, not at all. Raises TypeError for other data, ValueError for what such a form cannot hold,
+    The extension .npy, .npz or .safetensors selects that format. An existing file is replaced completely or, if the
+    program is stopped, not at all. Raises TypeError for other data, ValueError for data that the format cannot hold,
     FileError if the file cannot be written.
     """
     arrays, names = _split(data)
@@ -94,7 +94,7 @@ def _split(data: Any) -> tuple[list[NDArray], list[str]]:
     return arrays, names
 
 
-# MXNet has these in this file.
+# MXNet also has these functions in this file.
 __getattr__, __dir__ = names_from(
     __name__,
     {

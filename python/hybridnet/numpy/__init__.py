@@ -1,8 +1,8 @@
 """``mx.np``: arrays and functions with NumPy's interface, on the operators of ``mx.nd``.
 
-Functions take arrays of this module and, while a block is traced or a graph is built, Symbols of ``mx.sym.np``. Whole
-numbers meet floats in the float's dtype, scalars have shape (), and sizes of 0 are real, whatever ``npx.set_np`` says;
-that switch decides what Gluon makes.
+Functions take arrays of this module and, while a block is traced or a graph is built, Symbols of ``mx.sym.np``. An
+integer and a floating array give the floating dtype, scalars have shape (), and sizes of 0 are valid, independent of
+``npx.set_np``; that switch only selects the arrays that Gluon creates.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ uint8, int8, int32, int64 = _onp.uint8, _onp.int8, _onp.int32, _onp.int64
 bool = bool_ = _onp.bool_
 dtype = _onp.dtype
 
-# What is not defined above: NumPy computes it.
+# NumPy computes the functions that are not defined above.
 __getattr__, __dir__ = names_from(
     __name__, {"_fallback": " ".join(n for n in _FALLBACKS if n not in globals())}, modules="linalg random"
 )

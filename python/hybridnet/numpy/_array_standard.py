@@ -1,4 +1,4 @@
-"""Functions that the Array API standard names otherwise than MXNet 1.9.1, or has beside it.
+"""Functions of the Array API standard that MXNet 1.9.1 does not have or names differently.
 
 Behaviour follows the standard's edition 2025.12 for the dtypes that arrays have (no complex, no wide unsigned ones).
 """
@@ -61,10 +61,10 @@ bitwise_invert, pow, broadcast_shapes = invert, power, onp.broadcast_shapes
 def asarray(
     obj: Any, dtype: Any = None, ctx: Context | None = None, copy: bool | None = None, *, device: Device = None
 ) -> Any:
-    """obj as an array: itself if it is one of the dtype, else a new one.
+    """Converts obj to an array: returns obj itself if it is an array of the dtype, else a new one.
 
-    dtype None: that of arrays; int64 for Python's whole numbers, float32 for floats, bool for bools. copy: True makes a
-    new array always, False raises ValueError where one is needed.
+    dtype None: that of arrays; int64 for Python integers, float32 for floats, bool for bools. copy: True always makes a
+    new array, False raises ValueError if a new array is needed.
     """
     if isinstance(obj, _core.SymbolBase):
         return obj if dtype is None else cast(obj, dtype)
@@ -81,7 +81,7 @@ def asarray(
 
 
 def _dtype_of_values(obj: Any) -> Any:
-    """The dtype of numbers as the standard says; None for floats without one."""
+    """Returns the dtype of numbers by the standard; None for floats without a dtype."""
     if isinstance(obj, (onp.ndarray, onp.generic)):
         return obj.dtype
     if isinstance(obj, (list, tuple)) and any(isinstance(part, _core.NDArrayBase) for part in obj):
@@ -93,14 +93,14 @@ def _dtype_of_values(obj: Any) -> Any:
 
 
 def from_dlpack(x: Any, device: Context | None = None, copy: bool | None = None) -> Any:
-    """The array of another package that has ``__dlpack__``, sharing its memory; with copy=True in memory of its own."""
+    """Returns an array from an object with ``__dlpack__``, sharing its memory; with copy=True in memory of its own."""
     made = _core.retyped(_shared(x), ndarray)
     made = made if device is None else made.as_in_ctx(device)
     return made.copy() if copy else made
 
 
 def astype(x: Any, dtype: Any, copy: bool = True, device: Context | None = None) -> Any:
-    """x in another dtype; without copy, x itself if it has it."""
+    """Converts x to another dtype; with copy=False returns x itself if it has it."""
     made = x.astype(dtype, copy=copy)
     return made if device is None else made.as_in_ctx(device)
 
@@ -118,7 +118,7 @@ _KINDS = {
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is another one, of a kind ('bool', 'integral', 'real floating', ...), or of one of a tuple."""
+    """Whether a dtype equals kind, is of that kind ('bool', 'integral', 'real floating', ...), or of one in a tuple."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
     if not isinstance(kind, str):
@@ -131,17 +131,17 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 # -------------------------------------------------------------------------------------------------- element by element
 def conj(x: Any) -> Any:
-    """x: arrays are real."""
+    """Returns x: arrays are real."""
     return np_operator("_np_copy")(as_array(x))
 
 
 def real(val: Any) -> Any:
-    """val: arrays are real."""
+    """Returns val: arrays are real."""
     return as_array(val)
 
 
 def imag(val: Any) -> Any:
-    """Zeros: arrays are real."""
+    """Returns zeros: arrays are real."""
     return zeros_like(as_array(val))
 
 
@@ -150,7 +150,7 @@ def logaddexp(x1: Any, x2: Any) -> Any:
     x1, x2 = as_array(x1), as_array(x2)
     larger = maximum(x1, x2)
     larger = larger if is_float(larger) else cast(larger, "float32")
-    # Equal infinities have no difference; log(2) is added to them as to all equal numbers.
+    # Equal infinities have no difference; it counts as 0, so log(2) is added as for all equal numbers.
     apart = choose(equal(x1, x2), 0.0, cast(abs(subtract(x1, x2)), larger.dtype))
     return add(larger, log1p(exp(-apart)))
 
@@ -160,26 +160,26 @@ concat = public_operator("concat", "_npi_concatenate", "axis")
 
 
 def permute_dims(x: Any, axes: Any) -> Any:
-    """The axes in another order."""
+    """Permutes the axes."""
     return transpose(x, axes)
 
 
 def matrix_transpose(x: Any) -> Any:
-    """The last two axes exchanged. Raises ShapeError for fewer axes."""
+    """Exchanges the last two axes. Raises ShapeError for fewer axes."""
     if len(x.shape) < 2:
         raise ShapeError("np.matrix_transpose: x", expected="two axes or more", given=f"shape {tuple(x.shape)}")
     return swapaxes(x, -1, -2)
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
-    """The slices of an axis."""
+    """Returns the slices along an axis."""
     moved = moveaxis(x, axis, 0)
     return tuple(moved[i] for i in range(moved.shape[0]))
 
 
 # --------------------------------------------------------------------------------------------------------------- sums
 def vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
-    """Sums of products along one axis of both, the others broadcast; in the dtype that promotion gives."""
+    """Sums of products along one axis of both; the other axes broadcast; in the promoted dtype."""
     x1, x2 = as_array(x1), as_array(x2)
     for x in (x1, x2):
         if not -len(x.shape) <= axis < 0:
@@ -211,18 +211,18 @@ def _cumulative(
 
 
 def cumulative_sum(x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Sums up to each element along an axis; with include_initial behind a 0. Whole numbers give int64."""
+    """Cumulative sum along an axis; include_initial prepends a 0. Integers give int64."""
     return _cumulative(cumsum, zeros_like, as_array(x), axis, dtype, include_initial, "cumulative_sum")
 
 
 def cumulative_prod(x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Products up to each element along an axis; with include_initial behind a 1. Whole numbers give int64."""
+    """Cumulative product along an axis; include_initial prepends a 1. Integers give int64."""
     return _cumulative(cumprod, ones_like, as_array(x), axis, dtype, include_initial, "cumulative_prod")
 
 
 # ---------------------------------------------------------------------------------------------------------------- sets
 class UniqueAll(NamedTuple):
-    """The different elements, where each stands first, the place of each element's value, how often each stands."""
+    """The unique elements, the first position of each, the index of each element's value, and the counts."""
 
     values: Any
     indices: Any
@@ -231,21 +231,21 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """The different elements and how often each stands."""
+    """The unique elements and their counts."""
 
     values: Any
     counts: Any
 
 
 class UniqueInverse(NamedTuple):
-    """The different elements and the place of each element's value among them."""
+    """The unique elements and the index of each element's value among them."""
 
     values: Any
     inverse_indices: Any
 
 
 def _distinct_nans(x: Any) -> tuple[Any, Any, Any, Any]:
-    """Like unique with all results, but every NaN is different from every other one, as the standard has it."""
+    """Like unique with all results, but every NaN counts as a distinct value, as the standard demands."""
     values = onp.unique(_core.asnumpy(x), return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
     found, index, inverse, counts = values
     return (
@@ -262,28 +262,28 @@ def _unique(x: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def unique_all(x: Any) -> UniqueAll:
-    """The different elements in rising order, and where they stand; every NaN is another one."""
+    """The unique elements in ascending order, with positions, inverse and counts; every NaN is distinct."""
     return UniqueAll(*_unique(x))
 
 
 def unique_counts(x: Any) -> UniqueCounts:
-    """The different elements in rising order, and how often each stands; every NaN is another one."""
+    """The unique elements in ascending order, and their counts; every NaN is distinct."""
     values, _, _, counts = _unique(x)
     return UniqueCounts(values, counts)
 
 
 def unique_inverse(x: Any) -> UniqueInverse:
-    """The different elements in rising order, and the place of each element's value; every NaN is another one."""
+    """The unique elements in ascending order, and the index of each element's value; every NaN is distinct."""
     values, _, inverse, _ = _unique(x)
     return UniqueInverse(values, inverse)
 
 
 def unique_values(x: Any) -> Any:
-    """The different elements in rising order; every NaN is another one."""
+    """The unique elements in ascending order; every NaN is distinct."""
     return _unique(x)[0]
 
 
-# ------------------------------------------------------------------------------------------------- what the package has
+# ------------------------------------------------------------------------------------------------------- namespace info
 _DTYPES = {
     "bool": "bool", "int8": "signed integer", "int32": "signed integer", "int64": "signed integer",
     "uint8": "unsigned integer", "float16": "real floating", "float32": "real floating", "float64": "real floating",
@@ -293,22 +293,22 @@ _GROUPS["numeric"] = (*_GROUPS["integral"], "real floating")
 
 
 class NamespaceInfo:
-    """What ``__array_namespace_info__()`` of the standard answers for this package."""
+    """The result of the standard's ``__array_namespace_info__()`` for this package."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What need not be there, and is."""
+        """The optional features of the standard, and whether they are supported."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 32}
 
     def default_device(self) -> Context:
-        """Where new arrays are made."""
+        """The device of new arrays."""
         return current_context()
 
     def devices(self) -> tuple[Context, ...]:
-        """Where arrays can be."""
+        """The devices that arrays can be on."""
         return (cpu(),)
 
     def default_dtypes(self, *, device: Context | None = None) -> dict[str, Any]:
-        """The dtypes of arrays for which none is said."""
+        """The dtypes of arrays that are created without a dtype."""
         return {"real floating": onp.float32, "integral": onp.int64, "indexing": onp.int64}
 
     def dtypes(self, *, device: Context | None = None, kind: str | tuple[str, ...] | None = None) -> dict[str, Any]:
@@ -319,5 +319,5 @@ class NamespaceInfo:
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """Devices, dtypes and abilities, as the Array API standard asks for them."""
+    """Returns devices, dtypes and capabilities, as the Array API standard defines."""
     return NamespaceInfo()

@@ -1,4 +1,4 @@
-"""Sums of products: einsum, tensordot and what NumPy says in terms of them."""
+"""Sums of products: einsum, tensordot and the functions that NumPy defines by them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ __all__ = ["cross", "einsum", "inner", "kron", "outer", "tensordot", "trace", "v
 
 
 def einsum(*operands: Any, **kwargs: Any) -> Any:
-    """Sums of products by Einstein's convention: ``einsum("ij,jk->ik", a, b)``.
+    """Sums of products in Einstein notation: ``einsum("ij,jk->ik", a, b)``.
 
-    Letters that the result does not have are summed over; '...' stands for further axes; axes of size 1 broadcast.
-    optimize: True or the name of a strategy takes the pair with the smallest product first, else from left to right.
+    Letters that are missing in the result are summed over; '...' stands for further axes; axes of size 1 broadcast.
+    optimize: True or the name of a strategy contracts the pair with the smallest product first, else from left to
+    right.
     Raises ParamError for subscripts that do not fit the arrays, ShapeError for sizes that differ.
     """
     out, optimize = kwargs.pop("out", None), kwargs.pop("optimize", False)
@@ -36,7 +37,7 @@ def _axes(axes: Any) -> tuple[int, ...]:
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """Sums of products over axes: that many last ones of a and first ones of b, or a pair of lists of axes."""
+    """Sums of products over axes: a number n (the last n axes of a, the first n of b), or a pair of lists of axes."""
     if not isinstance(axes, Sequence):
         return np_operator("_npi_tensordot_int_axes")(a, b, axes=axes)
     if len(axes) != 2:
@@ -47,7 +48,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 def inner(a: Any, b: Any) -> Any:
-    """Sums of products over the last axes; a scalar multiplies."""
+    """Sums of products over the last axes; a scalar operand multiplies."""
     a, b = _converted(a), _converted(b)
     if getattr(a, "ndim", 1) == 0 or getattr(b, "ndim", 1) == 0:
         return a * b
@@ -55,7 +56,7 @@ def inner(a: Any, b: Any) -> Any:
 
 
 def outer(a: Any, b: Any) -> Any:
-    """The products of all elements of a, as rows, with all of b, as columns."""
+    """Products of all elements of a (as rows) with all elements of b (as columns)."""
     return tensordot(reshape(_converted(a), -1), reshape(_converted(b), -1), 0)
 
 
@@ -70,10 +71,10 @@ def kron(a: Any, b: Any) -> Any:
 
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
-    """Cross products of vectors of 2 or 3 elements; two of 2 elements give a number."""
+    """Cross products of vectors with 2 or 3 elements; two vectors with 2 elements give a number."""
     return np_operator("_npi_cross")(a, b, axisa=axisa, axisb=axisb, axisc=axisc, axis=axis)
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any = None) -> Any:
-    """Sum along the diagonals of the matrices that axis1 and axis2 span. Bools are counted."""
+    """Sums along the diagonals of the matrices over axis1 and axis2. For bools, counts the true elements."""
     return np_operator("_np_trace")(a, offset=offset, axis1=axis1, axis2=axis2, out=out)

@@ -1,4 +1,4 @@
-"""Functions that make arrays."""
+"""Functions that create arrays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Device = Context | str | None
 
 
 def _context(ctx: Device, device: Device = None) -> Context:
-    """ctx, or device as the Array API standard calls it; where neither is given the current context."""
+    """Returns ctx, or device (the name in the Array API standard); if neither is given, the current context."""
     ctx = device if ctx is None else ctx
     if ctx is None:
         return current_context()
@@ -38,10 +38,10 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> Any:
-    """A new array of a list, a number, a NumPy array or another array.
+    """Returns a new array with the values of a list, a number, a NumPy array or another array.
 
-    dtype: if None, that of a source which has one (arrays and numbers of this package and of NumPy), bool for bools,
-    else float32. Raises TypeError for what NumPy cannot convert.
+    dtype: if None, the dtype of the source (arrays and numbers of this package and of NumPy), bool for bools, else
+    float32. Raises TypeError for values that NumPy cannot convert.
     """
     ctx = _context(ctx)
     if type(object) is onp.ndarray and object.dtype.kind in "fiub" and object.flags.c_contiguous:
@@ -69,7 +69,7 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Arrays within sequences as NumPy arrays."""
+    """Replaces arrays within sequences by NumPy arrays."""
     if isinstance(value, _core.NDArrayBase):
         return _core.asnumpy(value)
     if isinstance(value, (list, tuple)) and any(isinstance(v, (list, tuple, _core.NDArrayBase)) for v in value):
@@ -88,7 +88,7 @@ def _made(result: Any) -> ndarray:
 def empty(
     shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Context | None = None, *, device: Device = None
 ) -> ndarray:
-    """A new array whose values are not set."""
+    """Returns a new array with uninitialized values."""
     row_major("np.empty", order)
     return _made(_core.empty(_shape(shape), numpy_dtype(dtype), *_place(_context(ctx, device))))
 
@@ -96,7 +96,7 @@ def empty(
 def zeros(
     shape: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, *, device: Device = None
 ) -> ndarray:
-    """A new array of zeros, float32 if dtype is None."""
+    """Returns a new array of zeros, float32 if dtype is None."""
     row_major("np.zeros", order)
     return np_operator("_npi_zeros")(shape=_shape(shape), ctx=str(_context(ctx, device)), dtype=dtype_name(dtype))
 
@@ -104,7 +104,7 @@ def zeros(
 def ones(
     shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Context | None = None, *, device: Device = None
 ) -> ndarray:
-    """A new array of ones, float32 if dtype is None."""
+    """Returns a new array of ones, float32 if dtype is None."""
     row_major("np.ones", order)
     return np_operator("_npi_ones")(shape=_shape(shape), ctx=str(_context(ctx, device)), dtype=dtype_name(dtype))
 
@@ -119,7 +119,7 @@ def full(
     *,
     device: Device = None,
 ) -> ndarray:
-    """A new array (or out) with fill_value everywhere, which broadcasts if it is an array.
+    """Returns a new array (or out) filled with fill_value, which is broadcast if it is an array.
 
     dtype: float32 if None, bool for a bool, that of fill_value if it is an array.
     """
@@ -149,7 +149,7 @@ def full(
 
 def _filled(shape: tuple[int, ...], number: float, dtype: Any, ctx: Context | None) -> ndarray:
     name, device = dtype_name(dtype), str(_context(ctx))
-    if shape and all(shape):  # of an operator whose sizes of 0, and shape (), are unknown ones
+    if shape and all(shape):  # operators treat sizes of 0, and shape (), as unknown
         return np_operator("_npi_full")(shape=shape, value=number, ctx=device, dtype=name)
     result = np_operator("_npi_zeros")(shape=shape, ctx=device, dtype=name)
     return result if number == 0 else np_operator("_npi_full_like")(result, fill_value=number)
@@ -165,7 +165,7 @@ def zeros_like(
     *,
     device: Device = None,
 ) -> ndarray:
-    """An array of zeros with a's shape, and a's dtype if dtype is None."""
+    """Returns an array of zeros with a's shape, and a's dtype if dtype is None."""
     return full_like(a, 0, dtype, order, ctx, out, device=device)
 
 
@@ -179,7 +179,7 @@ def ones_like(
     *,
     device: Device = None,
 ) -> ndarray:
-    """An array of ones with a's shape, and a's dtype if dtype is None."""
+    """Returns an array of ones with a's shape, and a's dtype if dtype is None."""
     return full_like(a, 1, dtype, order, ctx, out, device=device)
 
 
@@ -193,7 +193,7 @@ def full_like(
     *,
     device: Device = None,
 ) -> ndarray:
-    """An array of fill_value with a's shape and context, and a's dtype if dtype is None."""
+    """Returns an array filled with fill_value, with a's shape and context, and a's dtype if dtype is None."""
     row_major("np.full_like", order)
     name = None if dtype is None else dtype_name(dtype)
     result = np_operator("_npi_full_like")(a, fill_value=fill_value, dtype=name, out=out)
@@ -209,7 +209,7 @@ def empty_like(
     *,
     device: Device = None,
 ) -> ndarray:
-    """An array with prototype's shape whose values are not set."""
+    """Returns an array with prototype's shape and uninitialized values."""
     row_major("np.empty_like", order)
     sizes = prototype.shape if shape is None else shape
     return empty(sizes, prototype.dtype if dtype is None else dtype, device=device)
@@ -224,7 +224,7 @@ def arange(
     *,
     device: Device = None,
 ) -> ndarray:
-    """start, start + step, ... below stop; with one number, from 0 up to it. float32 if dtype is None."""
+    """Returns start, start + step, ... below stop; one argument is the stop value. float32 if dtype is None."""
     if stop is None:
         start, stop = 0, start
     if step is None:
@@ -235,7 +235,7 @@ def arange(
 
 
 def copy(a: Any) -> ndarray:
-    """A new array with a's values."""
+    """Returns a new array with a's values."""
     return np_operator("_np_copy")(a)
 
 

@@ -1,4 +1,4 @@
-"""Functions that work element by element."""
+"""Elementwise functions."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def nan_to_num(
     neginf: float | None = None,
     out: Any = None,
 ) -> Any:
-    """The elements that are finite, and numbers for NaN and infinity: 0, the largest and the smallest if not given.
+    """Replaces NaN and infinities by numbers: 0, the largest and the smallest number of the dtype by default.
 
     copy=False writes into x.
     """
@@ -117,27 +117,27 @@ def nan_to_num(
     return np_operator("_npi_nan_to_num")(x, nan=nan, posinf=posinf, neginf=neginf, out=out)
 
 
-# -------------------------------------------------------------------------------------------------- in terms of others
+# -------------------------------------------------------------------------------------------------- composed functions
 def logical_and(x1: Any, x2: Any, out: Any = None) -> Any:
-    """Whether both are not 0, with broadcasting."""
+    """Whether both operands are nonzero, with broadcasting."""
     return bitwise_and(not_equal(x1, 0), not_equal(x2, 0), out=out)
 
 
 def logical_or(x1: Any, x2: Any, out: Any = None) -> Any:
-    """Whether either is not 0, with broadcasting."""
+    """Whether at least one operand is nonzero, with broadcasting."""
     return bitwise_or(not_equal(x1, 0), not_equal(x2, 0), out=out)
 
 
 def logical_xor(x1: Any, x2: Any, out: Any = None) -> Any:
-    """Whether exactly one is not 0, with broadcasting."""
+    """Whether exactly one operand is nonzero, with broadcasting."""
     return bitwise_xor(not_equal(x1, 0), not_equal(x2, 0), out=out)
 
 
 @direct("_npi_clip", "a_min a_max out", needed=2)
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None) -> Any:
-    """Elements below a_min become a_min, those above a_max become a_max; None: no bound. Bounds may be arrays.
+    """Limits elements to the range from a_min to a_max; None: no bound. Bounds may be arrays.
 
-    min, max: NumPy 2's names of a_min and a_max.
+    min, max: NumPy 2's names for a_min and a_max.
     """
     a_min, a_max = a_min if min is None else min, a_max if max is None else max
     if a_min is None and a_max is None:
@@ -152,7 +152,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: 
 
 @direct("_npi_where", inputs=3)
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """Elements of x where the condition is not 0, otherwise of y. With the condition alone: :func:`nonzero` of it."""
+    """Takes x where the condition is nonzero, else y, elementwise. With the condition alone: :func:`nonzero` of it."""
     if x is None and y is None:
         from . import nonzero
 

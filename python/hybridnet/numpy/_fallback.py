@@ -1,6 +1,6 @@
-"""Functions that NumPy computes itself: arrays go over as NumPy's and results come back as arrays of mx.np.
+"""Functions that NumPy computes: arguments are converted to NumPy arrays, results to arrays of mx.np.
 
-They wait for their arguments, have no gradient, and cannot stand in a graph.
+They wait for their arguments, have no gradient, and cannot be traced into a graph.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ FALLBACKS = [
 
 
 def as_numpy(value: Any) -> Any:
-    """value with NumPy arrays for arrays, within lists, tuples and dicts too."""
+    """Replaces arrays in value by NumPy arrays, also within lists, tuples and dicts."""
     if isinstance(value, _core.SymbolBase):
         raise TraceError("a function of NumPy needs values, and an abstract array has none")
     if isinstance(value, _core.NDArrayBase):
@@ -82,7 +82,7 @@ def as_numpy(value: Any) -> Any:
 
 
 def from_numpy(result: Any) -> Any:
-    """The result with arrays of mx.np for NumPy arrays, and as it is where no array holds its dtype."""
+    """Replaces NumPy arrays in the result by arrays of mx.np; keeps those whose dtype mx.np does not have."""
     if isinstance(result, (list, tuple)):
         items = [from_numpy(item) for item in result]
         return items if isinstance(result, list) else tuple(items)

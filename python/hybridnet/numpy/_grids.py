@@ -37,9 +37,9 @@ def linspace(
     *,
     device: Device = None,
 ) -> Any:
-    """num evenly spaced values from start to stop; with retstep the step too. float32 if dtype is None.
+    """Returns num evenly spaced values from start to stop; with retstep also the step. float32 if dtype is None.
 
-    Arrays as start and stop broadcast; their values stand along axis.
+    Arrays as start and stop broadcast; their values run along axis.
     """
     if num < 0:
         raise ParamError("np.linspace: num", expected="a number of at least 0", given=str(num))
@@ -68,7 +68,7 @@ def logspace(
     axis: int = 0,
     ctx: Context | None = None,
 ) -> Any:
-    """num powers of base, whose exponents are evenly spaced from start to stop. float32 if dtype is None."""
+    """Returns num powers of base with evenly spaced exponents from start to stop. float32 if dtype is None."""
     if is_number(start) and is_number(stop):
         return np_operator("_npi_logspace")(
             start=start, stop=stop, num=num, endpoint=endpoint, base=base,
@@ -98,7 +98,7 @@ blackman = _window("blackman", "0.42 - 0.5 cos(2 pi i / (M - 1)) + 0.08 cos(4 pi
 def eye(
     N: int, M: int | None = None, k: int = 0, dtype: Any = onp.float32, *, device: Device = None, **kwargs: Any
 ) -> Any:
-    """An N x M matrix of zeros with ones on diagonal k; M: N if None."""
+    """Returns an N x M matrix of zeros with ones on diagonal k; M: N if None."""
     ctx = kwargs.pop("ctx", None)
     if kwargs.pop("order", "C") not in ("C", "K", "A") or kwargs:
         raise ParamError("np.eye", expected="the keywords ctx and order='C'", given=", ".join(kwargs) or "order")
@@ -106,24 +106,24 @@ def eye(
 
 
 def identity(n: int, dtype: Any = None, ctx: Context | None = None) -> Any:
-    """The identity matrix of n rows, float32 if dtype is None."""
+    """Returns the identity matrix of n rows, float32 if dtype is None."""
     return np_operator("_npi_identity")(shape=(n, n), dtype=dtype_name(dtype), ctx=str(_context(ctx)))
 
 
 def indices(dimensions: Any, dtype: Any = onp.int32, ctx: Context | None = None) -> Any:
-    """The indices of every place of a grid: (number of axes, *dimensions)."""
+    """Returns the indices of every element of a grid: (number of axes, *dimensions)."""
     return np_operator("_npi_indices")(dimensions=_shape(dimensions), dtype=dtype_name(dtype), ctx=str(_context(ctx)))
 
 
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = onp.float32, **kwargs: Any) -> Any:
-    """What function gives for the indices of a grid of this shape."""
+    """Returns function applied to the indices of a grid of this shape."""
     return function(*indices(shape, dtype), **kwargs)
 
 
 def meshgrid(*xi: Any, indexing: str = "xy", **kwargs: Any) -> list[Any]:
-    """Vectors as coordinates of a grid, one array each.
+    """Returns vectors as coordinates of a grid, one array each.
 
-    indexing: 'xy' (the first two axes exchanged, the default) or 'ij'. sparse: keep sizes of 1. copy: without effect.
+    indexing: 'xy' (the first two axes exchanged, the default) or 'ij'. sparse: keep sizes of 1. copy has no effect.
     """
     sparse = kwargs.pop("sparse", False)
     kwargs.pop("copy", None)
@@ -139,7 +139,7 @@ def meshgrid(*xi: Any, indexing: str = "xy", **kwargs: Any) -> list[Any]:
 
 
 def ix_(*args: Any) -> tuple[Any, ...]:
-    """Vectors shaped so that together they index a grid. Bools stand for where they are true."""
+    """Reshapes vectors so that together they index a grid. Bool vectors select the positions that are true."""
     result = []
     for i, vector in enumerate(as_parts(args)):
         if ndim(vector) != 1:
@@ -156,7 +156,7 @@ def _rows(matrix: Any, count: int) -> tuple[Any, ...]:
 
 @direct("_npi_unravel_index", "shape", needed=1, as_tuple=True)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
-    """Places in a flat array of this shape as one array of indices per axis."""
+    """Converts positions in a flat array of this shape to one array of indices per axis."""
     if order != "C":
         raise ParamError("np.unravel_index: order", expected="'C'", given=repr(order))
     if shape == ():
@@ -169,9 +169,9 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
 
 
 def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C") -> Any:
-    """Indices, one array per axis, as places in a flat array of this shape.
+    """Converts indices, one array per axis, to positions in a flat array of this shape.
 
-    mode: 'wrap' and 'clip' bring indices into the axes; 'raise' takes them as they are.
+    mode: 'wrap' and 'clip' bring indices into range; 'raise' does not check them.
     """
     from ._elementwise import maximum, minimum, mod
     from ._rearranging import stack
@@ -192,17 +192,17 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
 # ------------------------------------------------------------------------------------------------------------ diagonals
 @direct("_np_diag", "k")
 def diag(array: Any, k: int = 0) -> Any:
-    """Diagonal k of a matrix, or a matrix with a vector on diagonal k."""
+    """Returns diagonal k of a matrix, or a matrix with a vector on diagonal k."""
     return np_operator("_np_diag")(array, k=k)
 
 
 def diagflat(array: Any, k: int = 0) -> Any:
-    """A matrix with all elements of an array on diagonal k."""
+    """Returns a matrix with all elements of an array on diagonal k."""
     return np_operator("_np_diagflat")(array, k=k)
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """The diagonals of two axes, last."""
+    """Returns the diagonals over two axes, as the last axis."""
     return np_operator("_np_diagonal")(a, offset=offset, axis1=axis1, axis2=axis2)
 
 
@@ -217,27 +217,27 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 
 
 def tril(m: Any, k: int = 0) -> Any:
-    """Elements on and below diagonal k of the last two axes, others 0."""
+    """Returns the elements on and below diagonal k of the last two axes, others 0."""
     return np_operator("_npi_tril")(m, k=k)
 
 
 def triu(m: Any, k: int = 0) -> Any:
-    """Elements on and above diagonal k of the last two axes, others 0."""
+    """Returns the elements on and above diagonal k of the last two axes, others 0."""
     return np_operator("_npi_triu")(m, k=k)
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = onp.float32, ctx: Context | None = None) -> Any:
-    """An N x M matrix with ones on and below diagonal k, others 0."""
+    """Returns an N x M matrix with ones on and below diagonal k, others 0."""
     return tril(ones((N, N if M is None else M), dtype, ctx=ctx), k)
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, ...]:
-    """The indices of an n x m matrix on and below diagonal k."""
+    """Returns the indices of an n x m matrix on and below diagonal k."""
     return tuple(array(index, "int64") for index in onp.tril_indices(n, k, m))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, ...]:
-    """The indices of an n x m matrix on and above diagonal k."""
+    """Returns the indices of an n x m matrix on and above diagonal k."""
     return tuple(array(index, "int64") for index in onp.triu_indices(n, k, m))
 
 
@@ -248,31 +248,31 @@ def _matrix_sizes(function: str, arr: Any) -> tuple[int, int]:
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
-    """The indices of a matrix on and below diagonal k."""
+    """Returns the indices of a matrix on and below diagonal k."""
     rows, columns = _matrix_sizes("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
-    """The indices of a matrix on and above diagonal k."""
+    """Returns the indices of a matrix on and above diagonal k."""
     rows, columns = _matrix_sizes("triu_indices_from", arr)
     return triu_indices(rows, k, columns)
 
 
 def mask_indices(n: int, mask_func: Callable[..., Any], k: int = 0) -> tuple[Any, ...]:
-    """The indices of an n x n matrix where mask_func(matrix of ones, k) is not 0."""
+    """Returns the indices of an n x n matrix at which mask_func(matrix of ones, k) is nonzero."""
     rows = np_operator("_npx_nonzero")(mask_func(ones((n, n)), k))
     return rows[:, 0], rows[:, 1]
 
 
 # ------------------------------------------------------------------------------------------- polynomials, interpolation
 def polyval(p: Any, x: Any) -> Any:
-    """The polynomial whose coefficients are p, highest power first, at x."""
+    """Evaluates the polynomial with coefficients p, highest power first, at x."""
     return np_operator("_npi_polyval")(as_array(p), as_array(x))
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """A matrix whose columns are the powers of a vector, N of them, falling or increasing."""
+    """Returns a matrix whose N columns are the powers of a vector, descending or increasing."""
     from ._statistics import cumprod
 
     x = as_array(x)
@@ -288,10 +288,10 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None) -> Any:
-    """The values at x of the function that joins the points (xp, fp) by lines; xp rises.
+    """Linear interpolation: evaluates at x the piecewise linear function through the points (xp, fp); xp ascends.
 
-    left, right: values outside the points; None: the first and the last. period: of x and xp, which need not rise then.
-    Differentiable by x, xp and fp.
+    left, right: values outside the points; None: the first and the last. period: of x and xp; xp need not ascend then.
+    Differentiable with respect to x, xp and fp.
     """
     from ._elementwise import greater, less, maximum, minimum, mod, not_equal
     from ._searching import argsort, searchsorted, take

@@ -11,7 +11,7 @@ __all__ = ["boolean_mask_assign_scalar", "boolean_mask_assign_tensor"]
 
 
 def boolean_mask_assign_scalar(data: Any, mask: Any, value: Any = 0, start_axis: int = 0, out: Any = None) -> Any:
-    """data with value where mask, which covers axes from start_axis on, is True; out=data writes in place."""
+    """Writes value into data where mask, which covers axes from start_axis on, is True; out=data writes in place."""
     target = data.copy() if out is None else out
     if out is not None and out is not data:
         target[()] = data

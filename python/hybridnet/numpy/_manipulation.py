@@ -1,4 +1,4 @@
-"""Functions that move, cut, repeat and put together elements."""
+"""Functions that move, split, repeat and join elements."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ __all__ = [
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """The sizes of an array, a list or a number."""
+    """Returns the shape of an array, a list or a number."""
     return tuple(a.shape) if hasattr(a, "shape") else onp.shape(a)
 
 
 def ndim(a: Any) -> int:
-    """The number of axes of an array, a list or a number."""
+    """Returns the number of axes of an array, a list or a number."""
     return len(shape(a))
 
 
 def size(a: Any, axis: int | None = None) -> int:
-    """The number of elements, or the size of one axis."""
+    """Returns the number of elements, or the size of one axis."""
     return math.prod(shape(a)) if axis is None else shape(a)[axis]
 
 
@@ -45,7 +45,7 @@ def _axes(axis: Any) -> tuple[int, ...]:
 
 
 def ravel(x: Any, order: str = "C") -> Any:
-    """All elements as a vector, row by row."""
+    """Returns all elements as a vector in row-major order."""
     if order not in ("C", "K", "A"):
         raise HybridNetValueError("np.ravel: order", expected="'C', row-major", given=repr(order))
     return flat(x)
@@ -53,17 +53,17 @@ def ravel(x: Any, order: str = "C") -> Any:
 
 # --------------------------------------------------------------------------------------------------------------- moves
 def roll(a: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Any:
-    """Moves elements along axes, or in row-major order; what leaves at the end comes in at the start."""
+    """Shifts elements along axes, or in row-major order; elements shifted past the end reenter at the start."""
     return np_operator("_np_roll")(a, shift=_axes(shift), axis=None if axis is None else _axes(axis))
 
 
 def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
-    """Axes moved to other positions; the others keep their order."""
+    """Moves axes to other positions; the others keep their order."""
     return np_operator("_np_moveaxis")(a, source=_axes(source), destination=_axes(destination))
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """An axis moved in front of position start. Raises ValueError if there is none."""
+    """Moves an axis in front of position start. Raises ValueError if there is none."""
     rank = ndim(a)
     if not -rank <= axis < rank or not -rank <= start <= rank:
         raise HybridNetValueError(
@@ -75,31 +75,31 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 @direct("_npi_flip", "axis out")
 def flip(m: Any, axis: int | Sequence[int] | None = None, out: Any = None) -> Any:
-    """The order of elements turned around along axes, along all if axis is None."""
+    """Reverses the order of elements along axes, along all if axis is None."""
     return np_operator("_npi_flip")(m, axis=None if axis is None else _axes(axis), out=out)
 
 
 def flipud(m: Any) -> Any:
-    """The rows in reverse order."""
+    """Reverses the order of rows."""
     return flip(m, 0)
 
 
 def fliplr(m: Any) -> Any:
-    """The columns in reverse order."""
+    """Reverses the order of columns."""
     return flip(m, 1)
 
 
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
-    """Turned by k times 90 degrees, from the first of the axes to the second."""
+    """Rotates by k times 90 degrees, from the first of the axes to the second."""
     return np_operator("_npi_rot90")(m, k=k, axes=tuple(axes))
 
 
 def pad(x: Any, pad_width: Any = None, mode: str = "constant", **kwargs: Any) -> Any:
-    """x with a frame.
+    """Pads `x` with values around its edges.
 
     pad_width: ((before, after), ...) for each axis, one pair for all, or a number. mode: 'constant' (constant_values),
     'edge', 'reflect', 'symmetric', 'wrap', 'maximum' or 'minimum'. Raises ParamError for other modes and
-    widths, TypeError for keywords that the mode has not.
+    widths, TypeError for keywords that the mode does not have.
     """
     value = kwargs.pop("constant_values", 0) if mode == "constant" else 0
     reflect_type = kwargs.pop("reflect_type", "even") if mode in ("reflect", "symmetric") else "even"
@@ -124,22 +124,22 @@ def pad(x: Any, pad_width: Any = None, mode: str = "constant", **kwargs: Any) ->
 
 # -------------------------------------------------------------------------------------------------------------- stacks
 def atleast_1d(*arys: Any) -> Any:
-    """Scalars as vectors; other arrays as they are. A list for several arrays."""
+    """Converts scalars to vectors; returns other arrays as they are. Returns a list for several arrays."""
     return np_operator("_np_atleast_1d")(*as_parts(arys))
 
 
 def atleast_2d(*arys: Any) -> Any:
-    """Arrays of at least two axes; new ones come in front. A list for several arrays."""
+    """Returns arrays with at least two axes; new axes come first. Returns a list for several arrays."""
     return np_operator("_np_atleast_2d")(*as_parts(arys))
 
 
 def atleast_3d(*arys: Any) -> Any:
-    """Arrays of at least three axes: (N,) becomes (1, N, 1), (M, N) becomes (M, N, 1). A list for several arrays."""
+    """Returns arrays with three or more axes: (N,) becomes (1, N, 1), (M, N) becomes (M, N, 1). A list for several."""
     return np_operator("_np_atleast_3d")(*as_parts(arys))
 
 
 def vstack(arrays: Any, out: Any = None) -> Any:
-    """Arrays as rows, one below the other."""
+    """Stacks arrays as rows."""
     return np_operator("_npi_vstack")(*as_parts(arrays), out=out)
 
 
@@ -147,27 +147,27 @@ row_stack = vstack
 
 
 def hstack(arrays: Any) -> Any:
-    """Arrays beside each other: along the second axis, vectors along the first."""
+    """Joins arrays along the second axis, vectors along the first."""
     return np_operator("_npi_hstack")(*as_parts(arrays))
 
 
 def dstack(arrays: Any) -> Any:
-    """Arrays one behind the other along the third axis."""
+    """Stacks arrays along the third axis."""
     return np_operator("_npi_dstack")(*as_parts(arrays))
 
 
 def column_stack(tup: Any) -> Any:
-    """Vectors as columns, beside each other and beside matrices."""
+    """Stacks vectors, as columns, and matrices along the second axis."""
     return np_operator("_npi_column_stack")(*as_parts(tup))
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """arr with values behind it along an axis; both flattened if axis is None."""
+    """Appends values to arr along an axis; both are flattened if axis is None."""
     return concatenate([arr, as_array(values)], axis=axis)
 
 
 def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
-    """Arrays repeated to one shape. Raises ShapeError where their shapes do not broadcast."""
+    """Broadcasts arrays to one shape. Raises ShapeError if their shapes do not broadcast."""
     arrays = as_parts(args)
     try:
         together = onp.broadcast_shapes(*(tuple(a.shape) for a in arrays))
@@ -187,9 +187,9 @@ def _as_list(parts: Any) -> list[Any]:
 
 
 def _cut(operator: str, ary: Any, cuts: Any, axis: int, uneven: bool = False) -> list[Any]:
-    """Parts by an operator that cuts along `axis`: a number of them, or where they begin."""
+    """Splits by an operator along `axis`, into a number of parts or at the given positions."""
     length = tuple(ary.shape)[axis] if hasattr(ary, "shape") else None
-    attributes = {"axis": axis} if operator == "_npi_split" else {}  # the others know their axis
+    attributes = {"axis": axis} if operator == "_npi_split" else {}  # the other operators imply their axis
     if isinstance(cuts, (int, onp.integer)):
         if cuts < 1:
             raise HybridNetValueError("number of sections", expected="at least 1", given=str(cuts))
@@ -203,7 +203,7 @@ def _cut(operator: str, ary: Any, cuts: Any, axis: int, uneven: bool = False) ->
     begins = [int(cut) for cut in (cuts.asnumpy() if isinstance(cuts, _core.NDArrayBase) else cuts)]
     if length is not None:
         clipped = [min(max(cut + length if cut < 0 else cut, 0), length) for cut in begins]
-        if clipped != sorted(clipped):  # parts that begin before the one in front of them
+        if clipped != sorted(clipped):  # a part begins before the previous one
             ends = [*clipped, length]
             whole = (slice(None),) * (axis % len(ary.shape))
             keys = [(*whole, slice(a, b)) for a, b in zip([0, *clipped], ends, strict=True)]
@@ -213,7 +213,7 @@ def _cut(operator: str, ary: Any, cuts: Any, axis: int, uneven: bool = False) ->
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """A list of parts along an axis: equal ones by their number, or beginning at indices.
+    """Returns a list of parts along an axis: equal ones by their number, or beginning at indices.
 
     Raises ValueError if the number does not divide the size.
     """
@@ -221,7 +221,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Like :func:`split`; where the number does not divide the size, the first parts are one larger."""
+    """Like :func:`split`; if the number does not divide the size, the first parts are one larger."""
     return _cut("_npi_split", as_array(ary), indices_or_sections, axis, uneven=True)
 
 
@@ -235,25 +235,25 @@ def _at_least(function: str, ary: Any, least: int) -> Any:
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """Parts along the first axis of an array with two or more."""
+    """Splits an array of two or more axes along the first one."""
     return split(_at_least("vsplit", ary, 2), indices_or_sections, 0)
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """Parts along the second axis; of vectors along the first."""
+    """Splits along the second axis; a vector along the first."""
     ary = _at_least("hsplit", ary, 1)
     return _cut("_npi_hsplit", ary, indices_or_sections, 0 if ndim(ary) == 1 else 1)
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """Parts along the third axis."""
+    """Splits along the third axis."""
     return _cut("_npi_dsplit", _at_least("dsplit", ary, 3), indices_or_sections, 2)
 
 
 # ------------------------------------------------------------------------------------------------------------- repeats
 @direct("_npi_tile", "reps")
 def tile(A: Any, reps: int | Sequence[int]) -> Any:
-    """The array as a whole several times along its axes; reps belong to the last axes."""
+    """Repeats the whole array along its axes; reps align with the last axes."""
     times = _axes(reps)
     made = np_operator("_npi_tile")(A, reps=tuple(r or 1 for r in times))
     if 0 not in times:
@@ -264,7 +264,7 @@ def tile(A: Any, reps: int | Sequence[int]) -> Any:
 
 @direct("_np_repeat", "repeats axis")
 def repeat(a: Any, repeats: int | Sequence[int], axis: int | None = None) -> Any:
-    """Every element, or slice along an axis, several times in a row: as often each, or as repeats says one by one."""
+    """Repeats every element, or slice along an axis: each equally often, or by one count per element in repeats."""
     given = onp.asarray(repeats.asnumpy() if isinstance(repeats, _core.NDArrayBase) else repeats)
     counts = onp.atleast_1d(given).astype("int64")
     if (counts != given).any():
@@ -283,7 +283,7 @@ def repeat(a: Any, repeats: int | Sequence[int], axis: int | None = None) -> Any
 
 
 def resize(a: Any, new_shape: int | Sequence[int]) -> Any:
-    """The elements in row-major order, repeated as often as the new shape asks for; zeros if there are none."""
+    """Returns the elements in row-major order, repeated to fill the new shape; zeros if there are none."""
     a, wanted = as_array(a), _axes(new_shape)
     count = math.prod(wanted)
     if any(n < 0 for n in wanted):
@@ -297,7 +297,7 @@ def resize(a: Any, new_shape: int | Sequence[int]) -> Any:
 
 # --------------------------------------------------------------------------------------------------------- differences
 def _edge(value: Any, a: Any, axis: int) -> Any:
-    """Values to stand in front of or behind a: a number counts as one slice."""
+    """Converts prepend or append values to an array like a: a number counts as one slice."""
     value = array(value, a.dtype) if is_number(value) else as_array(value)
     if ndim(value) > 0:
         return value
@@ -306,7 +306,7 @@ def _edge(value: Any, a: Any, axis: int) -> Any:
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Differences of neighbours along an axis, n times; for bools whether they differ."""
+    """Differences of neighbours along an axis, taken n times; for bools whether they differ."""
     if prepend is not None or append is not None:
         a = as_array(a)
         parts = [p if p is a else _edge(p, a, axis) for p in (prepend, a, append) if p is not None]
@@ -315,7 +315,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """Differences of neighbours in row-major order, with values in front and behind."""
+    """Differences of neighbours in row-major order, with optional values in front and behind."""
     ary = as_array(ary)
     inputs, attributes = [ary], {}
     for name, value in (("to_begin", to_begin), ("to_end", to_end)):
@@ -339,7 +339,7 @@ def _index_values(obj: Any) -> onp.ndarray:
 
 
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
-    """arr without the slices of an axis that an index, a slice, indices or a mask of bools name.
+    """Returns arr without the slices of an axis that an index, a slice, indices or a mask of bools selects.
 
     The array is flattened if axis is None. Raises IndexError for indices outside the axis.
     """
@@ -356,7 +356,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """arr with values in front of the slices that an index, a slice or indices name.
+    """Returns arr with values inserted before the slices that an index, a slice or indices select.
 
     values are cast to arr's dtype and broadcast. The array is flattened if axis is None.
     """

@@ -1,4 +1,4 @@
-"""Operators as functions of ``mx.np``, and what calls with numbers, lists and NumPy arrays mean."""
+"""Operators as functions of ``mx.np``, and their calls with numbers, lists and NumPy arrays."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ __all__ = ["binary", "direct", "is_number", "np_operator", "public_operator", "r
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-# Keywords of NumPy's universal functions and the values that change nothing.
+# Keywords of NumPy's universal functions, with the values that have no effect.
 _NEUTRAL_KEYWORDS = {"where": True, "casting": "same_kind", "order": "K", "dtype": None, "subok": True}
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
 @cache
 def np_operator(name: str) -> Any:
-    """The operator's function object, whose results are arrays of ``mx.np``: for use inside this package."""
+    """Returns the operator's function object, whose results are arrays of ``mx.np``, for use inside this package."""
     hint = name.split("_", 2)[2] if name.startswith(("_np_", "_npi_", "_npx_")) else name
     return _core.op_function(name, hint, "hybridnet.numpy", numpy=True)
 
 
 def public_operator(name: str, operator: str, order: str = "", module: str = "hybridnet.numpy") -> Any:
-    """An operator as the public function `name` of a module.
+    """Returns an operator as the public function `name` of a module.
 
-    order: names of the parameters behind the inputs, and "out", in the order of calls by position; as the operator
-    declares them if empty. With it, an operator of any number of inputs takes them as one sequence.
+    order: names of the parameters after the inputs, and "out", in the order of positional arguments; empty: the order
+    that the operator declares. If given, an operator with any number of inputs takes them as one sequence.
     """
     return _core.op_function(operator, name, module, numpy=True, order=order.split())
 
 
 def unary(name: str, operator: str) -> Any:
-    """The public function of an operator of one array: ``name(x, out=None)``."""
+    """Returns the public function of a unary operator: ``name(x, out=None)``."""
     return public_operator(name, operator, "out")
 
 
 def binary(name: str, operator: str, reverse: str | None = None) -> Any:
-    """The public function of an operator of two arrays that has forms for a number on either side."""
+    """Returns the public function of a binary operator that has forms for a number on either side."""
     scalar = f"{operator}_scalar"
     return _core.binary_function(name, "hybridnet.numpy", operator, scalar, reverse or scalar)
 
@@ -58,12 +58,12 @@ def direct(
     as_tuple: bool = False,
     **defaults: Any,
 ) -> Callable[[_Function], _Function]:
-    """Makes a function the operator itself where it is called with `inputs` arrays by position.
+    """Makes calls of a function with `inputs` positional arrays go to the operator directly.
 
-    names: of the parameters behind them, in the function's order; calls that give others, or that the operator
-    refuses, run the function. needed: how many of them have to be given, because the operator has another default.
-    renamed: the operator's names of parameters that the function calls otherwise. as_tuple: outputs come in a tuple.
-    defaults: of the function, where the operator has others.
+    names: of the parameters after the arrays, in the function's order; calls with other parameters, or that the
+    operator refuses, run the function. needed: how many of them must be given, because the operator has another
+    default. renamed: the operator's names of parameters with another name in the function. as_tuple: outputs are
+    returned in a tuple. defaults: the function's defaults that differ from the operator's.
     """
 
     def decorate(function: _Function) -> _Function:
@@ -85,13 +85,13 @@ def direct(
 
 
 def row_major(function: str, order: str) -> None:
-    """Raises NotImplementedError for memory orders that are not the one that arrays have."""
+    """Raises NotImplementedError for memory orders other than row-major."""
     if order not in ("C", "K", "A"):
         raise UnsupportedError(f"{function}(order={order!r})", because="arrays are row-major", fix="use order='C'")
 
 
 def is_number(value: Any) -> bool:
-    """True for Python's and NumPy's numbers."""
+    """True for Python and NumPy numbers."""
     return isinstance(value, (int, float, onp.generic))
 
 
@@ -106,7 +106,7 @@ def _converted(value: Any) -> Any:
 
 
 def _answer(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Calls of numbers alone are NumPy's; NumPy arrays and lists become arrays. Neutral keywords are dropped."""
+    """Passes calls with numbers alone to NumPy; converts NumPy arrays and lists to arrays. Drops neutral keywords."""
     if isinstance(function, _core.OpFunction) and _core.describe_op(function.op_name)["variadic"]:
         return _answer_sequence(function, args, kwargs)
     given = len(kwargs)
@@ -128,7 +128,7 @@ def _answer(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
 
 
 def _answer_sequence(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A sequence of arrays in another form: an array's rows, a generator, or with lists and NumPy arrays in it."""
+    """Converts a sequence of arrays in another form: an array's rows, a generator, or lists and NumPy arrays in it."""
     if not args:
         raise _wrong_call(function, args, kwargs)
     parts = [_scalar_array(_converted(part)) for part in args[0]]
@@ -151,7 +151,7 @@ def _is_neutral(key: str, value: Any, function: Any) -> bool:
     if value is _NEUTRAL_KEYWORDS[key] or (isinstance(value, str) and value == _NEUTRAL_KEYWORDS[key]):
         return True
     if key == "dtype":
-        numpy_dtype(value)  # raises TypeError for what is none
+        numpy_dtype(value)  # raises TypeError if it is not a dtype
     if key == "casting" and value not in _CASTINGS:
         raise HybridNetTypeError(
             f"{function.__name__}: casting", expected=f"one of {', '.join(_CASTINGS)}", given=repr(value)

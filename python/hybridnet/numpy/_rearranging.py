@@ -1,4 +1,4 @@
-"""Functions that change shapes, put arrays together, and multiply them."""
+"""Functions that change shapes, join arrays, and multiply them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ stack = public_operator("stack", "_npi_stack", "axis out")
 
 @direct("_npi_expand_dims", "axis", needed=1)
 def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
-    """New axes of size 1, at these places of the result.
+    """Inserts new axes of size 1 at these positions of the result.
 
-    Raises IndexError for places beyond it, ParamError for one that is given twice.
+    Raises IndexError for positions out of range, ParamError for duplicates.
     """
     a = as_array(a)
     places = [axis] if isinstance(axis, int) else list(axis)
@@ -45,12 +45,12 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
 
 @direct("_npi_swapaxes", "axis1 axis2", needed=2, renamed={"dim1": "axis1", "dim2": "axis2"})
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """Two axes exchanged."""
+    """Exchanges two axes."""
     return np_operator("_npi_swapaxes")(a, dim1=axis1, dim2=axis2)
 
 
 @direct("_npi_broadcast_to", "shape")
 def broadcast_to(array: Any, shape: Any) -> Any:
-    """The elements repeated to a shape that array's broadcasts to. array: may be a number or a list."""
+    """Broadcasts an array, a number or a list to a shape."""
     shape = tuple(shape) if isinstance(shape, Sequence) else (shape,)
     return np_operator("_npi_broadcast_to")(as_array(array), shape=shape)

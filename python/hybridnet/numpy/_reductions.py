@@ -1,4 +1,4 @@
-"""Reductions over axes. Of all elements where axis is None; () reduces nothing."""
+"""Reductions over axes: over all elements if axis is None; () reduces nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def var(
     *,
     correction: float | None = None,
 ) -> Any:
-    """Squared distance from the mean, summed over axes and divided by their size minus ddof (or correction)."""
+    """Variance: squared deviations from the mean, summed over axes and divided by their size - ddof (or correction)."""
     return _spread("_npi_var", a, axis, dtype, out, ddof, keepdims, correction)
 
 
@@ -48,7 +48,7 @@ def std(
     *,
     correction: float | None = None,
 ) -> Any:
-    """Square root of :func:`var`."""
+    """Standard deviation: the square root of :func:`var`."""
     return _spread("_npi_std", a, axis, dtype, out, ddof, keepdims, correction)
 
 

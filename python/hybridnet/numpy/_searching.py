@@ -1,4 +1,4 @@
-"""Sorting, searching, and elements named by indices."""
+"""Sorting, searching, and selection by indices."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def sort(
     descending: bool = False,
     stable: bool = True,
 ) -> Any:
-    """Rising (or descending) along an axis, of all elements if axis is None; NaN last. Every kind is stable here."""
+    """Sorts ascending (or descending) along an axis, all elements if axis is None; NaN last. Every kind is stable."""
     _no_order("sort", order)
     return np_operator("_npi_sort")(_sortable("sort", a, axis), axis=axis, is_ascend=not descending)
 
@@ -57,29 +57,29 @@ def argsort(
     descending: bool = False,
     stable: bool = True,
 ) -> Any:
-    """The indices that sort along an axis, int64; equal elements keep their order."""
+    """Returns the indices that sort along an axis, int64; equal elements keep their order."""
     _no_order("argsort", order)
     rising = not descending
     return np_operator("_npi_argsort")(_sortable("argsort", a, axis), axis=axis, is_ascend=rising, dtype="int64")
 
 
 def msort(a: Any) -> Any:
-    """Rising along the first axis."""
+    """Sorts ascending along the first axis."""
     return sort(a, axis=0)
 
 
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
-    """Like :func:`sort`, which puts element kth in its place too."""
+    """Like :func:`sort`, which also puts element kth in its place."""
     return sort(a, axis, order=order)
 
 
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
-    """Like :func:`argsort`, which puts element kth in its place too."""
+    """Like :func:`argsort`, which also puts element kth in its place."""
     return argsort(a, axis, order=order)
 
 
 def lexsort(keys: Any, axis: int = -1) -> Any:
-    """The indices that sort by several keys, the last one first; int64."""
+    """Returns the indices that sort by several keys, the last key first; int64."""
     keys = as_parts(keys)
     if not keys:
         raise ParamError("np.lexsort: keys", expected="at least one key", given="none")
@@ -91,7 +91,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 # ----------------------------------------------------------------------------------------------------------- searching
 def nonzero(a: Any) -> tuple[Any, ...]:
-    """The indices of the elements that are not 0, one int64 array per axis."""
+    """Returns the indices of the nonzero elements, one int64 array per axis."""
     a = as_array(a)
     if ndim(a) == 0:
         raise ShapeError("np.nonzero: a", expected="at least one axis", given="a scalar", fix="use atleast_1d")
@@ -100,22 +100,22 @@ def nonzero(a: Any) -> tuple[Any, ...]:
 
 
 def argwhere(a: Any) -> Any:
-    """The indices of the elements that are not 0, one row each; int64."""
+    """Returns the indices of the nonzero elements, one row each; int64."""
     return np_operator("_npx_nonzero")(as_array(a))
 
 
 def flatnonzero(a: Any) -> Any:
-    """The places of the elements that are not 0, in row-major order; int64."""
+    """Returns the positions of the nonzero elements in row-major order; int64."""
     return flat(np_operator("_npx_nonzero")(flat(as_array(a))))
 
 
 def extract(condition: Any, arr: Any) -> Any:
-    """The elements where condition is not 0, as a vector."""
+    """Returns the elements where condition is nonzero, as a vector."""
     return compress(flat(as_array(condition)), flat(as_array(arr)))
 
 
 def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
-    """The slices along an axis where a vector is not 0; of the flattened array if axis is None."""
+    """Selects the slices along an axis where a vector is nonzero; flattens the array if axis is None."""
     a, condition = as_array(a), as_array(condition)
     if ndim(condition) != 1:
         raise ShapeError("np.compress: condition", expected="a vector", given=f"shape {tuple(condition.shape)}")
@@ -123,13 +123,13 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     length, given = a.shape[axis], condition.shape[0]
     if given > length:
         raise ShapeError("np.compress: condition", expected=f"at most {length} values", given=str(given))
-    if given < length:  # what is not named is left out
+    if given < length:  # slices beyond the condition are left out
         a = np_operator("slice_axis")(a, axis=axis, begin=0, end=given)
     return np_operator("_npi_boolean_mask")(a, condition, axis=axis, out=out)
 
 
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """Where values fit into a rising vector, in front of equal elements or (side='right') behind them; int64."""
+    """Returns the positions of values in an ascending vector, before equal elements or (side='right') after; int64."""
     if side not in ("left", "right"):
         raise ParamError("np.searchsorted: side", expected="'left' or 'right'", given=repr(side))
     a = as_array(a) if sorter is None else take(a, sorter)
@@ -137,7 +137,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    """The bin of each element, for edges that rise or fall; int64."""
+    """Returns the bin of each element, for ascending or descending edges; int64."""
     bins = as_array(bins)
     edges = bins.asnumpy()
     if (onp.diff(edges) >= 0).all():
@@ -154,9 +154,10 @@ def unique(
     return_counts: bool = False,
     axis: int | None = None,
 ) -> Any:
-    """The different elements, or slices of an axis, in rising order; NaN once, last.
+    """Returns the unique elements, or slices of an axis, in ascending order; NaN once, last.
 
-    With it, as asked for and int64: where each stands first, the place of each element's value, how often each stands.
+    On request also, as int64: the first position of each, the inverse (the index of each element's value), and the
+    counts.
     """
     found = np_operator("_npi_unique")(
         as_array(ar),
@@ -169,7 +170,7 @@ def unique(
 
 
 def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Any:
-    """Whether each element is among others; bool, shape of element."""
+    """Whether each element is in test_elements; bool, shape of element."""
     element, tests = common(as_array(element), flat(as_array(test_elements)))
     if size(tests) == 0:
         found = np_operator("_npi_full_like")(element, fill_value=0, dtype="bool")
@@ -188,9 +189,9 @@ def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) 
 # -------------------------------------------------------------------------------------------------------------- indices
 @direct("_npi_take", "axis mode out", inputs=2, needed=1, mode="raise")
 def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise", out: Any = None) -> Any:
-    """Slices along an axis, or elements of the flattened array, in the order of indices.
+    """Takes slices along an axis, or elements of the flattened array, in the order of indices.
 
-    mode: for indices outside the axis, 'raise' an IndexError (negative ones count from the end), 'clip' or 'wrap'.
+    mode: for indices out of range, 'raise' an IndexError (negative ones count from the end), 'clip' or 'wrap'.
     """
     a = as_array(a)
     a, axis = (flat(a), 0) if axis is None else (a, axis)
@@ -198,7 +199,7 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise", out
 
 
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
-    """Elements named one by one along an axis; arr and indices broadcast on the other axes."""
+    """Takes elements along an axis by an array of indices; arr and indices broadcast on the other axes."""
     arr, indices = as_array(arr), as_array(indices)
     if axis is None:
         arr, axis = flat(arr), 0
@@ -230,7 +231,7 @@ def _range(n: int) -> Any:
 
 
 def select(condlist: Any, choicelist: Any, default: float = 0) -> Any:
-    """From the first choice whose condition holds, else the default; shapes broadcast."""
+    """Takes each element from the first choice whose condition is true, else the default; shapes broadcast."""
     conditions, choices = as_parts(condlist), as_parts(choicelist)
     if len(conditions) != len(choices) or not conditions:
         raise ParamError(

@@ -1,4 +1,4 @@
-"""Reductions beyond sums and extremes: truth, averages, percentiles, cumulative products, functions that skip NaN."""
+"""Reductions beyond sums and extremes: any, all, averages, percentiles, cumulative products, skipping NaN."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ Axis = int | Sequence[int] | None
 
 # --------------------------------------------------------------------------------------------------------------- truth
 def any(a: Any, axis: Axis = None, keepdims: bool = False, out: Any = None) -> Any:
-    """Whether any element along axes is not 0; bool."""
+    """Whether any element along axes is nonzero; bool."""
     return np_operator("_np_any")(a, axis=axis, keepdims=keepdims, out=out)
 
 
 def all(a: Any, axis: Axis = None, keepdims: bool = False, out: Any = None) -> Any:
-    """Whether all elements along axes are not 0; bool."""
+    """Whether all elements along axes are nonzero; bool."""
     return np_operator("_np_all")(a, axis=axis, keepdims=keepdims, out=out)
 
 
@@ -44,13 +44,13 @@ sometrue, alltrue = any, all
 
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
-    """The number of elements along axes that are not 0, int64."""
+    """The number of nonzero elements along axes, int64."""
     return sum(not_equal(as_array(a), 0), axis=axis, keepdims=keepdims)
 
 
 # ------------------------------------------------------------------------------------------------------------ averages
 def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, out: Any = None) -> Any:
-    """Weighted mean over axes; with returned the sum of the weights too."""
+    """Weighted mean over axes; with returned also the sum of the weights."""
     inputs = [as_array(a)] if weights is None else [as_array(a), as_array(weights)]
     found = np_operator("_npi_average")(
         *inputs, axis=axis, weighted=weights is not None, returned=returned, out=out if not returned else None
@@ -67,10 +67,10 @@ def percentile(
     interpolation: str = "linear",
     keepdims: bool = False,
 ) -> Any:
-    """The elements that q percent along axes are not above, or what lies between two of them (interpolation).
+    """Percentiles along axes, interpolated between neighbouring elements if needed.
 
-    The axes of q come first. interpolation: 'linear', 'lower', 'higher', 'nearest' or 'midpoint'. NaN where there is
-    one. Raises ParamError for q outside [0, 100], ShapeError for no elements.
+    The axes of q come first. interpolation: 'linear', 'lower', 'higher', 'nearest' or 'midpoint'. The result is NaN if
+    an element is. Raises ParamError for q outside [0, 100], ShapeError for no elements.
     """
     options = {"axis": axis, "interpolation": interpolation, "keepdims": keepdims, "out": out}
     if is_number(q):
@@ -100,7 +100,7 @@ def quantile(
 def median(
     a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool | None = None, keepdims: bool = False
 ) -> Any:
-    """The middle element along axes, or the mean of the two in the middle."""
+    """The middle element along axes, or the mean of the middle two."""
     return percentile(a, 50.0, axis, out, overwrite_input, "midpoint", keepdims)
 
 
@@ -113,21 +113,21 @@ def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> A
 # --------------------------------------------------------------------------------------------------------- cumulative
 @direct("_np_cumsum", "axis dtype out")
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """Sums of the elements up to each one along an axis, of the flattened array if axis is None."""
+    """Cumulative sum along an axis, of the flattened array if axis is None."""
     return np_operator("_np_cumsum")(a, axis=axis, dtype=name_of(dtype), out=out)
 
 
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """Products of the elements up to each one along an axis, of the flattened array if axis is None.
+    """Cumulative product along an axis, of the flattened array if axis is None.
 
-    int64 for whole numbers unless dtype says otherwise.
+    int64 for integers unless dtype is given.
     """
     a = as_array(a)
     if dtype is not None or not is_float(a):
         a = cast(a, dtype or "int64")
     a, axis = (flat(a), 0) if axis is None else (a, axis)
     part, step = np_operator("slice_axis"), 1
-    while step < a.shape[axis]:  # each element holds the product of the last `step` ones
+    while step < a.shape[axis]:  # each element holds the product of the last `step` elements
         behind = part(a, axis=axis, begin=step, end=None) * part(a, axis=axis, begin=0, end=-step)
         a = concatenate([part(a, axis=axis, begin=0, end=step), behind], axis=axis)
         step *= 2
@@ -136,7 +136,7 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None)
 
 # ------------------------------------------------------------------------------------------------------------ counting
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """How often each number stands in a vector of whole numbers, int64; or the sums of the weights beside it.
+    """Counts each number in a vector of integers, int64; or sums the weights per number.
 
     Raises TypeError for floats, IndexError for negative numbers.
     """
@@ -148,7 +148,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 
 def _span(a: Any) -> tuple[float, float]:
-    """Range of the bins of an array: of its values, or of one unit around the only one."""
+    """The range of the bins of an array: the range of its values, or one unit around the only value."""
     if size(a) == 0:
         return 0.0, 1.0
     low, high = float(min(a)), float(max(a))
@@ -160,10 +160,10 @@ def _span(a: Any) -> tuple[float, float]:
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, normed: bool | None = None, weights: Any = None, density: Any = None
 ) -> tuple[Any, Any]:
-    """Counts of the values in each bin, and the edges of the bins; the last bin includes its upper edge.
+    """Returns the counts of the values in each bin, and the edges of the bins; the last bin includes its upper edge.
 
-    bins: their number (range: first and last edge), rising edges, or the name of one of NumPy's rules. weights: summed
-    up instead. density (normed): as values of a density over the bins.
+    bins: their number (range: first and last edge), ascending edges, or the name of one of NumPy's rules. weights:
+    summed instead of counts. density (normed): as values of a density over the bins.
     """
     a = as_array(a)
     a = a if is_float(a) else cast(a, "float32" if onp.dtype(a.dtype).itemsize < 4 else "float64")
@@ -187,7 +187,7 @@ def histogram(
 
 
 def _weighed(values: Any, edges: Any, weights: Any) -> Any:
-    """Sums of weights per bin; bin 0 and the last take what lies outside and are dropped."""
+    """Sums weights per bin; bin 0 and the last hold values outside the range and are dropped."""
     count = edges.shape[0] - 1
     place = searchsorted(edges, values, side="right")
     place = choose(equal(values, edges[-1]), place * 0 + count, place)
@@ -196,7 +196,7 @@ def _weighed(values: Any, edges: Any, weights: Any) -> Any:
 
 # -------------------------------------------------------------------------------------------------------- without NaN
 def _without_nan(a: Any, value: float) -> tuple[Any, Any]:
-    """The array with another value in place of NaN, and where that is; None for whole numbers."""
+    """Returns the array with NaN replaced by a value, and the NaN mask; the mask is None for integers."""
     a = as_array(a)
     if not is_float(a):
         return a, None
@@ -209,13 +209,13 @@ nanprod = public_operator("nanprod", "_npi_nanprod", "axis dtype out keepdims")
 
 
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """Sums up to each element with NaN as 0; int64 for whole numbers unless dtype says otherwise."""
+    """Cumulative sum with NaN as 0; int64 for integers unless dtype is given."""
     numbers, missing = _without_nan(a, 0)
     return cumsum(numbers, axis=axis, dtype=dtype or (None if missing is not None else "int64"), out=out)
 
 
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """Products up to each element with NaN as 1; int64 for whole numbers unless dtype says otherwise."""
+    """Cumulative product with NaN as 1; int64 for integers unless dtype is given."""
     return cumprod(_without_nan(a, 1)[0], axis=axis, dtype=dtype, out=out)
 
 
@@ -228,22 +228,22 @@ def _extreme(a: Any, axis: Axis, keepdims: bool, reduce: Callable[..., Any], lea
 
 
 def nanmax(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
-    """Largest element over axes that is not NaN; NaN where there is none."""
+    """Largest element over axes that is not NaN; NaN if all are."""
     return np_operator("_np_copy")(_extreme(a, axis, keepdims, max, float("-inf")), out=out)
 
 
 def nanmin(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> Any:
-    """Smallest element over axes that is not NaN; NaN where there is none."""
+    """Smallest element over axes that is not NaN; NaN if all are."""
     return np_operator("_np_copy")(_extreme(a, axis, keepdims, min, float("inf")), out=out)
 
 
 def nanargmax(a: Any, axis: int | None = None) -> Any:
-    """Position of the largest element that is not NaN; int64. 0 where there is none."""
+    """Position of the largest element that is not NaN; int64. 0 if all are NaN."""
     return argmax(_without_nan(a, float("-inf"))[0], axis=axis)
 
 
 def nanargmin(a: Any, axis: int | None = None) -> Any:
-    """Position of the smallest element that is not NaN; int64. 0 where there is none."""
+    """Position of the smallest element that is not NaN; int64. 0 if all are NaN."""
     return argmin(_without_nan(a, float("inf"))[0], axis=axis)
 
 
@@ -279,7 +279,7 @@ def nanstd(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, ddof: 
 
 
 def _merged(a: Any, axis: Axis) -> tuple[Any, tuple[int, ...]]:
-    """The reduced axes as one, last; and the shape that keepdims gives."""
+    """Merges the reduced axes into one, last; also returns the shape for keepdims."""
     rank = ndim(a)
     axes = tuple(i % rank for i in (axis if isinstance(axis, Sequence) else (axis,))) if axis is not None else None
     axes = tuple(i for i in onp.arange(rank).tolist()) if axes is None else axes
@@ -299,7 +299,7 @@ def nanquantile(
     interpolation: str = "linear",
     keepdims: bool = False,
 ) -> Any:
-    """Like :func:`quantile`, of the elements that are not NaN; NaN where there is none."""
+    """Like :func:`quantile`, of the elements that are not NaN; NaN if all are."""
     a = as_array(a)
     a = a if is_float(a) else cast(a, "float32")
     merged, kept = _merged(a, axis)
@@ -317,7 +317,7 @@ def nanquantile(
 
 
 def _ranked(ordered: Any, count: Any, share: float, interpolation: str) -> Any:
-    """The element at a share of the way through the first `count` of the last axis, which is kept."""
+    """Returns the element at a fraction of the first `count` elements of the last axis, which is kept."""
     last = maximum(count - 1, 0)
     at = cast(last, "float64") * share
     low, high = floor(at), ceil(at)
@@ -332,7 +332,7 @@ def _ranked(ordered: Any, count: Any, share: float, interpolation: str) -> Any:
     above = take_along_axis(ordered, cast(high, "int64"), -1)
     part = cast(at - low, ordered.dtype) if interpolation == "linear" else cast((high - low) * 0.5, ordered.dtype)
     step = above - below
-    # Infinities have no difference: they are weighed one by one, and a weight of 0 takes none of them.
+    # The difference of infinities is NaN: they are weighted separately, and a weight of 0 ignores them.
     between = choose(equal(step * 0, 0), below + step * part, below * (1 - part) + above * part)
     return choose(equal(part, 0), below, choose(equal(below, above), below, between))
 
@@ -346,7 +346,7 @@ def nanpercentile(
     interpolation: str = "linear",
     keepdims: bool = False,
 ) -> Any:
-    """Like :func:`percentile`, of the elements that are not NaN; NaN where there is none."""
+    """Like :func:`percentile`, of the elements that are not NaN; NaN if all are."""
     shares = onp.asarray(q.asnumpy() if isinstance(q, _core.NDArrayBase) else q, "float64") / 100
     return nanquantile(a, shares, axis, out, overwrite_input, interpolation, keepdims)
 
@@ -354,7 +354,7 @@ def nanpercentile(
 def nanmedian(
     a: Any, axis: Axis = None, out: Any = None, overwrite_input: bool | None = None, keepdims: bool = False
 ) -> Any:
-    """Like :func:`median`, of the elements that are not NaN; NaN where there is none."""
+    """Like :func:`median`, of the elements that are not NaN; NaN if all are."""
     return nanquantile(a, 0.5, axis, out, overwrite_input, "linear", keepdims)
 
 
@@ -368,9 +368,9 @@ def cov(
     fweights: Any = None,
     aweights: Any = None,
 ) -> Any:
-    """Covariance matrix of variables in rows (or, rowvar=False, in columns), observations in columns.
+    """Covariance matrix of variables in rows (or, with rowvar=False, in columns).
 
-    ddof: 1 if None, 0 with bias. fweights: how often each observation counts; aweights: their weights.
+    ddof: 1 if None, 0 with bias. fweights: the number of times that each observation counts; aweights: their weights.
     """
     if ddof is not None and ddof != int(ddof):
         raise ParamError("np.cov: ddof", expected="a whole number", given=str(ddof))
@@ -416,7 +416,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
 
 
 def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
-    """The area below the lines that join y, at x or dx apart."""
+    """Integrates y by the trapezoidal rule, at positions x or at distance dx."""
     y = as_array(y)
     y = moveaxis(y if is_float(y) else cast(y, "float32"), axis, -1)
     part = np_operator("slice_axis")

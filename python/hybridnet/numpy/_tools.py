@@ -1,4 +1,4 @@
-"""Functions about arrays rather than of them: shared memory, printing, text files, vectors one by one."""
+"""Functions about arrays: type limits, shared memory, printing, text files, application along an axis."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ set_printoptions = onp.set_printoptions
 
 
 def finfo(dtype: Any) -> onp.finfo[Any]:
-    """Limits and precision of a floating dtype, given by name, as a type or by an array; what NumPy's finfo tells."""
+    """Returns limits and precision of a floating dtype, given by name, type or array, like numpy.finfo."""
     return onp.finfo(dtype.dtype if isinstance(dtype, _core.NDArrayBase) else numpy_dtype(dtype))
 
 
 def iinfo(type: Any) -> onp.iinfo[Any]:
-    """Limits of a dtype of whole numbers, given by name, as a type or by an array; what NumPy's iinfo tells."""
+    """Returns limits of an integer dtype, given by name, type or array, like numpy.iinfo."""
     return onp.iinfo(type.dtype if isinstance(type, _core.NDArrayBase) else numpy_dtype(type))
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """What a function of vectors of mx.np gives for every vector along an axis. Differentiable if the function is."""
+    """Applies a function of vectors of mx.np to every vector along an axis. Differentiable if the function is."""
     arr = as_array(arr)
     if ndim(arr) == 0 or 0 in arr.shape:
         raise HybridNetTypeError("np.apply_along_axis: arr", expected="vectors", given=f"shape {tuple(arr.shape)}")
@@ -47,7 +47,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 
 
 def shares_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
-    """Whether two arrays are parts of one memory. False for what is no array of this package."""
+    """Whether two arrays share memory. False if an argument is not an array of this package."""
     if not (isinstance(a, _core.NDArrayBase) and isinstance(b, _core.NDArrayBase)):
         return False
     return _core.shares_memory(a, b)
@@ -59,7 +59,7 @@ def may_share_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
 
 
 def genfromtxt(*args: Any, **kwargs: Any) -> Any:
-    """An array from a text file, with numpy.genfromtxt's arguments; ctx: its device. float32 if no dtype is given."""
+    """Reads an array from a text file, with numpy.genfromtxt's arguments; ctx: its device. Default dtype: float32."""
     ctx = kwargs.pop("ctx", None)
     dtype = kwargs.get("dtype")
     return array(onp.genfromtxt(*args, **kwargs), dtype, ctx)

@@ -1,7 +1,7 @@
 """``mx.np.linalg``: linear algebra with NumPy's interface.
 
-Functions take stacks of matrices (..., m, n). Results are float32 or float64; whole numbers give float32. What has no
-result raises ValueError when the result is waited for: singular, not positive definite, not finite.
+Functions take stacks of matrices (..., m, n). Results are float32 or float64; integers give float32. Inputs without a
+result (singular, not positive definite, not finite) raise ValueError when the result is waited for.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ __all__ = [
 
 LinAlgError = HybridNetError
 
-# Numbers of the attribute `flag` of _npi_norm.
+# Values of the attribute `flag` of _npi_norm.
 _ALL_ELEMENTS, _BY_ORDER, _FROBENIUS, _NUCLEAR = -2, -1, 1, 2
 
 
 def norm(
     x: Any, ord: float | str | None = None, axis: int | Sequence[int] | None = None, keepdims: bool = False
 ) -> Any:
-    """Norms of vectors (one axis) or matrices (two: rows, columns); of all elements if neither ord nor axis is given.
+    """Norms of vectors (one axis) or matrices (two: rows, columns); of all elements if ord and axis are None.
 
-    ord: of vectors any number, 0 (how many are not 0), inf, -inf; of matrices 1, -1, 2, -2, inf, -inf, 'fro', 'nuc'.
+    ord: for vectors any number, 0 (the number of nonzeros), inf, -inf; for matrices 1, -1, 2, -2, inf, -inf, 'fro',
+    'nuc'.
     Raises ParamError for an order that does not fit the axes.
     """
     axes = None if axis is None else tuple(axis) if isinstance(axis, Sequence) else (axis,)
@@ -60,7 +61,7 @@ def norm(
 
 
 class SVDResult(NamedTuple):
-    """a = U @ diag(S) @ Vh."""
+    """The result of svd: a = U @ diag(S) @ Vh."""
 
     U: Any
     S: Any
@@ -68,37 +69,38 @@ class SVDResult(NamedTuple):
 
 
 class SlogdetResult(NamedTuple):
-    """det(a) = sign * exp(logabsdet)."""
+    """The result of slogdet: det(a) = sign * exp(logabsdet)."""
 
     sign: Any
     logabsdet: Any
 
 
 class EigResult(NamedTuple):
-    """Eigenvalues, and eigenvectors in columns."""
+    """The result of eig: eigenvalues, and eigenvectors in columns."""
 
     eigenvalues: Any
     eigenvectors: Any
 
 
 class EighResult(NamedTuple):
-    """Eigenvalues, rising, and eigenvectors in columns."""
+    """The result of eigh: eigenvalues, ascending, and eigenvectors in columns."""
 
     eigenvalues: Any
     eigenvectors: Any
 
 
 class QRResult(NamedTuple):
-    """a = Q @ R."""
+    """The result of qr: a = Q @ R."""
 
     Q: Any
     R: Any
 
 
 def svd(a: Any, full_matrices: bool = False) -> SVDResult:
-    """(ut, l, v) with a = ut @ diag(l) @ v: ut (..., m, k), l (..., k) falling, v (..., k, n), k = min(m, n).
+    """Singular value decomposition: (ut, l, v) with a = ut @ diag(l) @ v.
 
-    full_matrices (default False, as in MXNet): ut and v are square; no gradient flows through what that adds.
+    ut (..., m, k), l (..., k) descending, v (..., k, n), k = min(m, n). full_matrices (default False, like MXNet): ut
+    and v are square; no gradient flows through the added rows and columns.
     """
     ut, s, v = np_operator("_npi_svd")(a)
     if full_matrices:
@@ -112,7 +114,7 @@ def svd(a: Any, full_matrices: bool = False) -> SVDResult:
 
 
 def _orthogonal_columns(basis: Any) -> Any:
-    """Orthonormal columns that complete those of basis (..., m, k) to m: eigenvectors of the projection onto them."""
+    """Completes basis (..., m, k) to m orthonormal columns: eigenvectors of the complementary projection."""
     rows, columns = basis.shape[-2:]
     basis = np_operator("BlockGrad")(basis)
     projection = _grids.eye(rows, dtype=basis.dtype) - matmul(basis, swapaxes(basis, -1, -2))
@@ -120,7 +122,7 @@ def _orthogonal_columns(basis: Any) -> Any:
 
 
 def cholesky(a: Any, *, upper: bool = False) -> Any:
-    """The lower triangular L with a = L @ L.T, of symmetric positive definite matrices; with upper, L.T."""
+    """Cholesky factor of symmetric positive definite matrices: lower triangular L, a = L @ L.T; with upper, L.T."""
     factor = np_operator("_npi_cholesky")(a)
     return swapaxes(factor, -1, -2) if upper else factor
 
@@ -131,9 +133,9 @@ def inv(a: Any) -> Any:
 
 
 def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    """Pseudo-inverses; singular values up to rcond, a number or one per matrix, times the largest count as 0.
+    """Pseudo-inverses; singular values up to rcond (a number or one per matrix) times the largest count as 0.
 
-    rtol: NumPy 2's name of rcond.
+    rtol: NumPy 2's name for rcond.
     """
     rcond = rcond if rtol is None else rtol
     if is_number(rcond):
@@ -147,48 +149,48 @@ def det(a: Any) -> Any:
 
 
 def slogdet(a: Any) -> SlogdetResult:
-    """Signs of determinants, and logarithms of their absolute values: 0 and -inf for singular matrices."""
+    """Signs of determinants, and logarithms of their absolute values; 0 and -inf for singular matrices."""
     return SlogdetResult(*np_operator("_npi_slogdet")(a))
 
 
 def solve(a: Any, b: Any) -> Any:
-    """The x with a @ x = b. b: matrices, one vector (n,), or one vector (..., n) for each matrix of a (..., n, n)."""
+    """Solves a @ x = b for x. b: matrices, one vector (n,), or one vector (..., n) for each matrix of a (..., n, n)."""
     return np_operator("_npi_solve")(a, b)
 
 
 def tensorinv(a: Any, ind: int = 2) -> Any:
-    """The tensor whose tensordot with a, over ind axes, is the identity."""
+    """Returns the tensor whose tensordot with a, over ind axes, is the identity."""
     return np_operator("_npi_tensorinv")(a, ind=ind)
 
 
 def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
-    """The x with tensordot(a, x, x.ndim) = b; the axes given are moved to the end of a first."""
+    """Solves tensordot(a, x, x.ndim) = b for x; the given axes of a are moved to the end first."""
     return np_operator("_npi_tensorsolve")(a, b, a_axes=tuple(axes or ()))
 
 
 def eig(a: Any) -> EigResult:
-    """Eigenvalues and eigenvectors (columns of length 1). Raises ValueError where eigenvalues are complex."""
+    """Eigenvalues and eigenvectors (columns of length 1). Raises ValueError if eigenvalues are complex."""
     return EigResult(*np_operator("_npi_eig")(a))
 
 
 def eigvals(a: Any) -> Any:
-    """Eigenvalues. Raises ValueError where they are complex."""
+    """Eigenvalues. Raises ValueError if they are complex."""
     return np_operator("_npi_eigvals")(a)
 
 
 def eigh(a: Any, UPLO: str = "L") -> EighResult:
-    """Eigenvalues, rising, and eigenvectors (columns) of symmetric matrices; UPLO: the triangle that is read."""
+    """Eigenvalues, ascending, and eigenvectors (columns) of symmetric matrices; UPLO: the triangle that is read."""
     return EighResult(*np_operator("_npi_eigh")(a, UPLO=UPLO))
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    """Eigenvalues of symmetric matrices, rising; UPLO: the triangle that is read."""
+    """Eigenvalues of symmetric matrices, ascending; UPLO: the triangle that is read."""
     return np_operator("_npi_eigvalsh")(a, UPLO=UPLO)
 
 
-# ------------------------------------------------------------------------------- said in terms of the functions above
+# ------------------------------------------------------------------------------------ composed of the functions above
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """(q, r) with a = q @ r: orthonormal columns and an upper triangle; mode 'r': r alone.
+    """QR decomposition: (q, r) with a = q @ r, orthonormal columns and an upper triangle; mode 'r': r alone.
 
     Gradients need matrices of full rank. Raises ParamError for other modes.
     """
@@ -213,10 +215,10 @@ def _epsilon(dtype: Any) -> float:
 
 
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
-    """How many singular values are above tol; int64. None: the largest one times max(m, n) times the dtype's rounding.
+    """The number of singular values above tol; int64. None: the largest times max(m, n) times the dtype's epsilon.
 
-    rtol: tol as a share of the largest one. Vectors and scalars have rank 1 unless they are 0. hermitian: changes
-    nothing.
+    rtol: tol as a fraction of the largest one. Vectors and scalars have rank 1 unless they are 0. hermitian has no
+    effect.
     """
     A = _floating(_converted(A))
     if A.ndim < 2:
@@ -232,7 +234,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 
 
 def cond(x: Any, p: Any = None) -> Any:
-    """Condition numbers: norm(x, p) times norm(inv(x), p); None, 2, -2: ratios of singular values."""
+    """Condition numbers: norm(x, p) times norm(inv(x), p); for p None, 2, -2: ratios of singular values."""
     x = _converted(x)
     if p in (None, 2, -2):
         values = svd(x)[1]
@@ -241,7 +243,7 @@ def cond(x: Any, p: Any = None) -> Any:
 
 
 def matrix_power(a: Any, n: int) -> Any:
-    """The product of n matrices a; of -n inverses if n < 0; the identity if n is 0."""
+    """Multiplies n matrices a; -n inverses if n < 0; returns the identity if n is 0."""
     a = _converted(a)
     if n < 0:
         a, n = inv(a), -n
@@ -258,7 +260,7 @@ def matrix_power(a: Any, n: int) -> Any:
 
 
 def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
-    """The product of two or more arrays, in the order of products that needs the fewest multiplications.
+    """Multiplies two or more arrays, in the order that needs the fewest multiplications.
 
     The first and the last may be vectors.
     """
@@ -275,7 +277,7 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
 
 
 def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Where to cut the product of matrices i to j, of shapes (sizes[i], sizes[i + 1]): matrix chain ordering."""
+    """Matrix chain ordering: the best split of the product of matrices i to j, of shapes (sizes[i], sizes[i + 1])."""
     count = len(sizes) - 1
     cost = {(i, i): 0 for i in range(count)}
     split: dict[tuple[int, int], int] = {}
@@ -296,11 +298,11 @@ def _chain(parts: list[Any], split: dict[tuple[int, int], int], i: int, j: int) 
 
 
 def lstsq(a: Any, b: Any, rcond: Any = "warn") -> tuple[Any, Any, Any, Any]:
-    """(x, residuals, rank, s): the x that makes the norm of a @ x - b smallest, and is itself the shortest such one.
+    """Least squares: (x, residuals, rank, s), with the x of smallest norm that minimizes the norm of a @ x - b.
 
-    a: (m, n). b: (m,) or (m, k). residuals: sums of squares, of size 0 where the rank is below n or m <= n. rank: int32
-    of shape (). s: singular values; those up to rcond times the largest count as 0 (None and "warn": rounding times
-    max(m, n); -1: rounding alone).
+    a: (m, n). b: (m,) or (m, k). residuals: sums of squares, of size 0 if the rank is below n or m <= n. rank: int32 of
+    shape (). s: singular values; those up to rcond times the largest count as 0 (None and "warn": epsilon times max(m,
+    n); -1: epsilon alone).
     """
     a, b = _floating(_converted(a)), _converted(b)
     rows, columns = a.shape
@@ -322,17 +324,17 @@ def cross(x1: Any, x2: Any, axis: int = -1) -> Any:
 
 
 def diagonal(x: Any, offset: int = 0) -> Any:
-    """Diagonals of matrices (..., m, n), above the main one for offset > 0, as the last axis."""
+    """Diagonals of matrices (..., m, n) as the last axis; offset > 0: above the main diagonal."""
     return _grids.diagonal(x, offset, -2, -1)
 
 
 def trace(x: Any, offset: int = 0, dtype: Any = None) -> Any:
-    """Sums along the diagonals of matrices (..., m, n); of whole numbers in int64 unless dtype says otherwise."""
+    """Sums along the diagonals of matrices (..., m, n); integers are summed in int64 unless dtype is given."""
     return sum(diagonal(as_array(x) if dtype is None else cast(as_array(x), dtype), offset), axis=-1)
 
 
 def svdvals(x: Any) -> Any:
-    """Singular values of matrices (..., m, n), falling."""
+    """Singular values of matrices (..., m, n), descending."""
     return svd(x)[1]
 
 
@@ -344,7 +346,7 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: float | str | None = "fro")
 def vector_norm(
     x: Any, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float | str | None = 2
 ) -> Any:
-    """Norms of the elements along axes taken as one vector, of all elements if axis is None."""
+    """Norms of the elements along axes, taken as one vector; of all elements if axis is None."""
     x = as_array(x)
     rank = builtins.len(x.shape)
     if axis is None:

@@ -21,7 +21,7 @@ __all__ = ["ndarray"]
 
 
 class _NumpyShapes:
-    """NumPy's shapes within ``with``, for code that serves arrays of ``mx.nd`` too."""
+    """Context manager that switches NumPy shape semantics on, for code that also serves arrays of ``mx.nd``."""
 
     def __enter__(self) -> None:
         self.before = _core.set_np_shape(True)
@@ -31,10 +31,11 @@ class _NumpyShapes:
 
 
 class ndarray(NDArray):
-    """Dense tensor with NumPy's interface. Made by :func:`array`, :func:`zeros` and others, and by functions of mx.np.
+    """Dense tensor with NumPy's interface. Created by :func:`array`, :func:`zeros` and other functions of mx.np.
 
-    Arrays of different dtypes meet in a common one, scalars are of shape (), comparisons give bool. Slices of leading
-    axes and reshapes share memory and write through. Operations return at once; reading values waits.
+    Operands of different dtypes are converted to a common one, scalars have shape (), comparisons return bool. Slices
+    of leading axes and reshapes share memory, and writing to them writes to this array. Operations return at once;
+    reading values waits.
     """
 
     __slots__ = ()
@@ -42,26 +43,26 @@ class ndarray(NDArray):
 
     # ---------------------------------------------------------------------------------- names of the Array API standard
     def __array_namespace__(self, api_version: str | None = None) -> Any:
-        """The module with the functions for arrays of this class."""
+        """Returns the module with the functions for arrays of this class."""
         import hybridnet.numpy
 
         return hybridnet.numpy
 
     @property
     def device(self) -> Context:
-        """Where the array is: its context."""
+        """The device of the array: its context."""
         return self.context
 
     def to_device(self, device: Context | str, stream: Any = None) -> ndarray:
-        """The array on a device; itself if it is there. There are no streams."""
+        """Returns the array on a device; itself if it is there already. There are no streams."""
         target = device if isinstance(device, Context) else Context.from_str(device)
-        return self.as_in_ctx(target)  # type: ignore[return-value]  # of the class of self
+        return self.as_in_ctx(target)  # type: ignore[return-value]  # has the class of self
 
-    # ------------------------------------------------------------------------------------------------- to the outside
+    # ----------------------------------------------------------------------------------------------------- conversion
     def __repr__(self) -> str:
         values = _core.asnumpy(self)
         text = repr(values)
-        if values.dtype == onp.float32:  # the dtype that goes without saying
+        if values.dtype == onp.float32:  # the default dtype is not printed
             text = text.replace(", dtype=float32", "")
         elif values.dtype == onp.float64:
             text = f"{text[:-1]}, dtype=float64)"
@@ -83,7 +84,7 @@ class ndarray(NDArray):
         return _core.asnumpy(self).item(*args)
 
     def asscalar(self) -> Any:
-        """Not for arrays of mx.np: raises AttributeError naming item()."""
+        """Not supported by arrays of mx.np: raises AttributeError naming item()."""
         from ..errors import AttributeError as HybridNetAttributeError
 
         raise HybridNetAttributeError("mx.np.ndarray has no asscalar()", fix="use item()")
@@ -152,7 +153,7 @@ class ndarray(NDArray):
     def __rmatmul__(self, other: Any) -> Any:
         return np_operator("_npi_matmul")(other, self)
 
-    # ------------------------------------------------------------------------------- operators beside C++'s arithmetic
+    # ----------------------------------------------------------------------- operators in addition to C++'s arithmetic
     def __floordiv__(self, other: Any) -> Any:
         return _elementwise("floor_divide", self, other)
 
@@ -220,7 +221,7 @@ class ndarray(NDArray):
 
     # ------------------------------------------------------------------------------------------------ NumPy's protocols
     def __array_ufunc__(self, ufunc: onp.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """onp.add(x, y) is np.add(x, y); what mx.np has not is computed by NumPy, with results of mx.np."""
+        """onp.add(x, y) calls np.add(x, y); NumPy computes functions missing in mx.np, and returns mx.np arrays."""
         from .. import numpy as functions
         from ._fallback import as_numpy, from_numpy
 
@@ -239,7 +240,7 @@ class ndarray(NDArray):
         return target
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """onp.concatenate([x, y]) is np.concatenate([x, y]); what mx.np has not is computed by NumPy."""
+        """onp.concatenate([x, y]) calls np.concatenate([x, y]); NumPy computes functions that mx.np does not have."""
         from .. import numpy as functions
         from ._fallback import as_numpy, from_numpy
 
@@ -250,15 +251,15 @@ class ndarray(NDArray):
 
     # -------------------------------------------------------------------------------------------------- copy and move
     def as_nd_ndarray(self) -> NDArray:
-        """This array as an ``mx.nd.NDArray``: the same memory and history."""
+        """Returns this array as an ``mx.nd.NDArray`` with the same memory and history."""
         return _core.retyped(self, NDArray)
 
     def as_np_ndarray(self) -> ndarray:
-        """This array itself."""
+        """Returns this array itself."""
         return self
 
     def copy(self, order: str = "C") -> ndarray:
-        """A new array with the same values on the same device. Raises NotImplementedError for orders but "C"."""
+        """Returns a new array with the same values and device. Raises NotImplementedError unless order is "C"."""
         row_major("ndarray.copy", order)
         return np_operator("_np_copy")(self)
 
@@ -271,7 +272,7 @@ class ndarray(NDArray):
     def astype(  # type: ignore[override]  # NumPy's arguments
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> ndarray:
-        """A copy of another dtype; with copy=False this array itself if it has that dtype."""
+        """Returns a copy in another dtype; with copy=False this array itself if it has that dtype."""
         if order not in ("K", "C", "A") or casting != "unsafe" or not subok:
             raise HybridNetValueError(
                 "astype",
@@ -285,18 +286,18 @@ class ndarray(NDArray):
     # ----------------------------------------------------------------------------------------------------------- shape
     @property
     def T(self) -> ndarray:
-        """The axes in reverse order."""
+        """The array with its axes in reverse order."""
         return self if self.ndim < 2 else self.transpose()
 
     @property
     def mT(self) -> ndarray:
-        """The last two axes exchanged. Raises ShapeError for fewer axes."""
+        """The array with the last two axes exchanged. Raises ShapeError for fewer axes."""
         from ._array_standard import matrix_transpose
 
         return matrix_transpose(self)
 
     def reshape(self, *shape: Any, **kwargs: Any) -> ndarray:
-        """A view of another shape over the same memory; one size may be -1, which is inferred."""
+        """Returns a view of another shape over the same memory; one size may be -1, which is inferred."""
         if kwargs:
             shape = _shape_given(shape, kwargs)
         if len(shape) == 1 and isinstance(shape[0], (tuple, list, NDArray)):
@@ -308,25 +309,25 @@ class ndarray(NDArray):
         return self.reshape(*shape, **kwargs)
 
     def flatten(self, order: str = "C") -> ndarray:  # type: ignore[override]  # NumPy's arguments
-        """A copy as a vector."""
+        """Returns a copy as a vector."""
         return self.reshape(-1).copy()
 
     def expand_dims(self, axis: int, inplace: bool = False) -> ndarray:
-        """One more axis of size 1 at position axis."""
+        """Inserts an axis of size 1 at position axis."""
         return np_operator("_npi_expand_dims")(self, axis=axis)
 
     def squeeze(self, axis: int | Sequence[int] | None = None, inplace: bool = False) -> ndarray:
-        """Without the axes of size 1: all, or those named."""
+        """Removes the axes of size 1: all, or the given ones."""
         return np_operator("_np_squeeze")(self, axis=axis)
 
     def transpose(self, *axes: Any) -> ndarray:
-        """The axes in another order; reversed when none is given."""
+        """Permutes the axes; reverses them if none is given."""
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], Sequence)):
             axes = axes[0]
         return np_operator("_np_transpose")(self, axes=axes or None)
 
     def swapaxes(self, axis1: int, axis2: int) -> ndarray:
-        """Two axes exchanged."""
+        """Exchanges two axes."""
         return np_operator("_npi_swapaxes")(self, dim1=axis1, dim2=axis2)
 
     def broadcast_to(self, shape: Any) -> ndarray:
@@ -389,7 +390,7 @@ def _shape_given(shape: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, .
 
 
 def _completed(shape: tuple[Any, ...], data: ndarray) -> tuple[int, ...]:
-    """shape with the size that is -1 filled in; what does not multiply up is the operator's error."""
+    """Replaces a size of -1 in shape; the operator reports sizes that do not match."""
     known, size = 1, data.size
     for given in shape:
         if given < 0:
@@ -407,7 +408,7 @@ def _completed(shape: tuple[Any, ...], data: ndarray) -> tuple[int, ...]:
 
 # --------------------------------------------------------------------------------------- functions that are methods too
 def _method(name: str) -> Any:
-    """The function of mx.np of this name as a method."""
+    """Returns the mx.np function of this name as a method."""
 
     def method(self: ndarray, *args: Any, **kwargs: Any) -> Any:
         from .. import numpy
@@ -431,7 +432,7 @@ for _name in (
     "searchsorted", "take", "tile",
 ):  # fmt: skip
     setattr(ndarray, _name, _method(_name))
-setattr(ndarray, "sort", _sort)  # noqa: B010  # beside those of the table
+setattr(ndarray, "sort", _sort)  # noqa: B010  # in addition to the table
 del _name
 
 _core.register_array_class(ndarray, numpy=True)

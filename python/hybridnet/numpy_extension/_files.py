@@ -1,4 +1,4 @@
-"""npx.save and npx.load: arrays of ``mx.np`` in MXNet's .params files; npx.savez: in NumPy's."""
+"""Array files: npx.save and npx.load use MXNet's .params format; npx.savez NumPy's."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def save(file: File, arr: ndarray | Sequence[ndarray] | dict[str, ndarray]) -> N
 
 
 def load(file: File) -> list[ndarray] | dict[str, ndarray]:
-    """The arrays of a file written by :func:`save` or by MXNet 1.x: a dict if they have names, else a list.
+    """Returns the arrays of a file written by :func:`save` or by MXNet 1.x: a dict if they have names, else a list.
 
-    Raises FileError if the file cannot be read, FormatError saying where if it is broken.
+    Raises FileError if the file cannot be read, FormatError with the position if it is broken.
     """
     loaded: Any = utils.load(file)
     if isinstance(loaded, dict):
@@ -40,7 +40,7 @@ def load(file: File) -> list[ndarray] | dict[str, ndarray]:
 
 
 def savez(file: File, *args: ndarray, **kwargs: ndarray) -> None:
-    """Writes arrays into a .npz file of NumPy, by keyword or as arr_0, arr_1, ...; numpy.load reads it."""
+    """Writes arrays into a .npz file by keyword or as arr_0, arr_1, ...; numpy.load reads it."""
     for array in (*args, *kwargs.values()):
         if not isinstance(array, _core.NDArrayBase):
             raise HybridNetTypeError("npx.savez", expected="arrays of mx.np", given=type(array).__name__)

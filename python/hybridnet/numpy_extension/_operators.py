@@ -1,4 +1,4 @@
-"""Public name -> operator of the functions of ``mx.npx`` that are operators and nothing else."""
+"""Public names of ``mx.npx`` that are operators without a Python wrapper, with the operator of each."""
 
 from __future__ import annotations
 

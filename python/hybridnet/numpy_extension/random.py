@@ -20,7 +20,7 @@ def seed(seed: int, ctx: Any = "all") -> None:
 def bernoulli(
     prob: Any = None, logit: Any = None, size: Size = None, dtype: Any = None, ctx: Any = None, out: Any = None
 ) -> Any:
-    """1 with a probability that is given either as such or by its logit, else 0; float32 if dtype is None.
+    """Draws 1 with a probability that is given directly or by its logit, else 0; float32 if dtype is None.
 
     size: shape of the result, to which an array of probabilities broadcasts; None: the array's shape.
     """
@@ -36,12 +36,12 @@ def bernoulli(
 
 
 def uniform_n(low: Any = 0.0, high: Any = 1.0, batch_shape: Size = None, dtype: Any = None, ctx: Any = None) -> Any:
-    """As many uniform numbers as batch_shape says for every element of the parameters; their shape comes last."""
+    """Draws batch_shape uniform numbers for every element of the parameters; the parameters' shape comes last."""
     return _per_element("_npi_uniform_n", {"low": low, "high": high}, batch_shape, dtype, ctx)
 
 
 def normal_n(loc: Any = 0.0, scale: Any = 1.0, batch_shape: Size = None, dtype: Any = None, ctx: Any = None) -> Any:
-    """As many normal numbers as batch_shape says for every element of the parameters; their shape comes last."""
+    """Draws batch_shape normal numbers for every element of the parameters; the parameters' shape comes last."""
     return _per_element("_npi_normal_n", {"loc": loc, "scale": scale}, batch_shape, dtype, ctx)
 
 

@@ -1,4 +1,4 @@
 """Operators: every registered operator is one callable object, shared by ``nd``, ``sym`` and ``F``.
 
-``_generated.pyi`` shows them as typed functions for editors and reviews; ``tools/gen_frontend.py`` writes it.
+``_generated.pyi`` declares them as typed functions for editors and reviews; ``tools/gen_frontend.py`` writes it.
 """

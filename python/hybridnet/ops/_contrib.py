@@ -1,4 +1,4 @@
-"""Functions of ``nd.contrib`` and ``sym.contrib`` made of operators: written once, for arrays and for Symbols."""
+"""Functions of ``nd.contrib`` and ``sym.contrib`` composed of operators: one definition for arrays and Symbols."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ __all__ = ["isfinite", "isinf", "isnan", "zipfian_classes"]
 
 
 def isinf(data: Any) -> Any:
-    """1 where data is infinite, else 0."""
+    """Returns 1 where data is infinite, else 0."""
     return data.abs() == float("inf")
 
 
 def isnan(data: Any) -> Any:
-    """1 where data is not a number, else 0."""
+    """Returns 1 where data is not a number, else 0."""
     return data != data
 
 
 def isfinite(data: Any) -> Any:
-    """1 where data is a finite number, else 0."""
+    """Returns 1 where data is a finite number, else 0."""
     return (data.abs() != float("inf")) * (data == data)
 
 
 def zipfian_classes(
     F: ModuleType, true_classes: Any, num_sampled: int, range_max: int, **where: Any
 ) -> tuple[Any, Any, Any]:
-    """(sampled classes, expected counts of true_classes, expected counts of the sampled ones).
+    """Returns (sampled classes, expected counts of true_classes, expected counts of the sampled classes).
 
     F: ``nd`` or ``sym``. Class c in [0, range_max) is drawn num_sampled times, with replacement, with probability
     log((c + 2) / (c + 1)) / log(range_max + 1).

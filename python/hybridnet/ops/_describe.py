@@ -1,4 +1,4 @@
-"""Docstrings and signatures of operator functions, from their declarations."""
+"""Docstrings and signatures of operator functions, generated from their declarations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["docstring", "find_function", "parameter_default", "parameter_type", 
 
 
 def parameter_type(field: dict[str, Any]) -> str:
-    """How a parameter's type is shown: ``int``, ``{'relu', 'tanh'}``, ``tuple of int``."""
+    """Returns the text of a parameter's type: ``int``, ``{'relu', 'tanh'}``, ``tuple of int``."""
     if field["choices"]:
         choices = "{" + ", ".join(repr(choice) for choice in field["choices"]) + "}"
         return choices + (" or None" if "None" in field["kind"] else "")
@@ -21,7 +21,7 @@ def parameter_type(field: dict[str, Any]) -> str:
 
 
 def parameter_default(field: dict[str, Any]) -> Any:
-    """Default value, or ``inspect.Parameter.empty`` for required ones."""
+    """Returns the default value, or ``inspect.Parameter.empty`` for required parameters."""
     return inspect.Parameter.empty if field["required"] else field["default"]
 
 
@@ -41,7 +41,7 @@ def _indented(text: str) -> str:
 
 
 def docstring(function: Any) -> str:
-    """NumPy-style documentation of an operator function."""
+    """Returns NumPy-style documentation of an operator function."""
     if isinstance(function, _core.BinaryFunction):
         return _binary_docstring(function)
     op = _core.describe_op(function.op_name)
@@ -70,7 +70,7 @@ def docstring(function: Any) -> str:
 
 
 def signature(function: Any) -> inspect.Signature:
-    """What ``inspect.signature`` shows: inputs, then parameters in order, then out and name."""
+    """Returns the signature for ``inspect.signature``: inputs, then parameters in order, then out and name."""
     if isinstance(function, _core.BinaryFunction):
         return _binary_signature()
     op = _core.describe_op(function.op_name)
@@ -86,7 +86,7 @@ def signature(function: Any) -> inspect.Signature:
         return _signature_in_order(op, fields, function.order)
     for field in fields.values():
         default = parameter_default(field)
-        # After the inputs, which may all be left out in graphs, Python wants defaults.
+        # Inputs are optional in graphs, so the parameters after them need defaults in Python.
         parameters.append(
             inspect.Parameter(field["name"], kind, default=None if default is inspect.Parameter.empty else default)
         )
@@ -98,7 +98,7 @@ def signature(function: Any) -> inspect.Signature:
 
 
 def _signature_in_order(op: dict[str, Any], fields: dict[str, Any], order: tuple[str, ...]) -> inspect.Signature:
-    """Inputs (a sequence of them, if any number), then what stands behind them by position, then the rest."""
+    """Returns inputs (a sequence of them, if any number), then the further positional parameters, then the rest."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter(item["name"], kind) for item in op["inputs"]]
     for name in [*order, *(name for name in (*fields, "out") if name not in order)]:
@@ -112,7 +112,7 @@ def _signature_in_order(op: dict[str, Any], fields: dict[str, Any], order: tuple
 
 
 def _binary_docstring(function: Any) -> str:
-    """Documentation of a function of mx.np whose two arguments may be numbers."""
+    """Returns the documentation of a function of mx.np with two arguments that may be numbers."""
     op = _core.describe_op(function.op_name)
     return "\n".join(
         [
@@ -125,7 +125,7 @@ def _binary_docstring(function: Any) -> str:
 
 
 def _binary_signature() -> inspect.Signature:
-    """(x1, x2, out=None)."""
+    """Returns the signature (x1, x2, out=None)."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Signature(
         [
@@ -137,5 +137,5 @@ def _binary_signature() -> inspect.Signature:
 
 
 def find_function(module: str, name: str) -> Any:
-    """The function of a public name; what pickled operator functions load from."""
+    """Returns the function of a public name; pickled operator functions load through it."""
     return getattr(importlib.import_module(module), name)

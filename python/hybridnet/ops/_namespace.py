@@ -1,6 +1,6 @@
-"""Which operator has which public name: nd.X, nd.random.X, nd.linalg.X, nd.contrib.X, nd.image.X, nd._internal.X.
+"""Public names of operators: nd.X, nd.random.X, nd.linalg.X, nd.contrib.X, nd.image.X, nd._internal.X.
 
-Functions are made when they are first used, so that importing costs nothing per operator.
+Functions are created on first use, so that importing has no cost per operator.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _PREFIXES = {
     "_image_": "image",
     "_sparse_": "sparse",
 }
-# Operators with NumPy's interface; nd and sym do not show them.
+# Operators with NumPy's interface, hidden in nd and sym.
 _NUMPY_PREFIXES = ("_np_", "_npi_", "_npx_")
 
 
 @cache
 def _sections() -> dict[str, dict[str, str]]:
-    """Section ('' for the main one) -> public name -> operator name."""
+    """Maps section ('' for the main one) -> public name -> operator name."""
     sections: dict[str, dict[str, str]] = {"": {}, "_internal": {}, **{name: {} for name in _PREFIXES.values()}}
     for primary, aliases, internal in _core.op_names():
         for name in (primary, *aliases):
@@ -50,17 +50,17 @@ def _place(name: str) -> tuple[str, str]:
 
 
 def public_names(section: str = "") -> dict[str, str]:
-    """Public name -> operator name of a section: '', 'random', 'linalg', 'contrib', 'image', 'sparse', '_internal'."""
+    """Maps public to operator names in a section: '', 'random', 'linalg', 'contrib', 'image', 'sparse', '_internal'."""
     return _sections()[section]
 
 
 def forget_names() -> None:
-    """Operators were added: names are asked anew."""
+    """Clears the cached names after operators were added."""
     _sections.cache_clear()
 
 
 def function(section: str, name: str, module: str, *, symbolic: bool) -> Any:
-    """The function object of a public name. Raises AttributeError naming the module."""
+    """Returns the function object of a public name. Raises AttributeError naming the module."""
     names = public_names(section)
     if name not in names:
         raise no_attribute(module, name)
@@ -70,7 +70,7 @@ def function(section: str, name: str, module: str, *, symbolic: bool) -> Any:
 def lazy_functions(
     variables: dict[str, Any], section: str, *, symbolic: bool, fallback: str | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` for a module whose globals are ``variables``; fallback names a second section."""
+    """Returns ``__getattr__`` and ``__dir__`` for a module with globals ``variables``; fallback: a second section."""
     module = variables["__name__"]
 
     def module_getattr(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The functions of ``nd.random`` and ``sym.random``: written once, made for arrays and for Symbols."""
+"""The functions of ``nd.random`` and ``sym.random``: one definition for arrays and Symbols."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def _operator(name: str, symbolic: bool) -> Any:
 
 
 def _given(**options: Any) -> dict[str, Any]:
-    """The options that have a value."""
+    """Returns the options that are not None."""
     return {name: value for name, value in options.items() if value is not None and value is not _Null}
 
 
 class RandomFunctions:
-    """Random functions that return NDArrays or, symbolic, nodes of a graph; both modules show the methods of one.
+    """Random functions that return NDArrays or graph nodes; both modules expose the methods of one instance.
 
-    Parameters of a distribution are all numbers (then shape says how many are drawn, default one) or all NDArrays or
-    Symbols (then each of their elements has draws of the given shape of its own). dtype: float32 if not given; ctx:
-    where an NDArray is made, default the current context; out: the NDArray to fill. A graph ignores ctx and out: it
-    runs where it is bound. data=x in place of shape draws as many as x has elements, of its shape and its dtype (unless
-    that is given), also where a graph does not know them yet. Every function raises ValueError if parameters are of
-    both kinds, ParamError if one is out of the distribution's range.
+    Parameters of a distribution are all numbers (then shape is the shape of the result, default one number) or all
+    NDArrays or Symbols (then each element has its own draws of the given shape). dtype: float32 by default; ctx: device
+    of a new NDArray, default the current context; out: the NDArray to fill. A graph ignores ctx and out: it runs where
+    it is bound. data=x instead of shape draws an array with the shape and dtype of x (unless dtype is given), even if a
+    graph does not know them yet. Every function raises ValueError if parameters are of both kinds, ParamError if one is
+    out of the distribution's range.
     """
 
     def __init__(self, symbolic: bool) -> None:
@@ -87,7 +87,7 @@ class RandomFunctions:
         out: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Uniform in [low, high)."""
+        """Draws from the uniform distribution on [low, high)."""
         options = _given(shape=shape, dtype=dtype, out=out)
         return self._draw("uniform", {"low": low, "high": high}, options, ctx, kwargs)
 
@@ -101,24 +101,24 @@ class RandomFunctions:
         out: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Normal with mean loc and standard deviation scale >= 0."""
+        """Draws from the normal distribution with mean loc and standard deviation scale >= 0."""
         options = _given(shape=shape, dtype=dtype, out=out)
         return self._draw("normal", {"loc": loc, "scale": scale}, options, ctx, kwargs)
 
     def randn(self, *shape: int, **kwargs: Any) -> Any:
-        """Normal of the given sizes with mean loc=0 and standard deviation scale=1; also dtype=, ctx= and out=."""
+        """Draws normal numbers in the given shape with mean loc=0, standard deviation scale=1; also dtype, ctx, out."""
         return self.normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), shape or _Null, **kwargs)
 
     def poisson(
         self, lam: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any
     ) -> Any:
-        """Poisson with rate lam >= 0."""
+        """Draws from the Poisson distribution with rate lam >= 0."""
         return self._draw("poisson", {"lam": lam}, _given(shape=shape, dtype=dtype, out=out), ctx, kwargs)
 
     def exponential(
         self, scale: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any
     ) -> Any:
-        """Exponential with mean scale > 0."""
+        """Draws from the exponential distribution with mean scale > 0."""
         options = _given(shape=shape, dtype=dtype, out=out)
         return self._draw("exponential", {"lam": 1.0 / scale}, options, ctx, kwargs)
 
@@ -132,7 +132,7 @@ class RandomFunctions:
         out: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Gamma with shape alpha > 0 and scale beta > 0."""
+        """Draws from the gamma distribution with shape alpha > 0 and scale beta > 0."""
         options = _given(shape=shape, dtype=dtype, out=out)
         return self._draw("gamma", {"alpha": alpha, "beta": beta}, options, ctx, kwargs)
 
@@ -146,7 +146,7 @@ class RandomFunctions:
         out: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Failures before k successes of probability p."""
+        """Draws the number of failures before k successes of probability p."""
         options = _given(shape=shape, dtype=dtype, out=out)
         return self._draw("negative_binomial", {"k": k, "p": p}, options, ctx, kwargs)
 
@@ -160,7 +160,7 @@ class RandomFunctions:
         out: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Poisson whose rate is Gamma distributed, with mean mu and dispersion alpha."""
+        """Draws from a Poisson distribution with gamma distributed rate, with mean mu and dispersion alpha."""
         options = _given(shape=shape, dtype=dtype, out=out)
         return self._draw("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, options, ctx, kwargs)
 
@@ -174,7 +174,7 @@ class RandomFunctions:
         out: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Integers in [low, high), int32 if dtype is not given."""
+        """Draws integers in [low, high), int32 by default."""
         options = _given(shape=shape, dtype=dtype, out=out)
         return self._draw("randint", {"low": low, "high": high}, options, ctx, kwargs)
 
@@ -187,13 +187,13 @@ class RandomFunctions:
         dtype: Any = "int32",
         **kwargs: Any,
     ) -> Any:
-        """Class indices drawn with the probabilities in the last axis of data: (..., classes) to (..., *shape).
+        """Draws class indices with the probabilities in the last axis of data: (..., classes) to (..., *shape).
 
-        get_prob: also the logarithms of their probabilities, which gradients pass through.
+        get_prob: also returns the logarithms of their probabilities, which gradients pass through.
         """
         options = _given(shape=shape, dtype=dtype, out=None if self._symbolic else out)
         return self._run("_sample_multinomial", data, get_prob=get_prob, **options, **kwargs)
 
     def shuffle(self, data: Any, **kwargs: Any) -> Any:
-        """The rows (slices of the first axis) of data in random order."""
+        """Returns the rows (slices of the first axis) of data in random order."""
         return self._run("_shuffle", data, **kwargs)

@@ -1,4 +1,4 @@
-"""Optimizers: rules that change weights by gradients."""
+"""Optimizers: rules that update weights by gradients."""
 
 from . import contrib
 from ._adam import *

@@ -13,7 +13,7 @@ __all__ = ["LAMB", "Adam", "AdamW", "Adamax", "Nadam"]
 
 @register
 class Adam(RuledOptimizer):
-    """Adam: steps by the mean of the gradient over the root of its variance, all weights in one call.
+    """Adam: steps by the mean of the gradient divided by the root of its variance, all weights in one call.
 
     ``g = clip(rescale * grad + wd * weight)``; ``m = beta1 * m + (1 - beta1) * g``;
     ``v = beta2 * v + (1 - beta2) * g^2``; ``weight -= lr * corrections * m / (sqrt(v) + epsilon)``.
@@ -25,7 +25,7 @@ class Adam(RuledOptimizer):
     beta1, beta2 : float, default 0.9 and 0.999
     epsilon : float, default 1e-8
     lazy_update : bool, default True
-        Whether a row_sparse gradient changes its own rows only. False: it is used like a dense one.
+        Whether a row_sparse gradient updates only its own rows. False: it is used like a dense one.
     others
         See Optimizer.
     """
@@ -52,7 +52,7 @@ class Adam(RuledOptimizer):
 class AdamW(RuledOptimizer):
     """Adam with decoupled weight decay: ``weight -= lr * (corrections * m / (sqrt(v) + epsilon) + wd * weight)``.
 
-    Source: Loshchilov and Hutter, arXiv 1711.05101, algorithm 2. Parameters as Adam; correct_bias: whether the
+    Source: Loshchilov and Hutter, arXiv 1711.05101, algorithm 2. Parameters: see Adam; correct_bias: whether the
     moments' bias is corrected.
     """
 

@@ -1,4 +1,4 @@
-"""Optimizers with a rate of its own for each value: AdaGrad, AdaDelta, RMSProp, FTRL."""
+"""Optimizers with a separate rate for each element: AdaGrad, AdaDelta, RMSProp, FTRL."""
 
 from __future__ import annotations
 

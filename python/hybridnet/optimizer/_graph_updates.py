@@ -1,8 +1,8 @@
-"""How optimizers update inside a compiled training step (mx.jit.train_step): as operators of its graph.
+"""Optimizer updates inside a compiled training step (mx.jit.train_step), as operators of its graph.
 
-The library's table of optimizers (src/optimizer) has their updates as data, of which nodes are made here. What changes
-from step to step (rates, the number of the step) comes from an array, one row per parameter; everything else is an
-attribute of the graph.
+The library's table of optimizers (src/optimizer) describes their updates as data, from which nodes are made here.
+Values that change at each step (rates, the step number) come from an array, one row per parameter; everything else is
+an attribute of the graph.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ __all__ = ["GraphUpdate", "Rule", "rule_of"]
 
 @dataclass
 class GraphUpdate:
-    """The update of one parameter as nodes: what they read."""
+    """The inputs of a parameter's update as nodes."""
 
     optimizer: Any
-    index: int  # of the parameter in its trainer
+    index: int  # index of the parameter in its trainer
     weight: Symbol
     grad: Symbol
     state: Any  # nest of Symbols, built as the optimizer's own state
-    dtype: str  # of the weight
+    dtype: str  # dtype of the weight
     rates: Symbol  # (parameters, columns) float64
     columns: tuple[str, ...]
     row: int
-    condition: Symbol | None = None  # (1,) float32: 0 where nothing is to be updated
+    condition: Symbol | None = None  # (1,) float32: 0 if the update is skipped
 
     def apply(
         self,
@@ -45,9 +45,9 @@ class GraphUpdate:
         rates: dict[str, str],
         row: Symbol | None = None,
     ) -> Symbol:
-        """The first output of an operator, some attributes of which are columns of the step's numbers, or of row.
+        """Returns the first output of an operator with some attributes from columns of the step's rates, or of row.
 
-        That of an update operator replaces the weight and the states among its inputs.
+        If op is an update operator, it replaces the weight and the states among its inputs.
         """
         of_column = {column: attribute for attribute, column in rates.items()}
         texts = [f"{name}={value}" for name, value in attributes.items()]
@@ -63,34 +63,34 @@ class GraphUpdate:
         )
 
     def own_rates(self) -> Symbol:
-        """The numbers of the step for this parameter, (1, columns) float64."""
+        """Returns the rates of the step for this parameter, (1, columns) float64."""
         return symbol.slice_axis(self.rates, axis=0, begin=self.row, end=self.row + 1)
 
     def unless_skipped(self, value: Symbol, old: Symbol) -> Symbol:
-        """value, or old where nothing is to be updated."""
+        """Returns value, or old if the update is skipped."""
         if self.condition is None:
             return value
         return symbol.reshape_like(symbol._internal._npi_where(self.condition, value, old), old)
 
     @property
     def has_master(self) -> bool:
-        """Whether the update goes through a float32 copy of the weight."""
+        """Whether the update uses a float32 copy of the weight."""
         return self.optimizer.multi_precision and self.dtype in ("float16", "bfloat16")
 
 
 class Rule:
-    """A row of the table of optimizers, for graphs."""
+    """A row of the table of optimizers, used in graphs."""
 
     def __init__(self, row: Any) -> None:
         self._row = row
         self.columns: tuple[str, ...] = row.columns
         self.draws: bool = row.draws
-        # They come with each step.
+        # Passed to each step.
         given = ("learning_rate", "wd", "rescale_grad", "begin_num_update")
         self._settings = [attribute for name, (attribute, _) in row.defaults.items() if name not in given]
 
     def key(self, optimizer: Any, indices: Sequence[int]) -> tuple[Any, ...]:
-        """Graphs made for an equal key are valid for the next update of the parameters with these indices."""
+        """Returns a key: graphs with equal keys are valid for the next update of the parameters with these indices."""
         settings = tuple(getattr(optimizer, name) for name in self._settings)
         return (*settings, *self._variants(optimizer, indices))
 
@@ -101,13 +101,13 @@ class Rule:
         return self._row.variants(optimizer, [optimizer._name(index) for index in indices], counts)
 
     def progress(self, optimizer: Any) -> dict[str, Any]:
-        """What a step changes in the optimizer, as it is now."""
+        """Returns the current state of the optimizer that a step changes."""
         return {name: getattr(optimizer, name) for name in (*self._row.variables, "num_update")} | {
             "_index_update_count": dict(optimizer._index_update_count)
         }
 
     def set_progress(self, optimizer: Any, before: dict[str, Any]) -> None:
-        """Takes a step back."""
+        """Undoes a step."""
         for name, value in before.items():
             if name == "_index_update_count":
                 optimizer._index_update_count.clear()
@@ -116,9 +116,9 @@ class Rule:
                 setattr(optimizer, name, value)
 
     def rows(self, optimizer: Any, indices: Sequence[int], dtypes: Sequence[str]) -> list[list[float]]:
-        """Counts an update of the parameters with these indices, and gives what the table of rates holds for it.
+        """Counts an update of the parameters with these indices, and returns their rows of the table of rates.
 
-        As trainer.step: in the order of the indices, or by dtype where weights are updated together.
+        In the order of trainer.step: by index, or by dtype if weights are updated together.
         """
         order = sorted(range(len(indices)), key=indices.__getitem__)
         groups: dict[Any, list[int]] = {}
@@ -141,9 +141,9 @@ class Rule:
         return found
 
     def build(self, use: GraphUpdate) -> list[tuple[Symbol, Symbol]]:
-        """Adds the nodes of an update; returns new values with the variables that take them.
+        """Adds the nodes of an update; returns new values with the variables that store them.
 
-        Those that an update operator replaces among its inputs are not in the list, but for the weight.
+        Values that an update operator replaces among its inputs are not in the list, except for the weight.
         """
         state, values = use.state, {"weight": use.weight, "grad": use.grad, "rates": use.own_rates()}
         if use.has_master:
@@ -187,7 +187,7 @@ _rule_of_row = lru_cache(maxsize=64)(Rule)
 
 
 def rule_of(optimizer: Optimizer) -> Rule:
-    """The rule of an optimizer. Raises UnsupportedError for those whose update is written in Python."""
+    """Returns the rule of an optimizer. Raises UnsupportedError for updates written in Python."""
     row = vars(type(optimizer)).get("_rule")
     if row is not None:
         return _rule_of_row(row)

@@ -1,4 +1,4 @@
-"""Optimizers of the library: settings here, states and updates in the table that C++ and Java follow too."""
+"""Optimizers with settings here, and states and updates in the library's table, which C++ and Java use too."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["RuledOptimizer"]
 
 
 class RuledOptimizer(Optimizer):
-    """An optimizer whose states and update are a row of the library's table (src/optimizer).
+    """An optimizer with states and update defined by a row of the library's table (src/optimizer).
 
     Its attributes are the settings of that row; they may be changed between steps.
     """
 
     _rule: ClassVar[Any]
-    # What steps ask of the rule.
+    # Properties of the rule that steps depend on.
     _adjusts: ClassVar[bool]
     _aggregates: ClassVar[bool]
     _native_master: ClassVar[bool]
@@ -71,7 +71,7 @@ class RuledOptimizer(Optimizer):
             self._run(indices, list(weight), list(grad), list(state), has_master, *rates)
 
     def _rates(self, index: Any) -> tuple[float, float]:
-        """Counts an update of one weight and gives its learning rate and weight decay."""
+        """Counts an update of one weight; returns its learning rate and weight decay."""
         if not self._rate_before_count:
             return self._begin(index)
         rates = self._get_lr(index), self._get_wd(index)
@@ -96,6 +96,6 @@ class RuledOptimizer(Optimizer):
         self._rule.update(self, has_master, weights, grads, states, lrs, wds, counts, names, base_lr)
 
     def _name(self, index: Any) -> str:
-        """Name of a parameter, if it is known."""
+        """Returns the name of a parameter, if it is known."""
         param = self.param_dict.get(index)
         return str(param.name if param is not None else self.idx2name.get(index, index))

@@ -19,7 +19,7 @@ class SGD(RuledOptimizer):
     ----------
     momentum : float, default 0.0
     lazy_update : bool, default True
-        Whether a row_sparse gradient changes its own rows only. False: it is used like a dense one.
+        Whether a row_sparse gradient updates only its own rows. False: it is used like a dense one.
     others
         See Optimizer.
     """
@@ -34,7 +34,7 @@ class SGD(RuledOptimizer):
 
 @register
 class ccSGD(SGD):
-    """SGD under an old name."""
+    """The optimizer SGD under an old name."""
 
     _rule = _core.UpdateRule("ccSGD")
 

@@ -1,8 +1,8 @@
-"""Updater: an optimizer together with its states, as trainers and key-value stores use it.
+"""Updater: an optimizer together with its states, for trainers and key-value stores.
 
 States are written as data, never as code: a magic, the length of a JSON header, the header (structure of the states,
-shapes, element types, names of the parameters, and the optimizer's plain settings), then the values one after the
-other. src/optimizer/state_file.cc reads and writes the same for C, C++ and Java.
+shapes, element types, names of the parameters, and the optimizer's plain settings), then the values in sequence.
+src/optimizer/state_file.cc reads and writes the same format for C, C++ and Java.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["Updater", "get_updater"]
 
 _MAGIC = b"HNSTATE1"
-_MOST_CHANGES = 1_000_000_000  # of a learning rate between two steps
+_MOST_CHANGES = 1_000_000_000  # limit of learning rate changes between two steps
 _SCALARS = (bool, int, float, str, type(None))
 
 
 def _describe(state: Any, values: list[bytes]) -> Any:
-    """Structure of a state as JSON values; the arrays' bytes go to values."""
+    """Returns the structure of a state as JSON values; appends the arrays' bytes to values."""
     if isinstance(state, (tuple, list)):
         return {"tuple": [_describe(item, values) for item in state]}
     if isinstance(state, ndarray.NDArray):
@@ -45,7 +45,7 @@ def _describe(state: Any, values: list[bytes]) -> Any:
 
 
 class _Reader:
-    """Takes arrays from the bytes behind the header, checking every length."""
+    """Reads arrays from the bytes after the header, checking every length."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
@@ -76,7 +76,7 @@ def _plain(value: Any) -> bool:
 
 
 def _encode(value: Any) -> Any:
-    """Dicts as lists of pairs, because JSON turns their keys into text; numbers that JSON lacks as text."""
+    """Encodes dicts as lists of pairs, because JSON converts keys to text, and numbers outside of JSON as text."""
     if isinstance(value, dict):
         return {"pairs": [[key, _encode(item)] for key, item in value.items()]}
     if isinstance(value, float) and not math.isfinite(value):
@@ -91,7 +91,7 @@ def _decode(value: Any) -> Any:
 
 
 def _settings(instance: Any) -> dict[str, Any]:
-    """The attributes of an object that are plain values."""
+    """Returns the attributes of an object that are plain values."""
     return {name: _encode(value) for name, value in vars(instance).items() if _plain(value)}
 
 
@@ -122,7 +122,7 @@ def _restore_scheduler(current: Any, description: dict[str, Any] | None) -> Any:
 
 
 def _renumbering(saved: Any, own: dict[str, Any]) -> dict[Any, Any] | None:
-    """From indices in a file to ours, by the names of the parameters; None: they are the same, or not known.
+    """Maps indices in a file to ours by the names of the parameters; None: they are equal, or unknown.
 
     Raises FormatError for states of other parameters.
     """
@@ -168,7 +168,7 @@ def _restore_optimizer(
 
 
 def _check_distance(schedule: lr_scheduler.FactorScheduler, num_update: int) -> None:
-    """Raises FormatError where the next rate would be the work of minutes: trainings save what has changed so far."""
+    """Raises FormatError if the next rate would take minutes to compute: valid files store the changes so far."""
     if num_update - schedule.count > _MOST_CHANGES * schedule.step:
         raise FormatError(
             f"optimizer states: the schedule is at update {schedule.count}, more than {_MOST_CHANGES} changes behind "
@@ -177,7 +177,7 @@ def _check_distance(schedule: lr_scheduler.FactorScheduler, num_update: int) -> 
 
 
 class Updater:
-    """Calls an optimizer, keeping the state of each weight by its index.
+    """Calls an optimizer and keeps the state of each weight by its index.
 
     Example: ``updater = get_updater(optimizer.create("sgd", momentum=0.9)); updater(0, grad, weight)``
     """
@@ -194,7 +194,7 @@ class Updater:
             index, grad, weight = [index], [grad], [weight]
         if not weight:
             return
-        # Optimizers are written with mx.nd; arrays of mx.np share their memory with what they get.
+        # Optimizers are written with mx.nd; arrays of mx.np share their memory with the converted ones.
         grad, weight = [g.as_nd_ndarray() for g in grad], [w.as_nd_ndarray() for w in weight]
         self.optimizer._set_current_context(weight[0].context.device_id)
         states = [self._state(i, w) for i, w in zip(index, weight, strict=False)]
@@ -224,7 +224,7 @@ class Updater:
                 self.optimizer.update_multi_precision(*columns)
 
     def sync_state_context(self, state: Any, context: Any) -> Any:
-        """The state with its arrays on context."""
+        """Returns the state with its arrays on context."""
         if isinstance(state, ndarray.NDArray):
             return state.as_in_context(context)
         if isinstance(state, (tuple, list)):
@@ -232,7 +232,7 @@ class Updater:
         return state
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
-        """All states as bytes; with dump_optimizer, also the optimizer's counts and settings."""
+        """Returns all states as bytes; with dump_optimizer, also the optimizer's counts and settings."""
         values: list[bytes] = []
         header: dict[str, Any] = {"states": [[index, _describe(s, values)] for index, s in self.states.items()]}
         names = self._parameter_names()
@@ -244,11 +244,11 @@ class Updater:
         return b"".join([_MAGIC, len(text).to_bytes(8, "little"), text, *values])
 
     def _parameter_names(self) -> dict[str, Any]:
-        """Indices of the parameters by name, where a Trainer has said which they are."""
+        """Returns the indices of the parameters by name, if a Trainer has set them."""
         return {param.name: index for index, param in self.optimizer.param_dict.items()}
 
     def set_states(self, states: bytes) -> None:
-        """Takes over what get_states gave. Raises FormatError for anything else."""
+        """Restores states that get_states returned. Raises FormatError for anything else."""
         if states[: len(_MAGIC)] != _MAGIC:
             raise FormatError(
                 "these are no optimizer states",
@@ -282,5 +282,5 @@ class Updater:
 
 
 def get_updater(optimizer: Optimizer) -> Updater:
-    """An Updater for optimizer."""
+    """Returns an Updater for optimizer."""
     return Updater(optimizer)

@@ -1,4 +1,4 @@
-"""Further optimizers."""
+"""Additional optimizers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["GroupAdaGrad"]
 
 @register
 class GroupAdaGrad(RuledOptimizer):
-    """AdaGrad with one rate per row: ``history += mean(g^2 of the row)``. For embeddings.
+    """AdaGrad with one rate per row: ``history += mean(g^2 of the row)``, for embeddings.
 
     Raises ParamError for weights that are not matrices, and if there is weight decay.
     """

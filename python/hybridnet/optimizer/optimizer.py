@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Optimizer", "create", "register"]
 
-# aggregate_num of optimizers that update any number of weights in one operator call.
+# The aggregate_num of optimizers that update any number of weights in one operator call.
 AGGREGATE_ALL = 1 << 30
 
 
 class Optimizer:
-    """Base of optimizers. Subclasses write create_state and update.
+    """Base of optimizers. Subclasses define create_state and update.
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ class Optimizer:
         Default 0.01, or the scheduler's; if given, it replaces the scheduler's base_lr.
     lr_scheduler : LRScheduler, optional
     sym : Symbol, optional
-        Its variables' attributes __lr_mult__ and __wd_mult__ are used.
+        Graph whose variables' attributes __lr_mult__ and __wd_mult__ are used.
     begin_num_update : int, default 0
     multi_precision : bool, default False
         Whether float16 and bfloat16 weights are updated through a float32 copy.
     param_dict : dict of int to Parameter, optional
-        Their lr_mult and wd_mult go before those given by name.
+        Parameters whose lr_mult and wd_mult take precedence over those given by name.
     """
 
     opt_registry: dict[str, type[Optimizer]] = {}
@@ -96,7 +96,7 @@ class Optimizer:
                 "param_idx2name should be a dict of param indexes to names", given=repr(param_idx2name)
             )
         self.idx2name = dict(param_idx2name or {})
-        self.allow_np_array = True  # programs ask
+        self.allow_np_array = True  # programs read it
         self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
         self.param_dict = param_dict or {}
         self.set_lr_mult({})
@@ -106,7 +106,7 @@ class Optimizer:
 
     @staticmethod
     def register(klass: type[Optimizer]) -> type[Optimizer]:
-        """Class decorator: makes an Optimizer available by its lower-case name."""
+        """Class decorator that registers an Optimizer under its lower-case name."""
         name = klass.__name__.lower()
         old = Optimizer.opt_registry.get(name)
         if old is not None:
@@ -120,7 +120,7 @@ class Optimizer:
 
     @staticmethod
     def create_optimizer(name: str, **kwargs: Any) -> Optimizer:
-        """An optimizer by its name, in any case. Raises ValueError for unknown names."""
+        """Creates an optimizer by its case-insensitive name. Raises ValueError for unknown names."""
         klass = Optimizer.opt_registry.get(name.lower())
         if klass is None:
             known = ", ".join(sorted(Optimizer.opt_registry))
@@ -137,7 +137,7 @@ class Optimizer:
         return self.lr  # type: ignore[return-value]
 
     def set_learning_rate(self, lr: float) -> None:
-        """Sets a fixed learning rate. Raises UserWarning (as MXNet) if there is a scheduler."""
+        """Sets a fixed learning rate. Raises UserWarning (like MXNet) if there is a scheduler."""
         if self.lr_scheduler is not None:
             raise HybridNetUserWarning(
                 "LRScheduler of the optimizer has already been defined. Note that set_learning_rate can mutate the "
@@ -152,17 +152,17 @@ class Optimizer:
         return {name: float(attributes[name][key]) for name in names if key in attributes.get(name, {})}
 
     def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
-        """Factors of the learning rate by parameter name (or index)."""
+        """Sets factors of the learning rate by parameter name (or index)."""
         self.lr_mult = {**self._attribute_of_variables("__lr_mult__"), **args_lr_mult}
 
     def _decays(self, name: str) -> bool:
-        """Whether a parameter of that name decays when names are known and nothing else is said."""
+        """Whether a parameter of that name decays by default, if names are known."""
         return name.endswith(("_weight", "_gamma"))
 
     def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:
-        """Factors of the weight decay by parameter name (or index).
+        """Sets factors of the weight decay by parameter name (or index).
 
-        Where names are known, only those that end in _weight or _gamma decay by default.
+        If names are known, only those that end in _weight or _gamma decay by default.
         """
         plain = {name: 0.0 for name in self.idx2name.values() if not self._decays(name)}
         self.wd_mult = {**plain, **self._attribute_of_variables("__wd_mult__"), **args_wd_mult}
@@ -182,25 +182,25 @@ class Optimizer:
         return values
 
     def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
-        """Learning rates of the weights with these indices."""
+        """Returns the learning rates of the weights with these indices."""
         return self._multiplied(self.learning_rate, indices, "lr_mult", self.lr_mult)
 
     def _get_lr(self, index: Any) -> float:
-        """Learning rate of one weight."""
+        """Returns the learning rate of one weight."""
         return self._get_lrs([index])[0]
 
     def _get_wds(self, indices: Sequence[Any]) -> list[float]:
-        """Weight decays of the weights with these indices."""
+        """Returns the weight decays of the weights with these indices."""
         return self._multiplied(self.wd, indices, "wd_mult", self.wd_mult)
 
     def _get_wd(self, index: Any) -> float:
-        """Weight decay of one weight."""
+        """Returns the weight decay of one weight."""
         return self._get_wds([index])[0]
 
     # -- counting ---------------------------------------------------------------------------------------------------
 
     def _set_current_context(self, device_id: int) -> None:
-        """Each device counts its updates by itself."""
+        """Selects the update counts of a device, which are kept separately."""
         self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
 
     def _update_count(self, index: Any) -> None:
@@ -215,7 +215,7 @@ class Optimizer:
     # -- updating ---------------------------------------------------------------------------------------------------
 
     def create_state(self, index: Any, weight: NDArray) -> Any:
-        """What update keeps for a weight: None, an array, or a tuple of these."""
+        """Returns the state of a weight for update: None, an array, or a tuple of these."""
         return None
 
     def _uses_master_copy(self, weight: NDArray) -> bool:
@@ -230,7 +230,7 @@ class Optimizer:
             )
 
     def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
-        """State of a weight; with multi_precision and a 16-bit weight: (float32 copy, state)."""
+        """Returns the state of a weight; with multi_precision and a 16-bit weight: (float32 copy, state)."""
         if self._uses_master_copy(weight):
             master = weight.astype("float32")
             return (master, self.create_state(index, master))
@@ -238,11 +238,11 @@ class Optimizer:
         return self.create_state(index, weight)
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Changes weight and state in place. With aggregate_num > 0, lists of each arrive."""
+        """Updates weight and state in place. With aggregate_num > 0, arguments are lists."""
         raise not_overridden(self, "update()")
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """update, through the float32 copy where there is one."""
+        """Same as update, through the float32 copy if there is one."""
         if isinstance(index, (list, tuple)):
             if not weight or not self._uses_master_copy(weight[0]):
                 self.update(index, weight, grad, state)
@@ -258,12 +258,12 @@ class Optimizer:
             self.update(index, weight, grad, state)
 
     def _begin(self, index: Any) -> tuple[float, float]:
-        """Counts an update of one weight and gives its learning rate and weight decay."""
+        """Counts an update of one weight; returns its learning rate and weight decay."""
         self._update_count(index)
         return self._get_lr(index), self._get_wd(index)
 
     def __getstate__(self) -> dict[str, Any]:
-        # param_dict belongs to a Trainer, which sets it again.
+        # param_dict belongs to a Trainer, which sets it again after loading.
         state = self.__dict__.copy()
         del state["param_dict"]
         return state
@@ -276,7 +276,7 @@ class Optimizer:
 register = Optimizer.register
 create = Optimizer.create_optimizer
 
-# MXNet has these in this file.
+# MXNet also has these in this file.
 __getattr__, __dir__ = names_from(
     __name__,
     {

@@ -1,7 +1,7 @@
-"""Rewriting graphs: rules, patterns, navigators, databases and features, written in Python (docs/rewriting.md).
+"""Graph rewriting in Python: rules, patterns, navigators, databases and features (docs/rewriting.md).
 
-A rule looks at a node of a graph and gives what takes its place. Rules that a database holds run whenever a graph is
-compiled, on bodies of loops and branches too; rules that none holds run where they are called::
+A rule examines a node of a graph and returns its replacement. Rules in a database run whenever a graph is compiled,
+also on bodies of loops and branches; other rules run where they are called::
 
     @mx.rewrite.local(tracks=["div"], db="canonicalize")
     def xy_over_y(graph, node):
@@ -11,7 +11,7 @@ compiled, on bodies of loops and branches too; rules that none holds run where t
             left, right = product.node.inputs
             return left if right == y else right
 
-Handles of graphs, nodes and entries live as long as the rule that got them; using one later is a ValueError.
+Handles of graphs, nodes and entries are only valid until the rule returns; a later use is a ValueError.
 """
 
 from ._databases import EquilibriumDB, LocalGroupDB, Query, SequenceDB, joined_query

@@ -1,4 +1,4 @@
-"""Databases of rewrites, and the queries that choose from them."""
+"""Databases of rewrites, and the queries that select from them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["EquilibriumDB", "LocalGroupDB", "Query", "SequenceDB", "joined_query
 
 
 class Query:
-    """Chooses rewrites: those with a tag or name of `include`, and all of `require`, and none of `exclude`.
+    """Selects rewrites: those with a tag or name in `include`, and all of `require`, and none of `exclude`.
 
     Parameters
     ----------
     include, require, exclude : iterable of str
-        Tags and names.
+        Tags and names of rewrites.
     subquery : mapping of str to Query
-        Instead of this query in the database, or stage, of that name; excludes of both hold.
+        Replaces this query in the database, or stage, of that name; excludes of both apply.
     position_cutoff : float
-        Rewrites behind this position of a SequenceDB do not run.
+        Rewrites after this position of a SequenceDB do not run.
 
     ``str(query)`` is the text that ``hybridize(passes=...)`` takes: "fast_run,-fusion,&loop,loops:-merge_loops,<=30".
     """
@@ -49,7 +49,7 @@ class Query:
 
     @classmethod
     def parse(cls, text: str | Query) -> Query:
-        """The query that a text stands for; an empty text is "fast_run"."""
+        """Parses the text of a query; an empty text means "fast_run"."""
         if isinstance(text, Query):
             return text
         include: list[str] = []
@@ -74,20 +74,20 @@ class Query:
         return query
 
     def including(self, *words: str) -> Query:
-        """A copy that includes these, too."""
+        """Returns a copy that also includes these words."""
         return self._with(include=[*self.include, *words])
 
     def excluding(self, *words: str) -> Query:
-        """A copy that excludes these, too, in its subqueries as well."""
+        """Returns a copy that also excludes these words, in its subqueries as well."""
         inner = {name: query.excluding(*words) for name, query in self.subquery.items()}
         return self._with(exclude=[*self.exclude, *words], subquery=inner)
 
     def requiring(self, *words: str) -> Query:
-        """A copy that requires these, too."""
+        """Returns a copy that also requires these words."""
         return self._with(require=[*self.require, *words])
 
     def accepts(self, names: Iterable[str]) -> bool:
-        """Whether a rewrite that goes by these names and tags is chosen."""
+        """Whether a rewrite with these names and tags is selected."""
         known = set(names)
         return (
             bool(known.intersection(self.include)) and known.issuperset(self.require) and known.isdisjoint(self.exclude)
@@ -119,7 +119,7 @@ class Query:
 
 
 class _Database(Rewriter):
-    """What databases share: names, tags, and being a rewrite themselves, which runs what the default query chooses."""
+    """Base of databases: names, tags, and use as a rewrite that runs the default query's selection."""
 
     def __init__(self, name: str, tags: Iterable[str] = ("fast_run",)) -> None:
         self.items: dict[str, Rewriter] = {}
@@ -143,7 +143,7 @@ class _Database(Rewriter):
         self.tags[name] = given
 
     def _take_in_place(self, name: str) -> None:
-        """What holds a rule that writes over its inputs stands where such a rule may."""
+        """Marks a database with a rule that writes over its inputs. Raises ValueError if its position forbids that."""
         position = position_of(self)
         if position is not None and position < IN_PLACE_POSITION:
             raise HybridNetValueError(
@@ -165,18 +165,18 @@ class _Database(Rewriter):
         return name in self.items
 
     def query(self, query: Any = "fast_run") -> Rewriter:
-        """The rewrite that a query chooses."""
+        """Returns the rewrite that a query selects."""
         raise not_overridden(self, "query()")
 
     def apply(self, graph: Any) -> Report:
-        """Runs what the default query chooses."""
+        """Runs the default query's selection."""
         return self.query().apply(graph)
 
     rewrite = apply
 
 
 class _Sequence(Rewriter):
-    """Rewrites one after the other."""
+    """Runs rewrites in sequence."""
 
     def __init__(self, name: str, steps: list[Rewriter]) -> None:
         self.steps = steps
@@ -198,14 +198,14 @@ class _Sequence(Rewriter):
 
 
 class SequenceDB(_Database):
-    """Rewrites in the order of their positions; of equal ones, in the order of their names."""
+    """Rewrites in the order of their positions; equal positions are ordered by name."""
 
     def __init__(self, name: str, tags: Iterable[str] = ("fast_run",)) -> None:
         super().__init__(name, tags)
         self.positions: dict[str, float] = {}
 
     def register(self, rewriter: Rewriter, position: float, *tags: str) -> Rewriter:
-        """Adds a rewrite or a database. Raises ValueError for a name that is taken."""
+        """Adds a rewrite or a database. Raises ValueError for an existing name."""
         if math.isnan(position):
             raise HybridNetValueError("SequenceDB.register: position is NaN")
         self._add(rewriter, tags or ("fast_run",), Rewriter)
@@ -220,10 +220,10 @@ class SequenceDB(_Database):
 
 
 class EquilibriumDB(_Database):
-    """Rewrites together until none fires (see Equilibrium)."""
+    """Rewrites that run together until none fires (see Equilibrium)."""
 
     def register(self, rewriter: Rewriter, *tags: str) -> Rewriter:
-        """Adds a rewrite or a database. Raises ValueError for a name that is taken."""
+        """Adds a rewrite or a database. Raises ValueError for an existing name."""
         self._add(rewriter, tags or ("fast_run",), Rewriter)
         return rewriter
 
@@ -233,10 +233,10 @@ class EquilibriumDB(_Database):
 
 
 class LocalGroupDB(_Database):
-    """Local rules that are tried in order at one node: the first that fires gets it."""
+    """Local rules that are tried in order at one node: the first that fires is applied."""
 
     def register(self, rewriter: LocalRewriter, *tags: str) -> LocalRewriter:
-        """Adds a local rule. Raises TypeError for other rewrites, ValueError for a name that is taken."""
+        """Adds a local rule. Raises TypeError for other rewrites, ValueError for an existing name."""
         self._add(rewriter, tags or ("fast_run",), LocalRewriter)
         return rewriter
 

@@ -1,4 +1,4 @@
-"""Features: objects that see each edit of a graph, its undoing included."""
+"""Features: objects that are notified of each edit of a graph, including undone ones."""
 
 from __future__ import annotations
 
@@ -12,40 +12,39 @@ __all__ = ["ChangeTracker", "Feature", "History", "OpIndex", "Provenance", "Regi
 
 
 class Feature:
-    """What ``graph.attach(feature)`` takes: any object with some of these methods.
+    """The argument of ``graph.attach(feature)``: any object with some of these methods.
 
-    Features are called in the order in which they were attached. What a method about an edit raises undoes the edit
-    when it is validated. Features that a rewrite attaches go when it ends.
+    Features are called in the order in which they were attached. An exception in a notification undoes the edit when it
+    is validated. Features that a rewrite attaches are detached when it ends.
     """
 
     def on_attach(self, graph: Any) -> None:
-        """The feature joins the graph. Raising refuses."""
+        """Called when the feature is attached. An exception refuses the attachment."""
 
     def on_detach(self, graph: Any) -> None:
-        """It leaves the graph."""
+        """Called when the feature is detached."""
 
     def on_import(self, graph: Any, node: Any, reason: str) -> None:
-        """A node is new in the graph."""
+        """Called for a new node in the graph."""
 
     def on_change_input(self, graph: Any, client: Any, index: int, old: Any, new: Any, reason: str) -> None:
-        """Input `index` of client (a Node, or "output" or "state": of the graph) reads `new` instead of `old`."""
+        """Called when input `index` of client (a Node, or the graph's "output" or "state") changes to `new`."""
 
     def on_prune(self, graph: Any, node: Any, reason: str) -> None:
-        """A node leaves the graph; it still has its inputs."""
+        """Called when a node is removed from the graph; it still has its inputs."""
 
     def validate(self, graph: Any) -> None:
-        """Raises if the graph may not be as it is: what was done is undone."""
+        """Raises an exception if the graph is invalid, which undoes the edit."""
 
     def orderings(self, graph: Any) -> Sequence[tuple[Any, Any]]:
-        """Pairs of nodes: the first must run before the second."""
+        """Returns pairs of nodes: the first must run before the second."""
         return ()
 
 
 class History(Feature):
-    """Keeps every edit, and takes the graph back to a point.
+    """Records every edit, and can revert the graph to a checkpoint.
 
-    ``checkpoint()`` marks a point; ``revert(mark)`` undoes all edits behind it. ``edits`` lists what has happened as
-    texts.
+    ``checkpoint()`` returns a mark; ``revert(mark)`` undoes all later edits. ``edits`` lists the edits as texts.
     """
 
     def __init__(self) -> None:
@@ -65,11 +64,11 @@ class History(Feature):
         self.edits.append(f"drop {node!r}{_because(reason)}")
 
     def checkpoint(self) -> int:
-        """A mark of the graph as it is."""
+        """Returns a mark of the current graph."""
         return int(self._graph.checkpoint())
 
     def revert(self, mark: int) -> None:
-        """Undoes what came behind the mark."""
+        """Undoes the edits after the mark."""
         self._graph.revert(mark)
 
 
@@ -78,7 +77,7 @@ def _because(reason: str) -> str:
 
 
 class ReplaceValidate(Feature):
-    """Checks replacements with functions of yours: ``ReplaceValidate(check)`` calls ``check(graph)`` after each."""
+    """Checks replacements with user-defined functions: ``ReplaceValidate(check)`` calls ``check(graph)`` after each."""
 
     def __init__(self, *checks: Any) -> None:
         self.checks = checks
@@ -89,7 +88,7 @@ class ReplaceValidate(Feature):
 
 
 class OpIndex(Feature):
-    """Nodes by the name of their operator, kept up to date: ``index["relu"]`` is a list of nodes."""
+    """An up-to-date index of nodes by operator name: ``index["relu"]`` is a list of nodes."""
 
     def __init__(self) -> None:
         self._nodes: dict[str | None, dict[Any, None]] = defaultdict(dict)
@@ -110,14 +109,14 @@ class OpIndex(Feature):
         return list(self._nodes.get(op, ()))
 
     def count(self, op: str) -> int:
-        """How many nodes of this operator there are."""
+        """Returns the number of nodes of this operator."""
         return len(self._nodes.get(op, ()))
 
 
 class RegionMap(Feature):
-    """Which loop or branch holds a node: ``regions.of(node)`` is the list of nodes whose outputs it leads to alone.
+    """Maps nodes to loops and branches: ``regions.of(node)`` lists the nodes without whose outputs it would be unused.
 
-    Computed when asked; edits make it forget.
+    Computed on demand; edits invalidate it.
     """
 
     def __init__(self) -> None:
@@ -137,13 +136,13 @@ class RegionMap(Feature):
         self._regions = None
 
     def of(self, node: Any) -> list[Any]:
-        """Loops and branches without which the node would not be needed."""
+        """Returns the loops and branches without which the node would not be needed."""
         if self._regions is None:
             self._regions = self._find()
         return sorted(self._regions.get(node, ()), key=lambda other: other.name)
 
     def _find(self) -> dict[Any, set[Any]]:
-        regions: dict[Any, set[Any] | None] = {}  # None: something outside any region needs it
+        regions: dict[Any, set[Any] | None] = {}  # None: needed outside of all regions
         for node in reversed(self._graph.nodes):
             needed: set[Any] | None = None
             outside = False
@@ -160,7 +159,7 @@ class RegionMap(Feature):
 
 
 class Provenance(Feature):
-    """Where nodes come from: ``origins.of(node)`` is the Python line, or the line of what it took the place of."""
+    """Tracks the origin of nodes: ``origins.of(node)`` is the Python line, or that of the replaced node."""
 
     def __init__(self) -> None:
         self._lines: dict[Any, str] = {}
@@ -178,19 +177,19 @@ class Provenance(Feature):
             self._lines[new.node] = self._lines[old.node]
 
     def of(self, node: Any) -> str | None:
-        """File and line, or None where nobody knows."""
+        """Returns file and line, or None if unknown."""
         return self._lines.get(node)
 
 
 class ChangeTracker(Feature):
-    """Whether the graph has changed since ``reset()``; with names, whether rewrites of these names changed it."""
+    """Whether the graph has changed since ``reset()``; with names, whether rewrites with these names changed it."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = set(names)
         self.changed = False
 
     def reset(self) -> None:
-        """Forgets what has happened."""
+        """Clears the record."""
         self.changed = False
 
     def _note(self, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Graphs that Python owns, and what handles of graphs, nodes and entries offer beside what C++ gives them."""
+"""Graphs owned by Python, and Python methods of the handles of graphs, nodes and entries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..symbol import Symbol
 
 __all__ = ["Entry", "Graph", "Node", "graph", "parse"]
 
-_MAX_DRAWN = 300  # nodes: dot takes long for more, and nobody can read the drawing
+_MAX_DRAWN = 300  # nodes: for more, dot takes long and the drawing is unreadable
 
 Graph = _core.rewrite.Graph
 Node = _core.rewrite.Node
@@ -29,20 +29,20 @@ def graph(
     dtypes: Mapping[str, Any] | None = None,
     train: bool = False,
 ) -> Any:
-    """A Graph with copies of the nodes of a Symbol; the Symbol never changes.
+    """Returns a Graph with copies of the nodes of a Symbol; the Symbol never changes.
 
     Parameters
     ----------
     symbol : Symbol
-        Its outputs become those of the graph, its variables the inputs.
+        The source; its outputs become those of the graph, its variables the inputs.
     shapes : mapping of str to tuple of int, optional
-        Shapes of variables. Those that inference finds, and those that variables declare, may be left out.
+        Shapes of variables. Inferred and declared ones may be omitted.
     dtypes : mapping of str to dtype, optional
-        Element types of variables; float32 where nothing else follows.
+        Element types of variables; default: inferred, else float32.
     train : bool, default False
-        Whether operators such as Dropout are those of training.
+        Whether operators such as Dropout are in training mode.
 
-    Raises ShapeError if some shape cannot be told, ValueError for names that are no variables of the symbol.
+    Raises ShapeError if a shape is unknown, ValueError for names that are not variables of the symbol.
     """
     variables = symbol.list_inputs()
     for given in (*(shapes or ()), *(dtypes or ())):
@@ -60,17 +60,17 @@ def graph(
 
 
 def parse(text: str) -> Any:
-    """The Graph that a text describes, such as ``graph.text()`` gives (docs/rewriting.md shows the notation).
+    """Parses the text of a Graph, such as that of ``graph.text()`` (docs/rewriting.md describes the notation).
 
-    Types of operators' outputs may be left out where inference finds them.
+    Types of operators' outputs may be omitted if inference finds them.
 
     Parameters
     ----------
     text : str
         The lines of the graph: ``parse(graph.text())`` is a graph of the same ``fingerprint()``.
 
-    Raises FormatError with line, column and what was expected there. Like graph.add(), it takes operators that the
-    library uses internally: running the graph of a text is running a program.
+    Raises FormatError with line, column and the expected text. Like graph.add(), it accepts internal operators of the
+    library: running the graph of a text is running a program.
     """
     if not isinstance(text, str):
         raise HybridNetTypeError("mx.rewrite.parse", expected="a str", given=repr(text))
@@ -88,13 +88,13 @@ def _arithmetic(op: str, reversed_: bool = False) -> Callable[[Any, Any], Any]:
 
 
 def _find(self: Any, *ops: str) -> list[Any]:
-    """Nodes of these operators, each behind its producers; "mul" and the like stand for all that compute it."""
+    """Returns nodes of these operators, each after its producers; "mul" and the like mean all that compute it."""
     wanted = {name for op in ops for name in _core.rewrite.operators_of(op)}
     return [node for node in self.nodes if node.op in wanted]
 
 
 def _named(self: Any, name: str) -> Any:
-    """The node of this name. Raises ValueError if there is none, or more than one."""
+    """Returns the node with this name. Raises ValueError if there is none, or more than one."""
     found = [node for node in self.nodes if node.name == name]
     if len(found) != 1:
         known = ", ".join(sorted({node.name for node in self.nodes})[:12])
@@ -103,14 +103,14 @@ def _named(self: Any, name: str) -> Any:
 
 
 def _full(self: Any, value: float, like: Any) -> Any:
-    """An entry that holds `value` everywhere, with shape and dtype of the entry `like`."""
+    """Returns an entry filled with `value`, with shape and dtype of the entry `like`."""
     return self.add("_full", shape=like.shape, dtype=like.dtype, value=float(value))[0]
 
 
 def _svg(self: Any) -> str:
-    """The drawing of the graph as text of an SVG file: a box per loop, branch and region.
+    """Draws the graph as the text of an SVG file: a box per loop, branch and region.
 
-    Graphviz' program dot draws it. Raises ImportError where it is not installed; ``dot()`` gives what it reads.
+    Uses Graphviz' program dot. Raises ImportError if it is not installed; ``dot()`` returns its input.
     """
     program = shutil.which("dot")
     if program is None:
@@ -124,7 +124,7 @@ def _svg(self: Any) -> str:
 
 
 def _repr_html(self: Any) -> str:
-    """What notebooks show: the drawing, or the text where dot is not installed or the graph is large."""
+    """The output in notebooks: the drawing, or the text if dot is not installed or the graph is large."""
     if shutil.which("dot") is not None and len(self) <= _MAX_DRAWN:
         drawing = self.svg()
         return str(drawing[drawing.index("<svg") :])

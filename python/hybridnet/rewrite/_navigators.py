@@ -1,4 +1,4 @@
-"""Rewrites over a graph that drive local rules: in which order nodes are shown to them, and how often."""
+"""Navigators: rewrites over a graph that apply local rules to its nodes, with their order and number of sweeps."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ class _Navigator(Rewriter):
     _seed = 0
 
     def apply(self, graph: Any) -> Report:
-        """Shows each node once to the rules; the first that fires gets it."""
+        """Passes each node once to the rules; the first that fires is applied."""
         return Report(*_core.rewrite.visit_once(graph, self._rows, self._order, self._ignore_new, self._seed))
 
     rewrite = apply
 
 
 class Topo(_Navigator):
-    """Nodes behind their producers; nodes that rules make are shown, too."""
+    """Visits nodes after their producers, including nodes that rules create."""
 
 
 class ReverseTopo(_Navigator):
-    """Nodes in front of their producers; nodes that rules make are shown, too."""
+    """Visits nodes before their producers, including nodes that rules create."""
 
     _order = "readers"
 
 
 class Random(_Navigator):
-    """Nodes in an order that `seed` decides: rules that agree end in one graph whatever the order."""
+    """Visits nodes in an order that depends on `seed`: confluent rules end in one graph for every order."""
 
     _order = "random"
 
@@ -68,10 +68,10 @@ class Random(_Navigator):
 
 
 class Walk(_Navigator):
-    """Nodes behind their producers.
+    """Visits nodes after their producers.
 
     ignore_new : bool, default True
-        Whether nodes that rules make are left alone.
+        Whether nodes that rules create are skipped.
     """
 
     def __init__(self, rules: Any, ignore_new: bool = True, **options: Any) -> None:
@@ -80,12 +80,12 @@ class Walk(_Navigator):
 
 
 class Equilibrium(Rewriter):
-    """Rules together, sweep after sweep, until none fires.
+    """Runs rules together, sweep after sweep, until none fires.
 
-    A sweep shows nodes in front of their producers. In front of it run rules of phase "cleanup" and global rewrites,
-    behind it those of phase "final". Rules that do not come to an end are stopped, with a warning that names them: when
-    one fires more than 8 times per node, after 64 sweeps, when a state of the graph comes back, or when a rule replaces
-    what it has made itself more often in a row than the graph had nodes (64 times at least).
+    A sweep visits nodes before their producers. Before it, rules of phase "cleanup" and global rewrites run; after it,
+    those of phase "final". Rules that do not terminate are stopped, with a warning that names them: if one fires more
+    than 8 times per node, after 64 sweeps, if a state of the graph recurs, or if a rule replaces its own results more
+    often in a row than the graph had nodes (64 times at least).
     """
 
     def __init__(self, rules: Any, name: str | None = None, tags: Iterable[str] = ("fast_run",)) -> None:

@@ -1,4 +1,4 @@
-"""Parts of graphs for other compilers: partition(), and what a backend gives back for a part."""
+"""Parts of graphs for external compilers: partition(), and the results of a backend."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._rules import Rewriter, _first_line
 
 __all__ = ["Compiled", "NativeCode", "Partition", "backends", "convex_sets", "partition"]
 
-WITH_GRADIENT, BEHIND_GRADIENT = 9.0, 35.0  # positions: of the forward graph; of forward and backward nodes
+WITH_GRADIENT, BEHIND_GRADIENT = 9.0, 35.0  # positions for the forward graph, and for forward and backward nodes
 
 
 class Compiled:
@@ -23,16 +23,16 @@ class Compiled:
     Parameters
     ----------
     forward : callable
-        ``forward(*inputs)`` gets a NumPy array per input of the part and returns one array, or a list with one per
-        output, of the shapes and dtypes of the part.
+        ``forward(*inputs)`` takes a NumPy array per input of the part and returns one array, or a list with one per
+        output, with the shapes and dtypes of the part.
     backward : callable, optional
-        ``backward(output_gradients, inputs, outputs)`` gets three lists of arrays and returns one gradient per input.
+        ``backward(output_gradients, inputs, outputs)`` takes three lists of arrays and returns one gradient per input.
     views : bool, default False
-        Whether inputs show the memory of the graph, read-only, instead of copies; none may be kept beyond the call.
+        Whether inputs are read-only views of the graph's memory instead of copies; none may be kept after the call.
     all_sizes : bool, default False
-        Whether the functions serve every size: for equal parts of other sizes make() is not asked again.
+        Whether the functions support every size: make() is not called again for equal parts of other sizes.
 
-    They run under Python's lock, on the thread that calls the block. What they raise ends the call.
+    They run with Python's lock held, on the thread that calls the block. Their exceptions end the call.
     """
 
     def __init__(
@@ -56,19 +56,19 @@ class Compiled:
 
 
 class NativeCode:
-    """Functions of machine code that compute a part of a graph, without Python and its lock, on any thread.
+    """Machine code functions that compute a part of a graph, without Python and its lock, on any thread.
 
     Parameters
     ----------
     forward : int or ctypes function
         Address of a ``const char* function(const HnOperatorCall* call)`` (hybridnet/c_api.h), which writes every
-        element of ``call->outputs`` and returns NULL, or what is wrong. Several threads may run it at once.
+        element of ``call->outputs`` and returns NULL, or an error text. Several threads may run it at once.
     backward : int or ctypes function, optional
-        The same; inputs are gradients of the outputs, the inputs, the outputs; outputs are gradients of the inputs.
+        The same; inputs are output gradients, inputs, outputs; outputs are input gradients.
     keep : object, optional
-        Lives as long as the code may run: the library that it is in.
+        An object that is kept alive as long as the code may run: the library that contains it.
     all_sizes : bool, default False
-        As in Compiled; the sizes of a call stand in the tensors.
+        See Compiled; the sizes of a call are in the tensors.
     """
 
     def __init__(self, forward: Any, backward: Any = None, *, keep: Any = None, all_sizes: bool = False) -> None:
@@ -88,7 +88,7 @@ def _address(name: str, function: Any) -> int:
     else:
         try:
             address = ctypes.cast(function, ctypes.c_void_p).value if callable(function) else None
-        except ctypes.ArgumentError:  # a function of Python
+        except ctypes.ArgumentError:  # a Python function
             address = None
         if address is None:
             raise HybridNetTypeError(f"NativeCode: {name} is an address or a function of ctypes", given=repr(function))
@@ -98,9 +98,9 @@ def _address(name: str, function: Any) -> int:
 
 
 class Partition(Rewriter):
-    """Hands parts of graphs to a backend; :func:`partition` puts one into the pipeline.
+    """Passes parts of graphs to a backend; :func:`partition` registers one in the pipeline.
 
-    Parameters as there. ``apply(graph)`` runs it on one graph.
+    Parameters: see partition(). ``apply(graph)`` runs it on one graph.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Partition(Rewriter):
         self.supports = supports if callable(supports) else _one_of(supports)
         self.make = make
         self.gradient = gradient
-        self._known: dict[Any, Any] = {}  # by structure: what serves all sizes
+        self._known: dict[Any, Any] = {}  # by structure: results that support all sizes
         super().__init__(
             _core.rewrite.make_partition(
                 name or getattr(make, "__name__", type(make).__name__), self.supports, self._made, min_nodes,
@@ -167,7 +167,7 @@ def _one_of(names: Iterable[str]) -> Callable[[Any], bool]:
 
 
 def _structure(graph: Any) -> tuple[Any, ...]:
-    """What two graphs have in common that differ in sizes only."""
+    """Returns a key that is equal for graphs that differ in sizes only."""
     numbers: dict[Any, int] = {}
     steps: list[Any] = []
     for node in (*(entry.node for entry in graph.inputs), *graph.nodes):
@@ -177,7 +177,7 @@ def _structure(graph: Any) -> tuple[Any, ...]:
         value = node.value.asnumpy().tobytes() if node.is_constant else None
         kinds = tuple((str(entry.dtype), len(entry.shape)) for entry in node.outputs)
         reads = tuple((numbers[entry.node], entry.index) for entry in node.inputs)
-        # bodies of loops are not compared: parts with some are compiled anew
+        # bodies of loops are not compared: parts with bodies are compiled again
         steps.append((node.op, repr(node.params), reads, kinds, value, id(node) if node.bodies else None))
     outputs = tuple((numbers[entry.node], entry.index) for entry in graph.outputs)
     return graph.train, outputs, *steps
@@ -194,40 +194,40 @@ def partition(
     tags: Iterable[str] = ("fast_run",),
     after: Sequence[str] = (),
 ) -> Partition:
-    """Lets a backend take over parts of graphs that are compiled from now on, bodies of loops and branches included.
+    """Lets a backend compute parts of graphs that are compiled later, including bodies of loops and branches.
 
-    Nodes that the backend supports grow to sets, as large as possible, that can run as one: no value leaves a set and
-    comes back to it. Each set of at least `min_nodes` goes to ``make(graph)`` and becomes one instruction of the plan.
+    Supported nodes are grouped into sets, as large as possible, that can run as one: no value leaves a set and reenters
+    it. Each set of at least `min_nodes` goes to ``make(graph)`` and becomes one instruction of the plan.
 
     Parameters
     ----------
     supports : callable or iterable of str
-        ``supports(node)`` says whether the backend can compute a Node; or names of operators. It is not asked about
-        random draws, operators of users, updates of running statistics, and nodes whose shapes only running them tells.
-        A loop that is supported goes to the backend as a whole, with its bodies.
+        ``supports(node)`` returns whether the backend can compute a Node; or names of operators. It is not called for
+        random draws, operators of users, updates of running statistics, and nodes whose shapes are known only at run
+        time. A supported loop goes to the backend as a whole, with its bodies.
     min_nodes : int
-        Smaller sets stay as they are.
+        Smaller sets are not passed to the backend.
     make : callable
-        ``make(graph)`` gets a set as a Graph (its inputs, nodes, constants, outputs with shapes and dtypes), which it
-        may keep, and returns None, and the set stays as it is; or a function ``forward(*inputs)``, a Compiled, or a
-        NativeCode. It is asked again for other sizes, unless what it gave serves all sizes.
+        ``make(graph)`` takes a set as a Graph (its inputs, nodes, constants, outputs with shapes and dtypes), which it
+        may keep, and returns a function ``forward(*inputs)``, a Compiled, or a NativeCode; or None, which leaves the
+        set unchanged. It is called again for other sizes, unless its result supports all sizes.
     name : str, optional
-        Of the backend: queries, reports and messages know it by that. Default: the name of make.
+        Name of the backend for queries, reports and messages. Default: the name of make.
     position : float, optional
-        In the pipeline (mx.rewrite.register). Default: 9, in front of differentiation, with gradient=True; else 35,
-        on forward and backward nodes together, of which no set holds both.
+        Position in the pipeline (mx.rewrite.register). Default: 9, before differentiation, with gradient=True; else 35,
+        on forward and backward nodes together, where no set holds both.
     gradient : bool, default False
-        Whether make() gives a backward, too.
+        Whether make() also returns a backward function.
     tags : iterable of str
-        What queries know it by beside its name. With tags=() only blocks have it whose hybridize() or optimize_for()
-        say backend=name.
+        Tags for queries, in addition to the name. With tags=() it is only active for blocks whose hybridize() or
+        optimize_for() have backend=name.
     after : sequence of str
-        Rewrites that must stand in front of it.
+        Rewrites that must come before it.
 
-    What supports() and make() raise leaves the graph as it was, with a warning that names the backend
-    (HYBRIDNET_ON_REWRITE: warn, raise or ignore). Exported files hold the operators, not what backends made of them.
-    Returns a Partition, which mx.rewrite.unregister() takes out again. Raises ParamError for names that are taken and
-    operators that do not exist, TypeError and ValueError for wrong arguments.
+    Exceptions of supports() and make() leave the graph unchanged, with a warning that names the backend
+    (HYBRIDNET_ON_REWRITE: warn, raise or ignore). Exported files hold the operators, not the backends' results. Returns
+    a Partition, which mx.rewrite.unregister() removes again. Raises ParamError for existing names and unknown
+    operators, TypeError and ValueError for wrong arguments.
     """
     made = Partition(supports, min_nodes, make, name=name, gradient=gradient, tags=tags)
     if position is None:
@@ -237,11 +237,11 @@ def partition(
 
 
 def convex_sets(graph: Any, supports: Callable[[Any], Any] | Iterable[str]) -> list[list[Any]]:
-    """The sets of nodes of a Graph, of any number of nodes, that partition() would hand to a backend."""
+    """Returns the sets of nodes of a Graph, of any size, that partition() would pass to a backend."""
     sets: list[list[Any]] = _core.rewrite.convex_sets(graph, supports if callable(supports) else _one_of(supports))
     return sets
 
 
 def backends() -> list[str]:
-    """Names of the backends that partition() has put into the pipeline, in order."""
+    """Returns the names of the backends that partition() has registered in the pipeline, in order."""
     return [name for name, rewriter in _pipeline.entered().items() if isinstance(rewriter, Partition)]

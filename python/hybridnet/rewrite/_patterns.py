@@ -1,4 +1,4 @@
-"""Rules by pattern: what to look for, and what takes its place, both as nested tuples."""
+"""Pattern rules: a pattern and its replacement, both as nested tuples."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _Pattern = _core.rewrite.Pattern
 class P:
     """Parts of patterns with constraints.
 
-    In a pattern a str is a variable, a number is itself (also as an array that zeros, ones or full made), a tuple is
-    an operator: its name, then patterns of what it reads. "add", "sub", "mul", "div", "mod", "pow", "maximum" and
-    "minimum" stand for all operators that compute them; commutative operators match in both orders.
+    In a pattern a str is a variable, a number matches itself (also as an array made by zeros, ones or full), a tuple is
+    an operator: its name, then the patterns of its inputs. "add", "sub", "mul", "div", "mod", "pow", "maximum" and
+    "minimum" match all operators that compute them; commutative operators match in both orders.
     """
 
     @staticmethod
     def var(name: str, where: Callable[[Any, Any], bool] | None = None) -> Any:
-        """Any value; ``where(graph, entry)`` must hold. A name that comes again stands for the same value."""
+        """Matches any value for which ``where(graph, entry)`` is true. A repeated name must match the same value."""
         return _Pattern.any(name, where)
 
     @staticmethod
@@ -37,7 +37,7 @@ class P:
         tol: float = 0.0,
         where: Callable[[Any, Any], bool] | None = None,
     ) -> Any:
-        """A number, at most `tol` from `value`; without value any number."""
+        """Matches a number at most `tol` from `value`; without value any number."""
         return _Pattern.number(name, value, tol, where)
 
     @staticmethod
@@ -49,30 +49,30 @@ class P:
         shared: bool = False,
         where: Callable[[Any, Any], bool] | None = None,
     ) -> Any:
-        """A use of an operator.
+        """Matches a use of an operator.
 
         attrs : mapping
             Parameters that it must have.
         out : str
-            The name of its result.
+            Name of its result.
         shared : bool
-            Whether others than the match may read its result, which must then be kept.
+            Whether nodes outside of the match may read its result, which must then be kept.
         """
         return _Pattern.operator(op, [as_pattern(item) for item in inputs], dict(attrs or {}), out, shared, where)
 
     @staticmethod
     def many(name: str) -> Any:
-        """The inputs that are left, as a list."""
+        """Matches the remaining inputs, as a list."""
         return _Pattern.rest(name)
 
     @staticmethod
     def alt(*patterns: Any) -> Any:
-        """The first of these that matches."""
+        """Matches the first matching one of these."""
         return _Pattern.one_of([as_pattern(item) for item in patterns])
 
 
 def as_pattern(item: Any) -> Any:
-    """The pattern that a tuple, a name or a number stands for."""
+    """Converts a tuple, a name or a number to a pattern."""
     if isinstance(item, _Pattern):
         return item
     if isinstance(item, str):
@@ -95,7 +95,7 @@ def _variables(item: Any) -> set[str]:
 
 
 def _build(graph: Any, template: Any, names: Mapping[str, Any]) -> Any:
-    """What a template makes of the values that a match has found: an Entry or a number."""
+    """Instantiates a template with the values of a match: returns an Entry or a number."""
     if isinstance(template, str):
         if template not in names:
             raise HybridNetValueError(f"the replacement names {template!r}, which the pattern does not bind")
@@ -121,7 +121,7 @@ def _maker(replacement: Any) -> Callable[[Any, Any, Mapping[str, Any]], Any]:
 
 
 class PatternSub(LocalRewriter):
-    """A local rule: where the pattern matches, the replacement takes its place.
+    """A local rule that replaces matches of a pattern.
 
     ::
 
@@ -131,16 +131,16 @@ class PatternSub(LocalRewriter):
     Parameters
     ----------
     pattern : tuple, part made by P, or list of (pattern, replacement)
-        The root has one output. Nodes inside a match are read by the match alone, but for ``P.op(shared=True)``.
-        Several patterns cost one walk over a node; the first that matches is taken.
+        The root has one output. Nodes inside a match must have no readers outside of it, except for
+        ``P.op(shared=True)``. Several patterns cost one walk over a node; the first match is used.
     replacement : str, number, tuple or callable
-        As the pattern; a tuple may end in a dict of parameters. A callable ``make(graph, node, names)`` gives what a
-        local rule gives; None: it does not want this match.
+        In the same form as the pattern; a tuple may end with a dict of parameters. A callable
+        ``make(graph, node, names)`` returns the result of a local rule; None: it declines this match.
     name : str, optional
     tags, values, phase
-        As in mx.rewrite.local().
+        See mx.rewrite.local().
 
-    Raises ParamError for operators that do not exist, ValueError for replacements that name what no pattern binds.
+    Raises ParamError for operators that do not exist, ValueError for replacements with unbound names.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class PatternSub(LocalRewriter):
 
 
 def _has_parts(item: Any) -> bool:
-    """Whether a pattern holds what P made, whose names are not to be seen."""
+    """Whether a pattern holds parts made by P, whose names are hidden."""
     return isinstance(item, _Pattern) or (isinstance(item, tuple) and any(map(_has_parts, item)))
 
 
@@ -182,8 +182,8 @@ def _name_of(pairs: list[tuple[Any, Any]]) -> str:
     return " | ".join(f"{text(left)} -> {text(right)}" for left, right in pairs)
 
 
-def OpSub(old: str, new: str, **options: Any) -> LocalRewriter:  # a rule, named as in Theano
-    """Nodes of operator `old` become nodes of `new`, with the same inputs and the parameters that both have."""
+def OpSub(old: str, new: str, **options: Any) -> LocalRewriter:  # a rule with Theano's name
+    """Returns a rule that converts nodes of operator `old` to `new`, with the same inputs and the common parameters."""
     from ._rules import local
 
     known = set(_core.rewrite.parameters_of(new))
@@ -197,7 +197,7 @@ def OpSub(old: str, new: str, **options: Any) -> LocalRewriter:  # a rule, named
 
 
 def OpRemove(op: str, **options: Any) -> LocalRewriter:
-    """Nodes of operator `op` go: readers of output i read input i. Fails at nodes with other numbers of both."""
+    """Returns a rule that removes nodes of operator `op`: readers of output i read input i. Fails if counts differ."""
     from ._rules import local
 
     def remove(graph: Any, node: Any) -> Any:

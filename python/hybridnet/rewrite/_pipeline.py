@@ -1,4 +1,4 @@
-"""The pipeline of the process: what users put into it, choose from it, and see of it."""
+"""The pipeline of the process: registration, selection and inspection of rewrites."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..errors import ValueError as HybridNetValueError
 
 __all__ = ["apply", "generation", "register", "rows", "scope", "stages", "trace", "unregister"]
 
-IN_PLACE_POSITION = 50.0  # from here on rules may write over their inputs
-_entered: dict[str, Any] = {}  # rewriters of users by name: their functions live as long as the database
+IN_PLACE_POSITION = 50.0  # rules may write over their inputs from here on
+_entered: dict[str, Any] = {}  # rewriters of users by name: the functions live as long as the database
 
 
 def register(
@@ -27,25 +27,25 @@ def register(
     position: float | None = None,
     after: Sequence[str] = (),
 ) -> Any:
-    """Puts a rewriter into the pipeline; graphs that are compiled from now on are rewritten by it.
+    """Registers a rewriter in the pipeline; it applies to graphs that are compiled later.
 
-    Plans that were compiled before stay as they are. A rule in the stages clean, canonicalize and loops runs once more
-    on the joint graph of forward and backward nodes, as NAME_joint.
+    Existing plans are not changed. A rule in the stages clean, canonicalize and loops runs again on the joint graph of
+    forward and backward nodes, as NAME_joint.
 
     Parameters
     ----------
     rewriter : Rewriter
-        What mx.rewrite.local(), PatternSub, GlobalRewriter and databases make.
+        A result of mx.rewrite.local(), PatternSub, GlobalRewriter or a database.
     db : str, optional
         A stage of the pipeline (mx.rewrite.stages()).
     position : float, optional
-        Without db: between 0 and 100; below 10 the forward graph before differentiation, from 10 forward and backward
-        nodes in one graph, from 38 the forward part and the backward part each by itself, from 50 rules that may write
-        over their inputs.
+        Without db: between 0 and 100; below 10 on the forward graph before differentiation, from 10 on forward and
+        backward nodes in one graph, from 38 on the forward part and the backward part separately, from 50 rules that
+        may write over their inputs.
     after : sequence of str
-        Rules that must stand in front of it.
+        Rules that must come before it.
 
-    Returns the rewriter. Raises ValueError for unknown stages, ParamError for names that are taken.
+    Returns the rewriter. Raises ValueError for unknown stages, ParamError for existing names.
     """
     if db is None and position is None:
         raise HybridNetValueError(
@@ -59,7 +59,7 @@ def register(
 
 
 def position_of(rewriter: Any) -> float | None:
-    """Where a rewriter stands in the pipeline; None: it is not there."""
+    """Returns the position of a rewriter in the pipeline; None if it is not registered."""
     name = rewriter.name
     if _entered.get(name) is not rewriter:
         return None
@@ -67,14 +67,14 @@ def position_of(rewriter: Any) -> float | None:
 
 
 def unregister(rewriter: Any) -> None:
-    """Takes a rewriter, or the one of this name, out of the pipeline. Raises ParamError for those of the library."""
+    """Removes a rewriter, given itself or by name, from the pipeline. Raises ParamError for those of the library."""
     name = rewriter if isinstance(rewriter, str) else rewriter.name
     _core.rewrite.remove_row(name)
     _entered.pop(name, None)
 
 
 def entered() -> dict[str, Any]:
-    """The rewriters that users have put into the pipeline, by name."""
+    """Returns the rewriters that users have registered in the pipeline, by name."""
     return dict(_entered)
 
 
@@ -85,27 +85,27 @@ def _forget_all() -> None:  # Python functions must not outlive the interpreter
 
 
 def rows() -> list[dict[str, Any]]:
-    """The rewrites of the pipeline in the order in which they run: name, rule, stage, position, tags, after, what."""
+    """Returns the rewrites of the pipeline in execution order: name, rule, stage, position, tags, after, ``what``."""
     return list(_core.pipeline_rows())
 
 
 def stages() -> list[dict[str, Any]]:
-    """The stages of the pipeline in order: name, graph (forward, joint or parts), position, equilibrium, what."""
+    """Returns the stages in order: name, graph (forward, joint or parts), position, equilibrium, ``what``."""
     return [stage for stage in _core.pipeline_stages() if stage["graph"]]
 
 
 def generation() -> int:
-    """Grows with each change of the pipeline."""
+    """Returns a number that grows with each change of the pipeline."""
     return int(_core.rewrite.rewrite_generation())
 
 
 def apply(graph: Any, passes: Any = "", first: float = 0.0, end: float = 10.0) -> Any:
-    """Runs the part of the pipeline from position `first` up to `end` on a graph, as compiling does.
+    """Runs the part of the pipeline from position `first` up to `end` on a graph, like compilation.
 
     passes : str or Query
-        Which rewrites; the default is fast_run.
+        Selects rewrites; the default is fast_run.
 
-    The default part is what runs in front of differentiation.
+    The default range is the part before differentiation.
     """
     from ._rules import Report  # _rules imports this module
 
@@ -113,16 +113,16 @@ def apply(graph: Any, passes: Any = "", first: float = 0.0, end: float = 10.0) -
 
 
 class scope:  # used as a function: with mx.rewrite.scope(exclude=["fusion"])
-    """Chooses rewrites for the graphs that this thread compiles inside a with statement.
+    """Selects rewrites for the graphs that this thread compiles inside a with statement.
 
     include : iterable of str
-        What runs, for blocks whose hybridize() has not said so.
+        Words for blocks whose hybridize() has not selected rewrites.
     exclude, require : iterable of str
-        Words of the pipeline; they add up with those of blocks and of HYBRIDNET_PASSES.
+        Words of the pipeline, combined with those of blocks and of HYBRIDNET_PASSES.
     passes : str or Query
-        All in one text.
+        All selections in one text.
 
-    Plans that exist are used as they are. Raises ParamError for words that the pipeline does not know.
+    Existing plans are used unchanged. Raises ParamError for unknown words.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class scope:  # used as a function: with mx.rewrite.scope(exclude=["fusion"])
 
 
 class trace:
-    """Shows what each rewrite changes in graphs that are compiled inside a with statement, as a small diff.
+    """Records the changes of each rewrite to graphs that are compiled inside a with statement, as small diffs.
 
     ::
 
@@ -155,7 +155,7 @@ class trace:
         print(changes.text())
 
     print_now : bool, default False
-        Whether each change is printed when it happens.
+        Whether each change is printed immediately.
     """
 
     def __init__(self, print_now: bool = False) -> None:
@@ -185,12 +185,12 @@ class trace:
         return f"{name}{' in the ' + place if place else ''}\n{diff}"
 
     def text(self) -> str:
-        """All changes so far, in order."""
+        """Returns all changes so far, in order."""
         return "\n".join(self._one(change) for change in self.changes)
 
 
 def _small_diff(before: str, after: str) -> str:
-    """Lines that went and lines that came; one that only stands somewhere else is no change."""
+    """Returns removed and added lines; a moved line is no change."""
     old, new = _without_places(before), _without_places(after)
     changed = {"-": Counter(old) - Counter(new), "+": Counter(new) - Counter(old)}
     lines = []
@@ -202,5 +202,5 @@ def _small_diff(before: str, after: str) -> str:
 
 
 def _without_places(text: str) -> list[str]:
-    """Lines without the Python file, the line and the block that they came from."""
+    """Returns lines without their Python file, line and block."""
     return [re.sub(r' @ "[^"]*"| in "[^"]*"', "", line) for line in text.splitlines()]

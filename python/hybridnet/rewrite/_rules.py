@@ -1,4 +1,4 @@
-"""Rules: functions that look at a node (local) or at a whole graph (global)."""
+"""Rewrite rules: functions of a node (local) or of a whole graph (global)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRAITS = ("any", "commutative", "identity", "image", "pointwise", "view")
 
 @dataclass
 class Report:
-    """What rewriting a graph did.
+    """The report of a rewrite of a graph.
 
     Attributes
     ----------
@@ -38,12 +38,12 @@ class Report:
         return self.changed
 
     def fired(self, name: str) -> int:
-        """How often the rewrite of this name fired."""
+        """Returns the number of times that the rewrite with this name fired."""
         return sum(line["fired"] for line in self.lines if line["name"] == name)
 
 
 class Rewriter:
-    """A rewrite that databases can hold, that navigators can drive, and that can be applied by itself."""
+    """Base of rewrites, which can be held by databases, run by navigators, and applied directly."""
 
     def __init__(self, row: Any) -> None:
         self._row = row
@@ -71,7 +71,7 @@ class LocalRewriter(Rewriter):
 
     @property
     def tracks(self) -> list[str]:
-        """Names of the operators whose nodes it is shown; empty: all."""
+        """Names of the operators whose nodes the rule sees; empty: all."""
         return list(self._row.ops)
 
     def __call__(self, graph: Any, node: Any) -> Any:
@@ -86,7 +86,7 @@ class GlobalRewriter(Rewriter):
     """A rewrite over a whole graph.
 
     Subclasses define ``apply_to(graph)``, which edits the graph, and may define ``requirements(graph)``, which attaches
-    features to it; those go when the rewrite ends.
+    features to it; they are detached when the rewrite ends.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class GlobalRewriter(Rewriter):
         """Attaches the features that apply_to() needs."""
 
     def apply_to(self, graph: Any) -> bool | None:
-        """Edits the graph. True: it has changed; None: find out."""
+        """Edits the graph. Returns whether it has changed; None: unknown."""
         raise not_overridden(self, "apply_to(graph)")
 
 
@@ -151,43 +151,43 @@ def local(
     phase: str = "",
     in_place: bool = False,
 ) -> Callable[[Callable[..., Any]], LocalRewriter]:
-    """Makes a local rule of a function ``rule(graph, node)``, with a pattern ``rule(graph, node, names)``.
+    """Makes a local rule from a function ``rule(graph, node)``, with a pattern ``rule(graph, node, names)``.
 
-    The rule returns None where it wants nothing, an Entry that takes the place of the node's output, a list with one
-    Entry per output (None for outputs that nothing reads), or a dict of old to new entries, of other nodes too, in
-    which ``"remove"`` lists nodes that must be gone afterwards. Replacements have shape and dtype of what they replace;
-    else the graph stays as it was and a warning names the rule (HYBRIDNET_ON_REWRITE: warn, raise or ignore).
+    The rule returns None for no change, an Entry that replaces the node's output, a list with one Entry per output
+    (None for outputs without readers), or a dict of old to new entries, also of other nodes, in which ``"remove"``
+    lists nodes that must be gone afterwards. Replacements must have the same shape and dtype; otherwise the graph is
+    unchanged and a warning names the rule (HYBRIDNET_ON_REWRITE: warn, raise or ignore).
 
     Parameters
     ----------
     tracks : str or sequence of str, optional
-        Operators whose nodes the rule is shown. "add", "sub", "mul", "div", "mod", "pow", "maximum" and "minimum" stand
-        for all operators that compute them, with numbers too.
+        Operators whose nodes are passed to the rule. "add", "sub", "mul", "div", "mod", "pow", "maximum" and "minimum"
+        mean all operators that compute them, also with numbers.
     traits : str or sequence of str
-        The same by property: any, commutative, identity, image, pointwise, view. Without tracks and traits: all nodes.
+        Selection by property: any, commutative, identity, image, pointwise, view. Without tracks and traits: all nodes.
     pattern : tuple or part made by mx.rewrite.P, optional
-        The same by what stands around the node, as in PatternSub: the rule is shown the nodes at which the pattern
-        matches, and what the names in it stand for, as a dict.
+        Selection by the neighbourhood of the node, see PatternSub: the rule is called at nodes where the pattern
+        matches, with a dict of the values of its names.
     db : str, optional
-        The stage of the pipeline that the rule enters (mx.rewrite.stages()).
+        The stage of the pipeline that the rule is registered in (mx.rewrite.stages()).
     position : float, optional
-        Without db: where the rule stands in the pipeline; with db: where among the rules of the stage. With neither the
-        rule enters no pipeline.
+        Without db: the position in the pipeline; with db: the position among the rules of the stage. With neither, the
+        rule is not registered.
     tags : iterable of str
-        What queries know the rule by, beside its name.
+        Tags for queries, in addition to the name.
     name : str, optional
         Default: the function's name.
     values : {'same', 'rounding', 'unsafe'}
-        What the rule promises of results: the same bits; up to rounding; or also other results for zeros, infinities
-        and NaN, which runs only where the query says "fast_math".
+        Accuracy that the rule guarantees: the same bits; up to rounding; or also other results for zeros, infinities
+        and NaN, which runs only if the query contains "fast_math".
     after : sequence of str
-        Rules that must stand in front of this one.
+        Rules that must come before this one.
     phase : {'', 'cleanup', 'final'}
-        In a stage that runs to equilibrium: in front of each sweep, or behind it.
+        In a stage that runs to equilibrium: before each sweep, or after it.
     in_place : bool
-        Whether the rule makes nodes that write over their inputs: at positions of 50 and more only.
+        Whether the rule makes nodes that write over their inputs: allowed only at positions of 50 and more.
 
-    Raises ParamError for operators that do not exist, ValueError for unknown stages and for a pattern beside tracks or
+    Raises ParamError for unknown operators, ValueError for unknown stages and for a pattern together with tracks or
     traits.
     """
     ops, wanted = _checked_tracks(tracks, traits)
@@ -225,12 +225,12 @@ def global_(
     phase: str = "",
     in_place: bool = False,
 ) -> Callable[[Callable[..., Any]], Rewriter]:
-    """Makes a rewrite over whole graphs of a function ``rewrite(graph)`` that edits the graph it is given.
+    """Makes a rewrite of whole graphs from a function ``rewrite(graph)`` that edits its graph.
 
     requirements : callable, optional
-        ``requirements(graph)`` attaches features, which go when the rewrite ends.
+        ``requirements(graph)`` attaches features, which are detached when the rewrite ends.
 
-    What the function raises undoes all that it did. Other parameters as in :func:`local`.
+    An exception of the function undoes all its edits. Other parameters: see :func:`local`.
     """
 
     def make(function: Callable[..., Any]) -> Rewriter:

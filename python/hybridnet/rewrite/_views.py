@@ -1,4 +1,4 @@
-"""Loops and branches taken apart: what a :class:`View` offers beside what C++ gives it."""
+"""Views of loops and branches: Python methods of :class:`View`, which C++ defines."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _SIDES = ("outer_input", "inner_input", "inner_output", "outer_output")
 
 @dataclass(frozen=True)
 class Slot:
-    """One value that passes between a loop and its body.
+    """A value that is passed between a loop and its body.
 
     Attributes
     ----------
     outer : Entry or None
-        What the loop reads in the graph around: the array of rows, the first value, or the invariant.
+        The value that the loop reads from outside: the array of rows, the initial value, or the invariant.
     inner : Entry or None
-        The input of the body that receives it; None where only the test of a while_loop reads it.
+        The body's input for it; None if only the condition of a while_loop reads it.
     given : Entry or None
-        What the body gives: the next value of a carry, or a row of an output.
+        The body's result for it: the next value of a carry, or a row of an output.
     output : int or None
-        Which output of the node it becomes; None for outputs that were added to the view.
+        The index of the node's output; None for outputs that were added to the view.
     """
 
     outer: Any
@@ -49,12 +49,12 @@ def _group(kind: str, what: str) -> property:
 
 
 def _index_map(self: Any, source: str, target: str, body: str | None = None) -> dict[int, int]:
-    """Which number on one side belongs to which on another, for the node as it is in the graph.
+    """Maps indices on one side to those on another, for the node in the graph.
 
     source, target : {"outer_input", "inner_input", "inner_output", "outer_output"}
         Inputs and outputs of the node, and of its body.
     body : str, optional
-        Of branches: "then" (default) or "else".
+        For branches: "then" (default) or "else".
 
     Sequences, carries and invariants have an outer and an inner input; carries and outputs an inner and an outer
     output. Raises ValueError for other words.
@@ -71,9 +71,9 @@ def _index_map(self: Any, source: str, target: str, body: str | None = None) -> 
 
 
 def _view(self: Any) -> Any:
-    """This loop or branch taken apart (a View): its bodies as graphs to edit, its slots by group.
+    """Returns a View of this loop or branch: its bodies as graphs to edit, its slots by group.
 
-    Raises ValueError for nodes without bodies, UnsupportedError for those whose shapes only the run tells.
+    Raises ValueError for nodes without bodies, UnsupportedError for those with shapes known only at run time.
     """
     return View.of(self)
 

@@ -1,4 +1,4 @@
-"""Recurrent cells that make graphs for mx.mod.Module. New programs use gluon.rnn."""
+"""Recurrent cells that create graphs for mx.mod.Module. New programs use gluon.rnn."""
 
 from . import io, rnn, rnn_cell
 from ._base_cell import *

@@ -1,4 +1,4 @@
-"""BaseRNNCell: what cells of graphs share. RNNParams: their variables."""
+"""BaseRNNCell: the base of symbolic cells. RNNParams: their variables."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["BaseRNNCell", "RNNParams"]
 
 
 class RNNParams:
-    """Variables by name, made when first used; cells that share one share weights.
+    """Variables by name, created on first use; cells with a common RNNParams share weights.
 
-    prefix: in front of all names.
+    prefix: prepended to all names.
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -24,7 +24,7 @@ class RNNParams:
         self._params: dict[str, Symbol] = {}
 
     def get(self, name: str, **kwargs: Any) -> Symbol:
-        """The variable prefix + name; kwargs go to mx.sym.Variable."""
+        """Returns the variable prefix + name; kwargs are passed to mx.sym.Variable."""
         name = self._prefix + name
         if name not in self._params:
             self._params[name] = symbol.Variable(name, **kwargs)
@@ -32,9 +32,9 @@ class RNNParams:
 
 
 class BaseRNNCell:
-    """Base of cells. ``output, states = cell(input, states)`` makes one step, unroll many.
+    """Base of cells. ``output, states = cell(input, states)`` runs one step, unroll several.
 
-    prefix: of the names of nodes and variables; params: RNNParams to share weights with.
+    prefix: of the names of nodes and variables; params: RNNParams with shared weights.
     """
 
     _cells: Sequence[BaseRNNCell] = ()
@@ -47,14 +47,14 @@ class BaseRNNCell:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets how many steps were made; unroll calls it."""
+        """Resets the step counter; unroll calls it."""
         self._init_counter = -1
         self._counter = -1
         for cell in self._cells:
             cell.reset()
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """One step: (output, next states)."""
+        """Runs one step: returns (output, next states)."""
         raise not_overridden(self, "__call__()")
 
     @property
@@ -65,12 +65,12 @@ class BaseRNNCell:
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
-        """Shape (0 for what inference finds) and layout of each state."""
+        """Shape (0 for inferred sizes) and layout of each state."""
         raise not_overridden(self, "state_info()")
 
     @property
     def state_shape(self) -> list[tuple[int, ...]]:
-        """Shape of each state."""
+        """The shape of each state."""
         return [info["shape"] for info in self.state_info]
 
     @property
@@ -85,7 +85,7 @@ class BaseRNNCell:
             )
 
     def begin_state(self, func: Callable[..., Symbol] = symbol.zeros, **kwargs: Any) -> list[Symbol]:
-        """States before the first step, made by func(name=, shape=, ...): mx.sym.zeros, mx.sym.Variable, ..."""
+        """Returns the initial states, made by func(name=, shape=, ...): mx.sym.zeros, mx.sym.Variable, ..."""
         self._check_not_modified()
         states = []
         for info in self.state_info:
@@ -98,7 +98,7 @@ class BaseRNNCell:
         return f"{self._prefix}t{self._counter}_"
 
     def unpack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
-        """A copy of args with one array per gate instead of those of all gates: 'lstm_i2h_f_weight', ..."""
+        """Returns a copy of args with one array per gate instead of joined ones: 'lstm_i2h_f_weight', ..."""
         args = dict(args)
         gates = self._gate_names
         for group in ("i2h", "h2h") if gates else ():
@@ -110,7 +110,7 @@ class BaseRNNCell:
         return args
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
-        """The reverse of unpack_weights."""
+        """Reverses unpack_weights."""
         args = dict(args)
         for group in ("i2h", "h2h") if self._gate_names else ():
             for kind in ("weight", "bias"):
@@ -126,7 +126,7 @@ class BaseRNNCell:
         layout: str = "NTC",
         merge_outputs: bool | None = None,
     ) -> tuple[Any, list[Symbol]]:
-        """Makes length steps.
+        """Runs length steps.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""RNNCell, LSTMCell, GRUCell, and DropoutCell, which has no weights."""
+"""RNNCell, LSTMCell, GRUCell, and DropoutCell (which has no weights)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["DropoutCell", "GRUCell", "LSTMCell", "RNNCell"]
 
 
 class _DenseCell(BaseRNNCell):
-    """Fully connected maps from input and state to all gates at once."""
+    """Base of cells with fully connected maps from input and state to all gates at once."""
 
     _gates: Sequence[str] = ("",)
     _states = 1
@@ -31,7 +31,7 @@ class _DenseCell(BaseRNNCell):
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
-        """(N, num_hidden) each; LSTM has output and memory."""
+        """State shapes: (N, num_hidden) each; LSTM has output and memory."""
         return [{"shape": (0, self._num_hidden), "__layout__": "NC"} for _ in range(self._states)]
 
     @property
@@ -45,7 +45,7 @@ class _DenseCell(BaseRNNCell):
 
 
 class RNNCell(_DenseCell):
-    """``h' = activation(i2h(x) + h2h(h))``.
+    """Computes ``h' = activation(i2h(x) + h2h(h))``.
 
     num_hidden: units; activation: name or callable; prefix, params: see BaseRNNCell.
     """
@@ -66,7 +66,7 @@ class RNNCell(_DenseCell):
 class LSTMCell(_DenseCell):
     """Long short-term memory; gates in the order input, forget, candidate, output.
 
-    num_hidden: units; forget_bias: first bias of the forget gate; prefix, params: see BaseRNNCell.
+    num_hidden: units; forget_bias: initial bias of the forget gate; prefix, params: see BaseRNNCell.
     """
 
     _gates = ("_i", "_f", "_c", "_o")
@@ -91,7 +91,7 @@ class LSTMCell(_DenseCell):
 
 
 class GRUCell(_DenseCell):
-    """Gated recurrent unit as cuDNN computes it; gates in the order reset, update, candidate.
+    """Gated recurrent unit in cuDNN's form; gates in the order reset, update, candidate.
 
     num_hidden: units; prefix, params: see BaseRNNCell.
     """
@@ -113,7 +113,7 @@ class GRUCell(_DenseCell):
 
 
 class DropoutCell(BaseRNNCell):
-    """Dropout of what passes, at rate dropout; no states."""
+    """Dropout of the inputs, at rate dropout; no states."""
 
     def __init__(self, dropout: float, prefix: str = "dropout_", params: RNNParams | None = None) -> None:
         super().__init__(prefix, params)
@@ -121,7 +121,7 @@ class DropoutCell(BaseRNNCell):
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
-        """None."""
+        """There are no states."""
         return []
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
@@ -135,7 +135,7 @@ class DropoutCell(BaseRNNCell):
         layout: str = "NTC",
         merge_outputs: bool | None = None,
     ) -> tuple[Any, list[Symbol]]:
-        """Drops of a merged sequence at once. Arguments as BaseRNNCell.unroll."""
+        """Applies dropout to a merged sequence at once. Arguments: see BaseRNNCell.unroll."""
         self.reset()
         inputs = format_sequence(length, inputs, layout, merge_outputs)[0]
         if isinstance(inputs, Symbol):

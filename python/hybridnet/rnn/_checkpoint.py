@@ -1,4 +1,4 @@
-"""Checkpoints with the weights of cells unpacked, so that fused and unfused cells read each other's."""
+"""Checkpoints with unpacked weights of cells, so that fused and unfused cells can read each other's files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def save_rnn_checkpoint(
     arg_params: dict[str, Any],
     aux_params: dict[str, Any],
 ) -> None:
-    """model.save_checkpoint with the weights of cells unpacked."""
+    """Runs model.save_checkpoint with unpacked weights of cells."""
     for cell in _list(cells):
         arg_params = cell.unpack_weights(arg_params)
     model.save_checkpoint(prefix, epoch, symbol, arg_params, aux_params)
@@ -33,7 +33,7 @@ def save_rnn_checkpoint(
 def load_rnn_checkpoint(
     cells: BaseRNNCell | Sequence[BaseRNNCell], prefix: str, epoch: int
 ) -> tuple[Symbol, dict[str, Any], dict[str, Any]]:
-    """(symbol, arguments, auxiliary states) of save_rnn_checkpoint, packed for cells. Raises FileError, FormatError."""
+    """Returns (symbol, arguments, auxiliary states) of save_rnn_checkpoint, with weights packed for cells."""
     symbol, arg_params, aux_params = model.load_checkpoint(prefix, epoch)
     for cell in _list(cells):
         arg_params = cell.pack_weights(arg_params)
@@ -41,7 +41,7 @@ def load_rnn_checkpoint(
 
 
 def do_rnn_checkpoint(cells: BaseRNNCell | Sequence[BaseRNNCell], prefix: str, period: int = 1) -> Callable[..., None]:
-    """A callback for Module.fit that writes a checkpoint every period epochs."""
+    """Returns a callback for Module.fit that writes a checkpoint every period epochs."""
     period = int(max(1, period))
 
     def callback(epoch: int, symbol: Any = None, arg_params: Any = None, aux_params: Any = None) -> None:

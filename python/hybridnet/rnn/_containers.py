@@ -29,35 +29,35 @@ class _Container(BaseRNNCell):
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
-        """States of all cells, in order."""
+        """Returns the states of all cells, in order."""
         return [info for cell in self._cells for info in cell.state_info]
 
     def begin_state(self, **kwargs: Any) -> list[Symbol]:  # type: ignore[override]
-        """States of all cells before the first step; arguments as BaseRNNCell.begin_state."""
+        """Returns the initial states of all cells; arguments: see BaseRNNCell.begin_state."""
         self._check_not_modified()
         return [state for cell in self._cells for state in cell.begin_state(**kwargs)]
 
     def unpack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
-        """unpack_weights of all cells."""
+        """Applies unpack_weights of all cells."""
         for cell in self._cells:
             args = cell.unpack_weights(args)
         return args
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
-        """pack_weights of all cells."""
+        """Applies pack_weights of all cells."""
         for cell in self._cells:
             args = cell.pack_weights(args)
         return args
 
 
 class SequentialRNNCell(_Container):
-    """Cells on top of each other. params: RNNParams that all of them share."""
+    """Stacked cells. params: RNNParams that all of them share."""
 
     def __init__(self, params: RNNParams | None = None) -> None:
         super().__init__(params)
 
     def add(self, cell: BaseRNNCell) -> None:
-        """Puts a cell on top. Raises ParamError if both it and the stack were given params."""
+        """Adds a cell on top. Raises ParamError if both it and the stack were created with params."""
         self._adopt(cell)
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
@@ -78,7 +78,7 @@ class SequentialRNNCell(_Container):
         layout: str = "NTC",
         merge_outputs: bool | None = None,
     ) -> tuple[Any, list[Symbol]]:
-        """Unrolls cell by cell. Arguments as BaseRNNCell.unroll."""
+        """Unrolls cell by cell. Arguments: see BaseRNNCell.unroll."""
         self.reset()
         states = self.begin_state() if begin_state is None else begin_state
         next_states: list[Symbol] = []
@@ -94,9 +94,9 @@ class SequentialRNNCell(_Container):
 
 
 class BidirectionalCell(_Container):
-    """One cell forwards, one backwards; outputs are concatenated.
+    """Runs one cell forwards and one backwards, and concatenates their outputs.
 
-    l_cell, r_cell: the cells; params: RNNParams that both share; output_prefix: of the names of outputs.
+    l_cell, r_cell: the cells; params: RNNParams that both share; output_prefix: prefix of the outputs' names.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class BidirectionalCell(_Container):
         layout: str = "NTC",
         merge_outputs: bool | None = None,
     ) -> tuple[Any, list[Any]]:
-        """Runs both cells. Arguments as BaseRNNCell.unroll; returns states as [those forwards, those backwards]."""
+        """Runs both cells. Arguments: see BaseRNNCell.unroll; returns states as [forward states, backward states]."""
         self.reset()
         inputs = format_sequence(length, inputs, layout, False)[0]
         states = self.begin_state() if begin_state is None else begin_state

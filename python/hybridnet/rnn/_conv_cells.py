@@ -1,4 +1,4 @@
-"""ConvRNNCell, ConvLSTMCell, ConvGRUCell: states are images."""
+"""ConvRNNCell, ConvLSTMCell, ConvGRUCell: cells with images as states."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class BaseConvRNNCell(BaseRNNCell):
     Parameters
     ----------
     input_shape : tuple of int
-        Of a batch of one step's input, in conv_layout.
+        Shape of a batch of one step's input, in conv_layout.
     num_hidden : int
         Channels of the state.
     h2h_kernel, h2h_dilate, i2h_kernel, i2h_stride, i2h_pad, i2h_dilate : pairs of int
-        h2h_kernel is odd: the state keeps its size.
+        h2h_kernel must be odd, so that the state keeps its size.
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
     activation : str or callable, default leaky ReLU with slope 0.2
     prefix, params
@@ -85,7 +85,7 @@ class BaseConvRNNCell(BaseRNNCell):
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
-        """(N, num_hidden, height, width) each, in conv_layout; LSTM has output and memory."""
+        """State shapes: (N, num_hidden, height, width) each, in conv_layout; LSTM has output and memory."""
         return [{"shape": self._state_shape, "__layout__": self._conv_layout} for _ in range(self._states)]
 
     @property
@@ -109,7 +109,7 @@ class BaseConvRNNCell(BaseRNNCell):
 
 
 class ConvRNNCell(BaseConvRNNCell):
-    """``h' = activation(W * x + R * h + b)``. Arguments: see BaseConvRNNCell."""
+    """Computes ``h' = activation(W * x + R * h + b)``. Arguments: see BaseConvRNNCell."""
 
     _default_prefix = "ConvRNN_"
 

@@ -1,4 +1,4 @@
-"""FusedRNNCell: whole layers as one operator, with one vector of parameters."""
+"""FusedRNNCell: all layers as one operator, with one vector of parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": ("_i", "_f", "_c", "_o")
 
 
 class FusedRNNCell(BaseRNNCell):
-    """All layers, directions and steps in the operator RNN.
+    """Runs all layers, directions and steps in the operator RNN.
 
     Parameters
     ----------
@@ -28,11 +28,11 @@ class FusedRNNCell(BaseRNNCell):
     mode : {'lstm', 'gru', 'rnn_relu', 'rnn_tanh'}
     bidirectional : bool, default False
     dropout : float, default 0
-        Between layers.
+        Dropout rate between layers.
     get_next_state : bool, default False
         Whether unroll returns states.
     forget_bias : float, default 1.0
-        First bias of LSTM's forget gates.
+        Initial bias of LSTM's forget gates.
     prefix, params
         See BaseRNNCell; default prefix: mode and '_'.
 
@@ -66,7 +66,7 @@ class FusedRNNCell(BaseRNNCell):
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
-        """(num_layers * directions, N, num_hidden) each; LSTM has output and memory."""
+        """State shapes: (num_layers * directions, N, num_hidden) each; LSTM has output and memory."""
         shape = (len(self._directions) * self._num_layers, 0, self._num_hidden)
         return [{"shape": shape, "__layout__": "LNC"} for _ in range(2 if self._mode == "lstm" else 1)]
 
@@ -75,7 +75,7 @@ class FusedRNNCell(BaseRNNCell):
         return _GATES[self._mode]
 
     def _parts(self, inputs: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Names and shapes of what the vector holds, in order."""
+        """Yields names and shapes of the parts of the vector, in order."""
         hidden, gates = self._num_hidden, self._gate_names
         for kind in ("weight", "bias"):
             for layer in range(self._num_layers):
@@ -87,7 +87,7 @@ class FusedRNNCell(BaseRNNCell):
                             yield f"{self._prefix}{direction}{layer}_{group}{gate}_{kind}", shape
 
     def unpack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
-        """A copy of args with one array per layer, direction and gate. Raises ShapeError if the size does not fit."""
+        """Returns a copy of args with one array per layer, direction and gate. Raises ShapeError for a wrong size."""
         args = dict(args)
         vector = args.pop(str(self._parameter.name))
         hidden, directions = self._num_hidden, len(self._directions)
@@ -103,7 +103,7 @@ class FusedRNNCell(BaseRNNCell):
         return args
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
-        """The reverse of unpack_weights."""
+        """Reverses unpack_weights."""
         args = dict(args)
         inputs = args[f"{self._prefix}l0_i2h{self._gate_names[0]}_weight"].shape[1]
         parts = [args.pop(name).reshape((-1,)) for name, _ in self._parts(inputs)]
@@ -121,13 +121,13 @@ class FusedRNNCell(BaseRNNCell):
         layout: str = "NTC",
         merge_outputs: bool | None = None,
     ) -> tuple[Any, list[Symbol]]:
-        """Runs the operator. Arguments as BaseRNNCell.unroll; 'TNC' is faster."""
+        """Runs the operator. Arguments: see BaseRNNCell.unroll; 'TNC' is faster."""
         self.reset()
         inputs, axis, _, _ = format_sequence(length, inputs, layout, True)
         if axis == 1:
             inputs = symbol.swapaxes(inputs, dim1=0, dim2=1)
         states = self.begin_state() if begin_state is None else begin_state
-        run: Any = symbol.RNN  # takes as many states as the mode has
+        run: Any = symbol.RNN  # takes the number of states of the mode
         outputs = run(
             inputs,
             self._parameter,
@@ -157,7 +157,7 @@ class FusedRNNCell(BaseRNNCell):
         return RNNCell(self._num_hidden, activation=self._mode[len("rnn_") :], prefix=prefix)
 
     def unfuse(self) -> SequentialRNNCell:
-        """Cells that compute the same, step by step; unpack_weights gives their weights by gate."""
+        """Returns cells that compute the same, step by step; unpack_weights returns their weights by gate."""
         stack = SequentialRNNCell()
         for i in range(self._num_layers):
             cells = [self._cell(f"{self._prefix}{direction}{i}_") for direction in self._directions]

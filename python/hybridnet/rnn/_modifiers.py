@@ -1,4 +1,4 @@
-"""ZoneoutCell and ResidualCell: cells that change how another one steps."""
+"""ZoneoutCell and ResidualCell: cells that modify the steps of another cell."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ModifierCell", "ResidualCell", "ZoneoutCell"]
 
 
 class ModifierCell(BaseRNNCell):
-    """Base of cells around a cell; parameters and states are those of base_cell."""
+    """Base of cells that wrap a cell; parameters and states are those of base_cell."""
 
     def __init__(self, base_cell: BaseRNNCell) -> None:
         super().__init__()
@@ -26,17 +26,17 @@ class ModifierCell(BaseRNNCell):
 
     @property
     def params(self) -> RNNParams:
-        """Those of the cell inside."""
+        """The parameters of the wrapped cell."""
         self._own_params = False
         return self.base_cell.params
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
-        """Those of the cell inside."""
+        """The states of the wrapped cell."""
         return self.base_cell.state_info
 
     def begin_state(self, init_sym: Callable[..., Symbol] = symbol.zeros, **kwargs: Any) -> list[Symbol]:  # type: ignore[override]
-        """Those of the cell inside; arguments as BaseRNNCell.begin_state."""
+        """Returns the initial states of the wrapped cell; arguments: see BaseRNNCell.begin_state."""
         self._check_not_modified()
         self.base_cell._modified = False
         try:
@@ -45,24 +45,24 @@ class ModifierCell(BaseRNNCell):
             self.base_cell._modified = True
 
     def unpack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
-        """As the cell inside."""
+        """Same as for the wrapped cell."""
         return self.base_cell.unpack_weights(args)
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
-        """As the cell inside."""
+        """Same as for the wrapped cell."""
         return self.base_cell.pack_weights(args)
 
 
 def _zoneout(rate: float, new: Symbol, old: Symbol) -> Symbol:
-    """new, with some elements of the old value."""
+    """Returns new, with random elements replaced by those of old."""
     return symbol.where(symbol.Dropout(symbol.ones_like(new), p=rate), new, old) if rate else new
 
 
 class ZoneoutCell(ModifierCell):
-    """Keeps random elements of output and states as they were a step before, in training.
+    """Keeps random elements of output and states from the previous step, in training.
 
-    Source: Krueger et al., arXiv 1606.01305. zoneout_outputs, zoneout_states: rates. Raises UnsupportedError around
-    FusedRNNCell and BidirectionalCell, which cannot be stepped.
+    Source: Krueger et al., arXiv 1606.01305. zoneout_outputs, zoneout_states: rates. Raises UnsupportedError for
+    FusedRNNCell and BidirectionalCell, which have no single step.
     """
 
     def __init__(self, base_cell: BaseRNNCell, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0) -> None:
@@ -77,7 +77,7 @@ class ZoneoutCell(ModifierCell):
         self.zoneout_states = zoneout_states
 
     def reset(self) -> None:
-        """Forgets the last output, too."""
+        """Also deletes the previous output."""
         super().reset()
         self.prev_output: Symbol | None = None
         if hasattr(self, "base_cell"):
@@ -107,7 +107,7 @@ class ResidualCell(ModifierCell):
         layout: str = "NTC",
         merge_outputs: bool | None = None,
     ) -> tuple[Any, list[Symbol]]:
-        """Unrolls the cell inside, then adds. Arguments as BaseRNNCell.unroll."""
+        """Unrolls the wrapped cell, then adds the inputs. Arguments: see BaseRNNCell.unroll."""
         self.reset()
         self.base_cell._modified = False
         try:

@@ -1,4 +1,4 @@
-"""Sentences as numbers, and batches of sentences of similar length."""
+"""Encoding of sentences as numbers, and batches of sentences of similar length."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def encode_sentences(
     start_label: int = 0,
     unknown_token: str | None = None,
 ) -> tuple[list[list[int]], dict[str, int]]:
-    """Tokens as numbers.
+    """Encodes tokens as numbers.
 
     Parameters
     ----------
     sentences : list of lists of str
     vocab : dict, optional
-        Numbers of tokens; default: made here, from start_label up.
-    invalid_label, invalid_key : number and text of what is no token, in a new vocab
+        Numbers of tokens; default: a new one, from start_label up.
+    invalid_label, invalid_key : number and text of the invalid token in a new vocab
     unknown_token : str, optional
-        Stands for tokens that vocab lacks, and is added to it.
+        Replaces tokens missing in vocab, and is added to it.
 
-    Returns (sentences of numbers, vocab). Raises ParamError for an unknown token without unknown_token.
+    Returns (encoded sentences, vocab). Raises ParamError for an unknown token without unknown_token.
     """
     new = vocab is None
     known = {invalid_key: invalid_label} if vocab is None else vocab
@@ -59,21 +59,21 @@ def encode_sentences(
 
 
 class BucketSentenceIter(DataIter):
-    """Batches of sentences, padded to the length of their bucket, for BucketingModule. Labels are the next tokens.
+    """Yields batches of sentences, padded to their bucket's length, for BucketingModule. Labels are the next tokens.
 
     Parameters
     ----------
     sentences : list of lists of int
     batch_size : int
     buckets : list of int, optional
-        Lengths; default: those that have at least batch_size sentences.
+        Lengths; default: lengths with at least batch_size sentences.
     invalid_label : int, default -1
-        Number that fills sentences up.
+        Padding number.
     dtype : default 'float32'
     data_name, label_name : str
     layout : 'NT' or 'TN'
 
-    Sentences longer than the longest bucket are left out. Raises ParamError for another layout and without buckets.
+    Sentences longer than the longest bucket are skipped. Raises ParamError for another layout and without buckets.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class BucketSentenceIter(DataIter):
             raise ParamError("BucketSentenceIter: no bucket has a sentence", fix="give buckets or a smaller batch_size")
 
     def reset(self) -> None:
-        """Starts a new round, in a new random order."""
+        """Starts a new epoch, in a new random order."""
         self.curr_idx = 0
         random.shuffle(self.idx)
         self.nddata, self.ndlabel = [], []
@@ -139,7 +139,7 @@ class BucketSentenceIter(DataIter):
             self.ndlabel.append(ndarray.array(label, dtype=self.dtype))
 
     def next(self) -> DataBatch:
-        """The next batch; its bucket_key is the length. Raises StopIteration behind the last one."""
+        """Returns the next batch; its bucket_key is the length. Raises StopIteration after the last one."""
         if self.curr_idx == len(self.idx):
             raise StopIteration
         i, j = self.idx[self.curr_idx]

@@ -1,4 +1,4 @@
-"""Checkpoints of recurrent networks, where MXNet has them."""
+"""Checkpoints of recurrent networks, under MXNet's module name."""
 
 from ._checkpoint import do_rnn_checkpoint, load_rnn_checkpoint, save_rnn_checkpoint
 

@@ -1,4 +1,4 @@
-"""Cells, where MXNet has them."""
+"""Recurrent cells, under MXNet's module name."""
 
 from ._base_cell import BaseRNNCell, RNNParams
 from ._cells import DropoutCell, GRUCell, LSTMCell, RNNCell

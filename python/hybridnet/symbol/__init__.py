@@ -1,4 +1,4 @@
-"""``mx.sym``: graphs, the functions that make their variables, and every operator, making nodes."""
+"""``mx.sym``: graphs, the functions that create their variables, and every operator, creating nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._gradient import gradient
 from .symbol import *
 from .symbol import Symbol
 
-if TYPE_CHECKING:  # what editors complete; at run time the registry answers
+if TYPE_CHECKING:  # for completion in editors; at run time the registry provides the names
     from ..ops._generated import *
 
 _lazy, _names = lazy_functions(globals(), "", symbolic=True)

@@ -1,4 +1,4 @@
-"""Graphs without the casts of mixed precision: the form that files have by default."""
+"""Graphs without the casts of mixed precision, the default form in files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CASTS = ("amp_cast", "amp_multicast")
 
 
 def without_casts(graph: dict[str, Any]) -> dict[str, Any]:
-    """A graph, as JSON holds it, whose readers of a cast's output read what was cast; loop and branch bodies too."""
+    """Bypasses the casts of a graph in JSON: readers of a cast read the cast's input; loop and branch bodies too."""
     nodes: list[dict[str, Any]] = []
     entries: dict[tuple[int, int], list[int]] = {}  # output of an old node -> entry of the new graph
 
@@ -27,5 +27,5 @@ def without_casts(graph: dict[str, Any]) -> dict[str, Any]:
         bodies = {"subgraphs": [without_casts(body) for body in node["subgraphs"]]} if "subgraphs" in node else {}
         nodes.append({**node, "inputs": inputs, **bodies})
     arguments = [i for i, node in enumerate(nodes) if node["op"] == "null"]
-    kept = {key: value for key, value in graph.items() if key != "node_row_ptr"}  # counts outputs; optional
+    kept = {key: value for key, value in graph.items() if key != "node_row_ptr"}  # dropped: optional, for the old graph
     return {**kept, "nodes": nodes, "arg_nodes": arguments, "heads": moved(graph["heads"])}

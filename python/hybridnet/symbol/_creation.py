@@ -1,4 +1,4 @@
-"""Functions that make nodes without variables of their own: constants, joins, splits, two operands."""
+"""Functions that create nodes: constants, joins, splits, binary operations."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ __all__ = [
 
 
 def zeros(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """A node of zeros."""
+    """Returns a node of zeros."""
     return _internal._zeros(shape=shape, dtype=dtype_name(dtype), **kwargs)
 
 
 def ones(shape: Any, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """A node of ones."""
+    """Returns a node of ones."""
     return _internal._ones(shape=shape, dtype=dtype_name(dtype), **kwargs)
 
 
 def full(shape: Any, val: float, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """A node with val everywhere."""
+    """Returns a node filled with val."""
     return _internal._full(shape=shape, value=float(val), dtype=dtype_name(dtype), **kwargs)
 
 
 def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """A node of zeros with ones on diagonal k."""
+    """Returns a node of zeros with ones on diagonal k."""
     return _internal._eye(N=N, M=M, k=k, dtype=dtype_name(dtype), **kwargs)
 
 
@@ -51,7 +51,7 @@ def arange(
     name: str | None = None,
     dtype: Any = None,
 ) -> Symbol:
-    """A node of start, start + step, ... below stop, each ``repeat`` times."""
+    """Returns a node of start, start + step, ... below stop, each repeated ``repeat`` times."""
     if stop is None and not infer_range:
         start, stop = 0, start
     return _internal._arange(
@@ -62,18 +62,18 @@ def arange(
 def linspace(
     start: float, stop: float, num: int, endpoint: bool = True, name: str | None = None, dtype: Any = None
 ) -> Symbol:
-    """A node of num numbers evenly spaced from start to stop."""
+    """Returns a node of num evenly spaced numbers from start to stop."""
     step = (stop - start) / max(num - 1 if endpoint else num, 1)
     return _internal._arange(start=0, stop=float(num), step=1.0, dtype=dtype_name(dtype), name=name) * step + start
 
 
 def concatenate(arrays: Sequence[Symbol], axis: int = 0, always_copy: bool = True) -> Symbol:
-    """Joins along an existing axis."""
+    """Joins Symbols along an existing axis."""
     return main_operator("Concat")(*arrays, dim=axis)
 
 
 def split_v2(ary: Symbol, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Symbol:
-    """Splits along axis into equal sections (int) or at the given positions (sequence)."""
+    """Splits a Symbol along axis into equal sections (int) or at the given positions (sequence)."""
     if isinstance(indices_or_sections, (int, np.integer)):
         return _internal._split_v2(ary, indices=(), axis=axis, squeeze_axis=squeeze_axis, sections=indices_or_sections)
     return _internal._split_v2(ary, indices=[0, *indices_or_sections], axis=axis, squeeze_axis=squeeze_axis)
@@ -100,22 +100,22 @@ def _binary(kind: int, name: str, left: Any, right: Any) -> Any:
 
 
 def maximum(left: Any, right: Any) -> Any:
-    """The larger of each pair; either may be a number."""
+    """Elementwise maximum; either operand may be a number."""
     return _binary(6, "maximum", left, right)
 
 
 def minimum(left: Any, right: Any) -> Any:
-    """The smaller of each pair; either may be a number."""
+    """Elementwise minimum; either operand may be a number."""
     return _binary(7, "minimum", left, right)
 
 
 def hypot(left: Any, right: Any) -> Any:
-    """sqrt(left**2 + right**2); either may be a number."""
+    """Returns sqrt(left**2 + right**2); either may be a number."""
     return _binary(8, "hypot", left, right)
 
 
 def power(base: Any, exp: Any) -> Any:
-    """base ** exp; either may be a number."""
+    """Returns base ** exp; either may be a number."""
     return _binary(5, "power", base, exp)
 
 

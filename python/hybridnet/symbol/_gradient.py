@@ -1,4 +1,4 @@
-"""``mx.sym.gradient``: gradients as values of a graph."""
+"""``mx.sym.gradient``: gradients as nodes of a graph."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _OWNER = "sym.gradient"
 
 
 def gradient(loss: Any, wrt: Any, head_grads: Any = None) -> Any:
-    """The gradient of losses with respect to variables, as values of the graph that any operator may read.
+    """Returns the gradient of losses with respect to variables, as graph values that any operator may read.
 
-    A graph with gradients in it runs, is differentiated again, saved and rewritten as any other: as an output or an
-    update of ``mx.function``, by ``bind`` and ``eval``, in a file.
+    A graph that contains gradients can be run, differentiated again, saved and rewritten like any other: as an output
+    or an update of ``mx.function``, by ``bind`` and ``eval``, in a file.
 
     Parameters
     ----------
     loss : Symbol or list of Symbol
-        Floating values of any shapes. The gradient is that of the sum of all their elements.
+        Floating values of any shapes. The gradient is taken of the sum of all their elements.
     wrt : Symbol, Parameter, str, or a list of them
         Variables: of ``mx.sym.var``, ``mx.shared``, parameters of blocks (or their ``var()``), or names of variables
-        that the losses read. Values between operators have no gradient here.
+        that the losses read. Intermediate values are not supported.
     head_grads : Symbol or list of Symbol, optional
-        What each element of a loss is weighted with, one Symbol or None (ones) per loss, of the loss's shape. No
-        gradient passes through these weights.
+        Weights of the elements of each loss: one Symbol or None (ones) per loss, in the loss's shape. No gradient
+        passes through these weights.
 
     Returns
     -------
@@ -43,11 +43,11 @@ def gradient(loss: Any, wrt: Any, head_grads: Any = None) -> Any:
     Raises
     ------
     TypeError
-        If wrt holds something else than variables.
+        If wrt holds anything other than variables.
     ValueError
         If a name is unknown, or head_grads has not one entry per loss.
     UnsupportedError
-        When the graph runs, if a loss is not floating, or if some operator between has no gradient.
+        When the graph runs, if a loss is not floating, or if an operator on the path has no gradient.
 
     Examples
     --------

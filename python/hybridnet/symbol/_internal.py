@@ -1,4 +1,4 @@
-"""Operators whose names begin with an underscore, making nodes."""
+"""Operators whose names begin with an underscore, creating nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..ops._namespace import lazy_functions
 
 
 def _CachedOp(*args: Any, subgraph: str, **flags: Any) -> Any:
-    """The outputs of a graph in symbol JSON, with its variables replaced in the order of list_inputs()."""
+    """Returns the outputs of a graph in symbol JSON, with its variables replaced in the order of list_inputs()."""
     return _core.symbol_composed(_core.symbol_from_json(subgraph, "subgraph"), list(args), {})
 
 

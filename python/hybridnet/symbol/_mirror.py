@@ -1,4 +1,4 @@
-"""Modules of Symbols with NumPy's interface: the functions for arrays, which make nodes without inputs too."""
+"""Mirrors: modules of Symbols with NumPy's interface: the array functions, which create nodes even without inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["mirror"]
 
 
 def _making_nodes(function: Any, module: str) -> Any:
-    """function, whose operators make nodes even without inputs."""
+    """Wraps function so that its operators create nodes even without inputs."""
 
     @functools.wraps(function)
     def symbolic(*args: Any, **kwargs: Any) -> Any:
@@ -30,9 +30,9 @@ def _making_nodes(function: Any, module: str) -> Any:
 
 
 def mirror(module: str, source: str, modules: str = "") -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a module with the functions of `source`.
+    """Returns ``__getattr__`` and ``__dir__`` of a module with the functions of `source`.
 
-    module: its ``__name__``. source: name of a module for arrays. modules: names of submodules, in one text.
+    module: its ``__name__``. source: name of a module for arrays. modules: names of submodules, separated by spaces.
     """
     variables = vars(sys.modules[module])
 

@@ -1,4 +1,4 @@
-"""x[key] of a traced array: ints and slices become operators; keys with arrays: _traced_selection."""
+"""x[key] of a traced array: ints and slices become operators; _traced_selection handles keys with arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["traced_item"]
 
 
 def traced_item(data: Any, key: Any) -> Any:
-    """data[key] with NumPy's rules: ints, slices, None, an ellipsis, integer arrays, masks."""
+    """Returns data[key] with NumPy's rules: ints, slices, None, an ellipsis, integer arrays, masks."""
     items = list(key) if isinstance(key, tuple) else [key]
     if holds_arrays(items):
         return selected(data, items, _op, _slice)
@@ -43,7 +43,7 @@ def _slice(data: Any, key: list[Any]) -> Any:
     end: list[int | None] = []
     step: list[int | None] = []
     squeezed: list[int] = []
-    codes: list[int] = []  # Reshape codes that add and drop axes; 0 copies a size
+    codes: list[int] = []  # Reshape codes that insert and remove axes; 0 copies a size
     for item in key:
         if item is None:
             codes.append(1)

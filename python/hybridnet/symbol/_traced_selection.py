@@ -1,8 +1,8 @@
-"""x[key] of a traced array where the key holds arrays: NumPy's rules as operators of the graph.
+"""x[key] of a traced array with arrays in the key: NumPy's rules as operators of the graph.
 
-An index array becomes take or, where several axes are indexed together, _advanced_index_get; both count negative
-positions from the end and raise IndexError for others outside of the axis when the graph runs. The dtype of an array
-decides what it is: a bool array is a mask, whose result has as many elements as it marks when the graph runs.
+An index array becomes take or, if several axes are indexed together, _advanced_index_get; both count negative positions
+from the end and raise IndexError for others out of range when the graph runs. The dtype of an array decides its role: a
+bool array is a mask, and the number of selected elements is known when the graph runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FULL = slice(None)
 
 
 def holds_arrays(items: list[Any]) -> bool:
-    """Whether the key needs more than slices."""
+    """Whether the key needs operators beyond slicing."""
     return any(_is_array(item) for item in items)
 
 
@@ -32,7 +32,7 @@ def _is_array(item: Any) -> bool:
 
 
 def selected(data: Any, items: list[Any], op: Callable[[str], Any], sliced: Callable[[Any, list[Any]], Any]) -> Any:
-    """data[items]. op: makes operators by name; sliced: data[...] for slices and ints, one for each axis."""
+    """Returns data[items]. op: makes operators by name; sliced: data[...] for slices and ints, one for each axis."""
     return _Selection(data, items, op, sliced).result()
 
 
@@ -58,7 +58,7 @@ def _ndim_of(array: Any) -> int:
 
 
 def _as_array(item: Any) -> Any:
-    """A Symbol, or a NumPy array of whole numbers or bool."""
+    """Returns a Symbol, or a NumPy array of integers or bool."""
     if isinstance(item, _core.NDArrayBase):  # the graph reads it at each run
         return _core.traced_constant(item)
     if isinstance(item, (list, tuple, range)) and any(
@@ -90,7 +90,7 @@ def _is_mask(array: Any) -> bool:
 
 
 class _Selection:
-    """One key, taken apart: what it says about each axis of data, in the order of the key."""
+    """One key in parsed form: the item for each axis of data, in the order of the key."""
 
     def __init__(
         self, data: Any, items: list[Any], op: Callable[[str], Any], sliced: Callable[[Any, list[Any]], Any]
@@ -101,9 +101,9 @@ class _Selection:
         self._items = self._spelled_out(items, data.ndim)
 
     def _spelled_out(self, items: list[Any], ndim: int) -> list[Any]:
-        """The items with the ellipsis as slices; new axes, and those of masks without axes, are put into data.
+        """Returns the items with the ellipsis as slices; inserts new axes, and those of masks without axes, into data.
 
-        An ellipsis for no axis stays: arrays on both sides of it are not next to each other.
+        An ellipsis that covers no axis is kept: arrays on both sides of it are not adjacent.
         """
         used = sum(self._axes_of(item) for item in items)
         if used > ndim:
@@ -135,7 +135,7 @@ class _Selection:
         return 1
 
     def result(self) -> Any:
-        """data[key]."""
+        """Returns data[key]."""
         self._take_slices()
         arrays = [i for i, item in enumerate(self._items) if not isinstance(item, slice) and item is not Ellipsis]
         together = arrays == list(range(arrays[0], arrays[-1] + 1))
@@ -159,7 +159,7 @@ class _Selection:
         return sum(self._axes_of(item) for item in self._items[:number])
 
     def _take_slices(self) -> None:
-        """Applies the slices; they are whole axes then."""
+        """Applies the slices; the items become full slices."""
         key: list[Any] = []
         for item in self._items:
             key += [item] if isinstance(item, slice) else [_FULL] * self._axes_of(item)
@@ -168,7 +168,7 @@ class _Selection:
         self._items = [_FULL if isinstance(item, slice) else item for item in self._items]
 
     def _masked(self, mask: Any, axis: int) -> Any:
-        """The elements that the only array of the key, a mask, marks."""
+        """Returns the elements that the only array of the key, a mask, selects."""
         self._check_mask(mask, axis)
         data = self._data
         if (count := _ndim_of(mask)) > 1:
@@ -197,7 +197,7 @@ class _Selection:
                 )
 
     def _positions(self, item: Any, axis: int) -> list[Any]:
-        """Arrays of positions, one for each axis that an item covers, beginning with this one."""
+        """Returns arrays of positions, one for each axis that an item covers, beginning with this one."""
         if isinstance(item, np.ndarray) and item.dtype == np.bool_:
             self._check_mask(item, axis)
             return [self._constant(part) for part in item.nonzero()]

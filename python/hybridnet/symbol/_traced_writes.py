@@ -1,6 +1,6 @@
-"""x[key] = value of a traced array, and which x[key] are views: as for arrays, in operators that make new values.
+"""Traced indexed writes (x[key] = value), and views by x[key]: like arrays, with operators that make new values.
 
-Where the key needs no sizes, nor does what is made here, so that the graph serves arrays of all sizes.
+If the key needs no sizes, neither do the new nodes, so that the graph serves arrays of all sizes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _FULL = slice(None)
 
 
 def write(target: Any, value: Any) -> Any:
-    """target has the values of value from now on, converted to its dtype and broadcast to its shape."""
+    """Replaces the values of target by value, converted to its dtype and broadcast to its shape."""
     set_item(target, Ellipsis, value)
     return target
 
 
 def as_indexed(data: Any, key: Any, made: Any) -> Any:
-    """made, which is data[key]: as a view of data where the same key of an array gives one."""
+    """Returns made, which is data[key]: as a view of data if the same key of an array returns one."""
     if made is data or not _is_view(data, key):
         return made
     return _core.traced_view(made, data)
@@ -63,7 +63,7 @@ def _is_view(data: Any, key: Any) -> bool:
 
 
 def _is_view_for_all_sizes(items: list[Any]) -> bool:
-    """Ints, at most one slice of step 1, whole axes."""
+    """True for keys of ints, at most one slice of step 1, and full slices."""
     rest = [item for item in items if item is not None]
     while rest and not isinstance(rest[0], slice):
         rest.pop(0)
@@ -71,7 +71,7 @@ def _is_view_for_all_sizes(items: list[Any]) -> bool:
 
 
 def _spelled_out(items: tuple[Any, ...], ndim: int) -> list[Any]:
-    """One plain item per axis, and None for new axes."""
+    """Returns one plain item per axis, and None for new axes."""
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > ndim:
         raise HybridNetIndexError("too many indices", expected=f"at most {ndim}", given=str(used))
@@ -91,7 +91,7 @@ def _plain(item: Any) -> Any:
 
 # -------------------------------------------------------------------------------------------------------------- writes
 def set_item(data: Any, key: Any, value: Any) -> None:
-    """data[key] = value, broadcasting value. What is written in pause(), or through a detached view, is constant."""
+    """Sets data[key] = value, broadcasting value. A value written in pause(), or to a detached view, is constant."""
     paused = _core.set_traced_pause(False)
     try:
         undetached = _core.traced_undetached(data)
@@ -105,7 +105,7 @@ def set_item(data: Any, key: Any, value: Any) -> None:
 
 
 def _with_item(data: Any, key: Any, value: Any) -> Any:
-    """data with data[key] replaced; None: the key selects nothing."""
+    """Returns data with data[key] replaced; None: the key selects nothing."""
     items = key if isinstance(key, tuple) else (key,)
     if all(map(_is_basic_item, items)):
         return _with_region(data, _spelled_out(items, _rank(data)), value)
@@ -124,7 +124,7 @@ def _rank(data: Any) -> int:
 
 
 def _op(name: str) -> Any:
-    from .symbol import main_operator  # which imports this file
+    from .symbol import main_operator  # that file imports this one
 
     return main_operator(name)
 
@@ -134,7 +134,7 @@ def _like(data: Any, made: Any) -> Any:
 
 
 def _as_values(value: Any, data: Any) -> Any:
-    """value as a traced array of the dtype of data."""
+    """Converts value to a traced array of data's dtype."""
     dtype = data._spec[1]
     if isinstance(value, (_core.SymbolBase, _core.NDArrayBase)):
         traced = value if isinstance(value, _core.SymbolBase) else _core.traced_constant(value)
@@ -153,7 +153,7 @@ def _shape_of(symbol: Any) -> tuple[int, ...] | None:
 
 # -- ints and slices ------------------------------------------------------------------------------------------------
 def _with_region(data: Any, items: list[Any], value: Any) -> Any:
-    """data with the region that ints, slices and new axes select replaced; None: they select nothing."""
+    """Returns data with the region of ints, slices and new axes replaced; None: they select nothing."""
     shape = data._spec[0]
     own = [item for item in items if item is not None]
     for axis, (item, size) in enumerate(zip(own, shape, strict=True)):
@@ -176,13 +176,13 @@ def _with_region(data: Any, items: list[Any], value: Any) -> Any:
 
 
 def _broadcast(value: Any, items: list[Any], part: Any) -> Any:
-    """value, which broadcasts to what x[key] shows, in the shape of part, which has the axes of x."""
+    """Broadcasts value to the shape of x[key], then reshapes it to the shape of part, which has the axes of x."""
     given = value._spec[0]
     if given is None:
         raise TraceError("a value whose number of axes is not known is written into a traced array")
     visible = [item for item in items if item is None or isinstance(item, slice)]
     if all(item is None for item in visible) and all(size == 1 for size in given):
-        return _op("reshape_like")(value, part)  # one element, of shape (1,) or () as the interface has it
+        return _op("reshape_like")(value, part)  # one element, of shape (1,) or () by the interface
     surplus = len(given) - len(visible)
     if surplus > 0:
         if any(size != 1 for size in given[:surplus]):
@@ -205,7 +205,7 @@ def _broadcast(value: Any, items: list[Any], part: Any) -> Any:
 
 
 def _as_large_as(value: Any, part: Any) -> Any:
-    """value repeated to the shape of part."""
+    """Broadcasts value to the shape of part."""
     if _shape_of(value) is not None and _shape_of(value) == _shape_of(part):
         return value
     if value._spec[0] == ():
@@ -225,7 +225,7 @@ def _is_mask(item: Any) -> bool:
 
 
 def _with_masked(data: Any, mask: Any, value: Any) -> Any:
-    """data with the elements that a mask of its first axes marks replaced by a number, or by values for them all."""
+    """Returns data with the elements that a mask of its first axes selects replaced by a number or by their values."""
     if not isinstance(mask, _core.SymbolBase):
         mask = mask if isinstance(mask, _core.NDArrayBase) else ndarray.array(np.asarray(mask), dtype="bool")
         mask = _core.traced_constant(mask)
@@ -265,7 +265,7 @@ def _check_mask(mask: Any, data: Any, marked: int) -> None:
 
 
 def _with_rows(data: Any, items: tuple[Any, ...], value: Any) -> Any:
-    """data with the slices that traced positions along its first axes name replaced."""
+    """Returns data with the slices at traced positions along its first axes replaced."""
     if not all(isinstance(item, (int, np.integer, *_TENSORS)) for item in items) or any(map(_is_mask, items)):
         raise TraceError(
             "x[key] = value of a traced array",
@@ -297,8 +297,8 @@ _TENSORS = (_core.SymbolBase, _core.NDArrayBase)
 
 
 def _with_positions(data: Any, key: Any, value: Any) -> Any:
-    """data with the elements replaced that arrays of known positions select; None: they select nothing."""
-    shape = data.shape  # noted: the positions are those of arrays of this shape
+    """Returns data with the elements at arrays of known positions replaced; None: they select nothing."""
+    shape = data.shape  # recorded as a dependency: the positions are valid only for this shape
     positions = _indexing._flat_positions(_indexing._expanded(key, shape), shape)
     if positions.size == 0:
         return None

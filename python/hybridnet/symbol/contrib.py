@@ -1,4 +1,4 @@
-"""Contributed operators, making nodes, and the control-flow functions."""
+"""Contributed operators, creating nodes, and the control-flow functions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def __dir__() -> list[str]:
 
 
 def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tuple[Symbol, Symbol, Symbol]:
-    """Nodes of classes drawn with a log-uniform (Zipfian) probability, and of expected counts."""
+    """Returns nodes of classes drawn with a log-uniform (Zipfian) probability, and of expected counts."""
     from .. import symbol
 
     return zipfian_classes(symbol, true_classes, num_sampled, range_max)

@@ -1,4 +1,4 @@
-"""Image operators, making nodes."""
+"""Image operators that create nodes."""
 
 from ..ops._namespace import lazy_functions
 

@@ -1,4 +1,4 @@
-"""Linear algebra operators, making nodes."""
+"""Linear algebra operators, creating nodes."""
 
 from ..ops._namespace import lazy_functions
 

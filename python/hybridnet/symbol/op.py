@@ -1,4 +1,4 @@
-"""Every public operator, making nodes, without the functions written in Python that ``sym`` adds."""
+"""All public operators, creating nodes, without the functions that ``sym`` adds in Python."""
 
 from ..ops._namespace import lazy_functions
 

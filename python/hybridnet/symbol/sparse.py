@@ -1,4 +1,4 @@
-"""Operators on sparse storage, making nodes; values are stored densely."""
+"""Operators on sparse storage that create nodes; values are stored densely."""
 
 from ..ops._namespace import lazy_functions
 

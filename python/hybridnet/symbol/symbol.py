@@ -1,4 +1,4 @@
-"""Symbol: one or more outputs of a graph that is being built."""
+"""Symbol: one or more outputs of a graph under construction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = ["Group", "Symbol", "Variable", "load", "load_json", "var"]
 
 
 def _in_place_of(name: str) -> str:
-    """What to call instead of a function of NumPy."""
+    """Returns the function to call instead of a NumPy function."""
     name = {"absolute": "abs", "concatenate": "concat"}.get(name, name)
     found = name in public_names()
     return f"call mx.nd.{name}, which works on traced arrays too" if found else "use the operators of mx.nd"
@@ -51,20 +51,21 @@ def _slices(begin: Sequence[Any], end: Sequence[Any], step: Sequence[Any]) -> tu
 
 
 class Symbol(_core.SymbolBase):
-    """Outputs of graph nodes. Operators and arithmetic on Symbols make new nodes; nothing is computed before bind().
+    """Outputs of graph nodes. Operators and arithmetic on Symbols create new nodes; nothing is computed before bind().
 
-    Inside a traced block a Symbol stands for an array: shape and dtype are known, values are not.
+    Inside a traced block a Symbol represents an array: shape and dtype are known, values are not.
     """
 
     __slots__ = ()
     __array_priority__ = 1000.0
     _has_numpy_interface = False
 
-    # -------------------------------------------------------------------------------------------------- what is asked
+    # -------------------------------------------------------------------------------------------------------- queries
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """What ``isinstance`` looks at beside the type: to a program that is traced, a Symbol that stands for one of
-        its arrays is an array, as it is where the program runs imperatively."""
+        """The class for ``isinstance``: for a traced program, a Symbol in place of one of its arrays is an array, as in
+        imperative mode.
+        """
         cls = type(self)
         if not self._is_traced_array or is_own_file(sys._getframe(1).f_code.co_filename):
             return cls
@@ -113,7 +114,7 @@ class Symbol(_core.SymbolBase):
 
     @property
     def dtype(self) -> Any:
-        """NumPy type of a traced array's elements."""
+        """NumPy dtype of a traced array."""
         dtype = self._spec[1]
         _core.note_trace_read(4)
         if dtype is None:
@@ -136,7 +137,7 @@ class Symbol(_core.SymbolBase):
 
     @property
     def T(self) -> Symbol:
-        """The axes in reverse order; a traced vector as it is."""
+        """The Symbol with its axes in reverse order; a traced vector stays as it is."""
         return self if self._is_traced_array and self.ndim < 2 else self.transpose()
 
     @property
@@ -152,19 +153,19 @@ class Symbol(_core.SymbolBase):
         return "default"
 
     def list_arguments(self) -> list[str]:
-        """Names of the variables that values must be given for."""
+        """Returns the names of the variables that need values."""
         return _core.symbol_list_arguments(self)
 
     def list_auxiliary_states(self) -> list[str]:
-        """Names of the variables that operators update, such as moving means."""
+        """Returns the names of the variables that operators update, such as moving means."""
         return _core.symbol_list_auxiliary_states(self)
 
     def list_inputs(self) -> list[str]:
-        """Names of all variables, in the order in which the graph is visited."""
+        """Returns the names of all variables, in the order in which the graph is visited."""
         return _core.symbol_list_inputs(self)
 
     def list_outputs(self) -> list[str]:
-        """Names of the outputs: 'fc_output', 'split_output1', a variable's own name."""
+        """Returns the names of the outputs: 'fc_output', 'split_output1', a variable's own name."""
         return _core.symbol_list_outputs(self)
 
     @property
@@ -173,31 +174,31 @@ class Symbol(_core.SymbolBase):
         return _core.symbol_num_outputs(self)
 
     def get_internals(self) -> Symbol:
-        """Every output of every node, as one group."""
+        """Returns every output of every node, as one group."""
         return _core.symbol_internals(self)
 
     def get_children(self) -> Symbol | None:
-        """The inputs of this node as a group; None for a variable."""
+        """Returns the inputs of this node as a group; None for a variable."""
         children = _core.symbol_children(self)
         return children if children.num_outputs else None
 
     def debug_str(self) -> str:
-        """The graph as text, one line per node."""
+        """Returns the graph as text, one line per node."""
         return _core.symbol_text(self)
 
     # ------------------------------------------------------------------------------------------------------ attributes
     def attr(self, key: str) -> str | None:
-        """An attribute of the node, or a parameter of its operator, as text."""
+        """Returns an attribute of the node, or a parameter of its operator, as text."""
         return _core.symbol_attr(self, key)
 
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
-        """Attributes and parameters of the node."""
+        """Returns attributes and parameters of the node."""
         if recursive:
             raise HybridNetValueError("list_attr: recursive listing was removed", fix="use attr_dict()")
         return _core.symbol_list_attr(self)
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
-        """Node name -> attributes and parameters, for all nodes."""
+        """Returns a dict of node name -> attributes and parameters, for all nodes."""
         return _core.symbol_attr_dict(self)
 
     def _set_attr(self, **kwargs: str) -> None:
@@ -208,14 +209,14 @@ class Symbol(_core.SymbolBase):
 
     # ---------------------------------------------------------------------------------------------------- composition
     def _gen_atomic_symbol(self) -> Symbol:
-        """The last operator on variables of its own."""
+        """Returns the last operator, applied to new variables."""
         node = json.loads(self.tojson(remove_amp_cast=False))["nodes"][-1]
         return _core.op_function(node["op"], node["op"], __name__, symbolic=True)(
             name=node["name"], **node.get("attrs", {})
         )
 
     def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
-        """This graph with variables replaced: by position, or by name."""
+        """Returns this graph with variables replaced: by position, or by name."""
         name = kwargs.pop("name", None)
         result = _core.symbol_composed(self, list(args), kwargs)
         return result if name is None else _core.symbol_renamed(result, name)
@@ -230,7 +231,7 @@ class Symbol(_core.SymbolBase):
         return load_json, (self.tojson(remove_amp_cast=False),)
 
     def __getitem__(self, key: Any) -> Symbol:
-        """An output by number, name or slice; of a traced array, its elements."""
+        """Returns an output by number, name or slice; for a traced array, its elements."""
         if self._is_traced_array and not isinstance(key, str):
             return as_indexed(self, key, traced_item(self, key))
         if isinstance(key, str):
@@ -274,7 +275,7 @@ class Symbol(_core.SymbolBase):
             raise no_values(self, "Iterating", "loop with mx.nd.contrib.foreach, or split the array with mx.nd.split")
         return (self[i] for i in range(self.num_outputs))
 
-    # ------------------------------------------------------------------------------------------------ what is refused
+    # ---------------------------------------------------------------------------------------------------- unsupported
     def __bool__(self) -> bool:
         raise no_values(
             self, "The truth value", "branch with mx.nd.contrib.cond, or loop with mx.nd.contrib.while_loop"
@@ -314,7 +315,7 @@ class Symbol(_core.SymbolBase):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         kind = UFUNC_OPERATORS.get(ufunc.__name__)
-        if method == "__call__" and kind is not None and not kwargs:  # NumPy's numbers on the left
+        if method == "__call__" and kind is not None and not kwargs:  # a NumPy number on the left
             numbers = [value.item() if isinstance(value, np.generic) else value for value in inputs]
             result = _core.symbol_binary(kind, *numbers)
             if result is not NotImplemented:
@@ -326,7 +327,7 @@ class Symbol(_core.SymbolBase):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         try:
             with Refusals(tells_outer=False):
-                return func._implementation(*args, **kwargs)  # some of NumPy's functions only call methods
+                return func._implementation(*args, **kwargs)  # some NumPy functions only call methods
         except HybridNetError:
             raise no_values(self, f"numpy.{func.__name__}", _in_place_of(func.__name__)) from None
 
@@ -359,7 +360,7 @@ class Symbol(_core.SymbolBase):
 
     # ------------------------------------------------------------------------------------------------------ array-like
     def reshape(self, *shape: Any, **kwargs: Any) -> Symbol:
-        """Another shape, with the codes of NDArray.reshape. Of a traced array: a view, which writes go through."""
+        """Reshapes, with the codes of NDArray.reshape. For a traced array: a view that shares writes."""
         if len(shape) == 1 and isinstance(shape[0], (list, tuple)):
             shape = tuple(shape[0])
         if shape:
@@ -367,27 +368,27 @@ class Symbol(_core.SymbolBase):
         return _core.traced_view(main_operator("Reshape")(self, **kwargs), self)
 
     def astype(self, dtype: Any, copy: bool = True) -> Symbol:
-        """Elements converted to dtype; with copy=False a traced array of that dtype itself."""
+        """Converts elements to dtype; with copy=False returns a traced array of that dtype itself."""
         if not copy and self._is_traced_array and np.dtype(self.dtype) == numpy_dtype(dtype):
             return self
         return main_operator("Cast")(self, dtype=dtype)
 
     def transpose(self, *axes: Any, **kwargs: Any) -> Symbol:
-        """The axes in another order; reversed when none is given."""
+        """Permutes the axes; reverses them if none is given."""
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (list, tuple))):
             axes = tuple(axes[0] or ())
         return main_operator("transpose")(self, axes=kwargs.get("axes") or axes)
 
     def flatten(self, **kwargs: Any) -> Symbol:
-        """As a matrix: the first axis stays, the others merge; inplace=True: as a view of a traced array."""
+        """Converts to a matrix: the first axis stays, the others merge; inplace=True: as a view of a traced array."""
         return self._in_place(main_operator("Flatten")(self), **kwargs)
 
     def squeeze(self, axis: Any = None, **kwargs: Any) -> Symbol:
-        """Without the axes of size 1; inplace=True: as a view of a traced array."""
+        """Removes the axes of size 1; inplace=True: as a view of a traced array."""
         return self._in_place(main_operator("squeeze")(self, axis=axis), **kwargs)
 
     def expand_dims(self, axis: int, **kwargs: Any) -> Symbol:
-        """With one more axis of size 1; inplace=True: as a view of a traced array."""
+        """Inserts an axis of size 1; inplace=True: as a view of a traced array."""
         return self._in_place(main_operator("expand_dims")(self, axis=axis), **kwargs)
 
     def _in_place(self, made: Symbol, inplace: bool = False, **_: Any) -> Symbol:
@@ -400,11 +401,11 @@ class Symbol(_core.SymbolBase):
         return split_v2(self, *args, **kwargs)
 
     def copy(self) -> Symbol:
-        """The same values in a node of its own."""
+        """Returns the same values in a node of its own."""
         return _internal._copy(self)
 
     def detach(self) -> Symbol:
-        """The same values, which gradients do not pass through. Of a traced array: a view, which writes go through."""
+        """Returns the same values without passing gradients. For a traced array: a view that shares writes."""
         return _core.traced_view(main_operator("BlockGrad")(self), self)
 
     def copyto(self, other: Any) -> Any:
@@ -429,17 +430,17 @@ class Symbol(_core.SymbolBase):
         return write(self, value)
 
     def as_in_context(self, context: Context) -> Symbol:
-        """The array itself: a graph runs on one device."""
+        """Returns the array itself: a graph runs on one device."""
         return self
 
     as_in_ctx = as_in_context
 
     def as_nd_ndarray(self) -> Symbol:
-        """This Symbol as a classic one."""
+        """Returns this Symbol as a classic Symbol."""
         return self
 
     def as_np_ndarray(self) -> Any:
-        """The same outputs as a Symbol of ``mx.sym.np``."""
+        """Returns the same outputs as a Symbol of ``mx.sym.np``."""
         importlib.import_module("hybridnet.symbol.numpy")  # registers the class of such Symbols
         return _core.symbol_of_class(self, True)
 
@@ -448,7 +449,7 @@ class Symbol(_core.SymbolBase):
 
     # ------------------------------------------------------------------------------------------------------- inference
     def infer_shape(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
-        """(argument shapes, output shapes, auxiliary shapes) from known ones; (None, None, None) if too few are known.
+        """Infers (argument shapes, output shapes, auxiliary shapes); (None, None, None) if too few are known.
 
         Known shapes are given by position (in list_arguments() order, None to skip) or by name.
         """
@@ -458,7 +459,7 @@ class Symbol(_core.SymbolBase):
         return _firsts(arguments), _firsts(outputs), _firsts(auxiliaries)
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
-        """As infer_shape, but gives what can be known.
+        """Same as infer_shape, but returns partial results.
 
         Unknown shapes are (), unknown sizes 0; with NumPy shape semantics, where these mean something, None and -1.
         """
@@ -471,9 +472,10 @@ class Symbol(_core.SymbolBase):
         return shown(arguments), shown(outputs), shown(auxiliaries)
 
     def _input_shapes(self, shapes: dict[str, Any]) -> tuple[list[Any], list[Any], list[str]]:
-        """Shapes of arguments and of auxiliary states from known ones, and the names of those that stay unknown.
+        """Infers shapes of arguments and of auxiliary states, and returns the names of those that stay unknown.
 
-        Outputs may stay unknown: of some operators, and of branches of different sizes, only running tells the shape.
+        Output shapes may stay unknown: for some operators, and branches of different sizes, they are known only at run
+        time.
         """
         _, arguments, _, auxiliaries = self._infer((), shapes, "shape", partial=True, lenient=True)
         found = [shape for shape, _ in [*arguments, *auxiliaries]]
@@ -482,12 +484,12 @@ class Symbol(_core.SymbolBase):
         return found[: len(arguments)], found[len(arguments) :], missing
 
     def infer_type(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
-        """(argument types, output types, auxiliary types) from known ones, or (None, None, None)."""
+        """Infers (argument types, output types, auxiliary types) from known ones, or (None, None, None)."""
         result = self.infer_type_partial(*args, **kwargs)
         return (None, None, None) if any(t is None for part in result for t in part) else result
 
     def infer_type_partial(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
-        """As infer_type, but gives what can be known: None for unknown types."""
+        """Same as infer_type, but returns partial results: None for unknown types."""
         _, arguments, outputs, auxiliaries = self._infer(args, kwargs, "type", partial=True)
         return tuple([dtype for _, dtype in specs] for specs in (arguments, outputs, auxiliaries))  # type: ignore[return-value]
 
@@ -528,7 +530,7 @@ class Symbol(_core.SymbolBase):
     ) -> Any:
         """Binds arrays to the variables; the Executor runs forward and backward over them.
 
-        remat: what backward computes again instead of keeping it, as in HybridBlock.hybridize.
+        remat: the values that backward recomputes instead of keeping them; see HybridBlock.hybridize.
         """
         from ..executor import Executor
 
@@ -548,7 +550,7 @@ class Symbol(_core.SymbolBase):
         remat: str | int = "auto",
         **kwargs: Any,
     ) -> Any:
-        """Infers shapes from the given ones, allocates all arrays and binds them. remat: as for bind."""
+        """Infers shapes from the given ones, allocates all arrays and binds them. remat: same as for bind."""
         from ..executor import simple_bind
 
         return simple_bind(self, ctx, grad_req, type_dict, kwargs, group2ctx, stype_dict, remat)
@@ -558,7 +560,7 @@ class Symbol(_core.SymbolBase):
         return self.bind(ctx or current_context(), kwargs).forward()
 
     def gradient(self, wrt: Any) -> Any:
-        """The gradient of the sum of all elements of the outputs with respect to variables: see mx.sym.gradient."""
+        """Returns the gradient of the sum of all output elements with respect to variables: see mx.sym.gradient."""
         from ._gradient import gradient
 
         return gradient(self, wrt)
@@ -578,11 +580,10 @@ class Symbol(_core.SymbolBase):
         skip_infer: bool = False,
         **kwargs: Any,
     ) -> Symbol:
-        """This graph: graphs are optimized when they are bound, for the device they are bound on.
+        """Returns this graph: graphs are optimized when they are bound, for the device they are bound to.
 
-        Shapes and types that are given (by arrays in args and aux, by shape_dict and type_dict) are checked against
-        the graph unless skip_infer. Raises TypeError if backend is no text, ShapeError and DTypeError for what does
-        not fit.
+        Given shapes and types (arrays in args and aux, shape_dict and type_dict) are checked against the graph unless
+        skip_infer is true. Raises TypeError if backend is not a string, ShapeError and DTypeError for a mismatch.
         """
         if not isinstance(backend, str) or not backend:
             raise HybridNetTypeError("optimize_for: backend must be a name", given=repr(backend))
@@ -596,12 +597,12 @@ class Symbol(_core.SymbolBase):
         return self
 
     def get_backend_symbol(self, backend: str) -> Symbol:
-        """As optimize_for without shapes."""
+        """Same as optimize_for without shapes."""
         return self.optimize_for(backend, skip_infer=True)
 
     # ----------------------------------------------------------------------------------------------------------- files
     def tojson(self, remove_amp_cast: bool = True) -> str:
-        """The graph in MXNet's JSON dialect; without the casts of mixed precision unless remove_amp_cast=False."""
+        """Returns the graph in MXNet's JSON format; without mixed-precision casts unless remove_amp_cast=False."""
         text = _core.symbol_tojson(self)
         if remove_amp_cast and any(f'"{cast}"' in text for cast in CASTS):
             edited = json.dumps(without_casts(json.loads(text)))
@@ -632,7 +633,7 @@ def _unknown_shape(shape: Any) -> bool:
 
 
 def _known_shape(value: Any) -> tuple[int, ...]:
-    """A shape as users give it: with NumPy shape semantics -1 is unknown, without also 0 is."""
+    """Converts a shape of the user: -1 is unknown; without NumPy shape semantics 0 is unknown too."""
     sizes = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
     return sizes if _core.is_np_shape() else tuple(-1 if size == 0 else size for size in sizes)
 
@@ -652,7 +653,7 @@ def main_operator(name: str) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------------------ variables
-STORAGE_TYPES = {"default": 0, "row_sparse": 1, "csr": 2}  # as graph files number them
+STORAGE_TYPES = {"default": 0, "row_sparse": 1, "csr": 2}  # the numbers in graph files
 
 
 def var(
@@ -667,7 +668,7 @@ def var(
     profiler_scope: str | None = None,
     **kwargs: str,
 ) -> Symbol:
-    """A variable: an input of the graph. Further keywords must be hidden attributes of the form __key__="text"."""
+    """Returns a variable: an input of the graph. Further keywords must be hidden attributes: __key__="text"."""
     if not isinstance(name, str):
         raise HybridNetTypeError("var", expected="a name", given=type(name).__name__)
     attributes = dict(attributes_for(attr) or {})
@@ -700,7 +701,7 @@ Variable = var
 
 
 def Group(symbols: Sequence[Symbol], create_fn: Any = None) -> Symbol:
-    """All outputs of the Symbols as one."""
+    """Groups all outputs of the Symbols into one Symbol."""
     symbols = list(symbols)
     if not symbols or not all(isinstance(symbol, _core.SymbolBase) for symbol in symbols):
         raise HybridNetTypeError("Group: expected a list of at least one Symbol")
@@ -708,12 +709,12 @@ def Group(symbols: Sequence[Symbol], create_fn: Any = None) -> Symbol:
 
 
 def load(fname: str | os.PathLike[str]) -> Symbol:
-    """The graph of a JSON file of HybridNet or MXNet 1.x. Raises FileError, or FormatError naming the broken place."""
+    """Loads the graph of a JSON file of HybridNet or MXNet 1.x. Raises FileError, or FormatError with the position."""
     return _core.symbol_from_json(read_text(fname, "sym.load"), os.fspath(fname))
 
 
 def load_json(json_str: str) -> Symbol:
-    """The graph of a JSON text."""
+    """Loads the graph of a JSON string."""
     if not isinstance(json_str, str):
         raise HybridNetTypeError("load_json", expected="text", given=type(json_str).__name__)
     return _core.symbol_from_json(json_str, "text")
@@ -723,7 +724,7 @@ add_fluent_methods(Symbol, "hybridnet.symbol", symbolic=True)
 _core.register_symbol_class(Symbol)
 _core.set_symbol_scopes(NameManager._current, AttrScope._current)
 
-# MXNet has the functions in this module too.
+# MXNet also has these functions in this module.
 __getattr__, __dir__ = names_from(
     __name__,
     {

@@ -1,8 +1,8 @@
-"""What tests of models and operators need, under the names that MXNet gives them.
+"""Test helpers for models and operators, under MXNet's names.
 
-Comparing (:mod:`._compare`), random inputs (:mod:`._random_inputs`), checks of symbols against numbers and finite
+Comparison (:mod:`._compare`), random inputs (:mod:`._random_inputs`), checks of symbols against numbers and finite
 differences (:mod:`._symbol_checks`), of blocks and optimizers (:mod:`._training_checks`), of random generators
-(:mod:`._statistics`), data sets (:mod:`._data_sets`), how often nodes of graphs run (:mod:`._execution_counts`), and
+(:mod:`._statistics`), data sets (:mod:`._data_sets`), execution counts of graph nodes (:mod:`._execution_counts`), and
 contexts, environment variables and files of a test (:mod:`._environment`).
 """
 
@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import numpy.random as rnd
 
-import hybridnet as mx  # tests written for MXNet get this and the modules above from their ``import *``
+import hybridnet as mx  # MXNet's tests import this and the modules above with ``import *``
 
 from ..context import Context, current_context
 from ..ndarray import array

@@ -1,4 +1,4 @@
-"""Which rewrite of the pipeline changes the result of a network."""
+"""Search for the rewrite of the pipeline that changes a network's results."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ __all__ = ["bisect_passes"]
 def bisect_passes(
     net: HybridBlock, *inputs: NDArray, train: bool = False, rtol: float = 1e-3, atol: float = 1e-5, seed: int = 0
 ) -> str | None:
-    """Name of the first rewrite that changes what net gives for these inputs; None if none does.
+    """Returns the name of the first rewrite that changes the results of net for these inputs; None if there is none.
 
-    The pipeline is cut off behind one rewrite after another, and each result is compared with that of the graph as it
-    was traced. The name can be given to ``hybridize(passes="fast_run,-NAME")``; docs/graph-passes.md says what the
-    rewrite does. The plans, parameters and states of net stay as they are.
+    The pipeline is cut off after one rewrite after another, and each result is compared with that of the traced graph.
+    The name can be passed to ``hybridize(passes="fast_run,-NAME")``; docs/graph-passes.md describes the rewrites. The
+    plans, parameters and states of net are unchanged.
 
     Parameters
     ----------
     net : HybridBlock
-        With initialized parameters, or such that a call initializes them.
+        A block with initialized parameters, or parameters that a call initializes.
     inputs : NDArray
         Arguments of a call of net.
     train : bool, default False
-        Whether net runs in training mode, and gradients of inputs and parameters are compared, too.
+        Whether net runs in training mode, and gradients of inputs and parameters are also compared.
     rtol, atol : float
-        How far a value may be from the reference: ``atol + rtol * largest value of that array``.
+        Maximum distance of a value from the reference: ``atol + rtol * largest value of that array``.
     seed : int, default 0
-        Of the random draws, the same for all runs.
+        Seed of the random draws, the same for all runs.
 
-    Raises TypeError if net is no HybridBlock.
+    Raises TypeError if net is not a HybridBlock.
     """
     if not hasattr(net, "_find_graph"):
         raise HybridNetTypeError("bisect_passes: net", expected="a HybridBlock", given=type(net).__name__)
     graph, arrays = _traced(net, inputs, train)
-    names = [row["name"] for row in _core.pipeline_rows() if "none" not in row["tags"]]  # what linking needs stays
+    names = [row["name"] for row in _core.pipeline_rows() if "none" not in row["tags"]]  # linking needs the others
     base = net._flags.get("passes") or "fast_run"
 
     def run(kept: int) -> tuple[list[Any], list[str]]:
@@ -61,7 +61,7 @@ def bisect_passes(
 
 
 def _traced(net: HybridBlock, inputs: tuple[NDArray, ...], train: bool) -> tuple[Any, list[NDArray]]:
-    """The graph of a call, and copies of what it reads, in its order."""
+    """Returns the graph of a call, and copies of its inputs, in order."""
     from ..gluon._hybrid_block import flatten_arguments
 
     flat: list[Any] = []
@@ -73,7 +73,7 @@ def _traced(net: HybridBlock, inputs: tuple[NDArray, ...], train: bool) -> tuple
 
 
 def _run(op: Any, arrays: list[NDArray], train: bool, seed: int) -> tuple[list[Any], list[str]]:
-    """Results, with train gradients too, and the rewrites that fired."""
+    """Returns the results, with train also the gradients, and the rewrites that fired."""
     copies = [array.copy() for array in arrays]  # training changes states
     random.seed(seed)
     if not train:

@@ -1,4 +1,4 @@
-"""Comparing arrays: tolerances by dtype, and failures that show where and how much."""
+"""Comparison of arrays: tolerances by dtype, and failures that show position and size."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ Tolerance = float | Mapping[Any, float] | None
 
 
 def default_dtype() -> type:
-    """float32, what the random inputs are made of."""
+    """Returns float32, the dtype of the random inputs."""
     return np.float32
 
 
 def default_rtols() -> dict[np.dtype, float]:
-    """Relative tolerances by dtype, as MXNet's tests use them."""
+    """Returns relative tolerances by dtype, as in MXNet's tests."""
     floats = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-5}
     return {np.dtype(name): value for name, value in {**floats, **dict.fromkeys(_INTEGERS, 0.0)}.items()}
 
 
 def default_atols() -> dict[np.dtype, float]:
-    """Absolute tolerances by dtype, as MXNet's tests use them."""
+    """Returns absolute tolerances by dtype, as in MXNet's tests."""
     floats = {"float16": 1e-1, "float32": 1e-3, "float64": 1e-20}
     return {np.dtype(name): value for name, value in {**floats, **dict.fromkeys(_INTEGERS, 0.0)}.items()}
 
 
 def default_numeric_eps() -> dict[np.dtype, float]:
-    """Step widths of finite differences by dtype: powers of two, so that adding one loses no bits."""
+    """Returns step widths of finite differences by dtype: powers of two, so that adding one loses no bits."""
     return {np.dtype("float16"): 2.0**-6, np.dtype("float32"): 2.0**-9, np.dtype("float64"): 2.0**-14}
 
 
 def effective_dtype(dat: Any) -> np.dtype:
-    """The dtype whose precision the values of dat have."""
+    """Returns the dtype that has the precision of dat's values."""
     return np.dtype(dat.dtype)
 
 
 def get_tolerance(dat: Any, tol: Tolerance, default_tol: Mapping[np.dtype, float]) -> float:
-    """tol if it is a number; else its entry for the dtype of dat, else that of default_tol."""
+    """Returns tol if it is a number; else its entry for the dtype of dat, else that of default_tol."""
     if isinstance(tol, int | float | np.number):
         return float(tol)
     dtype = effective_dtype(dat)
@@ -53,24 +53,24 @@ def get_tolerance(dat: Any, tol: Tolerance, default_tol: Mapping[np.dtype, float
 
 
 def get_tols(x: Any, y: Any, rtol: Tolerance, atol: Tolerance) -> tuple[float, float]:
-    """(rtol, atol) for comparing x with y: those of the less precise of the two."""
+    """Returns (rtol, atol) for comparing x with y: those of the less precise of the two."""
     x, y = (value if hasattr(value, "dtype") else np.asarray(value) for value in (x, y))
     relative = max(get_tolerance(x, rtol, default_rtols()), get_tolerance(y, rtol, default_rtols()))
     return relative, max(get_tolerance(x, atol, default_atols()), get_tolerance(y, atol, default_atols()))
 
 
 def get_rtol(rtol: float | None = None, dtype: Any = "float64") -> float:
-    """rtol, or the default of dtype."""
+    """Returns rtol, or the default of dtype."""
     return default_rtols()[np.dtype(dtype)] if rtol is None else rtol
 
 
 def get_atol(atol: float | None = None, dtype: Any = "float64") -> float:
-    """atol, or the default of dtype."""
+    """Returns atol, or the default of dtype."""
     return default_atols()[np.dtype(dtype)] if atol is None else atol
 
 
 def get_etol(etol: float | None = None) -> float:
-    """The share of elements that may disagree; 0 unless given."""
+    """Returns the fraction of elements that may disagree; 0 by default."""
     return 0.0 if etol is None else etol
 
 
@@ -105,7 +105,7 @@ def almost_equal(
 
 
 def _violations(a: np.ndarray, b: np.ndarray, rtol: float, atol: float, equal_nan: bool) -> np.ndarray:
-    """How often the tolerance fits into each difference: above 1 is a mismatch."""
+    """Returns each difference as a multiple of its tolerance: above 1 is a mismatch."""
     wide = np.result_type(a.dtype, b.dtype, np.float64)
     a, b = np.broadcast_arrays(a.astype(wide), b.astype(wide))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -117,7 +117,7 @@ def _violations(a: np.ndarray, b: np.ndarray, rtol: float, atol: float, equal_na
 def find_max_violation(
     a: Any, b: Any, rtol: float | None = None, atol: float | None = None
 ) -> tuple[tuple[int, ...], float]:
-    """(index, how often the tolerance fits into the difference there) of the worst element."""
+    """Returns (index, difference as a multiple of the tolerance) of the worst element."""
     violation = _violations(np.asarray(_numpy(a)), np.asarray(_numpy(b)), get_rtol(rtol), get_atol(atol), False)
     where = np.unravel_index(int(np.argmax(violation)), violation.shape)
     return tuple(int(i) for i in where), float(violation[where])
@@ -166,7 +166,7 @@ def assert_almost_equal(
 
 
 def assert_allclose(a: Any, b: Any, rtol: float = 1e-07, atol: float = 0, equal_nan: bool = True) -> None:
-    """:func:`assert_almost_equal` with NumPy's tolerances."""
+    """Same as :func:`assert_almost_equal`, with NumPy's tolerances."""
     assert_almost_equal(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
@@ -180,7 +180,7 @@ def assert_almost_equal_with_err(
     equal_nan: bool = False,
     mismatches: tuple[int, int] = (10, 10),
 ) -> None:
-    """:func:`assert_almost_equal` that accepts a share of up to etol elements that disagree."""
+    """Same as :func:`assert_almost_equal`, but accepts a fraction of up to etol mismatching elements."""
     relative, absolute = get_tols(a, b, rtol, atol)
     left, right = np.asarray(_numpy(a)), np.asarray(_numpy(b))
     violation = _violations(left, right, relative, absolute, equal_nan)
@@ -192,7 +192,7 @@ def assert_almost_equal_with_err(
 def assert_almost_equal_ignore_nan(
     a: Any, b: Any, rtol: Tolerance = None, atol: Tolerance = None, names: Sequence[str] = ("a", "b")
 ) -> None:
-    """:func:`assert_almost_equal` where neither is NaN."""
+    """Same as :func:`assert_almost_equal`, ignoring elements that are NaN in either array."""
     a, b = np.array(_numpy(a)), np.array(_numpy(b))
     unknown = np.isnan(a) | np.isnan(b)
     a[unknown] = b[unknown] = 0
@@ -209,7 +209,7 @@ def assert_exception(f: Callable[..., Any], exception_type: type[BaseException],
 
 
 def compare_ndarray_tuple(t1: Any, t2: Any, rtol: Tolerance = None, atol: Tolerance = None) -> None:
-    """:func:`assert_almost_equal` through nested tuples; None on either side agrees with anything."""
+    """Applies :func:`assert_almost_equal` to nested tuples; None on either side matches anything."""
     if t1 is None or t2 is None:
         return
     if isinstance(t1, tuple):
@@ -220,7 +220,7 @@ def compare_ndarray_tuple(t1: Any, t2: Any, rtol: Tolerance = None, atol: Tolera
 
 
 def same_array(array1: NDArray, array2: NDArray) -> bool:
-    """Whether two arrays share their memory: changes the first and looks whether the second followed."""
+    """Whether two arrays share memory: changes the first and checks whether the second has changed."""
     array1[:] += 1
     followed = same(array1, array2)
     array1[:] -= 1
@@ -228,7 +228,7 @@ def same_array(array1: NDArray, array2: NDArray) -> bool:
 
 
 def np_reduce(dat: np.ndarray, axis: Any, keepdims: bool, numpy_reduce_func: Callable[..., Any]) -> np.ndarray:
-    """numpy_reduce_func over one axis after the other; axis: None (all), an int, or several."""
+    """Applies numpy_reduce_func to one axis after the other; axis: None (all), an int, or several."""
     axes = tuple(range(dat.ndim)) if axis is None else tuple(np.atleast_1d(axis))
     axes = tuple(int(a) % dat.ndim for a in axes)
     result = dat
@@ -238,7 +238,7 @@ def np_reduce(dat: np.ndarray, axis: Any, keepdims: bool, numpy_reduce_func: Cal
 
 
 def collapse_sum_like(a: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """Sum of a over the axes along which an array of the given shape would be broadcast to a."""
+    """Sums a over the axes along which an array of the given shape would be broadcast to a."""
     shape = tuple(shape)
     lead = a.ndim - len(shape)
     if lead < 0 or any(n not in (1, a.shape[lead + i]) for i, n in enumerate(shape)):

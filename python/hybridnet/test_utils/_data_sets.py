@@ -1,6 +1,6 @@
-"""Data sets of examples and tests, in the folders where MXNet's functions of these names put them.
+"""Data sets of examples and tests, in the folders of MXNet's functions with these names.
 
-What lies there already is used; what is missing is fetched, or an error names the file to put there.
+Existing files are used; missing ones are downloaded, or an error names the file and its place.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _CIFAR10_URL = "http://data.mxnet.io/mxnet/data/cifar10.zip"
 def get_mnist() -> dict[str, np.ndarray]:
     """Handwritten digits: 'train_data', 'test_data' float32 (N, 1, 28, 28) in [0, 1]; 'train_label', 'test_label' int8.
 
-    Files are looked for in the working folder, in ``data`` and where ``gluon.data.vision.MNIST`` keeps them. Raises
-    FileError if they are in none and cannot be fetched.
+    Searches the files in the working folder, in ``data`` and in the folder of ``gluon.data.vision.MNIST``. Raises
+    FileError if they are in none and cannot be downloaded.
     """
     found = {}
     for part, train in (("train", True), ("test", False)):
@@ -48,7 +48,7 @@ def _mnist(train: bool) -> MNIST:
 
 
 def get_mnist_ubyte() -> None:
-    """Puts the four unpacked files of MNIST, such as train-images-idx3-ubyte, into the folder ``data``."""
+    """Writes the four unpacked files of MNIST, such as train-images-idx3-ubyte, into the folder ``data``."""
     os.makedirs(_FOLDER, exist_ok=True)
     for (train, _), (name, sha1) in MNIST._files.items():
         target = os.path.join(_FOLDER, name[: -len(".gz")])
@@ -61,9 +61,9 @@ def get_mnist_ubyte() -> None:
 
 
 def get_mnist_iterator(batch_size: int, input_shape: Any, num_parts: int = 1, part_index: int = 0) -> tuple[Any, Any]:
-    """Iterators over the training (shuffled) and the test digits, see :func:`get_mnist_ubyte`.
+    """Returns iterators over the training (shuffled) and the test digits, see :func:`get_mnist_ubyte`.
 
-    input_shape: (1, 28, 28) for images, (784,) for vectors. num_parts, part_index: this reader's share.
+    input_shape: (1, 28, 28) for images, (784,) for vectors. num_parts, part_index: the part of this reader.
     """
     get_mnist_ubyte()
 
@@ -83,14 +83,14 @@ def get_mnist_iterator(batch_size: int, input_shape: Any, num_parts: int = 1, pa
 
 
 def get_cifar10() -> None:
-    """Puts train.rec, test.rec, train.lst and test.lst of CIFAR-10 into ``data/cifar``."""
+    """Writes train.rec, test.rec, train.lst and test.lst of CIFAR-10 into ``data/cifar``."""
     files = [os.path.join(_FOLDER, "cifar", f"{part}.{kind}") for part in ("train", "test") for kind in ("rec", "lst")]
     if not all(os.path.exists(file) for file in files):
         _unpack_zip(download(_CIFAR10_URL, dirname=_FOLDER), _FOLDER)
 
 
 def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
-    """Fetches url and unpacks it into data_dir, unless data_dir has its file data_origin_name."""
+    """Downloads url and unpacks it into data_dir, unless data_dir has its file data_origin_name."""
     path = os.path.join(data_dir, data_origin_name)
     if not os.path.exists(path):
         download(url, fname=data_origin_name, dirname=data_dir)
@@ -98,7 +98,7 @@ def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
 
 
 def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str) -> None:
-    """Fetches url and unpacks it to data_dir/data_name, unless that exists; the packed file does not stay."""
+    """Downloads url and unpacks it to data_dir/data_name, unless that exists; removes the archive."""
     path, packed = os.path.join(data_dir, data_name), os.path.join(data_dir, data_origin_name)
     if os.path.exists(path):
         return

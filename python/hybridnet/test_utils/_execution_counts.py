@@ -1,4 +1,4 @@
-"""How often each node of a graph ran, for tests of laziness and of rewrites."""
+"""Execution counts of graph nodes, for tests of laziness and of rewrites."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..ndarray import waitall
 
 @contextlib.contextmanager
 def exec_counts() -> Iterator[Counter[tuple[str, str]]]:
-    """Counts the operators that run in the ``with`` block, by (operator, name of the node), bodies of loops included.
+    """Counts the operators that run in the ``with`` block, by (operator, name of the node), including bodies of loops.
 
-    Copies that graphs make without an operator count as ``"copy"``: an output or state that is an input, what is kept
+    Copies that graphs make without an operator count as ``"copy"``: an output or state that is an input, values kept
     for the gradient, the last state of a loop. Their name is that of the node whose value is copied, or of the loop or
-    branch that hands it on. Values of no bytes are not copied.
+    branch that passes it on. Values of no bytes are not copied.
 
-    The counts are there when the block ends. Names of nodes are those that HybridBlock.plan_text() shows; nodes of a
-    gradient end in ``_backward``; outside of graphs the name is "". Several nodes that became one by fusion are counted
-    as that one: ``hybridize(passes="fast_run,-fusion")`` keeps them apart.
+    The counts are available when the block ends. Node names are those of HybridBlock.plan_text(); nodes of a gradient
+    end in ``_backward``; outside of graphs the name is "". Several nodes fused into one are counted as one:
+    ``hybridize(passes="fast_run,-fusion")`` keeps them apart.
     """
     waitall()
     profiled = _core.profile_active()

@@ -1,4 +1,4 @@
-"""Whether a random generator draws from the expected distribution."""
+"""Tests of the distribution of random generators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Generator = Callable[[int], Any]
 def gen_buckets_probs_with_ppf(
     ppf: Callable[[float], float], nbuckets: int
 ) -> tuple[list[tuple[float, float]], list[float]]:
-    """nbuckets intervals of equal probability, from a quantile function: (intervals, their probabilities)."""
+    """Returns nbuckets intervals of equal probability from a quantile function: (intervals, their probabilities)."""
     if nbuckets < 1:
         raise HybridNetValueError(f"gen_buckets_probs_with_ppf: nbuckets is {nbuckets}; expected at least 1")
     edges = [ppf(i / nbuckets) for i in range(nbuckets + 1)]
@@ -30,16 +30,17 @@ def _counts(samples: np.ndarray, buckets: Sequence[Any]) -> np.ndarray:
     if np.any(lows > highs) or np.any(highs[:-1] > lows[1:]):
         raise HybridNetValueError("chi_square_check: the buckets overlap or are not in ascending order")
     edges = np.stack([lows, highs], axis=1).ravel()
-    places = np.searchsorted(edges, samples.astype(np.float64).ravel(), side="right")  # odd: within a bucket
+    places = np.searchsorted(edges, samples.astype(np.float64).ravel(), side="right")  # odd: inside a bucket
     return np.bincount(places, minlength=len(edges) + 1)[1::2]
 
 
 def chi_square_check(
     generator: Generator, buckets: Sequence[Any], probs: Sequence[float], nsamples: int = 1000000
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Pearson's chi-square test: (p value, counts found, counts expected).
+    """Runs Pearson's chi-square test: returns (p value, observed counts, expected counts).
 
-    buckets: values of a discrete distribution, or (low, high) intervals in ascending order; probs: theirs. Needs SciPy.
+    buckets: values of a discrete distribution, or (low, high) intervals in ascending order; probs: their probabilities.
+    Needs SciPy.
     """
     from scipy.stats import chisquare
 
@@ -47,7 +48,7 @@ def chi_square_check(
         raise HybridNetValueError(f"chi_square_check: {len(buckets)} buckets but {len(probs)} probabilities")
     found = _counts(np.asarray(generator(nsamples)), buckets)
     expected = nsamples * np.asarray(probs, dtype=np.float64)
-    scale = found.sum() / expected.sum() if found.sum() else 1.0  # SciPy wants equal sums; tails may lie outside
+    scale = found.sum() / expected.sum() if found.sum() else 1.0  # SciPy requires equal sums; tails may be outside
     return float(chisquare(f_obs=found, f_exp=expected * scale).pvalue), found, expected
 
 
@@ -60,7 +61,7 @@ def verify_generator(
     success_rate: float = 0.2,
     alpha: float = 0.05,
 ) -> list[float]:
-    """p values of nrepeat chi-square tests. Raises AssertionError if fewer than that share of them exceed alpha."""
+    """Returns p values of nrepeat chi-square tests. Raises AssertionError if too few of them exceed alpha."""
     results = [chi_square_check(generator, buckets, probs, nsamples) for _ in range(nrepeat)]
     p_values = [p for p, _, _ in results]
     if sum(p > alpha for p in p_values) < nrepeat * success_rate:

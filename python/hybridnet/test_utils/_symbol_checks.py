@@ -1,4 +1,4 @@
-"""Symbols against expected numbers, against finite differences, and against themselves in other dtypes."""
+"""Checks of symbols against expected numbers, finite differences, and their results in other dtypes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _dtype_of(value: Any, dtype: Any) -> Any:
 
 
 def _named(what: str, names: Sequence[str], given: Arrays, ctx: Context, dtype: Any) -> dict[str, NDArray]:
-    """Values given in order or by name as arrays by name, every name of the symbol exactly once."""
+    """Converts values in order or by name to arrays by name; every name of the symbol exactly once."""
     if not isinstance(given, Mapping):
         given = dict(zip(names, given))
     if set(given) != set(names):
@@ -53,7 +53,7 @@ def _states(sym: Symbol, aux_states: Arrays | None, ctx: Context, dtype: Any) ->
 
 
 def simple_forward(sym: Symbol, ctx: Context | None = None, is_train: bool = False, **inputs: Any) -> Any:
-    """Outputs of sym as NumPy arrays for inputs given by name; a list of them if there are several."""
+    """Returns outputs of sym as NumPy arrays for inputs given by name; a list of them if there are several."""
     executor = sym.bind(ctx or default_context(), args={name: array(value) for name, value in inputs.items()})
     outputs = [out.asnumpy() for out in executor.forward(is_train=is_train)]
     return outputs[0] if len(outputs) == 1 else outputs
@@ -70,10 +70,10 @@ def check_symbolic_forward(
     equal_nan: bool = False,
     dtype: Any = np.float32,
 ) -> list[NDArray]:
-    """Raises AssertionError unless the outputs of sym at location are the expected ones; returns them.
+    """Raises AssertionError unless the outputs of sym at location match the expected ones; returns them.
 
     location, expected, aux_states: values in the order of the symbol's arguments, outputs, states, or by their names.
-    dtype: what inputs are converted to; "asnumpy" leaves them.
+    dtype: the dtype that inputs are converted to; "asnumpy" leaves them.
     """
     ctx = ctx or default_context()
     arguments = _arguments(sym, location, ctx, dtype)
@@ -102,7 +102,7 @@ def _compare_gradient(
     atol: Tolerance,
     equal_nan: bool = False,
 ) -> None:
-    """A gradient as its request ("write", "add", "null") promises, given what its buffer held before."""
+    """Compares a gradient with the result of its request ("write", "add", "null") on the earlier buffer."""
     got = found.asnumpy()
     if request == "add":
         got = got - before.astype(got.dtype)
@@ -127,11 +127,11 @@ def check_symbolic_backward(
     equal_nan: bool = False,
     dtype: Any = np.float32,
 ) -> dict[str, NDArray]:
-    """Raises AssertionError unless the gradients of sym at location are the expected ones; returns them by name.
+    """Raises AssertionError unless the gradients of sym at location match the expected ones; returns them by name.
 
     out_grads: gradients of the outputs, in order or by name; None for losses. grad_req: one request, or one for each
     argument in order or by name. The gradient buffers hold random numbers before, so "add" and "null" are checked too.
-    grad_stypes: their storage, in order or by name.
+    grad_stypes: storage of the gradients, in order or by name.
     """
     ctx = ctx or default_context()
     arguments = _arguments(sym, location, ctx, dtype)
@@ -176,7 +176,7 @@ def numeric_grad(
     use_forward_train: bool = True,
     dtype: Any = np.float32,
 ) -> dict[str, np.ndarray]:
-    """Central differences of the sum of the executor's first output, by name; eps: their full width."""
+    """Returns central differences of the sum of the executor's first output, by name; eps: their full width."""
     for name, value in location.items():
         executor.arg_dict[name][:] = array(value, dtype=dtype)
 
@@ -218,8 +218,8 @@ def check_numeric_gradient(
 ) -> None:
     """Raises AssertionError unless the gradients of sym agree with finite differences at location.
 
-    The one output is multiplied by random numbers in [0.1, 1.1) and summed. grad_nodes: the arguments to check, all
-    unless given, or their grad_req by name. grad_stype_dict: storage of gradient buffers by name.
+    The only output is multiplied by random numbers in [0.1, 1.1) and summed. grad_nodes: the arguments to check
+    (default: all), or their grad_req by name. grad_stype_dict: storage of gradient buffers by name.
     """
     ctx = ctx or default_context()
     arguments = _arguments(sym, location, ctx, dtype)
@@ -263,7 +263,7 @@ def check_speed(
     typ: str = "whole",
     **kwargs: Any,
 ) -> float:
-    """Seconds of one run, the mean of N. typ: "whole" (forward and backward) or "forward".
+    """Returns the seconds of one run, the mean of N. typ: "whole" (forward and backward) or "forward".
 
     location: arguments by name; without it, kwargs are the shapes and the values are standard normal.
     """
@@ -399,7 +399,7 @@ def _compare_runs(
 
 
 def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
-    """Whether two graphs have the same operators in the same places."""
+    """Whether two graphs have the same operators at the same positions."""
     operators = [
         [node["op"] for node in json.loads(sym.tojson(remove_amp_cast=False))["nodes"]] for sym in (sym1, sym2)
     ]

@@ -1,4 +1,4 @@
-"""Blocks against their hybridized selves, optimizers against each other, an iterator without reading costs."""
+"""Consistency checks of hybridized blocks and of optimizers, and an iterator without reading costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._random_inputs import rand_ndarray
 
 
 class DummyIter:
-    """Gives the first batch of an iterator forever: training speed without the cost of reading data."""
+    """Repeats the first batch of an iterator forever: measures training speed without the cost of reading data."""
 
     def __init__(self, real_iter: Any) -> None:
         self.real_iter = real_iter
@@ -38,7 +38,7 @@ class DummyIter:
 
 
 class _Given(initializer.Initializer):
-    """Gives every parameter the array of its name."""
+    """Initializes every parameter with the array of its name."""
 
     def __init__(self, values: dict[str, np.ndarray]) -> None:
         super().__init__()
@@ -61,8 +61,8 @@ def check_gluon_hybridize_consistency(
 ) -> None:
     """Raises AssertionError unless a block computes the same plain and hybridized, recorded and not.
 
-    net_builder(prefix=...) makes the block, which draws no random numbers; data_l: its inputs; numpy_func: what it
-    should compute, from NumPy arrays; test_grad: also compare gradients of the inputs.
+    net_builder(prefix=...) creates the block, which draws no random numbers; data_l: its inputs; numpy_func: the
+    expected function of NumPy arrays; test_grad: also compare gradients of the inputs.
     """
     start: Any = None
     output = None
@@ -122,13 +122,14 @@ def compare_optimizer(
 ) -> None:
     """Raises AssertionError unless two optimizers change equal weights in the same way.
 
-    opt1 is the reference and gets dense arrays; w_stype and g_stype are the storages that opt2 gets.
-    shape: of the weight; a list of shapes checks opt2's update of many weights at once against opt1's, one by one.
+    opt1 is the reference with dense arrays; w_stype and g_stype are the storage types for opt2.
+    shape: shape of the weight; a list of shapes checks opt2's update of many weights at once against opt1's, one by
+    one.
     """
     several = isinstance(shape, list)
     shapes = shape if several else [shape]
     first = [mx_random.uniform(shape=s, dtype=dtype) for s in shapes]
-    second = [_of_storage(weight.copy(), w_stype) for weight in first]  # every row is there
+    second = [_of_storage(weight.copy(), w_stype) for weight in first]  # every row is stored
     grads = [_gradient(s, g_stype, dtype) for s in shapes]
     states1 = [opt1.create_state_multi_precision(i, weight) for i, weight in enumerate(first)]
     states2 = [opt2.create_state_multi_precision(i, weight) for i, weight in enumerate(second)]

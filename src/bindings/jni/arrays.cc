@@ -1,4 +1,4 @@
-// org.hybridnet.NDArray: values between Java and arrays, views, files.
+// org.hybridnet.NDArray: transfer of values between Java and arrays, views, files.
 #include <cstring>
 #include <memory>
 
@@ -7,7 +7,7 @@
 namespace hybridnet::jni {
 namespace {
 
-// A second handle of an array for the time of a call: its memory stays valid if another thread closes the array.
+// A second handle of an array during a call: its memory stays valid if another thread closes the array.
 class Shared {
  public:
   // is_read: sparse arrays are read as dense copies.
@@ -26,7 +26,7 @@ class Shared {
   HnArray handle_ = nullptr;
 };
 
-// The kinds of arrays of Java; Native.java has the same numbers. Bytes stand for the memory of an array of any dtype.
+// The kinds of Java arrays; Native.java has the same numbers. kBytes means the raw memory of an array of any dtype.
 enum JavaArray { kFloats, kDoubles, kInts, kLongs, kBytes };
 
 int dtype_of(int kind) {
@@ -67,7 +67,7 @@ const char* name_of(int dtype) {
   }
 }
 
-// Checks that values of the Java array and of the NDArray are one for one.
+// Throws unless the Java array matches the NDArray in element type and in size (for kBytes, in bytes).
 void check_fit(JNIEnv* env, HnArray array, int kind, jarray values) {
   if (!values) throw_java(env, "java/lang/NullPointerException", "the Java array of values is null");
   int dtype = 0;
@@ -130,7 +130,7 @@ size_t bytes_of(JNIEnv* env, HnArray array) {
   return static_cast<size_t>(size * element_size(env, dtype));
 }
 
-// By way of a copy, not of hn_array_data(): an array whose memory was given out has no packed copies from then on.
+// Writes through a copy, not through hn_array_data(): an array with exported memory can have no packed copies any more.
 void write_values(JNIEnv* env, HnArray array, int kind, jarray values) {
   const size_t bytes = bytes_of(env, array);
   const std::unique_ptr<char[]> copy(new char[bytes + 1]);
@@ -139,13 +139,13 @@ void write_values(JNIEnv* env, HnArray array, int kind, jarray values) {
   check(env, hn_array_copy_from(array, copy.get(), bytes));
 }
 
-// A direct ByteBuffer that an array lies over; kept from the collector until the last array over it has died.
+// A direct ByteBuffer that is the memory of arrays. Kept from the garbage collector until the last of them is freed.
 struct KeptBuffer {
   JavaVM* vm;
   jobject buffer;  // a global reference
 };
 
-// Called by any thread, of Java or of the library's own.
+// Called by any thread, of Java or of the library.
 void release_buffer(void* context) {
   const std::unique_ptr<KeptBuffer> kept(static_cast<KeptBuffer*>(context));
   JNIEnv* env = nullptr;
@@ -160,7 +160,7 @@ void release_buffer(void* context) {
 }  // namespace
 }  // namespace hybridnet::jni
 
-using namespace hybridnet::jni;  // the functions below are Java's: their names say the class
+using namespace hybridnet::jni;  // the functions below are Java methods: their names contain the class
 extern "C" {
 
 JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_arrayCreate(JNIEnv* env, jclass, jlongArray shape, jint dtype) {
@@ -336,7 +336,7 @@ JNIEXPORT void JNICALL Java_org_hybridnet_Native_arrayWait(JNIEnv* env, jclass, 
   guarded(env, [&] { check(env, hn_array_wait(array_of(env, array, "the array"))); });
 }
 
-// The memory behind a handle that Java keeps as long as the buffer lives.
+// Returns the memory of the array as a buffer. Java keeps the handle as long as the buffer lives.
 JNIEXPORT jobject JNICALL Java_org_hybridnet_Native_arrayBuffer(JNIEnv* env, jclass, jlong handle) {
   return guarded(env, [&] {
     const auto array = static_cast<HnArray>(from_java(handle));
@@ -351,7 +351,7 @@ JNIEXPORT jobject JNICALL Java_org_hybridnet_Native_arrayBuffer(JNIEnv* env, jcl
       throw_error(env, "ValueError",
                   "NDArray.buffer: expected an array of at most 2147483647 bytes, as much as a ByteBuffer holds, got " +
                       std::to_string(size) + ".\n  Fix: take the buffers of slices of it.");
-    static char none = 0;  // JNI asks for an address also where there is nothing
+    static char none = 0;  // JNI requires an address also for a buffer of 0 bytes
     return env->NewDirectByteBuffer(size > 0 ? const_cast<void*>(memory) : &none, size);
   });
 }
@@ -378,7 +378,7 @@ JNIEXPORT void JNICALL Java_org_hybridnet_Native_arrayWrite(JNIEnv* env, jclass,
   });
 }
 
-// {handles and bytes of the arrays, their names or null}
+// Returns {handles and bytes of the arrays, their names or null}.
 JNIEXPORT jobjectArray JNICALL Java_org_hybridnet_Native_arraysLoad(JNIEnv* env, jclass, jbyteArray path) {
   return guarded(env, [&] {
     const std::string file = text_of(env, path, "path");

@@ -38,7 +38,7 @@ void throw_error(JNIEnv* env, const char* kind, const std::string& text) {
   const jbyteArray kind_bytes = give_text(env, kind);
   const jbyteArray text_bytes = give_text(env, text.c_str());
   const jobject made = env->CallStaticObjectMethod(java.errors, java.make, kind_bytes, text_bytes);
-  check_java(env);  // where making the exception failed, that failure is pending
+  check_java(env);  // if making the exception failed, that failure is pending
   env->Throw(static_cast<jthrowable>(made));
   throw PendingJavaException();
 }
@@ -101,7 +101,7 @@ int64_t bytes_of(JNIEnv* env, HnArray array) {
   return size * element_size(env, dtype);
 }
 
-// Those that the array takes, for a sparse one those of its parts.
+// Returns the bytes of the array's memory; for a sparse array the sum over its parts.
 int64_t held_bytes(JNIEnv* env, HnArray array) {
   const char* storage = nullptr;
   check(env, hn_array_storage(array, &storage));
@@ -111,7 +111,7 @@ int64_t held_bytes(JNIEnv* env, HnArray array) {
   for (const char* part : {"data", "indices", "indptr"}) {
     HnArray given = nullptr;
     if (name == "row_sparse" && part == std::string_view("indptr")) continue;
-    if (hn_array_part(array, part, &given) != 0) continue;  // indices out of bounds: an error where they are used
+    if (hn_array_part(array, part, &given) != 0) continue;  // indices out of bounds: reported when they are used
     bytes += bytes_of(env, given);
     hn_array_free(given);
   }

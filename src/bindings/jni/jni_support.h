@@ -1,5 +1,5 @@
-// What the functions behind org.hybridnet.Native share: failures become Java exceptions, Java objects become handles of
-// c_api.h. The JNI library stands on the C ABI alone.
+// Helpers of the functions behind org.hybridnet.Native: conversion of failures to Java exceptions, and of Java objects
+// to handles of c_api.h. The JNI library uses only the C ABI.
 #pragma once
 
 #include <jni.h>
@@ -13,20 +13,20 @@
 
 namespace hybridnet::jni {
 
-// Thrown when an exception is pending in Java: unwinds to guarded(), which returns to Java.
+// Thrown when a Java exception is pending: unwinds to guarded(), which returns to Java.
 struct PendingJavaException {};
 
-// Throws in Java the class of the library that `kind` names (ShapeError, ...) and unwinds.
+// Throws the library's Java exception class named `kind` (ShapeError, ...) and unwinds.
 [[noreturn]] void throw_error(JNIEnv* env, const char* kind, const std::string& text);
 // Throws a class of Java itself, such as "java/lang/NullPointerException", and unwinds.
 [[noreturn]] void throw_java(JNIEnv* env, const char* java_class, const std::string& text);
 
-// Of a call of the C ABI: a failure is thrown in Java with its class and its full text.
+// Checks the status of a C ABI call: a failure becomes a Java exception with its class and full text.
 void check(JNIEnv* env, int status);
-// Of a call of JNI: unwinds if it left an exception.
+// Checks after a JNI call: unwinds if an exception is pending.
 void check_java(JNIEnv* env);
 
-// Runs f for Java. After an exception the result is not read.
+// Runs f for Java. After an exception Java does not read the result.
 template <typename F>
 auto guarded(JNIEnv* env, F&& f) noexcept -> decltype(f()) {
   try {
@@ -42,26 +42,26 @@ auto guarded(JNIEnv* env, F&& f) noexcept -> decltype(f()) {
   return decltype(f())();
 }
 
-// Finds what the functions below need of Java's classes, once.
+// Looks up the Java classes, methods and fields for the functions below. Called once.
 void find_java_classes(JNIEnv* env);
 
-// The handle of a NativeObject. Throws NullPointerException, or IllegalStateException if it was closed.
+// Returns the handle of a NativeObject. Throws NullPointerException, or IllegalStateException if it was closed.
 void* handle_of(JNIEnv* env, jobject object, const char* argument);
 inline HnArray array_of(JNIEnv* env, jobject object, const char* argument) {
   return static_cast<HnArray>(handle_of(env, object, argument));
 }
-// The arrays of an NDArray[]; with_null: elements may be null.
+// Returns the handles of an NDArray[]; with_null: elements may be null.
 std::vector<HnArray> arrays_of(JNIEnv* env, jobjectArray objects, const char* argument, bool with_null = false);
 
 inline jlong to_java(void* handle) { return static_cast<jlong>(reinterpret_cast<intptr_t>(handle)); }
 inline void* from_java(jlong handle) { return reinterpret_cast<void*>(static_cast<intptr_t>(handle)); }
 
-// For each array its handle and the bytes of its values, which Java keeps count of. Takes the handles: where this
-// fails, they are freed.
+// Returns for each array its handle and the bytes of its memory, which Java sums up. Takes ownership of the handles: if
+// it fails, they are freed.
 jlongArray give_arrays(JNIEnv* env, const HnArray* arrays, size_t count);
 inline jlongArray give_array(JNIEnv* env, HnArray array) { return give_arrays(env, &array, 1); }
 
-// Texts travel as UTF-8 in byte[], because JNI's own strings are another encoding.
+// Texts are passed as UTF-8 in byte[], because JNI strings have another encoding.
 std::string text_of(JNIEnv* env, jbyteArray utf8, const char* argument);
 std::vector<std::string> texts_of(JNIEnv* env, jobjectArray texts, const char* argument);
 std::vector<const char*> pointers_to(const std::vector<std::string>& texts);
@@ -70,7 +70,7 @@ jobjectArray give_texts(JNIEnv* env, const std::vector<std::string>& texts);
 
 std::vector<int64_t> sizes_of(JNIEnv* env, jlongArray sizes, const char* argument);
 jlongArray give_longs(JNIEnv* env, const std::vector<jlong>& values);
-// Bytes of an element.
+// Returns the bytes of an element.
 int64_t element_size(JNIEnv* env, int dtype);
 
 }  // namespace hybridnet::jni

@@ -22,7 +22,7 @@ jobjectArray give_names(JNIEnv* env, jobject model, Count count_of, Name name_of
   return give_texts(env, names);
 }
 
-// Specs travel as {dtype, ndim, sizes...}, one after the other.
+// Specs are passed to Java as {dtype, ndim, sizes...}, one after the other.
 void append_spec(std::vector<jlong>& numbers, const HnTensorSpec& spec) {
   numbers.push_back(spec.dtype);
   numbers.push_back(spec.ndim);
@@ -63,7 +63,7 @@ std::vector<HnTensorSpec> specs_of(JNIEnv* env, jlongArray numbers) {
 }  // namespace
 }  // namespace hybridnet::jni
 
-using namespace hybridnet::jni;  // the functions below are Java's: their names say the class
+using namespace hybridnet::jni;  // the functions below are Java methods: their names contain the class
 
 extern "C" {
 
@@ -201,7 +201,7 @@ JNIEXPORT jlong JNICALL Java_org_hybridnet_Native_sessionCreate(JNIEnv* env, jcl
     const auto in = arrays_of(env, inputs, "inputs");
     const auto out = outputs ? arrays_of(env, outputs, "outputs") : std::vector<HnArray>();
     const HnArray none = nullptr;
-    const HnArray* given = out.empty() ? &none : out.data();  // NULL asks for new arrays: not what an empty list means
+    const HnArray* given = out.empty() ? &none : out.data();  // an empty list is not NULL, which requests new arrays
     HnSession session = nullptr;
     check(env, hn_session_create(handle, in.size(), in.data(), out.size(), outputs ? given : nullptr, &session));
     return to_java(session);

@@ -4,7 +4,7 @@
 namespace hybridnet::jni {
 namespace {
 
-constexpr size_t kUsualOutputs = 8;  // of an operator; one with more is called again
+constexpr size_t kUsualOutputs = 8;  // operators with more outputs are called a second time
 
 struct Attributes {
   Attributes(JNIEnv* env, jobjectArray k, jobjectArray v)
@@ -13,7 +13,8 @@ struct Attributes {
   const std::vector<const char*> key_pointers = pointers_to(keys), value_pointers = pointers_to(values);
 };
 
-// Of a call(count, outputs) that says in *count how many results there are where there is too little room for them.
+// Returns the results of call(count, outputs), which sets *count to the number of results also if there are more than
+// `outputs` can hold.
 template <typename Call>
 jlongArray results(JNIEnv* env, const Call& call) {
   std::vector<HnArray> outputs(kUsualOutputs);
@@ -36,7 +37,7 @@ int autograd_mode(JNIEnv* env, int (*set)(int, int*), jboolean on) {
 }  // namespace
 }  // namespace hybridnet::jni
 
-using namespace hybridnet::jni;  // the functions below are Java's: their names say the class
+using namespace hybridnet::jni;  // the functions below are Java methods: their names contain the class
 
 extern "C" {
 

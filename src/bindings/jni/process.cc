@@ -1,7 +1,7 @@
-// The library as it is loaded into a Java process, and org.hybridnet.HybridNet.
+// Initialization in a Java process, and org.hybridnet.HybridNet.
 #include "bindings/jni/jni_support.h"
 
-using namespace hybridnet::jni;  // the functions below are Java's: their names say the class
+using namespace hybridnet::jni;  // the functions below are Java methods: their names contain the class
 
 extern "C" {
 

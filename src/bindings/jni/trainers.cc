@@ -85,7 +85,7 @@ JNIEXPORT void JNICALL Java_org_hybridnet_Native_trainerSetLearningRate(JNIEnv* 
   guarded(env, [&] { check(env, hn_trainer_set_learning_rate(trainer_of(env, trainer), rate)); });
 }
 
-// schedule: null for none.
+// schedule: may be null.
 JNIEXPORT void JNICALL Java_org_hybridnet_Native_trainerSetSchedule(JNIEnv* env, jclass, jobject trainer,
                                                                     jbyteArray schedule, jobjectArray keys,
                                                                     jobjectArray values) {

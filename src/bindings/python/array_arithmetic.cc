@@ -96,7 +96,7 @@ const OpInfo& operator_of(ArrayClass& cls, Binary kind, int form) {
   return info != nullptr ? *info : op_info(cls.names[static_cast<int>(kind)][form]);  // throws: unknown operator
 }
 
-// Sparse arrays are waited for, to learn what is stored.
+// Waits for sparse inputs, because the result depends on their stored rows.
 PyObject* finish_sparse(const OpInfo& info, const ParamsPtr& params, std::span<const NDArray> inputs, ArrayClass& cls,
                         PyObject* out) {
   std::vector<NDArray> results, targets;
@@ -140,8 +140,8 @@ PyObject* with_number(Binary kind, PyObject* array, double value, bool is_int, b
   return finish(info, info.scalar_params(value, is_int), {&array_of(array), 1}, cls, out);
 }
 
-// A NumPy array takes the device of the array that it meets, and the dtype of an NDArray; beside mx.np it keeps its
-// own.
+// Converts the NumPy operand of an array: to the array's device, and to its dtype for an NDArray; with an mx.np array
+// it keeps its own dtype.
 Owned converted(PyObject* numpy_value, PyObject* beside) {
   ArrayClass& cls = result_class(beside);
   Owned context = checked(PyObject_GetAttrString(beside, "context"));
@@ -166,7 +166,7 @@ template <Binary kKind>
 PyObject* binary_slot(PyObject* left, PyObject* right) {
   return binary_operation(kKind, left, right);
 }
-// x += traced: Python would make x another object, and what shares the memory of x would keep the old values.
+// Raises for x += traced: Python would bind x to a new object, and arrays that share x's memory would keep old values.
 PyObject* unless_traced(PyObject* result, PyObject* right) {
   if (result != Py_NotImplemented || !is_symbol(right)) return result;
   Py_DECREF(result);
@@ -206,7 +206,7 @@ PyObject* unary(const char* name, PyObject* self) {
   });
 }
 PyObject* negative(PyObject* self) {
-  // MXNet multiplies by -1, which makes whole numbers of truth values.
+  // MXNet multiplies by -1, which converts bool to an integer dtype.
   if (array_of(self).dtype() == DType::kBool && &result_class(self) != &np_class)
     return guarded<PyObject*>(nullptr, [&] { return with_number(Binary::kMultiply, self, -1, true, false, nullptr); });
   return unary("negative", self);
@@ -216,7 +216,7 @@ PyObject* positive(PyObject* self) { return Py_NewRef(self); }
 
 Py_hash_t identity_hash(PyObject* self) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(self) >> 4); }
 
-// a // b: floor of the quotient. Whole numbers have an operator of their own, because their division truncates.
+// a // b: floor of the quotient. Integers have their own operator, because their division truncates.
 PyObject* floor_divide(PyObject* left, PyObject* right) {
   PyObject* array = is_array(left) ? left : right;
   if (is_floating(array_of(array).dtype())) {

@@ -1,4 +1,4 @@
-// Python's operators on arrays: +, -, *, ==, +=, ... straight to the operator, without a Python frame.
+// Python's operators on arrays: +, -, *, ==, +=, ... They call the operator directly, without a Python frame.
 #pragma once
 
 #include <vector>
@@ -7,25 +7,25 @@
 
 namespace hybridnet::python {
 
-// Operators behind arithmetic, one row per Binary: array with array, with a number, a number with array.
-extern const char* const kClassicOperatorNames[kBinaryCount][3];  // of NDArray
-extern const char* const kNumpyOperatorNames[kBinaryCount][3];    // of mx.np.ndarray
+// Operators for arithmetic, one row per Binary: array and array, array and number, number and array.
+extern const char* const kClassicOperatorNames[kBinaryCount][3];  // for NDArray
+extern const char* const kNumpyOperatorNames[kBinaryCount][3];    // for mx.np.ndarray
 
 void add_arithmetic_slots(std::vector<PyType_Slot>& slots);
 
-// One binary operator on objects of which at least one is an array; Py_NotImplemented for other partners.
+// Applies a binary operator to two objects, at least one of them an array; Py_NotImplemented for unsupported operands.
 PyObject* binary_operation(Binary kind, PyObject* left, PyObject* right, PyObject* out = nullptr);
 
-// numpy.generic, bool, int and float count as numbers.
+// True, with the value, if the object is a number: numpy.generic, bool, int or float.
 bool number_of(PyObject* object, double* value, bool* is_int);
 
 inline bool is_whole(DType dtype) { return is_integer(dtype) || dtype == DType::kBool; }
 
-// For classic operators on whole numbers: they keep the dtype of the array, as MXNet's do, so 2.5 counts as 2. Warns
-// where that changes the number; comparisons look at the number itself. Throws ParamError in strict programs.
+// For classic operators on integer arrays: they keep the dtype of the array, as in MXNet, so 2.5 is used as 2. Warns if
+// that changes the number; comparisons use the exact number. Throws ParamError in strict programs.
 void note_rounding(Binary kind, DType dtype, double value);
 
-// Registered by hybridnet.ndarray and hybridnet.numpy: array(source, ctx, dtype), for NumPy arrays beside their class.
+// Registered by hybridnet.ndarray and hybridnet.numpy: array(source, ctx, dtype), for NumPy operands of their arrays.
 void set_array_converter(PyObject* callable, bool numpy);
 
 }  // namespace hybridnet::python

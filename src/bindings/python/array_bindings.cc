@@ -1,4 +1,4 @@
-// Making arrays, moving them to and from NumPy, views, files.
+// Creation of arrays, conversion from and to NumPy, views, files.
 #include <pybind11/numpy.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ Shape shape_of(const py::array& source) {
       std::span<const int64_t>(reinterpret_cast<const int64_t*>(source.shape()), static_cast<size_t>(source.ndim())));
 }
 
-// The bytes of a C-contiguous NumPy array whose dtype and shape are these.
+// Returns the memory of a NumPy array. Raises unless it is C-contiguous and has the shape and dtype of `spec`.
 const void* bytes_for(const TensorSpec& spec, const py::array& source) {
   if (!(source.flags() & py::array::c_style) || source.itemsize() != dtype_size(spec.dtype) ||
       !(shape_of(source) == spec.shape))
@@ -85,8 +85,8 @@ void copy_from_numpy(const NDArray& target, const py::array& source) {
   }
 }
 
-// Gives target the memory of source, whose values it has from then on: as a copy would, without one. False where that
-// might be seen: something else shows either memory or waits for it, or their types or places differ.
+// Replaces a copy of `source` into `target`: `target` takes the memory of `source`. Returns false if that could be
+// observed (another array shares either memory, or work on it is pending), or if specs, devices or offsets differ.
 bool adopt(const NDArray& target, const NDArray& source) {
   if (target.is_sparse() || source.is_sparse() || target.is_pending() || source.is_pending()) return false;
   ArrayImpl& to = *target.impl();
@@ -107,7 +107,7 @@ NDArray from_numpy_copy(const py::array& source, DType dtype, int device_type, i
   return array;
 }
 
-// Shares the memory of a NumPy array, which stays alive as long as the result and its views.
+// Shares the memory of a NumPy array, which is kept alive as long as the result and its views.
 NDArray from_numpy_shared(const py::array& source, DType dtype) {
   const TensorSpec spec{shape_of(source), dtype};
   void* data = const_cast<void*>(bytes_for(spec, source));
@@ -120,7 +120,7 @@ NDArray from_numpy_shared(const py::array& source, DType dtype) {
   return NDArray::from_memory(data, spec, release);
 }
 
-// The shape that Reshape's codes (0, -1, -2, -3, -4) mean for this array: its own inference rule says.
+// Returns the shape for Reshape's codes (0, -1, -2, -3, -4) on this array, by the operator's inference rule.
 Shape resolve_reshape(const NDArray& array, const Shape& codes, bool reverse) {
   const Op& op = op_registry().at("Reshape");
   const ParamsPtr params = op.schema->parse(
@@ -244,7 +244,7 @@ void bind_views(py::module_& m) {
         return std::make_unique<WatchedArray>(array, WatchedArray::Compared::kAll);
       }))
       .def("holds", &WatchedArray::holds, py::call_guard<py::gil_scoped_release>(),
-           "Whether nobody can have written to the array since.");
+           "Whether the array cannot have been written since.");
   m.def(
       "overwritten_at",
       [](const NDArray& a) {
@@ -253,7 +253,7 @@ void bind_views(py::module_& m) {
                                    chunk.overwrite_line.load(std::memory_order_relaxed)};
         return where.known() ? where.str() : std::string("an unknown line");
       },
-      "The line of the last write that was pushed since somebody asked for overwrites().");
+      "The line of the last write pushed since overwrites() was called.");
   m.def(
       "memory_id", [](const NDArray& a) { return require(a, "array").impl()->chunk->id; },
       "Number of the array's memory: views share it. This thread numbers what it allocates upwards.");

@@ -24,7 +24,7 @@ PyTypeObject* sparse_classes[3] = {};
 
 namespace {
 
-// Objects of the registered classes come and go with every op; their memory is kept here. Guarded by the GIL.
+// Memory of freed objects of the registered classes, for reuse: every op makes and frees some. Guarded by the GIL.
 constexpr int kMaxFree = 128;
 PyObject* free_objects[kMaxFree];
 int num_free = 0;
@@ -49,7 +49,7 @@ void array_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-// NDArray(handle), as programs and pickles of MXNet call it: a handle is an array; None waits for __setstate__.
+// NDArray(handle), a call in programs and pickles of MXNet: the handle is an array, or None before __setstate__.
 PyObject* array_new(PyTypeObject* type, PyObject* args, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] {
     PyObject* handle = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
@@ -79,7 +79,7 @@ PyObject* numpy_dtype(DType dtype) {
   return instance;
 }
 
-// As in MXNet: a class for arrays of mx.nd, an instance of numpy.dtype for those of mx.np.
+// Returns a NumPy scalar class for mx.nd arrays, an instance of numpy.dtype for mx.np arrays. This follows MXNet.
 PyObject* get_dtype(PyObject* self, void*) {
   return guarded<PyObject*>(nullptr, [&] {
     const DType dtype = array_of(self).dtype();
@@ -178,8 +178,8 @@ constexpr NumpyName kNumpyNames[] = {
 };
 
 // ------------------------------------------------------------------------------------------------------ waiting
-// Tells a sleeping thread that a task is over, run or dropped: the last copy of the task's closure goes away either
-// way.
+// Wakes a sleeping thread when a task has run or was dropped: in both cases the last copy of the task's closure is
+// destroyed.
 struct Signal {
   std::mutex mutex;
   std::condition_variable changed;
@@ -191,7 +191,7 @@ struct Signal {
   }
 };
 
-// Sleeps until the signal, looking for Ctrl-C now and then. Called with the GIL held.
+// Sleeps until the signal is set, and checks for Ctrl-C every 50 ms. Called with the GIL held.
 void sleep_until(Signal& signal) {
   for (;;) {
     {
@@ -240,8 +240,8 @@ void register_array_class(PyObject* cls, bool numpy) {
       reinterpret_cast<PyTypeObject*>(cls)->tp_basicsize != static_cast<Py_ssize_t>(sizeof(ArrayObject)))
     raise(ErrorKind::kType, {.expected = "a subclass of NDArrayBase with __slots__ = ()", .given = short_repr(cls)});
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  // A class statement makes types that the garbage collector tracks and whose deallocator looks for slots and
-  // finalizers. Instances of this one refer to no Python object, so both would only cost time.
+  // A class statement makes types that the garbage collector tracks and whose deallocator searches slots and
+  // finalizers. Instances of this class refer to no Python object, so both would only cost time.
   type->tp_flags &= ~Py_TPFLAGS_HAVE_GC;
   type->tp_traverse = nullptr;
   type->tp_clear = nullptr;
@@ -330,14 +330,14 @@ PyObject* numpy_type(DType dtype) {
 
 namespace {
 
-// Of numpy.float32 and its like; kUnknown of everything else.
+// Returns the dtype of a NumPy scalar class such as numpy.float32; kUnknown for other objects.
 DType dtype_of_type(PyObject* type) {
   for (const NumpyName& entry : kNumpyNames)
     if (entry.dtype != DType::kBFloat16 && numpy_type(entry.dtype) == type) return entry.dtype;
   return DType::kUnknown;
 }
 
-// The type of an instance of numpy.dtype. Its name would tell as well, but NumPy composes that anew each time.
+// Returns the type of an instance of numpy.dtype. Its name is slower: NumPy composes it at each access.
 Owned type_of_dtype(PyObject* object) {
   static PyObject* dtype_class = nullptr;
   if (dtype_class == nullptr) {
@@ -372,15 +372,15 @@ DType dtype_from(PyObject* object) {
   return dtype_from_name(text);
 }
 
-// The main thread waits in slices, to see Ctrl-C; not when the interpreter ends, for what is queued then is run by the
-// thread that waits.
+// The main thread waits in slices, to check for Ctrl-C. When the interpreter ends it does not: the waiting thread then
+// runs the queued tasks itself.
 void wait_interruptibly(const NDArray& array, bool to_write) {
   if (array.is_sparse()) return wait_interruptibly(NDArray(sparse_storage(array).data), to_write);
   WaitingCaller::note_wait();
   Var& var = array.var();
   if (to_write ? var.idle() && var.readable() : var.readable()) return;
-  const NDArray kept = array;  // the Python object may die while others run
-  // A task that writes would count as a change of the data.
+  const NDArray kept = array;  // the Python object may be freed while other threads run
+  // Only for reads: a task that writes would count as a change of the data.
   if (is_main_thread() && !to_write && !run_ahead().waits_no_more()) {
     auto signal = std::make_shared<Signal>();
     std::shared_ptr<void> over(nullptr, [signal](void*) { signal->set(); });
@@ -415,7 +415,7 @@ void wait_all_interruptibly() {
       }
       signal->set();
     }).detach();
-  } catch (const std::system_error&) {  // the system gives no thread
+  } catch (const std::system_error&) {  // no thread available
     return wait_all_at_once();
   }
   sleep_until(*signal);

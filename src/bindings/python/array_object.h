@@ -16,7 +16,7 @@ struct ArrayObject {
   PyObject* weakrefs;
 };
 
-// Binary operators that arrays take part in, with an array or a number on the other side.
+// Binary operators with an array on one side and an array or a number on the other.
 enum class Binary : int8_t {
   kAdd,
   kSubtract,
@@ -36,15 +36,14 @@ enum class Binary : int8_t {
   kAnd,
   kOr,
   kXor,
-  kFloorDivide,  // of whole numbers
+  kFloorDivide,  // for integers only
   kCount,
 };
 inline constexpr int kBinaryCount = static_cast<int>(Binary::kCount);
 
 struct OpInfo;
 
-// A Python class whose instances ops may return: NDArray, or mx.np.ndarray. Results follow the class of the first
-// array.
+// A Python class of results: NDArray or mx.np.ndarray. Results have the class of the first array.
 struct ArrayClass {
   PyTypeObject* type = nullptr;                           // strong reference
   std::array<const OpInfo*, kBinaryCount> array_ops{};    // array with array
@@ -52,7 +51,7 @@ struct ArrayClass {
   std::array<const OpInfo*, kBinaryCount> reverse_ops{};  // number with array
   bool operators_ready = false;                           // ops are looked up at the first use of an operator
   const char* const (*names)[3] = nullptr;                // kBinaryCount rows: array, scalar, reverse
-  PyObject* converter = nullptr;  // array(source, ctx, dtype), for NumPy arrays beside this class
+  PyObject* converter = nullptr;                          // array(source, ctx, dtype), for NumPy operands of this class
 };
 
 extern PyTypeObject* array_base_type;  // NDArrayBase
@@ -63,7 +62,7 @@ extern PyTypeObject* sparse_classes[3];
 
 int init_array_type(PyObject* module);  // 0, or -1 with the error set
 
-// Makes `cls` (a subclass of NDArrayBase without slots of its own) the class of op results.
+// Makes `cls` (a subclass of NDArrayBase without own slots) the class of op results.
 void register_array_class(PyObject* cls, bool numpy);
 
 inline bool is_array(PyObject* object) {
@@ -71,10 +70,10 @@ inline bool is_array(PyObject* object) {
   return type == nd_class.type || type == np_class.type || PyType_IsSubtype(type, array_base_type);
 }
 inline NDArray& array_of(PyObject* object) { return reinterpret_cast<ArrayObject*>(object)->array; }
-// The array in `object`, or TypeError naming `what`.
+// Returns the array in `object`; throws TypeError naming `what`.
 NDArray& expect_array(PyObject* object, const char* what);
 
-// The class that results of an op have whose first array is `object`.
+// Returns the class of the results of an op whose first array is `object`.
 inline ArrayClass& result_class(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   if (type == nd_class.type) return nd_class;
@@ -82,19 +81,20 @@ inline ArrayClass& result_class(PyObject* object) {
   return nd_class;
 }
 
-// Arrays of mx.nd and of mx.np do not meet in one call: raises TypeError that names both ways out.
+// Raises TypeError, which names both conversions, if one call mixes arrays of mx.nd and of mx.np.
 void require_same_class(PyObject* first, PyObject* other, const std::string& operator_name);
 
-// A new reference; null with the error set when memory is short. Sparse arrays get the class of their storage.
+// Return a new reference; null with the error set if memory is short. wrap_array() gives sparse arrays the class of
+// their storage.
 PyObject* wrap_array(NDArray array, ArrayClass& cls);
 PyObject* wrap_array_as(NDArray array, PyTypeObject* type);
 
 Owned shape_to_tuple(const Shape& shape);  // throws PythonErrorIsSet
-// Shape from an int or a sequence of ints; throws TypeError naming `what`.
+// Returns the shape in an int or a sequence of ints; throws TypeError naming `what`.
 Shape shape_from(PyObject* object, const char* what);
-// Borrowed reference to the NumPy type that users compare x.dtype with: numpy.float32, ml_dtypes.bfloat16.
+// Returns a borrowed reference to the NumPy type to which users compare x.dtype: numpy.float32, ml_dtypes.bfloat16.
 PyObject* numpy_type(DType dtype);
-// From a NumPy dtype, type, or name; throws DTypeError.
+// Returns the dtype of a NumPy dtype, type, or name; throws DTypeError.
 DType dtype_from(PyObject* object);
 
 // Blocks until the array may be read, with the GIL released; Ctrl-C interrupts (PythonErrorIsSet).

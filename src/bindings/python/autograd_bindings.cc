@@ -21,8 +21,8 @@ std::vector<NDArray> arrays_from(const py::object& list, const char* what, bool 
 }
 
 // backward(out_grads: list, create_graph: bool, recorded) -> list of arrays or None, one per input. recorded(array, i)
-// is the array as output i of this step, so that gradients of gradients find their way through saved outputs; None
-// unless create_graph.
+// returns the array as output i of this step, so that gradients of gradients pass through saved outputs; `recorded` is
+// None unless create_graph.
 class PythonFunction final : public RecordedFunction {
  public:
   PythonFunction(std::string name, py::object backward, ArrayClass& array_class)
@@ -39,7 +39,7 @@ class PythonFunction final : public RecordedFunction {
 
   std::string name() const override { return name_; }
 
-  // The step on the tape that owns this function.
+  // Sets the step on the tape that owns this function.
   void set_node(TapeNode* node) { node_ = node; }
 
   std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) override {

@@ -27,7 +27,7 @@ struct Operands {
 
 bool is_keyword(PyObject* key, const char* name) { return PyUnicode_CompareWithASCIIString(key, name) == 0; }
 
-// False: something that only the fallback understands.
+// Parses the arguments of a call. Returns false if they are for the fallback only.
 bool parse(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Operands& o) {
   if (nargs > 3) return false;
   PyObject** const places[] = {&o.x1, &o.x2, &o.out};
@@ -63,7 +63,8 @@ PyObject* make_node_of(const OpInfo& info, ParamsPtr params, std::vector<NodeEnt
   return compose(std::move(c));
 }
 
-// What a graph computes has no values that an array could take, and the other way round.
+// Throws TraceError if out= and the inputs do not match: traced results have no values to write to an array, and a
+// traced array cannot hold the results of a call on arrays.
 void check_out(const BinaryFunctionObject& f, const Operands& o, bool symbolic) {
   if (o.out == nullptr || is_symbol(o.out) == symbolic) return;
   raise(ErrorKind::kTrace, {.op = f.info->op->name,
@@ -78,7 +79,7 @@ void check_out(const BinaryFunctionObject& f, const Operands& o, bool symbolic) 
 
 bool is_tensor(PyObject* object) { return is_array(object) || is_symbol(object); }
 
-// Null without an error: the operands are for the fallback.
+// Returns null without an error if the operands are for the fallback.
 PyObject* computed(const BinaryFunctionObject& f, const Operands& o) {
   const bool symbolic = is_symbol(o.x1) || is_symbol(o.x2);
   check_out(f, o, symbolic);
@@ -118,7 +119,7 @@ PyObject* binary_call(PyObject* self, PyObject* const* args, size_t nargsf, PyOb
   });
 }
 
-// "_npi_add_scalar" -> "add_scalar"; the registry's strings outlive the function.
+// Returns "add_scalar" for "_npi_add_scalar"; the registry's strings outlive the function.
 const char* hint_of(const OpInfo& info) {
   const std::string& name = info.op->name;
   return name.c_str() + (name.starts_with("_npi_") ? 5 : 0);

@@ -1,5 +1,5 @@
-// BinaryFunction: mx.np.add and its like. Either argument may be an array, a Symbol or a number; three operators stand
-// behind one function.
+// BinaryFunction: the type of mx.np.add and similar functions. Either argument may be an array, a Symbol or a number;
+// a function uses one of three operators.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -13,7 +13,8 @@ namespace hybridnet::python {
 
 int init_binary_function_type(PyObject* module);  // 0, or -1 with the error set
 
-// Operators for two arrays, an array and a number, a number and an array. Throws ParamError for unknown ones.
+// `arrays`, `scalar`, `reverse`: the operators for two arrays, an array and a number, a number and an array. Throws
+// ParamError for unknown operators.
 Owned make_binary_function(const std::string& name, const std::string& module, const std::string& arrays,
                            const std::string& scalar, const std::string& reverse);
 

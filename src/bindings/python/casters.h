@@ -1,4 +1,4 @@
-// How pybind11 passes our types. Included by every file that binds functions, so that all agree.
+// pybind11's type casters for our types. Every file that binds functions includes it, so that all agree.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -69,7 +69,7 @@ namespace hybridnet::python {
 
 namespace py = pybind11;
 
-// The array as an object of the class that `like` (an array) belongs to.
+// Returns the array as an object of the class of `like` (an array).
 inline py::object wrap_like(NDArray array, const py::handle& like) {
   if (!array) return py::none();
   PyObject* object = wrap_array(std::move(array), result_class(like.ptr()));

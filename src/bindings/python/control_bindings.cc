@@ -1,4 +1,4 @@
-// foreach, while_loop and cond while they are traced: bodies are opened, run by Python, cut out, and put into a node.
+// Tracing of foreach, while_loop and cond: bodies are opened, run by Python, cut out of the graph, and put into a node.
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -46,8 +46,8 @@ OpenBody& open_body_of(int id) {
   return state.open.back();
 }
 
-// A variable for a state (the spec of `like`) or for its slices.
-// free: axes whose size may be another in each iteration.
+// Makes a variable for a state (with the spec of `like`) or for slices of `like`.
+// free: axes whose size may change from iteration to iteration.
 Symbol make_slot(int id, const std::string& name, const py::object& like, bool slice, bool scalar_slices,
                  const std::vector<int>& free) {
   OpenBody& body = open_body_of(id);
@@ -71,14 +71,14 @@ Symbol make_slot(int id, const std::string& name, const py::object& like, bool s
 
 struct BodyHandle {
   CapturedBody captured;
-  uint64_t first_memory = 0;  // as of the OpenBody
+  uint64_t first_memory = 0;  // copied from the OpenBody
 };
 
 void close(Bodies& state, const CapturedBody* captured) {
   OpenBody body = std::move(state.open.back());
   state.open.pop_back();
   if (captured) {
-    // What stays outside belongs to the surrounding body from now on.
+    // Nodes that stay outside belong to the surrounding body from now on.
     for (const NodeEntry& entry : captured->captured) {
       for (Node* node : topological_order({entry})) {
         const auto found = body.made.find(node);
@@ -111,8 +111,8 @@ BodyHandle close_body(int id, const std::vector<py::object>& results, const std:
   return handle;
 }
 
-// Nodes of a body for a policy that says what is kept for the gradient: those that compute something, in the order in
-// which they run.
+// Returns the nodes of a body among which a checkpoint policy chooses: the ones that compute something, in execution
+// order.
 std::vector<Node*> computing_nodes(const BodyHandle& handle) {
   static const OpRef copy{"_copy"};
   std::vector<Node*> nodes;
@@ -123,7 +123,7 @@ std::vector<Node*> computing_nodes(const BodyHandle& handle) {
   return nodes;
 }
 
-// Does the body, or one inside it, write to states such as running statistics?
+// True if the body, or a body inside it, writes to states such as running statistics.
 bool writes_states(const std::vector<NodeEntry>& outputs) {
   const std::vector<Node*> nodes = topological_order(outputs);
   return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {
@@ -135,7 +135,7 @@ bool writes_states(const std::vector<NodeEntry>& outputs) {
   });
 }
 
-// Per node: operator, name, attributes, and shape and dtype of each output, unknown ones None.
+// Returns per node: operator, name, attributes, and shape and dtype of each output; unknown ones are None.
 py::list describe_nodes(const BodyHandle& handle) {
   py::list result;
   for (const Node* node : computing_nodes(handle)) {
@@ -209,7 +209,7 @@ Symbol make_foreach(const BodyHandle& handle, const std::vector<py::object>& dat
   return make_control_node("_foreach", std::move(loop), {body.body}, std::move(inputs), name);
 }
 
-// A body whose inputs are slots with these first values, then what it captures.
+// Returns the body with the values of its inputs: `first` for the slots, then the captured values.
 BoundBody bound(const BodyHandle& handle, std::vector<NodeEntry> first) {
   first.insert(first.end(), handle.captured.captured.begin(), handle.captured.captured.end());
   return {handle.captured.body, std::move(first)};
@@ -249,7 +249,7 @@ Symbol make_cond(const py::object& pred, const BodyHandle& then_branch, const Bo
   return make_control_node("_cond", branch, {bodies[0].body, bodies[1].body, bodies[2].body}, std::move(inputs), name);
 }
 
-// Values that a body reads from around it, but for constants made while it was traced.
+// Returns the names of the outside values that the body reads, except constants made while it was traced.
 std::vector<std::string> foreign_values(const BodyHandle& handle) {
   std::vector<std::string> names;
   for (const NodeEntry& entry : handle.captured.captured) {
@@ -275,7 +275,7 @@ Symbol write_state(const Symbol& data, const Symbol& value, const py::object& va
   return Symbol{{{node, 0}}};
 }
 
-// A broken rule as (error class, message, expected, given, because, fix).
+// Returns a broken rule as (error class, message, expected, given, because, fix).
 py::object described(const std::optional<BrokenRule>& broken) {
   if (!broken) return py::none();
   const ErrorFields& e = broken->fields;
@@ -285,7 +285,7 @@ py::object described(const std::optional<BrokenRule>& broken) {
 }  // namespace
 
 void note_made_node(const NodePtr& node) {
-  // A trace is checked when it ends: what it makes of such a value in vain does no harm.
+  // A trace is checked when it ends: unused nodes that read such a value do no harm.
   if (!trace_state().active) check_reads_no_closed_body(*node);
   Bodies& state = bodies();
   if (!state.open.empty()) state.open.back().made.emplace(node.get(), node);

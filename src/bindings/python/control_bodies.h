@@ -1,4 +1,4 @@
-// Bodies of loops and branches while Python functions are traced: which is open, what was made in it.
+// Open bodies of loops and branches while Python functions are traced, and the nodes made in them.
 #pragma once
 
 #include <string>
@@ -10,12 +10,13 @@ namespace hybridnet::python {
 
 // Called for every node that Python makes. Outside of traces, throws TraceError if it reads a value of a closed body.
 void note_made_node(const NodePtr& node);
-// Throws TraceError if a body is open, or a block is traced, and `target` was there before it: each run would write,
-// the trace only once.
+// Throws TraceError if a body is open, or a block is traced, and `target` is older: the trace would write to it only
+// once, but each run should.
 void check_write_in_body(const NDArray& target);
-// The innermost open body if `node` was not made in it, as "the body of foreach (file:line)"; else null.
+// Returns the description of the innermost open body, "the body of foreach (file:line)", if `node` was not made in it;
+// else null.
 const std::string* body_around(const Node& node);
-// Was the node made in a body, open or closed?
+// True if the node was made in a body, open or closed.
 bool belongs_to_body(const Node& node);
 
 }  // namespace hybridnet::python

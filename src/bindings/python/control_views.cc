@@ -1,4 +1,4 @@
-// View of mx.rewrite: a loop or a branch taken apart, its bodies as graphs that Python edits.
+// View of mx.rewrite: a loop or branch taken apart; Python edits its bodies as graphs.
 #include <optional>
 
 #include "graph/control/body_graph.h"
@@ -11,13 +11,13 @@ namespace {
 
 constexpr const char* kBranchNames[] = {"pred", "then", "else"};
 
-// Handles of the bodies end with it.
+// A loop or branch taken apart. Handles of its bodies become invalid with it.
 struct View {
   AccessPtr outer;  // the graph that holds the node
   NodePtr node;
   std::optional<LoopView> loop;
   std::vector<std::unique_ptr<Graph>> branches;  // predicate, then, else; empty for loops
-  std::vector<std::vector<NodeEntry>> outside;   // per branch body: what its inputs get
+  std::vector<std::vector<NodeEntry>> outside;   // per branch body: the values of its inputs
   BranchSpec branch;
   std::vector<std::pair<std::string, AccessPtr>> bodies;
   bool is_over = false;
@@ -35,7 +35,7 @@ struct View {
     access->given_to = "the view of '" + node->name + "'";
     bodies.emplace_back(name, std::move(access));
   }
-  // The graph around, for a use of the view.
+  // Returns the graph that holds the node. Throws ValueError naming `use` if the view has been frozen.
   Graph& graph(const char* use) const {
     Graph& around = outer->get(use);
     if (is_over)
@@ -103,7 +103,8 @@ py::object inner_of(const AccessPtr& body, const NodePtr& input) {
   return input ? py::cast(EntryHandle{body, {input, 0}}) : py::object(py::none());
 }
 
-// Rows of a kind: (outer entry or None, inner entry or None, given entry of the body or None, output or None).
+// Returns the rows of a kind: (outer entry or None, inner entry or None, body output entry or None, output of the node,
+// -1 if none).
 py::list loop_rows(const ViewPtr& view, const std::string& kind) {
   view->graph("View");
   if (!view->loop) throw_no_loop(*view, kind.c_str());
@@ -126,8 +127,8 @@ py::list loop_rows(const ViewPtr& view, const std::string& kind) {
   return rows;
 }
 
-// Per slot and output of the node as it is in the graph: kind, and the four numbers (outer input, inner input, inner
-// output, outer output); -1: it has none there. body: which body of a branch.
+// Returns per slot and output of the unchanged node: kind, and four indices (outer input, inner input, inner output,
+// outer output), -1 if it has none there. body: index of a branch's body.
 py::list index_rows(const ViewPtr& view, size_t body) {
   view->graph("View.index_map");
   const Node& node = *view->node;
@@ -197,7 +198,7 @@ EntryHandle add_input(const ViewPtr& view, const std::string& body, const py::ob
          .given = "'" + body + "'"});
 }
 
-// Values of the body, or one per branch, become a further output; its number.
+// Adds an output: a value of the loop's body, or one value of each branch. Returns its index.
 int add_output(const ViewPtr& view, const py::list& values) {
   view->graph("View.add_output");
   const size_t wanted = view->loop ? 1 : 2;
@@ -240,7 +241,7 @@ void remove_output(const ViewPtr& view, int index) {
   outs.erase(outs.begin() + index);
 }
 
-// The node with its bodies as they are now, which nothing reads yet.
+// Adds the node with its edited bodies to the graph, without readers.
 NodePtr put_together(const View& view, Graph& graph) {
   if (view.loop) return view.loop->put_together(graph, *view.node);
   std::array<BoundBody, 3> bound;
@@ -248,7 +249,7 @@ NodePtr put_together(const View& view, Graph& graph) {
   return add_cond(graph, *view.node, view.branch, std::move(bound));
 }
 
-// Per output of the first node, what takes its place; null where nothing does.
+// Returns the replacement of each output of the original node; null if there is none.
 std::vector<NodeEntry> successors(const View& view, const NodePtr& made) {
   std::vector<NodeEntry> now(view.node->specs.size());
   if (!view.loop) {
@@ -282,7 +283,7 @@ void validate_bodies(const View& view, const char* use) {
   for (const auto& [name, access] : view.bodies) access->get(use).validate();
 }
 
-// For local rules: what the rule gives back.
+// Returns the result that a local rule must return for this view.
 py::dict replacement_of(const ViewPtr& view) {
   Graph& graph = view->graph("View.replacement");
   validate_bodies(*view, "View.replacement");
@@ -295,7 +296,7 @@ py::dict replacement_of(const ViewPtr& view) {
   return result;
 }
 
-// The node with its bodies as they are now takes the place of the one that was taken apart. All or nothing.
+// Replaces the original node by the node with the edited bodies. After an error the graph is unchanged.
 NodeHandle freeze_view(const ViewPtr& view) {
   Graph& graph = view->graph("View.freeze");
   validate_bodies(*view, "View.freeze");

@@ -1,4 +1,4 @@
-// Operators written in Python: what the operator `Custom` asks for goes to a Python object (hybridnet.operator).
+// Operators written in Python: the operator `Custom` calls a Python object (hybridnet.operator).
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,21 +15,21 @@ py::object as_object(const Shape& shape) {
   return shape.rank_known() ? py::reinterpret_steal<py::object>(shape_to_tuple(shape).release()) : py::none();
 }
 
-// hybridnet.operator.LibraryHooks, imported when the first custom operator is met, has
+// hybridnet.operator.LibraryHooks, imported at the first custom operator, has
 //   num_outputs(type, attributes), num_arguments(type, attributes) -> int
-//   infer(type, attributes, shapes, dtypes) -> (in shapes, in dtypes, out shapes, out dtypes), None where not known
+//   infer(type, attributes, shapes, dtypes) -> (in shapes, in dtypes, out shapes, out dtypes), None if unknown
 //   is_lazy(type, attributes) -> bool
 //   link(type, attributes, shapes, dtypes) -> object with forward(inputs, states, outputs, train, keep) -> kept object
-//   backward(kept object, output gradients, inputs, outputs, input gradients), which fills the last
+//   backward(kept object, output gradients, inputs, outputs, input gradients), which fills the input gradients
 //   call(type, attributes, inputs) -> list of arrays
-//   call_lazy(type, attributes, shapes, dtypes, input) -> list of arrays; input(i) gives an array
+//   call_lazy(type, attributes, shapes, dtypes, input) -> list of arrays; input(i) returns an array
 py::list list_of(std::span<const NDArray> arrays) {
   py::list list;
   for (const NDArray& array : arrays) list.append(array);
   return list;
 }
 
-// Lets go of its object under the GIL, on whichever thread that happens.
+// Holds a Python object and releases it under the GIL, on any thread.
 class HeldObject {
  public:
   explicit HeldObject(py::object object) : object_(std::move(object)) {}
@@ -110,7 +110,7 @@ class PythonOperators final : public CustomOperators {
                                  const std::function<NDArray(size_t)>& input) override {
     AcquireGil gil;
     const auto [shapes, dtypes] = known_specs(inputs);
-    // Python may keep the function longer than the call lasts.
+    // Python may keep the function after the call.
     auto alive = std::make_shared<const std::function<NDArray(size_t)>*>(&input);
     const py::cpp_function get([alive](size_t i) {
       if (*alive == nullptr) throw Error(ErrorKind::kError, {.op = "Custom", .message = "the call is over"});
@@ -147,7 +147,7 @@ class PythonOperators final : public CustomOperators {
     return found;
   }
 
-  // Shapes and dtypes, None where not known.
+  // Returns shapes and dtypes, None if unknown.
   static std::pair<py::list, py::list> known_specs(std::span<const TensorSpec> specs) {
     py::list shapes, dtypes;
     for (const TensorSpec& spec : specs) {
@@ -179,7 +179,7 @@ class PythonOperators final : public CustomOperators {
 }  // namespace
 
 void bind_custom(py::module_& m) {
-  auto* operators = new PythonOperators;  // never destroyed: graphs may ask until the process ends
+  auto* operators = new PythonOperators;  // never destroyed: graphs may use it until the process ends
   install_custom_operators(operators);
   m.def(
       "current_place", [] { return current_place(); },

@@ -17,7 +17,7 @@ struct DirectFunctionObject {
   PyObject* names;  // tuple of interned strings
   PyObject* dict;
   Py_ssize_t inputs, needed;
-  bool tuple;  // results are a tuple, also a single one
+  bool tuple;  // a single result is returned as a tuple, too
 };
 
 PyTypeObject* direct_function_type = nullptr;
@@ -28,7 +28,7 @@ Py_ssize_t position_of(PyObject* names, PyObject* name) {  // names of calls are
   return -1;
 }
 
-// Arrays by position, then parameters that the operator has, among them those that it needs.
+// True for calls with arrays by position, then parameters of the operator, which include all necessary ones.
 bool is_usual(const DirectFunctionObject& f, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   if (nargs < f.inputs || nargs > f.inputs + PyTuple_GET_SIZE(f.names)) return false;
   if (!std::all_of(args, args + f.inputs, is_array)) return false;
@@ -42,7 +42,7 @@ bool is_usual(const DirectFunctionObject& f, PyObject* const* args, Py_ssize_t n
   return needed_given >= f.needed;
 }
 
-// Of what an operator returned: a list of arrays, or one array.
+// Converts the result of an operator, a list of arrays or one array, to a tuple. Takes the reference.
 PyObject* as_tuple(PyObject* result) {
   if (!PyList_Check(result)) {
     PyObject* tuple = PyTuple_New(1);
@@ -63,7 +63,7 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
     PyObject* result = f.call_op(f.op, args, nargsf, kwnames);
     if (result != nullptr) return f.tuple ? as_tuple(result) : result;
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return nullptr;
-    PyErr_Clear();  // the function knows more kinds of arguments, or what to say
+    PyErr_Clear();  // the Python function accepts more kinds of arguments, or has a better error text
   }
   return PyObject_Vectorcall(f.function, args, nargsf, kwnames);
 }

@@ -1,4 +1,4 @@
-// DLPack capsules (version 0, what NumPy, PyTorch and JAX exchange).
+// DLPack capsules (version 0, which NumPy, PyTorch and JAX exchange).
 #include "ndarray/dlpack.h"
 
 #include "casters.h"

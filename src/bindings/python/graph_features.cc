@@ -1,4 +1,4 @@
-// Features of graphs that are written in Python: objects whose methods see each edit.
+// Graph features written in Python: objects whose methods are called for each edit.
 #include <algorithm>
 
 #include "graph_handles.h"

@@ -26,7 +26,7 @@ const Node& checked_node(const NodeHandle& handle, const char* use) {
   if (!handle.access->get(use).contains(handle.node.get()))
     raise(ErrorKind::kValue, {.node = handle.node->name,
                               .message = std::string(use) + " of a node that is no longer in the graph",
-                              .fix = "ask `node in graph` first: a replacement drops nodes that nobody reads"});
+                              .fix = "ask `node in graph` first: a replacement drops nodes without readers"});
   return *handle.node;
 }
 
@@ -124,7 +124,7 @@ NodePtr origin_from(const AccessPtr& access, const py::object& like) {
   return like.cast<const NodeHandle&>().node;
 }
 
-// New values lie in memory as those of the node that they stand for.
+// Copies the memory formats of the original node's outputs to the new node.
 void take_formats(Graph& graph, const NodePtr& made, const NodePtr& origin) {
   if (!origin || !graph.contains(origin.get()) || made->specs.size() != origin->specs.size()) return;
   for (uint32_t i = 0; i < made->specs.size(); ++i)
@@ -161,7 +161,7 @@ NodeHandle add(const GraphHandle& handle, const std::string& op_name, const py::
 EntryHandle constant(const GraphHandle& handle, const NDArray& array) {
   Graph& graph = handle.access->get("Graph.constant");
   if (!array) raise(ErrorKind::kType, {.input = "array", .expected = "an NDArray", .given = "None"});
-  const NDArray own = NDArray::empty(array.spec());  // what is written into the user's array later is not meant
+  const NDArray own = NDArray::empty(array.spec());  // a copy: later writes to the user's array must not change it
   array.copy_to(own.data());
   return {handle.access, {graph.add_constant(Ref<Object>(own.impl()), own.spec()), 0}};
 }
@@ -172,7 +172,7 @@ void replace(const GraphHandle& handle, const py::object& old, const py::object&
   const Graph::Checkpoint start = graph.checkpoint();
   try {
     graph.replace(before, after);
-  } catch (...) {  // the first readers may have moved
+  } catch (...) {  // some readers may have moved already
     graph.revert(start);
     graph.release(start);
     throw;
@@ -244,7 +244,7 @@ size_t checkpoint(const GraphHandle& handle) {
   return handle.access->checkpoints.size() - 1;
 }
 
-// Back to a checkpoint that is still open; it stays open, later ones end.
+// Undoes all edits since an open checkpoint. It stays open, later checkpoints end.
 void revert(const GraphHandle& handle, size_t number) {
   Graph& graph = handle.access->get("Graph.revert");
   std::vector<Graph::Checkpoint>& open = handle.access->checkpoints;
@@ -359,7 +359,7 @@ class RuleInterrupted final : public StoppedByPython {
   py::error_already_set error_;
 };
 
-// ---- what Python sees
+// ---- Python classes
 void bind_entry(py::module_& m) {
   py::class_<EntryHandle>(m, "Entry", "One output of a node of a graph that is being rewritten.")
       .def_property_readonly("node",
@@ -549,7 +549,7 @@ void GraphAccess::end() {
     try {
       graph->detach(*feature);
     } catch (const std::exception&) {
-      // on_detach may raise; there is nobody left to tell
+      // on_detach may raise; no caller is left to receive the error
     }
   }
   attached.clear();
@@ -590,7 +590,7 @@ NodeEntry entry_from(const AccessPtr& access, const py::handle& object, const ch
     raise(ErrorKind::kValue, {.node = entry.node->name,
                               .input = what,
                               .message = "the node is no longer in the graph",
-                              .fix = "a replacement drops nodes that nobody reads; make a new one"});
+                              .fix = "a replacement drops nodes without readers; make a new one"});
   return entry;
 }
 
@@ -658,7 +658,7 @@ std::shared_ptr<const KeptCallable> kept_callable(const py::object& object) {
 
 KeptCallable::~KeptCallable() {
   if (!Py_IsInitialized()) {
-    object_.release();  // the interpreter is gone, and what it held
+    object_.release();  // the interpreter and its objects are gone
     return;
   }
   AcquireGil gil;

@@ -1,5 +1,5 @@
-// Handles through which Python sees a graph while it is rewritten. They live as long as the rule that got them, or as
-// the mx.rewrite.Graph that owns the graph; using one later is an error.
+// Handles with which Python reads and edits a graph during rewriting. They are valid as long as the rule that received
+// them runs, or as the mx.rewrite.Graph that owns the graph lives; using one later is an error.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,16 @@
 
 namespace hybridnet::python {
 
-// What all handles of one graph share.
+// State that all handles of one graph share.
 struct GraphAccess {
-  Graph* graph = nullptr;  // null: over
-  std::string given_to;    // the rule: for error texts
-  NodePtr origin;          // the node that a local rule looks at; new nodes take its name, block, line
+  Graph* graph = nullptr;  // null: the access has ended
+  std::string given_to;    // the rule, for error texts
+  NodePtr origin;          // the node at which a local rule is called; new nodes take its name, block, line
   std::unique_ptr<Graph> owned;
-  std::vector<Graph::Checkpoint> checkpoints;           // that Python has taken and not released
-  std::vector<std::shared_ptr<GraphFeature>> attached;  // from Python
+  std::vector<Graph::Checkpoint> checkpoints;           // taken by Python and not yet released
+  std::vector<std::shared_ptr<GraphFeature>> attached;  // by Python
   ~GraphAccess() { end(); }
-  // The graph, for a use such as "Node.op"; throws ValueError when the rule is over.
+  // Returns the graph. Throws ValueError, which names the use ("Node.op"), after the access has ended.
   Graph& get(const char* use) const;
   void end();
 };
@@ -41,7 +41,7 @@ struct EntryHandle {
   bool operator==(const EntryHandle& o) const { return entry == o.entry; }
 };
 
-// The access of a graph for as long as this lives.
+// Makes an access of a graph and ends it at the end of the scope.
 class AccessScope {
  public:
   AccessScope(Graph& graph, std::string given_to, NodePtr origin = {});
@@ -53,15 +53,16 @@ class AccessScope {
   AccessPtr access_;
 };
 
-// An entry, or a node of one output, of the graph behind `access`. Throws TypeError or ValueError naming `what`.
+// Returns the entry in `object`: an Entry, or a Node with one output, of the graph behind `access`. Throws TypeError or
+// ValueError naming `what`.
 NodeEntry entry_from(const AccessPtr& access, const py::handle& object, const char* what);
-// The same, or a number.
+// The same, but a number is allowed, too.
 Operand operand_from(const AccessPtr& access, const py::handle& object, const char* what);
 py::object operand_to(const AccessPtr& access, const Operand& operand);
-// What a local rule gives back: None, an entry, a list with one per output, or a dict with "remove".
+// Converts the result of a local rule: None, an entry, a list with one per output, or a dict with "remove".
 Replacement replacement_from(const AccessPtr& access, const Node& node, const py::object& result);
 
-// A Python callable that C++ keeps; let go of under the GIL.
+// A Python callable kept by C++; released under the GIL.
 class KeptCallable {
  public:
   explicit KeptCallable(py::object object) : object_(std::move(object)) {}
@@ -75,15 +76,15 @@ class KeptCallable {
 
 std::shared_ptr<const KeptCallable> kept_callable(const py::object& object);
 
-// A graph that lives as long as handles of it.
+// Returns a handle of a graph that lives as long as its handles.
 GraphHandle owned_handle(Graph graph);
 
-// The pass that hands convex sets of the nodes that supports(node) wants, as graphs, to make(graph); convex_sets_of
-// finds the sets only.
+// Returns the pass that passes convex sets of nodes for which supports(node) is true, as graphs, to make(graph);
+// convex_sets_of() only finds the sets.
 GraphPass partition_pass(const std::string& name, const py::object& supports, const py::object& make, size_t min_nodes);
 py::list convex_sets_of(const GraphHandle& handle, const py::object& supports);
 
-// Runs Python code of a rule under the GIL: what it raises becomes an Error with the line that raised, but for
+// Runs Python code of a rule under the GIL. An exception becomes an Error with the line that raised it, except
 // KeyboardInterrupt and SystemExit, which end the compilation.
 [[noreturn]] void rethrow_rule_error(py::error_already_set& error);
 template <typename Function>
@@ -95,7 +96,8 @@ auto run_rule_code(Function&& function) {
   }
 }
 
-// Features of Python: any object with some of the methods of hybridnet.rewrite.Feature. They go with the access.
+// Python features: objects with some of the methods of hybridnet.rewrite.Feature. They are detached when the access
+// ends.
 void attach_feature(const GraphHandle& handle, const py::object& object);
 void detach_feature(const GraphHandle& handle, const py::object& object);
 py::list attached_features(const GraphHandle& handle);

@@ -1,4 +1,4 @@
-// Images of data loaders: NumPy arrays of shape (height, width, channels) in and out. Callers check arguments.
+// Image operations for data loaders, on NumPy arrays of shape (height, width, channels). Callers check arguments.
 #include <pybind11/numpy.h>
 
 #include "casters.h"
@@ -12,7 +12,7 @@ using Dense = py::array_t<T, py::array::c_style | py::array::forcecast>;
 using Bytes = Dense<uint8_t>;
 using Floats = Dense<float>;
 
-// Threads that hand the GIL over wait for each other; below this many elements that takes longer than the work.
+// Releasing the GIL makes threads wait for each other; below this many elements that takes longer than the work.
 constexpr int64_t kLeastElementsWithoutGil = 1 << 14;
 
 template <typename F>

@@ -1,6 +1,6 @@
-// The probe runs for every recorded or queued op, so what depends on a code object or a call site alone is remembered:
-// whose file it is, and which line an instruction belongs to. The caches own a reference to the object that their key
-// compares by identity, so a recycled address cannot be mistaken for it.
+// Finds the user's line of the current call. This runs for every recorded or queued op, so facts about a code object or
+// call site are cached: its file, and the line of an instruction. Each cache entry owns a reference to the object that
+// is its key, so a recycled address cannot be mistaken for it.
 #include "location.h"
 
 #define PY_SSIZE_T_CLEAN
@@ -101,7 +101,7 @@ SourceLocation python_location() {
 }
 
 void warn_at_location(const std::string& text) {
-  static PyObject* const shown = PyDict_New();  // what Python has shown: the registry of a module that has no name
+  static PyObject* const shown = PyDict_New();  // warnings already shown: a warning registry without a module
   const SourceLocation where = python_location();
   if (shown == nullptr || PyErr_WarnExplicit(PyExc_UserWarning, text.c_str(), where.known() ? where.file : "<unknown>",
                                              where.line, nullptr, shown) != 0)

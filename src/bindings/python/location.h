@@ -1,4 +1,4 @@
-// The user's file:line that the current thread is executing for.
+// The user's file:line that caused the current call.
 #pragma once
 
 #include <string>
@@ -7,10 +7,12 @@
 
 namespace hybridnet::python {
 
-// The innermost Python frame whose file lies outside `package_folder`; unknown without the GIL or without such a frame.
+// Returns the line of the innermost Python frame whose file is outside `package_folder`; unknown without the GIL or
+// without such a frame.
 SourceLocation python_location();
 
-// Python's UserWarning about the line of python_location(), once for each line. Throws what a filter makes of it.
+// Issues Python's UserWarning for the line of python_location(), once for each line. Throws if a filter makes it an
+// error.
 void warn_at_location(const std::string& text);
 
 // Frames of files below this folder are skipped. Installs python_location() as the library's location probe.

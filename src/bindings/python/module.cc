@@ -1,4 +1,4 @@
-// hybridnet._core: what C++ offers to the Python front end. Nothing here is public API.
+// hybridnet._core: the C++ interface for the Python front end. Nothing here is public API.
 #include "binary_function.h"
 #include "casters.h"
 #include "direct_function.h"
@@ -20,7 +20,7 @@ PYBIND11_MODULE(_core, m) {
       set_error_from_exception();
     }
   });
-  hybridnet::Runtime::get();  // operators are known and the engine runs before anything can be asked of them
+  hybridnet::Runtime::get();  // registers operators and starts the engine before their first use
   if (init_array_type(m.ptr()) < 0 || init_symbol_type(m.ptr()) < 0 || init_registry_function_type(m.ptr()) < 0 ||
       init_op_function_type(m.ptr()) < 0 || init_binary_function_type(m.ptr()) < 0 ||
       init_direct_function_type(m.ptr()) < 0 || init_trace_functions(m.ptr()) < 0 || init_traced_memory(m.ptr()) < 0)

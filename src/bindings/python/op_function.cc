@@ -22,17 +22,17 @@ struct OpFunctionObject : RegistryFunctionObject {
   const char* hint;  // lower-case public name: stem of node names
   bool symbolic;
   bool numpy;
-  const std::vector<int>* order;  // null: none; kept for the life of the process, as the functions are
+  const std::vector<int>* order;  // may be null; kept for the life of the process, like the functions
 };
 
-constexpr int kOutPosition = -1;  // in `order`; other numbers are those of parameters
+constexpr int kOutPosition = -1;  // in `order`; other numbers are indices of parameters
 
 PyTypeObject* op_function_type = nullptr;
 PyObject* not_given = nullptr;
 PyObject* numpy_fallback = nullptr;
 PyObject *key_out = nullptr, *key_name = nullptr, *key_attr = nullptr;
 
-// What one call brought along. Inputs are borrowed references; null: slot not given.
+// The arguments of one call. Inputs are borrowed references; null: slot not given.
 struct Arguments {
   static constexpr int kInline = 8;
   std::array<PyObject*, kInline> few{};
@@ -40,7 +40,7 @@ struct Arguments {
   Owned keep;
   int num_inputs = 0;
   bool any_symbol = false, any_array = false;
-  Ref<Params> params;  // null: nothing given
+  Ref<Params> params;  // null: no parameter given
   uint64_t fields_given = 0;
   PyObject *out = nullptr, *name = nullptr, *attr = nullptr;
   std::vector<std::pair<std::string, std::string>> hidden_attrs;
@@ -61,7 +61,7 @@ class CallParser {
 
   void parse(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     if (op_.variadic)
-      parse_variadic(args, nargs);  // by value: keywords follow the caller's own arguments
+      parse_variadic(args, nargs);  // by value: keywords are found after the caller's own arguments
     else
       parse_positional(args, nargs);
     const Py_ssize_t num_keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
@@ -200,7 +200,7 @@ class CallParser {
     return std::ranges::all_of(op_.schema->fields(), [](const FieldInfo& field) { return field.hidden; });
   }
 
-  // MXNet drops what is given to operators without parameters, so programs that run carry such keywords along.
+  // MXNet ignores keywords of operators without parameters, so working programs may contain such keywords.
   void warn_of_ignored(const std::string& name) {
     const std::string text =
         "operator '" + op_.name + "' has no argument '" + name +
@@ -275,8 +275,8 @@ class CallParser {
   std::vector<std::pair<std::string, PyObject*>> variadic_keywords_;
 };
 
-// num_args and the like were given: kernels rely on them. Variables stand in for inputs that Symbols lack. Inputs with
-// names are counted when it is known which there are.
+// Checks a given num_args (or similar parameter) against the number of inputs, because kernels rely on it. For Symbols
+// missing inputs become variables. Operators with named inputs are checked later, when it is known which they have.
 void check_count(const OpInfo& info, const Arguments& a, bool symbolic) {
   if (info.op->inputs.size() > 1) return;
   const AttrValue given = info.op->schema->get(a.params->data(), info.count_field);
@@ -328,7 +328,7 @@ std::vector<NDArray> out_arrays(PyObject* out) {
 std::vector<NDArray> invoke_maybe_waiting(const Op& op, const ParamsPtr& params, std::span<const NDArray> in,
                                           std::span<const NDArray> out) {
   if (!op.data_dependent_shape && !op.opaque && !any_sparse(in) && !any_sparse(out)) return invoke(op, params, in, out);
-  ReleaseGil release(true);  // waits for its inputs, to learn its shape or for code of the user
+  ReleaseGil release(true);  // the call waits for its inputs, for their values or for code of the user
   return invoke(op, params, in, out);
 }
 
@@ -373,8 +373,8 @@ PyObject* run_on_arrays(const OpFunctionObject& function, Arguments& a, const Pa
 }
 
 // ----------------------------------------------------------------------------------------------- symbols: compose
-// Of an operator that writes to its inputs, such as an optimizer's: values of the trace have the new states from now
-// on. The graph itself writes those that are variables.
+// Updates traced states after an operator that writes to its inputs, such as an optimizer's: the trace uses the new
+// values from now on. States that are variables are written by the graph itself.
 void write_states(const Op& op, Arguments& a, PyObject* made) {
   const NodePtr node = symbol_of(made).outputs[0].node;
   if (node->op != &op) return;
@@ -389,8 +389,8 @@ void write_states(const Op& op, Arguments& a, PyObject* made) {
   }
 }
 
-// The sizes that a call of an operator without inputs gives, if one of them is 0; else none. States of recurrent cells,
-// which have a layout, leave the size of the batch open that way.
+// Returns the sizes in a call of an operator without inputs if one of them is 0; else an empty list. States of
+// recurrent cells, which have a layout, are excluded: their 0 leaves the batch size open.
 std::vector<int64_t> sizes_with_zero(const Composition& c) {
   const Op& op = *c.info->op;
   const auto is_layout = [](const auto& attribute) { return attribute.first == "__layout__"; };
@@ -408,7 +408,8 @@ std::vector<int64_t> sizes_with_zero(const Composition& c) {
   return {};
 }
 
-// Of the same values with sizes of 1 for 0, no rows: graphs of MXNet's shapes, and files, take 0 for "not known yet".
+// Composes an array with sizes of 0 as an empty slice of an array with size 1 there: in graphs with MXNet's shapes, and
+// in files, a size of 0 means "not known yet".
 PyObject* compose_without_elements(Composition c, const std::vector<int64_t>& sizes) {
   const Op& op = *c.info->op;
   AttrValue::List whole, begin(sizes.size(), AttrValue(0)), end;
@@ -472,7 +473,7 @@ bool is_array_or_arrays(PyObject* out) {
          is_array(PySequence_Fast_GET_ITEM(out, 0));
 }
 
-// What is computed from abstract arrays has no values that an array could take.
+// Throws TraceError: results of traced inputs have no values to write into an array.
 void refuse_writing_into_array(const Op& op) {
   raise(ErrorKind::kTrace, {.op = op.name,
                             .input = "out",
@@ -482,7 +483,8 @@ void refuse_writing_into_array(const Op& op) {
                             .fix = "use what the call returns"});
 }
 
-// Operators without parameters are NumPy's universal functions, whose keywords (where, casting, ...) mx.np checks.
+// True if the call has a keyword that only NumPy's universal functions have (where, casting, ...): operators without
+// parameters are such functions, and mx.np checks these keywords.
 bool has_ufunc_keywords(const OpInfo& info, PyObject* kwnames) {
   if (kwnames == nullptr || !info.field_names.empty()) return false;
   const auto known = [&](PyObject* key) {
@@ -493,8 +495,8 @@ bool has_ufunc_keywords(const OpInfo& info, PyObject* kwnames) {
   return !std::all_of(keys, keys + PyTuple_GET_SIZE(kwnames), known);
 }
 
-// Is a positional input of mx.np neither an array nor a Symbol, or a keyword one that only NumPy has? Keywords name
-// inputs rarely and are not looked at.
+// True for a call of mx.np with a positional input that is neither an array nor a Symbol, or with a keyword that only
+// NumPy has. Inputs by keyword are rare and not checked.
 bool needs_conversion(const OpFunctionObject& function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   if (!function.numpy) return false;
   if (has_ufunc_keywords(*function.info, kwnames)) return true;
@@ -520,7 +522,7 @@ PyObject* op_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
     ParamsPtr params = final_params(*function.info, a, only_symbols);
     const bool writes = is_array_or_arrays(a.out);
     if (writes && a.any_symbol) refuse_writing_into_array(*function.info->op);
-    // Writing into an array (c[:] = 0) happens now, also in a trace.
+    // Writes into an array (c[:] = 0) are executed at once, also in a trace.
     const bool tracing = trace_state().active && !writes;
     const bool symbolic = a.any_symbol || (!a.any_array && (function.symbolic || tracing || symbolic_calls)) ||
                           (tracing && (function.info->op->random || is_symbol_or_symbols(a.out)));
@@ -576,7 +578,7 @@ int init_op_function_type(PyObject* module) {
 
 namespace {
 
-// As numbers of parameters.
+// Converts names of parameters to their indices.
 const std::vector<int>* positions_of(const OpInfo& info, const std::vector<std::string>& order) {
   if (order.empty()) return nullptr;
   std::vector<int> positions;

@@ -47,7 +47,7 @@ T& member(void* params, const FieldInfo& field) {
   return *reinterpret_cast<T*>(static_cast<char*>(params) + field.offset);
 }
 
-// An exact int that fits; false leaves the value to the schema and its error text.
+// Converts an exact int that fits. If it returns false, the schema converts the value or reports the error.
 bool small_int(PyObject* value, int64_t* result) {
   if (!PyLong_CheckExact(value)) return false;
   int overflow = 0;
@@ -78,8 +78,8 @@ bool in_range(const FieldInfo& field, const Tuple& values) {
                      [&](int64_t value) { return in_range(field, static_cast<double>(value)); });
 }
 
-// Stores the common exact types without an AttrValue; false leaves a value out of range to the schema and its error
-// text.
+// Stores the common exact types without an AttrValue. If it returns false, the schema converts the value or reports the
+// error.
 bool set_directly(const FieldInfo& field, void* params, PyObject* value) {
   int64_t number = 0;
   switch (field.kind) {
@@ -138,8 +138,8 @@ bool set_directly(const FieldInfo& field, void* params, PyObject* value) {
   }
 }
 
-// Of lists in lists; one that contains itself has no end. Not Python's own limit for C code: versions 3.12 and 3.13
-// count to 10,000, for which the stack is too small.
+// Limit for nested lists: a list may contain itself. Python's own limit for C code is not used: in versions 3.12 and
+// 3.13 it is 10,000, for which the stack is too small.
 constexpr int kMaxNesting = 64;
 
 AttrValue nested_value(PyObject* value, const char* what, int depth);
@@ -158,7 +158,7 @@ AttrValue list_value(PyObject* sequence, const char* what, int depth) {
   return AttrValue(std::move(list));
 }
 
-// Plain Python values, inside `depth` lists; false for anything else.
+// Converts plain Python values, at nesting depth `depth`; returns false for other objects.
 bool plain_value(PyObject* value, const char* what, int depth, AttrValue* result) {
   if (value == Py_None)
     *result = AttrValue();
@@ -243,7 +243,7 @@ ParamsPtr OpInfo::scalar_params(double value, bool is_int) const {
 }
 
 const OpInfo& op_info(const Op& op) {
-  // Never destroyed: OpFunction objects and operator tables point into it until the interpreter is gone.
+  // Never destroyed: OpFunction objects and operator tables point into it until the interpreter ends.
   static auto& infos = *new std::vector<std::unique_ptr<OpInfo>>;
   const auto index = static_cast<size_t>(op.id);
   if (index >= infos.size()) infos.resize(index + 64);

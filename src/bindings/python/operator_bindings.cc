@@ -1,4 +1,4 @@
-// The operator registry as Python sees it: names, declarations, callable objects.
+// The Python interface of the operator registry: names, declarations, callable objects.
 #include "binary_function.h"
 #include "c_api/library.h"
 #include "casters.h"
@@ -131,7 +131,7 @@ py::dict describe_op(const std::string& name) {
   return d;
 }
 
-// What depends on the parameters of one use.
+// Describes one use of an operator: the facts that depend on its parameters.
 py::dict describe_use(const std::string& name, const py::dict& attrs) {
   const Op& op = op_registry().at(name);
   std::vector<std::pair<std::string, AttrValue>> values;

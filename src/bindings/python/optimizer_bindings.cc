@@ -21,7 +21,7 @@ class UpdateRule {
   explicit UpdateRule(const std::string& name) : rule_(optimizer::rule(name)) {
     const auto& fields = rule_.schema.fields();
     for (size_t i = 0; i < fields.size(); ++i) {
-      // They come with each update, after multipliers and schedules.
+      // Passed with each update, after multipliers and schedules are applied.
       if (fields[i].name == "learning_rate" || fields[i].name == "wd") continue;
       fields_.push_back({static_cast<int>(i), py::str(rule_.attribute_of(fields[i].name))});
       PyUnicode_InternInPlace(&fields_.back().attribute.ptr());
@@ -56,7 +56,7 @@ class UpdateRule {
     return nest;
   }
 
-  // One item of each list per weight; names and base_lr: of rules that adjust rates, else empty.
+  // Each list has one item per weight. names and base_lr are for rules that adjust rates; `names` is empty otherwise.
   void update(const py::object& owner, bool has_master, const py::list& weights, const py::list& grads,
               const py::list& states, const py::list& lrs, const py::list& wds, const py::list& counts,
               const py::list& names, double base_lr) {
@@ -81,7 +81,7 @@ class UpdateRule {
     write_variables(owner, given);
   }
 
-  // The rows of the table of rates of a compiled step: of the weights that one update() would take.
+  // Returns the rows of the table of rates of a compiled step, for the weights that one update() would take.
   std::vector<std::vector<double>> rates(const py::object& owner, const std::vector<double>& lrs,
                                          const std::vector<double>& wds, const std::vector<int64_t>& counts,
                                          double base_lr) const {
@@ -94,7 +94,7 @@ class UpdateRule {
     return rows;
   }
 
-  // Which program each of these weights gets in its update of that number.
+  // Returns per weight the variant of the update program for its update number `counts[i]`.
   std::vector<int64_t> variants(const py::object& owner, const std::vector<std::string>& names,
                                 const std::vector<int64_t>& counts) const {
     const Settings given = settings(owner);
@@ -103,8 +103,8 @@ class UpdateRule {
     return found;
   }
 
-  // [(operator, inputs, attributes, {attribute: column}, what is replaced, whether it is an update operator, the result
-  // that holds the columns or None)]; operands are (kind, index).
+  // Returns [(operator, inputs, attributes, {attribute: column}, replaced operand, whether it is an update operator,
+  // the result that holds the columns or None)]; operands are (kind, index).
   py::list program(const py::object& owner, DType dtype, bool has_master, std::vector<bool> has_state,
                    int64_t variant) const {
     const optimizer::UpdateProgram made = rule_.program(
@@ -129,7 +129,7 @@ class UpdateRule {
     for (const std::string& name : rule_.variables) names.push_back(rule_.attribute_of(name));
     return names;
   }
-  // {setting: (attribute of the Python class, default)}, without what steps change.
+  // Returns {setting: (attribute of the Python class, default)}, without the settings that steps change.
   py::dict defaults() const {
     py::dict found;
     for (const FieldInfo& field : rule_.schema.fields())

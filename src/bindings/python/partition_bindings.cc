@@ -1,4 +1,4 @@
-// Parts of graphs that backends take over: mx.rewrite.partition.
+// Parts of graphs that backends run: mx.rewrite.partition.
 #include <pybind11/numpy.h>
 
 #include <memory>
@@ -29,7 +29,7 @@ std::string spec_text(const py::array& array) {
   return py::str(array.attr("shape")).cast<std::string>() + " " + py::str(array.attr("dtype")).cast<std::string>();
 }
 
-// Copies what a function returned to the outputs of the instruction.
+// Copies the result of a function to the outputs of the instruction.
 void copy_results(const py::object& given, std::span<const TensorRef> out, const char* what) {
   py::list results;
   if (py::isinstance<py::list>(given) || py::isinstance<py::tuple>(given))
@@ -44,7 +44,7 @@ void copy_results(const py::object& given, std::span<const TensorRef> out, const
   for (size_t i = 0; i < out.size(); ++i) {
     const py::object wanted = py::reinterpret_borrow<py::object>(numpy_type(out[i].dtype));
     const py::array array = py::array::ensure(as_array(results[i]));
-    // ascontiguousarray makes a vector of a scalar
+    // ascontiguousarray converts a scalar to a vector
     const bool scalar = out[i].shape->ndim() == 0 && array && array.size() == 1;
     bool fits =
         array && (scalar || array.ndim() == out[i].shape->ndim()) && array.dtype().equal(py::dtype::from_args(wanted));
@@ -63,7 +63,7 @@ void copy_results(const py::object& given, std::span<const TensorRef> out, const
   throw Error(ErrorKind::kError, {.message = "backend '" + facts.backend + "': " + message});
 }
 
-// What Python functions compute: forward(*inputs), backward(output gradients, inputs, outputs).
+// A part computed by Python functions: forward(*inputs), backward(output gradients, inputs, outputs).
 class PythonPart final : public BackendPart {
  public:
   PythonPart(Facts facts, Callable forward, Callable backward, bool views)
@@ -110,13 +110,13 @@ class PythonPart final : public BackendPart {
   const bool views_;
 };
 
-// Functions of machine code: const char* function(const HnOperatorCall*).
+// A part computed by machine code: const char* function(const HnOperatorCall*).
 class NativePart final : public BackendPart {
  public:
   using Function = const char* (*)(const HnOperatorCall*);
   NativePart(Facts facts, uintptr_t forward, uintptr_t backward, Callable keep)
       : BackendPart(std::move(facts)),
-        forward_(reinterpret_cast<Function>(forward)),    // NOLINT(performance-no-int-to-ptr): Python gives a number
+        forward_(reinterpret_cast<Function>(forward)),    // NOLINT(performance-no-int-to-ptr): Python passes a number
         backward_(reinterpret_cast<Function>(backward)),  // NOLINT(performance-no-int-to-ptr)
         keep_(std::move(keep)) {}
 
@@ -144,7 +144,7 @@ class NativePart final : public BackendPart {
   }
 
   const Function forward_, backward_;
-  const Callable keep_;  // what owns the code
+  const Callable keep_;  // the owner of the code
 };
 
 // ---- the rewrite
@@ -159,7 +159,7 @@ Partition::Supports supports_of(const Callable& function, const AccessPtr& acces
   };
 }
 
-// make(graph) -> None | ("python", forward, backward or None, views) | ("native", address, address or 0, what owns it)
+// make(graph) -> None | ("python", forward, backward or None, views) | ("native", address, address or 0, owner of both)
 Partition::Make make_of(const Callable& function) {
   return [function](Graph part, BackendPart::Facts facts) {
     return run_rule_code([&]() -> Ref<BackendPart> {

@@ -1,4 +1,4 @@
-// Executable graphs: CachedOp (hybridize) and Executor (bind); the pipeline of rewrites that makes them.
+// Executable graphs: CachedOp (hybridize) and Executor (bind), and the pipeline of rewrites that optimizes them.
 #include <map>
 
 #include "casters.h"
@@ -24,11 +24,11 @@ std::vector<NDArray> arrays_of(const py::handle& sequence, const char* what) {
   return arrays;
 }
 
-// pybind11 holds these by a smart pointer of its own; the library counts them itself.
+// pybind11 holds these handles by its own smart pointer; the objects inside have the library's reference count.
 struct CachedOpHandle {
   Ref<CachedOp> op;
-  std::vector<bool> numpy;       // per output: whether it is an array of mx.np; empty: as the first input
-  std::vector<uint8_t> donated;  // per input: its array is not to be read after a call; empty: none
+  std::vector<bool> numpy;       // per output: whether it is an array of mx.np; empty: the class of the first input
+  std::vector<uint8_t> donated;  // per input: its array must not be read after a call; empty: none
 };
 struct ExecutorHandle {
   Ref<Executor> executor;
@@ -71,7 +71,7 @@ CachedOpConfig config_from(bool static_alloc, const std::string& passes, const s
   return config;
 }
 
-// Says of a variable with a value that this may change: functions read it in every call.
+// Attribute of a variable with a value that may change: functions read the value in every call.
 const char kShared[] = "__shared__";
 
 NodePtr variable_of(const Symbol& symbol) {
@@ -99,7 +99,8 @@ CachedOpHandle make_function(const std::vector<Symbol>& inputs, const std::vecto
   return {make_ref<CachedOp>(std::move(graph), config_from(static_alloc, passes, name, remat)), numpy, donated};
 }
 
-// Another thread may be compiling, which keeps these waiting, and may need the GIL for it: for operators in Python.
+// Asks without the GIL: the call may wait for another thread that compiles, which may need the GIL for operators in
+// Python.
 template <typename Result>
 Result without_gil(Result (CachedOp::*ask)() const, CachedOpHandle& handle) {
   ReleaseGil release(false);
@@ -195,7 +196,7 @@ void bind_functions(py::module_& m) {
       [](const py::object& cls, const py::object& array, const std::string& name) {
         const NDArray& value = expect_array(array.ptr(), "value");
         NodePtr node = make_variable(name);
-        // Not as specs: values that depend on the variable are no traced arrays.
+        // Attributes, not specs: values that depend on the variable are not traced arrays.
         node->attrs["__shape__"] = py::str(py::cast(value.shape())).cast<std::string>();
         node->attrs[kShared] = "1";
         node->attrs["__dtype__"] = std::to_string(static_cast<int>(value.dtype()));

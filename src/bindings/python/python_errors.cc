@@ -12,7 +12,7 @@
 namespace hybridnet::python {
 namespace {
 
-// The class in hybridnet.errors of that name; a new reference or null.
+// Returns the class of this name in hybridnet.errors; a new reference or null.
 PyObject* error_class(const char* name) {
   Owned module(PyImport_ImportModule("hybridnet.errors"));
   if (!module) return nullptr;
@@ -45,7 +45,7 @@ void set_hybridnet_error(const Error& error) {
   PyErr_SetObject(cls.get(), exception.get());
 }
 
-// How many ReleaseGil of this thread have asked for the user's line; the outermost one notes and clears it.
+// Number of this thread's ReleaseGil objects that need the user's line; the outermost one records and clears it.
 thread_local int location_depth = 0;
 
 }  // namespace
@@ -111,7 +111,7 @@ auto answered_or_asleep(Ask ask) noexcept {
   try {
     return ask();
   } catch (abi::__forced_unwind&) {
-    for (;;) pause();  // to leave this block would end the process
+    for (;;) pause();  // leaving this block would end the process
   }
 }
 

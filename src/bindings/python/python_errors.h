@@ -1,4 +1,4 @@
-// C++ errors become Python exceptions here, and only here.
+// Conversion of C++ errors to Python exceptions, done only here.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -11,22 +11,22 @@
 
 namespace hybridnet::python {
 
-// Thrown where the interpreter's error indicator is set already, to unwind to guarded().
+// Thrown when the interpreter's error indicator is already set, to unwind to guarded().
 struct PythonErrorIsSet {};
 
-// Thrown by Python code that C++ has called to stop the program (KeyboardInterrupt, SystemExit): no std::exception, so
-// that nothing on the way takes it for a failure of its own.
+// Thrown when Python code called by C++ stops the program (KeyboardInterrupt, SystemExit). It is not a std::exception,
+// so that no handler on the way treats it as an ordinary failure.
 class StoppedByPython {
  public:
   virtual ~StoppedByPython() = default;
   virtual void restore() const noexcept = 0;  // sets the interpreter's error indicator
 };
 
-// Turns the exception in flight into the Python exception of its kind (hybridnet.errors), fields as attributes.
+// Converts the current exception to the Python exception of its kind (hybridnet.errors), with fields as attributes.
 // Call from a catch block, with the GIL held.
 void set_error_from_exception() noexcept;
 
-// Raises hybridnet.errors.<kind> from Python code paths that have no C++ exception yet.
+// Throws a C++ error that becomes hybridnet.errors.<kind> in Python.
 [[noreturn]] void raise(ErrorKind kind, ErrorFields fields);
 
 // Runs f; exceptions become the error indicator and `failure` is returned.
@@ -40,12 +40,12 @@ R guarded(R failure, F&& f) noexcept {
   }
 }
 
-// Text of an exception that Python code raised, cleared from the indicator; for callbacks that C++ calls.
+// Returns the text of an exception in Python code and clears the indicator; for callbacks that C++ calls.
 std::string take_python_error();
 
-// repr() of an object for error texts, cut to a readable length; never fails.
+// Returns repr() of an object for error texts, cut to a readable length; never fails.
 std::string short_repr(PyObject* object);
-// Name of the object's type for error texts: "list", "hybridnet.ndarray.NDArray".
+// Returns the name of the object's type for error texts: "list", "hybridnet.ndarray.NDArray".
 std::string type_name(PyObject* object);
 
 // Owned reference; null is allowed. Lighter than pybind11's object and without its GIL checks.
@@ -73,7 +73,7 @@ class Owned {
   PyObject* p_ = nullptr;
 };
 
-// A new reference or PythonErrorIsSet.
+// Takes a new reference; throws PythonErrorIsSet if it is null.
 inline Owned checked(PyObject* p) {
   if (p == nullptr) throw PythonErrorIsSet();
   return Owned(p);
@@ -82,16 +82,16 @@ inline void checked_status(int status) {
   if (status < 0) throw PythonErrorIsSet();
 }
 
-// Python ends a thread that asks for the GIL when the interpreter is over, by unwinding its stack: through frames that
-// must not throw, and through destructors that need the GIL. These two let it sleep instead; the process is about to
-// end.
+// Python ends a thread that requests the GIL after the interpreter has ended, by unwinding its stack: through frames
+// that must not throw, and through destructors that need the GIL. These two functions let the thread sleep instead; the
+// process is about to end.
 void restore_thread_or_sleep(PyThreadState* state) noexcept;
 PyGILState_STATE ensure_gil_or_sleep() noexcept;
 
 // Lets other Python threads run while C++ works or waits.
 class ReleaseGil {
  public:
-  // pushes_work: ops may be pushed meanwhile, so the user's line is noted first; frames cannot be read without the GIL.
+  // pushes_work: ops may be pushed without the GIL, where frames cannot be read, so the user's line is recorded first.
   explicit ReleaseGil(bool pushes_work);
   ~ReleaseGil();
   ReleaseGil(const ReleaseGil&) = delete;

@@ -1,4 +1,4 @@
-// What mx.contrib.quantization asks of graphs.
+// Functions on graphs for mx.contrib.quantization.
 #include "casters.h"
 #include "passes/quantize.h"
 

@@ -82,7 +82,7 @@ PyTypeObject* make_registry_function_type(PyObject* module, PyType_Spec& spec) {
   Owned bases(PyTuple_Pack(1, registry_function_type));
   if (!bases) return nullptr;
   Owned type(PyType_FromSpecWithBases(&spec, bases.get()));
-  // Python gives every type a __doc__ of its own, which would hide the inherited one.
+  // Python sets __doc__ on every type, which would hide the inherited one.
   Owned doc(PyObject_GetAttrString(reinterpret_cast<PyObject*>(registry_function_type), "__doc__"));
   if (!type || !doc || PyObject_SetAttrString(type.get(), "__doc__", doc.get()) < 0 ||
       PyModule_AddObjectRef(module, std::strrchr(spec.name, '.') + 1, type.get()) < 0)

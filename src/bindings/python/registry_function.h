@@ -1,5 +1,5 @@
-// RegistryFunction: what the callables made of operators share. Each is an attribute of a module, by which it pickles;
-// its docstring and signature are written by Python (hybridnet.ops._describe) when they are asked for.
+// RegistryFunction: base of the callables for operators. Each is an attribute of a module, by which it pickles; Python
+// (hybridnet.ops._describe) makes its docstring and signature on access.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -13,17 +13,18 @@ namespace hybridnet::python {
 
 struct RegistryFunctionObject {
   PyObject_HEAD vectorcallfunc vectorcall;
-  const OpInfo* info;  // of the operator, the one for two arrays where there are several
+  const OpInfo* info;  // the operator; if there are several, the one for two arrays
   PyObject* name;      // public name
   PyObject* module;
 };
 
 int init_registry_function_type(PyObject* module);  // 0, or -1 with the error set
 
-// A subtype, which becomes an attribute of the module by the last part of its name. Null with the error set.
+// Makes a subtype, which becomes an attribute of the module under the last part of its name. Returns null with the
+// error set on failure.
 PyTypeObject* make_registry_function_type(PyObject* module, PyType_Spec& spec);
 
-// A new object whose own part is zero.
+// Makes a new object; the members of the subtype are zero.
 Owned make_registry_function(PyTypeObject* type, vectorcallfunc call, const OpInfo& info, const std::string& name,
                              const std::string& module);
 

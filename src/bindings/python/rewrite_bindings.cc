@@ -26,7 +26,7 @@ LocalRule local_rule(const Callable& function, const std::string& name) {
   };
 }
 
-// A pass has changed the graph if it has edited it, or if it says so.
+// A pass has changed the graph if it has edited it, or if it returns True.
 GraphPass global_rule(const Callable& function, const Callable& requirements, const std::string& name) {
   return [function, requirements, name](Graph& graph) {
     AcquireGil gil;
@@ -35,14 +35,14 @@ GraphPass global_rule(const Callable& function, const Callable& requirements, co
     return run_rule_code([&] {
       if (!requirements->get().is_none()) requirements->get()(GraphHandle{scope.access()});
       const py::object result = function->get()(GraphHandle{scope.access()});
-      graph.validate();  // with the features that the rule has attached, which go when it ends
+      graph.validate();  // while the features that the rule attached still exist: they are detached when it ends
       return graph.edited_since(before) || result.is(py::bool_(true));
     });
   };
 }
 
-// A pattern and what makes the replacement of a match: (graph, node, {name: Entry, number or list}) -> result of a
-// rule.
+// A pattern and the function that makes the replacement of a match: (graph, node, {name: Entry, number or list}) ->
+// result of a rule.
 struct PatternRule {
   PatternPtr pattern;
   Callable make;
@@ -104,7 +104,7 @@ Exactness exactness_from(const std::string& name) {
         {.input = "values", .expected = "'same', 'rounding' or 'unsafe'", .given = "'" + name + "'"});
 }
 
-// A row that no database holds yet.
+// A row that is not in a database yet.
 struct RowHandle {
   std::shared_ptr<Rewrite> row;
 };
@@ -248,7 +248,7 @@ std::vector<const Rewrite*> rows_from(const std::vector<RowHandle>& handles) {
   return rows;
 }
 
-// What happened, beside the answer: lines of a report as dicts.
+// Returns the lines of a report as dicts.
 py::list lines_of(const PassReport& report) {
   py::list lines;
   for (const PassReport::Line& line : report.lines()) {
@@ -266,7 +266,7 @@ py::list lines_of(const PassReport& report) {
   return lines;
 }
 
-// Released however the rewriting ends: a rule may stop the program.
+// A checkpoint that is released in any case: a rule may stop the program.
 struct OpenCheckpoint {
   explicit OpenCheckpoint(Graph& g) : graph(g), at(g.checkpoint()) {}
   ~OpenCheckpoint() { graph.release(at); }
@@ -286,7 +286,7 @@ py::tuple reported(const GraphHandle& handle, const Query& query, const Run& run
   return py::make_tuple(changed, lines_of(report), report.warnings());
 }
 
-// Hands each change of a graph to Python: name of the rewrite, place, text of the graph before and after.
+// Reports each change of a graph to Python: name of the rewrite, place, text of the graph before and after.
 class Tracer final : public RewriteObserver {
  public:
   explicit Tracer(const py::object& note) : note_(kept(note)) {}
@@ -315,7 +315,7 @@ class Tracer final : public RewriteObserver {
   std::unique_ptr<ObserverScope> scope_;
 };
 
-// mx.rewrite.scope(): entered and left by Python on one thread.
+// mx.rewrite.scope(): Python enters and leaves it on one thread.
 class PythonQueryScope {
  public:
   explicit PythonQueryScope(std::string query) : query_(std::move(query)) {

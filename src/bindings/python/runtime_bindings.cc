@@ -20,7 +20,7 @@
 namespace hybridnet::python {
 namespace {
 
-// What operators read while this thread traces a block.
+// The arrays that operators read while this thread traces a block.
 ObservedReads& traced_reads() {
   thread_local ObservedReads reads;
   return reads;
@@ -31,7 +31,7 @@ void observe(bool on) {
   observed_reads = on ? &traced_reads() : nullptr;
 }
 
-// One array for each memory that others hold, too.
+// Returns one array for each read memory that is also held elsewhere, and clears the list.
 py::list shared_traced_reads() {
   std::map<const Chunk*, NDArray> found;
   for (const NDArray& array : std::exchange(traced_reads(), {})) found.try_emplace(array.impl()->chunk.get(), array);
@@ -53,14 +53,15 @@ py::dict memory_statistics(int device_type, int device_id) {
   return d;
 }
 
-// What pushes do around a wait for room: most hold the GIL, and tasks may need it to let go of Python's memory.
+// Called by pushes before and after a wait for space in the queue: most pushes hold the GIL, which tasks may need to
+// release Python's memory.
 void* release_gil_if_held() { return PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr; }
 
 void take_gil_again(void* state) {
   if (state != nullptr) restore_thread_or_sleep(static_cast<PyThreadState*>(state));
 }
 
-// Has Ctrl-C been pressed? Its handler runs when the push is over and Python goes on.
+// True if Ctrl-C was pressed. Its handler runs after the push, when Python continues.
 bool is_interrupted() {
   const AcquireGil gil;
   if (PyOS_InterruptOccurred() == 0) return false;
@@ -69,8 +70,8 @@ bool is_interrupted() {
   return true;
 }
 
-// Warnings of the library are Python's UserWarning; a filter that makes them errors makes them errors of the work that
-// they are about.
+// Issues warnings of the library as Python's UserWarning. If a filter makes one an error, it is an error of the work
+// that it is about.
 void give_warning(const std::string& text, SourceLocation where) {
   AcquireGil gil;
   const int failed = where.known()
@@ -81,7 +82,7 @@ void give_warning(const std::string& text, SourceLocation where) {
   throw ValueError({.message = text, .because = "warnings are errors here", .where = where});
 }
 
-// Ctrl-C, which Python sees on its main thread alone.
+// Throws if Ctrl-C was pressed; Python notices that only on its main thread.
 void check_for_signals() {
   AcquireGil gil;
   if (PyErr_CheckSignals() < 0) throw PythonErrorIsSet();
@@ -113,7 +114,7 @@ void bind_request_queue(py::module_& m) {
       .def("end_call", &Queue::end_call);
 }
 
-// Starts, stops and empties what src/engine/profile.h records.
+// Starts, stops and clears the records of src/engine/profile.h.
 void bind_profile(py::module_& m) {
   m.def("profile_start", &profile::start);
   m.def("profile_stop", &profile::stop);

@@ -1,4 +1,4 @@
-// Sparse arrays: their classes, their parts, and what makes and converts them.
+// Sparse arrays: classes, parts, creation and conversion.
 #include "casters.h"
 #include "control_bodies.h"
 #include "hybridnet/imperative.h"
@@ -41,7 +41,7 @@ NDArray converted(const NDArray& a, const std::string& stype) {
   return waiting([&] { return convert_storage(a, stype); });
 }
 
-// Whose history and gradient the rows share.
+// Returns rows of a table that share the table's history and gradient.
 NDArray rows_of_table(const NDArray& table, const NDArray& rows) {
   NDArray chosen = waiting([&] { return take_rows_sparse(table, rows); });
   chosen.impl()->tape = Ref<TapeInfo>(mark_of(table));

@@ -7,8 +7,8 @@
 namespace hybridnet::python {
 namespace {
 
-// MXNet's operators behind Symbol's arithmetic and the stems of the names that it makes up, because files show both.
-// The elementwise form is used unless both shapes are known (while tracing) and differ.
+// MXNet's operators for arithmetic on Symbols, and the stems of the generated names, because files contain both. The
+// elementwise operator is used unless both shapes are known (while tracing) and differ.
 struct Row {
   const char* equal_shapes;
   const char* hint;
@@ -50,7 +50,7 @@ constexpr Row kRows[kBinaryCount] = {
      "_npi_rfloor_divide_scalar", "_rfloordivscalar"},
 };
 
-// The same for Symbols of mx.sym.np, whose operators broadcast. Names show the operators' own.
+// The same for Symbols of mx.sym.np, whose operators broadcast. Stems are the names of the operators.
 constexpr Row kNumpyRows[kBinaryCount] = {
     {"_npi_add", "add", "_npi_add", "_npi_add_scalar", "add_scalar", "_npi_add_scalar", "add_scalar"},
     {"_npi_subtract", "subtract", "_npi_subtract", "_npi_subtract_scalar", "subtract_scalar", "_npi_rsubtract_scalar",
@@ -107,7 +107,7 @@ PyObject* compose_binary(const Row& row, PyObject* left, PyObject* right) {
   return compose(std::move(c));
 }
 
-// Of classic operators the number has the dtype of the array, which a graph need not know yet.
+// With classic operators the number has the dtype of the array, which may still be unknown in a graph.
 PyObject* with_number(Binary kind, const char* op, const char* hint, PyObject* symbol, double value, bool is_int) {
   Composition c;
   c.inputs = {entry_of(symbol, "data")};
@@ -164,7 +164,7 @@ bool is_floating_symbol(PyObject* object) {
   return spec != nullptr && is_floating(spec->dtype);
 }
 
-// Symbols without values may become whole numbers, whose division truncates.
+// Untraced Symbols may become integers, whose division truncates, so floor(a / b) is used only for floating Symbols.
 PyObject* floor_divide(PyObject* left, PyObject* right) {
   if (!is_floating_symbol(is_symbol(left) ? left : right))
     return symbol_binary_operation(Binary::kFloorDivide, left, right);

@@ -1,4 +1,4 @@
-// What Python's Symbol class asks of the C++ Symbol.
+// Functions of the C++ Symbol for Python's Symbol class.
 #include "casters.h"
 #include "graph/control/closed_body.h"
 #include "hybridnet/graph.h"
@@ -54,7 +54,7 @@ const Node& single_node(const Symbol& symbol, const char* what) {
   return *symbol.outputs[0].node;
 }
 
-// Attributes that MXNet programs write with and without the underscores that hide them.
+// Attributes that MXNet programs write with and without the enclosing underscores.
 constexpr std::string_view kReserved[] = {"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"};
 
 py::dict attributes_of(const Node& node, bool with_parameters) {
@@ -70,7 +70,7 @@ py::dict attributes_of(const Node& node, bool with_parameters) {
   return d;
 }
 
-// Replaces variables by entries; nodes on the way are copied, others shared.
+// Replaces variables by entries; nodes that depend on them are copied, others are shared.
 class Substitution {
  public:
   explicit Substitution(std::unordered_map<const Node*, NodeEntry> replaced) : replaced_(std::move(replaced)) {}
@@ -105,7 +105,7 @@ class Substitution {
   std::unordered_map<const Node*, NodePtr> copies_;
 };
 
-// Composition by call: net(data=other), net(other): variables become what is given.
+// Composition by call: net(data=other), net(other) replace variables by the arguments.
 Symbol composed(const Symbol& symbol, const std::vector<py::object>& positional, const py::dict& named) {
   std::unordered_map<const Node*, NodeEntry> replaced;
   const std::vector<NodePtr> inputs = symbol.list_inputs();

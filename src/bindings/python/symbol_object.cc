@@ -24,7 +24,7 @@ PyTypeObject* numpy_symbol_class = nullptr;
 
 namespace {
 
-// Per thread: `value` is the name manager, or the attribute scope, in use.
+// Thread-local objects of Python: their `value` is the name manager, or the attribute scope, in use.
 PyObject *current_names = nullptr, *current_attributes = nullptr;
 
 PyObject* interned(const char* text) { return checked(PyUnicode_InternFromString(text)).release(); }
@@ -63,7 +63,7 @@ bool refine(TensorSpec& known, const TensorSpec& found) {
   return true;
 }
 
-// Runs inference of one node and hands what it learned to its inputs; nodes that learned something are appended.
+// Runs inference of one node and stores new facts in the specs of its inputs; appends producers whose specs changed.
 void infer_and_pass_on(const Node& node, std::vector<const Node*>& learned) {
   std::vector<TensorSpec> in;
   in.reserve(node.inputs.size());
@@ -89,13 +89,13 @@ std::string hidden_key(const std::string& keyword) {
   return keyword.starts_with("__") ? keyword : "__" + keyword + "__";
 }
 
-// Is it about one input, such as weight_lr_mult?
+// True if the keyword is for one input, such as weight_lr_mult.
 bool names_input(const Op& op, const std::string& keyword) {
   return std::any_of(op.inputs.begin(), op.inputs.end(),
                      [&](const InputInfo& input) { return keyword.starts_with(input.name + "_"); });
 }
 
-// weight_lr_mult belongs to the input 'weight', lr_mult to the node and the variables that are made with it.
+// Sets a hidden attribute: weight_lr_mult on the input 'weight', lr_mult on the node and the variables made with it.
 void set_hidden(Node& node, const std::string& keyword, const std::string& value) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const std::string prefix = node.op->input_name(node.params->data(), static_cast<int>(i)) + "_";
@@ -118,7 +118,8 @@ int given_inputs(const std::vector<NodeEntry>& inputs) {
                             .given = std::to_string(given)});
 }
 
-// Whether a parameter use_<name> says that the op has the input <name>. Nothing: there is no such parameter.
+// Returns the value of the parameter use_<name>: whether the op has the input <name>. nullopt if it has no such
+// parameter.
 std::optional<bool> asked_for(const Op& op, const void* params, const InputInfo& input) {
   const int field = op.schema->find("use_" + input.name);
   if (field < 0) return std::nullopt;
@@ -127,8 +128,8 @@ std::optional<bool> asked_for(const Op& op, const void* params, const InputInfo&
   return use != nullptr ? std::optional(*use) : std::nullopt;
 }
 
-// Which declared slots this use of the op has: those given, those that every use has, those that parameters ask for,
-// then the first empty ones until there are enough.
+// Returns the declared inputs that this use of the op has: the given ones, the non-optional ones, the ones that
+// parameters select, then the first unused ones until there are enough.
 std::vector<bool> used_slots(const Composition& c, int wanted) {
   const Op& op = *c.info->op;
   const size_t count = c.inputs.size();
@@ -149,7 +150,7 @@ std::vector<bool> used_slots(const Composition& c, int wanted) {
   return used;
 }
 
-// How many inputs the parameters say, which may be more than there are.
+// Returns the number of inputs that the parameters require, which may be more than the given ones.
 int wanted_of_variadic(const Op& op, const void* params, int given) {
   if (op.num_inputs_) return op.num_inputs(params);
   if (op.count_param.empty()) return given;
@@ -169,7 +170,7 @@ NodeEntry made_input(const Composition& c, const std::string& name, const AttrDi
   return entry;
 }
 
-// Inputs that the call left out at the end, as variables: of Symbols only.
+// Adds variables for trailing inputs that the call left out. Only for Symbols.
 std::vector<NodeEntry> complete_variadic(const Composition& c, const std::string& name, const AttrDict& attrs) {
   const Op& op = *c.info->op;
   std::vector<NodeEntry> result = c.inputs;
@@ -204,7 +205,7 @@ std::vector<NodeEntry> complete_inputs(const Composition& c, const std::string& 
 
 void infer_made_node(const Node& node) {
   for (const NodeEntry& e : node.inputs)
-    if (e.node->specs.size() <= e.index) return;  // not traced: specs come later, when all inputs are known
+    if (e.node->specs.size() <= e.index) return;  // not traced: specs are inferred later, when all inputs are known
   node.specs.resize(static_cast<size_t>(node.num_outputs()));
   std::vector<const Node*> pending{&node};
   while (!pending.empty()) {
@@ -270,7 +271,7 @@ PyObject* wrap_symbol(Symbol symbol, PyTypeObject* type) {
   return self;
 }
 
-// In a trace constants are numbered through, because a block that runs twice starts its own names anew each time.
+// In a trace constants have consecutive numbers: a block that runs twice starts its own names from the beginning.
 static std::string constant_name() {
   TraceState& state = trace_state();
   if (!state.active) return make_name(nullptr, "constant");
@@ -339,7 +340,7 @@ std::string make_name(PyObject* name, const char* hint) {
   return text_of(checked(PyObject_CallMethodObjArgs(manager.get(), get, name, text.get(), nullptr)).get());
 }
 
-// attr and, on top of them, those of the scope in use.
+// Returns attr merged with the attributes of the scope in use.
 static Owned attributes_in_scope(PyObject* attr) {
   if (current_attributes == nullptr) return Owned::borrowed(attr);
   static PyObject *const own = interned("_attr"), *const get = interned("get");

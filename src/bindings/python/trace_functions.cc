@@ -7,7 +7,7 @@
 namespace hybridnet::python {
 namespace {
 
-// As str() writes it; nearly all factors are 1.0.
+// Returns str(factor), with a fast path because nearly all factors are 1.0.
 std::string text_of_factor(PyObject* factor) {
   return PyFloat_CheckExact(factor) && PyFloat_AS_DOUBLE(factor) == 1.0 ? "1.0" : text_of(factor);
 }
@@ -22,7 +22,7 @@ PyObject* set_trace_block(PyObject*, PyObject* path) {
   });
 }
 
-// name, shape, dtype, numpy, lr_mult, wd_mult, storage, init
+// Arguments: name, shape, dtype, numpy, lr_mult, wd_mult, storage, init.
 constexpr Py_ssize_t kNumParameterArguments = 8;
 
 PyObject* traced_parameter(PyObject*, PyObject* const* args, Py_ssize_t nargs) {

@@ -1,5 +1,5 @@
-// What a trace asks for every block and every parameter, as plain functions of CPython: binding them costs more than
-// they do.
+// Functions that a trace calls for every block and every parameter. They are plain CPython functions, because a call
+// through pybind11 costs more than their work.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN

@@ -17,13 +17,13 @@ const OpRef kBlockGrad{"BlockGrad"}, kCast{"Cast"}, kCopy{"_copy"}, kReshapeLike
     kSliceAssign{"_slice_assign"};
 
 struct Memory {
-  NodeEntry name;          // as its Symbols hold it
-  NodeEntry now;           // what it stands for
-  uint64_t version = 0;    // of a root: number of writes. Of a view: that of the root when `now` was taken out of it
-  SourceLocation written;  // of a root: the last write
-  Memory* base = nullptr;  // that a view shows; null: a root
-  std::vector<NodePtr> taken_by;  // the nodes that take a view out of its base, in their order
-  bool detached = false;          // no gradient passes through a view
+  NodeEntry name;                 // the entry in its Symbols
+  NodeEntry now;                  // the current value
+  uint64_t version = 0;           // root: number of writes. View: the root's version when `now` was computed from it
+  SourceLocation written;         // root: line of the last write
+  Memory* base = nullptr;         // the viewed memory; null: a root
+  std::vector<NodePtr> taken_by;  // the nodes that compute a view from its base, in their order
+  bool detached = false;          // no gradient passes through the view
   Memory& root() { return base == nullptr ? *this : base->root(); }
 };
 
@@ -32,8 +32,8 @@ struct TracedMemories {
   uint64_t first_array = 0;  // arrays of this thread with smaller numbers are older than the trace
   std::unordered_map<NodeEntry, std::unique_ptr<Memory>, NodeEntryHash> known;
   std::vector<Memory*> written;  // roots, in the order of their first writes
-  bool views_by_shape = false;   // whether some index is a view depends on the sizes of this trace
-  std::string undecided;         // such an index of unknown sizes, with its line
+  bool views_by_shape = false;   // true if the sizes of this trace decide whether some index is a view
+  std::string undecided;         // an index for which unknown sizes leave this open, with its line
 };
 
 TracedMemories& memories() {
@@ -68,7 +68,7 @@ NodeEntry made(const OpRef& op, std::vector<NodeEntry> inputs) {
   return made(op, op.op().default_params, std::move(inputs));
 }
 
-// The same operation on another value.
+// Applies the operation of a node to another value.
 NodeEntry again(const Node& node, const NodeEntry& input) {
   const NodePtr copy = copy_of(node, {input});
   copy->name = make_name(nullptr, "view");
@@ -85,7 +85,7 @@ ParamsPtr region_of(const Node& slice) {
   return kSliceAssign.op().schema->parse(region, kSliceAssign.name());
 }
 
-// The value whose part, taken out by node, is `part`; elsewhere it is `whole`.
+// Returns `whole` with the part that `node` selects replaced by `part`.
 NodeEntry put_back(const Node& node, const NodeEntry& whole, const NodeEntry& part) {
   if (node.op == &kBlockGrad.op() || node.op == &kCopy.op()) return part;
   if (node.op == &kSlice.op()) return made(kSliceAssign, region_of(node), {whole, part});
@@ -102,7 +102,7 @@ NodeEntry value_now(Memory& memory) {
   if (memory.base == nullptr || memory.version == root.version) return memory.now;
   NodeEntry value = value_now(*memory.base);
   for (const NodePtr& node : memory.taken_by) value = again(*node, value);
-  if (body_around(*root.name.node) != nullptr) return value;  // belongs to an inner body, which ends sooner
+  if (body_around(*root.name.node) != nullptr) return value;  // not stored: belongs to an inner body, which ends first
   memory.now = value;
   memory.version = root.version;
   return value;
@@ -136,12 +136,12 @@ bool is_detached(const Memory& memory) {
   return memory.detached || (memory.base != nullptr && is_detached(*memory.base));
 }
 
-// What node takes out of a value, with the gradient also where it shows none.
+// Applies a view node to a value, but skips nodes that stop the gradient.
 NodeEntry part_of(const NodeEntry& value, const Node& node) {
   return node.op->stops_gradient ? value : again(node, value);
 }
 
-// As value_now(), with the gradient of what a detached view shows.
+// Like value_now(), but gradients pass through detached views.
 NodeEntry undetached(Memory& memory) {
   if (!is_detached(memory)) return value_now(memory);
   NodeEntry value = undetached(*memory.base);
@@ -149,7 +149,7 @@ NodeEntry undetached(Memory& memory) {
   return value;
 }
 
-// The nodes of the bases, too, from the inside out.
+// Returns the root's value after a write of `value` to a view: inverts the view's nodes, then those of its bases.
 NodeEntry root_with(Memory& view, NodeEntry value) {
   if (view.base == nullptr) return value;
   std::vector<NodeEntry> wholes{undetached(*view.base)};
@@ -158,14 +158,14 @@ NodeEntry root_with(Memory& view, NodeEntry value) {
   return root_with(*view.base, value);
 }
 
-// constant_parts: of value, those that an unrecorded write has made constants are so already.
+// constant_parts: gradients are already stopped in the parts of `value` that an unrecorded write made constant.
 void write(Memory& memory, NodeEntry value, bool constant_parts) {
   TracedMemories& state = memories();
   Memory& root = memory.root();
   check_root(root);
   if (state.views_by_shape) trace_state().reads |= kReadShape;
   const bool detached = is_detached(memory);
-  // As for arrays: what is written without being recorded is constant.
+  // A value written without recording is constant. Arrays behave the same.
   if (!constant_parts && (detached || trace_state().scopes.paused)) value = made(kBlockGrad, {value});
   root.now = root_with(memory, value);
   if (root.version++ == 0) state.written.push_back(&root);
@@ -188,7 +188,7 @@ NodeEntry converted(const NodeEntry& value, DType dtype) {
               {value});
 }
 
-// The value as the memory can hold it.
+// Returns the value, cast to the dtype of the memory if allowed. Throws for differing shapes or dtypes.
 NodeEntry fitting(NodeEntry value, const TensorSpec& held, bool converts) {
   const TensorSpec* given = traced_spec(value);
   if (given == nullptr)
@@ -227,11 +227,11 @@ const NodeEntry& name_of(PyObject* symbol) {
   throw PythonErrorIsSet();
 }
 
-// ------------------------------------------------------------------------------------------------- what Python asks
+// ---------------------------------------------------------------------------------------------- functions for Python
 PyObject* traced_write(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   return guarded<PyObject*>(nullptr, [&] {
     if (nargs < 2 || nargs > 4) raise(ErrorKind::kType, {.expected = "2 to 4 arguments"});
-    // A node of its own, so that what the memory stands for is not the name of other memory.
+    // Copied to a new node, so that the value of this memory is not the name of another memory.
     const Owned value = checked(wrap_symbol(Symbol{{made(kCopy, {entry_of(args[1], "value")})}}, symbol_class));
     write_traced(args[0], value.get(), nargs > 2 && args[2] == Py_True, nargs > 3 && args[3] == Py_True);
     return Py_NewRef(args[0]);
@@ -275,7 +275,7 @@ PyObject* traced_value(PyObject*, PyObject* symbol) {
   });
 }
 
-// (variable, value, line of the last write) of each variable of the trace that was written to.
+// Returns (variable, value, line of the last write) of each variable of the trace that was written to.
 PyObject* written_variables(PyObject*, PyObject*) {
   return guarded<PyObject*>(nullptr, [&] {
     Owned list = checked(PyList_New(0));
@@ -346,7 +346,7 @@ void note_view(PyObject* view, PyObject* base) {
   if (name == shown || name == from || traced_spec(name) == nullptr) return;
   std::vector<NodePtr> taken_by;
   for (NodeEntry entry = name; !(entry == from); entry = NodeEntry(entry.node->inputs[0])) {
-    if (entry.node->is_variable() || entry.node->inputs.empty()) return;  // made of something else
+    if (entry.node->is_variable() || entry.node->inputs.empty()) return;  // not computed from `shown`
     taken_by.insert(taken_by.begin(), entry.node);
   }
   Memory& shows = memory_of(shown);

@@ -14,11 +14,11 @@ ParamsPtr predicting(const Op& op, ParamsPtr params) {
   return op.prediction_params ? op.prediction_params(params->data()) : std::move(params);
 }
 
-// In a graph that is traced in training mode, and runs only in it, nothing has to change.
+// Returns parameters for training mode. They need no change in a graph traced in training mode, which runs only in it.
 ParamsPtr training(const Op& op, ParamsPtr params) {
   if (op.training_params) return op.training_params(params->data());
   if (!op.prediction_params || op.schema->equal(op.prediction_params(params->data())->data(), params->data()))
-    return params;  // both modes are the same to it
+    return params;  // the operator does the same in both modes
   TraceState& trace = trace_state();
   trace.reads |= kReadTraining;
   if (trace.training) return params;

@@ -1,20 +1,19 @@
-// What autograd's scopes (pause, predict_mode, train_mode) around a part of a traced block mean for its nodes. The
-// graph runs in other modes later, so what such a scope asks for must be in the nodes themselves.
+// Effect of autograd's scopes (pause, predict_mode, train_mode) inside a traced block on its nodes. The graph may run
+// in other modes later, so the nodes themselves must store the mode of the scope.
 #pragma once
 
 #include "symbol_object.h"
 
 namespace hybridnet::python {
 
-// For `with` scopes. `recording` and `training`: 0, 1, or -1 to leave them as they are. Returns what was before, in
-// bits.
+// For `with` scopes. `recording` and `training`: 0, 1, or -1 for no change. Returns the previous modes as bits.
 unsigned enter_mode(int recording, int training);
 void leave_mode(unsigned before);
 
-// The parameters of a new node, fixed to the mode that a scope in the block asks for. Throws TraceError for
-// train_mode() where the operator has no parameter for it.
+// Returns the parameters of a new node, fixed to the mode of a scope in the block. Throws TraceError for train_mode()
+// if the operator has no parameter for it.
 ParamsPtr params_in_scope(const Op& op, ParamsPtr params);
-// Within pause(): the values without gradients. Else they are returned as they are.
+// Returns the values without gradients inside pause(), otherwise unchanged.
 Symbol without_gradient_in_pause(Symbol symbol);
 
 }  // namespace hybridnet::python

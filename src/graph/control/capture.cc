@@ -1,4 +1,4 @@
-// How a body is cut out of the graph that a trace has made: by identity of nodes, never by their names.
+// Cuts a body out of the graph that a trace has made: by identity of nodes, never by their names.
 #include <unordered_map>
 #include <unordered_set>
 
@@ -24,8 +24,8 @@ class Capture {
   }
 
  private:
-  // A node belongs to the body when it depends on a slot, or was made while the body was traced. A slot may be a value
-  // of the surrounding graph, which nodes made before the body read, too: those stay outside.
+  // A node belongs to the body if it depends on a slot, or was made while the body was traced. A slot may be a value
+  // of the surrounding graph that nodes made before the body read, too: these nodes stay outside.
   void find_inside(const std::vector<NodeEntry>& results) {
     for (Node* node : topological_order(results)) {
       if (node->is_variable()) continue;

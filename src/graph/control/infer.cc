@@ -1,5 +1,5 @@
-// Specs of loops and branches, both ways: from inputs through bodies to outputs, and from bodies back to inputs whose
-// shapes were not known (parameters that are made inside a body).
+// Inference of loops and branches in both directions: from inputs through bodies to outputs, and from bodies back to
+// inputs of unknown shape (parameters that are made inside a body).
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -11,9 +11,9 @@ namespace hybridnet {
 namespace {
 
 constexpr char kStreamAttribute[] = "__rng_stream__";
-constexpr int kMaxRounds = 8;  // a state that feeds a state that feeds a state ...
+constexpr int kMaxRounds = 8;  // facts pass from one state to the next in each round
 
-// Adds what is known to spec; false on a contradiction.
+// Merges `known` into `spec`; returns false on a contradiction.
 bool unify(TensorSpec& spec, const TensorSpec& known) {
   if (known.dtype != DType::kUnknown) {
     if (spec.dtype != DType::kUnknown && spec.dtype != known.dtype) return false;
@@ -52,7 +52,7 @@ TensorSpec without_rows(const TensorSpec& stacked) {
 
 std::string line_of(const Node& node) { return node.where.known() ? " (" + node.where.str() + ")" : std::string(); }
 
-// One body under inference: specs of its inputs and outputs.
+// A body during inference: the specs of its inputs and outputs.
 class Body {
  public:
   Body(const Node& node, size_t index, bool train) : graph_(*node.subgraphs[index]), train_(train) {}
@@ -61,7 +61,7 @@ class Body {
   TensorSpec output(size_t i) { return specs_[graph_.outputs[i]]; }
   size_t num_inputs() const { return graph_.inputs.size(); }
   size_t num_outputs() const { return graph_.outputs.size(); }
-  // What is known of an output from outside may tell something about the inside.
+  // Merges a spec known outside into the spec of an output, unless they contradict each other.
   void learn_output(size_t i, const TensorSpec& known) {
     TensorSpec& spec = specs_[graph_.outputs[i]];
     TensorSpec trial = spec;
@@ -98,7 +98,7 @@ void learn(TensorSpec& spec, const TensorSpec& known, const Node& node, const st
   throw_broken(std::move(broken), node.op->name, {node.name, node.where});
 }
 
-// What holds for a state in every iteration: sizes that may change are unknown.
+// Returns the spec of a state that holds in every iteration: sizes that may change are unknown.
 TensorSpec in_every_iteration(TensorSpec spec, const std::vector<bool>& free) {
   if (!spec.shape.rank_known()) return spec;
   for (size_t axis = 0; axis < free.size() && static_cast<int>(axis) < spec.shape.ndim(); ++axis)
@@ -106,7 +106,7 @@ TensorSpec in_every_iteration(TensorSpec spec, const std::vector<bool>& free) {
   return spec;
 }
 
-// Carries keep their specs from iteration to iteration, but for the sizes that are free.
+// Infers a body whose carries keep their specs from iteration to iteration, except for free sizes.
 void infer_loop_body(const Node& node, Body& body, const std::vector<std::vector<bool>>& free) {
   const LoopSpec& loop = loop_of(node);
   for (int round = 0; round < kMaxRounds; ++round) {
@@ -132,7 +132,8 @@ void infer_loop_body(const Node& node, Body& body, const std::vector<std::vector
   }
 }
 
-// Number of iterations of a _foreach, from all that knows it.
+// Returns the number of iterations of a _foreach, known from its length, its data or its stacked outputs. Throws
+// ShapeError if these contradict each other.
 int64_t infer_rows(const Node& node, std::span<const TensorSpec> in, std::span<const TensorSpec> out) {
   const LoopSpec& loop = loop_of(node);
   int64_t rows = loop.length.value_or(kUnknownDim);
@@ -233,7 +234,7 @@ void infer_loop(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec
   throw ShapeError(std::move(e));
 }
 
-// What is known from outside of outputs that the inside does not determine. False: nothing.
+// Copies specs known outside to outputs that the body does not determine. Returns false if there are none.
 bool learn_unknown_outputs(Body& body, std::span<const TensorSpec> known) {
   bool learnt = false;
   for (size_t i = 0; i < known.size(); ++i) {
@@ -244,14 +245,14 @@ bool learn_unknown_outputs(Body& body, std::span<const TensorSpec> known) {
   return learnt;
 }
 
-// Branches of one dtype and number of axes may differ in sizes.
+// True if outputs of two branches may differ only in sizes: they have the same dtype and number of axes.
 bool may_share_output(const TensorSpec& one, const TensorSpec& other) {
   const bool any_unknown = one.dtype == DType::kUnknown || other.dtype == DType::kUnknown;
   if (one.dtype != other.dtype && !any_unknown) return false;
   return !one.shape.rank_known() || !other.shape.rank_known() || one.shape.ndim() == other.shape.ndim();
 }
 
-// What both branches agree on; sizes that differ are unknown.
+// Returns the spec common to both branches; sizes that differ are unknown.
 TensorSpec join(const TensorSpec& one, const TensorSpec& other) {
   TensorSpec both = one;
   if (!one.shape.rank_known() || !other.shape.rank_known()) return both;
@@ -417,7 +418,7 @@ bool is_auxiliary_input(const Node& node, size_t input) {
   if (node.op->first_state) return static_cast<int>(input) >= node.op->first_state(node.params->data());
   if (node.subgraphs.empty()) return input < node.op->inputs.size() && node.op->inputs[input].auxiliary;
   for (const Ref<Subgraph>& body : node.subgraphs) {
-    if (input >= body->inputs.size()) continue;  // a count, which bodies do not see
+    if (input >= body->inputs.size()) continue;  // the count or limit, which bodies do not see
     const Node* const variable = body->inputs[input].get();
     for (const Node* inner : topological_order(body->outputs))
       for (size_t i = 0; i < inner->inputs.size(); ++i)

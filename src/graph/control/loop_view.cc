@@ -9,7 +9,7 @@ namespace {
 
 const OpRef kCopy{"_copy"}, kForeach{"_foreach"}, kWhileLoop{"_while_loop"};
 
-// A body with the slots that were kept, in their order; nothing reads the other inputs of the graph any more.
+// A frozen body with only the kept slots, in the order of keep() calls. Nothing reads the other inputs.
 class FrozenBody {
  public:
   FrozenBody(const Graph& graph, const std::vector<NodeEntry>& outputs)

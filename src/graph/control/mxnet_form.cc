@@ -6,8 +6,8 @@
 namespace hybridnet {
 namespace {
 
-// in_data_locs, in_state_locs and remain_locs name each input of the body once: which receive slices, states, captured
-// values. Inputs of the node: data, states, captured values, then the number of iterations if counted.
+// in_data_locs, in_state_locs and remain_locs list the inputs of the body that receive slices, states and captured
+// values, each input once. Inputs of the node: data, states, captured values, then the number of iterations if counted.
 struct ForeachForm {
   int32_t num_args = 0, num_outputs = 0, num_out_data = 0;
   OptionalInts in_data_locs, in_state_locs, remain_locs;
@@ -17,8 +17,8 @@ struct ForeachForm {
   static void describe(ParamSchema<ForeachForm>& schema);
 };
 
-// Per input of the condition and of the body: the input of the node that it gets. Variable i is input func_var_locs[i]
-// of the body; an input of the condition that gets the same input of the node follows it.
+// Per input of the condition and of the body: the index of the node's input that feeds it. Variable i is input
+// func_var_locs[i] of the body; an input of the condition fed by the same input of the node is that variable, too.
 struct WhileLoopForm {
   int32_t num_args = 0, num_outputs = 0, num_out_data = 0;
   int64_t max_iterations = 0;
@@ -30,7 +30,7 @@ struct WhileLoopForm {
   static void describe(ParamSchema<WhileLoopForm>& schema);
 };
 
-// Per input of each body: the input of the node that it gets.
+// Per input of each body: the index of the node's input that feeds it.
 struct CondForm {
   int32_t num_args = 0, num_outputs = 0, then_extra = 0, else_extra = 0;
   OptionalInts cond_input_locs, then_input_locs, else_input_locs;
@@ -89,7 +89,7 @@ void CondForm::describe(ParamSchema<CondForm>& schema) {
 size_t at(const std::optional<int64_t>& index) { return static_cast<size_t>(*index); }
 
 // ---------------------------------------------------------------------------------------------------- reading
-// Bodies are changed in place: nothing else refers to what was just read.
+// Changes bodies in place: they were just read from a file, so nothing else refers to them.
 class Reader {
  public:
   Reader(const Op& op, std::string name, std::vector<NodeEntry> inputs, std::vector<Ref<Subgraph>> bodies)
@@ -144,8 +144,8 @@ class Reader {
       require(number && *number >= 0 && *number < bound, "free_axes name variables and their axes");
     }
     require(!p.limited || !inputs_.empty(), "the last input is the limit");
-    // Variables first, then what else the node gets, in the order of the file. A body may also read as it is what a
-    // variable starts from, or the limit: that is one more slot.
+    // Variables first, then the other inputs of the node in the order of the file. If a body also reads the initial
+    // value of a variable, or the limit, as an invariant, that is one more slot.
     std::vector<NodeEntry> ordered;
     std::vector<std::optional<size_t>> variable_of_input(body.inputs.size()), variable_from(inputs_.size()),
         invariant(inputs_.size());
@@ -231,7 +231,7 @@ class Reader {
     require(stacked >= 0 && stacked + static_cast<int64_t>(states) == all, "outputs are stacked ones, then states");
     require(static_cast<int64_t>(body.outputs.size()) == all, "the body has num_outputs outputs");
   }
-  // What reads one input of the body reads another instead.
+  // Moves the readers of the body's input `from` to its input `to`.
   static void join(Subgraph& body, const NodePtr& from, const NodePtr& to) {
     auto change = [&](NodeEntry& entry) {
       if (entry.node == from) entry.node = to;
@@ -239,7 +239,7 @@ class Reader {
     for (Node* node : topological_order(body.outputs)) std::for_each(node->inputs.begin(), node->inputs.end(), change);
     std::for_each(body.outputs.begin(), body.outputs.end(), change);
   }
-  // Moves the inputs of a body to these slots of the node. Two that get one slot become one.
+  // Moves the inputs of a body to these slots of the node. Two inputs with the same slot become one.
   void place(Subgraph& body, const std::vector<size_t>& slots) {
     std::vector<NodePtr> placed(inputs_.size());
     for (size_t k = 0; k < slots.size(); ++k) {
@@ -267,8 +267,8 @@ class Reader {
 };
 
 // ---------------------------------------------------------------------------------------------------- writing
-// Slots of a body in the order of the file: as its outputs reach them, then those of the first `always` that they do
-// not reach.
+// Slots of a body in the order of the file: in the order in which its outputs reach them, then the unreached ones among
+// the first `always`.
 struct FileOrder {
   OptionalInts slots;
   std::vector<NodePtr> unread;
@@ -288,7 +288,7 @@ struct FileOrder {
       unread.push_back(body.inputs[k]);
     }
   }
-  // Places of the slots first to end.
+  // Returns the file positions of the slots in [first, end).
   OptionalInts places(size_t first, size_t end) const {
     OptionalInts result;
     for (size_t k = first; k < end; ++k)

@@ -1,4 +1,4 @@
-// Parameters of loops and branches, and how bodies and inputs of a node fit together.
+// Parameters of loops and branches, and the assignment of a node's inputs to its bodies.
 #include <algorithm>
 #include <unordered_set>
 

@@ -34,7 +34,7 @@ std::optional<BrokenRule> carry_rule(const std::string& which, const TensorSpec&
   e.message = which + " changes its " + (same_dtype ? "shape" : "dtype") + " in the loop";
   e.expected = before.str();
   e.given = after.str();
-  e.because = "what an iteration returns is what the next one gets, so its " +
+  e.because = "the next iteration starts from the value that an iteration returns, so its " +
               std::string(same_dtype ? "shape" : "type") + " may not change";
   if (!same_dtype)
     e.fix = "return " + which + ".astype('" + dtype_name(before.dtype) + "'), or start from " + dtype_name(after.dtype);

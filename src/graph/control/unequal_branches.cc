@@ -51,7 +51,7 @@ void find_unequal(const std::vector<NodeEntry>& outputs, const SpecMap& specs, b
   }
 }
 
-// Copies what changes; nodes in which and before which nothing changes stay.
+// Copies the nodes that change and their consumers; other nodes are shared with the old graph.
 class Marking {
  public:
   explicit Marking(const std::set<const Node*>& branches) : branches_(branches) {}

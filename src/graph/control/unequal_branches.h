@@ -1,5 +1,5 @@
-// Branches whose outputs differ in size. That is told by the sizes of a call, unless a trace has seen it (_cond with
-// dynamic=True); the graph is cut there then (plan/segments.h).
+// Branches whose outputs differ in size. They are found from the sizes of a call, unless a trace has found them already
+// (_cond with dynamic=True); the graph is then cut at them (plan/segments.h).
 #pragma once
 
 #include <set>
@@ -9,11 +9,11 @@
 
 namespace hybridnet {
 
-// The _cond nodes, in the graph and in bodies, whose branches give outputs of different sizes, given the specs of all
-// values of the graph. Those that are dynamic already are left out, and those whose sizes are not known.
+// Returns the _cond nodes, in the graph and in bodies, whose branches have outputs of different sizes. specs: the specs
+// of all values of the graph. Nodes that are dynamic already, or whose sizes are unknown, are left out.
 std::set<const Node*> unequal_branches(const std::vector<NodeEntry>& outputs, const SpecMap& specs, bool train);
 
-// The same graph over the same variables, but only running tells the sizes of what these branches give.
+// Returns the same graph over the same variables, with these branches marked as dynamic.
 std::vector<NodeEntry> with_dynamic_branches(const std::vector<NodeEntry>& outputs,
                                              const std::set<const Node*>& branches);
 

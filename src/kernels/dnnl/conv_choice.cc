@@ -13,15 +13,15 @@ namespace {
 
 using kernels::ConvGeometry;
 
-// Is F(4x4, 3x3) possible, and likely to be faster than the direct sum and than F(2x2, 3x3)?
+// True if F(4x4, 3x3) is possible, and likely to be faster than the direct sum and than F(2x2, 3x3).
 bool pays_4x4(const ConvGeometry& g, ConvKind kind) {
   if (g.spatial != 2 || !g.channels_last || g.weights_last || g.groups != 1) return false;
   for (const size_t k : {size_t{1}, size_t{2}}) {
     if (g.kernel[k] != 3 || g.stride[k] != 1 || g.dilate[k] != 1 || g.pad[k] > 2) return false;
   }
   if (!kernels::winograd_channels(g.c) || !kernels::winograd_channels(g.o)) return false;
-  // Measured: narrow layers spend their time in the transforms, wide ones in reading 36 matrices where others read 9
-  // or 16. The gradient of the weights has no such rival.
+  // Measured: narrow layers spend their time in the transforms, wide ones in reading 36 matrices instead of 9 or 16.
+  // The gradient of the weights has no such rival.
   if (std::min(g.c, g.o) < 32) return false;
   const auto tiles_of = [](int64_t size) { return (size + 3) / 4; };
   const int64_t tiles = g.n * tiles_of(g.out[1]) * tiles_of(g.out[2]), pairs = g.c * g.o;
@@ -33,7 +33,7 @@ bool pays_4x4(const ConvGeometry& g, ConvKind kind) {
 
 bool pays_2x2(const ConvGeometry& g, const Convolution::Options& options) {
   if (options.kind == ConvKind::kBackwardWeights) {
-    // Transforming the result costs as much as 50 tiles or so, and its sums must fit memory beside the tensors.
+    // Transforming the result costs about as much as 50 tiles, and its sums must fit into memory beside the tensors.
     constexpr int64_t kMaxWeights = 1 << 20;
     return !options.bias && g.n * g.out_size() >= 512 && g.c * g.o <= kMaxWeights && kernels::winograd_applies(g);
   }
@@ -46,8 +46,8 @@ bool is_one(const std::array<int64_t, 3>& sizes) {
   return std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size == 1; });
 }
 
-// Convolutions of single pixels. Time of the packed product as a share of that of oneDNN's convolution, on an AMD EPYC
-// with AVX2, on one core and on two, with weights that come from memory as in a network:
+// Convolutions of single pixels. The time of the packed product relative to oneDNN's convolution, on an AMD EPYC with
+// AVX2, on one core and on two, with weights read from memory, like in a network:
 //
 //    pixels, channels, filters | one core | two cores
 //        49,      256,     256 |   0.81   |   0.82
@@ -62,8 +62,7 @@ bool is_one(const std::array<int64_t, 3>& sizes) {
 //       784,      512,     128 |   0.99   |   1.08
 //      3136,       64,     256 |   1.06   |   1.14
 //
-// With AVX-512, MobileNet takes 0.98 and ResNet-50 0.99 of the time with up to 256 pixels, and with more what it takes
-// without.
+// With AVX-512, MobileNet takes 0.98 and ResNet-50 0.99 of the time with up to 256 pixels; with more there is no gain.
 bool pays_dense(const ConvGeometry& g, const Convolution::Options& options) {
   const int64_t pixels = g.n * g.out_size(), most = kernels::isa_in_force().level == kernels::Isa::kAvx2 ? 512 : 256;
   if (options.kind != ConvKind::kForward || !g.channels_last || g.groups != 1 || pixels > most) return false;

@@ -1,4 +1,4 @@
-// Which algorithm computes a convolution or one of its gradients. All that choose ask here.
+// The choice of the algorithm for a convolution or one of its gradients. All code that needs one calls this.
 #pragma once
 
 #include "kernels/conv_geometry.h"
@@ -8,8 +8,8 @@ namespace hybridnet::onednn {
 
 enum class ConvAlgorithm : int8_t {
   kReference,    // plain loops: float64, and empty tensors, which oneDNN refuses
-  kDirect,       // oneDNN's sums of products
-  kDense,        // kernels/packed_product.h, as the dense layer of each pixel
+  kDirect,       // oneDNN's direct sums of products
+  kDense,        // kernels/packed_product.h: a dense layer applied to each pixel
   kDepthwise,    // kernels/depthwise.h
   kWinograd2x2,  // kernels/winograd.h: rounds like the direct sum
   kWinograd4x4   // kernels/dnnl/winograd.h: fewer products, larger rounding errors

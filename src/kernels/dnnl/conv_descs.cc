@@ -13,7 +13,7 @@ Dims spatial(const ConvGeometry& g, const std::array<int64_t, 3>& values) {
   return Dims(values.end() - g.spatial, values.end());
 }
 
-// Dense strides of `dims` when the axes lie in memory in `order`, outermost first.
+// The dense strides of `dims` if the axes are in `order` in memory, outermost first.
 Dims strides_in_order(const Dims& dims, const std::vector<size_t>& order) {
   Dims strides(dims.size());
   int64_t step = 1;
@@ -30,7 +30,7 @@ Desc plain_desc(const Dims& dims, memory::data_type type) {
   return Desc(dims, type, strides_in_order(dims, order));
 }
 
-// (leading axes, channels, spatial...) with the channels moved to the end.
+// The layout (leading axes, channels, spatial...) with the channels moved to the end.
 Desc last_desc(const Dims& dims, memory::data_type type, size_t channel_axis) {
   std::vector<size_t> order;
   for (size_t i = 0; i < dims.size(); ++i)
@@ -62,7 +62,7 @@ ConvDescs::ConvDescs(const ConvGeometry& g, Type x_type, Type w_type, Type bias_
   for (int i = 3 - g.spatial; i < 3; ++i) {
     const size_t k = static_cast<size_t>(i);
     const int64_t reach = (g.out[k] - 1) * g.stride[k] + (g.kernel[k] - 1) * g.dilate[k] + 1;
-    pad_right.push_back(reach - g.in[k] - g.pad[k]);  // negative: a rest of the input that no tap touches
+    pad_right.push_back(reach - g.in[k] - g.pad[k]);  // negative: the end of the input, which no tap reads
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 using dnnl::memory;
 using kernels::ConvGeometry;
 
-// Slots of Program::run.
+// The slots of Program::run.
 enum Slot { kA, kWeights, kC, kD, kOut0, kOut1, kNumSlots };
 
 // oneDNN's plain loops compute relu as x * 0 below 0, which is -0, and NaN for -infinity.
@@ -57,12 +57,12 @@ Convolution::Variant Convolution::make_forward(const Activation& activation) con
   const ConvDescs d(g_, data_type(options_.dtype));
   dnnl::primitive_attr attributes = user_scratchpad();
   dnnl::post_ops post;
-  const bool in_place_of_any = options_.add && !g_.channels_last;  // the addend is plain: the result must be too
+  const bool in_place_of_any = options_.add && !g_.channels_last;  // the addend is in plain layout: so is the result
   const Desc y_any = in_place_of_any ? d.y : d.y_any;
   if (options_.add) post.append_binary(dnnl::algorithm::binary_add, d.y);
   append(post, activation);
   attributes.set_post_ops(post);
-  // forward_training and forward_inference pick the same implementations; only the latter needs no workspace.
+  // forward_training and forward_inference select the same implementations; only the latter needs no workspace.
   const dnnl::convolution_forward::primitive_desc pd(
       cpu_engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, d.x_any, d.w_any,
       options_.bias ? d.bias_y : Desc(), y_any, d.stride, d.dilate, d.pad_left, d.pad_right, attributes);
@@ -108,7 +108,7 @@ Convolution::Variant Convolution::make_backward_data() const {
     set_packing(v, d.w, pd.weights_desc());
     return v;
   }
-  // With a bias it is a deconvolution, whose weights are described with the roles of the two channel axes exchanged.
+  // With a bias it is a deconvolution, whose weight descriptor has the two channel axes exchanged.
   const size_t lead = g_.groups > 1 ? 1 : 0;
   std::vector<int> exchange(static_cast<size_t>(d.w.get_ndims()));
   for (size_t i = 0; i < exchange.size(); ++i) exchange[i] = static_cast<int>(i);
@@ -158,8 +158,8 @@ void Convolution::run(const Tensors& t) {
   if (watch.saw_error()) mend(t);
 }
 
-// Takes the sums without the activation. Results of finite sums stay as they are: what one image holds does not change
-// the bits of another.
+// Computes the sums again without the activation. Results of finite sums stay as they are: the contents of one image do
+// not change the bits of another.
 void Convolution::mend(const Tensors& t) const {
   Options plain = options_;
   plain.activation = {};
@@ -175,7 +175,7 @@ void Convolution::mend(const Tensors& t) const {
 }
 
 void Convolution::run_variant(const Variant& v, const Tensors& t) const {
-  std::unique_ptr<OwnedBlock> larger;  // a variant for other cores may need more than was planned
+  std::unique_ptr<OwnedBlock> larger;  // a variant for another number of cores may need more than was planned
   char* workspace = static_cast<char*>(t.workspace);
   if (v.bytes() > workspace_bytes_) {
     larger = std::make_unique<OwnedBlock>(v.bytes());

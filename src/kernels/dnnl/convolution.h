@@ -1,6 +1,6 @@
-// Convolution through oneDNN: forward, gradient of the data, gradient of the weights. Weights come and go in plain
-// order and are packed into the layout that the implementation prefers; with `remember` the packed copy outlives the
-// call.
+// Convolution through oneDNN: forward, gradient of the data, gradient of the weights. Weights are passed and returned
+// in plain order and packed into the layout that the implementation prefers; with `remember` the packed copy is kept
+// after the call.
 #pragma once
 
 #include <memory>
@@ -24,13 +24,13 @@ class Convolution {
     bool add = false;       // forward: y += addend, before the activation
     Activation activation = {};
   };
-  // Throws dnnl::error when no implementation exists.
+  // Throws dnnl::error if no implementation exists.
   Convolution(const kernels::ConvGeometry& geometry, const Options& options);
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  std::string description() const;  // of the implementation for all cores
+  std::string description() const;  // the implementation for all cores
 
-  // Pointers by kind; bias and addend null when not asked for in the options.
+  // Pointers by kind; bias and addend are null unless the options request them.
   //   forward:          a = x,  b = w, c = bias, d = addend; out0 = y
   //   backward data:    a = dy, b = w, c = bias;             out0 = dx
   //   backward weights: a = x,  b = dy;                      out0 = dw, out1 = db
@@ -45,12 +45,12 @@ class Convolution {
 
  private:
   struct Variant {
-    bool activates = true;  // else the activation is a pass behind the primitive
-    Program pack;           // plain weights -> packed weights; empty: the plain ones are used
+    bool activates = true;  // false: a separate pass applies the activation
+    Program pack;           // plain weights -> packed weights; empty: the plain weights are used
     Program main;
     std::string implementation;
     int64_t packed_bytes = 0;
-    std::unique_ptr<kernels::PackedWeights> kept;  // null: packed in each run, in front of the workspace
+    std::unique_ptr<kernels::PackedWeights> kept;  // null: packed in each run, into the start of the workspace
     int64_t bytes() const {
       return std::max(pack.workspace_bytes(), main.workspace_bytes()) + (kept ? 0 : packed_bytes);
     }
@@ -72,11 +72,11 @@ class Convolution {
   PerCores<Variant> variants_;
 };
 
-// Computes images again that another algorithm got wrong: those of a forward convolution or a gradient of the data for
-// which `marks` is not 0. float32.
+// Recomputes the images with a nonzero entry in `marks`, for which another algorithm gave wrong results. For a forward
+// convolution or a gradient of the data, float32.
 void convolve_marked(const kernels::ConvGeometry& g, const Convolution::Options& options, const Convolution::Tensors& t,
                      std::span<const uint8_t> marks);
-// The gradient of the weights.
+// The same for the gradient of the weights.
 void convolve_weights(const kernels::ConvGeometry& g, const Convolution::Options& options,
                       const Convolution::Tensors& t);
 

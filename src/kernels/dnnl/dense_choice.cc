@@ -1,5 +1,5 @@
-// Time of the packed product as a share of the plain product's (bias and activation as parts of its tiles), least of
-// many interleaved runs on an AMD EPYC without AVX-512:
+// The time of the packed product relative to the plain product (both with bias and activation in their tiles), minimum
+// of many interleaved runs on an AMD EPYC without AVX-512:
 //
 //    rows x hidden x features | one core | two cores
 //       1 x    64 x    64     |   0.65   |
@@ -24,13 +24,14 @@
 //     128 x   768 x  3072     |   0.89   |   0.88
 //     512 x   512 x   512     |   0.97   |   0.98
 //
-// oneDNN's inner product, which packs too, takes 1.00 to 1.07 of the packed product for 16 rows and more, 1.2 for two
-// and 2.9 for 4 x 64 x 64. Packing in each call costs more than it gains. oneDNN's matmul packs nothing here: it
-// transposes the weights, and reads columns that lie a power of two apart slowly. With two cores the plain product,
-// which kernels::gemm cuts into tiles, wins over the fused one, which oneDNN shares among its own threads
-// (gemm_choice.cc).
+// oneDNN's inner product, which also packs, takes 1.00 to 1.07 times as long as the packed product for 16 rows or more,
+// 1.2 for two and 2.9 for 4 x 64 x 64. Packing in each call costs more than it gains. oneDNN's matmul does not pack
+// here: it transposes the weights, and is slow at reading columns that are a power of two apart. With two cores the
+// plain product, which kernels::gemm splits into tiles, is faster than the fused one, which oneDNN shares among its own
+// threads (gemm_choice.cc).
 //
-// With AVX-512, of the plain product and of oneDNN's matmul, which packs there, on one core of another AMD EPYC:
+// With AVX-512, relative to the plain product and to oneDNN's matmul, which packs there, on one core of another AMD
+// EPYC:
 //
 //    rows x hidden x features | product | matmul
 //       1 x   256 x   256     |   0.58  |  0.58
@@ -51,7 +52,7 @@
 //     128 x  3072 x   768     |   0.84  |  0.92
 //     512 x   512 x   512     |   0.97  |  1.02
 //
-// 8 rows of 24 to 47 take 0.1 us instead of 0.5 and 0.6. A primitive takes 0.15 ms to make there, since its code is
+// 8 rows of 24 to 47 take 0.1 us instead of 0.5 and 0.6. Creating a primitive takes 0.15 ms there, since its code is
 // generated for each shape.
 #include "kernels/dnnl/dense_choice.h"
 
@@ -75,7 +76,7 @@ constexpr int64_t kSmallProduct = 4096;  // multiplications: below, the call cos
 constexpr int64_t kLargeWeights = int64_t{1} << 20;
 constexpr int64_t kMinPackedWeights = 256;
 
-// Few rows wait for weights that come from memory, however these lie there.
+// With few rows, reading the weights from memory dominates, whatever their layout.
 int64_t most_packed_weights(int64_t rows) {
   constexpr int64_t kFewRows = 8;
   if (rows == 1) return int64_t{1} << 20;

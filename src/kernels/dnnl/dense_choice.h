@@ -1,4 +1,4 @@
-// Which algorithm computes a dense layer out = activation(data weight^T + bias).
+// The choice of the algorithm for a dense layer out = activation(data weight^T + bias).
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,15 @@
 namespace hybridnet::onednn {
 
 enum class DenseAlgorithm : int8_t {
-  kProduct,       // kernels::gemm; bias before it, activation behind it
+  kProduct,       // kernels::gemm, with passes for bias (before) and activation (after)
   kFusedProduct,  // oneDNN's matmul of the plain weights, with bias and activation
-  kPackedMatmul,  // the same of weights in the layout that matmul prefers
+  kPackedMatmul,  // the same with weights in the layout that matmul prefers
   kPackedProduct  // kernels/packed_product.h
 };
 
 struct DenseShape {
   int64_t rows, features, hidden;
-  bool activation;  // something follows the product that oneDNN takes in
+  bool activation;  // an operation that oneDNN can fuse follows the product
   bool frozen;      // the weights rarely change, so that packing them pays
 };
 

@@ -59,7 +59,7 @@ class Int8Conv final : public kernels::Int8Convolution {
   void run(const Int8ConvTensors& t) const override {
     const PrimitiveCores cores(flops());
     const Variant& v = variants_.get(cores.count(), [this] { return make(&weights_); });
-    std::unique_ptr<OwnedBlock> larger;  // a variant for other cores may need more than was planned
+    std::unique_ptr<OwnedBlock> larger;  // a variant for another number of cores may need more than was planned
     void* workspace = t.workspace;
     if (v.main.workspace_bytes() > workspace_bytes_) {
       larger = std::make_unique<OwnedBlock>(v.main.workspace_bytes());
@@ -79,8 +79,8 @@ class Int8Conv final : public kernels::Int8Convolution {
       add_bias(static_cast<const int32_t*>(t.bias), static_cast<int32_t*>(t.y));
   }
 
-  // Whether sums for kInt32 are exact. Implementations without AMX move signed data by 128 and take that back in
-  // floats.
+  // True if sums for kInt32 are exact. Implementations without AMX shift signed data by 128 and correct the sums in
+  // float32.
   bool is_exact() const {
     constexpr int64_t kExactInFloat = 1 << 24;
     return options_.data == DType::kUInt8 || description_.find("amx") != std::string::npos ||
@@ -97,7 +97,7 @@ class Int8Conv final : public kernels::Int8Convolution {
   ConvDescs descs() const {
     return ConvDescs(g_, type_of(options_.data), memory::data_type::s8, memory::data_type::f32, type_of(options_.out));
   }
-  double flops() const {  // of float32 that take as long
+  double flops() const {  // the float32 operations that take equally long
     constexpr double kGain = 4;
     return g_.flops() / kGain;
   }
@@ -163,7 +163,8 @@ class Int8Conv final : public kernels::Int8Convolution {
   PerCores<Variant> variants_;
 };
 
-// Without these instructions two products are added in 16 bits, with saturation.
+// True if the machine sums products of bytes exactly. Without these instructions two products are added in 16 bits,
+// with saturation.
 bool sums_bytes_exactly() {
   static const bool exact = [] {
     const unsigned isa = dnnl_get_effective_cpu_isa();

@@ -1,4 +1,4 @@
-// Convolutions of bytes through oneDNN.
+// Convolutions of int8 data through oneDNN.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace hybridnet::onednn {
 
-// Null where oneDNN has no implementation that keeps the promises of kernels::Int8Convolution on this machine.
+// Returns null if oneDNN has no implementation that satisfies the contract of kernels::Int8Convolution on this machine.
 std::unique_ptr<kernels::Int8Convolution> make_int8_convolution(const kernels::ConvGeometry& geometry,
                                                                 const kernels::Int8ConvOptions& options);
 

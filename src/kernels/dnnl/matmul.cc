@@ -86,7 +86,7 @@ void Matmul::run(const void* a, const TensorRef& b, const void* bias, void* out,
   if (watch.saw_error()) mend(a, b, bias, out, addend);
 }
 
-// As Convolution::mend().
+// Does the same as Convolution::mend().
 void Matmul::mend(const void* a, const TensorRef& b, const void* bias, void* out, const void* addend) const {
   Options plain = options_;
   plain.activation = {};
@@ -103,7 +103,7 @@ void Matmul::run_primitive(const void* a, const TensorRef& b, const void* bias, 
                            const void* addend) const {
   const PrimitiveCores cores(flops());
   const Variant& v = variants_.get(cores.count(), [this] { return make(); });
-  std::unique_ptr<OwnedBlock> larger;  // a variant for other cores may need more than was planned
+  std::unique_ptr<OwnedBlock> larger;  // a variant for another number of cores may need more than was planned
   char* space = static_cast<char*>(workspace);
   if (v.bytes() > workspace_bytes_) {
     larger = std::make_unique<OwnedBlock>(v.bytes());

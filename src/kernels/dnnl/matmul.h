@@ -16,14 +16,14 @@ class Matmul {
     float alpha = 1;
     bool packs = false;       // keeps a packed copy of b, which rarely changes
     bool accumulate = false;  // out += a b
-    bool add = false;         // a further operand like out is added
+    bool add = false;         // adds another operand with the layout of out
     Activation activation = {};
   };
   explicit Matmul(const Options& options);
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  bool packs() const { return options_.packs; }  // b may be read by a copy, else with a SourceReading
-  std::string description() const;               // of the implementation for all cores
+  bool packs() const { return options_.packs; }  // true: b may be read through a copy; else run() makes a SourceReading
+  std::string description() const;               // the implementation for all cores
   void run(const void* a, const TensorRef& b, const void* bias, void* out, void* workspace,
            const void* addend = nullptr);
 

@@ -12,7 +12,7 @@ using dnnl::memory;
 using kernels::PoolGeometry;
 using kernels::PoolType;
 
-// How far the last window reaches behind the data.
+// The number of elements by which the last window exceeds the data.
 int64_t padding_behind(const PoolGeometry& g, size_t k) {
   return std::max<int64_t>((g.out[k] - 1) * g.stride[k] + g.kernel[k] - g.in[k] - g.pad[k], 0);
 }
@@ -32,11 +32,11 @@ bool AveragePooling::pays(const PoolGeometry& g) {
   for (size_t k = 0; k < 3; ++k) {
     const int64_t behind = padding_behind(g, k);
     if (g.pad[k] >= g.kernel[k] || behind >= g.kernel[k]) return false;  // windows without data
-    // oneDNN divides by the whole window, also where it reaches behind the padding (convention "full").
+    // oneDNN divides by the whole window, even if it extends beyond the padding (convention "full").
     if (g.count_pad && behind > g.pad[k]) return false;
     global = global && g.out[k] == 1;
   }
-  // In plain memory its sums of whole planes lose, and with AVX2 all else, too.
+  // With a plain layout its sums of whole planes are slower, and with AVX2 all other poolings, too.
   return g.channels_last || (!global && kernels::isa_in_force().level >= kernels::Isa::kAvx512);
 }
 
@@ -75,7 +75,7 @@ AveragePooling::Variant AveragePooling::make() const {
 void AveragePooling::run(const float* from, float* to, void* workspace) {
   const PrimitiveCores cores(flops());
   const Variant& v = variant(cores.count());
-  std::unique_ptr<OwnedBlock> larger;  // a variant for other cores may need more than was planned
+  std::unique_ptr<OwnedBlock> larger;  // a variant for another number of cores may need more than was planned
   if (v.main.workspace_bytes() > workspace_bytes_) {
     larger = std::make_unique<OwnedBlock>(v.main.workspace_bytes());
     workspace = larger->data();

@@ -1,5 +1,6 @@
-// Average pooling and its gradient through oneDNN, where benchmarks/KERNELS.md shows that it is faster than
-// kernels/pooling.h. Maximum pooling is not here: oneDNN's ignores NaN and takes -infinity for the lowest finite value.
+// Average pooling and its gradient through oneDNN, for the cases where benchmarks/KERNELS.md shows that it is faster
+// than kernels/pooling.h. Maximum pooling is not here: oneDNN's ignores NaN and returns the lowest finite value for
+// -infinity.
 #pragma once
 
 #include "kernels/dnnl/program.h"
@@ -9,13 +10,13 @@ namespace hybridnet::onednn {
 
 class AveragePooling {
  public:
-  // Whether it computes this in float32, and faster. Depends on the geometry and the instruction set alone.
+  // True if oneDNN computes this in float32, and faster. Depends on the geometry and the instruction set alone.
   static bool pays(const kernels::PoolGeometry& g);
 
   AveragePooling(const kernels::PoolGeometry& g, bool gradient);
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  std::string description() const;  // of the implementation for all cores
-  // From the data to the output; as a gradient, from the output's gradient to that of the data.
+  std::string description() const;  // the implementation for all cores
+  // Forward: from the data to the output; as a gradient: from the output's gradient to the data's gradient.
   void run(const float* from, float* to, void* workspace);
 
  private:

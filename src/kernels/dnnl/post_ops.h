@@ -31,7 +31,8 @@ struct Bounds {
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
 };
 
-// What an activation limits its argument to; nothing: it does something else. For kernels that end in min and max.
+// The bounds to which the activation limits its argument, or nothing for other activations. For kernels that end in min
+// and max.
 inline std::optional<Bounds> bounds_of(const Activation& a) {
   switch (a.kind) {
     case ActivationKind::kNone:
@@ -45,12 +46,12 @@ inline std::optional<Bounds> bounds_of(const Activation& a) {
   }
 }
 
-// The same function in passes of its own, in place over n values of any floating dtype.
+// Applies the same function in a separate pass, in place, to n values of any floating dtype.
 void apply(const Activation& a, DType dtype, void* data, int64_t n);
-// out = activation(sums) where a sum or what is in out is infinite or NaN; the other values of out stay.
+// out = activation(sums) if the sum or the value in out is infinite or NaN; the other values of out stay.
 void apply_where_not_finite(const Activation& a, DType dtype, const void* sums, void* out, int64_t n);
 
-// What follows loses NaN: who runs it watches for them (base/float_watch.h) and mends the results.
+// The appended operation loses NaN: its caller must watch for them (base/float_watch.h) and repair the results.
 inline void append(dnnl::post_ops& ops, const Activation& a) {
   using dnnl::algorithm;
   switch (a.kind) {

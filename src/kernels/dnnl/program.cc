@@ -22,8 +22,8 @@ void check(dnnl_status_t status, const char* what) {
 
 const dnnl::engine& cpu_engine() {
   static const auto* engine = [] {
-    // Plans keep the primitives that they run; those that oneDNN keeps beside them (1,024 by default, of 40 KB each)
-    // only serve shapes that come again after their plan was dropped.
+    // Plans keep their primitives; the ones that oneDNN caches besides (1,024 by default, of 40 KB each) only help if a
+    // shape is used again after its plan was dropped.
     dnnl::set_primitive_cache_capacity(256);
     return new dnnl::engine(dnnl::engine::kind::cpu, 0);  // kernels may outlive static destruction
   }();
@@ -57,7 +57,7 @@ std::string name_of(const Desc& desc) {
   };
   append(" sizes", desc.get_dims());
   if (desc.get_format_kind() != dnnl::memory::format_kind::blocked) {
-    // Layouts that oneDNN keeps to itself: equal to no other.
+    // Layouts that oneDNN does not describe: equal to no other.
     static std::atomic<uint64_t> next{0};
     return name + " opaque " + std::to_string(next.fetch_add(1, std::memory_order_relaxed));
   }
@@ -168,7 +168,7 @@ void Program::run(std::span<void* const> externals, void* workspace) const {
   if (steps_.empty()) return;
   std::unique_ptr<Bound> bound = idle_->spares.take();
   if (!bound) bound = idle_->spares.take_any();
-  // What a first run takes may stay: oneDNN writes the code of its products then.
+  // Memory that a first run allocates may stay: oneDNN generates the code of its products then.
   std::optional<ShortLivedBlocks> blocks;
   if (bound)
     blocks.emplace();

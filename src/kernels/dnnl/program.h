@@ -24,14 +24,14 @@ namespace hybridnet::onednn {
 using Desc = dnnl::memory::desc;
 
 const dnnl::engine& cpu_engine();
-dnnl_stream_t thread_stream();  // of the calling thread; lives as long as the thread
+dnnl_stream_t thread_stream();  // the calling thread's; lives as long as it
 
 // float32 and bfloat16 only; the dtype must be one of them.
 dnnl::memory::data_type data_type(DType dtype);
 // True if oneDNN can multiply bfloat16 on this machine: AVX-512 at least.
 bool has_bfloat16();
 
-// Where an argument of a primitive lies: tensor `external` of run(), or `offset` bytes into the workspace.
+// The location of a primitive's argument: tensor `external` of run(), or `offset` bytes into the workspace.
 struct Place {
   int external = -1;
   int64_t offset = -1;
@@ -48,14 +48,14 @@ class Program {
   // Reserves room in the workspace for a tensor of this layout.
   Place reserve(const Desc& desc) { return reserve_bytes(static_cast<int64_t>(desc.get_size())); }
   Place reserve_bytes(int64_t bytes);
-  // Appends a primitive. Its scratchpad (if any) is reserved here; `pd` must have been made with user_scratchpad().
+  // Appends a primitive. Its scratchpad (if any) is reserved here; `pd` must have been created with user_scratchpad().
   struct Argument {
     int id;  // DNNL_ARG_*
     Desc desc;
     Place place;
   };
   void add(const dnnl::primitive_desc_base& pd, std::vector<Argument> arguments);
-  // Appends a copy between layouts if they differ. Returns the place of the result: that of `from` if they are equal.
+  // Appends a copy between layouts if they differ. Returns the place of the result: `place` if they are equal.
   Place reorder(const Desc& from, Place place, const Desc& to);
   void reorder_into(const Desc& from, Place place, const Desc& to, Place target);
 
@@ -73,7 +73,7 @@ class Program {
   std::unique_ptr<Bound> bind() const;
   std::vector<Step> steps_;
   int64_t bytes_ = 0;
-  struct Idle {  // kept for runs of several threads at once; further ones are made and deleted
+  struct Idle {  // kept for concurrent runs; more than these are created and deleted by their run
     Idle();
     ~Idle();
     ThreadSlots<std::unique_ptr<Bound>> spares;
@@ -81,24 +81,25 @@ class Program {
   std::unique_ptr<Idle> idle_ = std::make_unique<Idle>();
 };
 
-// Names the copy of a tensor from one layout into another; equal names mean equal bytes.
+// Names the copy of a tensor from one layout to another; equal names mean equal bytes.
 std::string reorder_name(const Desc& from, const Desc& to);
 
-// Writes what a reorder from `plain` to `packed` read, with the same bits: values are copied as they are.
+// The steps that restore the input of a reorder from `plain` to `packed`, with the same bits: values are copied
+// unchanged.
 std::vector<kernels::Unpacking> unpack_of(const Desc& plain, const Desc& packed);
 
 // Attributes whose scratchpad the caller provides.
 dnnl::primitive_attr user_scratchpad();
 
-// oneDNN fixes the number of threads when a primitive is made, so a kernel keeps one variant per number of cores it
-// met. Rounds down to a few numbers, so that a large machine does not collect dozens of variants.
+// oneDNN fixes the number of threads when a primitive is created, so a kernel keeps one variant per number of cores
+// that it ran with. Rounds down to a few numbers, so that a large machine does not collect dozens of variants.
 int rounded_cores(int cores);
-// With more cores, waking them costs more than they save.
+// The number of cores above which waking more costs more than it saves.
 int64_t worthwhile_cores(double flops);
-// The number of cores for a primitive of so many operations on this thread: worthwhile, granted and rounded.
+// The number of cores for a primitive with this many operations on this thread: worthwhile, granted and rounded.
 int cores_for(double flops);
 
-// Leases those cores while a primitive runs.
+// Leases the cores while a primitive runs.
 class PrimitiveCores {
  public:
   explicit PrimitiveCores(double flops);
@@ -131,13 +132,13 @@ class PerCores {
     Variant variant;
     const Entry* older;
   };
-  const Entry* find(int cores) const {  // without the lock
+  const Entry* find(int cores) const {  // lock-free
     const Entry* entry = newest_.load(std::memory_order_acquire);
     while (entry && entry->cores != cores) entry = entry->older;
     return entry;
   }
   mutable std::atomic<const Entry*> newest_{nullptr};
-  mutable std::mutex mutex_;  // of additions
+  mutable std::mutex mutex_;  // guards additions
   mutable std::vector<std::unique_ptr<const Entry>> entries_;
 };
 

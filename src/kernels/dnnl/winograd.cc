@@ -11,10 +11,10 @@ namespace {
 using kernels::ConvGeometry;
 using kernels::kWinogradProducts;
 
-constexpr int64_t kChunkBytes = 768 << 10;           // of one core's chunk: it stays in the second level cache
-constexpr int64_t kSharedChunkBytes = 4 << 20;       // of a chunk that several cores share, or that large weights meet
-constexpr int64_t kSmallMatricesBytes = 2560 << 10;  // weights that every core may read for itself
-constexpr int64_t kMinTiles = 16;                    // of a chunk: fewer rows waste the reading of the weights
+constexpr int64_t kChunkBytes = 768 << 10;           // a core's chunk: it stays in the second-level cache
+constexpr int64_t kSharedChunkBytes = 4 << 20;       // a chunk that several cores share, or with large weights
+constexpr int64_t kSmallMatricesBytes = 2560 << 10;  // weights that each core may read for itself
+constexpr int64_t kMinTiles = 16;                    // in a chunk: with fewer rows, reading the weights dominates
 
 int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -47,7 +47,7 @@ void Winograd::choose_chunks() {
   const bool small = matrices_bytes() <= kSmallMatricesBytes;
   lanes_ = !weights && small && tiles >= 2 * cores * kMinTiles ? cores : 1;
   int64_t room = small && (lanes_ > 1 || cores == 1) ? kChunkBytes : kSharedChunkBytes;
-  if (weights) room = std::max(room, matrices_bytes());  // every chunk passes over all sums once more
+  if (weights) room = std::max(room, matrices_bytes());  // every chunk reads and writes all sums again
   chunk_tiles_ = std::clamp(room / tile_bytes, std::min(kMinTiles, tiles), tiles);
   if (lanes_ > 1) chunk_tiles_ = std::min(chunk_tiles_, divided_up(tiles, lanes_));
   chunks_ = divided_up(tiles, chunk_tiles_);

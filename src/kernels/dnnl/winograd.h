@@ -13,15 +13,15 @@ namespace hybridnet::onednn {
 
 class Winograd {
  public:
-  // For what choose_convolution() finds fit. options.activation: none or relu. Options and tensors mean what they do in
-  // Convolution.
+  // For convolutions for which choose_convolution() returns kWinograd4x4. options.activation: none or relu. Options and
+  // tensors have the meanings of Convolution's.
   Winograd(const kernels::ConvGeometry& g, const Convolution::Options& options);
   int64_t workspace_bytes() const;
   std::string description() const { return "winograd:4x4"; }
   void run(const Convolution::Tensors& t);
 
  private:
-  struct Lane {  // memory of one chunk under way
+  struct Lane {  // memory of one chunk in progress
     float *from, *to;
     void* product;
   };
@@ -36,12 +36,12 @@ class Winograd {
 
   kernels::ConvGeometry g_;
   Convolution::Options options_;
-  kernels::WinogradImage in_, out_;  // of this product: the gradient of the data goes from y to x
-  kernels::WinogradGrid grid_;       // of tiles of out_; of y for the gradient of the weights
+  kernels::WinogradImage in_, out_;  // for this product: the gradient of the data maps y to x
+  kernels::WinogradGrid grid_;       // the tiles of out_; of y for the gradient of the weights
   kernels::WinogradWeights weights_;
   int64_t pad_rows_ = 0, pad_columns_ = 0;
   int64_t chunk_tiles_ = 0, chunks_ = 0, lanes_ = 1;
-  std::unique_ptr<Matmul> product_, further_product_;  // the second one adds to what is there
+  std::unique_ptr<Matmul> product_, further_product_;  // further_product_ adds to its output
   std::unique_ptr<kernels::PackedWeights> kept_;       // null: weights are transformed in each run
 };
 

@@ -30,7 +30,7 @@ Values div_gradient(const NoParams&, const GradientContext& g) {
   if (g.wants(1)) {
     const bool equal = g.input_spec(1).shape == g.output_spec(0).shape;
     rhs = equal ? call(kDivGrad, {dy, g.output(0), g.input(1)})
-                : -(to_operand(g, 1, dy * g.output(0)) / g.input(1));  // the divisor is constant over what is summed
+                : -(to_operand(g, 1, dy * g.output(0)) / g.input(1));  // the divisor is constant along the summed axes
   }
   return {lhs, rhs};
 }

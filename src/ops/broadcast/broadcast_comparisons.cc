@@ -25,7 +25,7 @@ void comparison(OpRegistry& ops, const char* name, const char* doc) {
       .sample({Shape{0, 4}, Shape{1, 4}});
 }
 
-// The same with results of bool: what NumPy's comparisons are when nothing is to be promoted.
+// The same with a bool output: NumPy's comparisons of inputs that need no promotion.
 template <Pointwise F>
 void predicate(OpRegistry& ops, const char* name, const char* doc) {
   auto op = ops.declare(name);

@@ -9,7 +9,7 @@ using kernels::Pointwise;
 const OpRef kGreaterEqual{"broadcast_greater_equal"}, kLesserEqual{"broadcast_lesser_equal"},
     kGreater{"broadcast_greater"}, kLesser{"broadcast_lesser"}, kPower{"broadcast_power"}, kFloor{"floor"};
 
-// Where both are equal the gradient goes to lhs.
+// If both elements are equal, lhs receives the gradient.
 auto chosen_gradient(const OpRef& takes_lhs, const OpRef& takes_rhs) {
   return [&takes_lhs, &takes_rhs](const NoParams&, const GradientContext& g) -> Values {
     const Value dy = g.output_grad(0), l = g.input(0), r = g.input(1);
@@ -24,7 +24,7 @@ Values power_gradient(const NoParams&, const GradientContext& g) {
           g.wants(1) ? to_operand(g, 1, dy * power_by_exponent(l, r, g.output(0))) : Value{}};
 }
 
-// That of whole numbers is 0, as in MXNet.
+// The gradient of whole numbers is 0, which follows MXNet.
 Values mod_gradient(const NoParams&, const GradientContext& g) {
   if (!is_floating(g.output_spec(0).dtype)) return Values(2);
   const Value dy = g.output_grad(0);

@@ -1,4 +1,4 @@
-// Repeating an array along axes of size 1.
+// Operators that repeat an array along axes of size 1.
 #include <optional>
 
 #include "hybridnet/op.h"
@@ -63,7 +63,7 @@ struct BroadcastAxisParams {
         .doc("Axes of size 1 to repeat.");
     schema.field("size", &BroadcastAxisParams::size)
         .default_value(AttrValue(Tuple::scalar()))
-        .doc("How often each of them is repeated.");
+        .doc("Number of repetitions along each axis.");
     schema.check([](const BroadcastAxisParams& p) {
       if (p.axis.ndim() == p.size.ndim()) return;
       throw ParamError(
@@ -94,10 +94,12 @@ void infer_broadcast_axis(const BroadcastAxisParams& p, InferContext& c) {
 struct BroadcastLikeParams {
   std::optional<Tuple> lhs_axes, rhs_axes;
   static void describe(ParamSchema<BroadcastLikeParams>& schema) {
-    schema.field("lhs_axes", &BroadcastLikeParams::lhs_axes).none_by_default().doc("Axes of lhs to repeat; None: all.");
+    schema.field("lhs_axes", &BroadcastLikeParams::lhs_axes)
+        .none_by_default()
+        .doc("Axes of lhs to repeat; None: all axes.");
     schema.field("rhs_axes", &BroadcastLikeParams::rhs_axes)
         .none_by_default()
-        .doc("Axes of rhs that give their sizes; None: all.");
+        .doc("Axes of rhs that define the sizes; None: all axes.");
     schema.check([](const BroadcastLikeParams& p) {
       if (p.lhs_axes.has_value() == p.rhs_axes.has_value() &&
           (!p.lhs_axes || (p.lhs_axes->ndim() == p.rhs_axes->ndim() && p.lhs_axes->ndim() > 0)))
@@ -149,9 +151,9 @@ void register_broadcast_axes(OpRegistry& ops) {
       .sample({{1, 3, 1}}, {{"axis", "(0, 2)"}, {"size", "(2, 4)"}})
       .sample({{3, 1}}, {{"axis", "-1"}, {"size", "2"}});
   ops.declare<BroadcastLikeParams>("broadcast_like")
-      .doc("Repeats lhs along its axes of size 1 until it has the shape of rhs, or the sizes of some axes of rhs.")
-      .input("lhs", "array whose sizes are 1 or those to reach")
-      .input("rhs", "array that gives the shape; its values are not read")
+      .doc("Repeats lhs along its axes of size 1 to the shape of rhs, or to the sizes of some axes of rhs.")
+      .input("lhs", "array whose sizes are 1 or equal to those of rhs")
+      .input("rhs", "array that defines the shape; its values are not read")
       .output("out", "dtype of lhs")
       .infer(infer_broadcast_like)
       .cpu([](const BroadcastLikeParams&, const KernelArgs& a) { run_repeat(a); })

@@ -1,5 +1,5 @@
-// Bits, common multiples and divisors of whole numbers, and functions of two real numbers that only NumPy's interface
-// shows: what its operators are when nothing is to be promoted.
+// Bitwise operators, common multiples and divisors of whole numbers, and real functions of two arguments that only
+// NumPy's interface exposes. These run after type promotion.
 #include "ops/broadcast/declare.h"
 
 namespace hybridnet::ops {
@@ -27,7 +27,7 @@ Values arctan2_gradient(const NoParams&, const GradientContext& g) {
           g.wants(1) ? -to_operand(g, 1, dy * a / squares) : Value{}};
 }
 
-// The size of a with the sign of b: its derivative is 1 where both signs agree, else -1.
+// |a| with the sign of b: the derivative is 1 if both signs agree, else -1.
 Values copysign_gradient(const NoParams&, const GradientContext& g) {
   const Value a = g.input(0), dy = g.output_grad(0);
   return {to_operand(g, 0, dy * call(kCopysign, {call(kSign, {a}), g.input(1)}) * call(kSign, {a})), {}};
@@ -36,12 +36,12 @@ Values copysign_gradient(const NoParams&, const GradientContext& g) {
 }  // namespace
 
 void register_broadcast_whole_numbers(OpRegistry& ops) {
-  declare_whole<Pointwise::kBitAnd>(ops, "_broadcast_bitwise_and", "Bits that both have, with broadcasting.");
-  declare_whole<Pointwise::kBitOr>(ops, "_broadcast_bitwise_or", "Bits that either has, with broadcasting.");
-  declare_whole<Pointwise::kBitXor>(ops, "_broadcast_bitwise_xor", "Bits that exactly one has, with broadcasting.");
-  declare_whole<Pointwise::kLcm>(ops, "_broadcast_lcm", "Least common multiple, with broadcasting; 0 beside 0.");
+  declare_whole<Pointwise::kBitAnd>(ops, "_broadcast_bitwise_and", "Bits set in both, with broadcasting.");
+  declare_whole<Pointwise::kBitOr>(ops, "_broadcast_bitwise_or", "Bits set in either, with broadcasting.");
+  declare_whole<Pointwise::kBitXor>(ops, "_broadcast_bitwise_xor", "Bits set in exactly one, with broadcasting.");
+  declare_whole<Pointwise::kLcm>(ops, "_broadcast_lcm", "Least common multiple, with broadcasting; 0 if either is 0.");
   declare_whole<Pointwise::kGcd>(ops, "_broadcast_gcd", "Greatest common divisor, with broadcasting.");
-  unary<Pointwise::kBitNot>(ops, "_bitwise_not", "All bits turned over; for bool the other value.", kWholeNumbers)
+  unary<Pointwise::kBitNot>(ops, "_bitwise_not", "All bits inverted; logical not for bool.", kWholeNumbers)
       .internal()
       .gradient(kNotDifferentiable)
       .sample({.inputs = {{3, 4}}, .low = -6, .high = 6, .integer_valued = true});
@@ -53,7 +53,8 @@ void register_broadcast_angles(OpRegistry& ops) {
       .gradient(arctan2_gradient, Saves::all_inputs())
       .sample({{3, 4}, {3, 4}}, {}, 0.5, 2.0)
       .sample({{2, 3, 1}, {4}}, {}, 0.5, 2.0);
-  broadcast_op<Pointwise::kCopysign>(ops, "_broadcast_copysign", "The size of lhs with the sign of rhs.", kFloating)
+  broadcast_op<Pointwise::kCopysign>(ops, "_broadcast_copysign", "The absolute value of lhs with the sign of rhs.",
+                                     kFloating)
       .internal()
       .gradient(copysign_gradient, Saves::all_inputs())
       .sample({{3, 4}, {3, 4}})

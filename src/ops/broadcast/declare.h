@@ -1,4 +1,4 @@
-// Declaring broadcasting operators of two arrays over the span functions of kernels/pointwise.h.
+// Declares broadcasting operators of two arrays over the span functions of kernels/pointwise.h.
 #pragma once
 
 #include "kernels/broadcast.h"
@@ -33,11 +33,11 @@ OpBuilder<NoParams> broadcast_op(OpRegistry& ops, std::string name, std::string 
       .inplace(1, 0)
       .neutral(neutral_numbers(F).right, neutral_numbers(F).left)
       .cost([](const NoParams&, auto in, auto out) { return elementwise_cost(span_loops<F>(), in, out); });
-  op.op().pointwise = &pointwise_span<F>;  // of equal shapes only, hence not format_agnostic
+  op.op().pointwise = &pointwise_span<F>;  // for equal shapes only, hence not format_agnostic
   return op;
 }
 
-// The gradient of an operand: summed over the axes along which the operand was repeated.
+// Sums the gradient of an operand over the axes along which the operand was repeated.
 inline Value to_operand(const GradientContext& g, int operand, const Value& gradient) {
   return sum_to(gradient, g.input_spec(operand).shape);
 }

@@ -1,13 +1,13 @@
-// Shapes by NumPy's broadcasting rule.
+// Shape inference by NumPy's broadcasting rule.
 #pragma once
 
 #include "hybridnet/op.h"
 
 namespace hybridnet::ops {
 
-// Both shapes broadcast to the output's; one dtype for all.
+// Infers an output to whose shape both input shapes broadcast; one dtype for all.
 void infer_broadcast_binary(InferContext& c);
-// The same with an output of bool.
+// The same with a bool output.
 void infer_broadcast_predicate(InferContext& c);
 
 }  // namespace hybridnet::ops

@@ -1,4 +1,4 @@
-// The two products of attention in their general form; each one's gradients are the other one.
+// The two matrix products of attention in their general form; the gradients of each are calls of the other.
 #include "base/checked_size.h"
 #include "ops/contrib/attention_params.h"
 #include "ops/contrib/attention_products.h"

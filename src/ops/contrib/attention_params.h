@@ -1,4 +1,4 @@
-// Parameters of the two products that attention is made of, in their general form.
+// Parameters of the two matrix products of attention, in their general form.
 #pragma once
 
 #include "hybridnet/params.h"
@@ -11,9 +11,9 @@ struct ScoresParams {
   static void describe(ParamSchema<ScoresParams>& schema) {
     schema.field("heads", &ScoresParams::heads).at_least(1).doc("Number of heads.");
     schema.field("parts_a", &ScoresParams::parts_a).default_value(1).at_least(1).doc("Vectors per head in a.");
-    schema.field("part_a", &ScoresParams::part_a).default_value(0).at_least(0).doc("Which of them.");
+    schema.field("part_a", &ScoresParams::part_a).default_value(0).at_least(0).doc("Index of the vector of a to use.");
     schema.field("parts_b", &ScoresParams::parts_b).default_value(1).at_least(1).doc("Vectors per head in b.");
-    schema.field("part_b", &ScoresParams::part_b).default_value(0).at_least(0).doc("Which of them.");
+    schema.field("part_b", &ScoresParams::part_b).default_value(0).at_least(0).doc("Index of the vector of b to use.");
     schema.field("scale", &ScoresParams::scale).default_value(1.0).doc("Factor of the products.");
   }
 };
@@ -30,7 +30,10 @@ struct MixParams {
         .default_value(1)
         .at_least(1)
         .doc("Vectors per head in values.");
-    schema.field("part_values", &MixParams::part_values).default_value(0).at_least(0).doc("Which of them.");
+    schema.field("part_values", &MixParams::part_values)
+        .default_value(0)
+        .at_least(0)
+        .doc("Index of the vector of values to use.");
     schema.field("parts_out", &MixParams::parts_out)
         .default_value(1)
         .at_least(1)
@@ -38,7 +41,7 @@ struct MixParams {
     schema.field("part_out", &MixParams::part_out)
         .default_value(0)
         .at_least(0)
-        .doc("Which of them is written; the others are zero.");
+        .doc("Index of the vector of the output to write; the others are zero.");
     schema.field("scale", &MixParams::scale).default_value(1.0).doc("Factor of the products.");
   }
 };

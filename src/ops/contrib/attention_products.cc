@@ -9,7 +9,7 @@
 namespace hybridnet::ops {
 namespace {
 
-// Many small products run side by side; few large ones share the cores each.
+// Up to two products run one after the other, each on all cores; more products run in parallel.
 template <typename F>
 void for_each_product(int64_t count, int64_t work, F&& f) {
   const auto range = [&](int64_t begin, int64_t end) {

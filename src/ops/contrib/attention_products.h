@@ -1,7 +1,7 @@
 // Products of attention over interleaved projections.
 //
-// A projection tensor (length, batch, heads * parts * size) holds, per head, `parts` vectors side by side: queries,
-// keys, values. One part of it is, per batch and head, a (length, size) matrix with distant rows.
+// A projection tensor (length, batch, heads * parts * size) holds `parts` adjacent vectors per head: queries, keys,
+// values. One part of it is a strided (length, size) matrix per batch and head.
 #pragma once
 
 #include "hybridnet/op.h"
@@ -26,11 +26,11 @@ struct Projection {
 void attention_scores(const TensorRef& a, PartOf part_a, const TensorRef& b, PartOf part_b, int64_t heads, double scale,
                       const TensorRef& out);
 
-// One part of out = op(scores) values * scale, matrix by matrix; other parts become zero.
+// One part of out = op(scores) values * scale, matrix by matrix; the other parts are set to zero.
 void attention_mix(const TensorRef& scores, bool transpose, const TensorRef& values, PartOf part_values, int64_t heads,
                    double scale, const TensorRef& out, PartOf part_out);
 
-// The shape (length, batch, heads * parts * size) of input i, checked.
+// Requires that input i has the shape (length, batch, heads * parts * size).
 void require_projection(const InferContext& c, int i, int64_t heads, int64_t parts);
 
 }  // namespace hybridnet::ops

@@ -1,4 +1,4 @@
-// _contrib_bipartite_matching: rows and columns of a score matrix in pairs, the best score first.
+// _contrib_bipartite_matching: pairs the rows and columns of a score matrix greedily, the best score first.
 #include <algorithm>
 #include <numeric>
 
@@ -16,11 +16,11 @@ struct MatchingParams {
   static void describe(ParamSchema<MatchingParams>& schema) {
     schema.field("is_ascend", &MatchingParams::is_ascend)
         .default_value(false)
-        .doc("Whether small scores are good ones.");
+        .doc("Whether small scores are the better ones.");
     schema.field("threshold", &MatchingParams::threshold).doc("Scores must be better than this.");
     schema.field("topk", &MatchingParams::topk)
         .default_value(-1)
-        .doc("At most this many pairs; not positive: no limit.");
+        .doc("Maximum number of pairs; not positive: no limit.");
   }
 };
 
@@ -45,7 +45,7 @@ void match(const MatchingParams& p, const T* scores, int64_t rows, int64_t colum
   const auto better = [&](A a, A b) { return p.is_ascend ? a < b : a > b; };
   std::fill_n(row_mates, rows, static_cast<T>(-1.0f));
   std::fill_n(column_mates, columns, static_cast<T>(-1.0f));
-  Temporary<int64_t> order;  // only scores that count: NaN would not sort
+  Temporary<int64_t> order;  // only scores that pass the threshold: NaN has no order
   for (int64_t i = 0; i < rows * columns; ++i)
     if (better(static_cast<A>(scores[i]), static_cast<A>(p.threshold))) order.push_back(i);
   std::sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
@@ -92,11 +92,11 @@ void register_bipartite_matching(OpRegistry& ops) {
   few.attrs = {{"threshold", "1.5"}, {"is_ascend", "True"}, {"topk", "2"}};
   ops.declare<MatchingParams>("_contrib_bipartite_matching")
       .doc(
-          "Pairs of rows and columns: the best score that is left makes a pair, whose row and column are then taken. "
+          "Pairs of rows and columns: the best remaining score forms a pair, whose row and column are then removed. "
           "Gradients are zero.")
       .input("data", "scores (..., rows, columns)")
-      .output("rows", "(..., rows): the column of each row, -1 without one")
-      .output("columns", "(..., columns): the row of each column, -1 without one")
+      .output("rows", "(..., rows): the column of each row, -1 if unpaired")
+      .output("columns", "(..., columns): the row of each column, -1 if unpaired")
       .infer(infer_matching)
       .cpu(run_matching, kFloating)
       .gradient([](const MatchingParams&, const GradientContext&) { return Values{}; }, Saves::nothing())

@@ -18,7 +18,7 @@ struct BoxDecodeParams {
     schema.field("std3", &BoxDecodeParams::std3).default_value(1.0).doc("Factor of the fourth, height.");
     schema.field("clip", &BoxDecodeParams::clip)
         .default_value(-1.0)
-        .doc("Upper bound of log sizes; none if it is not positive.");
+        .doc("Upper bound of the log sizes; not positive: no bound.");
     box_format_field(schema, "format", &BoxDecodeParams::format)
         .default_value("center")
         .doc("Coordinates of the anchors: corner (left, top, right, bottom) or center (x, y, width, height).");
@@ -146,7 +146,7 @@ void register_box_coding(OpRegistry& ops) {
           "stds; zero for "
           "anchors without a positive sample. Gradients are zero.")
       .input("samples", "(batch, boxes): 1 positive, -1 negative, 0 ignored")
-      .input("matches", "(batch, boxes): the reference that belongs to each anchor")
+      .input("matches", "(batch, boxes): index of the reference matched with each anchor")
       .input("anchors", "(batch, boxes, 4): left, top, right, bottom")
       .input("refs", "(batch, references, 4): left, top, right, bottom")
       .input("means", "(4,), subtracted from the offsets")
@@ -167,8 +167,8 @@ void register_box_coding(OpRegistry& ops) {
                   {"std1", "0.1"},      {"std2", "0.2"}, {"std3", "0.2"}};
   ops.declare<BoxDecodeParams>("_contrib_box_decode")
       .doc(
-          "Boxes (left, top, right, bottom) from offsets and anchors: what _contrib_box_encode undoes. Gradients are "
-          "zero.")
+          "Boxes (left, top, right, bottom) from offsets and anchors: the inverse of _contrib_box_encode. Gradients "
+          "are zero.")
       .input("data", "(batch, boxes, 4): offsets")
       .input("anchors", "(1, boxes, 4)")
       .output("output", "(batch, boxes, 4)")

@@ -1,4 +1,4 @@
-// _contrib_box_iou: how much boxes overlap.
+// _contrib_box_iou: intersection over union of boxes.
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
@@ -72,7 +72,7 @@ void register_box_iou(OpRegistry& ops) {
       .doc("Intersection over union of every box of lhs with every box of rhs. Gradients are zero.")
       .input("lhs", "boxes (..., 4)")
       .input("rhs", "boxes (..., 4)")
-      .output("output", "the axes of lhs before its last one, then those of rhs")
+      .output("output", "the axes of lhs except the last, then those of rhs except the last")
       .infer(infer_box_iou)
       .cpu(run_box_iou, kFloating)
       .gradient([](const BoxIouParams&, const GradientContext&) { return Values{}; }, Saves::nothing())

@@ -1,4 +1,4 @@
-// _contrib_box_nms: of boxes that overlap, the one with the highest score stays.
+// _contrib_box_nms: non-maximum suppression, which keeps the box with the highest score of several that overlap.
 #include <numeric>
 
 #include "hybridnet/op.h"
@@ -23,30 +23,30 @@ struct BoxNmsParams {
   static void describe(ParamSchema<BoxNmsParams>& schema) {
     schema.field("overlap_thresh", &BoxNmsParams::overlap_thresh)
         .default_value(0.5)
-        .doc("A box goes when its intersection over union with a better one is larger.");
+        .doc("A box is removed if its intersection over union with a better box is larger.");
     schema.field("valid_thresh", &BoxNmsParams::valid_thresh)
         .default_value(0.0)
-        .doc("Boxes take part whose score is larger.");
+        .doc("Only boxes whose score is larger take part.");
     schema.field("topk", &BoxNmsParams::topk)
         .default_value(-1)
-        .doc("How many of the best boxes take part; negative: all; 0: the output is data.");
+        .doc("Number of best boxes that take part; negative: all; 0: the output is data.");
     schema.field("coord_start", &BoxNmsParams::coord_start)
         .default_value(2)
         .at_least(0)
-        .doc("Where the 4 coordinates of a box start.");
+        .doc("Index of the first of the 4 coordinates of a box.");
     schema.field("score_index", &BoxNmsParams::score_index)
         .default_value(1)
         .at_least(0)
-        .doc("Where the score of a box stands.");
+        .doc("Index of the score of a box.");
     schema.field("id_index", &BoxNmsParams::id_index)
         .default_value(-1)
-        .doc("Where the class of a box stands; negative: there is none.");
+        .doc("Index of the class of a box; negative: boxes have no class.");
     schema.field("background_id", &BoxNmsParams::background_id)
         .default_value(-1)
         .doc("Boxes of this class do not take part.");
     schema.field("force_suppress", &BoxNmsParams::force_suppress)
         .default_value(false)
-        .doc("Boxes of other classes go as well.");
+        .doc("Whether a box is suppressed by boxes of other classes, too.");
     box_format_field(schema, "in_format", &BoxNmsParams::in_format)
         .default_value("corner")
         .doc("Coordinates of data: corner (left, top, right, bottom) or center (x, y, width, height).");
@@ -56,7 +56,7 @@ struct BoxNmsParams {
   }
 };
 
-// What moves kept boxes to their places, and gradients back.
+// Parameters of the operators that move kept boxes to their output rows, and gradients back.
 struct SelectParams {
   int32_t coord_start;
   BoxFormat in_format, out_format;
@@ -64,13 +64,13 @@ struct SelectParams {
     schema.field("coord_start", &SelectParams::coord_start)
         .default_value(2)
         .at_least(0)
-        .doc("As given to _contrib_box_nms.");
+        .doc("Same as in _contrib_box_nms.");
     box_format_field(schema, "in_format", &SelectParams::in_format)
         .default_value("corner")
-        .doc("As given to _contrib_box_nms.");
+        .doc("Same as in _contrib_box_nms.");
     box_format_field(schema, "out_format", &SelectParams::out_format)
         .default_value("corner")
-        .doc("As given to _contrib_box_nms.");
+        .doc("Same as in _contrib_box_nms.");
   }
 };
 
@@ -120,7 +120,7 @@ struct Candidate {
   bool kept;
 };
 
-// The boxes that take part, best first; equal scores in the order of data.
+// Returns the boxes that take part, sorted from best to worst; equal scores keep the order of data.
 template <typename T, typename A>
 Temporary<Candidate<A>> candidates(const BoxNmsParams& p, const T* data, const Batches& s) {
   Temporary<Candidate<A>> found;
@@ -166,7 +166,7 @@ void change_format(T* box, BoxFormat from, BoxFormat to) {
   box[3] = static_cast<T>(center ? d - b : b + d / 2);
 }
 
-// The transposed map of change_format.
+// The adjoint of change_format.
 template <typename A, typename T>
 void change_gradient(T* box, BoxFormat from, BoxFormat to) {
   if (from == to) return;
@@ -223,8 +223,8 @@ void infer_select(const SelectParams&, InferContext& c) {
   c.set_in_shape(1, record);
 }
 
-// Calls f(box of input 0, box of the output) for every pair that belongs together, after zeroing the output. Forward:
-// the kept boxes go to where the record stands; backward: from there to the box that the record names.
+// Zeroes the output and calls f(box of input 0, box of the output) for each kept box. Forward: a kept box moves to the
+// row of its record; backward: from that row to the box named by the record.
 template <typename Change>
 void move_boxes(const KernelArgs& a, bool forward, Change&& change) {
   const Batches s(*a.in[0].shape);
@@ -283,9 +283,9 @@ void register_moves(OpRegistry& ops) {
   Sample changed = moved;
   changed.attrs = {{"coord_start", "1"}, {"in_format", "center"}};
   ops.declare<SelectParams>("_box_nms_select")
-      .doc("Boxes moved to where _contrib_box_nms put them: the output as a linear map of data.")
+      .doc("Moves boxes to the rows where _contrib_box_nms put them: the output as a linear map of data.")
       .input("data", "shape (..., boxes, numbers of a box)")
-      .input("record", "(..., boxes, 1) int64: which box stands there, -1: none")
+      .input("record", "(..., boxes, 1) int64: index of the box in this row, -1: none")
       .output("output", "shape of data")
       .infer(infer_select)
       .cpu(run_select, kFloating)
@@ -296,9 +296,9 @@ void register_moves(OpRegistry& ops) {
       .sample(moved)
       .sample(changed);
   ops.declare<SelectParams>("_backward_contrib_box_nms")
-      .doc("Gradient of _contrib_box_nms: gradients of kept boxes, moved back; 0 for the others.")
+      .doc("Gradient of _contrib_box_nms: moves the gradients of kept boxes back; 0 for the others.")
       .input("output_grad", "shape (..., boxes, numbers of a box)")
-      .input("record", "(..., boxes, 1) int64: which box stood there, -1: none")
+      .input("record", "(..., boxes, 1) int64: index of the box in this row, -1: none")
       .output("output", "shape of output_grad")
       .infer(infer_select)
       .cpu(run_backward, kFloating)
@@ -317,11 +317,10 @@ void register_box_nms(OpRegistry& ops) {
       .alias("_contrib_box_non_maximum_suppression")
       .doc(
           "Non-maximum suppression: boxes sorted by falling score, without those that overlap a better one of their "
-          "class; "
-          "what is left over at the end is filled with -1. Gradients go to the boxes that stayed.")
+          "class; the rows left over at the end are filled with -1. Gradients flow to the kept boxes.")
       .input("data", "shape (..., boxes, numbers of a box): coordinates, score, class and anything else")
       .output("output", "shape of data")
-      .output("record", "(..., boxes, 1) int64: the box that stands there, -1 where none does")
+      .output("record", "(..., boxes, 1) int64: index of the box in this row, -1: none")
       .visible_outputs(1)
       .infer(infer_box_nms)
       .cpu(run_box_nms, kFloating)

@@ -1,4 +1,4 @@
-// Axis-aligned boxes: how four numbers become one, areas, overlaps.
+// Axis-aligned boxes: conversion from four numbers, areas, overlaps.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Box {
   }
   A width() const { return right - left; }
   A height() const { return bottom - top; }
-  // 0 for a box turned inside out.
+  // 0 for an inverted box.
   A area() const { return width() < 0 || height() < 0 ? A(0) : width() * height(); }
 };
 
@@ -38,7 +38,7 @@ A intersection(const Box<A>& a, const Box<A>& b) {
   return w > 0 && h > 0 ? w * h : A(0);
 }
 
-// Intersection over union; 0 for boxes that do not meet, empty ones included.
+// Intersection over union; 0 for disjoint boxes, empty ones included.
 template <typename A>
 A overlap(const Box<A>& a, const Box<A>& b) {
   const A common = intersection(a, b);
@@ -50,7 +50,7 @@ auto box_format_field(ParamSchema<P>& schema, const char* name, M P::*member) {
   return schema.field(name, member).choice("corner", BoxFormat::kCorner).choice("center", BoxFormat::kCenter);
 }
 
-// The sizes of axis `axis` of input i, or a ShapeError saying what it holds.
+// Requires that axis `axis` of input i has the given size. `because` is the reason in the ShapeError.
 inline void require_axis_size(const InferContext& c, int i, int axis, int64_t size, const char* because) {
   const Shape& shape = c.in_shape(i);
   if (!shape.rank_known() || shape[axis] == kUnknownDim || shape[axis] == size) return;

@@ -17,7 +17,7 @@ struct CountSketchParams {
     schema.field("processing_batch_size", &CountSketchParams::processing_batch_size)
         .default_value(32)
         .at_least(1)
-        .doc("How many vectors MXNet takes at a time; changes nothing.");
+        .doc("Number of vectors that MXNet processes at a time; without effect.");
   }
 };
 
@@ -45,9 +45,9 @@ void register_count_sketch(OpRegistry& ops) {
   sample.low = 0;
   sample.high = 4;
   ops.declare<CountSketchParams>("_contrib_count_sketch")
-      .doc("Sketches of vectors: element i, times s[i], is added to element h[i] of the sketch.")
+      .doc("Sketches of vectors: element i is multiplied by s[i] and added to element h[i] of the sketch.")
       .input("data", "(..., n)")
-      .input("h", "n whole numbers from 0 to out_dim - 1; gives no gradient")
+      .input("h", "n whole numbers from 0 to out_dim - 1; has no gradient")
       .input("s", "n numbers, 1 or -1")
       .output("out", "(..., out_dim), dtype of data")
       .compose(sketch)

@@ -1,6 +1,5 @@
-// Custom: an operator whose code lives outside the library. In graphs it is one opaque instruction: it sees copies of
-// the values of the plan, which it may keep, and runs on the thread of the caller, because its code may wait for
-// arrays.
+// Custom: an operator whose code lives outside the library. In graphs it is one opaque instruction: it receives copies
+// of the plan's values, which it may keep, and runs on the caller's thread, because its code may wait for arrays.
 #include "hybridnet/custom.h"
 
 #include <atomic>
@@ -21,8 +20,8 @@ int count_arguments(const void* params) {
   return custom_operators(use).num_arguments(use);
 }
 
-// Which of the outputs and inputs of a use is what. Behind the outputs that users see stand the new states and the
-// number under which forward keeps what the gradient needs.
+// The roles of the outputs and inputs of a use. The visible outputs are followed by the new states and the number under
+// which forward keeps the values for the gradient.
 struct Layout {
   explicit Layout(const CustomParams& use)
       : outputs(custom_operators(use).num_outputs(use)),
@@ -59,7 +58,7 @@ void copy_out(std::span<const NDArray> arrays, std::span<const TensorRef> refs) 
   }
 }
 
-// Outputs of Custom that no instruction reads have no memory: without memory for the number nothing is kept.
+// An output that no instruction reads has no memory. If the number has no memory, forward keeps nothing.
 class CustomKernel final : public Kernel {
  public:
   CustomKernel(const CustomParams& use, std::span<const TensorSpec> inputs)
@@ -97,13 +96,13 @@ void infer_custom(const CustomParams& use, InferContext& c) {
 }
 
 // ------------------------------------------------------------------------------------------------------------ gradient
-// Inputs: the number of what forward kept, a gradient per output, the arguments, the outputs. Outputs: a gradient per
-// argument.
+// Inputs: the number of the values that forward kept, a gradient per output, the arguments, the outputs. Outputs: a
+// gradient per argument.
 struct BackwardCustomParams {
   std::string op_type;
   int32_t num_args = 0, num_results = 0, num_arguments = 0;
   static void describe(ParamSchema<BackwardCustomParams>& schema) {
-    schema.field("op_type", &BackwardCustomParams::op_type).doc("Name that the operator was registered with.");
+    schema.field("op_type", &BackwardCustomParams::op_type).doc("Registered name of the operator.");
     schema.field("num_args", &BackwardCustomParams::num_args).default_value(0).hidden().doc("Number of inputs.");
     schema.field("num_results", &BackwardCustomParams::num_results).doc("Number of outputs of the operator.");
     schema.field("num_arguments", &BackwardCustomParams::num_arguments).doc("Number of inputs of the operator.");
@@ -157,10 +156,10 @@ Values no_second_gradient(const BackwardCustomParams& p, const GradientContext&)
 }  // namespace
 
 void CustomParams::describe(ParamSchema<CustomParams>& schema) {
-  schema.field("op_type", &CustomParams::op_type).doc("Name that the operator was registered with.");
+  schema.field("op_type", &CustomParams::op_type).doc("Registered name of the operator.");
   schema.field("open_attributes", &CustomParams::open_attributes)
       .default_value("{}")
-      .doc("Arguments of the operator: a JSON object of texts.");
+      .doc("Arguments of the operator: a JSON object of strings.");
   schema.field("num_args", &CustomParams::num_args).default_value(0).hidden().doc("Number of inputs.");
 }
 
@@ -181,8 +180,9 @@ void register_custom(OpRegistry& ops) {
   ops.declare<CustomParams>("Custom")
       .alias("_npi_Custom")
       .doc("An operator written in Python: a subclass of mx.operator.CustomOp, registered under the name op_type.")
-      .variadic_input("data", "num_args", "what the operator's list_arguments() names, then its auxiliary states")
-      .output("output", "as the operator's infer_shape() and infer_type() say")
+      .variadic_input("data", "num_args",
+                      "the inputs that the operator's list_arguments() names, then its auxiliary states")
+      .output("output", "shape and dtype by the operator's infer_shape() and infer_type()")
       .num_outputs([](const CustomParams& p) { return Layout(p).num_outputs(); })
       .num_visible_outputs([](const CustomParams& p) { return custom_operators(p).num_outputs(p); })
       .infer(infer_custom)
@@ -204,7 +204,7 @@ void register_custom(OpRegistry& ops) {
   ops.declare<BackwardCustomParams>("_backward_Custom")
       .doc("Gradient of an operator written in Python.")
       .internal()
-      .variadic_input("data", "num_args", "what forward kept, gradients of the outputs, inputs, outputs")
+      .variadic_input("data", "num_args", "values that forward kept, gradients of the outputs, inputs, outputs")
       .output("input_grad", "one per input of the operator")
       .num_outputs([](const BackwardCustomParams& p) { return p.num_arguments; })
       .infer(infer_backward)

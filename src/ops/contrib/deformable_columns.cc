@@ -1,4 +1,4 @@
-// _deformable_columns and _deformable_spread: what gradients of deformable convolution are made of, to any order.
+// _deformable_columns and _deformable_spread: the parts of gradients of deformable convolution, to any order.
 #include "ops/contrib/deformable_gradients.h"
 
 namespace hybridnet::ops {
@@ -67,7 +67,7 @@ int64_t sampling_cost(const Shape& columns) { return 500 + columns.size() * 3; }
 
 void register_deformable_columns(OpRegistry& ops) {
   ops.declare<ColumnsParams>("_deformable_columns")
-      .doc("Images read at the points of a kernel around every output pixel, moved by offsets.")
+      .doc("Image values at the points of a kernel around every output pixel, displaced by offsets.")
       .input("image", "(batch, channels, height, width)")
       .input("offset", "(batch, groups * taps * 2, out height, out width): y, then x, of every tap")
       .output("output", "(channels, taps, batch, out height * out width)")
@@ -82,7 +82,7 @@ void register_deformable_columns(OpRegistry& ops) {
               {{"kernel", "(1, 2)"}, {"stride", "(2, 1)"}, {"num_deformable_group", "2"}, {"along_y", "True"}}, 0.1,
               0.9);
   ops.declare<ColumnsParams>("_deformable_spread")
-      .doc("The adjoint of _deformable_columns: column values added to the pixels they were read from.")
+      .doc("The adjoint of _deformable_columns: adds column values to the pixels that they were read from.")
       .input("columns", "(channels, taps, batch, out height * out width)")
       .input("offset", "(batch, groups * taps * 2, out height, out width)")
       .output("output", "shape image_shape")

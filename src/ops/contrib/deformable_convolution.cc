@@ -31,7 +31,7 @@ void describe_deformable(ParamSchema<P>& schema) {
   base_field(schema, "num_group", &P::num_group)
       .default_value(1)
       .at_least(1)
-      .doc("Groups of channels that do not see each other.");
+      .doc("Groups of channels that are convolved separately.");
   base_field(schema, "no_bias", &P::no_bias).default_value(false).doc("Whether there is no bias.");
   base_field(schema, "workspace", &P::workspace).default_value(1024).hidden().doc("Without effect.");
   base_field(schema, "layout", &P::layout).none_by_default().one_of({"NCW", "NCHW", "NCDHW"}).hidden().doc("NCHW.");
@@ -82,7 +82,7 @@ void infer_deformable(const DeformableParams& p, InferContext& c) {
   c.set_out_shape(0, Shape({data[0], p.num_filter, height, width}));
 }
 
-// Columns of one image times its mask.
+// Multiplies the columns of one image by its mask.
 template <typename T>
 void modulate(const kernels::DeformableSampling& s, const T* mask, T* columns) {
   const int64_t per_group = s.channels / s.groups, plane = s.taps() * s.points();
@@ -124,8 +124,8 @@ void run_deformable(const P& p, const KernelArgs& a) {
   a.out[0].dtype == DType::kFloat64 ? run_images<double>(p, a) : run_images<float>(p, a);
 }
 
-// The forward pass in words: columns = sample(data, offset); out = weight (mask * columns) + bias, seen as products of
-// matrices whose columns are all points of all images.
+// The forward pass: columns = sample(data, offset); out = weight (mask * columns) + bias, as matrix products whose
+// columns are all points of all images.
 Values deformable_gradient(const DeformableParams& p, const GradientContext& g) {
   const Value out = g.output_grad(0);
   if (!out) return {};
@@ -175,7 +175,7 @@ OpBuilder<P> declare_deformable(OpRegistry& ops, const char* name, bool modulate
   auto builder = ops.declare<P>(name);
   builder.input("data", "(batch, channels, height, width)")
       .input("offset", "(batch, groups * taps * 2, out height, out width): y, then x, of every kernel point");
-  if (modulated) builder.input("mask", "(batch, groups * taps, out height, out width): factors of what is read");
+  if (modulated) builder.input("mask", "(batch, groups * taps, out height, out width): factors of the values read");
   builder.input("weight", "(num_filter, channels / num_group, kernel height, kernel width)")
       .optional_input("bias", "(num_filter,)")
       .output("output", "(batch, num_filter, out height, out width)")
@@ -193,8 +193,8 @@ OpBuilder<P> declare_deformable(OpRegistry& ops, const char* name, bool modulate
 void register_deformable_convolution(OpRegistry& ops) {
   declare_deformable<PlainParams>(ops, "_contrib_DeformableConvolution", false)
       .doc(
-          "Convolution whose kernel points are moved by offsets, per output pixel; between pixels by bilinear "
-          "interpolation.")
+          "Convolution whose kernel points are displaced by offsets, per output pixel; values between pixels by "
+          "bilinear interpolation.")
       .sample({{1, 2, 5, 5}, {1, 8, 4, 4}, {3, 2, 2, 2}, {3}}, {{"kernel", "(2, 2)"}, {"num_filter", "3"}}, 0.1, 0.9)
       .sample({{2, 4, 5, 6}, {2, 12, 3, 4}, {2, 2, 1, 3}},
               {{"kernel", "(1, 3)"},
@@ -207,7 +207,9 @@ void register_deformable_convolution(OpRegistry& ops) {
                {"dilate", "(1, 2)"}},
               0.1, 0.9);
   declare_deformable<ModulatedParams>(ops, "_contrib_ModulatedDeformableConvolution", true)
-      .doc("Deformable convolution whose kernel points have factors, the mask, per output pixel.")
+      .doc(
+          "Deformable convolution that multiplies the value at each kernel point by a factor, the mask, per output "
+          "pixel.")
       .sample({{1, 2, 5, 5}, {1, 8, 4, 4}, {1, 4, 4, 4}, {3, 2, 2, 2}, {3}},
               {{"kernel", "(2, 2)"}, {"num_filter", "3"}}, -0.9, 0.9)
       .sample({{2, 4, 4, 4}, {2, 8, 4, 3}, {2, 4, 4, 3}, {2, 2, 1, 2}},

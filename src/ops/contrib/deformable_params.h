@@ -1,4 +1,4 @@
-// What deformable convolutions and the ops of their gradients agree on.
+// Parameters that deformable convolutions share with the operators of their gradients.
 #pragma once
 
 #include "base/checked_size.h"
@@ -7,9 +7,9 @@
 
 namespace hybridnet::ops {
 
-// Where kernel points lie before offsets move them.
+// The positions of kernel points before offsets displace them.
 struct TapGeometry {
-  Tuple kernel, stride, dilate, pad;  // of two numbers each, or empty for the default
+  Tuple kernel, stride, dilate, pad;  // two numbers each, or empty for the default
   int32_t num_deformable_group = 1;
 
   static int64_t at(const Tuple& t, int axis, int64_t otherwise) { return t.ndim() == 2 ? t[axis] : otherwise; }
@@ -40,7 +40,7 @@ struct TapGeometry {
   }
 };
 
-// A field that a base of P holds.
+// A field of P that is a member of a base class of P.
 template <typename P, typename M, typename B>
 auto base_field(ParamSchema<P>& schema, const char* name, M B::*member) {
   return schema.field(name, static_cast<M P::*>(member));
@@ -51,13 +51,13 @@ void describe_taps(ParamSchema<P>& schema) {
   base_field(schema, "kernel", &P::kernel).doc("Size of the kernel, (height, width).");
   base_field(schema, "stride", &P::stride)
       .default_value(AttrValue(Tuple::scalar()))
-      .doc("Step between outputs; () is (1, 1).");
+      .doc("Stride between outputs; () is (1, 1).");
   base_field(schema, "dilate", &P::dilate)
       .default_value(AttrValue(Tuple::scalar()))
-      .doc("Distance of kernel points; () is (1, 1).");
+      .doc("Distance between kernel points; () is (1, 1).");
   base_field(schema, "pad", &P::pad)
       .default_value(AttrValue(Tuple::scalar()))
-      .doc("Width of the border around data; () is (0, 0).");
+      .doc("Width of the padding around data; () is (0, 0).");
   base_field(schema, "num_deformable_group", &P::num_deformable_group)
       .default_value(1)
       .at_least(1)
@@ -82,14 +82,18 @@ inline void check_taps(const TapGeometry& p) {
 // Parameters of _deformable_columns and _deformable_spread.
 struct ColumnsParams : TapGeometry {
   bool zero_border = false, along_y = false, along_x = false;
-  Tuple image_shape;  // shape of the image that _deformable_spread makes
+  Tuple image_shape;  // shape of the image that _deformable_spread computes
   static void describe(ParamSchema<ColumnsParams>& schema) {
     describe_taps(schema);
     schema.field("zero_border", &ColumnsParams::zero_border)
         .default_value(false)
-        .doc("Zeros around the image; else its last row and column reach to the edge.");
-    schema.field("along_y", &ColumnsParams::along_y).default_value(false).doc("Differentiated by the points' y.");
-    schema.field("along_x", &ColumnsParams::along_x).default_value(false).doc("Differentiated by the points' x.");
+        .doc("Whether the image is surrounded by zeros; else its last row and column extend to the edge.");
+    schema.field("along_y", &ColumnsParams::along_y)
+        .default_value(false)
+        .doc("Whether the values are differentiated by the points' y.");
+    schema.field("along_x", &ColumnsParams::along_x)
+        .default_value(false)
+        .doc("Whether the values are differentiated by the points' x.");
     schema.field("image_shape", &ColumnsParams::image_shape)
         .default_value(AttrValue(Tuple::scalar()))
         .doc("Shape of the image.");

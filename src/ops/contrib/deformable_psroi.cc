@@ -1,4 +1,4 @@
-// _contrib_DeformablePSROIPooling: means of points in the bins of regions; bins are moved by predicted offsets.
+// _contrib_DeformablePSROIPooling: means over points in the bins of regions; predicted offsets displace the bins.
 //   Dai et al.: Deformable Convolutional Networks, ICCV 2017, section 2.2.
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ struct PoolingParams {
   bool no_trans;
   static void describe(ParamSchema<PoolingParams>& schema) {
     schema.field("spatial_scale", &PoolingParams::spatial_scale)
-        .doc("Size of data by size of the image that regions are given in.");
+        .doc("Ratio of the size of data to the size of the image whose coordinates the regions use.");
     schema.field("output_dim", &PoolingParams::output_dim).at_least(1).doc("Channels of the output.");
     schema.field("group_size", &PoolingParams::group_size)
         .at_least(1)
@@ -28,15 +28,15 @@ struct PoolingParams {
     schema.field("part_size", &PoolingParams::part_size)
         .default_value(0)
         .at_least(0)
-        .doc("Offsets along each side; 0: pooled_size.");
+        .doc("Number of offsets along each side; 0: pooled_size.");
     schema.field("sample_per_part", &PoolingParams::sample_per_part)
         .default_value(1)
         .range(1, kMaxSamplingRatio)
         .doc("Points per bin along each side.");
     schema.field("trans_std", &PoolingParams::trans_std)
         .default_value(0.0)
-        .doc("Factor of the offsets, which are parts of a region.");
-    schema.field("no_trans", &PoolingParams::no_trans).default_value(false).doc("Whether bins stay where they are.");
+        .doc("Factor of the offsets, which are fractions of a region.");
+    schema.field("no_trans", &PoolingParams::no_trans).default_value(false).doc("Whether the bins are not displaced.");
   }
   int64_t parts() const { return part_size > 0 ? part_size : pooled_size; }
   int64_t bins() const { return static_cast<int64_t>(pooled_size) * pooled_size; }
@@ -55,7 +55,7 @@ void check_data(const PoolingParams& p, const Shape& data, const std::string& in
                     .given = "shape " + data.str()});
 }
 
-// Inputs from `first`: data, rois, trans.
+// The inputs data, rois and trans begin at index `first`.
 void infer_inputs(const PoolingParams& p, InferContext& c, int first) {
   c.unify_dtypes();
   c.set_in_shape(first, Shape::unknown(4));
@@ -71,7 +71,7 @@ void infer_inputs(const PoolingParams& p, InferContext& c, int first) {
        .given = "shape " + c.in_shape(first + 2).str()});
 }
 
-// Where the bins of one region lie.
+// The bins of one region.
 template <typename A>
 struct Region {
   A left, top, width, height;
@@ -89,11 +89,11 @@ struct Region {
 template <typename A>
 struct Point {
   int64_t index[4];
-  A x, y;                 // parts of a pixel beyond the first of the four
-  bool moves_x, moves_y;  // not held at the border
+  A x, y;                 // fractions of a pixel beyond the first of the four
+  bool moves_x, moves_y;  // false if the coordinate is clamped to the border
 };
 
-// Calls f(offset of the plane in data, output index, place of x in trans or -1, points) for every bin of every channel.
+// Calls f(offset of the plane in data, output index, index of x in trans or -1, points) for every bin of every channel.
 template <typename T, typename F>
 void for_each_bin(const PoolingParams& p, const Shape& data, const T* rois, const T* trans, int64_t trans_planes,
                   int64_t region, F&& f) {
@@ -167,7 +167,7 @@ void run_pooling(const PoolingParams& p, const KernelArgs& a) {
   });
 }
 
-// Inputs: output_grad, data, rois, trans. Regions share pixels, so one thread adds.
+// Inputs: output_grad, data, rois, trans. Regions share pixels, so a single thread accumulates.
 void run_backward(const PoolingParams& p, const KernelArgs& a) {
   const Shape& data = *a.in[1].shape;
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
@@ -235,12 +235,12 @@ void register_deformable_psroi(OpRegistry& ops) {
   fixed.attrs = {
       {"spatial_scale", "2"}, {"output_dim", "1"}, {"group_size", "2"}, {"pooled_size", "3"}, {"no_trans", "True"}};
   ops.declare<PoolingParams>("_contrib_DeformablePSROIPooling")
-      .doc("Means of points in the bins of regions, read by bilinear interpolation; bins are moved by offsets.")
+      .doc("Means of points in the bins of regions, read by bilinear interpolation; offsets displace the bins.")
       .input("data", "(batch, output_dim * group_size^2, height, width)")
       .input("rois", "(regions, 5): image, left, top, right, bottom in the image's pixels")
       .optional_input("trans",
-                      "(regions, 2 * classes, part_size, part_size): x and y per class, as parts of the region; absent "
-                      "with no_trans")
+                      "(regions, 2 * classes, part_size, part_size): x and y per class, as fractions of the region; "
+                      "absent with no_trans")
       .output("output", "(regions, output_dim, pooled_size, pooled_size)")
       .output("top_count", "shape of output: points inside of the image")
       .visible_outputs(1)
@@ -260,9 +260,9 @@ void register_deformable_psroi(OpRegistry& ops) {
   ops.declare<PoolingParams>("_backward_DeformablePSROIPooling")
       .doc("Gradients of _contrib_DeformablePSROIPooling.")
       .input("output_grad", "(regions, output_dim, pooled_size, pooled_size)")
-      .input("data", "as given to _contrib_DeformablePSROIPooling")
-      .input("rois", "as given to _contrib_DeformablePSROIPooling")
-      .optional_input("trans", "as given to _contrib_DeformablePSROIPooling")
+      .input("data", "same as in _contrib_DeformablePSROIPooling")
+      .input("rois", "same as in _contrib_DeformablePSROIPooling")
+      .optional_input("trans", "same as in _contrib_DeformablePSROIPooling")
       .output("data_grad", "shape of data")
       .output("trans_grad", "shape of trans")
       .num_inputs([](const PoolingParams& p) { return p.no_trans ? 3 : 4; })

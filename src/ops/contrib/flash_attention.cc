@@ -28,7 +28,7 @@ void describe_scores(ParamSchema<P>& schema) {
   };
   field("scale", &AttentionParams::scale)
       .none_by_default()
-      .doc("Factor of the scores; None: 1 by the root of the size of a query.");
+      .doc("Factor of the scores; None: 1 / sqrt(size of a query).");
   field("causal", &AttentionParams::causal).default_value(false).doc("Query i attends to the keys 0 to i only.");
   field("mask_type", &AttentionParams::mask_type)
       .default_value("none")
@@ -37,11 +37,11 @@ void describe_scores(ParamSchema<P>& schema) {
       .choice("kept", MaskType::kKept)
       .choice("lengths", MaskType::kLengths)
       .doc(
-          "What the input mask holds. added: summands of the scaled scores; kept: 0 for keys that do not take part; "
-          "lengths: how many first keys do.");
+          "Meaning of the input mask. added: terms added to the scaled scores; kept: 0 excludes a key; lengths: number "
+          "of leading keys that take part.");
 }
 
-// Of the operator that users call.
+// Parameters of the public operator.
 struct FlashAttentionParams : AttentionParams {
   static void describe(ParamSchema<FlashAttentionParams>& schema) { describe_scores(schema); }
 };
@@ -75,7 +75,7 @@ void check_mask(const AttentionParams& p, InferContext& c, const Shape& weights)
                     .given = "shape " + given.str()});
 }
 
-// (batch..., queries, keys), heads in front of the lengths.
+// Returns (batch..., queries, keys), heads before the lengths.
 Shape weights_of_separate(const AttentionParams& p, const Shape& query, const Shape& key) {
   const int row = query.ndim() - p.length_axis();
   Shape weights = Shape::scalar();
@@ -142,7 +142,7 @@ void infer_interleaved(const AttentionParams& p, InferContext& c) {
   infer_outputs(p, c, Shape({times(q[1], p.heads), q[0], c.in_shape(p.key())[0]}), Shape({q[0], q[1], width}));
 }
 
-// Queries, keys and values of heads side by side in one tensor.
+// Infers shapes if queries, keys and values of the heads are adjacent in one tensor.
 void infer_side_by_side(const AttentionParams& p, InferContext& c) {
   const Shape& all = c.in_shape(0);
   if (!all.rank_known()) return;
@@ -169,7 +169,7 @@ void infer_forward(const AttentionParams& p, InferContext& c) {
 }
 
 // ---- kernels
-// Lengths of 32 bits are converted through the workspace.
+// int32 lengths are converted to int64 in the workspace.
 class Operands {
  public:
   Operands(const AttentionParams& p, std::span<const TensorSpec> in) : geometry_(p, in) {
@@ -295,7 +295,8 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
                       "(batch..., length of queries)")
       .num_inputs([](const P& p) { return p.num_inputs(); })
       .output("output", "(batch..., length of queries, size of values)")
-      .output("log_sums", "(batch..., length of queries): logarithm of the sum of e^scores; infinity where no key is")
+      .output("log_sums",
+              "(batch..., length of queries): logarithm of the sum of e^scores; infinity if there is no key")
       .visible_outputs(1)
       .infer([](const P& p, InferContext& c) { infer_forward(p, c); })
       .link([](const P& p, const LinkContext& c) { return link<ForwardKernel>(p, c); })
@@ -303,7 +304,7 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .heavy()
       .gradient([](const P& p, const GradientContext& g) { return attention_gradient(p, g); })
       .cost([](const P& p, auto in, auto) { return 500 + kernels::attention_ns(AttentionGeometry(p, in).shape); })
-      .flops([](const P& p, auto in, auto) {  // two products and a softmax, masked weights counted in
+      .flops([](const P& p, auto in, auto) {  // two products and a softmax; masked weights count
         const kernels::AttentionShape s = AttentionGeometry(p, in).shape;
         return static_cast<double>(s.matrices * s.queries) * static_cast<double>(s.keys) *
                static_cast<double>(2 * (s.size + s.value_size) + 5);
@@ -322,7 +323,7 @@ Sample masked(const char* type, Shape mask, DType dtype, const char* causal = "F
 
 void AttentionParams::describe(ParamSchema<AttentionParams>& schema) {
   describe_scores(schema);
-  schema.field("heads", &AttentionParams::heads).default_value(1).at_least(1).doc("Number of heads, where parts > 0.");
+  schema.field("heads", &AttentionParams::heads).default_value(1).at_least(1).doc("Number of heads, if parts > 0.");
   schema.field("parts", &AttentionParams::parts)
       .default_value(0)
       .range(0, 3)
@@ -396,7 +397,7 @@ AttentionGeometry::AttentionGeometry(const AttentionParams& p, std::span<const T
   shape.scale = p.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<int64_t>(shape.size, 1))));
   shape.causal = p.causal;
   if (p.mask_type == MaskType::kNone) return;
-  // Strides of the mask along the axes of the weights, 0 where it is broadcast.
+  // Strides of the mask along the axes of the weights, 0 along broadcast axes.
   const Shape& mask = in[static_cast<size_t>(p.data_inputs())].shape;
   const int ndim = weights.ndim(), last = ndim - (p.mask_type == MaskType::kLengths ? 2 : 1);
   std::vector<int64_t> strides(static_cast<size_t>(ndim), 0);
@@ -422,10 +423,10 @@ AttentionGeometry::AttentionGeometry(const AttentionParams& p, std::span<const T
 void register_flash_attention(OpRegistry& ops) {
   declare<FlashAttentionParams>(ops, "_contrib_flash_attention")
       .doc(
-          "softmax(scale * query key^T + mask) value, in memory that grows with the lengths and not with their "
-          "product. The output of a query that attends to no key is zero.\n\n"
-          "Dao, Fu, Ermon, Rudra, Re: FlashAttention: fast and memory-efficient exact attention with IO-awareness, "
-          "NeurIPS 2022; Milakov, Gimelshein: Online normalizer calculation for softmax, 2018.")
+          "softmax(scale * query key^T + mask) value, in memory linear in the lengths, not in their product. The "
+          "output of a query that attends to no key is zero.\n\nDao, Fu, Ermon, Rudra, Re: FlashAttention: fast and "
+          "memory-efficient exact attention with IO-awareness, NeurIPS 2022; Milakov, Gimelshein: Online normalizer "
+          "calculation for softmax, 2018.")
       .sample({{2, 3, 4}, {2, 5, 4}, {2, 5, 2}}, {}, -1, 1)
       .sample({{2, 2, 5, 3}, {2, 2, 5, 3}, {2, 2, 5, 3}}, {{"causal", "True"}, {"scale", "0.5"}}, -1, 1)
       .sample({{3, 0, 4}, {3, 2, 4}, {3, 2, 4}})
@@ -436,7 +437,7 @@ void register_flash_attention(OpRegistry& ops) {
       .sample(masked("lengths", {2, 1}, DType::kInt32));
   declare<AttentionParams>(ops, "_flash_attention")
       .internal()
-      .doc("_contrib_flash_attention, also of the interleaved projections of _contrib_interleaved_matmul_*.")
+      .doc("_contrib_flash_attention, also for the interleaved projections of _contrib_interleaved_matmul_*.")
       .sample({{3, 2, 12}}, {{"heads", "2"}, {"parts", "3"}}, -1, 1)
       .sample({{3, 2, 4}, {5, 2, 8}}, {{"heads", "2"}, {"parts", "2"}, {"causal", "True"}}, -1, 1)
       .sample({{2, 3, 2, 4}, {2, 5, 2, 4}, {2, 5, 2, 3}}, {{"heads_inside", "True"}}, -1, 1)
@@ -463,11 +464,12 @@ void register_flash_attention(OpRegistry& ops) {
       .sample(dropped);
   ops.declare<AttentionParams>("_backward_flash_attention")
       .internal()
-      .doc("Input gradients of the operators of fused attention.")
-      .variadic_input("inputs", "", "those of forward, with dropout its rng, then output, log_sums and output_grad")
-      .output("first_grad", "as the first input")
-      .output("second_grad", "as the second input")
-      .output("third_grad", "as the third input")
+      .doc("Gradients of the inputs of fused attention.")
+      .variadic_input("inputs", "",
+                      "the inputs of forward, with dropout its rng, then output, log_sums and output_grad")
+      .output("first_grad", "shape and dtype of the first input")
+      .output("second_grad", "shape and dtype of the second input")
+      .output("third_grad", "shape and dtype of the third input")
       .num_outputs([](const AttentionParams& p) { return p.data_inputs(); })
       .infer(infer_backward)
       .link([](const AttentionParams& p, const LinkContext& c) { return link<BackwardKernel>(p, c); })

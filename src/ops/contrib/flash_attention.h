@@ -1,4 +1,4 @@
-// What the operators of fused attention share: parameters, and where operands lie.
+// The parameters and operand layouts that the operators of fused attention share.
 #pragma once
 
 #include <optional>
@@ -12,28 +12,28 @@ namespace hybridnet::ops {
 enum class MaskType : int32_t { kNone, kAdded, kKept, kLengths };
 
 // parts == 0: queries, keys and values are three tensors (batch..., length, size), with heads_inside (batch..., length,
-// heads, size), as a dense layer makes them; the output likewise. parts == 3 with heads_inside: one such tensor, which
-// has the heads of the queries, of the keys, of the values. Else they are parts of projection tensors (length, batch,
-// heads * parts * size), as _contrib_interleaved_matmul_* read them: parts == 3 is one tensor with queries, keys and
-// values, parts == 2 one with queries and one with keys and values.
+// heads, size), the output layout of a dense layer; the output has the same layout. parts == 3 with heads_inside: one
+// such tensor that holds the heads of the queries, then of the keys, then of the values. Else they are parts of
+// projection tensors (length, batch, heads * parts * size), the layout of _contrib_interleaved_matmul_*: parts == 3 is
+// one tensor with queries, keys and values, parts == 2 one with queries and one with keys and values.
 struct AttentionParams {
   std::optional<double> scale;
   bool causal = false;
   MaskType mask_type = MaskType::kNone;
   int32_t heads = 1, parts = 0;
   bool heads_inside = false;
-  double p = 0;  // of dropout of the weights
+  double p = 0;  // dropout probability of the weights
   int data_inputs() const { return parts == 0 ? 3 : 4 - parts; }
   int num_inputs() const { return data_inputs() + (mask_type == MaskType::kNone ? 0 : 1); }
   int query() const { return 0; }
   int key() const { return data_inputs() == 1 ? 0 : 1; }
   int value() const { return data_inputs() - 1; }
-  // Of three tensors: the axis of the lengths, seen from behind.
+  // The axis of the lengths if there are three tensors, counted from the end.
   int length_axis() const { return heads_inside ? 3 : 2; }
   static void describe(ParamSchema<AttentionParams>& schema);
 };
 
-// Of known shapes of the inputs of forward.
+// Sizes from the known shapes of the inputs of forward.
 struct AttentionGeometry {
   AttentionGeometry(const AttentionParams& p, std::span<const TensorSpec> in);
   kernels::AttentionShape shape;
@@ -42,14 +42,14 @@ struct AttentionGeometry {
   int64_t mask_row = 0, mask_column = 0;
 };
 
-// Of the operator _backward_flash_attention, whose inputs are those of forward, with dropout the key of its random
-// numbers, and then output, log_sums and output_grad.
+// The gradient rule of _backward_flash_attention. Its inputs are the inputs of forward, with dropout the key of its
+// random numbers, then output, log_sums and output_grad.
 Values attention_backward_gradient(const AttentionParams& p, const GradientContext& g);
-// The gradient of a summand of the scores, which is as large as the weights. rng: of dropout, else null.
+// The gradient of a term added to the scores; it has the shape of the weights. rng: the key of dropout, else null.
 Value attention_mask_gradient(const AttentionParams& p, const Values& inputs, const Value& rng, const Value& out,
                               const Value& log_sums, const Value& out_grad);
 
-// The gradients of the inputs of forward for what arrives at log_sums.
+// The gradients of the inputs of forward that flow through log_sums.
 Values attention_sums_gradient(const AttentionParams& p, const Values& inputs, const Value& log_sums,
                                const Value& sums_grad);
 

@@ -1,5 +1,5 @@
-// What fused attention leaves to other operators, with the matrix of weights in memory: its second derivative, and the
-// gradient of a summand of the scores.
+// The parts of fused attention that are composed of other operators, with the matrix of weights in memory: its second
+// derivative, and the gradient of a term added to the scores.
 #include <limits>
 
 #include "ops/contrib/flash_attention.h"
@@ -11,7 +11,7 @@ namespace {
 const OpRef kExp{"exp"}, kArange{"_arange"}, kLesser{"broadcast_lesser"}, kLesserEqual{"broadcast_lesser_equal"},
     kKept{"_dropout_kept"};
 
-// Tensors of forward as stacks of matrices (matrices, length, size), and back.
+// Converts tensors of forward to stacks of matrices (matrices, length, size), and back.
 struct Layout {
   const AttentionParams& p;
   kernels::AttentionShape shape;
@@ -25,7 +25,7 @@ struct Layout {
     weights = geometry.weights;
   }
 
-  // Part `part` of `parts`, where the tensor is interleaved.
+  // Part `part` of `parts` if the tensor is interleaved.
   Value matrices(const Value& v, int64_t parts, int64_t part, int64_t size) const {
     if (!v) return v;
     const Shape s = spec_of(v).shape;
@@ -47,7 +47,7 @@ struct Layout {
   Value output(const Value& v) const { return matrices(v, 1, 0, shape.value_size); }
   Value per_query(const Value& v) const { return reshape(v, Shape({shape.matrices, shape.queries, 1})); }
 
-  // Matrices as they lie in a tensor of this shape.
+  // Joins matrices into a tensor of this shape.
   Value joined(const Values& parts, const Shape& to) const {
     if (p.heads_inside) {
       const int row = to.ndim() - 3;
@@ -67,7 +67,7 @@ struct Layout {
     }
     return reshape(rows.size() == 1 ? rows[0] : concat(rows, 2), to);
   }
-  // Weights, or their gradient, behind dropout. rng: its key, or null.
+  // Applies dropout to the weights or to their gradient. rng: its key, or null.
   Value kept(const Value& v, const Value& rng) const {
     if (!rng || spec_of(v).shape.size() == 0) return v;
     const DType dtype = spec_of(v).dtype;
@@ -87,13 +87,13 @@ struct Layout {
   }
 };
 
-// e^(scores - log_sums), the weights before dropout.
+// e^(scores - log_sums): the weights before dropout.
 Value weights_of(const Layout& l, const Values& inputs, const Value& log_sums) {
   const auto at = [&](int i) { return inputs[static_cast<size_t>(i)]; };
   const Shape full_shape({l.shape.matrices, l.shape.queries, l.shape.keys});
   Value scores = batch_dot(l.query(at(l.p.query())), l.key(at(l.p.key())), false, true) * l.shape.scale;
   const DType dtype = spec_of(scores).dtype;
-  const auto leave_out = [&](const Value& keep) {  // of the shape of the weights or (queries, keys)
+  const auto leave_out = [&](const Value& keep) {  // keep: shape of the weights or (queries, keys)
     Shape all = l.weights;
     const Value whole = reshape(broadcast_to(cast(keep, dtype), all), full_shape);
     scores = where(whole, scores, full(full_shape, dtype, -std::numeric_limits<double>::infinity()));
@@ -152,11 +152,11 @@ Values attention_sums_gradient(const AttentionParams& p, const Values& inputs, c
   return grads;
 }
 
-// With weights P of the scores S, G = dy V^T and the change T = scale (u K^T + Q w^T) of S, where u, w, x are what
-// arrives for the gradients of Q, K, V: their products with the gradients sum up to
-//   L = <G, P (T - rowsum(P T))> + <dy x^T, P>,
-// (dropout multiplies G and dy x^T, and the weights that are multiplied with V or x)
-// and what follows are the derivatives of L.
+// Notation: weights P, scores S, G = dy V^T, and T = scale (u K^T + Q w^T), the change of S, for the gradients u, w, x
+// that arrive at the gradients of Q, K, V. The sum of their products with those gradients is
+//   L = <G, P (T - rowsum(P T))> + <dy x^T, P>
+// (dropout multiplies G, dy x^T, and the weights that are multiplied by V or x). The code computes the derivatives of
+// L.
 Values attention_backward_gradient(const AttentionParams& p, const GradientContext& g) {
   Values inputs;
   const int count = p.num_inputs(), data = p.data_inputs();
@@ -168,7 +168,7 @@ Values attention_backward_gradient(const AttentionParams& p, const GradientConte
   const Layout l(p, inputs);
   const auto input = [&](int i) { return inputs[static_cast<size_t>(i)]; };
   const Value rng = p.p > 0 ? g.input(count) : Value{};
-  const int last = g.num_inputs() - 1;  // output_grad, behind log_sums
+  const int last = g.num_inputs() - 1;  // output_grad, after log_sums
   const Value log_sums = g.input(last - 1);
   const Value q = l.query(input(p.query())), k = l.key(input(p.key())), v = l.value(input(p.value()));
   const Value dy = l.output(g.input(last));

@@ -1,4 +1,4 @@
-// _contrib_fft and _contrib_ifft. Complex numbers stand as pairs along the last axis: real part, imaginary part.
+// _contrib_fft and _contrib_ifft. Complex numbers are stored as pairs along the last axis: real part, imaginary part.
 #include "kernels/fourier.h"
 
 #include <cmath>
@@ -20,18 +20,18 @@ struct FourierParams {
     schema.field("compute_size", &FourierParams::compute_size)
         .default_value(128)
         .at_least(1)
-        .doc("How many vectors MXNet transforms at a time; changes nothing.");
+        .doc("Number of vectors that MXNet transforms at a time; without effect.");
   }
 };
 
-// Shape of the input; without a rank where it is not known yet.
+// The shape of the input; its rank may be unknown.
 Shape vectors(InferContext& c) {
   c.unify_dtypes();
   const Shape& shape = c.in_shape(0);
   if (!shape.known()) return {};
   if (shape.ndim() == 0)
     throw ShapeError({.input = "data", .expected = "vectors along the last axis", .given = "a scalar"});
-  shape.size();  // refuses what no memory holds
+  shape.size();  // throws if the size overflows
   return shape;
 }
 
@@ -54,7 +54,7 @@ void infer_inverse(const FourierParams&, InferContext& c) {
   c.set_out_shape(0, shape);
 }
 
-// f(i, length of the vectors) for every vector of `real`, a tensor of vectors of real numbers.
+// Calls f(i, length of the vectors) for every vector of `real`, a tensor of real vectors.
 template <typename F>
 void for_each_vector(const Shape& real, const F& f) {
   const int64_t n = real[real.ndim() - 1], count = real.size() / n;
@@ -103,10 +103,10 @@ double transform_cost(const FourierParams&, std::span<const TensorSpec> in, std:
 
 }  // namespace
 
-// Each is the transpose of the other, so each is the gradient of the other.
+// The two are transposes of each other, so each computes the gradient of the other.
 void register_fourier(OpRegistry& ops) {
   ops.declare<FourierParams>("_contrib_fft")
-      .doc("Discrete Fourier transforms of real vectors, without a factor.")
+      .doc("Discrete Fourier transforms of real vectors, not normalized.")
       .input("data", "(..., n), float32 or float64")
       .output("out", "(..., 2 n): real and imaginary part of each element")
       .infer(infer_forward)

@@ -15,7 +15,7 @@ const OpRef kBackward{"_contrib_backward_hawkesll"};
 
 enum Input { kLda, kAlpha, kBeta, kState, kLags, kMarks, kValidLength, kMaxTime };
 
-// Input `first` is lda (samples, marks).
+// The inputs from lda (samples, marks) on begin at index `first`.
 void infer_inputs(InferContext& c, int first) {
   const int lda = first, alpha = first + kAlpha, beta = first + kBeta, state = first + kState, lags = first + kLags,
             marks = first + kMarks;
@@ -52,7 +52,7 @@ void infer_backward(const NoParams&, InferContext& c) {
   c.set_out_shape(2, c.in_shape(1));
 }
 
-// One sample of the observed processes, in the type of computation.
+// One sample of the observed processes, in the dtype of computation.
 template <typename A>
 struct Process {
   int64_t kinds, points;
@@ -94,8 +94,8 @@ struct Process {
     return p;
   }
 
-  // Calls event(kind, time since its last event, decay over it) for every point, then rest(...) for every process until
-  // max_time.
+  // Calls event(kind, time since its last event, decay over it) for every point, then rest(...) for every process for
+  // the time until max_time.
   template <typename Event, typename Rest>
   void replay(Event&& event, Rest&& rest) const {
     Temporary<A> last(static_cast<size_t>(kinds), A(0));
@@ -112,7 +112,7 @@ struct Process {
   }
 };
 
-// Between events the intensity is lda + alpha beta state decay; its integral is what is expected, subtracted from the
+// Between events the intensity is lda + alpha beta state decay. Its integral, the compensator, is subtracted from the
 // log likelihood.
 void run_hawkesll(const NoParams&, const KernelArgs& a) {
   const int64_t samples = (*a.in[kLda].shape)[0], kinds = (*a.in[kLda].shape)[1];
@@ -142,7 +142,8 @@ void run_hawkesll(const NoParams&, const KernelArgs& a) {
   });
 }
 
-// Derivatives of the same sums; `slope` is how the state changes with beta. Those of alpha and beta come per sample.
+// Derivatives of the same sums; `slope` is the derivative of the state by beta. The gradients of alpha and beta are per
+// sample.
 void run_backward(const NoParams&, const KernelArgs& a) {
   const int64_t samples = (*a.in[1].shape)[0], kinds = (*a.in[1].shape)[1];
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
@@ -214,10 +215,10 @@ B& declare_inputs(B& builder) {
   return builder.input("lda", "(samples, processes): background intensities")
       .input("alpha", "(processes,): branching ratios")
       .input("beta", "(processes,): decay rates")
-      .input("state", "(samples, processes): decayed number of events before the first")
-      .input("lags", "(samples, points): times since the point before")
+      .input("state", "(samples, processes): decayed number of events before the first point")
+      .input("lags", "(samples, points): times since the previous point")
       .input("marks", "(samples, points) int32: the process of each point")
-      .input("valid_length", "(samples,): how many points count")
+      .input("valid_length", "(samples,): number of valid points")
       .input("max_time", "(samples,): length of the observation");
 }
 

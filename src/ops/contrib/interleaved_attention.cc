@@ -68,7 +68,7 @@ Values cross_scores_gradient(const HeadsParams& p, const GradientContext& g) {
   return grads;
 }
 
-// parts: 3 for self-attention, 2 for attention to an encoder; values are the last part.
+// parts: 3 for self-attention, 2 for attention to an encoder; the values are the last part.
 void infer_values(const HeadsParams& p, InferContext& c, int parts) {
   c.unify_dtypes();
   require_projection(c, 0, p.heads, parts);
@@ -94,7 +94,7 @@ Values values_gradient(const HeadsParams& p, const GradientContext& g, int parts
   return grads;
 }
 
-// Multiplications of one score matrix or one mix, by shapes (length, batch, width) and the attention's.
+// Floating-point operations of one score matrix or one mix, from the shape (length, batch, width) and the attention's.
 double attention_flops(const HeadsParams& p, const Shape& attention, int64_t width) {
   return 2 * elements(attention) * static_cast<double>(width / p.heads);
 }
@@ -144,7 +144,7 @@ void declare_values(OpRegistry& ops, const char* name, int parts, const char* fi
 
 void register_interleaved_attention(OpRegistry& ops) {
   ops.declare<HeadsParams>("_contrib_interleaved_matmul_selfatt_qk")
-      .doc("Scores of self-attention: queries times keys, by the root of the head size.")
+      .doc("Scores of self-attention: queries times keys, divided by the root of the head size.")
       .input("queries_keys_values", "(length, batch, heads * 3 * size): per head query, key, value")
       .output("output", "(batch * heads, length, length)")
       .infer(infer_self_scores)
@@ -161,7 +161,7 @@ void register_interleaved_attention(OpRegistry& ops) {
       .sample({{3, 2, 12}}, {{"heads", "2"}})
       .sample({{2, 1, 6}}, {{"heads", "1"}});
   ops.declare<HeadsParams>("_contrib_interleaved_matmul_encdec_qk")
-      .doc("Scores of attention to an encoder: queries times keys, by the root of the head size.")
+      .doc("Scores of attention to an encoder: queries times keys, divided by the root of the head size.")
       .input("queries", "(length, batch, heads * size)")
       .input("keys_values", "(length of keys, batch, heads * 2 * size): per head key, value")
       .output("output", "(batch * heads, length, length of keys)")

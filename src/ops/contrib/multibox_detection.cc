@@ -16,25 +16,23 @@ struct DetectionParams {
   int32_t background_id, nms_topk;
   std::vector<double> variances;
   static void describe(ParamSchema<DetectionParams>& schema) {
-    schema.field("clip", &DetectionParams::clip)
-        .default_value(true)
-        .doc("Whether boxes are cut at the border of the image.");
+    schema.field("clip", &DetectionParams::clip).default_value(true).doc("Whether boxes are clipped to the image.");
     schema.field("threshold", &DetectionParams::threshold)
         .default_value(0.01)
-        .doc("Lowest probability of a detection.");
+        .doc("Minimum probability of a detection.");
     schema.field("background_id", &DetectionParams::background_id)
         .default_value(0)
         .hidden()
         .doc("Without effect: class 0 is background.");
     schema.field("nms_threshold", &DetectionParams::nms_threshold)
         .default_value(0.5)
-        .doc("A box goes that overlaps a better one by as much or more; outside (0, 1]: none goes.");
+        .doc("A box is removed if it overlaps a better box by this or more; outside (0, 1]: no box is removed.");
     schema.field("force_suppress", &DetectionParams::force_suppress)
         .default_value(false)
-        .doc("Boxes of other classes go as well.");
+        .doc("Whether a box is suppressed by boxes of other classes, too.");
     schema.field("nms_topk", &DetectionParams::nms_topk)
         .default_value(-1)
-        .doc("How many of the best boxes are kept; not positive: all.");
+        .doc("Number of best boxes that are kept; not positive: all.");
     schema.field("variances", &DetectionParams::variances)
         .default_value(AttrValue::List{0.1, 0.1, 0.2, 0.2})
         .doc("Factors of the offsets of x, y, width and height.");
@@ -74,7 +72,7 @@ Box<A> decode(const DetectionParams& p, const T* anchor, const T* offset) {
   return {cut(x - w), cut(y - h), cut(x + w), cut(y + h)};
 }
 
-// The most probable class of every anchor, background left out.
+// Finds the most probable class of every anchor except the background.
 template <typename T, typename A>
 Temporary<Detection<A>> detect(const DetectionParams& p, const T* probabilities, const T* offsets, const T* anchors,
                                int64_t classes, int64_t count) {
@@ -94,7 +92,8 @@ Temporary<Detection<A>> detect(const DetectionParams& p, const T* probabilities,
   return found;
 }
 
-// Marks with id -1 what goes: all but the best nms_topk, and what overlaps a better one. All stay in the output.
+// Sets the id to -1 for all boxes but the best nms_topk, and for each box that overlaps a better one. All boxes stay in
+// the output.
 template <typename A>
 void suppress(const DetectionParams& p, Temporary<Detection<A>>& found) {
   const Temporary<Detection<A>> unsorted = found;
@@ -159,8 +158,7 @@ void register_multibox_detection(OpRegistry& ops) {
       .alias("_npx_multibox_detection")
       .doc(
           "Boxes of the most probable classes, sorted by falling probability; class -1 marks boxes that overlap a "
-          "better one of their "
-          "class and, at the end, nothing. Gradients are zero.")
+          "better box of their class and, at the end, unused rows. Gradients are zero.")
       .input("cls_prob", "(batch, classes, anchors); class 0 is background")
       .input("loc_pred", "(batch, anchors * 4): offsets from the anchors")
       .input("anchor", "(1, anchors, 4): left, top, right, bottom")

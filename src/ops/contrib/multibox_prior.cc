@@ -14,19 +14,19 @@ struct PriorParams {
   static void describe(ParamSchema<PriorParams>& schema) {
     schema.field("sizes", &PriorParams::sizes)
         .default_value(AttrValue::List{1.0})
-        .doc("Heights of the anchors, as parts of the image.");
+        .doc("Heights of the anchors, as fractions of the image.");
     schema.field("ratios", &PriorParams::ratios)
         .default_value(AttrValue::List{1.0})
-        .doc("Width by height. The first goes with every size, the others with the first size.");
-    schema.field("clip", &PriorParams::clip)
-        .default_value(false)
-        .doc("Whether anchors are cut at the border of the image.");
+        .doc("Width divided by height. The first is combined with every size, the others with the first size.");
+    schema.field("clip", &PriorParams::clip).default_value(false).doc("Whether anchors are clipped to the image.");
     schema.field("steps", &PriorParams::steps)
         .default_value(AttrValue::List{-1.0, -1.0})
-        .doc("Distances of pixels along y and x, as parts of the image; not positive: the image's pixels fill it.");
+        .doc(
+            "Distances of pixels along y and x, as fractions of the image; not positive: the inverse of the size of "
+            "data.");
     schema.field("offsets", &PriorParams::offsets)
         .default_value(AttrValue::List{0.5, 0.5})
-        .doc("Where in a pixel anchors have their center, along y and x, each in [0, 1].");
+        .doc("Position of the anchors' center in a pixel, along y and x, each in [0, 1].");
     schema.check(check);
   }
   static void check(const PriorParams& p) {
@@ -65,7 +65,8 @@ struct HalfSize {
   double w, h;
 };
 
-// The same for every pixel. Ratios are of the image, which may not be square, so widths are scaled by height / width.
+// Half sizes are the same for every pixel. Ratios refer to the image, which may not be square, so widths are scaled by
+// height / width.
 Temporary<HalfSize> half_sizes(const PriorParams& p, double height_by_width) {
   Temporary<HalfSize> half;
   const auto add = [&](double size, double ratio) {
@@ -109,9 +110,8 @@ void register_multibox_prior(OpRegistry& ops) {
   ops.declare<PriorParams>("_contrib_MultiBoxPrior")
       .alias("_npx_multibox_prior")
       .doc(
-          "Anchors (left, top, right, bottom), as parts of the image, around every pixel of data: each size with the "
-          "first ratio, the "
-          "first size with the other ratios.")
+          "Anchors (left, top, right, bottom), as fractions of the image, around every pixel of data: each size with "
+          "the first ratio, the first size with the other ratios.")
       .input("data", "feature map (batch, channels, height, width); only its size matters")
       .output("output", "(1, height * width * (sizes + ratios - 1), 4)")
       .infer(infer_prior)

@@ -1,4 +1,4 @@
-// _contrib_MultiBoxTarget: what an SSD head should predict for every anchor.
+// _contrib_MultiBoxTarget: the training targets of an SSD head for every anchor.
 //   Liu et al.: SSD: Single Shot MultiBox Detector, ECCV 2016, section 2.2: matching strategy, hard negative mining.
 #include <numeric>
 
@@ -21,26 +21,26 @@ struct TargetParams {
     schema.field("overlap_threshold", &TargetParams::overlap_threshold)
         .default_value(0.5)
         .doc(
-            "An anchor that overlaps an object by more is positive; not positive: only the best anchor of each object "
-            "is.");
+            "An anchor whose overlap with an object is larger is positive; not positive: only the best anchor of each "
+            "object is.");
     schema.field("ignore_label", &TargetParams::ignore_label)
         .default_value(-1.0)
-        .doc("Class target of anchors that do not count.");
+        .doc("Class target of ignored anchors.");
     schema.field("negative_mining_ratio", &TargetParams::negative_mining_ratio)
         .default_value(-1.0)
         .doc(
-            "Negative anchors per positive one, those that look least like background; not positive: all are "
+            "Negative anchors per positive one, chosen by the lowest background probability; not positive: all are "
             "negative.");
     schema.field("negative_mining_thresh", &TargetParams::negative_mining_thresh)
         .default_value(0.5)
-        .doc("Mined anchors overlap every object by less.");
+        .doc("Only anchors whose overlap with every object is smaller are mined.");
     schema.field("minimum_negative_samples", &TargetParams::minimum_negative_samples)
         .default_value(0)
         .hidden()
-        .doc("Without effect, as in MXNet.");
+        .doc("Without effect; MXNet ignores it, too.");
     schema.field("variances", &TargetParams::variances)
         .default_value(AttrValue::List{0.1, 0.1, 0.2, 0.2})
-        .doc("Divide the offsets of x, y, width and height.");
+        .doc("Divisors of the offsets of x, y, width and height.");
     schema.check([](const TargetParams& p) {
       check_variances(p.variances);
       if (p.negative_mining_ratio > 0 && !(p.negative_mining_thresh > 0)) {
@@ -89,8 +89,8 @@ enum class Verdict : int8_t { kIgnored, kNegative, kPositive };
 struct Matching {
   Temporary<float> overlaps;    // (anchors, objects)
   Temporary<Verdict> verdicts;  // per anchor
-  Temporary<int64_t> objects;   // per anchor: the object it stands for
-  int64_t anchors, count;       // count: of objects
+  Temporary<int64_t> objects;   // per anchor: index of its object
+  int64_t anchors, count;       // count: number of objects
   int64_t positives = 0;
   Matching(int64_t anchors, int64_t count)
       : overlaps(static_cast<size_t>(anchors * count)),
@@ -107,7 +107,7 @@ struct Matching {
   }
 };
 
-// Each object gets the free anchor that overlaps it most, the best pair of all first.
+// Matches each object with the free anchor that overlaps it most, the best pair of all first.
 void match_objects(Matching& m) {
   Temporary<bool> served(static_cast<size_t>(m.count), false);
   for (int64_t round = 0; round < m.count; ++round) {
@@ -136,7 +136,7 @@ void match_anchors(Matching& m, float threshold) {
   }
 }
 
-// Softmax of the background class for anchor j.
+// Softmax probability of the background class for anchor j.
 template <typename T>
 double background_probability(const T* predictions, int64_t classes, int64_t anchors, int64_t j) {
   using A = accumulator_t<T>;
@@ -149,7 +149,7 @@ double background_probability(const T* predictions, int64_t classes, int64_t anc
 template <typename T>
 void mine_negatives(const TargetParams& p, Matching& m, const T* predictions, int64_t classes) {
   const double wanted = static_cast<double>(m.positives) * p.negative_mining_ratio;
-  Temporary<std::pair<double, int64_t>> found;  // how much it looks like background, anchor
+  Temporary<std::pair<double, int64_t>> found;  // background probability, anchor
   for (int64_t j = 0; j < m.anchors; ++j) {
     if (m.verdict(j) == Verdict::kPositive) continue;
     if (*std::max_element(m.row(j), m.row(j) + m.count) >= static_cast<float>(p.negative_mining_thresh)) continue;
@@ -176,7 +176,7 @@ struct Example {
   T *loc_target, *loc_mask, *cls_target;
   int64_t num_anchors, num_labels, label_width, num_classes;
 
-  // Objects stand first; class -1 ends them.
+  // The number of objects: they come first, and class -1 ends them.
   int64_t objects() const {
     int64_t n = 0;
     while (n < num_labels && static_cast<float>(labels[n * label_width]) != -1.0f) ++n;
@@ -260,16 +260,15 @@ void register_multibox_target(OpRegistry& ops) {
   ops.declare<TargetParams>("_contrib_MultiBoxTarget")
       .alias("_npx_multibox_target")
       .doc(
-          "Training targets of anchors: every object takes the anchor that overlaps it most, every anchor that "
-          "overlaps an object enough "
-          "belongs to it, the others are background. Gradients are zero.")
+          "Training targets of anchors: every object is matched with the anchor that overlaps it most, then every "
+          "anchor with an object that it overlaps enough; the others are background. Gradients are zero.")
       .input("anchor", "(1, anchors, 4): left, top, right, bottom")
       .input("label",
              "(batch, objects, 5 or more): class, left, top, right, bottom; class -1 ends the objects of an example")
       .input("cls_pred", "(batch, classes, anchors): scores, class 0 is background; for mining")
       .output("loc_target", "(batch, anchors * 4): offsets from the anchors")
       .output("loc_mask", "(batch, anchors * 4): 1 for positive anchors")
-      .output("cls_target", "(batch, anchors): class + 1, 0 for background, ignore_label for what does not count")
+      .output("cls_target", "(batch, anchors): class + 1, 0 for background, ignore_label for ignored anchors")
       .infer(infer_target)
       .cpu(run_target, kFloating)
       .gradient([](const TargetParams&, const GradientContext&) { return Values{}; }, Saves::nothing())

@@ -1,4 +1,4 @@
-// _contrib_Proposal and _contrib_MultiProposal: regions where objects may be, from the scores and offsets of anchors.
+// _contrib_Proposal and _contrib_MultiProposal: regions that may contain objects, from scores and offsets of anchors.
 //   Ren et al.: Faster R-CNN, NIPS 2015, section 3.
 #include "base/checked_size.h"
 #include "hybridnet/threads.h"
@@ -19,33 +19,33 @@ struct ProposalParams {
   static void describe(ParamSchema<ProposalParams>& schema) {
     schema.field("rpn_pre_nms_top_n", &ProposalParams::rpn_pre_nms_top_n)
         .default_value(6000)
-        .doc("How many of the best anchors take part; not positive: all.");
+        .doc("Number of best anchors that take part; not positive: all.");
     schema.field("rpn_post_nms_top_n", &ProposalParams::rpn_post_nms_top_n)
         .default_value(300)
         .at_least(0)
-        .doc("Regions per image.");
+        .doc("Number of regions per image.");
     schema.field("threshold", &ProposalParams::threshold)
         .default_value(0.7)
-        .doc("A region goes that overlaps a better one by more.");
+        .doc("A region is removed if its overlap with a better one is larger.");
     schema.field("rpn_min_size", &ProposalParams::rpn_min_size)
         .default_value(16)
-        .doc("Least height and width of a region, in input pixels.");
+        .doc("Minimum height and width of a region, in input pixels.");
     schema.field("scales", &ProposalParams::scales)
         .default_value(AttrValue::List{4.0, 8.0, 16.0, 32.0})
         .doc("Sizes of anchors, in strides.");
     schema.field("ratios", &ProposalParams::ratios)
         .default_value(AttrValue::List{0.5, 1.0, 2.0})
-        .doc("Height by width of anchors.");
+        .doc("Height divided by width of anchors.");
     schema.field("feature_stride", &ProposalParams::feature_stride)
         .default_value(16)
         .at_least(1)
         .doc("Image pixels per pixel of the scores.");
     schema.field("output_score", &ProposalParams::output_score)
         .default_value(false)
-        .doc("Whether scores are a second output.");
+        .doc("Whether the scores are a second output.");
     schema.field("iou_loss", &ProposalParams::iou_loss)
         .default_value(false)
-        .doc("Whether offsets are of corners, not of center and log size.");
+        .doc("Whether the offsets refer to corners, not to center and log size.");
   }
   int64_t anchors() const { return static_cast<int64_t>(scales.size() * ratios.size()); }
 };
@@ -63,7 +63,7 @@ void infer_proposal(const ProposalParams& p, InferContext& c, bool one_image) {
   c.set_out_shape(1, Shape({rows, 1}));
 }
 
-// Anchors around the first pixel. Sizes count pixels, so a box from 0 to 15 is 16 wide.
+// Anchors around the first pixel. Sizes count pixels, so a box from 0 to 15 has width 16.
 Temporary<Box<float>> base_anchors(const ProposalParams& p) {
   Temporary<Box<float>> anchors;
   const float stride = static_cast<float>(p.feature_stride), center = 0.5f * (stride - 1);
@@ -101,8 +101,8 @@ float pixel_overlap(const Box<float>& a, const Box<float>& b) {
   return common / (pixel_area(a) + pixel_area(b) - common);
 }
 
-// All anchors of one image, moved by their offsets and cut at the image's border. Those outside of the unpadded image,
-// and those too small, get score -1; the latter grow.
+// All anchors of one image, displaced by their offsets and clipped to the image. Anchors outside the unpadded image and
+// anchors that are too small get score -1; the latter are enlarged.
 template <typename T>
 Temporary<Region> all_regions(const ProposalParams& p, const T* scores, const T* offsets, const T* info, int64_t height,
                               int64_t width) {
@@ -135,7 +135,7 @@ Temporary<Region> all_regions(const ProposalParams& p, const T* scores, const T*
   return regions;
 }
 
-// NaN scores come last, so that sorting has an order.
+// NaN scores come last, which makes the order total.
 bool better(const Region& a, const Region& b) {
   if (std::isnan(b.score)) return !std::isnan(a.score);
   return a.score > b.score;
@@ -168,7 +168,7 @@ void run_proposal(const ProposalParams& p, const KernelArgs& a) {
                                         a.in[2].as<T>() + 3 * n, height, width));
         for (int64_t i = 0; i < rows; ++i) {
           T *out = a.out[0].as<T>() + (n * rows + i) * 5, *score = a.out[1].as<T>() + n * rows + i;
-          // Fewer regions than rows: they repeat. Without any pixel there is none to repeat.
+          // If there are fewer regions than rows, the regions repeat. Without pixels there is no region to repeat.
           const Region r = kept.empty() ? Region{{0, 0, 0, 0}, -1} : kept[static_cast<size_t>(i) % kept.size()];
           const float numbers[5] = {static_cast<float>(n), r.box.left, r.box.top, r.box.right, r.box.bottom};
           for (int k = 0; k < 5; ++k) out[k] = static_cast<T>(numbers[k]);
@@ -195,9 +195,8 @@ void declare_proposal(OpRegistry& ops, const char* name, bool one_image) {
                    {"iou_loss", "True"},        {"threshold", "0.5"}};
   ops.declare<ProposalParams>(name)
       .doc(
-          "Regions of interest from a region proposal network: anchors moved by predicted offsets, the best of those "
-          "that overlap. "
-          "Gradients are zero.")
+          "Regions of interest from a region proposal network: anchors displaced by predicted offsets, of which "
+          "non-maximum suppression keeps the best. Gradients are zero.")
       .input("cls_prob", "(batch, 2 * anchors, height, width): scores of background, then of objects")
       .input("bbox_pred", "(batch, 4 * anchors, height, width): offsets")
       .input("im_info", "(batch, 3): height and width of the image without padding, and its scale")

@@ -1,4 +1,4 @@
-// _contrib_PSROIPooling: means of the bins of regions, every bin in channels of its own.
+// _contrib_PSROIPooling: means over the bins of regions; each bin reads its own channels.
 //   Dai et al.: R-FCN: Object Detection via Region-based Fully Convolutional Networks, NIPS 2016.
 #include <algorithm>
 #include <cmath>
@@ -33,7 +33,7 @@ void describe_pooling(ParamSchema<P>& schema) {
     return schema.field(name, static_cast<M P::*>(member));
   };
   field("spatial_scale", &PsRoiParams::spatial_scale)
-      .doc("Size of data by size of the image that regions are given in.");
+      .doc("Ratio of the size of data to the size of the image whose coordinates the regions use.");
   field("output_dim", &PsRoiParams::output_dim).at_least(1).doc("Channels of the output.");
   field("pooled_size", &PsRoiParams::pooled_size).at_least(1).doc("Bins along each side of a region.");
   field("group_size", &PsRoiParams::group_size)
@@ -47,7 +47,8 @@ void BackwardParams::describe(ParamSchema<BackwardParams>& schema) {
   schema.field("data_shape", static_cast<Tuple BackwardParams::*>(&PsRoiParams::data_shape)).doc("Shape of data.");
 }
 
-// The mean over each bin. Corners of regions are rounded to pixels of the image; bins overlap by what rounding needs.
+// The mean over each bin. Corners of regions are rounded to pixels of the image. The first and last pixels of a bin are
+// rounded outwards, so bins may overlap.
 template <typename T>
 RegionReads<accumulator_t<T>> bins_of(const PsRoiParams& p, const T* region, const Shape& data) {
   using A = accumulator_t<T>;
@@ -77,7 +78,7 @@ RegionReads<accumulator_t<T>> bins_of(const PsRoiParams& p, const T* region, con
   return reads;
 }
 
-// The channel of data for a bin of an output channel.
+// The channel of data that a bin of an output channel reads.
 int64_t plane_of(const PsRoiParams& p, int64_t channel, int64_t bin) {
   const int64_t groups = p.groups(), y = bin / p.pooled_size * groups / p.pooled_size,
                 x = bin % p.pooled_size * groups / p.pooled_size;
@@ -166,10 +167,10 @@ void register_psroi_pooling(OpRegistry& ops) {
   back.inputs = {{3, 2, 2, 2}, {3, 5}};
   back.attrs.emplace_back("data_shape", "(1, 8, 4, 5)");
   ops.declare<BackwardParams>("_backward_PSROIPooling")
-      .doc("The gradient of _contrib_PSROIPooling: its transposed map.")
+      .doc("The gradient of _contrib_PSROIPooling: its adjoint.")
       .input("output_grad", "(regions, output_dim, pooled_size, pooled_size)")
-      .input("rois", "as given to _contrib_PSROIPooling")
-      .output("output", "data_shape")
+      .input("rois", "same as in _contrib_PSROIPooling")
+      .output("output", "shape data_shape")
       .infer([](const BackwardParams& p, InferContext& c) {
         c.unify_dtypes();
         c.set_in_shape(1, Shape({c.in_shape(0).rank_known() ? c.in_shape(0)[0] : kUnknownDim, 5}));

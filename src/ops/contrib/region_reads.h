@@ -1,5 +1,5 @@
-// Pooling of regions as sums of weighted pixels: which ones, for every bin of a region. Forward and backward passes run
-// the same lists, one reading, one adding.
+// Pooling of regions as sums of weighted pixels, listed per bin of a region. Forward and backward passes use the same
+// lists: the forward pass reads the pixels, the backward pass adds to them.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@ struct RegionReads {
   int64_t image = 0;
   Temporary<int64_t> index;  // pixels of one plane
   Temporary<A> weight;
-  Temporary<size_t> first{0};  // bin b owns [first[b], first[b + 1])
+  Temporary<size_t> first{0};  // bin b has the entries [first[b], first[b + 1])
 
   void add(int64_t pixel, A w) {
     index.push_back(pixel);
@@ -26,7 +26,7 @@ struct RegionReads {
   size_t bins() const { return first.size() - 1; }
 };
 
-// The image that a region names in its first number.
+// The image index in the first number of a region.
 template <typename T>
 int64_t image_of_region(const T* region, int64_t batch) {
   const double given = std::trunc(static_cast<double>(region[0]));
@@ -36,8 +36,8 @@ int64_t image_of_region(const T* region, int64_t batch) {
                     .given = AttrValue(given).str()});
 }
 
-// pooled (regions, channels out, bins) from data (batch, channels, pixels). reads_of(region) gives a RegionReads;
-// plane_of(channel, bin) the channel of data that a bin of an output channel reads.
+// Computes pooled (regions, channels out, bins) from data (batch, channels, pixels). reads_of(region) returns a
+// RegionReads; plane_of(channel, bin) returns the channel of data that a bin of an output channel reads.
 template <typename T, typename ReadsOf, typename PlaneOf>
 void pool_regions(int64_t regions, int64_t channels_out, int64_t channels, int64_t pixels, const T* data, T* pooled,
                   ReadsOf&& reads_of, PlaneOf&& plane_of) {
@@ -59,7 +59,7 @@ void pool_regions(int64_t regions, int64_t channels_out, int64_t channels, int64
   });
 }
 
-// The adjoint: overwrites data. One thread, as regions share pixels.
+// The adjoint: overwrites data. Runs on one thread because regions share pixels.
 template <typename T, typename ReadsOf, typename PlaneOf>
 void spread_regions(int64_t regions, int64_t channels_out, int64_t channels, int64_t pixels, int64_t batch,
                     const T* pooled, T* data, ReadsOf&& reads_of, PlaneOf&& plane_of) {

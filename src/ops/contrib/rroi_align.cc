@@ -32,10 +32,10 @@ void describe_align(ParamSchema<P>& schema) {
   };
   field("pooled_size", &RotatedParams::pooled_size).doc("Bins of a region: (height, width).");
   field("spatial_scale", &RotatedParams::spatial_scale)
-      .doc("Size of data by size of the image that regions are given in.");
+      .doc("Ratio of the size of data to the size of the image whose coordinates the regions use.");
   field("sampling_ratio", &RotatedParams::sampling_ratio)
       .default_value(-1)
-      .doc("Points per bin along each side, at most 256; not positive: as many as a bin has pixels, at most 1024.");
+      .doc("Points per bin along each side, at most 256; not positive: the number of pixels of a bin, at most 1024.");
   schema.check([](const P& p) {
     check_pooled_size(p.pooled_size);
     check_sampling_ratio("sampling_ratio", p.sampling_ratio);
@@ -48,7 +48,7 @@ void AlignBackwardParams::describe(ParamSchema<AlignBackwardParams>& schema) {
       .doc("Shape of data.");
 }
 
-// Up to four pixels around a point. Points up to one pixel outside are moved to the border; others read nothing.
+// Adds up to four pixels around a point. Points up to one pixel outside are moved to the border; others read nothing.
 template <typename A>
 void add_point(RegionReads<A>& reads, A y, A x, const Shape& data, A weight) {
   const int64_t height = data[2], width = data[3];
@@ -164,10 +164,10 @@ void register_rroi_align(OpRegistry& ops) {
   back.inputs = {{3, 2, 2, 3}, {3, 6}};
   back.attrs.emplace_back("data_shape", "(1, 2, 5, 6)");
   ops.declare<AlignBackwardParams>("_backward_RROIAlign")
-      .doc("The gradient of _contrib_RROIAlign: its transposed map.")
+      .doc("The gradient of _contrib_RROIAlign: its adjoint.")
       .input("output_grad", "(regions, channels, pooled height, pooled width)")
-      .input("rois", "as given to _contrib_RROIAlign")
-      .output("output", "data_shape")
+      .input("rois", "same as in _contrib_RROIAlign")
+      .output("output", "shape data_shape")
       .infer([](const AlignBackwardParams& p, InferContext& c) {
         c.unify_dtypes();
         c.set_in_shape(1, Shape({c.in_shape(0).rank_known() ? c.in_shape(0)[0] : kUnknownDim, 6}));

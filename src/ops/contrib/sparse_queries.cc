@@ -1,4 +1,4 @@
-// _contrib_getnnz and _contrib_edge_id: questions to sparse matrices, which are kept densely: what is zero is not
+// _contrib_getnnz and _contrib_edge_id: queries on sparse matrices. The matrices are kept densely; a zero is not
 // stored.
 #include "hybridnet/op.h"
 #include "kernels/fill.h"
@@ -12,7 +12,7 @@ struct GetNnzParams {
   static void describe(ParamSchema<GetNnzParams>& schema) {
     schema.field("axis", &GetNnzParams::axis)
         .none_by_default()
-        .doc("None: of the whole matrix, 0: of every column, 1: of every row.");
+        .doc("None: count in the whole matrix, 0: per column, 1: per row.");
     schema.check([](const GetNnzParams& p) {
       if (p.axis && *p.axis != 0 && *p.axis != 1)
         throw ParamError({.input = "axis", .expected = "None, 0 or 1", .given = std::to_string(*p.axis)});
@@ -53,7 +53,7 @@ void run_edge_id(const NoParams&, const KernelArgs& a) {
 
 void register_getnnz(OpRegistry& ops) {
   ops.declare<GetNnzParams>("_contrib_getnnz")
-      .doc("The number of stored values of a sparse matrix: those that are not zero.")
+      .doc("The number of stored values of a sparse matrix, which are the nonzero values.")
       .input("data", "(rows, columns)")
       .output("output", "int64 (1,), (columns,) or (rows,)")
       .infer([](const GetNnzParams& p, InferContext& c) {
@@ -74,7 +74,7 @@ void register_edge_id(OpRegistry& ops) {
   s.low = 0.0;
   s.high = 3.4;
   ops.declare("_contrib_edge_id")
-      .doc("The values of a sparse matrix at (u[i], v[i]), -1 where none is stored.")
+      .doc("The values of a sparse matrix at (u[i], v[i]), -1 if none is stored.")
       .input("data", "(rows, columns): numbers of edges, from 1")
       .input("u", "(edges,): rows")
       .input("v", "(edges,): columns")

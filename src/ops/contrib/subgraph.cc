@@ -1,5 +1,5 @@
-// _subgraph and _native_subgraph: a part of a graph that a backend has compiled, as one instruction. What calls Python
-// runs on the thread of the caller, as operators written in Python do; native code runs wherever the plan does.
+// _subgraph and _native_subgraph: a part of a graph compiled by a backend, as one instruction. A part that calls Python
+// runs on the caller's thread, like an operator written in Python; native code runs on any thread of the plan.
 #include <cstring>
 #include <optional>
 
@@ -47,7 +47,7 @@ void set_out(InferContext& c, size_t i, const TensorSpec& spec) {
   c.set_out_dtype(static_cast<int>(i), spec.dtype);
 }
 
-// A part serves the sizes that it was compiled for.
+// A part is valid only for the sizes that it was compiled for.
 void infer_part(const BackendUse& use, InferContext& c) {
   if (!use.part) {
     for (int i = 0; i < c.num_out(); ++i) set_out(c, static_cast<size_t>(i), c.in(i));
@@ -90,8 +90,9 @@ double part_cost(const BackendUse& use, std::span<const TensorSpec> in, std::spa
 
 OpBuilder<BackendUse>& describe_part(OpBuilder<BackendUse>& op) {
   return op.internal()
-      .variadic_input("data", "num_args", "what the part reads; of a gradient: gradients of outputs, inputs, outputs")
-      .output("output", "as the backend was told")
+      .variadic_input("data", "num_args",
+                      "the inputs of the part; for a gradient: gradients of outputs, inputs, outputs")
+      .output("output", "shape and dtype declared by the backend")
       .num_outputs([](const BackendUse& use) { return use.num_outputs(); })
       .infer(infer_part)
       .link([](const BackendUse& use, const LinkContext&) { return Ref<Kernel>(new PartKernel(use)); }, kAllDTypes)

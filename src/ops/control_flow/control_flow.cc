@@ -1,5 +1,5 @@
-// Loops and branches as nodes. What their bodies mean for inference is in graph/control/infer.cc, their gradients are
-// in passes/control_gradient.cc; plan/control/control_kernel.cc runs them.
+// Loops and branches as nodes. graph/control/infer.cc infers from their bodies, passes/control_gradient.cc has their
+// gradients, and plan/control/control_kernel.cc runs them.
 #include "graph/control/control_flow.h"
 
 #include "ops/control_flow/declare_control.h"
@@ -7,7 +7,7 @@
 namespace hybridnet::ops {
 namespace {
 
-// The last value of a state may lie where the first one does.
+// The last value of a state may use the memory of its first value.
 int first_state(const LoopSpec& loop, int output) {
   const int state = output - loop.num_out;
   return state >= 0 && state < loop.num_carry ? loop.num_seq + state : -1;
@@ -17,7 +17,9 @@ int first_state(const LoopSpec& loop, int output) {
 
 void register_control_flow(OpRegistry& ops) {
   declare_control<LoopSpec>(ops, "_foreach", {"body"})
-      .doc("Runs the body once per slice of the data along axis 0; outputs are stacked, carries pass on.")
+      .doc(
+          "Runs the body once per slice of the data along axis 0; outputs are stacked, states pass to the next "
+          "iteration.")
       .variadic_inplace(first_state)
       .num_outputs([](const LoopSpec& p) { return p.num_out + p.num_carry; });
   declare_control<LoopSpec>(ops, "_while_loop", {"cond", "func"})

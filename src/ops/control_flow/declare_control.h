@@ -4,12 +4,14 @@
 
 namespace hybridnet::ops {
 
-// What all control-flow operators share: any number of inputs, bodies, and that only graphs run them.
+// The traits that all control-flow operators share: a variable number of inputs, bodies, and execution in graphs only.
 template <typename P>
 OpBuilder<P> declare_control(OpRegistry& ops, std::string name, std::vector<std::string> bodies) {
   OpBuilder<P> builder = ops.declare<P>(name);
   builder.op().subgraph_names = std::move(bodies);
-  builder.variadic_input("data", "num_args", "initial values, data and captured values, as the attributes say")
+  builder
+      .variadic_input("data", "num_args",
+                      "initial values, data and captured values, in the order that the attributes define")
       .output("out")
       .infer([name](const P&, InferContext&) {
         throw Error(ErrorKind::kError, {.op = name, .message = "the operator is inferred together with its bodies"});

@@ -1,4 +1,4 @@
-// The declaration of `_gradient`. Differentiation takes the node out of every graph that has losses
+// The declaration of `_gradient`. Differentiation removes the node from every graph that has losses
 // (passes/gradient.cc).
 #include "graph/gradient_node.h"
 
@@ -22,7 +22,7 @@ void infer_gradient(const GradientSpec& p, InferContext& c) {
   }
 }
 
-// Of no losses: zeros.
+// Without losses the gradients are zeros.
 void fill_zeros(const GradientSpec&, const KernelArgs& a) {
   for (const TensorRef& out : a.out)
     if (const int64_t bytes = out.size() * dtype_size(out.dtype); bytes > 0)
@@ -35,7 +35,7 @@ void register_gradient_node(OpRegistry& ops) {
   ops.declare<GradientSpec>("_gradient")
       .doc("The gradients of the sum of all elements of the losses, one per variable; for graphs.")
       .variadic_input("data", "num_args", "num_losses losses, then variables of the graph")
-      .output("gradient", "one per variable, of its shape and dtype")
+      .output("gradient", "one per variable, with its shape and dtype")
       .num_outputs([](const GradientSpec& p) { return p.num_variables(); })
       .infer(infer_gradient)
       .link(

@@ -1,4 +1,5 @@
-// What the iterations of a loop got as a state, from what they made of it: gradients of loops keep these rows once.
+// The state inputs of a loop's iterations, computed from the state outputs, so that gradients of loops keep these rows
+// once.
 #include <cstring>
 
 #include "hybridnet/op.h"
@@ -14,7 +15,7 @@ struct RowsBeforeParams {
   static void describe(ParamSchema<RowsBeforeParams>& schema) {
     schema.field("reverse", &RowsBeforeParams::reverse)
         .default_value(false)
-        .doc("Whether the last row comes first, so that the row before one stands behind it.");
+        .doc("Whether the rows are in reverse order, so that the row before a row follows it.");
   }
 };
 
@@ -54,7 +55,7 @@ Values rows_before_gradient(const RowsBeforeParams& p, const GradientContext& g)
 
 void register_rows_before(OpRegistry& ops) {
   ops.declare<RowsBeforeParams>("_rows_before")
-      .doc("Row t is row t - 1 of rows, and the first one is initial.")
+      .doc("Row t is row t - 1 of rows; the first row is initial.")
       .input("rows", "(T, ...), T at least 1")
       .input("initial", "(1, ...)")
       .output("out", "shape and dtype of rows")

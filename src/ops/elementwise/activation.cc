@@ -1,4 +1,4 @@
-// Activation and the functions only it has: softrelu, softsign.
+// Activation, and softrelu and softsign, which only Activation offers.
 #include "hybridnet/op.h"
 #include "ops/elementwise/declare.h"
 
@@ -21,7 +21,7 @@ struct ActivationParams {
         .choice("softrelu", ActType::kSoftrelu)
         .choice("softsign", ActType::kSoftsign)
         .choice("tanh", ActType::kTanh)
-        .doc("Which function.");
+        .doc("The activation function.");
   }
 };
 
@@ -49,7 +49,7 @@ void run_activation(const ActivationParams& p, const KernelArgs& a) {
   kernels::apply_parallel(loops_of(p.act_type), a.in[0].dtype, in, a.out[0].data, a.out[0].size());
 }
 
-// By the output alone: the input need not be kept.
+// Computed from the output alone, so the input need not be kept.
 Values activation_gradient(const ActivationParams& p, const GradientContext& g) {
   const OpRef& helper = p.act_type == ActType::kRelu       ? kReluGrad
                         : p.act_type == ActType::kSigmoid  ? kSigmoidGrad
@@ -107,7 +107,7 @@ void register_activation(OpRegistry& ops) {
   unary<Pointwise::kSoftsign>(ops, "softsign", "x / (1 + |x|).")
       .gradient(
           [](const NoParams&, const GradientContext& g) -> Values {
-            // By the input: 1 - |output| has no digits left where |x| is large.
+            // Computed from the input: 1 - |output| loses all digits if |x| is large.
             return {g.output_grad(0) * call(kSquare, {call(kReciprocal, {call(kAbs, {g.input(0)}) + 1.0})})};
           },
           Saves::all_inputs())

@@ -22,7 +22,7 @@ void run_cast(const CastParams&, const KernelArgs& a) {
   kernels::convert_parallel(a.in[0].dtype, a.in[0].data, a.out[0].dtype, a.out[0].data, a.out[0].size());
 }
 
-// Reaches whole numbers only where their gradient was asked for.
+// Called for whole numbers only if their gradient was requested.
 Values cast_gradient(const CastParams&, const GradientContext& g) {
   return {cast(g.output_grad(0), g.input_spec(0).dtype)};
 }
@@ -36,9 +36,9 @@ void register_cast(OpRegistry& ops) {
       .alias("_npx_cast")
       .doc(
           "Converts to another dtype. Floating to integer rounds toward zero; values that do not fit wrap around. "
-          "Values beyond int64 become its nearest limit first, and NaN becomes 0. To bool: anything but 0 is true.")
+          "Values beyond int64 are clamped to its limits first, and NaN becomes 0. To bool: anything but 0 is true.")
       .input("data", "array of any shape and dtype")
-      .output("out", "shape of data, dtype as asked for")
+      .output("out", "shape of data, dtype given by the parameter")
       .infer(infer_cast)
       .cpu(run_cast)
       .format_agnostic()
@@ -48,7 +48,7 @@ void register_cast(OpRegistry& ops) {
       .sample({.inputs = {{3, 4}}, .attrs = {{"dtype", "int32"}}, .check_gradient = false, .note = "a step function"})
       .sample({.inputs = {{0, 4}}, .attrs = {{"dtype", "float16"}}, .check_gradient = false, .note = "float16 rounds"});
   ops.declare<CastParams>("amp_cast")
-      .doc("Converts float32, float16 and bfloat16 for mixed precision; other inputs stay as they are.")
+      .doc("Converts float32, float16 and bfloat16 for mixed precision; other inputs are returned unchanged.")
       .input("data", "array of any shape and dtype")
       .output("out", "shape of data")
       .infer([](const CastParams& p, InferContext& c) {

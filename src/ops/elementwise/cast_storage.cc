@@ -1,4 +1,4 @@
-// cast_storage: in graphs, whose values are dense, the identity. Called on arrays it makes sparse ones
+// cast_storage. In graphs, whose values are dense, it is the identity; for arrays it makes sparse ones
 // (imperative/sparse_operators.cc).
 #include "hybridnet/op.h"
 #include "kernels/convert.h"
@@ -16,7 +16,7 @@ struct CastStorageParams {
         .choice("default", StorageType::kDefault)
         .choice("row_sparse", StorageType::kRowSparse)
         .choice("csr", StorageType::kCsr)
-        .doc("Storage of the result; within graphs all values are dense.");
+        .doc("Storage of the result; in graphs all values are dense.");
   }
 };
 
@@ -37,7 +37,7 @@ void run(const CastStorageParams&, const KernelArgs& a) {
 void register_cast_storage(OpRegistry& ops) {
   ops.declare<CastStorageParams>("cast_storage")
       .alias("_sparse_cast_storage")
-      .doc("The same values for another storage: default, row_sparse or csr.")
+      .doc("The same values in another storage type: default, row_sparse or csr.")
       .input("data", "array of any shape; a matrix for csr")
       .output("output", "shape and dtype of data")
       .infer(infer)

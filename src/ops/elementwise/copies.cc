@@ -1,4 +1,4 @@
-// Operators whose output is the input or a constant of its shape, and the one that writes a state.
+// Operators whose output is the input or a constant of its shape, and the operator that writes a state.
 #include <cstring>
 
 #include "hybridnet/op.h"
@@ -43,7 +43,7 @@ void fill(const TensorRef& out, double value) {
 
 void infer_same(const NoParams&, InferContext& c) { infer_elementwise(c); }
 
-// data -> data; the gradient passes.
+// data -> data; the gradient passes unchanged.
 OpBuilder<NoParams> identity_op(OpRegistry& ops, const char* name, const char* doc) {
   auto op = ops.declare(name);
   op.doc(doc)
@@ -59,12 +59,12 @@ OpBuilder<NoParams> identity_op(OpRegistry& ops, const char* name, const char* d
   return op;
 }
 
-// lhs -> lhs; rhs only lends what it knows about shape and dtype.
+// lhs -> lhs; rhs only contributes its known shape and dtype.
 void register_identity_like(OpRegistry& ops) {
   ops.declare("_identity_with_attr_like_rhs")
       .doc("lhs unchanged; its shape and dtype are those of rhs, whichever of the two is known.")
       .input("lhs", "array of any shape")
-      .input("rhs", "gives shape and dtype only")
+      .input("rhs", "defines shape and dtype only")
       .output("out", "shape and dtype of both")
       .infer(infer_same)
       .cpu(run_copy)
@@ -87,10 +87,10 @@ void infer_write_state(const NoParams&, InferContext& c) {
   c.set_out_shape(1, c.in_shape(1));
 }
 
-// What a scan that updates shared values ends with.
+// The last operator of a scan that updates shared values.
 void register_write_state(OpRegistry& ops) {
   ops.declare("_write_state")
-      .doc("data unchanged; value is written into state.")
+      .doc("data unchanged; writes value into state.")
       .input("data", "array of any shape")
       .input("value", "array of any shape")
       .auxiliary("state", "shape and dtype of value")
@@ -144,7 +144,7 @@ void register_copies(OpRegistry& ops) {
       .alias("_copyto")
       .alias("_npi_copyto")
       .gradient(pass, Saves::nothing());
-  identity_op(ops, "BlockGrad", "Copies the input; no gradient passes through.")
+  identity_op(ops, "BlockGrad", "Copies the input; stops the gradient.")
       .alias("stop_gradient")
       .alias("_sparse_stop_gradient")
       .gradient(stop, Saves::nothing())

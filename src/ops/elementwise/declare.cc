@@ -6,7 +6,7 @@ void infer_elementwise(InferContext& c) {
   const TensorSpec& first = c.in(0);
   bool alike = first.known();
   for (int i = 1; alike && i < c.num_in(); ++i) alike = c.in(i) == first;
-  if (alike) {  // the everyday case, without a search for contradictions
+  if (alike) {  // the common case, without a search for contradictions
     for (int i = 0; i < c.num_out(); ++i) {
       c.set_out_shape(i, first.shape);
       c.set_out_dtype(i, first.dtype);

@@ -1,5 +1,5 @@
-// Declaring elementwise operators over the span functions of kernels/pointwise.h: inference, kernel, cost, in-place and
-// fusing traits come with the choice of the function; the operator adds names, docs, gradient and samples.
+// Declares elementwise operators over the span functions of kernels/pointwise.h. The function determines inference,
+// kernel, cost, in-place and fusion traits; the operator adds names, docs, gradient and samples.
 #pragma once
 
 #include <algorithm>
@@ -60,8 +60,8 @@ void run_elementwise(const KernelArgs& a) {
   kernels::apply_parallel(loops, a.in[0].dtype, in, a.out[0].data, a.out[0].size());
 }
 
-// out = F(inputs...), inputs of equal shapes and dtypes. The caller adds inputs' names first, then doc, gradient,
-// samples.
+// out = F(inputs...) for inputs of equal shapes and dtypes. The caller adds the names of the inputs first, then doc,
+// gradient and samples.
 template <kernels::Pointwise F, class P = NoParams>
 OpBuilder<P>& elementwise(OpBuilder<P>& op, DTypeSet dtypes = kNumeric) {
   for (int i = 0; i < kernels::loops(F).arity; ++i) op.inplace(i, 0);
@@ -73,7 +73,7 @@ OpBuilder<P>& elementwise(OpBuilder<P>& op, DTypeSet dtypes = kNumeric) {
       .cost([](const P&, auto in, auto out) { return elementwise_cost(span_loops<F>(), in, out); });
 }
 
-// The same for parameters P that have `void scalars(double* s) const`, the function's own scalars (at most 2).
+// The same for parameters P with `void scalars(double* s) const`, which stores the scalars of the function (at most 2).
 template <kernels::Pointwise F, class P>
 void scalars_span(const void* params, DType dtype, const void* const* in, void* out, int64_t n) {
   double scalars[2];
@@ -96,7 +96,7 @@ OpBuilder<P>& elementwise_with_scalars(OpBuilder<P>& op, DTypeSet dtypes = kNume
   return elementwise<F, P>(op, dtypes).cpu(run_with_scalars<F, P>, dtypes).pointwise(&scalars_span<F, P>);
 }
 
-// One input named data.
+// An operator with one input named data.
 template <kernels::Pointwise F>
 OpBuilder<NoParams> unary(OpRegistry& ops, std::string name, std::string doc, DTypeSet dtypes = kNumeric) {
   auto op = ops.declare(std::move(name));
@@ -105,7 +105,7 @@ OpBuilder<NoParams> unary(OpRegistry& ops, std::string name, std::string doc, DT
   return op;
 }
 
-// Gradient helper of two inputs: hidden, named as in graphs of gradients.
+// A gradient helper of two inputs: internal, visible in graphs of gradients only.
 template <kernels::Pointwise F>
 OpBuilder<NoParams> gradient_helper(OpRegistry& ops, std::string name, std::string doc, std::string second) {
   auto op = ops.declare(std::move(name));

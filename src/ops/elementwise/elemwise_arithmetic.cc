@@ -33,7 +33,7 @@ void register_elemwise_arithmetic(OpRegistry& ops) {
       .commutative()
       .sample({{3, 4}, {3, 4}})
       .sample({Shape{0, 4}, Shape{0, 4}});
-  binary<Pointwise::kAdd>(ops, "_grad_add", "lhs + rhs, where gradients of several uses meet.")
+  binary<Pointwise::kAdd>(ops, "_grad_add", "lhs + rhs, the sum of the gradients of several uses.")
       .gradient(
           [](const NoParams&, const GradientContext& g) -> Values {
             return {g.output_grad(0), g.output_grad(0)};

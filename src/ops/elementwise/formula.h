@@ -6,8 +6,9 @@
 //     T operator()(T x) const { return (x + std::sqrt(x * x + T(b))) / 2; }   // T: float or double
 //   };
 //
-// One to three arguments. The compiler vectorizes what it can; a function that deserves hand-written vectors gets a row
-// in kernels/pointwise.h instead. Either way the operator runs in place, on all cores, and joins fused chains.
+// A formula takes one to three arguments. The compiler vectorizes the loop if it can; a function that needs
+// hand-written vectors gets a row in kernels/pointwise.h instead. In both cases the operator runs in place, on all
+// cores, and can be fused.
 #pragma once
 
 #include <algorithm>
@@ -35,14 +36,14 @@ constexpr int formula_arity() {
   }
 }
 
-// What a formula computes in: float for 16-bit floats, double for integers, as the vector kernels do.
+// The type in which a formula computes: float for 16-bit floats, double for integers, like the vector kernels.
 template <typename T>
 using formula_type = std::conditional_t<std::is_same_v<T, double> || std::is_integral_v<T>, double, float>;
 
 template <class F, typename T, size_t... I>
 void formula_loop(const F& formula, const void* const* in, void* out, int64_t n, std::index_sequence<I...>) {
   using C = formula_type<T>;
-  const F f = formula;  // a copy that the loop's writes cannot change keeps the parameters in registers
+  const F f = formula;  // a local copy, which the loop's stores cannot alias, keeps the parameters in registers
   T* result = static_cast<T*>(out);
   for (int64_t i = 0; i < n; ++i)
     result[i] = kernels::saturated_element<T>(f(static_cast<C>(static_cast<const T*>(in[I])[i])...));
@@ -69,8 +70,8 @@ void run_formula(const F& f, const KernelArgs& a, double cost_ns) {
 
 }  // namespace detail
 
-// out = p(inputs...), inputs of equal shapes and dtypes. The caller names the inputs first, then adds doc, gradient and
-// samples. cost_ns: one float32 element on one core.
+// out = p(inputs...) for inputs of equal shapes and dtypes. The caller names the inputs first, then adds doc, gradient
+// and samples. cost_ns: time for one float32 element on one core.
 template <class P>
 OpBuilder<P>& formula(OpBuilder<P>& op, double cost_ns = 1, DTypeSet dtypes = kNumeric) {
   for (int i = 0; i < detail::formula_arity<P>(); ++i) op.inplace(i, 0);

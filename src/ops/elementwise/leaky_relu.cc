@@ -18,7 +18,8 @@ const OpRef kPreluSlope{"_prelu_slope"}, kMinimumScalar{"_minimum_scalar"};
 bool has_gamma(const LeakyReluParams& p) { return p.act_type == LeakyType::kPrelu; }
 bool has_mask(const LeakyReluParams& p) { return p.act_type == LeakyType::kRrelu; }
 
-// The slopes' shape among the axes of data: gamma's axes lie at the batch and channel axes, aligned at the latter.
+// The shape of the slopes among the axes of data: the axes of gamma become the batch and channel axes, aligned at the
+// channels.
 Shape slope_shape(const Shape& gamma, const Shape& data) {
   Shape shape = Shape::unknown(data.ndim());
   for (int axis = 0; axis < data.ndim(); ++axis) shape[axis] = 1;
@@ -61,7 +62,7 @@ void fill_slopes(const LeakyReluParams& p, const KernelArgs& a, const TensorRef&
   });
 }
 
-// Random slopes are drawn in training only; prediction takes the middle of their range.
+// Random slopes are drawn in training only; prediction uses the mean of their range.
 void run_random(const LeakyReluParams& p, const KernelArgs& a) {
   const TensorRef& data = a.in[0];
   if (!a.train) {
@@ -93,7 +94,7 @@ void run_leaky(const LeakyReluParams& p, const KernelArgs& a) {
                            slope_shape(*a.in[1].shape, shape), a.out[0].data, shape);
 }
 
-// Slopes are drawn from an interval of one number: the outputs stay those of rrelu.
+// Draws the slopes from an interval of one number, so that outputs keep the layout of rrelu.
 LeakyReluParams without_chance(LeakyReluParams p) {
   if (has_mask(p)) p.lower_bound = p.upper_bound = mean_of_random(p).slope;
   return p;
@@ -141,14 +142,13 @@ void register_leaky_relu(OpRegistry& ops) {
   op.alias("_npx_leaky_relu")
       .doc(
           "Activations with values below 0. For x <= 0: leaky: slope * x; prelu: gamma * x, gamma learned; rrelu: a "
-          "random\n"
-          "slope between lower_bound and upper_bound per element in training, their mean otherwise;\n"
-          "elu: slope * (e^x - 1); selu: scaled elu with fixed constants. For x > 0 these give x (selu: 1.0507 x).\n"
-          "gelu: x times the normal distribution function of x, everywhere.")
+          "random\nslope between lower_bound and upper_bound per element in training, their mean otherwise;\nelu: "
+          "slope * (e^x - 1); selu: scaled elu with fixed constants. For x > 0 these give x (selu: 1.0507 x).\ngelu: x "
+          "times the normal distribution function of x, for all x.")
       .input("data", "floating array of any shape, channels at axis 1")
       .optional_input("gamma", "slopes, for prelu: (1,), (channels,) or (batch, channels)")
       .output("output", "shape and dtype of data")
-      .output("mask", "for rrelu: the slopes that were used")
+      .output("mask", "for rrelu: the drawn slopes")
       .num_inputs([](const LeakyReluParams& p) { return has_gamma(p) ? 2 : 1; })
       .num_outputs([](const LeakyReluParams& p) { return has_mask(p) ? 2 : 1; })
       .infer(infer_leaky)

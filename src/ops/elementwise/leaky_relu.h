@@ -1,4 +1,4 @@
-// Parameters of LeakyReLU, and the forms of it that are a function of the data alone.
+// Parameters of LeakyReLU, and its forms that depend on the data alone.
 #pragma once
 
 #include "hybridnet/op.h"
@@ -15,10 +15,10 @@ struct LeakyReluParams {
   void scalars(double* s) const { s[0] = slope, s[1] = 1; }
 };
 
-// leaky with the mean of the slopes that rrelu draws.
+// Parameters of leaky whose slope is the mean of the slopes that rrelu draws.
 LeakyReluParams mean_of_random(LeakyReluParams p);
 
-// For leaky, elu, selu, gelu; others count as leaky.
+// For leaky, elu, selu and gelu; any other type is treated as leaky.
 const kernels::SpanLoops& plain_leaky_loops(const LeakyReluParams& p);
 void run_plain_leaky(const LeakyReluParams& p, const KernelArgs& a);
 Value plain_leaky_gradient(const LeakyReluParams& p, const Value& dy, const Value& x);

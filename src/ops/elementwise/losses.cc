@@ -1,4 +1,5 @@
-// Operators that start a backward pass: identity forward, a constant gradient whatever arrives from above.
+// Operators that start a backward pass: the identity forward; the gradient is a constant, independent of the output
+// gradient.
 #include "hybridnet/op.h"
 #include "ops/elementwise/declare.h"
 
@@ -18,13 +19,13 @@ struct MakeLossParams {
     schema.field("grad_scale", &MakeLossParams::grad_scale).default_value(1.0).doc("The gradient of every element.");
     schema.field("valid_thresh", &MakeLossParams::valid_thresh)
         .default_value(0.0)
-        .doc("Elements above it are valid (normalization='valid').");
+        .doc("Elements greater than this are valid (normalization='valid').");
     schema.field("normalization", &MakeLossParams::normalization)
         .choice("batch", Normalization::kBatch)
         .choice("null", Normalization::kNull)
         .choice("valid", Normalization::kValid)
         .default_value("null")
-        .doc("batch: divide by the size of the first axis; valid: by the number of valid elements.");
+        .doc("batch: the gradient is divided by the size of the first axis; valid: by the number of valid elements.");
   }
 };
 

@@ -1,5 +1,4 @@
-// What mixed precision training needs besides its layers: common dtypes of several arrays, tests for overflow, arrays
-// set to 0.
+// Operators for mixed precision training: common dtypes of several arrays, tests for overflow, zeroing of arrays.
 #include <cstring>
 
 #include "hybridnet/op.h"
@@ -18,7 +17,7 @@ struct MulticastParams {
     schema.field("num_outputs", &MulticastParams::num_outputs).at_least(1).doc("Number of arrays.");
     schema.field("cast_narrow", &MulticastParams::cast_narrow)
         .default_value(false)
-        .doc("Convert to the narrowest dtype among the inputs instead of the widest.");
+        .doc("Whether to convert to the narrowest dtype among the inputs instead of the widest.");
   }
 };
 
@@ -26,7 +25,8 @@ bool is_converted(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
 }
 
-// float32 when any input has it (any has not, for narrow), else the 16-bit dtype of the first that is converted.
+// Returns float32 if any input has it (for narrow: unless any input has not), else the 16-bit dtype of the first
+// converted input.
 DType common_dtype(const MulticastParams& p, const InferContext& c) {
   DType narrow = DType::kUnknown;
   bool any_wide = false;
@@ -74,7 +74,7 @@ struct FiniteParams {
     schema.field("init_output", &FiniteParams::init_output)
         .default_value(true)
         .doc(
-            "Accepted for compatibility: the result always tells about the arrays given, whatever the output held "
+            "Accepted for compatibility: the result always describes the given arrays, whatever the output held "
             "before.");
   }
 };
@@ -86,7 +86,7 @@ struct MultiFiniteParams {
     schema.field("init_output", &MultiFiniteParams::init_output)
         .default_value(true)
         .doc(
-            "Accepted for compatibility: the result always tells about the arrays given, whatever the output held "
+            "Accepted for compatibility: the result always describes the given arrays, whatever the output held "
             "before.");
   }
 };
@@ -125,7 +125,7 @@ void run_reset(const ResetParams&, const KernelArgs& a) {
 }
 
 void register_finite(OpRegistry& ops) {
-  const char* doc = "1 when no element is infinite or NaN, else 0.";
+  const char* doc = "1 if no element is infinite or NaN, else 0.";
   ops.declare<FiniteParams>("all_finite")
       .doc(doc)
       .input("data", "array of any shape")
@@ -149,7 +149,9 @@ void register_finite(OpRegistry& ops) {
 
 void register_mixed_precision(OpRegistry& ops) {
   ops.declare<MulticastParams>("amp_multicast")
-      .doc("Converts floating arrays of 32 and 16 bits to the widest dtype among them; others stay as they are.")
+      .doc(
+          "Converts floating arrays of 32 and 16 bits to the widest dtype among them; other arrays are returned "
+          "unchanged.")
       .variadic_input("data", "num_outputs", "arrays of any shapes")
       .output("out", "the inputs, converted")
       .num_inputs([](const MulticastParams& p) { return p.num_outputs; })
@@ -170,7 +172,7 @@ void register_mixed_precision(OpRegistry& ops) {
                .note = "float16 rounds"});
   register_finite(ops);
   ops.declare<ResetParams>("reset_arrays")
-      .doc("Sets arrays to zero, in place.")
+      .doc("Sets arrays to zero in place.")
       .variadic_input("data", "num_arrays", "arrays of any shapes and dtypes")
       .output("out", "the arrays")
       .num_inputs([](const ResetParams& p) { return p.num_arrays; })

@@ -32,7 +32,7 @@ struct SmoothL1Params {
   static void describe(ParamSchema<SmoothL1Params>& schema) {
     schema.field("scalar", &SmoothL1Params::scalar)
         .default_value(1.0)
-        .doc("sigma: the function is quadratic where |x| < 1 / sigma^2.");
+        .doc("The function is quadratic for |x| < 1 / sigma^2.");
   }
   void scalars(double* s) const { s[0] = scalar, s[1] = 0; }
 };
@@ -42,7 +42,7 @@ ParamsPtr same(const P& p) {
   return ParamSchema<P>::box(p);
 }
 
-// (out_grad, saved) -> out_grad * slope(saved); the slope is constant but for steps, so only out_grad has a gradient.
+// (out_grad, saved) -> out_grad * slope(saved); the slope is piecewise constant, so only out_grad has a gradient.
 template <Pointwise F, class P>
 OpBuilder<P> stepwise_helper(OpRegistry& ops, const char* name, const char* doc, const char* saved, const OpRef& self) {
   auto op = ops.declare<P>(name);
@@ -60,7 +60,7 @@ void register_clip(OpRegistry& ops) {
   auto clip = ops.declare<ClipParams>("clip");
   clip.alias("_sparse_clip")
       .alias("_npi_clip")
-      .doc("Limits values to [a_min, a_max]; NaN stays.")
+      .doc("Limits values to [a_min, a_max]; NaN is kept.")
       .input("data", "array of any shape");
   elementwise_with_scalars<Pointwise::kClip>(clip, kNumeric)
       .gradient(

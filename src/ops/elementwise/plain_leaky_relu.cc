@@ -1,4 +1,4 @@
-// leaky, elu, selu and gelu: LeakyReLU without randomness and without a second input, as plans use it.
+// leaky, elu, selu and gelu: LeakyReLU without randomness and without a second input, for plans.
 #include "ops/elementwise/declare.h"
 #include "ops/elementwise/leaky_relu.h"
 
@@ -13,7 +13,7 @@ constexpr double kInverseRootTwoPi = 0.39894228040143267794;
 const OpRef kLeakyGrad{"_backward_leaky"}, kEluGrad{"_backward_elu"}, kGeluGrad{"_backward_gelu"}, kExp{"exp"},
     kSquare{"square"};
 
-// out_grad * (scale above 0; scale * slope at and below, for elu times e^x)
+// out_grad * scale above 0; out_grad * scale * slope at and below 0, for elu times e^x.
 struct SlopeParams {
   double slope, scale;
   static void describe(ParamSchema<SlopeParams>& schema) {
@@ -56,7 +56,7 @@ void register_elu_helper(OpRegistry& ops) {
             const auto slope_times = [&](const Value& v) {
               return call(kEluGrad, {v, x}, ParamSchema<SlopeParams>::box(p));
             };
-            // Below 0 the slope is its own derivative, above it is constant.
+            // Below 0 the slope is its own derivative; above 0 it is constant.
             return {g.wants(0) ? slope_times(dy) : Value{},
                     g.wants(1) ? slope_times(dy * g.input(0)) * (1.0 - greater(x, 0)) : Value{}};
           },
@@ -92,7 +92,7 @@ void LeakyReluParams::describe(ParamSchema<LeakyReluParams>& schema) {
       .choice("rrelu", LeakyType::kRrelu)
       .choice("selu", LeakyType::kSelu)
       .default_value("leaky")
-      .doc("Which function.");
+      .doc("The activation function.");
   schema.field("slope", &LeakyReluParams::slope)
       .default_value(0.25)
       .doc("Slope below 0 (leaky), limit -slope at -inf (elu).");

@@ -1,4 +1,4 @@
-// Partial derivatives of lhs to the power of rhs, as products of what is finite where the derivative is.
+// Partial derivatives of lhs to the power of rhs, as products whose factors are finite where the derivative is.
 #pragma once
 
 #include "ops/emit.h"

@@ -1,4 +1,4 @@
-// Rounding; no gradient passes, except through the straight-through estimators.
+// Rounding; the gradient is zero, except for the straight-through estimators.
 #include "hybridnet/op.h"
 #include "ops/elementwise/declare.h"
 
@@ -18,16 +18,17 @@ Values pass(const NoParams&, const GradientContext& g) { return {g.output_grad(0
 }  // namespace
 
 void register_rounding(OpRegistry& ops) {
-  rounding<Pointwise::kRound>(ops, "round", "To the nearest integer; halves away from zero.").alias("_sparse_round");
-  rounding<Pointwise::kRint>(ops, "rint", "To the nearest integer; halves to the lower one.")
+  rounding<Pointwise::kRound>(ops, "round", "Rounds to the nearest integer; halves away from zero.")
+      .alias("_sparse_round");
+  rounding<Pointwise::kRint>(ops, "rint", "Rounds to the nearest integer; halves to the lower one.")
       .alias("_sparse_rint")
       .alias("_npi_rint");
-  rounding<Pointwise::kCeil>(ops, "ceil", "To the next integer upward.").alias("_sparse_ceil").alias("_npi_ceil");
-  rounding<Pointwise::kFloor>(ops, "floor", "To the next integer downward.").alias("_sparse_floor").alias("_npi_floor");
-  rounding<Pointwise::kTrunc>(ops, "trunc", "To the next integer toward zero.")
+  rounding<Pointwise::kCeil>(ops, "ceil", "Rounds up to an integer.").alias("_sparse_ceil").alias("_npi_ceil");
+  rounding<Pointwise::kFloor>(ops, "floor", "Rounds down to an integer.").alias("_sparse_floor").alias("_npi_floor");
+  rounding<Pointwise::kTrunc>(ops, "trunc", "Rounds toward zero to an integer.")
       .alias("_sparse_trunc")
       .alias("_npi_trunc");
-  rounding<Pointwise::kTrunc>(ops, "fix", "To the next integer toward zero.").alias("_sparse_fix").alias("_npi_fix");
+  rounding<Pointwise::kTrunc>(ops, "fix", "Rounds toward zero to an integer.").alias("_sparse_fix").alias("_npi_fix");
   rounding<Pointwise::kLogicalNot>(ops, "logical_not", "1 where x is 0, else 0.");
   unary<Pointwise::kRound>(ops, "_contrib_round_ste", "Rounds to the nearest integer; the gradient passes unchanged.")
       .alias("_sparse__contrib_round_ste")

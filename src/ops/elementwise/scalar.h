@@ -1,4 +1,4 @@
-// Operators of an array and a number given as parameter: _plus_scalar and its family.
+// Operators of an array and a number given as a parameter: _plus_scalar and its family.
 #pragma once
 
 #include "kernels/convert.h"
@@ -12,18 +12,18 @@ struct ScalarParams {
   static void describe(ParamSchema<ScalarParams>& schema);
 };
 
-// Integer arrays keep their dtype (the number is rounded toward zero, the result wraps around) unless is_int is false:
-// then the result is float64. Bool arrays give int64 or float64.
+// Integer arrays keep their dtype (the number is rounded toward zero, the result wraps around) unless is_int is false,
+// which makes the result float64. Bool arrays produce int64 or float64.
 void infer_scalar(const ScalarParams& p, InferContext& c);
 
-// Is the number, rounded toward zero, outside of an integer dtype narrower than int64?
+// True if the number, rounded toward zero, is outside an integer dtype narrower than int64.
 bool is_beyond(DType dtype, double number);
 
-// Runs a function of narrow integers and a number beyond them in int64; the result wraps around.
+// Computes a function of a narrow integer array and a number outside its dtype in int64; the result wraps around.
 void apply_in_int64(const kernels::SpanLoops& loops, double scalar, kernels::Repeat side, DType dtype, const void* data,
                     void* out, int64_t n);
 
-// Do wrapped operands give the wrapped result?
+// True if the function of wrapped operands equals the wrapped result.
 constexpr bool wraps_alike(kernels::Pointwise f) {
   return f == kernels::Pointwise::kAdd || f == kernels::Pointwise::kSub || f == kernels::Pointwise::kMul;
 }
@@ -57,7 +57,7 @@ void run_scalar(const ScalarParams& p, const KernelArgs& a) {
   apply_scalar<F, kScalarSide>(p.scalar, out.dtype, data, out.data, out.size(), true);
 }
 
-// scalar on the right: F(data, scalar); on the left: F(scalar, data).
+// F(data, scalar) if the scalar is on the right, F(scalar, data) if it is on the left.
 template <kernels::Pointwise F, kernels::Repeat kScalarSide>
 OpBuilder<ScalarParams> scalar_op(OpRegistry& ops, std::string name, std::string doc, DTypeSet dtypes = kAllDTypes) {
   auto op = ops.declare<ScalarParams>(std::move(name));

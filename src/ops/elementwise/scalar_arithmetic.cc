@@ -18,7 +18,7 @@ void ScalarParams::describe(ParamSchema<ScalarParams>& schema) {
   schema.field("scalar", &ScalarParams::scalar).default_value(1.0).doc("The number.");
   schema.field("is_int", &ScalarParams::is_int)
       .default_value(true)
-      .doc("False: an integer array gives float64 instead of keeping its dtype.");
+      .doc("False: an integer array produces float64 instead of its dtype.");
 }
 
 void infer_scalar(const ScalarParams& p, InferContext& c) {

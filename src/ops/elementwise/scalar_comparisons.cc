@@ -9,7 +9,8 @@ namespace hybridnet::ops {
 namespace {
 using kernels::Pointwise;
 
-// An integer array compared with 2.5 must not be compared with 2: such numbers are compared as float64.
+// True if the dtype represents the number exactly. An integer array compared with 2.5 must not be compared with 2:
+// numbers that are not exact are compared in float64.
 bool is_exact_in(DType dtype, double scalar) {
   if (!is_integer(dtype)) return true;
   int64_t stored = 0;
@@ -19,7 +20,7 @@ bool is_exact_in(DType dtype, double scalar) {
   return back == scalar;
 }
 
-// The comparison's result fits any dtype, the number does not: widened and narrowed by hand.
+// Compares in double, tile by tile, and converts the result back: the result fits any dtype, the number does not.
 template <Pointwise F>
 void compare_wide(double scalar, DType from, const void* in, DType to, void* out, int64_t n) {
   constexpr int64_t kTile = 512;
@@ -65,7 +66,7 @@ void comparison(OpRegistry& ops, const char* name, const char* alias, const char
       .sample({{3, 4}}, {{"scalar", "0.5"}});
 }
 
-// The same with results of bool: what NumPy's comparisons are. The number is compared as a number, with bool too.
+// The same with a bool output, which is NumPy's comparison. A bool array, too, is compared by its numeric value.
 template <Pointwise F>
 void run_predicate(const ScalarParams& p, const KernelArgs& a) {
   const TensorRef& in = a.in[0];

@@ -18,7 +18,7 @@ auto chosen_gradient(const OpRef& takes_data) {
   };
 }
 
-// Powers that need no logarithm, bit-equal to what they are short for or closer to the truth.
+// Computes powers that need no logarithm. The result is bit-equal to that of the general power, or more accurate.
 bool run_easy_power(double exponent, DType dtype, const void* data, void* out, int64_t n, bool parallel) {
   const kernels::SpanLoops* loops = nullptr;
   if (exponent == 2)
@@ -77,7 +77,7 @@ void register_powers_of_numbers(OpRegistry& ops) {
       .sample({{3, 4}}, {{"scalar", "1.5"}});
 }
 
-// The gradient of whole numbers is 0, as in MXNet.
+// The gradient of whole numbers is 0, which follows MXNet.
 Values mod_gradient(const ScalarParams&, const GradientContext& g) {
   return {is_floating(g.output_spec(0).dtype) ? g.output_grad(0) : Value{}};
 }

@@ -33,7 +33,7 @@ void run_identity(const ScalarParams&, const KernelArgs& a) {
 
 void register_scaled(OpRegistry& ops) {
   ops.declare("_contrib_div_sqrt_dim")
-      .doc("Divides by the square root of the size of the last axis, as attention scores are.")
+      .doc("Divides by the square root of the size of the last axis, for attention scores.")
       .input("data", "floating array of rank 1 or more")
       .output("out", "shape and dtype of data")
       .infer(infer_div_sqrt_dim)
@@ -46,8 +46,8 @@ void register_scaled(OpRegistry& ops) {
   ops.declare<ScalarParams>("_contrib_gradientmultiplier")
       .alias("_contrib_backward_gradientmultiplier")
       .doc(
-          "Copies the input; the gradient that passes back is multiplied by scalar. A negative scalar reverses it, as\n"
-          "adversarial training of domains wants (Ganin and Lempitsky, ICML 2015).")
+          "Copies the input; its gradient is multiplied by scalar. A negative scalar reverses the gradient,\nfor "
+          "domain-adversarial training (Ganin and Lempitsky, ICML 2015).")
       .input("data", "array of any shape")
       .output("out", "shape and dtype of data")
       .infer([](const ScalarParams&, InferContext& c) { infer_elementwise(c); })

@@ -15,7 +15,7 @@ void register_signs(OpRegistry& ops) {
       .gradient([](const NoParams&, const GradientContext& g) -> Values { return {-g.output_grad(0)}; },
                 Saves::nothing())
       .sample({{3, 4}});
-  unary<Pointwise::kAbs>(ops, "abs", "Magnitude; its gradient at 0 is 0.")
+  unary<Pointwise::kAbs>(ops, "abs", "Absolute value; its gradient at 0 is 0.")
       .alias("_sparse_abs")
       .alias("_npi_absolute")
       .alias("_npi_abs")

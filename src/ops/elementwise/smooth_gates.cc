@@ -1,4 +1,4 @@
-// _silu and _gelu_tanh: x times a smooth step. Plans use them where graphs spell them out.
+// _silu and _gelu_tanh: x times a smooth step. Plans use them in place of the operators that compute them in graphs.
 //   Elfwing, Uchibe, Doya: Sigmoid-weighted linear units, 2017; Hendrycks, Gimpel: Gaussian error linear units, 2016,
 //   section 2 (the form with tanh).
 #include "ops/elementwise/declare.h"
@@ -17,8 +17,8 @@ Value silu_bend(const Value& x) {
   return slope * (x * (1.0 - 2.0 * s) + 2.0);
 }
 
-// With u(x) = k (x + c x^3) and t = tanh(u), the function is x (1 + t) / 2, and this
-// (1 - t^2) (u' + x (u'' / 2 - t u'^2)).
+// With u(x) = k (x + c x^3) and t = tanh(u), the function is x (1 + t) / 2, and the second derivative is (1 - t^2) (u'
+// + x (u'' / 2 - t u'^2)).
 Value gelu_tanh_bend(const Value& x) {
   const Value square = x * x, t = call(kTanh, {(x * kSqrtTwoOverPi) * (square * kCubic + 1.0)});
   const Value slope = (square * (3 * kCubic) + 1.0) * kSqrtTwoOverPi;

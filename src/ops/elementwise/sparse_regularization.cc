@@ -1,4 +1,4 @@
-// IdentityAttachKLSparseReg: pushes the mean activation of sigmoid units towards a target.
+// IdentityAttachKLSparseReg: drives the mean activation of sigmoid units towards a target.
 #include "kernels/reduce.h"
 #include "ops/elementwise/declare.h"
 
@@ -11,9 +11,12 @@ struct SparseRegParams {
     schema.field("sparseness_target", &SparseRegParams::sparseness_target)
         .default_value(0.1)
         .range(0, 1)
-        .doc("Mean activation that is wanted.");
+        .doc("Target of the mean activation.");
     schema.field("penalty", &SparseRegParams::penalty).default_value(0.001).doc("Weight of the penalty.");
-    schema.field("momentum", &SparseRegParams::momentum).default_value(0.9).range(0, 1).doc("Of the moving mean.");
+    schema.field("momentum", &SparseRegParams::momentum)
+        .default_value(0.9)
+        .range(0, 1)
+        .doc("Momentum of the moving mean.");
   }
 };
 
@@ -28,7 +31,7 @@ void infer_sparse_reg(const SparseRegParams&, InferContext& c) {
   c.set_out_shape(1, Shape{data[1]});
 }
 
-// The moving mean after this batch, in training.
+// Copies the data; in training, updates the moving mean with this batch.
 void run_sparse_reg(const SparseRegParams& p, const KernelArgs& a) {
   const TensorRef& data = a.in[0];
   const void* in[] = {data.data};
@@ -69,9 +72,8 @@ Values sparse_reg_gradient(const SparseRegParams& p, const GradientContext& g) {
 void register_sparse_regularization(OpRegistry& ops) {
   ops.declare<SparseRegParams>("IdentityAttachKLSparseReg")
       .doc(
-          "Copies the input and adds to its gradient that of a penalty: the divergence between a target and the moving "
-          "mean of\n"
-          "each unit. For outputs of sigmoid only: the moving mean must lie inside (0, 1).")
+          "Copies the input and adds the gradient of a penalty to its gradient: the divergence between a target and "
+          "the moving mean of\neach unit. For outputs of sigmoid only: the moving mean must lie inside (0, 1).")
       .input("data", "(batch, units), values in (0, 1)")
       .auxiliary("moving_avg", "(units,): moving mean of the activations, updated in training")
       .output("out", "shape and dtype of data")

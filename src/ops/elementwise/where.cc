@@ -1,4 +1,4 @@
-// Choice between two arrays.
+// Selection between two arrays.
 #include <cstring>
 
 #include "hybridnet/op.h"
@@ -11,7 +11,7 @@ namespace {
 
 const OpRef kWhere{"where"};
 
-// One condition per slice along the first axis.
+// True if the condition has one element per slice along the first axis.
 bool is_per_row(const Shape& condition, const Shape& x) { return condition.ndim() == 1 && x.ndim() > 1; }
 
 void infer_where(const NoParams&, InferContext& c) {
@@ -69,8 +69,8 @@ Values where_gradient(const NoParams&, const GradientContext& g) {
 void register_where(OpRegistry& ops) {
   ops.declare("where")
       .alias("_sparse_where")
-      .doc("Elements of x where the condition is not 0, otherwise of y. No gradient passes to the condition.")
-      .input("condition", "shape of x, or (x.shape[0],) to choose whole slices; any dtype")
+      .doc("Elements of x where the condition is not 0, otherwise of y. The condition has no gradient.")
+      .input("condition", "shape of x, or (x.shape[0],) to select whole slices; any dtype")
       .input("x", "array of any shape")
       .input("y", "shape and dtype of x")
       .output("out", "shape and dtype of x")

@@ -1,5 +1,5 @@
-// The same value in another physical order. Only passes use these operators (passes/choose_layout.cc): where no order
-// is said, as on arrays, they copy.
+// Operators that change the physical order of a value. Only passes use them (passes/choose_layout.cc). Without a given
+// order, as for arrays, they copy.
 #include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 
@@ -11,7 +11,7 @@ void infer(const NoParams&, InferContext& c) {
   c.unify_shapes();
 }
 
-// Exchanges the channels with the axes behind them; both orders are dense.
+// Exchanges the channels with the axes after them; both orders are dense.
 void run(const NoParams&, const KernelArgs& args) {
   const TensorRef &in = args.in[0], &out = args.out[0];
   const int64_t bytes = dtype_size(in.dtype);
@@ -37,9 +37,9 @@ Values pass(const NoParams&, const GradientContext& g) { return {g.output_grad(0
 void register_format_changes(OpRegistry& ops) {
   ops.declare("_to_channels_last")
       .internal()
-      .doc("The same value with the channels as its last axis in memory.")
+      .doc("The same value with the channels as the last axis in memory.")
       .input("data", "(batch, channels, spatial...)")
-      .output("output", "as data")
+      .output("output", "shape and dtype of data")
       .infer(infer)
       .cpu(run)
       .gradient(pass, Saves::nothing())
@@ -51,7 +51,7 @@ void register_format_changes(OpRegistry& ops) {
       .internal()
       .doc("The same value with all axes in their order in memory.")
       .input("data", "(batch, channels, spatial...)")
-      .output("output", "as data")
+      .output("output", "shape and dtype of data")
       .infer(infer)
       .cpu(run)
       .gradient(pass, Saves::nothing())

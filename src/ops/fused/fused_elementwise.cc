@@ -13,12 +13,12 @@
 namespace hybridnet::ops {
 namespace {
 
-constexpr int64_t kTileBudget = 48 * 1024;  // bytes of all slots of a tile: about the first level cache of one core
+constexpr int64_t kTileBudget = 48 * 1024;  // bytes of all slots of a tile: about the L1 cache of one core
 constexpr size_t kMaxSlots = PointwiseProgram::kMaxInputs + PointwiseProgram::kMaxSteps;
 constexpr int64_t kLongestTile = 2048, kShortestTile = 256;  // elements
-constexpr int64_t kStreamedBytes = int64_t{16} << 20;        // results from here on go past the caches
+constexpr int64_t kStreamedBytes = int64_t{16} << 20;        // larger results bypass the caches
 
-// How an input is read: at the element itself, or with zero strides along broadcast axes. Axes in the order of memory.
+// The access to an input: dense, or with zero strides along broadcast axes. Axes are in the order of memory.
 class Operand {
  public:
   Operand(const TensorSpec& operand, const TensorSpec& whole, Format format) : bytes_(dtype_size(whole.dtype)) {
@@ -59,7 +59,7 @@ class Operand {
     int64_t size, stride;
   };
 
-  // Neighbours that step alike become one axis.
+  // Adjacent axes with compatible strides become one axis.
   void push_axis(int64_t size, int64_t stride) {
     if (size == 1) return;
     if (!axes_.empty() && axes_.back().stride == stride * size) {
@@ -108,7 +108,7 @@ class Operand {
   std::vector<Axis> axes_;
 };
 
-// Tile memory of the calling thread; grows, is never given back before the thread ends.
+// Tile memory of the calling thread. It grows and is freed when the thread ends.
 char* thread_scratch(size_t bytes) {
   struct Free {
     void operator()(char* p) const { std::free(p); }
@@ -123,7 +123,7 @@ char* thread_scratch(size_t bytes) {
   return memory.get();
 }
 
-// A step by itself waits for memory or computes, whichever takes longer; in a tile only its computing is left.
+// Alone, a step is bound by memory or by computation, whichever takes longer; in a tile only the computation remains.
 int64_t step_cost(const PointwiseProgram::Step& step, const TensorSpec& spec) {
   const int64_t bytes = spec.bytes();
   const std::vector<TensorSpec> in(step.in.size(), spec);
@@ -132,7 +132,7 @@ int64_t step_cost(const PointwiseProgram::Step& step, const TensorSpec& spec) {
   return alone > waiting ? alone : std::min(alone, bytes / 40);
 }
 
-// Nanoseconds that one core computes, all operands in the cache.
+// Nanoseconds of computation on one core, with all operands in the cache.
 int64_t computing_cost(const PointwiseProgram& program, const TensorSpec& spec) {
   int64_t cost = 0;
   for (const PointwiseProgram::Step& step : program.steps) cost += step_cost(step, spec);
@@ -178,9 +178,9 @@ class ProgramKernel final : public Kernel {
   }
 
  private:
-  static constexpr int kInput = -1;  // the slot is read where it lies
+  static constexpr int kInput = -1;  // the slot is read in place, in the input's memory
 
-  // Gives every slot that lives in a tile a buffer; a buffer is free again after the last step that reads it.
+  // Assigns a buffer to every slot that lives in a tile; a buffer is free after the last step that reads it.
   void place_slots() {
     const int num_inputs = program_.num_inputs;
     const int num_slots = num_inputs + static_cast<int>(program_.steps.size());
@@ -204,7 +204,7 @@ class ProgramKernel final : public Kernel {
         buffer_of_[slot] = free.back();
         free.pop_back();
       }
-      // Elementwise functions may write over what they read, but a buffer is handed on only after its last reader.
+      // Elementwise functions may overwrite their operands, but a buffer is reused only after its last reader.
       for (size_t i = 0; i < program_.steps[s].in.size(); ++i) {
         const int read = program_.steps[s].in[i];
         const bool repeated =
@@ -216,13 +216,13 @@ class ProgramKernel final : public Kernel {
     }
   }
 
-  // Memory that has just been read is in the caches already.
+  // True if the output has the memory of an input: it has just been read and is in the caches.
   static bool lies_in_an_input(const KernelArgs& args, size_t output) {
     return std::any_of(args.in.begin(), args.in.end(),
                        [&](const TensorRef& in) { return in.data == args.out[output].data; });
   }
 
-  // native: null, or what runs the steps in place of the interpreter.
+  // native: null, or the compiled code that replaces the interpreter.
   void run_range(const KernelArgs& args, const NativeChain* native, const bool* streamed, int64_t begin,
                  int64_t end) const {
     const int64_t buffer_bytes = tile_ * bytes_;
@@ -233,7 +233,7 @@ class ProgramKernel final : public Kernel {
     for (size_t slot = 0; slot < buffer_of_.size(); ++slot) {
       if (buffer_of_[slot] >= 0) slots[slot] = scratch + buffer_of_[slot] * buffer_bytes;
     }
-    char* results[PointwiseProgram::kMaxOutputs] = {};  // of a tile: tiles of their own, null: where they belong
+    char* results[PointwiseProgram::kMaxOutputs] = {};  // per output: its own tile, or null for in place
     for (int64_t o = 0; o < num_outputs; ++o)
       if (streamed[o]) results[o] = scratch + (num_buffers_ + o) * buffer_bytes;
     for (size_t i = 0; i < operands_.size(); ++i) {
@@ -255,7 +255,7 @@ class ProgramKernel final : public Kernel {
       kernels::stream_fence();
   }
 
-  // Where inputs and outputs of a tile lie.
+  // Sets the addresses of the inputs and outputs of a tile.
   void place_tile(const KernelArgs& args, char** slots, char* const* results, int64_t at, int64_t n) const {
     for (size_t i = 0; i < operands_.size(); ++i) {
       const char* data = static_cast<const char*>(args.in[i].data);
@@ -326,7 +326,7 @@ Shape broadcast_shape(const InferContext& context) {
   return Shape(std::span<const int64_t>(dims));
 }
 
-// Every step computes one value of the inputs' dtype from values of it: that is what tiles have room for.
+// Throws unless every step maps values of the inputs' dtype to one value of that dtype: tiles have room for no other.
 void check_steps(const PointwiseProgram& program, DType dtype, bool train) {
   const TensorSpec element{Shape{1}, dtype};
   for (const PointwiseProgram::Step& step : program.steps) {

@@ -8,11 +8,11 @@
 namespace hybridnet::ops {
 namespace {
 
-constexpr int64_t kWorthCode = int64_t{1} << 29;  // elements times steps: about what a compiler takes
+constexpr int64_t kWorthCode = int64_t{1} << 29;  // elements times steps, whose time is about that of a compilation
 constexpr char kEntry[] = "hn_chain";
 using ChainFunction = void (*)(const void* const*, void* const*, void*, int64_t, int64_t, const c_forms::Call*);
 
-// Loops take vectors as wide as those of the kernels.
+// The flags for vectors of the kernels' width.
 std::string vector_flags() {
 #if defined(__x86_64__)
   switch (kernels::isa_in_force().level) {
@@ -30,8 +30,8 @@ std::string vector_flags() {
 
 }  // namespace
 
-// Orders steps into rounds, each a loop of steps with a form in C and the calls behind it, and writes them. A step
-// stands in the first round in which its operands are there.
+// Orders steps into rounds and writes them. A round is a loop over the steps with a form in C, followed by the calls of
+// the other steps. A step is placed in the first round in which its operands are available.
 class NativeChainWriter {
  public:
   NativeChainWriter(const PointwiseProgram& program, DType dtype, const std::vector<bool>& single)
@@ -57,7 +57,7 @@ class NativeChainWriter {
   struct Step {
     std::optional<std::string> form;
     int round = 0;
-    // Loops and calls by turns.
+    // Loops and calls alternate.
     int phase() const { return 2 * round + (form ? 0 : 1); }
     int next_round() const { return form ? round : round + 1; }
   };
@@ -83,7 +83,8 @@ class NativeChainWriter {
     return false;
   }
 
-  // The interpreter has read an input for the last time when it writes an output over it; here steps have moved.
+  // True if no step reads an input after an output has overwritten it. The interpreter's order guarantees that; rounds
+  // change the order.
   bool may_write_in_place() const {
     for (size_t o = 0; o < program_.outputs.size(); ++o) {
       const int written = maker(program_.outputs[o]).phase();
@@ -101,7 +102,7 @@ class NativeChainWriter {
     return found == program_.outputs.end() ? -1 : static_cast<int>(found - program_.outputs.begin());
   }
 
-  // Values that leave the loop or the call that makes them have a place in memory: an output or a buffer.
+  // Assigns memory, an output or a buffer, to values that other loops or calls use.
   void place_values() {
     stored_.assign(static_cast<size_t>(program_.num_inputs) + steps_.size(), false);
     std::vector<int> last(stored_.size(), -1);
@@ -120,7 +121,7 @@ class NativeChainWriter {
     for (const size_t s : order) {
       const auto slot = static_cast<size_t>(slot_of(s));
       if (output_of(static_cast<int>(slot)) >= 0) stored_[slot] = true;
-      if (!steps_[s].form) stored_[slot] = true;  // also where nobody reads it: the function has to write somewhere
+      if (!steps_[s].form) stored_[slot] = true;  // even if unread: the function has to write its result
       if (!stored_[slot] || output_of(static_cast<int>(slot)) >= 0) continue;
       const int phase = steps_[s].phase();
       auto free = std::find_if(busy_until_.begin(), busy_until_.end(), [&](int until) { return until < phase; });
@@ -152,7 +153,7 @@ class NativeChainWriter {
     }
   }
 
-  // Elements do not depend on each other, also where an output lies in the memory of an input.
+  // Elements are independent, even if an output has the memory of an input.
   void write_loop(int round) {
     std::string reads, makes, stores;
     std::vector<bool> read(stored_.size());

@@ -1,6 +1,6 @@
-// Chains of elementwise operators as machine code: steps with a form in C become loops over a tile in which values stay
-// in registers; the others are called between these loops, as the interpreter calls them. Results are the interpreter's
-// to the bit.
+// Chains of elementwise operators as machine code. Steps with a form in C become loops over a tile whose values stay in
+// registers; the other steps are called between these loops, as in the interpreter. Results are bit-equal to the
+// interpreter's.
 #pragma once
 
 #include <atomic>
@@ -17,17 +17,18 @@ namespace hybridnet::ops {
 
 class NativeChain {
  public:
-  // single: the inputs that are one element. Null: code would save no pass over a tile, or C has no such type.
+  // single: marks the inputs with one element. Returns null if code would save no pass over a tile, or if C has no such
+  // type.
   static std::unique_ptr<NativeChain> make(const PointwiseProgram& program, DType dtype,
                                            const std::vector<bool>& single);
 
   bool ready() const { return function_->get() != nullptr; }
-  // Tiles that run() keeps values in.
+  // The number of tiles that run() needs as buffers.
   int buffers() const { return buffers_; }
-  // A tile of n elements, if ready(). in: all inputs, with n elements also those that are single. out: all outputs.
-  // buffers: memory for buffers() tiles that are `tile` elements long.
+  // Computes a tile of n elements; requires ready(). in: all inputs, each with n elements, single ones too. out: all
+  // outputs. buffers: memory for buffers() tiles that are `tile` elements long.
   void run(const void* const* in, void* const* out, void* buffers, int64_t tile, int64_t n) const;
-  // The interpreter has made so many elements: enough of them, and the function is asked for.
+  // Adds to the number of elements that the interpreter has computed; once there are enough, requests the compilation.
   void note_elements(int64_t count);
   const std::string& source() const { return function_->source(); }
 

@@ -1,4 +1,5 @@
-// Colors of an image changed by drawn amounts, one kind of change at a time; _image_adjust_lighting by given ones.
+// Operators that change the colors of an image by random amounts, one kind of change each; _image_adjust_lighting
+// changes them by given amounts.
 #include <cmath>
 
 #include "hybridnet/op.h"
@@ -25,7 +26,7 @@ struct EnhanceParams {
 struct LightingParams {
   std::vector<double> alpha;
   static void describe(ParamSchema<LightingParams>& schema) {
-    schema.field("alpha", &LightingParams::alpha).doc("How far to go along the three principal components of colors.");
+    schema.field("alpha", &LightingParams::alpha).doc("Amounts to add along the three principal components of colors.");
     schema.check([](const LightingParams& p) {
       if (p.alpha.size() != 3)
         throw ParamError({.input = "alpha", .expected = "3 numbers", .given = std::to_string(p.alpha.size())});
@@ -39,7 +40,7 @@ struct RandomLightingParams {
     schema.field("alpha_std", &RandomLightingParams::alpha_std)
         .default_value(0.05)
         .at_least(0)
-        .doc("Standard deviation of how far to go along the principal components of colors.");
+        .doc("Standard deviation of the amounts along the principal components of colors.");
   }
 };
 
@@ -81,15 +82,16 @@ void run_lighting(const KernelArgs& a, const double (&alpha)[3]) {
 
 void register_image_color(OpRegistry& ops) {
   declare_enhancement(ops, "random_brightness", &ColorImage::scale,
-                      "All values times a factor drawn between min_factor and max_factor.");
+                      "All values times a random factor between min_factor and max_factor.");
   declare_enhancement(ops, "random_contrast", &ColorImage::contrast,
-                      "Distances of values from the image's mean luminance times a drawn factor.");
+                      "Scales the distances of values from the image's mean luminance by a random factor.");
   declare_enhancement(ops, "random_saturation", &ColorImage::saturation,
-                      "Distances of values from their pixel's luminance times a drawn factor.");
-  declare_enhancement(ops, "random_hue", &ColorImage::rotate_hue, "Hues moved by a drawn part of the color circle.");
+                      "Scales the distances of values from their pixel's luminance by a random factor.");
+  declare_enhancement(ops, "random_hue", &ColorImage::rotate_hue,
+                      "Rotates hues by a random fraction of the color circle.");
   declare_color<LightingParams>(ops, "adjust_lighting")
       .doc(
-          "Colors moved along the principal components of ImageNet's colors (Krizhevsky et al., NIPS 2012, section "
+          "Adds amounts along the principal components of ImageNet's colors (Krizhevsky et al., NIPS 2012, section "
           "4.1).")
       .cpu(
           [](const LightingParams& p, const KernelArgs& a) {
@@ -101,7 +103,7 @@ void register_image_color(OpRegistry& ops) {
       .sample({{3, 4, 3}}, {{"alpha", "(0.1, -0.2, 0.3)"}}, 0.0, 255.0)
       .sample({{2, 2, 1}}, {{"alpha", "(1, 1, 1)"}}, 0.0, 255.0);
   declare_color<RandomLightingParams>(ops, "random_lighting")
-      .doc("_image_adjust_lighting by drawn amounts, normally distributed.")
+      .doc("_image_adjust_lighting with normally distributed amounts.")
       .cpu(
           [](const RandomLightingParams& p, const KernelArgs& a) {
             double alpha[3];

@@ -35,7 +35,7 @@ Hls to_hls(double r, double g, double b) {
   return out;
 }
 
-// The share of one primary, whose own hue is `offset` sixths away.
+// The value of one primary, whose own hue is `offset` sixths away.
 double primary(const Hls& color, double offset) {
   if (color.saturation == 0.0) return color.lightness;
   const double l = color.lightness, s = color.saturation;

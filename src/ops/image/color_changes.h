@@ -1,4 +1,4 @@
-// Changes of the colors of one image (height, width, 1 or 3 channels), in double precision.
+// Color changes of one image (height, width, 1 or 3 channels), in double precision.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,22 @@
 
 namespace hybridnet::ops {
 
-// An image as doubles while colors change; store() brings it back to the dtype of the tensor: integers lose their
-// fraction, bytes are kept in [0, 255].
+// An image as doubles while colors change. store() converts it back to the dtype of the tensor: integers are truncated,
+// bytes are clamped to [0, 255].
 class ColorImage {
  public:
   explicit ColorImage(const TensorRef& image);
   void store(const TensorRef& out) const;
 
   void scale(double factor);             // brightness
-  void contrast(double factor);          // away from (or towards) the mean luminance
-  void saturation(double factor);        // away from (or towards) every pixel's luminance
-  void rotate_hue(double turns);         // of the color circle
+  void contrast(double factor);          // scales the distance from the mean luminance
+  void saturation(double factor);        // scales the distance from every pixel's luminance
+  void rotate_hue(double turns);         // by turns of the color circle
   void light(const double (&alpha)[3]);  // along the principal components of ImageNet's colors
 
  private:
   double luminance(int64_t pixel) const;
-  void round();  // what storing between two changes does
+  void round();  // has the effect of storing and loading between two changes
   int64_t pixels_, channels_;
   DType dtype_;
   Temporary<double> values_;

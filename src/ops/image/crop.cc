@@ -21,8 +21,8 @@ struct UncropParams {
   int32_t x, y;
   Tuple shape;
   static void describe(ParamSchema<UncropParams>& schema) {
-    schema.field("x", &UncropParams::x).at_least(0).doc("As given to _image_crop.");
-    schema.field("y", &UncropParams::y).at_least(0).doc("As given to _image_crop.");
+    schema.field("x", &UncropParams::x).at_least(0).doc("Same as in _image_crop.");
+    schema.field("y", &UncropParams::y).at_least(0).doc("Same as in _image_crop.");
     schema.field("shape", &UncropParams::shape).doc("Shape of the image.");
   }
 };
@@ -48,7 +48,7 @@ void infer_crop(const CropParams& p, InferContext& c) {
   c.set_out_shape(0, out);
 }
 
-// Copies the rectangle out of the image, or into it.
+// Copies the rectangle from the image, or into it.
 void copy_rectangle(const TensorRef& in, const TensorRef& out, int64_t x, int64_t y, bool into) {
   const ImageSize image(into ? *out.shape : *in.shape), part(into ? *in.shape : *out.shape);
   const int64_t bytes = dtype_size(in.dtype), offset = (y * image.width + x) * image.channels;
@@ -98,9 +98,9 @@ void register_image_crop(OpRegistry& ops) {
       .sample({{4, 5, 3}}, {{"x", "1"}, {"y", "2"}, {"width", "3"}, {"height", "2"}})
       .sample({{2, 3, 3, 1}}, {{"x", "0"}, {"y", "1"}, {"width", "2"}, {"height", "1"}});
   ops.declare<UncropParams>("_backward_image_crop")
-      .doc("An image of zeros with the given rectangle: the gradient of _image_crop.")
+      .doc("An image of zeros that contains the given rectangle: the gradient of _image_crop.")
       .input("output_grad", "the rectangle")
-      .output("output", "shape as given")
+      .output("output", "shape given by the parameter")
       .infer([](const UncropParams& p, InferContext& c) {
         c.unify_dtypes();
         require_image(c);

@@ -1,4 +1,4 @@
-// Images turned around: always, or for one in two draws.
+// Flips of images: always, or with probability 1/2.
 #include "hybridnet/op.h"
 #include "kernels/rng.h"
 #include "kernels/strided_copy.h"
@@ -13,7 +13,7 @@ const OpRef kReverse{"reverse"}, kReverseIf{"_image_reverse_if"};
 struct ReverseIfParams {
   int32_t axis;
   static void describe(ParamSchema<ReverseIfParams>& schema) {
-    schema.field("axis", &ReverseIfParams::axis).doc("The axis to turn around.");
+    schema.field("axis", &ReverseIfParams::axis).doc("The axis to reverse.");
   }
 };
 
@@ -35,11 +35,11 @@ void same_image(InferContext& c) {
   require_image(c);
 }
 
-// from_end: 2 turns left and right around, 3 top and bottom.
+// from_end: 2 flips left and right, 3 top and bottom.
 void declare_flip(OpRegistry& ops, const std::string& side, int from_end, const char* what) {
   ops.declare("_image_flip_" + side)
       .alias("_npx__image_flip_" + side)
-      .doc(std::string("Turns images around: ") + what + ".")
+      .doc(std::string("Flips images: ") + what + ".")
       .input("data", "(height, width, channels), or a batch of those, any dtype")
       .output("output", "shape and dtype of data")
       .infer([](const NoParams&, InferContext& c) { same_image(c); })
@@ -56,10 +56,10 @@ void declare_flip(OpRegistry& ops, const std::string& side, int from_end, const 
       .sample({{2, 3, 2, 1}});
   ops.declare("_image_random_flip_" + side)
       .alias("_npx__image_random_flip_" + side)
-      .doc(std::string("Turns images around, ") + what + ", or not, with equal probability.")
+      .doc(std::string("Flips images, ") + what + ", or not, with equal probability.")
       .input("data", "(height, width, channels), or a batch of those, any dtype")
       .output("output", "shape and dtype of data")
-      .output("flipped", "(1,) int32: 1 if the images were turned around")
+      .output("flipped", "(1,) int32: 1 if the images were flipped")
       .visible_outputs(1)
       .infer([](const NoParams&, InferContext& c) {
         same_image(c);
@@ -94,7 +94,7 @@ void register_image_flip(OpRegistry& ops) {
   s.high = 2.0;
   s.low = 1.0;
   ops.declare<ReverseIfParams>("_image_reverse_if")
-      .doc("data with the order along an axis turned around where the condition holds.")
+      .doc("data, reversed along an axis if the condition is 1.")
       .input("data", "any shape, any dtype")
       .input("condition", "(1,) int32")
       .output("output", "shape and dtype of data")

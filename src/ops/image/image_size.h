@@ -1,4 +1,4 @@
-// Images as users have them: (height, width, channels), or a batch of those.
+// Images in the users' layout: (height, width, channels), or a batch of those.
 #pragma once
 
 #include <string>

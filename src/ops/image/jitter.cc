@@ -1,4 +1,4 @@
-// _image_random_color_jitter: brightness, contrast, saturation and hue in a drawn order.
+// _image_random_color_jitter: brightness, contrast, saturation and hue in a random order.
 #include <utility>
 
 #include "hybridnet/op.h"
@@ -20,7 +20,9 @@ struct JitterParams {
     schema.field("saturation", &JitterParams::saturation)
         .at_least(0)
         .doc("The factor is drawn from 1 - saturation to 1 + saturation.");
-    schema.field("hue", &JitterParams::hue).at_least(0).doc("The part of the color circle is drawn from -hue to hue.");
+    schema.field("hue", &JitterParams::hue)
+        .at_least(0)
+        .doc("The fraction of the color circle is drawn from -hue to hue.");
   }
 };
 
@@ -48,7 +50,7 @@ void run_jitter(const JitterParams& p, const KernelArgs& a) {
 void register_image_jitter(OpRegistry& ops) {
   ops.declare<JitterParams>("_image_random_color_jitter")
       .alias("_npx__image_random_color_jitter")
-      .doc("Brightness, contrast, saturation and hue changed by drawn amounts, in a drawn order.")
+      .doc("Changes brightness, contrast, saturation and hue by random amounts, in a random order.")
       .input("data", "(height, width, channels), 1 or 3 channels; bytes stay in [0, 255]")
       .output("output", "shape and dtype of data")
       .inplace(0, 0)

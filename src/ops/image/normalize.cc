@@ -1,4 +1,4 @@
-// _image_normalize: every channel minus its mean, by its deviation.
+// _image_normalize: subtracts the mean of every channel and divides by its standard deviation.
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
@@ -20,7 +20,7 @@ struct NormalizeParams {
   double std_of(int64_t c) const { return std.size() == 1 ? std[0] : std[static_cast<size_t>(c)]; }
 };
 
-// The defaults have four numbers and stand for any number of channels.
+// Checks the number of values. The defaults have four numbers and apply to any number of channels.
 void check_numbers(const char* field, const std::vector<double>& given, int64_t channels, double neutral) {
   if (given.size() == 1 || static_cast<int64_t>(given.size()) == channels) return;
   const bool untouched = static_cast<int64_t>(given.size()) > channels &&

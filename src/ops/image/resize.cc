@@ -1,5 +1,5 @@
-// _image_resize: images at another size. Along each axis a new pixel is a weighted sum of old ones, so both axes are
-// one table of taps each. Pixel centers are half-integers and kernels are not widened when shrinking, as in OpenCV.
+// _image_resize: resizes images. Along each axis a new pixel is a weighted sum of old ones, so each axis has one table
+// of taps. Pixel centers are half-integers and kernels are not widened when shrinking, which follows OpenCV.
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
@@ -21,7 +21,7 @@ struct ResizeParams {
         .doc("(width, height), or one number for both.");
     schema.field("keep_ratio", &ResizeParams::keep_ratio)
         .default_value(false)
-        .doc("Whether one number is the size of the shorter side; the other keeps the ratio.");
+        .doc("Whether one number is the size of the shorter side; the other side keeps the aspect ratio.");
     schema.field("interp", &ResizeParams::interp)
         .default_value(1)
         .range(0, 4)
@@ -41,7 +41,7 @@ struct UnresizeParams {
   int32_t interp;
   static void describe(ParamSchema<UnresizeParams>& schema) {
     schema.field("shape", &UnresizeParams::shape).doc("Shape of the image.");
-    schema.field("interp", &UnresizeParams::interp).default_value(1).range(0, 4).doc("As given to _image_resize.");
+    schema.field("interp", &UnresizeParams::interp).default_value(1).range(0, 4).doc("Same as in _image_resize.");
   }
 };
 
@@ -87,7 +87,7 @@ void run_resize(const ResizeParams& p, const KernelArgs& a) {
   const int64_t old_bytes = from.elements() * dtype_size(dtype), bytes = to.elements() * dtype_size(dtype);
   parallel_for(to.batch * to.height, 1.0 * static_cast<double>(to.width * to.channels),
                [&](int64_t begin, int64_t end) {
-                 while (begin < end) {  // the rows of one image at a time
+                 while (begin < end) {  // rows of one image per pass
                    const int64_t image = begin / to.height, first = image * to.height;
                    const int64_t last = std::min(end, first + to.height);
                    resize.run(dtype, a.in[0].as<char>() + image * old_bytes, a.out[0].as<char>() + image * bytes,
@@ -97,7 +97,7 @@ void run_resize(const ResizeParams& p, const KernelArgs& a) {
                });
 }
 
-// The transposed map: what a new pixel took from an old one flows back to it.
+// The adjoint: adds the gradient of each new pixel to the old pixels that it was computed from.
 template <typename T>
 void unresize_image(const kernels::ImageResizing& t, const ImageSize& from, const ImageSize& to, const T* grad,
                     T* out) {
@@ -153,7 +153,7 @@ Values unresize_gradient(const UnresizeParams& p, const GradientContext& g) {
 void register_image_resize(OpRegistry& ops) {
   ops.declare<ResizeParams>("_image_resize")
       .alias("_npx__image_resize")
-      .doc("Images at another size.")
+      .doc("Images resized to another height and width.")
       .input("data", "(height, width, channels), or a batch of those")
       .output("output", "data with the new height and width; integers are rounded")
       .infer(infer_resize)
@@ -167,9 +167,9 @@ void register_image_resize(OpRegistry& ops) {
       .sample({{7, 5, 2}}, {{"size", "(3, 3)"}, {"interp", "3"}})
       .sample({{6, 6, 1}}, {{"size", "9"}, {"interp", "4"}});
   ops.declare<UnresizeParams>("_backward_image_resize")
-      .doc("The gradient of _image_resize: its transposed map.")
+      .doc("The gradient of _image_resize: its adjoint.")
       .input("output_grad", "gradient of the resized images")
-      .output("output", "shape as given")
+      .output("output", "shape given by the parameter")
       .infer([](const UnresizeParams& p, InferContext& c) {
         c.unify_dtypes();
         require_image(c);

@@ -34,7 +34,7 @@ struct Scale {
   using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
   float operator()(T value) const { return static_cast<float>(static_cast<Real>(value) / Real(255)); }
 };
-// Every byte divided once.
+// A table of every byte divided by 255.
 template <>
 struct Scale<uint8_t> {
   float table[256];

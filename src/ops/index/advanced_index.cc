@@ -18,7 +18,7 @@ struct AdvancedIndexParams {
     schema.field("axis", &AdvancedIndexParams::axis)
         .default_value(0)
         .at_least(0)
-        .doc("The axis that the first index array names.");
+        .doc("The axis of the first index array.");
   }
 };
 
@@ -30,7 +30,7 @@ struct AdvancedIndexGradParams {
     schema.field("axis", &AdvancedIndexGradParams::axis)
         .default_value(0)
         .at_least(0)
-        .doc("The axis that the first index array names.");
+        .doc("The axis of the first index array.");
     schema.field("shape", &AdvancedIndexGradParams::shape).doc("Shape of the output.");
   }
 };
@@ -64,7 +64,7 @@ void check_axes(const Shape& data, int axis, int arrays) {
                     .because = "the array has shape " + data.str()});
 }
 
-// Axes before the indexed ones, the indices' common shape, axes after.
+// The axes before the indexed ones, the indices' common shape, the axes after.
 Shape indexed_shape(const Shape& data, int axis, int arrays, const Shape& common) {
   check_axes(data, axis, arrays);
   Shape out = Shape::scalar();
@@ -74,14 +74,14 @@ Shape indexed_shape(const Shape& data, int axis, int arrays, const Shape& common
   return out;
 }
 
-// Common shape of inputs [first, end); unknown if one of them is.
+// Common shape of the inputs from `first` on; unknown if one of them is.
 Shape common_shape(const InferContext& c, int first) {
   Shape common = c.in_shape(first);
   for (int i = first + 1; i < c.num_in(); ++i) common = broadcast(common, c.in_shape(i));
   return common;
 }
 
-// The index arrays, broadcast together, as row numbers of the data's indexed axes taken as one.
+// The index arrays, broadcast together, as row numbers of the data's indexed axes merged into one.
 class IndexedRows {
  public:
   IndexedRows(std::span<const TensorRef> arrays, int axis, const Shape& data) : rows_(count_of(arrays)) {
@@ -216,10 +216,10 @@ Values set_gradient(const AdvancedIndexParams& p, const GradientContext& g) {
 
 void register_advanced_index(OpRegistry& ops) {
   ops.declare<AdvancedIndexParams>("_advanced_index_get")
-      .doc("data[..., i, j, ...] with index arrays on consecutive axes, broadcast together as in NumPy.")
+      .doc("data[..., i, j, ...] with index arrays on consecutive axes, broadcast together by NumPy's rules.")
       .variadic_input("data", "num_args",
-                      "the array, then one array of whole numbers per indexed axis; negative ones from the end")
-      .output("output", "axes before, the common shape of the index arrays, axes after")
+                      "the array, then one array of whole numbers per indexed axis; negative ones count from the end")
+      .output("output", "the axes before, the common shape of the index arrays, the axes after")
       .infer(infer_get)
       .cpu(run_get)
       .may_raise()
@@ -228,9 +228,9 @@ void register_advanced_index(OpRegistry& ops) {
       .sample({{2, 3, 4}, {2, 1}, {3}}, {{"num_args", "3"}, {"axis", "0"}}, 0.0, 1.4)
       .sample({{2, 3, 4}, {5}}, {{"num_args", "2"}, {"axis", "1"}}, 0.0, 2.4);
   ops.declare<AdvancedIndexGradParams>("_backward_advanced_index")
-      .doc("Zeros with slices added where index arrays say: the gradient of _advanced_index_get.")
+      .doc("Adds slices to zeros at the positions of index arrays: the gradient of _advanced_index_get.")
       .variadic_input("data", "num_args", "the output's gradient, then the index arrays")
-      .output("output", "shape as given")
+      .output("output", "shape given by the parameter")
       .infer([](const AdvancedIndexGradParams& p, InferContext& c) {
         c.unify_dtypes({0}, {0});
         c.set_out_shape(0, p.shape);
@@ -249,7 +249,7 @@ void register_advanced_index(OpRegistry& ops) {
           Saves::all_inputs())
       .sample({{2, 5, 4}, {5}}, {{"num_args", "2"}, {"axis", "1"}, {"shape", "(2, 3, 4)"}}, 0.0, 2.4);
   ops.declare<AdvancedIndexParams>("_advanced_index_set")
-      .doc("data after data[..., i, j, ...] = value; where indices repeat, the last one stays.")
+      .doc("data after data[..., i, j, ...] = value; if indices repeat, the last value is kept.")
       .variadic_input("data", "num_args",
                       "the array, the value (broadcast), then one array of whole numbers per indexed axis")
       .output("output", "shape and dtype of data")

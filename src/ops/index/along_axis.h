@@ -1,4 +1,4 @@
-// Elements named one by one along an axis, and the sum back: what pick, topk and sort are differentiated with.
+// Gather of individual elements along an axis, and its adjoint: the gradients of pick, topk and sort use them.
 #pragma once
 
 #include "hybridnet/op.h"
@@ -7,15 +7,15 @@
 
 namespace hybridnet::ops {
 
-// Parameters of the internal ops _gather_along_axis and _scatter_along_axis. The one tensor is seen as (outer, rows,
-// inner), the other and the indices as (outer, count, inner).
+// Parameters of the internal operators _gather_along_axis and _scatter_along_axis. One tensor is viewed as (outer,
+// rows, inner), the other and the indices as (outer, count, inner).
 struct AlongAxisParams {
   int64_t outer, rows, inner, count;
   kernels::IndexMode mode;
   Tuple shape;
   static void describe(ParamSchema<AlongAxisParams>& schema) {
     schema.field("outer", &AlongAxisParams::outer).at_least(0).doc("Product of the sizes before the axis.");
-    schema.field("rows", &AlongAxisParams::rows).at_least(0).doc("Size of the axis that indices name.");
+    schema.field("rows", &AlongAxisParams::rows).at_least(0).doc("Size of the indexed axis.");
     schema.field("inner", &AlongAxisParams::inner).at_least(0).doc("Product of the sizes after the axis.");
     schema.field("count", &AlongAxisParams::count).at_least(0).doc("Indices per position.");
     schema.field("mode", &AlongAxisParams::mode)
@@ -23,7 +23,7 @@ struct AlongAxisParams {
         .choice("wrap", kernels::IndexMode::kWrap)
         .choice("raise", kernels::IndexMode::kRaise)
         .default_value("clip")
-        .doc("What becomes of an index out of range.");
+        .doc("Handling of an index out of range.");
     schema.field("shape", &AlongAxisParams::shape).doc("Shape of the output.");
   }
 };

@@ -1,4 +1,5 @@
-// _contrib_boolean_mask: the slices along an axis whose mask is not zero. How many is known only after looking.
+// _contrib_boolean_mask: the slices along an axis whose mask is not zero. Their number depends on the values of the
+// mask.
 
 #include "hybridnet/op.h"
 #include "kernels/gather.h"
@@ -13,7 +14,7 @@ namespace {
 struct BooleanMaskParams {
   int32_t axis;
   static void describe(ParamSchema<BooleanMaskParams>& schema) {
-    schema.field("axis", &BooleanMaskParams::axis).default_value(0).doc("The axis that is selected from.");
+    schema.field("axis", &BooleanMaskParams::axis).default_value(0).doc("The axis to select from.");
   }
 };
 
@@ -24,7 +25,7 @@ struct BooleanMaskGradParams {
     schema.field("axis", &BooleanMaskGradParams::axis)
         .default_value(0)
         .at_least(0)
-        .doc("As given to _contrib_boolean_mask.");
+        .doc("Same as in _contrib_boolean_mask.");
     schema.field("shape", &BooleanMaskGradParams::shape).doc("Shape of the output.");
   }
 };
@@ -100,7 +101,7 @@ void register_boolean_mask(OpRegistry& ops) {
       .doc("The slices of data along an axis whose mask value is not zero.")
       .input("data", "any shape of at least 1 dimension, any dtype")
       .input("index", "mask, one value of any dtype per slice")
-      .output("output", "data with as many slices as the mask marks")
+      .output("output", "data with as many slices as the mask selects")
       .infer(infer_boolean_mask)
       .dynamic(run_boolean_mask)
       .gradient(
@@ -115,10 +116,12 @@ void register_boolean_mask(OpRegistry& ops) {
       .sample({{4, 3}, {4}}, {}, 0.5, 2.0)
       .sample({{2, 3, 2}, {3}}, {{"axis", "1"}}, 0.5, 2.0);
   ops.declare<BooleanMaskGradParams>("_backward_boolean_mask")
-      .doc("Zeros with slices of output_grad where the mask is not zero: the gradient of _contrib_boolean_mask.")
-      .input("output_grad", "as many slices as the mask marks")
+      .doc(
+          "Zeros with slices of output_grad at the positions where the mask is not zero: the gradient of "
+          "_contrib_boolean_mask.")
+      .input("output_grad", "as many slices as the mask selects")
       .input("index", "the mask")
-      .output("output", "shape as given")
+      .output("output", "shape given by the parameter")
       .infer([](const BooleanMaskGradParams& p, InferContext& c) {
         c.unify_dtypes({0}, {0});
         c.set_out_shape(0, p.shape);

@@ -1,4 +1,4 @@
-// Embedding: rows of a weight matrix, named by an index tensor.
+// Embedding: rows of a weight matrix, selected by an index tensor.
 #include "hybridnet/op.h"
 #include "kernels/gather.h"
 #include "kernels/indices.h"
@@ -17,11 +17,11 @@ struct EmbeddingParams {
     schema.field("output_dim", &EmbeddingParams::output_dim).at_least(1).doc("Length of a row of weight.");
     schema.field("dtype", &EmbeddingParams::dtype)
         .default_value("float32")
-        .doc("Dtype of weight where nothing else says it.");
+        .doc("Dtype of weight if nothing else determines it.");
     schema.field("sparse_grad", &EmbeddingParams::sparse_grad)
         .default_value(false)
-        .doc("Says that the gradient of weight should be row_sparse; the storage of its buffer decides.");
-    schema.field("deterministic", &EmbeddingParams::deterministic).default_value(false).hidden();  // always so
+        .doc("Requests a row_sparse gradient of weight; the storage of its buffer decides.");
+    schema.field("deterministic", &EmbeddingParams::deterministic).default_value(false).hidden();  // always on
   }
 };
 
@@ -62,7 +62,7 @@ OpBuilder<EmbeddingParams> declare_embedding(OpRegistry& ops, const char* name) 
   sample.low = 0.0;
   sample.high = 4.4;
   return ops.declare<EmbeddingParams>(name)
-      .doc("Rows of weight, named by data; indices out of range take the nearest row.")
+      .doc("Rows of weight, selected by data; indices out of range select the nearest row.")
       .input("data", "any shape; whole numbers of any dtype")
       .input("weight", "shape (input_dim, output_dim)")
       .output("output", "shape of data with output_dim appended; dtype of weight")

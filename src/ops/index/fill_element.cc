@@ -1,4 +1,4 @@
-// fill_element_0index: one element per row replaced.
+// fill_element_0index: replaces one element per row.
 #include "hybridnet/op.h"
 #include "kernels/indices.h"
 #include "kernels/strided_copy.h"
@@ -39,7 +39,7 @@ void register_fill_element(OpRegistry& ops) {
       .doc("lhs with lhs[i, rhs[i]] replaced by mhs[i].")
       .input("lhs", "(rows, columns), any dtype")
       .input("mhs", "(rows,), dtype of lhs")
-      .input("rhs", "(rows,): columns, whole numbers; negative ones from the end")
+      .input("rhs", "(rows,): columns, whole numbers; negative ones count from the end")
       .output("output", "shape and dtype of lhs")
       .inplace(0, 0)
       .infer(infer_fill_element)

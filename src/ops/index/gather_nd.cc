@@ -1,4 +1,4 @@
-// gather_nd, scatter_nd and their like: elements or slices named by tuples of indices.
+// gather_nd, scatter_nd and related operators: elements or slices selected by tuples of indices.
 #include "hybridnet/op.h"
 #include "kernels/gather.h"
 #include "kernels/indices.h"
@@ -16,10 +16,10 @@ struct ScatterParams {
   }
 };
 
-// Tuples stand in the columns of `indices` (M, ...): row m holds the indices of axis m. A slice is what M indices
-// leave.
+// The columns of `indices` (M, ...) are tuples: row m holds the indices of axis m. A slice spans the axes after the
+// first M.
 struct TupleIndices {
-  kernels::Indices rows;      // the slice that each tuple names
+  kernels::Indices rows;      // the slice that each tuple selects
   kernels::RowLayout layout;  // the tensor as slices
   TupleIndices(const TensorRef& indices, const Shape& data) : rows(count_of(indices)) {
     const int depth = static_cast<int>((*indices.shape)[0]);
@@ -43,7 +43,7 @@ struct TupleIndices {
   static int64_t count_of(const TensorRef& indices) { return indices.shape->size(1, indices.shape->ndim()); }
 };
 
-// Shape of the gathered slices; unknown until both shapes are.
+// Shape of the gathered slices; unknown until both shapes are known.
 Shape gathered_shape(const Shape& data, const Shape& indices) {
   if (!data.rank_known() || !indices.rank_known()) return Shape();
   if (indices.ndim() < 1) {
@@ -68,7 +68,7 @@ const OpRef kGather{"gather_nd"}, kAccumulate{"_backward_gather_nd"}, kScatterSe
     kScatter{"scatter_nd"}, kGatherLast{"_backward_scatter_nd"};
 
 Value gather(const Value& data, const Value& indices) { return data ? call(kGather, {data, indices}) : data; }
-// The gradient of values that were written at tuples. Of equal tuples the last one was written: the others get zeros.
+// The gradient of values written at tuples. Of equal tuples the last one was written: the others get zeros.
 Value gather_last(const Value& data, const Value& indices) { return data ? call(kGatherLast, {data, indices}) : data; }
 
 void infer_gather(InferContext& c) {
@@ -118,9 +118,10 @@ void register_gather_nd(OpRegistry& ops) {
   ops.declare("gather_nd")
       .alias("_npi_gather_nd")
       .alias("_npx_gather_nd")
-      .doc("Elements or slices of data named by tuples: out[y...] = data[indices[0, y...], indices[1, y...], ...].")
+      .doc("Elements or slices of data selected by tuples: out[y...] = data[indices[0, y...], indices[1, y...], ...].")
       .input("data", "any shape, any dtype")
-      .input("indices", "shape (M, ...), M at most the dimensions of data; whole numbers, negative ones from the end")
+      .input("indices",
+             "shape (M, ...), M at most the dimensions of data; whole numbers, negative ones count from the end")
       .output("output", "shape of indices without its first axis, then the axes of data after the first M")
       .infer([](const NoParams&, InferContext& c) { infer_gather(c); })
       .cpu(run_gather)
@@ -136,10 +137,10 @@ void register_gather_nd(OpRegistry& ops) {
       .sample({{2, 3}, {2, 4}}, {}, 0.0, 1.4)
       .sample({{2, 3, 4}, {1, 2, 2}}, {}, 0.0, 1.4);
   ops.declare<ScatterParams>("_backward_gather_nd")
-      .doc("Zeros with slices added where tuples say: the gradient of gather_nd.")
+      .doc("Adds slices to zeros at the positions of tuples: the gradient of gather_nd.")
       .input("data", "shape of gather_nd's output")
-      .input("indices", "as given to gather_nd")
-      .output("output", "shape as given")
+      .input("indices", "same as in gather_nd")
+      .output("output", "shape given by the parameter")
       .infer(infer_scatter)
       .cpu([](const ScatterParams& p, const KernelArgs& a) {
         const TupleIndices ids(a.in[1], p.shape);
@@ -154,10 +155,10 @@ void register_gather_nd(OpRegistry& ops) {
       .internal()
       .sample({{4}, {2, 4}}, {{"shape", "(2, 3)"}}, 0.0, 1.4);
   ops.declare<ScatterParams>("scatter_nd")
-      .doc("Zeros with slices of data where tuples say; where tuples repeat, the last one stays.")
+      .doc("Zeros with slices of data at the positions of tuples; if tuples repeat, the last one is kept.")
       .input("data", "shape of indices without its first axis, then the axes of the output after the first M")
-      .input("indices", "shape (M, ...); whole numbers, negative ones from the end")
-      .output("output", "shape as given")
+      .input("indices", "shape (M, ...); whole numbers, negative ones count from the end")
+      .output("output", "shape given by the parameter")
       .infer(infer_scatter)
       .cpu([](const ScatterParams&, const KernelArgs& a) {
         kernels::zero_bytes(a.out[0].data, a.out[0].size() * dtype_size(a.out[0].dtype));
@@ -171,9 +172,9 @@ void register_gather_nd(OpRegistry& ops) {
           Saves::of({1}))
       .sample({{2, 3}, {1, 2}}, {{"shape", "(4, 3)"}}, 0.0, 3.4);
   ops.declare("_backward_scatter_nd")
-      .doc("The gradient of scatter_nd: gather_nd, with zeros for tuples that a later equal one was written over.")
+      .doc("The gradient of scatter_nd: gather_nd, with zeros for tuples that a later equal tuple has overwritten.")
       .input("data", "shape of scatter_nd's output")
-      .input("indices", "as given to scatter_nd")
+      .input("indices", "same as in scatter_nd")
       .output("output", "shape of indices without its first axis, then the axes of data after the first M")
       .infer([](const NoParams&, InferContext& c) { infer_gather(c); })
       .cpu(run_gather_last)
@@ -190,10 +191,10 @@ void register_gather_nd(OpRegistry& ops) {
       .sample({{2, 3}, {2, 4}}, {}, 0.0, 1.4);
   ops.declare<ScatterParams>("_scatter_set_nd")
       .alias("_npi_scatter_set_nd")
-      .doc("lhs with slices replaced by rhs where tuples say; where tuples repeat, the last one stays.")
+      .doc("lhs with the slices at the positions of tuples replaced by rhs; if tuples repeat, the last one is kept.")
       .input("lhs", "any shape, any dtype")
       .input("rhs", "shape of indices without its first axis, then the axes of lhs after the first M")
-      .input("indices", "shape (M, ...); whole numbers, negative ones from the end")
+      .input("indices", "shape (M, ...); whole numbers, negative ones count from the end")
       .output("output", "shape and dtype of lhs")
       .infer(infer_scatter_set)
       .cpu([](const ScatterParams&, const KernelArgs& a) {

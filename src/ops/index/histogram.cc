@@ -1,4 +1,4 @@
-// _histogram: how many values fall into each bin.
+// _histogram: the number of values in each bin.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -21,7 +21,7 @@ struct HistogramParams {
         .none_by_default()
         .at_least(1)
         .doc("Number of bins of equal width; None: the second input holds the edges.");
-    schema.field("range", &HistogramParams::range).default_value(AttrValue::List{}).doc("(low, high), with bin_cnt.");
+    schema.field("range", &HistogramParams::range).default_value(AttrValue::List{}).doc("(low, high), for bin_cnt.");
     schema.check([](const HistogramParams& p) {
       if (p.bin_cnt && (p.range.size() != 2 || !(p.range[0] < p.range[1]))) {
         throw ParamError({.input = "range",
@@ -49,7 +49,7 @@ void infer_histogram(const HistogramParams& p, InferContext& c) {
   c.set_out_shape(1, Shape({edges}));
 }
 
-// Bins are half open, but for the last one, which includes its upper edge.
+// Bins are half open, except the last one, which includes its upper edge.
 class Bins {
  public:
   Bins(Temporary<double> edges, bool even) : edges_(std::move(edges)) {
@@ -64,7 +64,7 @@ class Bins {
       const int64_t bin = std::upper_bound(edges_.begin(), edges_.end(), value) - edges_.begin() - 1;
       return std::min(bin, count() - 1);
     }
-    // The quotient is rounded: the edges decide.
+    // The quotient is rounded, so the edges decide.
     auto bin =
         static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>((value - edges_[0]) * per_unit_), count() - 1));
     while (bin > 0 && value < edges_[bin]) --bin;

@@ -50,7 +50,7 @@ struct IndexArrayParams {
   static void describe(ParamSchema<IndexArrayParams>& schema) {
     schema.field("axes", &IndexArrayParams::axes)
         .none_by_default()
-        .doc("The axes whose indices are wanted; None: all.");
+        .doc("The axes whose indices are returned; None: all.");
   }
 };
 
@@ -91,9 +91,11 @@ void register_index_copy(OpRegistry& ops) {
   sample.high = 3.4;
   sample.note = "one index, so that none repeats";
   ops.declare("_contrib_index_copy")
-      .doc("old_tensor with the rows that index_vector names replaced by those of new_tensor; the last one stays.")
+      .doc(
+          "old_tensor with the rows at index_vector replaced by those of new_tensor; if indices repeat, the last row "
+          "is kept.")
       .input("old_tensor", "shape (N, ...), any dtype")
-      .input("index_vector", "shape (M,); whole numbers of any dtype, negative ones from the end")
+      .input("index_vector", "shape (M,); whole numbers of any dtype, negative ones count from the end")
       .input("new_tensor", "shape (M, ...)")
       .output("output", "shape and dtype of old_tensor")
       .infer(infer_index_copy)
@@ -104,7 +106,7 @@ void register_index_copy(OpRegistry& ops) {
       .sample(sample);
   ops.declare<IndexArrayParams>("_contrib_index_array")
       .doc("The index of every element of data.")
-      .input("data", "gives sizes only")
+      .input("data", "defines the sizes only")
       .output("output", "shape of data followed by the number of axes; int64")
       .infer([](const IndexArrayParams& p, InferContext& c) {
         c.set_out_dtype(0, DType::kInt64);

@@ -13,8 +13,8 @@ struct OneHotParams {
   DType dtype;
   static void describe(ParamSchema<OneHotParams>& schema) {
     schema.field("depth", &OneHotParams::depth).at_least(0).doc("Length of a row.");
-    schema.field("on_value", &OneHotParams::on_value).default_value(1.0).doc("Value where the index points.");
-    schema.field("off_value", &OneHotParams::off_value).default_value(0.0).doc("Value of all others.");
+    schema.field("on_value", &OneHotParams::on_value).default_value(1.0).doc("Value at the index.");
+    schema.field("off_value", &OneHotParams::off_value).default_value(0.0).doc("Value of all other elements.");
     schema.field("dtype", &OneHotParams::dtype).default_value("float32").doc("Dtype of the output.");
   }
 };
@@ -65,7 +65,7 @@ void register_one_hot(OpRegistry& ops) {
   with_values.attrs = {{"depth", "3"}, {"on_value", "8"}, {"off_value", "-1"}, {"dtype", "int32"}};
   ops.declare<OneHotParams>("one_hot")
       .alias("_npx_one_hot")
-      .doc("Rows of off_value with on_value where the index points; none for an index out of range.")
+      .doc("Rows of off_value with on_value at the index; an index out of range gives a row of off_value.")
       .input("indices", "any shape; whole numbers of any dtype")
       .output("output", "shape of indices with depth appended")
       .infer(infer_one_hot)

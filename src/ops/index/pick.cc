@@ -1,4 +1,4 @@
-// pick and batch_take: one element per row along an axis; and the ops by which they and topk, sort are differentiated.
+// pick and batch_take: one element per row along an axis; and the operators of the gradients of pick, topk and sort.
 #include "hybridnet/op.h"
 #include "kernels/gather.h"
 #include "kernels/indices.h"
@@ -63,7 +63,7 @@ void infer_pick(const PickParams& p, InferContext& c) {
   const int axis = normalize_axis(*p.axis, data.ndim());
   Shape out = without_axis(data, axis, p.keepdims);
   const Shape& index = c.in_shape(1);
-  // The index may keep the axis or not, whatever keepdims says.
+  // The index may keep the axis or not, independent of keepdims.
   if (index.rank_known()) c.set_in_shape(1, without_axis(data, axis, index.ndim() == data.ndim()));
   if (out.ndim() == 0 && !is_np_shape()) out.push_back(1);
   c.set_out_shape(0, out);
@@ -138,7 +138,7 @@ void register_pick(OpRegistry& ops) {
   ops.declare<PickParams>("pick")
       .alias("_npx_pick")
       .alias("choose_element_0index")
-      .doc("One element per position of the other axes, named by index.")
+      .doc("One element per position of the other axes, selected by index.")
       .input("data", "any shape, any dtype")
       .input("index", "shape of data without the axis, or with size 1 there; whole numbers of any dtype")
       .output("output", "shape of data without the axis, or with size 1 there")
@@ -169,7 +169,7 @@ void register_pick(OpRegistry& ops) {
       .doc("Elements of data along an axis, one per index.")
       .input("data", "outer * rows * inner elements")
       .input("indices", "outer * count * inner whole numbers")
-      .output("output", "shape as given: outer * count * inner elements")
+      .output("output", "shape given by the parameter: outer * count * inner elements")
       .infer(infer_along)
       .cpu([](const AlongAxisParams& p, const KernelArgs& a) {
         kernels::Indices ids(a.in[1]);
@@ -182,10 +182,10 @@ void register_pick(OpRegistry& ops) {
       .sample({{2, 3, 2}, {2, 4, 2}},
               {{"outer", "2"}, {"rows", "3"}, {"inner", "2"}, {"count", "4"}, {"shape", "(2, 4, 2)"}}, 0.0, 2.5);
   ops.declare<AlongAxisParams>("_scatter_along_axis")
-      .doc("Zeros with elements of data added along an axis where indices say: the gradient of _gather_along_axis.")
+      .doc("Adds elements of data to zeros at the indices along an axis: the gradient of _gather_along_axis.")
       .input("data", "outer * count * inner elements")
       .input("indices", "outer * count * inner whole numbers")
-      .output("output", "shape as given: outer * rows * inner elements")
+      .output("output", "shape given by the parameter: outer * rows * inner elements")
       .infer(infer_along)
       .cpu([](const AlongAxisParams& p, const KernelArgs& a) {
         kernels::Indices ids(a.in[1]);

@@ -1,4 +1,4 @@
-// _ravel_multi_index and _unravel_index: tuples of indices as places in a flat tensor, and back.
+// _ravel_multi_index and _unravel_index: tuples of indices as flat indices, and back.
 #include <algorithm>
 #include <array>
 
@@ -48,7 +48,7 @@ void run_ravel(const RavelParams& p, const KernelArgs& a) {
     using T = decltype(zero);
     T* out = a.out[0].as<T>();
     for (int64_t i = 0; i < count; ++i) {
-      uint64_t flat = 0;  // wraps around where indices and sizes are not those of a tensor
+      uint64_t flat = 0;  // wraps around for indices and sizes beyond those of a tensor
       for (int axis = 0; axis < p.shape.ndim(); ++axis)
         flat = flat * static_cast<uint64_t>(p.shape[axis]) + static_cast<uint64_t>(ids[axis * count + i]);
       out[i] = static_cast<T>(static_cast<int64_t>(flat));
@@ -72,7 +72,7 @@ int64_t last_place(const RavelParams& p) {
   return places - 1;
 }
 
-// target(axis): where the indices along it go.
+// target(axis) returns the destination of the indices along this axis.
 template <typename T, typename F>
 void unravel(const RavelParams& p, const TensorRef& places, const kernels::IndexUse& use, F&& target) {
   const kernels::Indices ids(places);
@@ -125,7 +125,7 @@ void register_ravel(OpRegistry& ops) {
   tuples.integer_valued = true;
   ops.declare<RavelParams>("_ravel_multi_index")
       .alias("ravel_multi_index")
-      .doc("Tuples of indices, one per column, as places in a flat tensor of the given shape.")
+      .doc("Tuples of indices, one per column, as flat indices into a tensor of the given shape.")
       .input("data", "shape (M, ...), M the number of axes of shape")
       .output("output", "shape of data without its first axis; dtype of data")
       .infer(infer_ravel)
@@ -137,7 +137,7 @@ void register_ravel(OpRegistry& ops) {
   places.high = 14;
   ops.declare<RavelParams>("_unravel_index")
       .alias("unravel_index")
-      .doc("Places in a flat tensor of the given shape as tuples of indices, one per column.")
+      .doc("Flat indices into a tensor of the given shape as tuples of indices, one per column.")
       .input("data", "any shape")
       .output("output", "shape (M, ...), M the number of axes of shape; dtype of data")
       .infer(infer_unravel)
@@ -145,7 +145,7 @@ void register_ravel(OpRegistry& ops) {
       .gradient(kNotDifferentiable)
       .sample(places);
   ops.declare<RavelParams>("_npi_unravel_index")
-      .doc("Places in a flat tensor of the given shape as indices, one array for each axis.")
+      .doc("Flat indices into a tensor of the given shape as indices, one array for each axis.")
       .input("indices", "any shape")
       .output("output", "shape and dtype of indices")
       .num_outputs([](const RavelParams& p) { return std::max(p.shape.ndim(), 1); })

@@ -1,4 +1,4 @@
-// SequenceMask, SequenceLast, SequenceReverse: batches of sequences of different lengths, padded to one.
+// SequenceMask, SequenceLast, SequenceReverse: batches of sequences of different lengths, padded to one length.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,7 @@ template <typename P>
 void describe_sequence(ParamSchema<P>& schema) {
   schema.field("use_sequence_length", &P::use_sequence_length)
       .default_value(false)
-      .doc("Take lengths from the second input; else every sequence has full length.");
+      .doc("Whether the second input has the lengths; else every sequence has full length.");
 }
 
 struct SequenceMaskParams {
@@ -27,11 +27,13 @@ struct SequenceMaskParams {
   int32_t axis;
   static void describe(ParamSchema<SequenceMaskParams>& schema) {
     describe_sequence(schema);
-    schema.field("value", &SequenceMaskParams::value).default_value(0.0).doc("Written behind the end of a sequence.");
+    schema.field("value", &SequenceMaskParams::value)
+        .default_value(0.0)
+        .doc("Value written after the end of a sequence.");
     schema.field("axis", &SequenceMaskParams::axis)
         .default_value(0)
         .range(0, 1)
-        .doc("The time axis; the other of the first two is the batch.");
+        .doc("The time axis; the other of the first two axes is the batch.");
   }
 };
 
@@ -43,7 +45,7 @@ struct SequenceLastParams {
     schema.field("axis", &SequenceLastParams::axis)
         .default_value(0)
         .range(0, 1)
-        .doc("The time axis; the other of the first two is the batch.");
+        .doc("The time axis; the other of the first two axes is the batch.");
   }
 };
 
@@ -62,7 +64,7 @@ struct SequenceLastGradParams {
   Tuple shape;
   static void describe(ParamSchema<SequenceLastGradParams>& schema) {
     describe_sequence(schema);
-    schema.field("axis", &SequenceLastGradParams::axis).default_value(0).range(0, 1).doc("As given to SequenceLast.");
+    schema.field("axis", &SequenceLastGradParams::axis).default_value(0).range(0, 1).doc("Same as in SequenceLast.");
     schema.field("shape", &SequenceLastGradParams::shape).doc("Shape of the output.");
   }
 };
@@ -76,8 +78,8 @@ struct SequenceLayout {
   int64_t row(int64_t t, int64_t n) const { return time_first ? t * batch + n : n * time + t; }
 };
 
-// Lengths of the sequences, cut to [low, time]. Those that this changes are reported in the name of reporter; null: by
-// an operator of gradients, as the forward operator has reported them.
+// The lengths of the sequences, clamped to [low, time]. Clamped lengths are reported in the name of `reporter`. It is
+// null for operators of gradients, because the forward operator has reported them.
 kernels::Indices lengths_of(bool given, const KernelArgs& a, const SequenceLayout& l, int64_t low,
                             const char* reporter) {
   if (!given) {
@@ -94,7 +96,7 @@ kernels::Indices lengths_of(bool given, const KernelArgs& a, const SequenceLayou
   return lengths;
 }
 
-// Data has at least 2 dimensions; lengths one per batch element.
+// The data has at least 2 dimensions, the lengths one element per batch element.
 void infer_sequence(bool with_lengths, int axis, InferContext& c, int lengths_input) {
   const Shape& in = c.in_shape(0);
   if (in.rank_known() && in.ndim() < 2) {
@@ -266,14 +268,14 @@ OpBuilder<SequenceReverseParams> declare_reverse(OpRegistry& ops, const char* na
 void register_sequence(OpRegistry& ops) {
   declare_mask<false>(ops, "SequenceMask")
       .alias("_npx_sequence_mask")
-      .doc("Overwrites what stands behind the end of each sequence.");
+      .doc("Overwrites the elements after the end of each sequence.");
   declare_mask<true>(ops, "_backward_SequenceMask")
       .internal()
       .doc("The same for gradients of SequenceMask, which has reported its lengths.");
   auto last = ops.declare<SequenceLastParams>("SequenceLast");
   last.doc("The last element of each sequence.");
   declare_inputs(last);
-  last.output("output", "data without the time axis")
+  last.output("output", "shape of data without the time axis")
       .infer(infer_last)
       .cpu(run_last)
       .may_raise()
@@ -289,9 +291,9 @@ void register_sequence(OpRegistry& ops) {
       .sample(lengths_sample({{4, 3, 2}, {3}}, {}))
       .sample(lengths_sample({{3, 4}, {3}}, {{"axis", "1"}}));
   auto last_grad = ops.declare<SequenceLastGradParams>("_backward_SequenceLast");
-  last_grad.doc("Zeros with data at the end of each sequence: the gradient of SequenceLast.");
+  last_grad.doc("Zeros with data at the last element of each sequence: the gradient of SequenceLast.");
   declare_inputs(last_grad);
-  last_grad.output("output", "shape as given")
+  last_grad.output("output", "shape given by the parameter")
       .infer([](const SequenceLastGradParams& p, InferContext& c) {
         c.unify_dtypes({0}, {0});
         c.set_out_shape(0, p.shape);
@@ -308,7 +310,7 @@ void register_sequence(OpRegistry& ops) {
           Saves::of({1}))
       .sample({{3, 2}}, {{"shape", "(4, 3, 2)"}})
       .sample(lengths_sample({{3, 2}, {3}}, {{"shape", "(4, 3, 2)"}}));
-  declare_reverse<false>(ops, "SequenceReverse").doc("Each sequence backwards; what stands behind its end stays.");
+  declare_reverse<false>(ops, "SequenceReverse").doc("Each sequence reversed; elements after its end are unchanged.");
   declare_reverse<true>(ops, "_backward_SequenceReverse")
       .internal()
       .doc("The same for gradients of SequenceReverse, which has reported its lengths.");

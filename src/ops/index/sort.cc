@@ -18,7 +18,9 @@ struct SortParams {
   bool is_ascend;
   static void describe(ParamSchema<SortParams>& schema) {
     schema.field("axis", &SortParams::axis).default_value(-1).doc("The axis to sort along; None: data is flattened.");
-    schema.field("is_ascend", &SortParams::is_ascend).default_value(true).doc("Smallest first.");
+    schema.field("is_ascend", &SortParams::is_ascend)
+        .default_value(true)
+        .doc("Whether the smallest elements come first.");
   }
 };
 
@@ -30,7 +32,9 @@ struct ArgsortParams {
     schema.field("axis", &ArgsortParams::axis)
         .default_value(-1)
         .doc("The axis to sort along; None: data is flattened.");
-    schema.field("is_ascend", &ArgsortParams::is_ascend).default_value(true).doc("Smallest first.");
+    schema.field("is_ascend", &ArgsortParams::is_ascend)
+        .default_value(true)
+        .doc("Whether the smallest elements come first.");
     schema.field("dtype", &ArgsortParams::dtype).default_value("float32").doc("Dtype of the indices.");
   }
 };
@@ -42,21 +46,23 @@ struct TopkParams {
   bool is_ascend;
   DType dtype;
   static void describe(ParamSchema<TopkParams>& schema) {
-    schema.field("axis", &TopkParams::axis).default_value(-1).doc("The axis to choose along; None: data is flattened.");
-    schema.field("k", &TopkParams::k).default_value(1).doc("Number of elements; below 1: all of them.");
+    schema.field("axis", &TopkParams::axis).default_value(-1).doc("The axis to select along; None: data is flattened.");
+    schema.field("k", &TopkParams::k).default_value(1).doc("Number of elements; below 1: all elements.");
     schema.field("ret_typ", &TopkParams::ret_typ)
         .choice("value", ReturnType::kValue)
         .choice("indices", ReturnType::kIndices)
         .choice("mask", ReturnType::kMask)
         .choice("both", ReturnType::kBoth)
         .default_value("indices")
-        .doc("What to return: values, their indices, values and indices, or a mask of ones like data.");
-    schema.field("is_ascend", &TopkParams::is_ascend).default_value(false).doc("The smallest instead of the largest.");
+        .doc("The outputs: values, their indices, values and indices, or a mask of ones like data.");
+    schema.field("is_ascend", &TopkParams::is_ascend)
+        .default_value(false)
+        .doc("Whether to select the smallest instead of the largest elements.");
     schema.field("dtype", &TopkParams::dtype).default_value("float32").doc("Dtype of the indices.");
   }
 };
 
-// data as (outer, rows, inner), ordered along rows.
+// data as (outer, rows, inner), sorted along rows.
 kernels::RowLayout layout_of(const std::optional<int32_t>& axis_or_none, const Shape& data) {
   if (!axis_or_none) return {1, data.size(), 1};
   const int axis = normalize_axis(*axis_or_none, data.ndim());
@@ -89,7 +95,7 @@ void each_ordered_row(const T* data, kernels::RowLayout l, int64_t k, bool ascen
   });
 }
 
-// Where element `rank` of an ordered row stands in an output of `count` ranks.
+// The output index of element `rank` of a sorted row; the output has `count` ranks.
 int64_t place(int64_t item, int64_t rank, int64_t count, int64_t inner) {
   return (item / inner * count + rank) * inner + item % inner;
 }
@@ -189,7 +195,7 @@ void register_sort(OpRegistry& ops) {
       .doc("data sorted along an axis.")
       .input("data", "any shape, any dtype")
       .output("output", "shape of data; flat without axis")
-      .output("positions", "where the elements stood, int64")
+      .output("positions", "positions of the elements in data, int64")
       .visible_outputs(1)
       .infer([](const SortParams& p, InferContext& c) {
         c.unify_dtypes({0}, {0});
@@ -230,8 +236,8 @@ void register_sort(OpRegistry& ops) {
       .alias("_npx_topk")
       .doc("The k largest, or smallest, elements along an axis.")
       .input("data", "any shape, any dtype")
-      .output("output", "data's shape with k in the axis; data's shape for a mask")
-      .output("indices", "with ret_typ both: the indices, dtype as given")
+      .output("output", "shape of data with k in the axis; shape of data for a mask")
+      .output("indices", "with ret_typ both: the indices, dtype given by the parameter")
       .output("positions", "the indices as int64")
       .num_outputs(topk_outputs)
       .num_visible_outputs(topk_visible)

@@ -1,4 +1,4 @@
-// _sparse_retain: some rows of a matrix of rows; the others are zeros.
+// _sparse_retain: keeps some rows of a matrix and sets the others to zero.
 #include <vector>
 
 #include "kernels/gather.h"
@@ -29,9 +29,9 @@ void register_sparse_retain(OpRegistry& ops) {
   Sample deep = s;
   deep.inputs = {{4, 2, 2}, {3}};
   ops.declare("_sparse_retain")
-      .doc("data with only the rows that indices name; other rows are zero.")
+      .doc("data with the rows in indices; all other rows are zero.")
       .input("data", "(rows, ...), any dtype")
-      .input("indices", "(count,): rows, whole numbers; negative ones from the end")
+      .input("indices", "(count,): rows, whole numbers; negative ones count from the end")
       .output("output", "shape and dtype of data")
       .infer([](const NoParams&, InferContext& c) {
         c.unify_dtypes({0}, {0});

@@ -1,4 +1,4 @@
-// take: slices along an axis, named by an index tensor.
+// take: slices along an axis, selected by an index tensor.
 #include "hybridnet/op.h"
 #include "kernels/gather.h"
 #include "kernels/indices.h"
@@ -14,7 +14,7 @@ struct TakeParams {
   int32_t axis;
   IndexMode mode;
   static void describe(ParamSchema<TakeParams>& schema) {
-    schema.field("axis", &TakeParams::axis).default_value(0).doc("The axis that indices name.");
+    schema.field("axis", &TakeParams::axis).default_value(0).doc("The indexed axis.");
     schema.field("mode", &TakeParams::mode)
         .choice("clip", IndexMode::kClip)
         .choice("raise", IndexMode::kRaise)
@@ -96,10 +96,10 @@ void register_take(OpRegistry& ops) {
       .sample(along_last)
       .sample({{2, 3, 4}, {5}}, {{"axis", "1"}}, -2.0, 5.0);
   ops.declare<TakeGradParams>("_backward_take")
-      .doc("Sums slices of output_grad into the places that indices name: the gradient of take.")
+      .doc("Adds slices of output_grad at the positions of indices: the gradient of take.")
       .input("output_grad", "shape of take's output")
-      .input("indices", "as given to take")
-      .output("output", "shape as given, dtype of output_grad")
+      .input("indices", "same as in take")
+      .output("output", "shape given by the parameter, dtype of output_grad")
       .infer([](const TakeGradParams& p, InferContext& c) {
         c.unify_dtypes({0}, {0});
         c.set_out_shape(0, p.shape);

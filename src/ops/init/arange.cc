@@ -1,4 +1,4 @@
-// _arange and _contrib_arange_like: evenly spaced values by their distance.
+// _arange and _contrib_arange_like: evenly spaced values with a given step.
 #include <cmath>
 
 #include "hybridnet/op.h"
@@ -18,16 +18,16 @@ struct ArangeParams {
   std::string ctx;
   DType dtype;
   static void describe(ParamSchema<ArangeParams>& schema) {
-    schema.field("start", &ArangeParams::start).doc("First value; the end instead, with 0 as start, if stop is None.");
+    schema.field("start", &ArangeParams::start).doc("First value; if stop is None, the end, and the first value is 0.");
     schema.field("stop", &ArangeParams::stop).none_by_default().doc("End, exclusive.");
-    schema.field("step", &ArangeParams::step).default_value(1.0).doc("Distance of neighbours; not 0.");
+    schema.field("step", &ArangeParams::step).default_value(1.0).doc("Distance between values; not 0.");
     schema.field("repeat", &ArangeParams::repeat)
         .default_value(1)
         .at_least(1)
-        .doc("How often each value stands in a row.");
+        .doc("Number of repetitions of each value.");
     schema.field("infer_range", &ArangeParams::infer_range)
         .default_value(false)
-        .doc("Take the number of values from where the output is used.");
+        .doc("Whether to infer the number of values from the use of the output.");
     describe_ctx<ArangeParams>(schema);
     schema.field("dtype", &ArangeParams::dtype).default_value("float32").doc("Dtype of the output.");
     schema.check([](const ArangeParams& p) {
@@ -46,11 +46,11 @@ struct ArangeLikeParams {
   std::optional<int32_t> axis;
   static void describe(ParamSchema<ArangeLikeParams>& schema) {
     schema.field("start", &ArangeLikeParams::start).default_value(0.0).doc("First value.");
-    schema.field("step", &ArangeLikeParams::step).default_value(1.0).doc("Distance of neighbours.");
+    schema.field("step", &ArangeLikeParams::step).default_value(1.0).doc("Distance between values.");
     schema.field("repeat", &ArangeLikeParams::repeat)
         .default_value(1)
         .at_least(1)
-        .doc("How often each value stands in a row.");
+        .doc("Number of repetitions of each value.");
     describe_ctx<ArangeLikeParams>(schema);
     schema.field("axis", &ArangeLikeParams::axis)
         .none_by_default()
@@ -70,8 +70,8 @@ int64_t number_of_values(const ArangeParams& p) {
   return count <= 0 ? 0 : static_cast<int64_t>(count) * p.repeat;
 }
 
-// Value i in double; exact for whole numbers up to 2^53. Whole-number ranges start and step by whole numbers, as
-// MXNet's and NumPy's do: arange(1.5, 9, 1.5) of int32 is 1, 2, 3, ...
+// Computes value i in double; exact for whole numbers up to 2^53. Ranges of whole-number dtypes round start and step,
+// which follows MXNet and NumPy: arange(1.5, 9, 1.5) of int32 is 1, 2, 3, ...
 void fill_range(const TensorRef& out, double start, double step, int64_t repeat) {
   if (!is_floating(out.dtype)) {
     start = std::trunc(start);
@@ -126,8 +126,8 @@ void register_arange(OpRegistry& ops) {
       .sample({}, {{"start", "0"}, {"stop", "3"}, {"repeat", "2"}});
   ops.declare<ArangeLikeParams>("_contrib_arange_like")
       .alias("_npx_arange_like")
-      .doc("Evenly spaced values, as many as data has elements, or as an axis of it is long.")
-      .input("data", "gives sizes and dtype only")
+      .doc("Evenly spaced values, one per element of data or per position along one of its axes.")
+      .input("data", "defines sizes and dtype only")
       .output("output", "shape of data, or one axis of it; dtype of data")
       .infer(infer_arange_like)
       .cpu([](const ArangeLikeParams& p, const KernelArgs& a) { fill_range(a.out[0], p.start, p.step, p.repeat); })

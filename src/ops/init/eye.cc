@@ -14,10 +14,10 @@ struct EyeParams {
   DType dtype;
   static void describe(ParamSchema<EyeParams>& schema) {
     schema.field("N", &EyeParams::N).at_least(0).doc("Number of rows.");
-    schema.field("M", &EyeParams::M).default_value(0).at_least(0).doc("Number of columns; 0: as many as rows.");
+    schema.field("M", &EyeParams::M).default_value(0).at_least(0).doc("Number of columns; 0: the number of rows.");
     schema.field("k", &EyeParams::k)
         .default_value(0)
-        .doc("Which diagonal: 0 the main one, positive above, negative below.");
+        .doc("Index of the diagonal: 0 the main one, positive above, negative below.");
     describe_ctx<EyeParams>(schema);
     schema.field("dtype", &EyeParams::dtype).default_value("float32").doc("Dtype of the output.");
   }

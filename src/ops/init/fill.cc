@@ -40,7 +40,7 @@ struct ZerosOfContextParams {
     describe_ctx<ZerosOfContextParams>(schema);
     schema.field("dtype", &ZerosOfContextParams::dtype)
         .default_value(-1)
-        .doc("Code of the dtype; -1: that of where the output is used, else float32.");
+        .doc("Code of the dtype; -1: the dtype by the use of the output, else float32.");
     schema.check([](const ZerosOfContextParams& p) {
       if (p.dtype != -1 && !dtype_valid_code(p.dtype))
         throw ParamError({.input = "dtype", .expected = "-1 or the code of a dtype", .given = std::to_string(p.dtype)});
@@ -48,7 +48,7 @@ struct ZerosOfContextParams {
   }
 };
 
-// An empty shape is a scalar under NumPy shape semantics, else nothing is promised.
+// An empty shape is a scalar under NumPy shape semantics; else the shape is unknown.
 void infer_constant_shape(const Tuple& shape, InferContext& c) {
   if (shape.ndim() > 0 || is_np_shape())
     set_out_from_shape_param(c, 0, shape);
@@ -56,7 +56,7 @@ void infer_constant_shape(const Tuple& shape, InferContext& c) {
     c.set_out_shape(0, shape);
 }
 
-// NumPy's shapes are what they say, whatever the semantics of this thread.
+// NumPy's shapes are taken literally, independent of the thread's shape semantics.
 void infer_literal_constant(const ConstantParams& p, InferContext& c) {
   for (const int64_t size : p.shape)
     if (size < 0)
@@ -71,7 +71,7 @@ void register_fill(OpRegistry& ops) {
   auto declare_constant = [&](const char* name, const char* doc, double value) {
     ops.declare<ConstantParams>(name)
         .doc(doc)
-        .output("output", "as the parameters say")
+        .output("output", "shape and dtype given by the parameters")
         .infer([](const ConstantParams& p, InferContext& c) {
           infer_constant_shape(p.shape, c);
           c.set_out_dtype(0, p.dtype);
@@ -87,7 +87,8 @@ void register_fill(OpRegistry& ops) {
   auto declare_numpy_constant = [&](const char* name, const char* doc, double value) {
     ops.declare<ConstantParams>(name)
         .doc(doc)
-        .output("output", "as the parameters say; () is a scalar, a size of 0 an axis without elements")
+        .output("output",
+                "shape and dtype given by the parameters; () is a scalar, a size of 0 an axis without elements")
         .infer(infer_literal_constant)
         .cpu([value](const ConstantParams&, const KernelArgs& a) { kernels::fill(a.out[0], value); })
         .fills_with([value](const ConstantParams&) { return std::optional(value); })
@@ -101,7 +102,7 @@ void register_fill(OpRegistry& ops) {
   ops.declare<FullParams>("_full")
       .alias("_npi_full")
       .doc("A tensor of one value.")
-      .output("output", "as the parameters say")
+      .output("output", "shape and dtype given by the parameters")
       .infer([](const FullParams& p, InferContext& c) {
         infer_constant_shape(p.shape, c);
         c.set_out_dtype(0, p.dtype);
@@ -112,8 +113,8 @@ void register_fill(OpRegistry& ops) {
       .sample({}, {{"shape", "(2, 3)"}, {"value", "1.5"}})
       .sample({}, {{"shape", "(2,)"}, {"value", "-3"}, {"dtype", "int8"}});
   ops.declare<ZerosOfContextParams>("_zeros_without_dtype")
-      .doc("A tensor of zeros whose dtype may come from where it is used.")
-      .output("output", "as the parameters say")
+      .doc("A tensor of zeros whose dtype may be inferred from its use.")
+      .output("output", "shape and dtype given by the parameters")
       .infer([](const ZerosOfContextParams& p, InferContext& c) {
         infer_constant_shape(p.shape, c);
         if (p.dtype >= 0) c.set_out_dtype(0, static_cast<DType>(p.dtype));

@@ -1,4 +1,4 @@
-// _linspace: evenly spaced values by their number.
+// _linspace: a given number of evenly spaced values.
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/fill.h"
@@ -13,15 +13,15 @@ struct LinspaceParams {
   bool endpoint;
   std::string ctx;
   DType dtype;
-  // Listed for this operator by old tools, without effect.
+  // Parameters that old tools list for this operator; without effect.
   double step;
   int32_t repeat;
   bool infer_range;
   static void describe(ParamSchema<LinspaceParams>& schema) {
     schema.field("start", &LinspaceParams::start).doc("First value.");
-    schema.field("stop", &LinspaceParams::stop).doc("Last value; the one after the last without endpoint.");
+    schema.field("stop", &LinspaceParams::stop).doc("Last value; without endpoint, the value after the last.");
     schema.field("num", &LinspaceParams::num).at_least(0).doc("Number of values.");
-    schema.field("endpoint", &LinspaceParams::endpoint).default_value(true).doc("Is stop the last value?");
+    schema.field("endpoint", &LinspaceParams::endpoint).default_value(true).doc("Whether stop is the last value.");
     describe_ctx<LinspaceParams>(schema);
     schema.field("dtype", &LinspaceParams::dtype).default_value("float32").doc("Dtype of the output.");
     schema.field("step", &LinspaceParams::step).default_value(1.0).hidden().doc("Without effect.");
@@ -39,7 +39,7 @@ void run_linspace(const LinspaceParams& p, const KernelArgs& a) {
     parallel_for(n, 1.2, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) data[i] = kernels::element_from<T>(p.start + static_cast<double>(i) * step);
     });
-    if (p.endpoint && n > 1) data[n - 1] = kernels::element_from<T>(p.stop);  // exact, whatever step was rounded to
+    if (p.endpoint && n > 1) data[n - 1] = kernels::element_from<T>(p.stop);  // exact in spite of the rounded step
   });
 }
 

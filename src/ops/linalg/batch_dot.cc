@@ -12,10 +12,10 @@ struct BatchDotParams {
   static void describe(ParamSchema<BatchDotParams>& schema) {
     schema.field("transpose_a", &BatchDotParams::transpose_a)
         .default_value(false)
-        .doc("Transpose the matrices of lhs first.");
+        .doc("Whether to transpose the matrices of lhs.");
     schema.field("transpose_b", &BatchDotParams::transpose_b)
         .default_value(false)
-        .doc("Transpose the matrices of rhs first.");
+        .doc("Whether to transpose the matrices of rhs.");
     schema.field("forward_stype", &BatchDotParams::forward_stype).none_by_default().hidden();
   }
 };
@@ -40,7 +40,7 @@ void infer_batch_dot(const BatchDotParams& p, InferContext& c) {
   require_stack(c, 0);
   require_stack(c, 1);
   int ndim = kUnknownNdim;
-  for (const Shape* s : {&c.out_shape(0), &c.in_shape(1), &c.in_shape(0)})  // the inputs say, if they can
+  for (const Shape* s : {&c.out_shape(0), &c.in_shape(1), &c.in_shape(0)})  // the inputs come last and take precedence
     if (s->rank_known()) ndim = s->ndim();
   if (ndim < 3) return;
   const int row = ndim - 2, column = ndim - 1;
@@ -103,8 +103,8 @@ void register_batch_dot(OpRegistry& ops) {
   ops.declare<BatchDotParams>("batch_dot")
       .alias("_npx_batch_dot")
       .doc("Matrix products of two stacks of matrices: out[b...] = lhs[b...] rhs[b...].")
-      .input("lhs", "(batch..., m, k), or (batch..., k, m) when transpose_a")
-      .input("rhs", "(batch..., k, n), or (batch..., n, k) when transpose_b")
+      .input("lhs", "(batch..., m, k), or (batch..., k, m) if transpose_a")
+      .input("rhs", "(batch..., k, n), or (batch..., n, k) if transpose_b")
       .output("output", "(batch..., m, n)")
       .infer(infer_batch_dot)
       .link(link_batch_dot, kNumeric)

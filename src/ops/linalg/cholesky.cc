@@ -47,7 +47,7 @@ void run_potrf(const CholeskyParams& p, const KernelArgs& args) {
   });
 }
 
-// Upper triangular factors are transposed lower ones, and so are their gradients.
+// Upper triangular factors are transposed lower ones; the same holds for their gradients.
 Value as_lower(const CholeskyParams& p, const Value& a) { return p.lower ? a : matrix_transpose(a); }
 
 // A = L L^T: dA is the symmetric part of L^-T lower(L^T dL) L^-1, with the diagonal of lower() halved.
@@ -68,7 +68,7 @@ void run_potri(const CholeskyParams& p, const KernelArgs& args) {
     for_each_matrix(m.count, n * m.step(), [&](int64_t i) {
       Temporary<T> inverse(static_cast<size_t>(n * n), T(0));
       for (int64_t k = 0; k < n; ++k) inverse[static_cast<size_t>(k * n + k)] = 1;
-      // L^-1, or U^-T, which is the same. (LAPACK's potri turns NaN into 0 on some processors.)
+      // L^-1, or U^-T, which is equal. (LAPACK's potri turns NaN into 0 on some processors.)
       kernels::solve_triangular({.lower = p.lower, .transpose = !p.lower}, n, n, args.in[0].as<T>() + i * m.step(), n,
                                 inverse.data(), n);
       kernels::gemm_in_tiles(kernels::GemmShape::dense(true, false, n, n, n), T(1), inverse.data(), inverse.data(),
@@ -113,7 +113,7 @@ void register_cholesky(OpRegistry& ops) {
       .sample(upper);
   ops.declare<CholeskyParams>("_linalg_potri")
       .alias("linalg_potri")
-      .doc("The inverse of L L^T from the lower triangular L, such as _linalg_potrf gives.")
+      .doc("The inverse of L L^T for a lower triangular L, for example the output of _linalg_potrf.")
       .input("A", "stack of lower triangular matrices (..., n, n)")
       .output("output", "shape and dtype of A")
       .infer([](const CholeskyParams&, InferContext& c) { infer_square(c); })

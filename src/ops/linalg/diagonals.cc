@@ -1,4 +1,5 @@
-// Diagonals and triangles taken out of matrices or put into them, and the sum of a diagonal's logarithms.
+// Operators that extract diagonals and triangles from matrices or build matrices from them, and the sum of the
+// logarithms of a diagonal.
 #include <cmath>
 
 #include "base/checked_size.h"
@@ -14,7 +15,7 @@ struct DiagonalParams {
   static void describe(ParamSchema<DiagonalParams>& schema) {
     schema.field("offset", &DiagonalParams::offset)
         .default_value(0)
-        .doc("Which diagonal: positive above the main one, negative below.");
+        .doc("Index of the diagonal: positive above the main one, negative below.");
   }
 };
 
@@ -27,11 +28,13 @@ struct TrianParams {
         .doc(
             "The diagonal that bounds the triangle: positive: upper triangles from above the main diagonal, negative: "
             "lower ones.");
-    schema.field("lower", &TrianParams::lower).default_value(true).doc("Which triangle, where offset is 0.");
+    schema.field("lower", &TrianParams::lower)
+        .default_value(true)
+        .doc("Whether the triangle is the lower one, if offset is 0.");
   }
 };
 
-// A part of a square matrix whose elements stand one after the other in the vector: row by row, begin <= column < end.
+// The part of a square matrix whose elements are consecutive in the vector: row by row, begin <= column < end.
 struct Part {
   int64_t n;  // size of the matrix
   int64_t offset;
@@ -50,7 +53,7 @@ int64_t length_of(int64_t n, int64_t offset, bool band) {
   return band ? side : checked_times(side, side + 1) / 2;
 }
 
-// Size of the matrix for a vector of length k; a ParamError if none fits.
+// Size of the matrix for a vector of length k. Throws ParamError if none fits.
 int64_t size_of(int64_t k, int64_t offset, bool band, const Shape& given) {
   if (band) return k + std::abs(offset);
   int64_t side = static_cast<int64_t>((std::sqrt(8.0 * static_cast<double>(k) + 1) - 1) / 2);
@@ -135,7 +138,7 @@ void run_make(const P& p, const KernelArgs& args) {
   });
 }
 
-// Each is the transposed map, so the gradient, of the other.
+// Each operator is the adjoint, and so the gradient, of the other.
 template <typename P>
 void declare_pair(OpRegistry& ops, const std::string& kind, const char* extract_doc, const char* make_doc,
                   std::vector<Sample> extract_samples, std::vector<Sample> make_samples) {
@@ -200,7 +203,7 @@ Values sumlogdiag_gradient(const NoParams&, const GradientContext& g) {
 
 void register_diagonals(OpRegistry& ops) {
   declare_pair<DiagonalParams>(
-      ops, "diag", "A diagonal of every matrix.", "Matrices that are zero but for one diagonal.",
+      ops, "diag", "A diagonal of every matrix.", "Matrices that are zero except on one diagonal.",
       {shaped({3, 3}, {}), shaped({2, 3, 3}, {{"offset", "1"}}), shaped({4, 4}, {{"offset", "-2"}})},
       {shaped({3}, {}), shaped({2, 2}, {{"offset", "1"}}), shaped({2}, {{"offset", "-2"}})});
   declare_pair<TrianParams>(ops, "trian", "A triangle of every matrix, row by row.",

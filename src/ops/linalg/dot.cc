@@ -12,15 +12,15 @@ struct DotParams {
   static void describe(ParamSchema<DotParams>& schema) {
     schema.field("transpose_a", &DotParams::transpose_a)
         .default_value(false)
-        .doc("Contract the first axis of lhs instead of its last.");
+        .doc("Whether to contract the first axis of lhs instead of its last.");
     schema.field("transpose_b", &DotParams::transpose_b)
         .default_value(false)
-        .doc("Contract the last axis of rhs instead of its first.");
+        .doc("Whether to contract the last axis of rhs instead of its first.");
     schema.field("forward_stype", &DotParams::forward_stype).none_by_default().hidden();
   }
 };
 
-// A vector is a row on the left and a column on the right, whatever the flags say; they only choose the contracted
+// A vector is a row on the left and a column on the right, independent of the flags, which only select the contracted
 // axis.
 struct DotSizes {
   kernels::GemmShape shape;
@@ -90,7 +90,7 @@ Values dot_gradient(const DotParams& p, const GradientContext& g) {
   const Shape a = g.input_spec(0).shape, b = g.input_spec(1).shape;
   const bool matrices = a.ndim() == 2 && b.ndim() == 2;
   Value left = g.input(0), right = g.input(1);
-  if (!matrices) {  // as the product of two matrices: a transposed vector on the left is a column, on the right a row
+  if (!matrices) {  // rewrite as a product of matrices: a transposed vector on the left is a column, on the right a row
     left = reshape(left, matrix_shape(a, !p.transpose_a, p.transpose_a));
     right = reshape(right, matrix_shape(b, p.transpose_b, !p.transpose_b));
     const DotSizes s(p, a, b);
@@ -114,8 +114,8 @@ void register_dot(OpRegistry& ops) {
   ops.declare<DotParams>("dot")
       .alias("_sparse_dot")
       .doc(
-          "Product of two arrays: out[i..., j...] = sum over x of lhs[i..., x] * rhs[x, j...]. For matrices the matrix "
-          "product, for vectors the inner product (shape (1,), under NumPy shapes ()).")
+          "Product of two arrays: out[i..., j...] = sum over x of lhs[i..., x] * rhs[x, j...]. It is the matrix "
+          "product of matrices and the inner product of vectors (shape (1,), under NumPy shapes ()).")
       .input("lhs", "one axis or more")
       .input("rhs", "one axis or more")
       .output("output", "the remaining axes of lhs, then those of rhs")

@@ -28,8 +28,8 @@ void describe_gemm(ParamSchema<P>& schema, bool with_beta) {
   const auto field = [&]<typename M>(const char* name, M GemmParams::*member) {
     return schema.field(name, static_cast<M P::*>(member));
   };
-  field("transpose_a", &GemmParams::transpose_a).default_value(false).doc("Transpose the matrices of A first.");
-  field("transpose_b", &GemmParams::transpose_b).default_value(false).doc("Transpose the matrices of B first.");
+  field("transpose_a", &GemmParams::transpose_a).default_value(false).doc("Whether to transpose the matrices of A.");
+  field("transpose_b", &GemmParams::transpose_b).default_value(false).doc("Whether to transpose the matrices of B.");
   field("alpha", &GemmParams::alpha).default_value(1.0).doc("Factor of the product.");
   if (with_beta) field("beta", &GemmParams::beta).default_value(1.0).doc("Factor of C.");
   field("axis", &GemmParams::axis).default_value(-2).doc("Axis of the matrix rows; the columns are the last axis.");
@@ -74,7 +74,7 @@ void infer_gemm(const GemmParams& p, InferContext& c) {
   if (c.num_in() == 3) c.set_in_shape(2, out);
 }
 
-// The stack as (before, rows, between, columns): with axis -2 there is nothing between, otherwise rows are strided.
+// The stack as (before, rows, between, columns). With axis -2, `between` is 1; otherwise rows are strided.
 struct Stack {
   int64_t before, between;
   kernels::GemmShape sizes;
@@ -114,7 +114,7 @@ void run_gemm(const GemmParams& p, const KernelArgs& args) {
                     out + x * out_step * s.between + y * out_row);
     }
   };
-  if (s.before * s.between <= 2) return products(0, s.before * s.between);  // the cores share one product
+  if (s.before * s.between <= 2) return products(0, s.before * s.between);  // each product uses all cores
   parallel_for(s.before * s.between, 0.04 * static_cast<double>(work), products);
 }
 
@@ -155,8 +155,8 @@ Values gemm_gradient(const GemmParams& p, const GradientContext& g) {
 template <typename P>
 OpBuilder<P> declare_gemm(OpRegistry& ops, const char* name) {
   return ops.declare<P>(name)
-      .input("A", "stack of matrices (..., m, k), or (..., k, m) when transpose_a")
-      .input("B", "stack of matrices (..., k, n), or (..., n, k) when transpose_b")
+      .input("A", "stack of matrices (..., m, k), or (..., k, m) if transpose_a")
+      .input("B", "stack of matrices (..., k, n), or (..., n, k) if transpose_b")
       .output("output", "(..., m, n)")
       .infer([](const P& p, InferContext& c) { infer_gemm(p, c); })
       .link([](const P& p, const LinkContext&) { return Ref<Kernel>(new GemmKernel(p)); })

@@ -1,5 +1,5 @@
-// khatri_rao: columns of several matrices multiplied as outer products (Kolda and Bader, SIAM Review 2009,
-// section 2.6).
+// khatri_rao: the column-wise outer (Kronecker) product of several matrices (Kolda and Bader, SIAM Review 2009, section
+// 2.6).
 #include "base/checked_size.h"
 #include "hybridnet/threads.h"
 #include "kernels/integers.h"
@@ -39,7 +39,7 @@ void run_khatri_rao(const KhatriRaoParams&, const KernelArgs& a) {
     parallel_for(rows, 5.0 * static_cast<double>(columns), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         T* out = a.out[0].as<T>() + row * columns;
-        int64_t rest = row;  // the last matrix' rows follow each other
+        int64_t rest = row;  // the rows of the last matrix are consecutive
         for (size_t k = a.in.size(); k-- > 0;) {
           const int64_t size = (*a.in[k].shape)[0];
           const T* line = a.in[k].as<T>() + rest % size * columns;
@@ -54,8 +54,8 @@ void run_khatri_rao(const KhatriRaoParams&, const KernelArgs& a) {
   });
 }
 
-// The output seen as (rows of matrix 0, rows of matrix 1, ..., columns): the gradient of one matrix is the sum, over
-// the others' axes, of the output's gradient times the others.
+// With the output viewed as (rows of matrix 0, rows of matrix 1, ..., columns), the gradient of one matrix is the sum,
+// over the axes of the others, of the output's gradient times the others.
 Values khatri_rao_gradient(const KhatriRaoParams&, const GradientContext& g) {
   if (!g.output_grad(0)) return {};
   const int n = g.num_inputs();

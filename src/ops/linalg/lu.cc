@@ -1,4 +1,4 @@
-// _linalg_inverse, _linalg_det, _linalg_slogdet: by LU factorization with row exchanges.
+// _linalg_inverse, _linalg_det, _linalg_slogdet: by LU factorization with partial pivoting.
 #include <cmath>
 
 #include "hybridnet/op.h"
@@ -114,7 +114,7 @@ void register_lu(OpRegistry& ops) {
       .internal();
   declare_lu(ops, "det")
       .alias("linalg_det")
-      .doc("The determinant of every matrix. Its gradient is zero where it is zero.")
+      .doc("The determinant of every matrix. The gradient of a singular matrix is zero.")
       .output("output", "the axes of A before the last two; (1,) for a single matrix")
       .infer([](const NoParams&, InferContext& c) { infer_determinants(c); })
       .cpu(run_det, kFactorDTypes)

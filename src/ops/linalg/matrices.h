@@ -10,7 +10,7 @@
 
 namespace hybridnet::ops {
 
-// Factorizations exist in these; others would lose what they promise.
+// Factorizations are computed in these dtypes; others are not accurate enough.
 inline constexpr DTypeSet kFactorDTypes = DTypeSet(DType::kFloat32) | DType::kFloat64;
 
 struct Matrices {
@@ -31,14 +31,14 @@ inline void require_matrices(const InferContext& c, int i, bool square) {
     throw ShapeError({.input = c.input_name(i), .expected = "square matrices", .given = "shape " + s.str()});
 }
 
-// Output like input, both square.
+// Infers an output with the shape and dtype of the input, a stack of square matrices.
 inline void infer_square(InferContext& c) {
   c.unify_dtypes();
   c.unify_shapes();
   require_matrices(c, 0, true);
 }
 
-// The shape without its last `drop` axes; (1,) where none is left.
+// The shape without its last `drop` axes; (1,) if none is left.
 inline Shape stack_shape(const Shape& s, int drop) {
   Shape out = Shape::scalar();
   for (int i = 0; i + drop < s.ndim(); ++i) out.push_back(s[i]);
@@ -46,7 +46,7 @@ inline Shape stack_shape(const Shape& s, int drop) {
   return out;
 }
 
-// Calls f(i) for every matrix, in parallel where the stack is large; else the cores share the work inside.
+// Calls f(i) for every matrix: up to two matrices run one after the other, each on all cores; more run in parallel.
 template <typename F>
 void for_each_matrix(int64_t count, int64_t work, F&& f) {
   const auto range = [&](int64_t begin, int64_t end) {

@@ -37,7 +37,7 @@ void run_gelqf(const NoParams&, const KernelArgs& args) {
   });
 }
 
-// The lower triangle mirrored above the diagonal.
+// Mirrors the lower triangle above the diagonal.
 Value mirrored(const Value& a) {
   const Value lower = keep_triangle(a, {true, 0.5, 1.0});
   return lower + matrix_transpose(lower);
@@ -74,8 +74,8 @@ void run_syevd(const NoParams&, const KernelArgs& args) {
   });
 }
 
-// A = U^T diag(l) U: dA = U^T (diag(dl) + symmetric part of F * (U dU^T)) U with F_ij = 1 / (l_j - l_i), 0 where they
-// are equal.
+// A = U^T diag(l) U: dA = U^T (diag(dl) + symmetric part of F * (U dU^T)) U with F_ij = 1 / (l_j - l_i), 0 if they are
+// equal.
 Values syevd_gradient(const NoParams&, const GradientContext& g) {
   const Value du = g.output_grad(0), dl = g.output_grad(1), u = g.output(0), l = g.output(1);
   if (!du && !dl) return {};
@@ -122,9 +122,8 @@ void register_orthogonal(OpRegistry& ops) {
   ops.declare("_linalg_syevd")
       .alias("linalg_syevd")
       .doc(
-          "Eigenvectors U, as rows, and eigenvalues L, rising, of symmetric matrices: U A = diag(L) U. The lower "
-          "triangle is read. "
-          "Gradients need eigenvalues that differ.")
+          "Eigenvectors U, as rows, and eigenvalues L, rising, of symmetric matrices: U A = diag(L) U. Only the lower "
+          "triangle is read. Gradients need eigenvalues that differ.")
       .input("A", "stack of symmetric matrices (..., n, n)")
       .output("U", "(..., n, n)")
       .output("L", "(..., n)")

@@ -16,7 +16,7 @@ void convert(const From* from, To* to, int64_t count) {
   });
 }
 
-// f(i) computes product i. One product uses all cores, many products one core each.
+// f(i) computes product i. A single product uses all cores; many products use one core each.
 template <typename F>
 void for_each_product(int64_t batch, const kernels::GemmShape& s, F&& f) {
   if (batch == 1) return f(0);
@@ -47,7 +47,7 @@ void half_product(int64_t batch, const kernels::GemmShape& s, const T* a, const 
 }  // namespace
 
 void batched_product(DType dtype, int64_t batch, const kernels::GemmShape& s, const void* a, const void* b, void* out) {
-  if (s.m == 0 || s.n == 0) return;  // however many of these there are
+  if (s.m == 0 || s.n == 0) return;  // for any number of empty products
   dispatch_dtype(dtype, [&](auto zero) {
     using T = decltype(zero);
     const T *left = static_cast<const T*>(a), *right = static_cast<const T*>(b);

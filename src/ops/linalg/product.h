@@ -1,4 +1,4 @@
-// Products of matrices of any dtype, for kernels of operators.
+// Matrix products of any dtype, for kernels of operators.
 #pragma once
 
 #include "hybridnet/op.h"
@@ -8,14 +8,14 @@
 
 namespace hybridnet::ops {
 
-// out[i] = op(a[i]) op(b[i]) for `batch` matrices that follow each other in memory. Every dtype of kNumeric; float16
-// and bfloat16 are multiplied and summed in float32.
+// out[i] = op(a[i]) op(b[i]) for `batch` consecutive matrices. Accepts every dtype of kNumeric; float16 and bfloat16
+// are multiplied and summed in float32.
 void batched_product(DType dtype, int64_t batch, const kernels::GemmShape& s, const void* a, const void* b, void* out);
 
-// Whether oneDNN's matmul is faster than kernels::gemm of each product. It multiplies float32, and bfloat16 where the
-// machine does. Measured: with fewer than 32 rows of one product of matrices the plain product is faster. Many plain
-// products in a row also cost page faults, as each allocates its own scratch memory. Where kernels::gemm computes in
-// tiles, it shares them better among cores, and where it takes another algorithm, matmul is slow as oneDNN's gemm is.
+// Whether oneDNN's matmul is faster than one kernels::gemm per product. matmul supports float32, and bfloat16 if the
+// machine does. Measured: a single product with fewer than 32 rows is faster in kernels::gemm. Many calls of
+// kernels::gemm in a row also cost page faults, because each allocates its own scratch memory. A tiled kernels::gemm
+// balances better among cores, and for shapes where it uses another algorithm, matmul is as slow as oneDNN's gemm.
 inline bool pays_blocked_product(DType dtype, int ndim, int64_t batch, const kernels::GemmShape& s) {
   if (dtype != DType::kFloat32 && !(dtype == DType::kBFloat16 && onednn::has_bfloat16())) return false;
   const int64_t work = batch * s.m * s.n * s.k;
@@ -26,7 +26,7 @@ inline bool pays_blocked_product(DType dtype, int ndim, int64_t batch, const ker
          (ndim > 2 && algorithm == kernels::GemmAlgorithm::kOneDnn);
 }
 
-// alpha * op(a[i]) op(b[i]) + addend[i] for one dtype and shape through oneDNN. The third operand of the kernel is the
+// alpha * op(a[i]) op(b[i]) + addend[i] for one dtype and shape through oneDNN. The third input of the kernel is the
 // addend.
 class DnnlProduct final : public Kernel {
  public:

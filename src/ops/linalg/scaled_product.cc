@@ -1,4 +1,4 @@
-// _scaled_product: alpha * op(lhs) op(rhs) + addend, what dot and batch_dot become with what follows them.
+// _scaled_product: alpha * op(lhs) op(rhs) + addend, the fusion of dot or batch_dot with a scaling and an addition.
 #include <algorithm>
 
 #include "ops/emit.h"
@@ -12,14 +12,14 @@ struct ScaledProductParams {
   double alpha = 1;
   static void describe(ParamSchema<ScaledProductParams>& schema) {
     using P = ScaledProductParams;
-    schema.field("transpose_a", &P::transpose_a).default_value(false).doc("Transpose the matrices of lhs first.");
-    schema.field("transpose_b", &P::transpose_b).default_value(false).doc("Transpose the matrices of rhs first.");
+    schema.field("transpose_a", &P::transpose_a).default_value(false).doc("Whether to transpose the matrices of lhs.");
+    schema.field("transpose_b", &P::transpose_b).default_value(false).doc("Whether to transpose the matrices of rhs.");
     schema.field("alpha", &P::alpha).default_value(1.0).doc("Factor of the product.");
     schema.field("with_addend", &P::with_addend).default_value(false).doc("Whether a third input is added.");
   }
 };
 
-// Matrices, or stacks of them, in the order in which they lie.
+// Sizes of matrices, or of stacks of matrices, in the order of memory.
 struct Sizes {
   int64_t batch;
   kernels::GemmShape shape;
@@ -74,7 +74,7 @@ class PlainKernel final : public Kernel {
                       out + i * s.m * s.n);
       }
     };
-    if (sizes_.batch == 1) return products(0, 1);  // the cores share one product
+    if (sizes_.batch == 1) return products(0, 1);  // the single product uses all cores
     constexpr double kMultiplicationNs = 0.04;
     parallel_for(sizes_.batch, kMultiplicationNs * static_cast<double>(s.m * s.n * s.k), products);
   }
@@ -116,9 +116,9 @@ void register_scaled_product(OpRegistry& ops) {
   ops.declare<ScaledProductParams>("_scaled_product")
       .internal()
       .doc("alpha * lhs rhs + addend, of two matrices or of each pair in two stacks.")
-      .input("lhs", "(..., m, k), or (..., k, m) when transpose_a")
-      .input("rhs", "(..., k, n), or (..., n, k) when transpose_b")
-      .optional_input("addend", "as the output, when with_addend")
+      .input("lhs", "(..., m, k), or (..., k, m) if transpose_a")
+      .input("rhs", "(..., k, n), or (..., n, k) if transpose_b")
+      .optional_input("addend", "shape of the output, if with_addend")
       .output("output", "(..., m, n)")
       .num_inputs([](const ScaledProductParams& p) { return p.with_addend ? 3 : 2; })
       .infer(infer)

@@ -12,7 +12,9 @@ struct SyrkParams {
   bool transpose;
   double alpha;
   static void describe(ParamSchema<SyrkParams>& schema) {
-    schema.field("transpose", &SyrkParams::transpose).default_value(false).doc("A^T A instead of A A^T.");
+    schema.field("transpose", &SyrkParams::transpose)
+        .default_value(false)
+        .doc("Whether to compute A^T A instead of A A^T.");
     schema.field("alpha", &SyrkParams::alpha).default_value(1.0).doc("Factor of the product.");
   }
 };
@@ -56,7 +58,7 @@ void register_syrk(OpRegistry& ops) {
       .alias("linalg_syrk")
       .doc("alpha A A^T, or alpha A^T A, of every matrix.")
       .input("A", "stack of matrices (..., rows, columns)")
-      .output("output", "(..., rows, rows), or (..., columns, columns) when transpose")
+      .output("output", "(..., rows, rows), or (..., columns, columns) if transpose")
       .infer(infer_syrk)
       .cpu(run_syrk, kFactorDTypes)
       .cost([](const SyrkParams&, auto in, auto out) {

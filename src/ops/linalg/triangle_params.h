@@ -11,27 +11,29 @@ struct TriangleParams {
   static void describe(ParamSchema<TriangleParams>& schema) {
     schema.field("transpose", &TriangleParams::transpose)
         .default_value(false)
-        .doc("Transpose the triangular matrices.");
+        .doc("Whether to transpose the triangular matrices.");
     schema.field("rightside", &TriangleParams::rightside)
         .default_value(false)
-        .doc("The triangular matrix stands on the right.");
+        .doc("Whether the triangular matrix is on the right.");
     schema.field("lower", &TriangleParams::lower)
         .default_value(true)
-        .doc("Lower or upper triangle; the other one is not read.");
+        .doc("Whether the lower triangle is used, else the upper one; the other triangle is not read.");
     schema.field("alpha", &TriangleParams::alpha).default_value(1.0).doc("Factor of the result.");
   }
 };
 
-// Keeps one triangle; the diagonal times a factor, everything else times another one.
+// Keeps one triangle: the diagonal is multiplied by one factor, the rest of the triangle by another.
 struct KeepTriangleParams {
   bool lower;
   double diagonal, factor;
   static void describe(ParamSchema<KeepTriangleParams>& schema) {
-    schema.field("lower", &KeepTriangleParams::lower).default_value(true).doc("Which triangle stays.");
+    schema.field("lower", &KeepTriangleParams::lower)
+        .default_value(true)
+        .doc("Whether the lower triangle is kept, else the upper one.");
     schema.field("diagonal", &KeepTriangleParams::diagonal).default_value(1.0).doc("Factor of the diagonal.");
     schema.field("factor", &KeepTriangleParams::factor)
         .default_value(1.0)
-        .doc("Factor of the triangle beside the diagonal.");
+        .doc("Factor of the triangle without the diagonal.");
   }
 };
 

@@ -1,4 +1,4 @@
-// _linalg_trsm and _linalg_trmm: systems and products with triangular matrices.
+// _linalg_trsm and _linalg_trmm: linear systems and products with triangular matrices.
 #include "hybridnet/op.h"
 #include "kernels/factorizations.h"
 #include "kernels/gemm.h"
@@ -63,7 +63,7 @@ void run_trmm(const TriangleParams& p, const KernelArgs& args) {
   });
 }
 
-// Of a matrix that stands as op(A): `first second^T` is the gradient of op(A) itself.
+// The gradient of a matrix A used as op(A): `first second^T` is the gradient of op(A).
 Value triangle_gradient(const TriangleParams& p, const Value& first, const Value& second, bool turn_inputs,
                         double alpha) {
   const Value grad = p.transpose ? matrix_product(second, first, turn_inputs, !turn_inputs, alpha)
@@ -107,7 +107,7 @@ OpBuilder<TriangleParams> declare_triangular(OpRegistry& ops, const std::string&
   return ops.declare<TriangleParams>("_linalg_" + name)
       .alias("linalg_" + name)
       .input("A", "stack of triangular matrices (..., n, n)")
-      .input("B", "stack of matrices (..., n, columns), or (..., rows, n) when rightside")
+      .input("B", "stack of matrices (..., n, columns), or (..., rows, n) if rightside")
       .output("output", "shape and dtype of B")
       .infer(infer_triangular)
       .cost([](const TriangleParams&, auto in, auto out) {
@@ -145,7 +145,7 @@ void run_keep(const KeepTriangleParams& p, const KernelArgs& args) {
 
 void register_triangular(OpRegistry& ops) {
   declare_triangular(ops, "trsm")
-      .doc("The X with op(A) X = alpha B, or with rightside X op(A) = alpha B, for triangular A.")
+      .doc("Solves op(A) X = alpha B, or with rightside X op(A) = alpha B, for X; A is triangular.")
       .cpu(run_trsm, kFactorDTypes)
       .inplace(1, 0)
       .gradient(trsm_gradient, Saves::of({0}, {0}));
@@ -154,7 +154,7 @@ void register_triangular(OpRegistry& ops) {
       .cpu(run_trmm, kFactorDTypes)
       .gradient(trmm_gradient, Saves::of({0, 1}));
   ops.declare<KeepTriangleParams>("_linalg_keep_triangle")
-      .doc("One triangle of every matrix; the other is zeros.")
+      .doc("Keeps one triangle of every matrix and sets the other to zero.")
       .input("A", "stack of matrices")
       .output("output", "shape and dtype of A")
       .inplace(0, 0)

@@ -28,7 +28,7 @@ bool has_gradient_through_output(ActivationKind kind) {
     case ActivationKind::kSoftRelu:
       return true;
     default:
-      return false;  // not monotonous, the sign of the slope parameter decides, or a bound is reached by its own value
+      return false;  // not monotonic, depends on the sign of the slope parameter, or maps other values to a bound
   }
 }
 

@@ -1,4 +1,4 @@
-// The activation that fused operators apply, and its derivative through their output.
+// The activation of fused operators, and its derivative by their output.
 #pragma once
 
 #include "kernels/dnnl/post_ops.h"
@@ -39,14 +39,14 @@ struct FusedActivation {
   }
 };
 
-// True if the derivative follows from the output alone.
+// True if the derivative is a function of the output alone.
 bool has_gradient_through_output(onednn::ActivationKind kind);
-// d * activation'(x), given y = activation(x); for kinds with has_gradient_through_output().
+// d * activation'(x), computed from y = activation(x); for kinds with has_gradient_through_output().
 Value gradient_through_output(const FusedActivation& a, const Value& y, const Value& d);
-// d * activation'(x), given x itself; for every kind.
+// d * activation'(x), computed from x; for every kind.
 Value gradient_through_input(const FusedActivation& a, const Value& x, const Value& d);
 
-// The same function on one value, in place over n values of dtype float or double.
+// Applies the activation in place to n values of dtype float or double.
 void apply_activation(const onednn::Activation& a, float* data, int64_t n);
 void apply_activation(const onednn::Activation& a, double* data, int64_t n);
 

@@ -1,4 +1,4 @@
-// _contrib_AdaptiveAvgPooling2D: averages over as many windows as the output has elements.
+// _contrib_AdaptiveAvgPooling2D: averages over windows, one per element of the output.
 #include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/nn/resample.h"

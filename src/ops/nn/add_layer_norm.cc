@@ -1,4 +1,4 @@
-// LayerNorm of a residual sum, which is its second output: layer_norm(dropout(data) + addend), one pass over memory
+// LayerNorm of a residual sum, which is the second output: layer_norm(dropout(data) + addend), in one pass over memory
 // forward and one backward.
 #include <cstring>
 
@@ -15,7 +15,7 @@ const OpRef kBackward{"_add_layer_norm_backward"}, kKept{"_dropout_kept"};
 
 struct AddNormParams {
   double eps = 1e-5;
-  double p = 0;  // of dropout of data
+  double p = 0;  // dropout probability of data
   static void describe(ParamSchema<AddNormParams>& schema) {
     schema.field("eps", &AddNormParams::eps).default_value(1e-5).at_least(0).doc("Added to the variance.");
     schema.field("p", &AddNormParams::p)
@@ -32,7 +32,7 @@ struct BackwardParams {
   static void describe(ParamSchema<BackwardParams>& schema) {
     schema.field("with_sum", &BackwardParams::with_sum)
         .default_value(false)
-        .doc("Whether a gradient arrives at the sum, too.");
+        .doc("Whether the sum has a gradient, too.");
     schema.field("p", &BackwardParams::p).default_value(0.0).range(0, 1).doc("Probability of the dropout.");
   }
 };
@@ -132,7 +132,7 @@ Ref<Kernel> link(const P& p, const LinkContext& c) {
 }
 
 // ---- gradients
-// v behind the dropout whose key is rng.
+// Applies the dropout with key rng to v.
 Value kept(const Value& v, const Value& rng, double p) {
   if (!v || p == 0) return v;
   const TensorSpec spec = spec_of(v);
@@ -176,13 +176,13 @@ OpBuilder<AddNormParams> declare(OpRegistry& ops, const char* name) {
   return ops.declare<AddNormParams>(name)
       .internal()
       .input("data", "at least one axis")
-      .input("addend", "as data")
+      .input("addend", "shape and dtype of data")
       .input("gamma", "(size of the last axis,): factor after normalization")
       .input("beta", "(size of the last axis,): summand after normalization")
       .output("output", "shape of data")
-      .output("sum", "shape of data: what is normalized")
+      .output("sum", "shape of data: the normalized sum")
       .output("mean", "shape of data with 1 for the last axis")
-      .output("std", "as mean: sqrt(variance + eps)")
+      .output("std", "shape of mean: sqrt(variance + eps)")
       .infer(infer_add_norm)
       .link(link<ForwardKernel, AddNormParams>)
       .halves_through_float()
@@ -208,7 +208,7 @@ void register_add_layer_norm(OpRegistry& ops) {
   dropped.check_gradient = false;
   dropped.note = "every run drops other elements";
   declare(ops, "_dropout_add_layer_norm")
-      .doc("_add_layer_norm of data behind Dropout.")
+      .doc("_add_layer_norm of Dropout(data).")
       .output("rng", "(2,): key of the random numbers")
       .random()
       .train_sensitive()
@@ -221,18 +221,18 @@ void register_add_layer_norm(OpRegistry& ops) {
   ops.declare<BackwardParams>("_add_layer_norm_backward")
       .internal()
       .doc("Gradient of _add_layer_norm and _dropout_add_layer_norm, given the sum and its moments.")
-      .input("output_grad", "as data")
-      .input("sum", "as data")
+      .input("output_grad", "shape of data")
+      .input("sum", "shape of data")
       .input("gamma", "(width,)")
-      .input("mean", "of each row")
-      .input("std", "of each row")
-      .optional_input("sum_grad", "as data: what arrives at the sum beside; with with_sum")
-      .optional_input("rng", "(2,): key of the random numbers; where p > 0")
+      .input("mean", "mean of each row")
+      .input("std", "standard deviation of each row")
+      .optional_input("sum_grad", "shape of data: gradient of the output sum; if with_sum")
+      .optional_input("rng", "(2,): key of the random numbers; if p > 0")
       .num_inputs([](const BackwardParams& p) { return p.num_inputs(); })
-      .output("addend_grad", "as data")
+      .output("addend_grad", "shape of data")
       .output("gamma_grad", "(width,)")
       .output("beta_grad", "(width,)")
-      .output("data_grad", "as data: addend_grad behind the dropout; where p > 0")
+      .output("data_grad", "shape of data: addend_grad after the dropout; if p > 0")
       .num_outputs([](const BackwardParams& p) { return p.p > 0 ? 4 : 3; })
       .infer(infer_backward)
       .link(link<BackwardKernel, BackwardParams>)

@@ -1,4 +1,4 @@
-// Operators along one axis whose kernels want contiguous rows.
+// Runs kernels that need contiguous rows along any axis.
 #pragma once
 
 #include "kernels/softmax.h"
@@ -12,11 +12,11 @@ int64_t axis_as_rows_workspace(const kernels::RowShape& memory) {
   return memory.inner == 1 ? 0 : memory.size() * static_cast<int64_t>(sizeof(T));
 }
 
-// Calls rows(from, to), which may get to == from; an inner axis is moved last before it and back behind it.
+// Calls rows(from, to), which must allow to == from; an inner axis is moved to the end before and back after the call.
 template <typename T, typename F>
 void axis_as_rows(const kernels::RowShape& memory, const T* x, T* y, void* workspace, F&& rows) {
   if (memory.inner == 1) return rows(x, y);
-  // (outer, first, second) to (outer, second, first).
+  // Transposes (outer, first, second) to (outer, second, first).
   const auto exchange = [&](const T* from, T* to, int64_t first, int64_t second) {
     kernels::StridedCopy copy;
     copy.add_axis(memory.outer, first * second, first * second);

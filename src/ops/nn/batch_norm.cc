@@ -30,16 +30,16 @@ void describe_fields(ParamSchema<P>& schema) {
     return schema.field(name, static_cast<M P::*>(member));
   };
   field("eps", &BatchNormParams::eps).default_value(1e-3f).at_least(0.0).doc("Added to the variance.");
-  field("momentum", &BatchNormParams::momentum)
-      .default_value(0.9f)
-      .doc("Share of the old moving statistics that stays.");
-  field("fix_gamma", &BatchNormParams::fix_gamma).default_value(true).doc("gamma acts as 1 and gets no gradient.");
+  field("momentum", &BatchNormParams::momentum).default_value(0.9f).doc("Factor of the old moving statistics.");
+  field("fix_gamma", &BatchNormParams::fix_gamma)
+      .default_value(true)
+      .doc("Whether gamma is treated as 1 and has no gradient.");
   field("use_global_stats", &BatchNormParams::use_global_stats)
       .default_value(false)
-      .doc("Normalize by the moving statistics also in training.");
+      .doc("Whether the moving statistics are used in training, too.");
   field("output_mean_var", &BatchNormParams::output_mean_var)
       .default_value(false)
-      .doc("Also give the mean and var outputs.");
+      .doc("Whether mean and var are outputs, too.");
 }
 
 void BatchNormParams::describe(ParamSchema<BatchNormParams>& schema) {
@@ -50,7 +50,7 @@ void BatchNormParams::describe(ParamSchema<BatchNormParams>& schema) {
   schema.field("max_calib_range", &BatchNormParams::max_calib_range).none_by_default().hidden();
 }
 
-// Statistics over all devices; on one device that is BatchNorm, except that the var output is the variance itself.
+// Statistics over all devices. On one device it is BatchNorm, except that the var output is the variance.
 struct SyncBatchNormParams : BatchNormParams {
   int32_t ndev = 1;
   std::string key;
@@ -63,7 +63,7 @@ struct SyncBatchNormParams : BatchNormParams {
 
 // ---- shapes
 
-// Data in a 16-bit dtype has float32 statistics and parameters.
+// Statistics and parameters of 16-bit data are float32.
 DType statistics_dtype(DType data) { return is_half(data) ? DType::kFloat32 : data; }
 
 void infer_batch_norm(const BatchNormParams& p, InferContext& c) {
@@ -143,7 +143,7 @@ class ForwardKernel final : public Kernel {
   T* channels(const KernelArgs& a, int i) const {
     return reinterpret_cast<T*>(static_cast<char*>(a.workspace) + per_channel_bytes() * i);
   }
-  // Output i may be the memory of input i.
+  // Output i may alias input i.
   void move(const KernelArgs& a, size_t i, const T* now) const {
     T* out = a.out[i].as<T>();
     if (!out) return;
@@ -166,15 +166,15 @@ Ref<Kernel> link_forward(const BatchNormParams& p, const LinkContext& c) {
   return Ref<Kernel>(new ForwardKernel<float>(p, s, batch, kRelu, kVar));
 }
 
-// ---- the output once more, from the statistics that the forward found
+// ---- the output recomputed from the statistics of the forward pass
 
 struct ApplyParams {
   int32_t axis = 1;
   bool unit_gamma = false, relu = false;
   static void describe(ParamSchema<ApplyParams>& schema) {
     schema.field("axis", &ApplyParams::axis).default_value(1).doc("Axis of the channels.");
-    schema.field("unit_gamma", &ApplyParams::unit_gamma).default_value(false).doc("gamma acts as 1.");
-    schema.field("relu", &ApplyParams::relu).default_value(false).doc("Whether max(., 0) follows.");
+    schema.field("unit_gamma", &ApplyParams::unit_gamma).default_value(false).doc("Whether gamma is treated as 1.");
+    schema.field("relu", &ApplyParams::relu).default_value(false).doc("Whether max(., 0) is applied.");
   }
 };
 
@@ -219,17 +219,19 @@ void infer_apply(const ApplyParams& p, InferContext& c) {
 struct BackwardParams {
   double eps = 1e-3;
   int32_t axis = 1;
-  bool batch_statistics = true;  // mean and deviation are those of x, and x acts on them
-  bool unit_gamma = false;       // gamma acts as 1
-  bool relu = false;             // the forward ended with max(., 0)
+  bool batch_statistics = true;  // mean and deviation are computed from x, so they contribute to its gradient
+  bool unit_gamma = false;       // gamma is treated as 1
+  bool relu = false;             // the forward pass ended with max(., 0)
   static void describe(ParamSchema<BackwardParams>& schema) {
     schema.field("eps", &BackwardParams::eps).default_value(1e-3).doc("Added to the variance.");
     schema.field("axis", &BackwardParams::axis).default_value(1).doc("Axis of the channels.");
     schema.field("batch_statistics", &BackwardParams::batch_statistics)
         .default_value(true)
         .doc("Whether the statistics are those of x.");
-    schema.field("unit_gamma", &BackwardParams::unit_gamma).default_value(false).doc("gamma acts as 1.");
-    schema.field("relu", &BackwardParams::relu).default_value(false).doc("Whether the forward ended with max(., 0).");
+    schema.field("unit_gamma", &BackwardParams::unit_gamma).default_value(false).doc("Whether gamma is treated as 1.");
+    schema.field("relu", &BackwardParams::relu)
+        .default_value(false)
+        .doc("Whether the forward pass ended with max(., 0).");
   }
 };
 
@@ -295,7 +297,7 @@ void infer_backward(const BackwardParams& p, InferContext& c) {
 // Formulas over one image tensor and per-channel vectors.
 struct Channels {
   Shape broadcast;   // (1, ..., channels, ..., 1)
-  Tuple others;      // all axes but the channels
+  Tuple others;      // all axes except the channels
   double count = 1;  // elements per channel
   Channels(const Shape& data, int axis_param) : broadcast(Shape::unknown(data.ndim())), others(Tuple::scalar()) {
     const int axis = normalize_axis(axis_param, data.ndim());
@@ -333,7 +335,7 @@ Values batch_norm_gradient(const BatchNormParams& p, const GradientContext& g) {
     grads = {d[0], p.fix_gamma ? Value{} : d[1], d[2], Value{}, Value{}};
   }
   if (!batch || !(g.output_grad(1) || g.output_grad(2))) return grads;
-  // The statistics themselves were used: d mean = 1 / count, d variance = 2 (x - mean) / count.
+  // The gradient through the outputs mean and var: d mean = 1 / count, d variance = 2 (x - mean) / count.
   const Channels c(g.input_spec(0).shape, p.axis);
   const DType wide = g.output_spec(1).dtype;
   Value dx = grads[0] ? cast(grads[0], wide) : Value{};
@@ -346,9 +348,8 @@ Values batch_norm_gradient(const BatchNormParams& p, const GradientContext& g) {
   return grads;
 }
 
-// With n(x) = (x - mean) * inverse and P(v) = v - avg(v) - n avg(v n), the gradient is dx = gamma inverse P(dy): P is
-// symmetric, and what small changes of x do to n and to inverse follows from n' = inverse P, inverse' = -inverse^2 n /
-// count.
+// With n(x) = (x - mean) * inverse and P(v) = v - avg(v) - n avg(v n), the gradient is dx = gamma inverse P(dy). P is
+// symmetric, and the derivatives of n and inverse by x are n' = inverse P, inverse' = -inverse^2 n / count.
 Values backward_gradient(const BackwardParams& p, const GradientContext& g) {
   const Shape& shape = g.input_spec(1).shape;
   const Channels c(shape, p.axis);
@@ -357,7 +358,7 @@ Values backward_gradient(const BackwardParams& p, const GradientContext& g) {
   const Value x = g.input(1), gamma = g.input(2), beta = g.input(3);
   Value mean = g.input(4), inverse = g.input(5);
   const Value wide_x = cast(x, wide);
-  if (p.batch_statistics) {  // as functions of x, so that the result can be differentiated again
+  if (p.batch_statistics) {  // recompute them from x, so that the result can be differentiated again
     mean = c.total(wide_x) / c.count;
     const Value distance = wide_x - c.spread(mean);
     inverse = inverse_deviation(c.total(distance * distance) / c.count, p.eps);
@@ -418,8 +419,8 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .auxiliary("moving_mean", "(channels,): running mean, used at inference")
       .auxiliary("moving_var", "(channels,): running variance, used at inference")
       .output("output", "shape of data")
-      .output("mean", "(channels,): mean that was used")
-      .output("var", kVar == VarOutput::kVariance ? "(channels,): variance that was used"
+      .output("mean", "(channels,): the mean that normalized data")
+      .output("var", kVar == VarOutput::kVariance ? "(channels,): the variance that normalized data"
                                                   : "(channels,): 1 / sqrt(variance + eps)")
       .output("new_moving_mean", "(channels,)")
       .output("new_moving_var", "(channels,)")
@@ -483,13 +484,13 @@ void register_batch_norm(OpRegistry& ops) {
 
   ops.declare<ApplyParams>("_batch_norm_apply")
       .internal()
-      .doc("The output of BatchNorm from statistics that it has given: the same bits.")
-      .input("data", "as in BatchNorm")
+      .doc("The output of BatchNorm, recomputed bit-equal from its statistics.")
+      .input("data", "same as in BatchNorm")
       .input("gamma", "(channels,)")
       .input("beta", "(channels,)")
       .input("mean", "(channels,): output of BatchNorm")
       .input("inverse_deviation", "(channels,): output of BatchNorm")
-      .output("output", "as data")
+      .output("output", "shape and dtype of data")
       .infer(infer_apply)
       .link(link_apply)
       .halves_through_float()
@@ -508,13 +509,13 @@ void register_batch_norm(OpRegistry& ops) {
   ops.declare<BackwardParams>("_batch_norm_backward")
       .internal()
       .doc("Gradient of BatchNorm for data, gamma and beta.")
-      .input("output_grad", "as data")
-      .input("data", "as in BatchNorm")
+      .input("output_grad", "shape of data")
+      .input("data", "same as in BatchNorm")
       .input("gamma", "(channels,)")
       .input("beta", "(channels,)")
-      .input("mean", "(channels,): used by the forward")
-      .input("inverse_deviation", "(channels,): used by the forward")
-      .output("data_grad", "as data")
+      .input("mean", "(channels,): mean of the forward pass")
+      .input("inverse_deviation", "(channels,): inverse deviation of the forward pass")
+      .output("data_grad", "shape of data")
       .output("gamma_grad", "(channels,)")
       .output("beta_grad", "(channels,)")
       .infer(infer_backward)

@@ -1,4 +1,4 @@
-// _contrib_BilinearResize2D: images of another size by bilinear interpolation.
+// _contrib_BilinearResize2D: resizes images by bilinear interpolation.
 #include "hybridnet/op.h"
 #include "kernels/integers.h"
 #include "ops/emit.h"
@@ -42,11 +42,11 @@ void BilinearResizeParams::describe(ParamSchema<BilinearResizeParams>& schema) {
       .choice("to_odd_down", ResizeMode::kToOddDown)
       .choice("to_odd_up", ResizeMode::kToOddUp)
       .doc(
-          "Where the new sizes come from. size: the parameters; like: the second input; odd_scale: the scaled size, "
-          "(size - 1) * scale + 1 for odd ones; to_even_down ... to_odd_up: the next even or odd size.");
+          "Source of the new sizes. size: the parameters; like: the second input; odd_scale: the scaled size, (size - "
+          "1) * scale + 1 for odd ones; to_even_down ... to_odd_up: the next even or odd size.");
   schema.field("align_corners", &P::align_corners)
       .default_value(true)
-      .doc("Whether the centers of the corner pixels meet; otherwise the corners of the images do.");
+      .doc("Whether the centers of the corner pixels are aligned; otherwise the corners of the images are.");
   schema.check([](const P& p) {
     if (p.mode == ResizeMode::kOddScale && !(p.scale_height && p.scale_width)) {
       throw ParamError({.input = p.scale_height ? "scale_width" : "scale_height",
@@ -57,7 +57,7 @@ void BilinearResizeParams::describe(ParamSchema<BilinearResizeParams>& schema) {
   });
 }
 
-// At most a size that no array has, and that one may be added to.
+// The scaled size, limited to INT64_MAX / 2, so that no array has it and adding 1 cannot overflow.
 int64_t scaled(int64_t size, float scale) {
   return std::min(kernels::whole_number(static_cast<float>(size) * scale), INT64_MAX / 2);
 }
@@ -123,9 +123,9 @@ Values bilinear_resize_gradient(const BilinearResizeParams& p, const GradientCon
 void register_bilinear_resize(OpRegistry& ops) {
   const auto like = Sample{.inputs = {{1, 2, 3, 4}, {1, 1, 5, 2}}, .attrs = {{"mode", "like"}}};
   ops.declare<BilinearResizeParams>("_contrib_BilinearResize2D")
-      .doc("Images of another height and width by bilinear interpolation.")
+      .doc("Images resized to another height and width by bilinear interpolation.")
       .input("data", "(batch, channels, height, width)")
-      .optional_input("like", "mode like: an image of the wanted height and width; no gradient")
+      .optional_input("like", "mode like: an image with the new height and width; no gradient")
       .num_inputs([](const BilinearResizeParams& p) { return p.num_inputs(); })
       .output("output", "(batch, channels, new height, new width)")
       .infer(infer_bilinear_resize)

@@ -1,4 +1,4 @@
-// BilinearSampler: images read at the points of a grid.
+// BilinearSampler: reads images at the points of a grid.
 #include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/nn/point_sampling.h"
@@ -49,8 +49,7 @@ void register_bilinear_sampler(OpRegistry& ops) {
   ops.declare<BilinearSamplerParams>("BilinearSampler")
       .doc(
           "Images read at points by bilinear interpolation. Along each axis -1 is the center of the first pixel and 1 "
-          "that of "
-          "the last; outside of the image there are zeros.")
+          "the center of the last; values outside the image are zero.")
       .input("data", "(batch, channels, height, width)")
       .input("grid", "points (batch, 2, out height, out width): x in the first plane, y in the second")
       .output("output", "(batch, channels, out height, out width)")

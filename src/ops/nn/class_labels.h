@@ -8,13 +8,13 @@
 
 namespace hybridnet::ops {
 
-// A label as an integer, cut toward zero; what is no class number at all (NaN, huge) gives -1.
+// Converts a label to an integer, truncated toward zero. Returns -1 if it is no class number (NaN, huge).
 template <typename T>
 int64_t class_of(T label) {
   return label > T(-1e9) && label < T(1e9) ? static_cast<int64_t>(label) : -1;
 }
 
-// Reports the first label that is no class and for which accepted(label) is false. outcome: what such a label does.
+// Reports the first label that is no class and for which accepted(label) is false. outcome: the effect of the label.
 template <typename T, typename Accepted>
 void report_labels(const kernels::IndexUse& use, const T* labels, int64_t count, int64_t classes, const char* outcome,
                    Accepted accepted) {

@@ -1,4 +1,4 @@
-// Convolution and the two products that are its gradients. Each of the three is differentiated by the other two.
+// Convolution and the two products of its gradients. The gradient rule of each of the three consists of the other two.
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "ops/emit.h"
@@ -13,7 +13,8 @@ using onednn::ConvKind;
 const OpRef kConvolution{"Convolution"}, kBackwardData{"_conv_backward_data"},
     kBackwardWeights{"_conv_backward_weights"};
 
-// (channels, kernel) of the weights in the layout's order: (o, c / groups, kernel...) or (o, kernel..., c / groups).
+// (channels, kernel) of the weights in the order of the layout: (o, c / groups, kernel...) or (o, kernel..., c /
+// groups).
 Shape weight_shape(const ConvolutionParams& p, int64_t channels) {
   const ImageAxes axes = p.axes();
   Shape w = Shape::unknown(axes.ndim());
@@ -67,7 +68,7 @@ void infer_convolution_shapes(const ConvolutionParams& p, InferContext& c) {
   out[axes.channel] = p.num_filter;
   for (int i = 0; i < axes.spatial; ++i) out[axes.first + i] = output_size(c, p, i, c.in_shape(0)[axes.first + i]);
   c.set_out_shape(0, out);
-  // Backwards: the batch always, a spatial size where no stride rounds it.
+  // From the output back to the data: the batch always, a spatial size if no stride rounds it.
   Shape data = Shape::unknown(axes.ndim());
   data[0] = c.out_shape(0)[0];
   for (int i = 0; i < axes.spatial; ++i) {
@@ -90,7 +91,7 @@ Values convolution_gradient(const ConvolutionParams& p, const GradientContext& g
     grads[1] = d[0];
     if (wants_bias) grads[2] = d[1];
   }
-  // Last, so that data that is made again for the weight's gradient leaves its memory first.
+  // Computed last, so that data that is recomputed for the weight gradient can be freed first.
   if (g.wants(0)) grads[0] = call(kBackwardData, {dy, g.input(1)}, conv_gradient_params(p, x, true));
   return grads;
 }
@@ -145,7 +146,7 @@ Values backward_weights_gradient(const ConvolutionGradientParams& p, const Gradi
   const auto params = ParamSchema<ConvolutionParams>::box(forward);
   if (dw) {
     grads[1] = db ? call(kConvolution, {g.input(0), dw, db}, params) : call(kConvolution, {g.input(0), dw}, params);
-  } else if (db) {  // the bias reaches every position of its channel
+  } else if (db) {  // the bias is added at every position of its channel
     const Shape& y = g.input_spec(1).shape;
     Shape channel = Shape::unknown(y.ndim());
     for (int i = 0; i < y.ndim(); ++i) channel[i] = i == p.axes().channel ? y[i] : 1;
@@ -166,7 +167,7 @@ void register_convolution(OpRegistry& ops) {
           "Slides num_filter kernels over data and sums products: "
           "out[n, o, p] = bias[o] + sum over channels i and taps q of data[n, i, p * stride + q * dilate - pad] * "
           "weight[o, i, q].")
-      .input("data", "(batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels come last")
+      .input("data", "(batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels are last")
       .input("weight",
              "(num_filter, channels / num_group, kernel...), or (num_filter, kernel..., channels / num_group)")
       .optional_input("bias", "(num_filter,)")
@@ -210,7 +211,7 @@ void register_convolution(OpRegistry& ops) {
       .internal()
       .doc("Gradient of Convolution for its data.")
       .input("output_grad", "(batch, num_filter, out...)")
-      .input("weight", "as in Convolution")
+      .input("weight", "same as in Convolution")
       .output("data_grad", "(batch, channels, data_size...)")
       .infer(infer_backward_data)
       .heavy()
@@ -234,9 +235,9 @@ void register_convolution(OpRegistry& ops) {
   ops.declare<ConvolutionGradientParams>("_conv_backward_weights")
       .internal()
       .doc("Gradient of Convolution for its weight and, unless no_bias, its bias.")
-      .input("data", "as in Convolution")
+      .input("data", "same as in Convolution")
       .input("output_grad", "(batch, num_filter, out...)")
-      .output("weight_grad", "as weight in Convolution")
+      .output("weight_grad", "shape of weight")
       .output("bias_grad", "(num_filter,)")
       .num_outputs([](const ConvolutionGradientParams& p) { return p.no_bias ? 1 : 2; })
       .infer(infer_backward_weights)

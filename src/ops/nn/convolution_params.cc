@@ -18,7 +18,7 @@ using onednn::ConvAlgorithm;
 using onednn::ConvKind;
 using onednn::Convolution;
 
-// By onednn::Convolution or onednn::Winograd, which take the same tensors.
+// Runs onednn::Convolution or onednn::Winograd, which take the same tensors.
 template <typename Algorithm>
 class ConvKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
@@ -46,7 +46,7 @@ class ConvKernel final : public Kernel, public kernels::ReadsPackedWeights {
   Algorithm algorithm_;
 };
 
-// The forward product or, as a convolution of its own, the data gradient.
+// Computes the forward product, or the data gradient as a convolution of its own.
 class WinogradKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
   WinogradKernel(const ConvGeometry& g, const Convolution::Options& options)
@@ -124,7 +124,7 @@ class WinogradWeightsKernel final : public Kernel {
 class DepthwiseKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
   DepthwiseKernel(const ConvGeometry& g, const Convolution::Options& options) : g_(g), options_(options) {
-    const onednn::Bounds bounds = onednn::bounds_of(options.activation).value();  // choose_convolution() has looked
+    const onednn::Bounds bounds = onednn::bounds_of(options.activation).value();  // choose_convolution() checks them
     end_.low = bounds.low;
     end_.high = bounds.high;
     if (options.remember)

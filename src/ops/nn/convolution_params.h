@@ -23,12 +23,12 @@ struct ConvolutionParams {
   int64_t stride_at(int i) const { return tuple_at(stride, i, 1); }
   int64_t dilate_at(int i) const { return tuple_at(dilate, i, 1); }
   int64_t pad_at(int i) const { return tuple_at(pad, i, 0); }
-  int64_t reach(int i) const { return (kernel[i] - 1) * dilate_at(i) + 1; }  // what a dilated kernel covers
+  int64_t reach(int i) const { return (kernel[i] - 1) * dilate_at(i) + 1; }  // extent of the dilated kernel
 
   static void describe(ParamSchema<ConvolutionParams>& schema);
 };
 
-// The fields of ConvolutionParams, also for structs derived from it.
+// Declares the fields of ConvolutionParams, also for structs derived from it.
 template <typename P>
 void describe_convolution_fields(ParamSchema<P>& schema, bool no_bias_default, int64_t workspace_default) {
   const auto field = [&]<typename M>(const char* name, M ConvolutionParams::*member) {
@@ -37,7 +37,7 @@ void describe_convolution_fields(ParamSchema<P>& schema, bool no_bias_default, i
   field("kernel", &ConvolutionParams::kernel).doc("Window: (w,), (h, w) or (d, h, w).");
   field("stride", &ConvolutionParams::stride)
       .default_value(Tuple::scalar())
-      .doc("Steps of the window; empty: 1 everywhere.");
+      .doc("Strides of the window; empty: 1 everywhere.");
   field("dilate", &ConvolutionParams::dilate)
       .default_value(Tuple::scalar())
       .doc("Distance between taps; empty: 1 everywhere.");
@@ -46,7 +46,7 @@ void describe_convolution_fields(ParamSchema<P>& schema, bool no_bias_default, i
   field("num_group", &ConvolutionParams::num_group)
       .default_value(1)
       .at_least(1)
-      .doc("Channels are split into this many groups that do not see each other.");
+      .doc("Number of groups into which channels are split; each group is convolved separately.");
   field("workspace", &ConvolutionParams::workspace).default_value(workspace_default).hidden();
   field("no_bias", &ConvolutionParams::no_bias).default_value(no_bias_default).doc("Whether the bias input is absent.");
   field("cudnn_tune", &ConvolutionParams::cudnn_tune).none_by_default().hidden();
@@ -70,12 +70,12 @@ struct ConvolutionGradientParams : ConvolutionParams {
 };
 ParamsPtr conv_gradient_params(const ConvolutionParams& p, const Shape& x, bool no_bias);
 
-// Throws ParamError where the fields contradict each other.
+// Throws ParamError if the fields contradict each other.
 void check_convolution(const ConvolutionParams& p);
 
 // Shapes of (data, weight, bias unless no_bias) -> output; further inputs have the dtype only.
 void infer_convolution(const ConvolutionParams& p, InferContext& c);
-// The same, whatever the dtypes are.
+// The same without dtypes.
 void infer_convolution_shapes(const ConvolutionParams& p, InferContext& c);
 
 // Sizes of the convolution that maps x to y. Both shapes are logical; `w` is (o, c / groups, kernel) in the layout's
@@ -83,10 +83,11 @@ void infer_convolution_shapes(const ConvolutionParams& p, InferContext& c);
 kernels::ConvGeometry conv_geometry(const ConvolutionParams& p, const Shape& x, const Shape& y,
                                     bool linked_channels_last);
 
-// Whether oneDNN convolves this half type itself; else link_conv goes through float32.
+// True if oneDNN supports convolution of this 16-bit dtype; else link_conv computes in float32.
 bool has_native_conv(DType half, const kernels::ConvGeometry& g);
 
-// Kernels for the three products; dtypes of kFloating. Inputs and outputs in the order of onednn::Convolution::Tensors.
+// Returns the kernel for any of the three products; dtypes of kFloating. The order of inputs and outputs is that of
+// onednn::Convolution::Tensors.
 Ref<Kernel> link_conv(const LinkContext& c, const kernels::ConvGeometry& g, onednn::Convolution::Options options);
 
 // Nanoseconds on one core.

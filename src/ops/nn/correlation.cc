@@ -1,4 +1,4 @@
-// Correlation: how patches of one image resemble patches of another around the same place.
+// Correlation: compares patches of one image with displaced patches of another.
 //   Dosovitskiy et al.: FlowNet: Learning Optical Flow with Convolutional Networks, ICCV 2015, section 3.
 #include <algorithm>
 #include <cmath>
@@ -22,22 +22,19 @@ struct CorrelationParams {
     schema.field("max_displacement", &CorrelationParams::max_displacement)
         .default_value(1)
         .at_least(0)
-        .doc("How far patches are compared.");
+        .doc("Maximum displacement of compared patches.");
     schema.field("stride1", &CorrelationParams::stride1)
         .default_value(1)
         .at_least(1)
-        .doc("Step between patches of data1.");
-    schema.field("stride2", &CorrelationParams::stride2)
-        .default_value(1)
-        .at_least(1)
-        .doc("Step between displacements.");
+        .doc("Stride of patches of data1.");
+    schema.field("stride2", &CorrelationParams::stride2).default_value(1).at_least(1).doc("Stride of displacements.");
     schema.field("pad_size", &CorrelationParams::pad_size)
         .default_value(0)
         .at_least(0)
-        .doc("Zeros around both images.");
+        .doc("Width of the zero padding around both images.");
     schema.field("is_multiply", &CorrelationParams::is_multiply)
         .default_value(true)
-        .doc("Mean products; else mean absolute differences.");
+        .doc("Whether to compute mean products; else mean absolute differences.");
     schema.check([](const CorrelationParams& p) {
       if (p.kernel_size % 2 == 0)
         throw ParamError({.input = "kernel_size", .expected = "an odd number", .given = std::to_string(p.kernel_size)});
@@ -70,7 +67,7 @@ void infer_correlation(const CorrelationParams& p, InferContext& c) {
 }
 
 // Calls f(output index, first pixel index or -1, second pixel index or -1) for every pair of pixels of one image that
-// an output compares; -1 is a zero of the border. Indices are of one channel's plane.
+// an output compares; -1 is a zero of the padding. Indices refer to the plane of one channel.
 template <typename F>
 void for_each_pair(const CorrelationParams& p, int64_t height, int64_t width, F&& f) {
   const int64_t out_h = p.out_size(height), out_w = p.out_size(width), side = 2 * p.radius() + 1;
@@ -145,7 +142,7 @@ void run_backward(const CorrelationParams& p, const KernelArgs& a) {
           const A arriving = static_cast<A>(grad[out]) * scale;
           for (int64_t c = 0; c < channels; ++c) {
             const A x = read<A>(first + c * plane, i), y = read<A>(second + c * plane, j);
-            const A sign = x >= y ? A(1) : A(-1);  // equal pixels count as MXNet counts them
+            const A sign = x >= y ? A(1) : A(-1);  // MXNet's sign for equal pixels
             if (i >= 0) first_grad[static_cast<size_t>(c * plane + i)] += arriving * (p.is_multiply ? y : sign);
             if (j >= 0) second_grad[static_cast<size_t>(c * plane + j)] += arriving * (p.is_multiply ? x : -sign);
           }
@@ -165,12 +162,12 @@ Values correlation_gradient(const CorrelationParams& p, const GradientContext& g
   return call_all(kBackward, {g.output_grad(0), g.input(0), g.input(1)}, ParamSchema<CorrelationParams>::box(p));
 }
 
-// The products are bilinear: with the arriving gradient held, the gradient of one image is linear in the other.
+// The products are bilinear: for a fixed output gradient, the gradient of one image is linear in the other image.
 Values backward_gradient(const CorrelationParams& p, const GradientContext& g) {
   static const OpRef kCorrelation{"Correlation"}, kBackward{"_backward_Correlation"};
   const Value by_first = g.output_grad(0), by_second = g.output_grad(1);
   Values grads(3);
-  if (!p.is_multiply) {  // signs do not change
+  if (!p.is_multiply) {  // the derivative of a sign is 0
     if (!g.wants(0) || (!by_first && !by_second)) return grads;
     throw GradientError({.message = "second derivatives of Correlation exist for is_multiply=True only"});
   }
@@ -220,8 +217,8 @@ void register_correlation(OpRegistry& ops) {
   ops.declare<CorrelationParams>("_backward_Correlation")
       .doc("Gradients of Correlation.")
       .input("output_grad", "(batch, displacements, out height, out width)")
-      .input("data1", "as given to Correlation")
-      .input("data2", "as given to Correlation")
+      .input("data1", "same as in Correlation")
+      .input("data2", "same as in Correlation")
       .output("data1_grad", "shape of data1")
       .output("data2_grad", "shape of data2")
       .infer([](const CorrelationParams& p, InferContext& c) {

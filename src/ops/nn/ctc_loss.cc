@@ -26,18 +26,17 @@ struct CtcLossParams {
   static void describe(ParamSchema<CtcLossParams>& schema) {
     schema.field("use_data_lengths", &CtcLossParams::use_data_lengths)
         .default_value(false)
-        .doc("Whether the input data_lengths is given; otherwise every example has all steps.");
+        .doc("Whether the input data_lengths is present; otherwise every example has all steps.");
     schema.field("use_label_lengths", &CtcLossParams::use_label_lengths)
         .default_value(false)
         .doc(
-            "Whether the input label_lengths is given; otherwise labels end before their first padding: 0 with "
-            "blank_label "
-            "first, -1 with blank_label last.");
+            "Whether the input label_lengths is present; otherwise labels end before their first padding: 0 with "
+            "blank_label first, -1 with blank_label last.");
     schema.field("blank_label", &CtcLossParams::blank_label)
         .default_value("first")
         .choice("first", BlankLabel::kFirst)
         .choice("last", BlankLabel::kLast)
-        .doc("Which symbol is the blank.");
+        .doc("Index of the blank symbol: the first or the last.");
   }
 };
 
@@ -73,8 +72,8 @@ void infer_ctc_loss(const CtcLossParams&, InferContext& c) {
   }
 }
 
-// Inputs as whole numbers, labels without their padding. report: whether lengths beyond data and label are reported,
-// which the loss does and its gradients do not.
+// The inputs as integers; labels are without their padding. report: whether lengths beyond data and label are reported:
+// the loss reports them, its gradients do not.
 class CtcBatch {
  public:
   CtcBatch(const CtcLossParams& p, std::span<const TensorRef> in, bool report) {
@@ -98,7 +97,7 @@ class CtcBatch {
   int64_t batch() const { return batch_; }
   int64_t steps() const { return steps_; }
   int64_t symbols() const { return symbols_; }
-  int64_t row() const { return batch_ * symbols_; }  // from one step to the next
+  int64_t row() const { return batch_ * symbols_; }  // distance between steps
   kernels::CtcSequence example(int64_t n) const {
     kernels::CtcSequence s;
     s.label = {labels_.data() + n * longest_, static_cast<size_t>(label_length(n))};
@@ -138,7 +137,7 @@ class CtcBatch {
   Temporary<int64_t> labels_, data_lengths_, label_lengths_;
 };
 
-// Steps behind an example's end have no gradient.
+// Zeroes the gradient of the steps after an example's end.
 template <typename T>
 void clear_rest(const CtcBatch& b, int64_t n, int64_t from, T* out) {
   for (int64_t t = from; t < b.steps(); ++t) std::fill_n(out + t * b.row() + n * b.symbols(), b.symbols(), T(0));
@@ -158,7 +157,7 @@ void run_ctc_loss(const CtcLossParams& p, const KernelArgs& a) {
   });
 }
 
-// Inputs: those of CTCLoss, then the direction.
+// Inputs: the inputs of CTCLoss, then the direction.
 template <typename T>
 void run_second_product(const CtcLossParams& p, const KernelArgs& a) {
   const CtcBatch b(p, a.in, false);
@@ -180,8 +179,8 @@ Ref<Kernel> link_typed(const CtcLossParams&, const LinkContext& c) {
   return function_kernel<CtcLossParams>(c.in[0].dtype == DType::kFloat64 ? wide : narrow);
 }
 
-// The gradient was found along with the loss. Where it is differentiated in turn, its own gradient is the product with
-// the second derivatives, which are symmetric.
+// The gradient is computed along with the loss. Its own gradient is the product with the second derivatives, which are
+// symmetric.
 Values ctc_loss_gradient(const CtcLossParams& p, const GradientContext& g) {
   Values grads(static_cast<size_t>(p.num_inputs()));
   const Shape& data = g.input_spec(0).shape;
@@ -221,12 +220,11 @@ void register_ctc_loss(OpRegistry& ops) {
       .alias("_contrib_ctc_loss")
       .doc(
           "-log of the probability of a label under all alignments with a sequence: connectionist temporal "
-          "classification. The "
-          "softmax of data is included. A label that needs more steps than there are has loss 0.")
+          "classification. The softmax of data is included. A label that needs more steps than data has gets loss 0.")
       .input("data", "activations (steps, batch, symbols)")
       .input("label", "symbols (batch, longest label), any dtype, padded at the end; no gradient")
-      .optional_input("data_lengths", "use_data_lengths: steps of each example (batch,)")
-      .optional_input("label_lengths", "use_label_lengths: symbols of each label (batch,)")
+      .optional_input("data_lengths", "if use_data_lengths: number of steps of each example (batch,)")
+      .optional_input("label_lengths", "if use_label_lengths: number of symbols of each label (batch,)")
       .num_inputs([](const CtcLossParams& p) { return p.num_inputs(); })
       .output("out", "losses (batch,)")
       .output("grad", "gradient of each loss, shape of data")
@@ -250,9 +248,9 @@ void register_ctc_loss(OpRegistry& ops) {
                  .dtypes = {DType::kUnknown, DType::kInt32, DType::kUnknown}};
   ops.declare<CtcLossParams>("_ctc_second_product")
       .internal()
-      .doc("Second derivatives of CTCLoss times a direction. After the inputs of CTCLoss comes the direction.")
-      .input("data", "as in CTCLoss")
-      .input("label", "as in CTCLoss")
+      .doc("Second derivatives of CTCLoss times a direction, which follows the inputs of CTCLoss.")
+      .input("data", "same as in CTCLoss")
+      .input("label", "same as in CTCLoss")
       .input("argument2", "data_lengths, label_lengths or direction")
       .optional_input("argument3", "label_lengths or direction")
       .optional_input("argument4", "direction")

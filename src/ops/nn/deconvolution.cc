@@ -1,5 +1,5 @@
-// Deconvolution: what the data gradient of a convolution computes, as a layer. Its own gradients are a convolution and
-// that convolution's weight gradient.
+// Deconvolution: the data gradient of a convolution as a layer. Its own gradients are a convolution and that
+// convolution's weight gradient.
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "ops/emit.h"
@@ -17,8 +17,8 @@ struct DeconvolutionParams : ConvolutionParams {
   static void describe(ParamSchema<DeconvolutionParams>& schema);
 
   int64_t adj_at(int i) const { return tuple_at(adj, i, 0); }
-  int64_t target_at(int i) const { return tuple_at(target_shape, i, 0); }  // 0: not given
-  // Length of the output before anything is cut off.
+  int64_t target_at(int i) const { return tuple_at(target_shape, i, 0); }  // 0: not set
+  // Length of the output before pad removes elements.
   int64_t full_size(int i, int64_t in) const {
     return checked_plus(checked_times(stride_at(i), in - 1, "stride"), reach(i), "kernel");
   }
@@ -45,11 +45,11 @@ void DeconvolutionParams::describe(ParamSchema<DeconvolutionParams>& schema) {
       .doc("Elements added at the end of the output, less than stride; empty: none.");
   schema.field("target_shape", &DeconvolutionParams::target_shape)
       .default_value(Tuple::scalar())
-      .doc("Spatial sizes of the output, instead of pad and adj; empty: as pad and adj say.");
+      .doc("Spatial sizes of the output, instead of pad and adj; empty: sizes follow from pad and adj.");
   schema.check(check_deconvolution);
 }
 
-// The convolution from the output back to data, with the pad that target_shape needs.
+// The convolution from the output back to the data, with the pad that target_shape implies.
 ConvolutionParams transposed(const DeconvolutionParams& p, const Shape& data) {
   ConvolutionParams q = p;
   q.no_bias = true;
@@ -115,7 +115,7 @@ void infer_deconvolution(const DeconvolutionParams& p, InferContext& c) {
   out[axes.channel] = p.num_filter;
   for (int i = 0; i < axes.spatial; ++i) out[axes.first + i] = output_size(c, p, i, c.in_shape(0)[axes.first + i]);
   c.set_out_shape(0, out);
-  // Backwards: the batch and the channels always, a spatial size unless target_shape hides it.
+  // From the output back to the data: the batch and the channels always, a spatial size unless target_shape hides it.
   Shape data = Shape::unknown(axes.ndim());
   data[0] = c.out_shape(0)[0];
   data[axes.channel] = c.in_shape(1)[0];
@@ -155,7 +155,7 @@ void register_deconvolution(OpRegistry& ops) {
       .doc(
           "Transposed convolution: each element of data adds its multiple of the kernels to the output, stride apart: "
           "out[n, o, p * stride + q * dilate - pad] += data[n, i, p] * weight[i, o, q], plus bias[o].")
-      .input("data", "(batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels come last")
+      .input("data", "(batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels are last")
       .input("weight",
              "(channels, num_filter / num_group, kernel...), or (channels, kernel..., num_filter / num_group)")
       .optional_input("bias", "(num_filter,)")

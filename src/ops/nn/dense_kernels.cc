@@ -11,7 +11,8 @@
 namespace hybridnet::ops {
 namespace {
 
-// Begins each tile of out with what the product is added to, addend + bias, and ends it with the activation.
+// Initializes each tile of out with addend + bias, to which the product is added, and applies the activation at its
+// end.
 template <typename T>
 class DenseEnds final : public kernels::GemmEnds {
  public:

@@ -1,5 +1,5 @@
-// Kernels of out = activation(data weight^T + bias + addend), with inputs data, weight and those of the others that
-// there are: dense layers, and convolutions of single pixels.
+// Kernels of out = activation(data weight^T + bias + addend) with inputs data, weight and, if present, bias and addend:
+// dense layers, and convolutions with 1x1 kernels.
 #pragma once
 
 #include "hybridnet/op.h"
@@ -14,10 +14,10 @@ struct DenseLayer {
   onednn::Activation activation;
 };
 
-// By kernels::gemm. T: float or double; sizes may be 0.
+// Uses kernels::gemm. T: float or double; sizes may be 0.
 template <typename T>
 Ref<Kernel> plain_dense_kernel(const DenseLayer& layer);
-// By kernels::packed_product, with weights that are packed once. float32.
+// Uses kernels::packed_product, with weights that are packed once. float32.
 Ref<Kernel> packed_dense_kernel(const DenseLayer& layer);
 
 }  // namespace hybridnet::ops

@@ -1,4 +1,4 @@
-// Dropout: zeroes elements at random in training and scales the others, so that the expected value stays.
+// Dropout: zeroes elements at random in training and scales the others to keep the expected value.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -27,7 +27,7 @@ struct DropoutParams {
         .default_value("training")
         .choice("training", DropoutMode::kTraining)
         .choice("always", DropoutMode::kAlways)
-        .doc("training: the identity outside of training; always: drops in both.");
+        .doc("training: the identity outside of training; always: drops elements in both.");
     schema.field("axes", &DropoutParams::axes)
         .default_value(Tuple::scalar())
         .doc("Axes along which all elements share one decision.");
@@ -50,7 +50,7 @@ void infer_dropout(const DropoutParams& p, InferContext& c) {
   if (c.in_shape(0).rank_known()) c.set_out_shape(1, mask_shape(p, c.in_shape(0)));
 }
 
-// A mask that repeats along some axes of the data, seen as rows: the data's last axis, or everything when nothing
+// A mask that repeats along some axes of the data, viewed as rows: the data's last axis, or the whole data if nothing
 // repeats.
 class MaskRows {
  public:
@@ -61,7 +61,7 @@ class MaskRows {
   }
   int64_t count() const { return count_; }
   int64_t length() const { return length_; }
-  bool repeats() const { return repeats_; }  // one mask element for a whole row
+  bool repeats() const { return repeats_; }  // one mask element per row
   bool flat() const { return flat_; }
   int64_t mask_offset(int64_t row) const {
     if (flat_) return 0;
@@ -80,7 +80,7 @@ class MaskRows {
   int64_t length_, count_;
 };
 
-constexpr int64_t kTile = 4096;  // elements whose mask fits the first cache
+constexpr int64_t kTile = 4096;  // elements whose mask fits the L1 cache
 constexpr double kElementNs = 0.8;
 
 template <typename T>
@@ -124,14 +124,14 @@ void run_identity(const KernelArgs& a) {
   if (a.out[1].data) std::fill_n(a.out[1].as<uint8_t>(), a.out[1].size(), uint8_t{1});
 }
 
-// Data and mask have one shape: each piece of the mask is used while it is in the cache.
+// Data and mask have the same shape: each piece of the mask is used while it is in the cache.
 template <typename T>
 void run_flat(const DropoutParams& p, const KernelArgs& a, uint8_t* mask) {
   const T* in = a.in[0].as<T>();
   T* out = a.out[0].as<T>();
   const int64_t n = a.in[0].size(), tiles = (n + kTile - 1) / kTile;
   parallel_for(tiles, kElementNs * static_cast<double>(kTile), [&](int64_t first, int64_t last) {
-    uint8_t own[kTile];  // used when the mask is not an output
+    uint8_t own[kTile];  // used if the mask is not an output
     for (int64_t tile = first; tile < last; ++tile) {
       const int64_t begin = tile * kTile, count = std::min(n - begin, kTile);
       uint8_t* keep = mask ? mask + begin : own;
@@ -191,13 +191,13 @@ void infer_backward(const BackwardParams&, InferContext& c) {
     throw ShapeError({.input = "mask", .expected = std::to_string(data.ndim()) + " axes", .given = mask.str()});
 }
 
-// ---- the factors of a dropout, for gradients of operators that have one inside
+// ---- the factors of a dropout, for gradients of operators that contain one
 struct KeptParams {
   Tuple shape;
   double p;
   DType dtype = DType::kFloat32;
   static void describe(ParamSchema<KeptParams>& schema) {
-    schema.field("shape", &KeptParams::shape).doc("Of the elements that were dropped.");
+    schema.field("shape", &KeptParams::shape).doc("Shape of the elements that were dropped.");
     schema.field("p", &KeptParams::p).range(0, 1).doc("Probability of the dropout.");
     schema.field("dtype", &KeptParams::dtype).default_value("float32").doc("float32 or float64.");
   }
@@ -268,7 +268,7 @@ void register_dropout(OpRegistry& ops) {
       .identity_when([](const DropoutParams& p, bool train) { return p.is_identity(train); })
       .inplace(0, 0)
       .gradient(dropout_gradient, Saves::of({}, {1}))
-      .cost([](const DropoutParams&, auto in, auto) { return in[0].shape.size() * 5; })  // it draws
+      .cost([](const DropoutParams&, auto in, auto) { return in[0].shape.size() * 5; })  // with the draws
       .sample(sample)
       .sample(shared)
       .sample(identity);
@@ -308,9 +308,9 @@ void register_dropout(OpRegistry& ops) {
   kept.note = "no gradient: a key of random numbers";
   ops.declare<KeptParams>("_dropout_kept")
       .internal()
-      .doc("What a dropout of elements with this key multiplies them with: 0 or 1 / (1 - p).")
-      .input("rng", "(2,): output rng of an operator with dropout inside")
-      .output("output", "shape")
+      .doc("The factors of a dropout with this key: 0 or 1 / (1 - p).")
+      .input("rng", "(2,): output rng of an operator that contains dropout")
+      .output("output", "shape given by the parameter")
       .infer(infer_kept)
       .cpu(run_kept, DTypeSet(DType::kInt64))
       .gradient(kNotDifferentiable)

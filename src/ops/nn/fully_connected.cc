@@ -1,4 +1,4 @@
-// FullyConnected, and the same with what may follow it fused in: out = activation(data weight^T + bias + addend).
+// FullyConnected, and its fused form: out = activation(data weight^T + bias + addend).
 #include <algorithm>
 
 #include "hybridnet/op.h"
@@ -37,7 +37,7 @@ void describe_fields(ParamSchema<P>& schema) {
       .doc("Whether the bias input is absent.");
   schema.field("flatten", static_cast<bool P::*>(&FullyConnectedParams::flatten))
       .default_value(true)
-      .doc("Take all axes of data but the first as one; otherwise apply to the last axis.");
+      .doc("Whether all axes of data except the first are merged; otherwise the layer applies to the last axis.");
 }
 void FullyConnectedParams::describe(ParamSchema<FullyConnectedParams>& schema) { describe_fields(schema); }
 void FusedFullyConnectedParams::describe(ParamSchema<FusedFullyConnectedParams>& schema) {
@@ -50,7 +50,7 @@ void FusedFullyConnectedParams::describe(ParamSchema<FusedFullyConnectedParams>&
 
 // ---- shapes
 
-// Number of axes of data that count rows; the others are the features.
+// Number of axes of data that are rows; the others are the features.
 int row_axes(const FullyConnectedParams& p, int ndim) { return p.flatten ? 1 : ndim - 1; }
 
 int64_t known_product(const Shape& s, int first, int last) {
@@ -64,7 +64,7 @@ int64_t known_product(const Shape& s, int first, int last) {
 
 void infer_fully_connected(const FullyConnectedParams& p, InferContext& c) {
   c.unify_dtypes();
-  // A column is a bias, too: the weights of an Embedding with outputs of size 1, when both share one parameter.
+  // The bias may be a column: the weights of an Embedding with outputs of size 1, if both layers share one parameter.
   if (!p.no_bias) c.set_in_shape(2, c.in_shape(2).ndim() == 2 ? Shape{p.num_hidden, 1} : Shape{p.num_hidden});
   c.set_in_shape(1, Shape{p.num_hidden, kUnknownDim});
   if (!c.in_shape(0).rank_known() && !p.flatten && c.out_shape(0).rank_known())
@@ -161,8 +161,8 @@ int bias_inputs(const FullyConnectedParams& p) { return p.no_bias ? 2 : 3; }
 
 // ---- gradients
 
-// `d`: gradient of data weight^T + bias. The data's gradient comes last: data that is made again for the weight's
-// leaves its memory first.
+// `d`: gradient of data weight^T + bias. The gradient of the data is computed last, so that data that is recomputed for
+// the weight gradient can be freed first.
 Values product_gradient(const FullyConnectedParams& p, const GradientContext& g, Value d) {
   Values grads(static_cast<size_t>(g.num_inputs()));
   const Shape& data = g.input_spec(0).shape;
@@ -253,7 +253,7 @@ void register_fully_connected(OpRegistry& ops) {
       .sample({{20, 17}, {33, 17}, {33}}, {{"num_hidden", "33"}});
   declare<FusedFullyConnectedParams>(ops, "_fused_fully_connected")
       .internal()
-      .optional_input("addend", "as the output; takes the place of bias when there is none")
+      .optional_input("addend", "shape of the output; the third input if there is no bias")
       .doc("activation(FullyConnected(data, weight, bias) + addend).")
       .link([](const FusedFullyConnectedParams& p, const LinkContext& c) {
         return link_fully_connected(p, p.kernel(), p.with_addend, c);

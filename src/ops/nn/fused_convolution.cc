@@ -1,5 +1,5 @@
-// Convolution that adds another tensor and applies an activation before its result is stored. Prediction only: passes
-// make it after differentiation.
+// Convolution that adds another tensor and applies an activation before its result is stored. For prediction only:
+// passes create it after differentiation.
 #include <utility>
 
 #include "hybridnet/op.h"
@@ -31,12 +31,12 @@ struct FusedConvolutionParams : ConvolutionParams, FusedActivation {
   }
 };
 
-// What is done in passes of their own over the product.
+// The steps that run as separate passes over the product.
 struct Steps {
   bool add = false, activation = false;
 };
 
-// The product, then the steps over it.
+// Runs the product, then the steps over it.
 template <typename T>
 class StepwiseKernel final : public Kernel, public kernels::ReadsPackedWeights {
  public:
@@ -67,9 +67,9 @@ class StepwiseKernel final : public Kernel, public kernels::ReadsPackedWeights {
   const onednn::Activation activation_;
 };
 
-// Plain loops know products alone. Below AVX-512 oneDNN's exponentials take five times as long as ours (tanh behind a
-// convolution to 64x20x24x24: 1.3 ms on two cores, 0.28 in a pass of its own), and it has plain loops only for a sum in
-// plain memory.
+// Plain loops compute products only. Below AVX-512 oneDNN's exponentials take five times as long as ours (tanh after a
+// convolution to 64x20x24x24: 1.3 ms on two cores, 0.28 ms in a separate pass), and it has only plain loops for a sum
+// in plain memory.
 Steps steps_for(const ConvGeometry& g, const Convolution::Options& options, bool may_round_more) {
   const bool ends = options.activation.kind != onednn::ActivationKind::kNone;
   const ConvAlgorithm algorithm = onednn::choose_convolution({g, options, may_round_more});
@@ -110,11 +110,11 @@ void register_fused_convolution(OpRegistry& ops) {
   ops.declare<FusedConvolutionParams>("_fused_convolution")
       .internal()
       .doc("activation(Convolution(data, weight, bias) + addend).")
-      .input("data", "as in Convolution")
-      .input("weight", "as in Convolution")
+      .input("data", "same as in Convolution")
+      .input("weight", "same as in Convolution")
       .optional_input("bias", "(num_filter,)")
-      .optional_input("addend", "as the output; takes the place of bias when there is none")
-      .output("output", "as in Convolution")
+      .optional_input("addend", "shape of the output; the third input if there is no bias")
+      .output("output", "same as in Convolution")
       .num_inputs(inputs_of)
       .infer([](const FusedConvolutionParams& p, InferContext& c) {
         infer_convolution(p, c);

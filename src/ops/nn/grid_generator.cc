@@ -1,4 +1,4 @@
-// GridGenerator: points for BilinearSampler, from affine transformations or from displacements.
+// GridGenerator: sampling points for BilinearSampler, from affine transformations or from displacements.
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
@@ -53,7 +53,7 @@ void infer_grid_generator(const GridGeneratorParams& p, InferContext& c) {
   c.set_out_shape(1, Shape{3, checked_times(p.target_shape[0], p.target_shape[1], "target_shape")});
 }
 
-// Pixels between -1 and the middle of an axis.
+// The distance in pixels from -1 to the middle of an axis.
 double half_span(int64_t size) { return static_cast<double>(size > 1 ? size - 1 : 1) / 2; }
 
 template <typename T>
@@ -116,12 +116,11 @@ Values grid_generator_gradient(const GridGeneratorParams& p, const GradientConte
 void register_grid_generator(OpRegistry& ops) {
   ops.declare<GridGeneratorParams>("GridGenerator")
       .doc(
-          "Points for BilinearSampler. affine: matrix * (x, y, 1) for every point of a regular grid from -1 to 1; "
-          "warp: every "
-          "pixel, moved by its displacement.")
+          "Sampling points for BilinearSampler. affine: matrix * (x, y, 1) for every point of a regular grid from -1 "
+          "to 1; warp: every pixel, displaced.")
       .input("data", "affine: (batch, 6), rows of 2 x 3 matrices; warp: (batch, 2, height, width), x and y in pixels")
       .output("output", "(batch, 2, height, width)")
-      .output("grid_dst", "the grid before: affine (3, height * width), warp (2, height, width)")
+      .output("grid_dst", "the grid before the transformation: affine (3, height * width), warp (2, height, width)")
       .visible_outputs(1)
       .infer(infer_grid_generator)
       .cpu(run_grid_generator, kFloating)

@@ -27,7 +27,7 @@ struct GroupNormParams {
     schema.field("eps", &GroupNormParams::eps).default_value(1e-5).at_least(0).doc("Added to the variance.");
     schema.field("output_mean_var", &GroupNormParams::output_mean_var)
         .default_value(false)
-        .doc("Return mean and std too.");
+        .doc("Whether mean and std are outputs, too.");
   }
 };
 
@@ -120,7 +120,7 @@ void run_instance_norm(const InstanceNormParams& p, const KernelArgs& a) {
   a.in[0].dtype == DType::kFloat64 ? normalize<double>(s, p.eps, true, a) : normalize<float>(s, p.eps, true, a);
 }
 
-// ---- backward: inputs dy, data, gamma, mean, std; outputs of the shapes of data, gamma, gamma
+// ---- backward: inputs dy, data, gamma, mean, std; outputs with the shapes of data, gamma, gamma
 template <typename T>
 void differentiate(const Groups& s, const KernelArgs& a) {
   const T *dy = a.in[0].as<T>(), *in = a.in[1].as<T>(), *gamma = a.in[2].as<T>(), *mean = a.in[3].as<T>(),
@@ -169,7 +169,7 @@ void infer_backward(const NoParams&, InferContext& c) {
 }
 
 // ---- gradients
-// Values seen as (batch, group, element of the group).
+// Values viewed as (batch, group, element of the group).
 struct View {
   Groups s;
   Value rows(const Value& v) const { return reshape(v, Shape{s.batch, s.groups, s.size}); }

@@ -1,4 +1,4 @@
-// Where batch, channels and space stand in the logical shape of an image tensor.
+// The positions of the batch, channel and spatial axes in the logical shape of an image tensor.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ struct ImageAxes {
   int ndim() const { return spatial + 2; }
 };
 
-// Checks that data has `axes.ndim()` dimensions (or learns it). Throws ShapeError.
+// Requires that data has `axes.ndim()` dimensions, or sets them if unknown. Throws ShapeError.
 inline void require_image(InferContext& c, int input, const ImageAxes& axes) {
   const Shape& shape = c.in_shape(input);
   if (shape.rank_known() && shape.ndim() != axes.ndim()) {
@@ -44,8 +44,8 @@ inline void require_image(InferContext& c, int input, const ImageAxes& axes) {
   c.set_in_shape(input, Shape::unknown(axes.ndim()));
 }
 
-// Were the images of this node given channels-last memory? Only nodes whose logical layout has the channels second can
-// be.
+// True if the images of this node have channels-last memory. Only nodes whose logical layout has the channels second
+// can have it.
 inline bool linked_channels_last(const LinkContext& c) {
   for (Format f : c.in_format)
     if (f == Format::kChannelsLast) return true;
@@ -63,7 +63,7 @@ inline void check_layout(const std::optional<ImageLayout>& layout, int kernel_si
                     .because = "kernel has " + std::to_string(kernel_sizes) + " sizes"});
 }
 
-// Element `i` of an optional tuple attribute: `otherwise` when it was not given.
+// Element `i` of an optional tuple parameter, or `otherwise` if it is absent.
 inline int64_t tuple_at(const Tuple& t, int i, int64_t otherwise) { return i < t.ndim() ? t[i] : otherwise; }
 
 inline void check_tuple(const char* name, const Tuple& t, int sizes, int64_t at_least) {
@@ -75,7 +75,7 @@ inline void check_tuple(const char* name, const Tuple& t, int sizes, int64_t at_
                       .because = "kernel has " + std::to_string(sizes) + " sizes"});
   };
   if (t.ndim() != sizes) fail(std::to_string(sizes) + " numbers");
-  constexpr int64_t kMax = INT32_MAX;  // so that sums and products of these are far from 2**63
+  constexpr int64_t kMax = INT32_MAX;  // keeps sums and products of these far below 2**63
   for (int64_t v : t) {
     if (v < at_least) fail("numbers of at least " + std::to_string(at_least));
     if (v > kMax) fail("numbers of at most " + std::to_string(kMax));

@@ -26,11 +26,11 @@ struct L2NormalizationParams {
         .choice("instance", NormMode::kInstance)
         .choice("channel", NormMode::kChannel)
         .choice("spatial", NormMode::kSpatial)
-        .doc("Axes of the norm. instance: all but the first; channel: the second; spatial: the third to the last.");
+        .doc("Axes of the norm. instance: all except the first; channel: the second; spatial: the third to the last.");
   }
 };
 
-// Norms as they broadcast against the data.
+// The shape of the norms for broadcasting against the data.
 Shape kept_shape(const L2NormalizationParams& p, Shape shape) {
   switch (p.mode) {
     case NormMode::kInstance:
@@ -146,7 +146,7 @@ Values l2_normalization_gradient(const L2NormalizationParams& p, const GradientC
 
 void register_l2_normalization(OpRegistry& ops) {
   ops.declare<L2NormalizationParams>("L2Normalization")
-      .doc("Divides by the Euclidean norm over the axes that mode names: data / sqrt(sum(data^2) + eps).")
+      .doc("Divides by the Euclidean norm over the axes of mode: data / sqrt(sum(data^2) + eps).")
       .input("data", "(batch, ...); (batch, channels, ...) for modes channel and spatial")
       .output("output", "shape and dtype of data")
       .output("norm", "the norms: (batch,), (batch, 1, ...) or (batch, channels)")

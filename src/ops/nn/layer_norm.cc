@@ -22,7 +22,7 @@ struct LayerNormParams {
     schema.field("eps", &LayerNormParams::eps).default_value(1e-5).at_least(0).doc("Added to the variance.");
     schema.field("output_mean_var", &LayerNormParams::output_mean_var)
         .default_value(false)
-        .doc("Return mean and std too.");
+        .doc("Whether mean and std are outputs, too.");
   }
 };
 
@@ -180,7 +180,7 @@ void register_layer_norm(OpRegistry& ops) {
       .input("beta", "(size of the axis,): summand after normalization")
       .output("output", "shape of data")
       .output("mean", "shape of data with 1 for the axis")
-      .output("std", "as mean: sqrt(variance + eps)")
+      .output("std", "shape of mean: sqrt(variance + eps)")
       .num_visible_outputs([](const LayerNormParams& p) { return p.output_mean_var ? 3 : 1; })
       .infer(infer_layer_norm)
       .link(link_layer_norm)
@@ -197,12 +197,12 @@ void register_layer_norm(OpRegistry& ops) {
   ops.declare("_layer_norm_backward")
       .internal()
       .doc("Gradient of LayerNorm along the last axis, given the moments of its data.")
-      .input("output_grad", "as data")
+      .input("output_grad", "shape of data")
       .input("data", "at least one axis")
       .input("gamma", "(width,)")
-      .input("mean", "of each row")
-      .input("std", "of each row")
-      .output("data_grad", "as data")
+      .input("mean", "mean of each row")
+      .input("std", "standard deviation of each row")
+      .output("data_grad", "shape of data")
       .output("gamma_grad", "(width,)")
       .output("beta_grad", "(width,)")
       .infer(infer_backward)

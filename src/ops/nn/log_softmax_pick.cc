@@ -1,4 +1,4 @@
-// pick(log_softmax(data), index) along the last axis, for plans: the logarithms of the other classes are never stored.
+// pick(log_softmax(data), index) along the last axis, for plans: the logarithms of the other classes are not stored.
 #include "hybridnet/op.h"
 #include "kernels/indices.h"
 #include "kernels/softmax.h"
@@ -78,7 +78,7 @@ Values pick_gradient(const LogSoftmaxPickParams& p, const GradientContext& g) {
   return grads;
 }
 
-// The backward is dy * (one_hot - s) with s = e^(x - total), one dy and one total per row.
+// The backward operator computes dy * (one_hot - s) with s = e^(x - total), one dy and one total per row.
 Values backward_gradient(const LogSoftmaxPickParams& p, const GradientContext& g) {
   Values grads(4);
   const Value u = g.output_grad(0);
@@ -127,11 +127,11 @@ void register_log_softmax_pick(OpRegistry& ops) {
   ops.declare<LogSoftmaxPickParams>("_log_softmax_pick_backward")
       .internal()
       .doc("Gradient of _log_softmax_pick for data.")
-      .input("output_grad", "as output")
+      .input("output_grad", "shape of output")
       .input("data", "floating tensor with at least one axis")
-      .input("index", "as that of _log_softmax_pick")
-      .input("total", "as that of _log_softmax_pick")
-      .output("data_grad", "as data")
+      .input("index", "same as in _log_softmax_pick")
+      .input("total", "same as in _log_softmax_pick")
+      .output("data_grad", "shape of data")
       .infer([](const LogSoftmaxPickParams&, InferContext& c) {
         c.unify_dtypes({0, 1, 3}, {0});
         c.set_out_shape(0, c.in_shape(1));

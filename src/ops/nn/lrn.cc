@@ -45,8 +45,8 @@ void infer_lrn(const LrnParams&, InferContext& c) {
         {.input = "data", .expected = "at least 2 axes: batch and channels", .given = "shape " + c.in_shape(0).str()});
 }
 
-// Calls f(channel, first, last) for channels of one example in pieces of its inner axis: the window of a channel is
-// [first, last).
+// Calls f(channel, first, last) for the channels of one example, in pieces of its inner axis; [first, last) is the
+// window of the channel.
 struct Channels {
   int64_t batch, channels, inner, half;
   Channels(const Shape& s, int64_t nsize) : batch(s[0]), channels(s[1]), inner(s.size(2, s.ndim())), half(nsize / 2) {}
@@ -140,7 +140,7 @@ void register_lrn(OpRegistry& ops) {
       .doc("Divides by (knorm + alpha / nsize * sum of squares over nsize neighbouring channels) ^ beta.")
       .input("data", "(batch, channels, ...)")
       .output("output", "shape and dtype of data")
-      .output("tmp_norm", "what was raised to the power beta; shape of data")
+      .output("tmp_norm", "the base of the power beta; shape of data")
       .visible_outputs(1)
       .infer(infer_lrn)
       .cpu(run_lrn, kFloating)

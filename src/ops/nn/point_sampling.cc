@@ -11,8 +11,12 @@ const OpRef kSample{"_sample_points"}, kSpread{"_spread_points"};
 struct PointSamplingParams {
   bool along_x = false, along_y = false;
   static void describe(ParamSchema<PointSamplingParams>& schema) {
-    schema.field("along_x", &PointSamplingParams::along_x).default_value(false).doc("Differentiated by x.");
-    schema.field("along_y", &PointSamplingParams::along_y).default_value(false).doc("Differentiated by y.");
+    schema.field("along_x", &PointSamplingParams::along_x)
+        .default_value(false)
+        .doc("Whether the values are differentiated by x.");
+    schema.field("along_y", &PointSamplingParams::along_y)
+        .default_value(false)
+        .doc("Whether the values are differentiated by y.");
   }
 };
 
@@ -21,10 +25,10 @@ struct SpreadParams : PointSamplingParams {
   static void describe(ParamSchema<SpreadParams>& schema) {
     schema.field("along_x", static_cast<bool SpreadParams::*>(&SpreadParams::along_x))
         .default_value(false)
-        .doc("Differentiated by x.");
+        .doc("Whether the values are differentiated by x.");
     schema.field("along_y", static_cast<bool SpreadParams::*>(&SpreadParams::along_y))
         .default_value(false)
-        .doc("Differentiated by y.");
+        .doc("Whether the values are differentiated by y.");
     schema.field("image_size", &SpreadParams::image_size).doc("(height, width) of the result.");
   }
 };
@@ -73,7 +77,8 @@ Value spread(const PointSamplingParams& p, const Value& values, const Value& gri
   return call(kSpread, {values, grid}, ParamSchema<SpreadParams>::box(std::move(q)));
 }
 
-// <weights, image read at grid> differentiated by the grid. Along an axis, the interpolation has no second derivative.
+// The derivative of <weights, image read at grid> by the grid. Along an axis, the interpolation has no second
+// derivative.
 Value grid_gradient(const PointSamplingParams& p, const Value& weights, const Value& image, const Value& grid) {
   const auto slope = [&](PointSamplingParams q) { return sum(weights * sample(q, image, grid), Tuple{1}, true); };
   const TensorSpec spec = spec_of(grid);
@@ -126,7 +131,7 @@ int64_t point_sampling_cost_ns(const TensorSpec& out) { return out.shape.size() 
 void register_point_sampling(OpRegistry& ops) {
   ops.declare<PointSamplingParams>("_sample_points")
       .internal()
-      .doc("Images read at points, or that differentiated by the points' coordinates.")
+      .doc("Image values at points, or their derivatives by the points' coordinates.")
       .input("image", "(batch, channels, height, width)")
       .input("grid", "(batch, 2, out height, out width): x and y")
       .output("output", "(batch, channels, out height, out width)")
@@ -139,7 +144,7 @@ void register_point_sampling(OpRegistry& ops) {
       .sample({{1, 2, 3, 4}, {1, 2, 2, 2}}, {{"along_x", "True"}}, -0.9, 0.9);
   ops.declare<SpreadParams>("_spread_points")
       .internal()
-      .doc("The adjoint of _sample_points for the image.")
+      .doc("The adjoint of _sample_points with respect to the image.")
       .input("values", "(batch, channels, out height, out width)")
       .input("grid", "(batch, 2, out height, out width): x and y")
       .output("image", "(batch, channels, image_size)")

@@ -1,4 +1,4 @@
-// Reading images at points: what BilinearSampler and SpatialTransformer share.
+// Bilinear sampling of images at points, shared by BilinearSampler and SpatialTransformer.
 #pragma once
 
 #include "hybridnet/op.h"
@@ -6,11 +6,10 @@
 
 namespace hybridnet::ops {
 
-// Sizes of image (batch, channels, height, width) read at grid (batch, 2, out_height, out_width).
+// Sizes of a sampling of image (batch, channels, height, width) at grid (batch, 2, out_height, out_width).
 kernels::PointSampling point_sampling(const Shape& image, const Shape& grid);
 
-// Gradients of the image and of the grid when `dy` arrives at the image read at the grid. Either may be unwanted
-// (null).
+// Gradients of the image and of the grid for the gradient `dy` of the sampled image. Each is null unless requested.
 Values point_sampling_gradients(const Value& dy, const Value& image, const Value& grid, bool want_image,
                                 bool want_grid);
 

@@ -1,4 +1,4 @@
-// Pooling and the products that differentiate it.
+// Pooling and the operators of its gradients.
 #include "kernels/pooling.h"
 
 #include "hybridnet/op.h"
@@ -15,7 +15,7 @@ using kernels::PoolType;
 const OpRef kPooling{"Pooling"}, kMaxBackward{"_max_pooling_backward"}, kMaxGather{"_max_pooling_gather"},
     kSumBackward{"_sum_pooling_backward"};
 
-// The sum's gradient has the spatial sizes of the data as a parameter.
+// The gradient of sum pooling has the spatial sizes of the data as a parameter.
 struct SumBackwardParams : PoolingParams {
   Tuple data_size;
   static void describe(ParamSchema<SumBackwardParams>& schema);
@@ -59,7 +59,7 @@ class AverageKernel final : public Kernel {
   onednn::AveragePooling pooling_;
 };
 
-// Sums and averages, and their gradients, have one operand.
+// Sum and average pooling, and their gradients, have one operand.
 template <typename F>
 Ref<Kernel> link_one_operand(const PoolGeometry& g, const LinkContext& c, bool gradient, F f) {
   if (c.in[0].dtype == DType::kFloat32 && onednn::AveragePooling::pays(g))
@@ -67,7 +67,7 @@ Ref<Kernel> link_one_operand(const PoolGeometry& g, const LinkContext& c, bool g
   return link_pool(g, f);
 }
 
-double pool_flops(const PoolGeometry& g) {  // one per element of a window
+double pool_flops(const PoolGeometry& g) {  // one operation per element of a window
   return static_cast<double>(g.n * g.c) * static_cast<double>(g.out_size() * g.kernel_size());
 }
 double pool_cost_ns(const PoolGeometry& g) { return pool_flops(g) / 4.0 + 300; }
@@ -96,7 +96,7 @@ Values pooling_gradient(const PoolingParams& p, const GradientContext& g) {
     case PoolType::kLp: {
       const int exponent = p.p_value.value_or(2);
       if (exponent == 1) return {sum_backward(p, PoolType::kSum, d, x)};
-      // d (sum x^p)^(1/p) = x^(p-1) y^(1-p); where y is 0, no direction is better than another.
+      // d (sum x^p)^(1/p) = x^(p-1) y^(1-p), taken as 0 where y is 0.
       const Value y = g.output(0);
       const Value safe = where(y, y, ones_like(y));
       const Value scaled = where(y, d / power(safe, exponent - 1), zeros_like(d));
@@ -119,7 +119,7 @@ Values max_backward_gradient(const PoolingParams& p, const GradientContext& g) {
   const Value d = g.output_grad(0);
   Values grads(3);
   if (d && g.wants(0)) grads[0] = call(kMaxGather, {d, g.input(1), g.input(2)}, ParamSchema<PoolingParams>::box(p));
-  return grads;  // where the maximum stands does not change with small changes of the data
+  return grads;  // the position of the maximum is constant under small changes of the data
 }
 
 void infer_max_gather(const PoolingParams& p, InferContext& c) {
@@ -176,11 +176,11 @@ constexpr auto kRunSumBackward = [](const PoolGeometry& g, const KernelArgs& a, 
 void register_backward(OpRegistry& ops) {
   ops.declare<PoolingParams>("_max_pooling_backward")
       .internal()
-      .doc("Gradient of maximum pooling: each output's gradient goes to the first maximum of its window.")
-      .input("output_grad", "as output")
-      .input("data", "as in Pooling")
-      .input("output", "of Pooling")
-      .output("data_grad", "as data")
+      .doc("Gradient of maximum pooling: the gradient of each output flows to the first maximum of its window.")
+      .input("output_grad", "shape of output")
+      .input("data", "same as in Pooling")
+      .input("output", "output of Pooling")
+      .output("data_grad", "shape of data")
       .infer(infer_max_backward)
       .link([](const PoolingParams& p, const LinkContext& c) {
         return link_pool(pool_geometry(p, c.in[1].shape, c.in[0].shape, linked_channels_last(c)), kRunMaxBackward);
@@ -198,11 +198,11 @@ void register_backward(OpRegistry& ops) {
                      .note = "random data do not hold the maxima that the third input claims"});
   ops.declare<PoolingParams>("_max_pooling_gather")
       .internal()
-      .doc("Takes from values, for each window, the element where data holds the first maximum.")
-      .input("values", "as data")
-      .input("data", "as in Pooling")
-      .input("output", "of Pooling")
-      .output("taken", "as output")
+      .doc("For each window, the element of values at the position of the first maximum of data.")
+      .input("values", "shape of data")
+      .input("data", "same as in Pooling")
+      .input("output", "output of Pooling")
+      .output("taken", "shape of output")
       .infer(infer_max_gather)
       .link([](const PoolingParams& p, const LinkContext& c) {
         return link_pool(pool_geometry(p, c.in[1].shape, c.in[2].shape, linked_channels_last(c)), kRunMaxGather);
@@ -221,7 +221,7 @@ void register_backward(OpRegistry& ops) {
   ops.declare<SumBackwardParams>("_sum_pooling_backward")
       .internal()
       .doc("Gradient of sum and average pooling.")
-      .input("output_grad", "as output of Pooling")
+      .input("output_grad", "shape of the output of Pooling")
       .output("data_grad", "(batch, channels, data_size...)")
       .infer(infer_sum_backward)
       .link([](const SumBackwardParams& p, const LinkContext& c) {
@@ -248,8 +248,8 @@ void register_pooling(OpRegistry& ops) {
   ops.declare<PoolingParams>("Pooling")
       .alias("_npx_pooling")
       .alias("Pooling_v1")
-      .doc("Summarizes windows of an image: maximum, average, sum, or (sum of x^p)^(1/p).")
-      .input("data", "(batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels come last")
+      .doc("Reduces windows of an image to their maximum, average, sum, or (sum of x^p)^(1/p).")
+      .input("data", "(batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels are last")
       .output("output",
               "spatial sizes valid: floor((size + 2 pad - kernel) / stride) + 1, full: ceil of it, same: ceil(size / "
               "stride)")

@@ -7,7 +7,7 @@ namespace {
 
 using kernels::PoolGeometry;
 
-// True if `pad` is the same on all axes however many numbers it has: zeros, or more equal numbers than axes.
+// True if `pad` is the same on all axes, whatever the number of its elements: zeros, or more equal numbers than axes.
 bool is_one_padding(const Tuple& pad, int sizes) {
   const auto same = [&pad](int64_t v) { return v == pad[0]; };
   return std::all_of(pad.begin(), pad.end(), same) && (pad.ndim() <= 0 || pad[0] == 0 || pad.ndim() > sizes);

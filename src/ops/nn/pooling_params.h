@@ -1,4 +1,4 @@
-// Parameters, shapes and sizes that pooling operators share.
+// Parameters, shapes and sizes that the pooling operators share.
 #pragma once
 
 #include "kernels/pooling.h"
@@ -19,7 +19,7 @@ struct PoolingParams {
   std::optional<bool> count_include_pad;
   std::optional<ImageLayout> layout;
 
-  // Number of spatial axes; `ndim` of the data decides when the kernel does not.
+  // Number of spatial axes; `ndim` of the data defines it if the kernel does not.
   int spatial(int ndim) const { return global_pool || kernel.ndim() == 0 ? ndim - 2 : kernel.ndim(); }
   ImageAxes axes(int ndim) const { return ImageAxes(spatial(ndim), is_channels_last(layout)); }
   static void describe(ParamSchema<PoolingParams>& schema);
@@ -37,23 +37,25 @@ void describe_pooling_fields(ParamSchema<P>& schema) {
       .choice("avg", PoolType::kAvg)
       .choice("sum", PoolType::kSum)
       .choice("lp", PoolType::kLp)
-      .doc("What becomes of a window.");
-  field("global_pool", &PoolingParams::global_pool).default_value(false).doc("The window is the whole image.");
+      .doc("The reduction of each window.");
+  field("global_pool", &PoolingParams::global_pool).default_value(false).doc("Whether the window is the whole image.");
   field("cudnn_off", &PoolingParams::cudnn_off).default_value(false).hidden();
   field("pooling_convention", &PoolingParams::pooling_convention)
       .default_value("valid")
       .choice("full", PoolConvention::kFull)
       .choice("valid", PoolConvention::kValid)
       .choice("same", PoolConvention::kSame)
-      .doc("valid: only whole steps of the window; full: also the rest; same: ceil(size / stride) outputs.");
+      .doc(
+          "valid: windows inside the padded image only; full: also a window over the rest; same: ceil(size / stride) "
+          "outputs.");
   field("stride", &PoolingParams::stride)
       .default_value(Tuple::scalar())
-      .doc("Steps of the window; empty: 1 everywhere.");
+      .doc("Strides of the window; empty: 1 everywhere.");
   field("pad", &PoolingParams::pad).default_value(Tuple::scalar()).doc("Padding on both sides; empty: none.");
   field("p_value", &PoolingParams::p_value).none_by_default().range(1, 3).doc("Exponent of pool_type lp.");
   field("count_include_pad", &PoolingParams::count_include_pad)
       .none_by_default()
-      .doc("Whether an average counts padding; None: it does.");
+      .doc("Whether an average includes the padding; None: True.");
   field("layout", &PoolingParams::layout)
       .none_by_default()
       .choice("NCW", ImageLayout::kNCW)
@@ -65,10 +67,10 @@ void describe_pooling_fields(ParamSchema<P>& schema) {
       .doc("Order of the axes; None: channels second.");
 }
 
-// Throws ParamError where the fields contradict each other.
+// Throws ParamError if the fields contradict each other.
 void check_pooling(const PoolingParams& p);
 
-// Shapes of input 0 and output 0.
+// Infers the shapes of input 0 and output 0.
 void infer_pooling(const PoolingParams& p, InferContext& c);
 
 // Sizes of the pooling that maps x to y. Both shapes are logical.

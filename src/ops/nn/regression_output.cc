@@ -1,5 +1,5 @@
-// LinearRegressionOutput, LogisticRegressionOutput, MAERegressionOutput: ends of networks whose gradient is that of a
-// loss.
+// LinearRegressionOutput, LogisticRegressionOutput, MAERegressionOutput: output layers whose gradient is the gradient
+// of a loss.
 #include "hybridnet/op.h"
 #include "kernels/convert.h"
 #include "kernels/pointwise.h"
@@ -32,7 +32,8 @@ void infer_regression(const RegressionParams&, InferContext& c) {
                     .given = label.str()});
 }
 
-// (prediction - label) * grad_scale / outputs of one example. `difference` makes it from the data and the label.
+// (prediction - label) * grad_scale / number of outputs per example. `difference` computes the difference from data and
+// label.
 template <typename F>
 Values regression_gradient(const RegressionParams& p, const GradientContext& g, F difference) {
   if (!g.output_grad(0) || g.input_spec(0).shape.size() == 0) return Values(2);
@@ -78,20 +79,18 @@ void run_sigmoid(const RegressionParams&, const KernelArgs& a) {
 }  // namespace
 
 void register_regression_output(OpRegistry& ops) {
-  regression(
-      ops, "LinearRegressionOutput",
-      "The data itself. Its gradient is that of half the squared distance to the label, divided by the outputs of "
-      "one example, whatever arrives from behind.")
+  regression(ops, "LinearRegressionOutput",
+             "The data itself. Its gradient is that of half the squared distance to the label, divided by the number "
+             "of outputs per example, independent of the output gradient.")
       .cpu(run_copy, kFloating)
       .gradient(
           [](const RegressionParams& p, const GradientContext& g) {
             return regression_gradient(p, g, [](const Value& x, const Value& label) { return x - label; });
           },
           Saves::all_inputs());
-  regression(
-      ops, "MAERegressionOutput",
-      "The data itself. Its gradient is that of the absolute distance to the label, divided by the outputs of one "
-      "example, whatever arrives from behind.")
+  regression(ops, "MAERegressionOutput",
+             "The data itself. Its gradient is that of the absolute distance to the label, divided by the number of "
+             "outputs per example, independent of the output gradient.")
       .cpu(run_copy, kFloating)
       .gradient(
           [](const RegressionParams& p, const GradientContext& g) {
@@ -100,8 +99,8 @@ void register_regression_output(OpRegistry& ops) {
           },
           Saves::all_inputs());
   regression(ops, "LogisticRegressionOutput",
-             "sigmoid(data). Its gradient is that of the cross entropy with the label, divided by the outputs of one "
-             "example, whatever arrives from behind.")
+             "sigmoid(data). Its gradient is that of the cross entropy with the label, divided by the number of "
+             "outputs per example, independent of the output gradient.")
       .cpu(run_sigmoid, kFloating)
       .gradient(
           [](const RegressionParams& p, const GradientContext& g) {

@@ -41,13 +41,15 @@ void ResampleParams::describe(ParamSchema<ResampleParams>& schema) {
       .choice("nearest", ResampleKind::kNearest)
       .choice("bilinear", ResampleKind::kBilinear)
       .choice("average", ResampleKind::kAverage)
-      .doc("How elements are made.");
-  schema.field("align_corners", &ResampleParams::align_corners).default_value(false).doc("bilinear: corners meet.");
+      .doc("Kind of interpolation.");
+  schema.field("align_corners", &ResampleParams::align_corners)
+      .default_value(false)
+      .doc("For bilinear: whether the centers of the corner pixels are aligned.");
   schema.field("transpose", &ResampleParams::transpose)
       .default_value(false)
-      .doc("The adjoint map, from target to source.");
-  schema.field("source", &ResampleParams::source).doc("(height, width) before.");
-  schema.field("target", &ResampleParams::target).doc("(height, width) after.");
+      .doc("Whether to apply the adjoint map, from target to source.");
+  schema.field("source", &ResampleParams::source).doc("(height, width) before resampling.");
+  schema.field("target", &ResampleParams::target).doc("(height, width) after resampling.");
 }
 
 kernels::AxisMap ResampleParams::map(int axis) const {
@@ -93,7 +95,7 @@ int64_t resample_cost_ns(const TensorSpec& in, const TensorSpec& out) {
 void register_resample(OpRegistry& ops) {
   ops.declare<ResampleParams>("_resample2d")
       .internal()
-      .doc("Resamples the rows and columns of images, or the adjoint of that.")
+      .doc("Resamples the rows and columns of images, or applies the adjoint map.")
       .input("data", "(batch, channels, height, width)")
       .output("output", "(batch, channels, height, width)")
       .infer(infer_resample)

@@ -1,4 +1,4 @@
-// Resampling of images by maps of rows and columns: what BilinearResize2D, AdaptiveAvgPooling2D and UpSampling share.
+// Resampling of images by maps of rows and columns, shared by BilinearResize2D, AdaptiveAvgPooling2D and UpSampling.
 #pragma once
 
 #include "hybridnet/op.h"
@@ -25,10 +25,10 @@ struct ResampleParams {
 
 inline Tuple image_size(const Shape& image) { return Tuple{image[2], image[3]}; }
 
-// (batch, channels, height, width): checks the rank and that there is something to sample from. Throws ShapeError.
+// Requires (batch, channels, height, width) and at least one pixel. Throws ShapeError.
 void require_planes(InferContext& c, int input);
 
-// Resamples input 0 to output 0. float16 and bfloat16 through float32.
+// Resamples input 0 to output 0. float16 and bfloat16 are computed in float32.
 Ref<Kernel> link_resample(const ResampleParams& p, const LinkContext& c);
 
 // Emits the resampling of an image.

@@ -140,10 +140,9 @@ int64_t cost_ns(const TensorSpec& data) { return data.shape.size() / 3 + 300; }
 void register_rms_norm(OpRegistry& ops) {
   ops.declare<RmsNormParams>("_contrib_rms_norm")
       .doc(
-          "data / sqrt(mean(data^2) + eps) * gamma, with the mean along an axis: LayerNorm that leaves the mean of a "
-          "row "
-          "where it is. Statistics of 16-bit floats are kept in 32 bits.\n\n"
-          "Zhang, Sennrich: Root mean square layer normalization, NeurIPS 2019.")
+          "data / sqrt(mean(data^2) + eps) * gamma, with the mean along an axis: LayerNorm without the subtraction of "
+          "the mean. Statistics of 16-bit floats are kept in 32 bits.\n\nZhang, Sennrich: Root mean square layer "
+          "normalization, NeurIPS 2019.")
       .input("data", "floating tensor of at least one axis")
       .input("gamma", "(size of the axis,): factor after normalization")
       .output("output", "shape of data")

@@ -13,7 +13,7 @@ namespace {
 
 const OpRef kBackward{"_backward_RNN"};
 
-// The number of inputs follows from the number of parameters.
+// The size of the inputs, derived from the number of parameters.
 int64_t input_size_of(const RnnParams& p, int64_t parameters) {
   const RnnGeometry none = geometry_of(p, 0, 0, 0);
   const int64_t per_input = none.directions * none.gate_size(), rest = parameters - none.parameter_count();
@@ -101,7 +101,7 @@ class ForwardKernel final : public Kernel, public kernels::ReadsPackedWeights {
     f.drop = a.train && p_.p > 0;
     f.rng = a.rng;
     std::optional<OwnedBlock> room;
-    if (!f.reserve && train_)  // a training run whose gradient nobody wants
+    if (!f.reserve && train_)  // a training run whose gradient is not needed
       f.unreserved = static_cast<T*>(room.emplace(g_.unreserved_workspace() * kBytes).data());
     else
       f.unreserved = f.workspace + own_workspace();
@@ -109,7 +109,7 @@ class ForwardKernel final : public Kernel, public kernels::ReadsPackedWeights {
   }
 
  private:
-  static constexpr int64_t kBytes = sizeof(T);  // of an element
+  static constexpr int64_t kBytes = sizeof(T);  // bytes of an element
   static std::string layout(const RnnGeometry& g) {
     std::string text = g.mode == kernels::RnnMode::kGru ? "gru" : "lstm";
     for (const int64_t size : {g.layers, g.directions, g.input, g.hidden, kBytes}) text += " " + std::to_string(size);
@@ -163,7 +163,7 @@ void register_rnn(OpRegistry& ops) {
       rnn_sample(params(RnnMode::kLstm, 2, 2, true),
                  {{"mode", "lstm"}, {"use_sequence_length", "True"}, {"state_outputs", "True"}}, {4, 3, 2});
   lengths.inputs.push_back({3});
-  lengths.low = -1.5;  // lengths from 0 (negative ones count as 0) to 3
+  lengths.low = -1.5;  // lengths from 0 (negative lengths count as 0) to 3
   lengths.high = 3.5;
   lengths.dtypes = {DType::kUnknown, DType::kUnknown, DType::kUnknown, DType::kUnknown, DType::kInt32};
   ops.declare<RnnParams>("RNN")
@@ -178,14 +178,14 @@ void register_rnn(OpRegistry& ops) {
       .input("data", "(steps, batch, inputs)")
       .input("parameters", "all weights, then all biases, in one vector")
       .input("state", "initial states (layers * directions, batch, state_size or projection_size)")
-      .optional_input("state_cell", "LSTM: initial cells (layers * directions, batch, state_size)")
+      .optional_input("state_cell", "for LSTM: initial cells (layers * directions, batch, state_size)")
       .optional_input("sequence_length",
-                      "use_sequence_length: (batch,), steps of each example; what lies behind gives 0")
+                      "if use_sequence_length: (batch,), number of steps of each example; later steps give 0")
       .num_inputs([](const RnnParams& p) { return p.num_inputs(); })
       .output("output", "(steps, batch, directions * (state_size or projection_size))")
-      .output("state_output", "state_outputs: states after the last step, shape of state")
-      .output("statecell_output", "state_outputs of LSTM: cells after the last step, shape of state_cell")
-      .output("reserve", "what the gradient needs of the steps")
+      .output("state_output", "if state_outputs: states after the last step, shape of state")
+      .output("statecell_output", "if state_outputs, for LSTM: cells after the last step, shape of state_cell")
+      .output("reserve", "values of the steps that the gradient needs")
       .num_outputs([](const RnnParams& p) { return p.reserve_output() + 1; })
       .num_visible_outputs([](const RnnParams& p) { return p.reserve_output(); })
       .infer(infer_rnn)

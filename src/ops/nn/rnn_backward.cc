@@ -55,7 +55,8 @@ class BackwardKernel final : public Kernel {
   RnnGeometry g_;
 };
 
-// The output and the reserve follow from the other inputs: their parts of the gradient are among those of the others.
+// The output and the reserve are functions of the other inputs, so their parts of the gradient are included in those of
+// the other inputs.
 Values rnn_backward_gradient(const RnnBackwardParams& p, const GradientContext& g) {
   const int inputs = p.forward_inputs(), differentiable = p.num_gradients(), heads = p.num_inputs() - inputs - 2;
   Values grads(static_cast<size_t>(g.num_inputs())), in;
@@ -86,23 +87,25 @@ void register_rnn_backward(OpRegistry& ops) {
   sample.inputs.push_back({3, 2, 2});
   ops.declare<RnnBackwardParams>("_backward_RNN")
       .internal()
-      .doc("Gradient of RNN. After the inputs of RNN come its output, its reserve and the gradients of its outputs.")
-      .input("data", "as in RNN")
-      .input("parameters", "as in RNN")
-      .input("state", "as in RNN")
+      .doc(
+          "Gradient of RNN. The inputs of RNN are followed by its output, its reserve and the gradients of its "
+          "outputs.")
+      .input("data", "same as in RNN")
+      .input("parameters", "same as in RNN")
+      .input("state", "same as in RNN")
       .input("argument3", "cell, lengths or output")
       .input("argument4", "lengths, output or reserve")
-      .input("argument5", "the next one")
-      .optional_input("argument6", "the next one")
-      .optional_input("argument7", "the next one")
-      .optional_input("argument8", "the next one")
-      .optional_input("argument9", "the next one")
+      .input("argument5", "the next of these inputs")
+      .optional_input("argument6", "the next of these inputs")
+      .optional_input("argument7", "the next of these inputs")
+      .optional_input("argument8", "the next of these inputs")
+      .optional_input("argument9", "the next of these inputs")
       .num_inputs([](const RnnBackwardParams& q) { return q.num_inputs(); })
-      .output("data_grad", "as data")
-      .output("parameters_grad", "as parameters")
-      .output("state_grad", "as state")
-      .output("cell_grad", "as state_cell")
-      .output("gate_grads", "over_reserve: as the reserve")
+      .output("data_grad", "shape of data")
+      .output("parameters_grad", "shape of parameters")
+      .output("state_grad", "shape of state")
+      .output("cell_grad", "shape of state_cell")
+      .output("gate_grads", "if over_reserve: shape of the reserve")
       .num_outputs([](const RnnBackwardParams& q) { return q.num_gradients() + q.over_reserve; })
       .num_visible_outputs([](const RnnBackwardParams& q) { return q.num_gradients(); })
       .variadic_inplace([](const RnnBackwardParams& q, int output) {

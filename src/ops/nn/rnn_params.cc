@@ -17,36 +17,36 @@ void describe_fields(ParamSchema<P>& schema) {
   field("num_layers", &RnnParams::num_layers).at_least(1).doc("Number of stacked layers.");
   field("bidirectional", &RnnParams::bidirectional)
       .default_value(false)
-      .doc("Each layer also reads the sequence backwards.");
+      .doc("Whether each layer also reads the sequence backwards.");
   field("mode", &RnnParams::mode)
       .choice("gru", RnnMode::kGru)
       .choice("lstm", RnnMode::kLstm)
       .choice("rnn_relu", RnnMode::kRelu)
       .choice("rnn_tanh", RnnMode::kTanh)
-      .doc("The cell.");
+      .doc("The kind of cell.");
   field("p", &RnnParams::p)
       .default_value(0.0)
       .range(0, 1)
       .doc("Dropout probability, in training, of the outputs of each layer but the last.");
   field("state_outputs", &RnnParams::state_outputs)
       .default_value(false)
-      .doc("Whether the final states are outputs too.");
+      .doc("Whether the final states are outputs, too.");
   field("projection_size", &RnnParams::projection_size)
       .none_by_default()
       .at_least(1)
       .doc("LSTM: size to which the state is projected before it is output and fed back.");
   field("lstm_state_clip_min", &RnnParams::lstm_state_clip_min)
       .none_by_default()
-      .doc("Lower limit of LSTM cells; needs the upper one.");
+      .doc("Lower limit of LSTM cells; requires the upper limit.");
   field("lstm_state_clip_max", &RnnParams::lstm_state_clip_max)
       .none_by_default()
-      .doc("Upper limit of LSTM cells; needs the lower one.");
+      .doc("Upper limit of LSTM cells; requires the lower limit.");
   field("lstm_state_clip_nan", &RnnParams::lstm_state_clip_nan)
       .default_value(false)
-      .doc("Whether limits turn NaN into the lower limit.");
+      .doc("Whether clipping replaces NaN by the lower limit.");
   field("use_sequence_length", &RnnParams::use_sequence_length)
       .default_value(false)
-      .doc("Whether examples have lengths of their own, given as last input.");
+      .doc("Whether examples have their own lengths, the last input.");
 }
 
 void check_rnn(const RnnParams& p) {
@@ -87,10 +87,10 @@ void RnnBackwardParams::describe(ParamSchema<RnnBackwardParams>& schema) {
       .doc("Whether the final cell has a gradient.");
   schema.field("data_grad", &RnnBackwardParams::data_grad)
       .default_value(true)
-      .doc("Whether the gradient of the data is wanted.");
+      .doc("Whether the gradient of the data is computed.");
   schema.field("over_reserve", &RnnBackwardParams::over_reserve)
       .default_value(false)
-      .doc("Whether gradients of gates may take the memory of the reserve.");
+      .doc("Whether gradients of gates may overwrite the reserve.");
 }
 
 RnnGeometry geometry_of(const RnnParams& p, int64_t steps, int64_t batch, int64_t input) {

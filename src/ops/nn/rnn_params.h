@@ -32,15 +32,15 @@ struct RnnParams {
   static void describe(ParamSchema<RnnParams>& schema);
 };
 
-// Also says which optional inputs and outputs are there.
+// Also defines which optional inputs and outputs are present.
 struct RnnBackwardParams : RnnParams {
   bool dropped = false, state_grad = false, cell_grad = false;
-  bool data_grad = true;      // else the gradient of the data is empty
-  bool over_reserve = false;  // another output may have the memory of the reserve, which nobody reads afterwards
+  bool data_grad = true;      // false: the gradient of the data is empty
+  bool over_reserve = false;  // another output may overwrite the reserve, which is not read afterwards
   int forward_inputs() const { return RnnParams::num_inputs(); }
   int num_inputs() const { return forward_inputs() + 3 + state_grad + cell_grad; }
   int reserve_input() const { return forward_inputs() + 1; }
-  int num_gradients() const { return 3 + lstm(); }  // the first outputs
+  int num_gradients() const { return 3 + lstm(); }  // number of gradients, the first outputs
   static void describe(ParamSchema<RnnBackwardParams>& schema);
 };
 
@@ -49,11 +49,11 @@ inline RnnGeometry geometry_of(const RnnParams& p, const Shape& data) {
   return geometry_of(p, data[0], data[1], data[2]);
 }
 
-// The input sequence_length as numbers from 0 to steps, or nothing. report: whether lengths beyond are reported, which
-// the forward operator does.
+// The input sequence_length as numbers from 0 to steps, or empty. report: whether lengths beyond steps are reported,
+// for the forward operator.
 Temporary<int64_t> lengths_of(const RnnParams& p, const KernelArgs& a, int64_t steps, bool report = false);
 
-// KernelOf<float> or KernelOf<double> for the dtype of the data.
+// Returns a KernelOf<float> or KernelOf<double>, by the dtype of the data.
 template <template <typename> class KernelOf, typename P>
 Ref<Kernel> link_rnn(const P& p, const LinkContext& c) {
   const RnnGeometry g = geometry_of(p, c.in[0].shape);
@@ -62,10 +62,10 @@ Ref<Kernel> link_rnn(const P& p, const LinkContext& c) {
 }
 
 double rnn_cost_ns(const RnnParams& p, const TensorSpec& data);
-double rnn_flops(const RnnParams& p, const TensorSpec& data);  // of its products
+double rnn_flops(const RnnParams& p, const TensorSpec& data);  // floating-point operations of its products
 
-// Inputs and attributes of a use of RNN on data of this shape; `attrs` names the mode and what else differs from a
-// default.
+// Inputs and attributes of a use of RNN on data of this shape; `attrs` contains the mode and all attributes that differ
+// from a default.
 Sample rnn_sample(const RnnParams& p, std::vector<std::pair<std::string, std::string>> attrs, Shape data);
 
 }  // namespace hybridnet::ops

@@ -10,8 +10,8 @@
 namespace hybridnet::ops {
 namespace {
 
-// Inputs: those of RNN, its reserve, the gradients of its outputs, the direction (shapes of data, parameters, state,
-// cell).
+// Inputs: the inputs of RNN, its reserve, the gradients of its outputs, and the direction (shapes of data, parameters,
+// state, cell).
 int differentiable_inputs(const RnnBackwardParams& p) { return 3 + p.lstm(); }
 int output_grads(const RnnBackwardParams& p) { return 1 + p.state_grad + p.cell_grad; }
 
@@ -79,22 +79,22 @@ void register_rnn_second_order(OpRegistry& ops) {
   auto op = ops.declare<RnnBackwardParams>("_rnn_second_order");
   op.internal()
       .doc(
-          "Gradient of _backward_RNN: its outputs' slopes, and those of RNN's outputs, when the inputs move along a "
-          "direction. After the inputs of RNN come its reserve, the gradients of its outputs and the direction.")
-      .input("data", "as in RNN")
-      .input("parameters", "as in RNN")
-      .input("state", "as in RNN");
-  for (int i = 3; i < 8; ++i) op.input("argument" + std::to_string(i), "the next one");
-  for (int i = 8; i < 13; ++i) op.optional_input("argument" + std::to_string(i), "the next one");
+          "Gradient of _backward_RNN: the directional derivatives of its outputs and of RNN's outputs. The inputs of "
+          "RNN are followed by its reserve, the gradients of its outputs and the direction.")
+      .input("data", "same as in RNN")
+      .input("parameters", "same as in RNN")
+      .input("state", "same as in RNN");
+  for (int i = 3; i < 8; ++i) op.input("argument" + std::to_string(i), "the next of these inputs");
+  for (int i = 8; i < 13; ++i) op.optional_input("argument" + std::to_string(i), "the next of these inputs");
   op.num_inputs(
         [](const RnnBackwardParams& q) { return q.forward_inputs() + 1 + output_grads(q) + differentiable_inputs(q); })
-      .output("data_result", "as data")
-      .output("parameters_result", "as parameters")
-      .output("state_result", "as state")
-      .output("result3", "LSTM: as state_cell, otherwise as output")
-      .output("result4", "the next one")
-      .output("result5", "the next one")
-      .output("result6", "the next one")
+      .output("data_result", "shape of data")
+      .output("parameters_result", "shape of parameters")
+      .output("state_result", "shape of state")
+      .output("result3", "LSTM: shape of state_cell, otherwise shape of the output of RNN")
+      .output("result4", "the next of these outputs")
+      .output("result5", "the next of these outputs")
+      .output("result6", "the next of these outputs")
       .num_outputs([](const RnnBackwardParams& q) { return differentiable_inputs(q) + output_grads(q); })
       .infer(infer_second_order)
       .link(link_rnn<SecondOrderKernel, RnnBackwardParams>)

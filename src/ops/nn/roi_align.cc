@@ -37,16 +37,16 @@ void describe_fields(ParamSchema<P>& schema) {
   field("pooled_size", &RoiAlignParams::pooled_size).doc("(height, width) of the output.");
   field("spatial_scale", &RoiAlignParams::spatial_scale)
       .range(0, 1)
-      .doc("Size of a pixel of the image that rois speak of, in pixels of data.");
+      .doc("Ratio of the size of data to the size of the image whose coordinates rois use.");
   field("sample_ratio", &RoiAlignParams::sample_ratio)
       .default_value(-1)
-      .doc("Points along each axis of a window, at most 256; not positive: as many as it has pixels, at most 1024.");
+      .doc("Points along each axis of a window, at most 256; not positive: the number of pixels, at most 1024.");
   field("position_sensitive", &RoiAlignParams::position_sensitive)
       .default_value(false)
-      .doc("Each window reads channels of its own: channels of data = channels of output * windows.");
+      .doc("Whether each window reads its own channels: channels of data = channels of output * windows.");
   field("aligned", &RoiAlignParams::aligned)
       .default_value(false)
-      .doc("Whether pixels' centers lie at halves, and regions may be smaller than a pixel.");
+      .doc("Whether coordinates are shifted by half a pixel, and regions may be smaller than a pixel.");
 }
 
 void RoiAlignParams::describe(ParamSchema<RoiAlignParams>& schema) {
@@ -87,7 +87,7 @@ void infer_backward(const RoiAlignBackwardParams& p, InferContext& c) {
   c.set_out_shape(0, p.shape);
 }
 
-// Points of one window along one axis: two neighbours each. A point more than a pixel outside counts as 0.
+// Points of one window along one axis, each between two neighbours. A point more than a pixel outside counts as 0.
 template <typename T>
 struct AxisPoint {
   int64_t low, high;
@@ -114,7 +114,7 @@ struct RegionAxis {
     const T start = low * scale - shift, end = high * scale - shift;
     const T length = p.aligned ? end - start : std::max(end - start, T(1));
     const T bin = length / static_cast<T>(windows);
-    if (!(std::abs(start) < T(1e9)) || !(length > T(0)) || !(length < T(1e6))) return;  // nothing sensible to read
+    if (!(std::abs(start) < T(1e9)) || !(length > T(0)) || !(length < T(1e6))) return;  // invalid: reads no pixel
     count = points_per_side(p.sample_ratio, bin);
     for (int64_t k = 0; k < windows; ++k)
       for (int64_t i = 0; i < count; ++i) {
@@ -129,11 +129,11 @@ struct Region {
   int64_t image;
   RegionAxis<T> x, y;
   Region(const RoiAlignParams& p, const T* roi, const Shape& data)
-      : image(data[2] * data[3] == 0 ? -1 : image_of(roi[0], data[0])),  // -1: nothing to read
+      : image(data[2] * data[3] == 0 ? -1 : image_of(roi[0], data[0])),  // -1: no pixel is read
         x(p, roi[1], roi[3], data[3], p.pooled_size[1]),
         y(p, roi[2], roi[4], data[2], p.pooled_size[0]) {}
 
-  // f(offset in the plane, weight) for the pixels of window (i, j); weights sum to 1 where all points lie inside.
+  // Calls f(offset in the plane, weight) for the pixels of window (i, j); weights sum to 1 if all points are inside.
   template <typename F>
   void for_pixels(int64_t i, int64_t j, int64_t width, const F& f) const {
     const T share = T(1) / static_cast<T>(std::max<int64_t>(x.count * y.count, 1));
@@ -174,7 +174,7 @@ void align(const RoiAlignParams& p, const Shape& data, const T* in, const T* roi
   });
 }
 
-// Channels are independent of each other: each is one thread's.
+// Channels are independent: each is processed by one thread.
 template <typename T>
 void spread(const RoiAlignParams& p, const Shape& data, const T* values, const T* rois, const Shape& out, T* to) {
   const int64_t plane = data[2] * data[3];
@@ -238,9 +238,8 @@ Sample region_sample(std::vector<Shape> inputs, std::vector<std::pair<std::strin
 void register_roi_align(OpRegistry& ops) {
   ops.declare<RoiAlignParams>("_contrib_ROIAlign")
       .doc(
-          "Averages of interpolated points in pooled_size windows over each region of interest. Nothing is rounded. "
-          "Regions of "
-          "images that do not exist give 0; a negative number of the image leaves a region out.")
+          "Averages of interpolated points in pooled_size windows over each region of interest. Coordinates are not "
+          "rounded. Regions with an invalid image number give 0; a negative image number skips a region.")
       .input("data", "(batch, channels, height, width)")
       .input("rois", "(regions, 5): number of the image, then left, top, right and bottom; no gradient")
       .output("output", "(regions, channels, pooled_size); position_sensitive: channels / windows")
@@ -262,9 +261,9 @@ void register_roi_align(OpRegistry& ops) {
   ops.declare<RoiAlignBackwardParams>("_backward_ROIAlign")
       .internal()
       .doc("Gradient of _contrib_ROIAlign for data.")
-      .input("output_grad", "as output of _contrib_ROIAlign")
-      .input("rois", "as in _contrib_ROIAlign")
-      .output("data_grad", "of the shape given")
+      .input("output_grad", "shape of the output of _contrib_ROIAlign")
+      .input("rois", "same as in _contrib_ROIAlign")
+      .output("data_grad", "shape given by the parameter")
       .infer(infer_backward)
       .cpu(run_backward, kFloating)
       .halves_through_float()

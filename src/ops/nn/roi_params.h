@@ -1,4 +1,4 @@
-// What operators on regions of interest share.
+// Limits and functions that operators on regions of interest share.
 #pragma once
 
 #include <cmath>
@@ -17,8 +17,9 @@ inline void check_pooled_size(const Tuple& size) {
   checked_times(size[0], size[1], "pooled_size");
 }
 
-// Points along each side of a bin, at most: what may be asked for, and what follows from the size of a region, which
-// is data and may be anything. More than a few points per pixel change nothing but the time.
+// Maximum number of points along each side of a bin: the limit of the parameter, and the limit for numbers that follow
+// from the size of a region, which is data and has no bound. More than a few points per pixel cost time without effect
+// on the result.
 inline constexpr int32_t kMaxSamplingRatio = 256;
 inline constexpr int64_t kMaxPixelsPerBin = 1024;
 
@@ -36,7 +37,7 @@ int64_t points_per_side(int32_t sampling_ratio, T pixels) {
   return pixels < static_cast<T>(kMaxPixelsPerBin) ? static_cast<int64_t>(std::ceil(pixels)) : kMaxPixelsPerBin;
 }
 
-// data (batch, channels, height, width) and rois (regions, 5).
+// Requires data (batch, channels, height, width) and rois (regions, 5).
 inline void infer_regions(InferContext& c) {
   const auto require = [&c](int i, int ndim, const char* axes) {
     if (c.in_shape(i).rank_known() && c.in_shape(i).ndim() != ndim)
@@ -48,14 +49,14 @@ inline void infer_regions(InferContext& c) {
   c.set_in_shape(1, Shape{kUnknownDim, 5});
 }
 
-// The image that a region lies in: -1 if there is no such image.
+// The image of a region; -1 if there is no such image.
 template <typename T>
 int64_t image_of(T number, int64_t batch) {
   return number > T(-1) && number < static_cast<T>(batch) ? static_cast<int64_t>(number) : -1;
 }
 
-// Reports the first region of an image that does not exist. skips_negative: negative numbers are how programs leave
-// regions out.
+// Reports the first region whose image does not exist. skips_negative: programs use negative numbers to skip regions,
+// so they are not reported.
 template <typename T>
 void report_images(const char* op, const T* rois, int64_t regions, int64_t batch, bool skips_negative) {
   for (int64_t r = 0; r < regions; ++r) {

@@ -19,7 +19,7 @@ struct RoiPoolingParams {
     schema.field("pooled_size", &RoiPoolingParams::pooled_size).doc("(height, width) of the output.");
     schema.field("spatial_scale", &RoiPoolingParams::spatial_scale)
         .range(0, 1)
-        .doc("Size of a pixel of the image that rois speak of, in pixels of data.");
+        .doc("Ratio of the size of data to the size of the image whose coordinates rois use.");
     schema.check([](const RoiPoolingParams& p) { check_pooled_size(p.pooled_size); });
   }
 };
@@ -52,13 +52,13 @@ struct RegionAxis {
   int64_t inside(int64_t at) const { return std::clamp<int64_t>(at + start, 0, size); }
 };
 
-// The first NaN is larger than all else, as in max pooling.
+// The first NaN counts as larger than all other values, like in max pooling.
 template <typename T>
 bool is_larger(T a, T b) {
   return a > b || (a != a && b == b);
 }
 
-// Maximum and its place in data for every window; 0 and -1 where the window is empty.
+// Maximum and its index in data for every window; 0 and -1 if the window is empty.
 template <typename T>
 void pool_region(const Shape& in, const T* data, const T* roi, double scale, const Shape& out, T* maxima,
                  int64_t* places) {
@@ -101,7 +101,7 @@ Ref<Kernel> link_typed(const LinkContext& c, void (*narrow)(const P&, const Kern
   return function_kernel<P>(c.in[0].dtype == DType::kFloat64 ? wide : narrow);
 }
 
-// ---- gradient: values go to the places of the maxima, or are taken from them
+// ---- gradient: values are added at the indices of the maxima, or read from them
 
 struct RoiScatterParams {
   Tuple shape;
@@ -148,10 +148,10 @@ void register_places(OpRegistry& ops) {
   scattered.attrs = {{"shape", "(2, 4)"}};
   ops.declare<RoiScatterParams>("_roi_scatter")
       .internal()
-      .doc("Adds each value to the element that its place names; -1 names none.")
+      .doc("Adds each value to the element whose index is in places; -1 is skipped.")
       .input("values", "floating tensor")
-      .input("places", "int64, shape of values: numbers of elements")
-      .output("output", "of the shape given")
+      .input("places", "int64, shape of values: indices of elements")
+      .output("output", "shape given by the parameter")
       .infer([](const RoiScatterParams& p, InferContext& c) {
         c.unify_dtypes({0}, {0});
         c.set_in_dtype(1, DType::kInt64);
@@ -170,9 +170,9 @@ void register_places(OpRegistry& ops) {
       .sample(std::move(scattered));
   ops.declare("_roi_gather")
       .internal()
-      .doc("The elements of data that the places name; 0 for -1.")
+      .doc("The elements of data at the indices in places; 0 for -1.")
       .input("data", "floating tensor")
-      .input("places", "int64: numbers of elements")
+      .input("places", "int64: indices of elements")
       .output("output", "shape of places")
       .infer([](const NoParams&, InferContext& c) {
         c.unify_dtypes({0}, {0});
@@ -205,13 +205,13 @@ void register_roi_pooling(OpRegistry& ops) {
   ops.declare<RoiPoolingParams>("ROIPooling")
       .alias("_npx_roi_pooling")
       .doc(
-          "Maxima of pooled_size windows over each region of interest. Corners are scaled and rounded; a region covers "
-          "both of "
-          "them and at least one pixel. Empty windows, and regions of images that do not exist, give 0.")
+          "Maxima of pooled_size windows over each region of interest. Corners are scaled and rounded; a region "
+          "includes both of them and at least one pixel. Empty windows, and regions with an invalid image number, give "
+          "0.")
       .input("data", "(batch, channels, height, width)")
       .input("rois", "(regions, 5): number of the image, then left, top, right and bottom; no gradient")
       .output("output", "(regions, channels, pooled_size)")
-      .output("maxidx", "where in data each maximum stands; -1 for an empty window")
+      .output("maxidx", "index in data of each maximum; -1 for an empty window")
       .visible_outputs(1)
       .infer(infer_roi_pooling)
       .link([](const RoiPoolingParams&, const LinkContext& c) { return link_typed(c, run<float>, run<double>); })

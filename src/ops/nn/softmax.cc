@@ -42,7 +42,7 @@ void infer_softmax(const SoftmaxParams& p, InferContext& c) {
 
 // ---- forward
 
-// Computes in the wider of the two dtypes; the other side is converted through the workspace.
+// Computes in the wider of the two dtypes; the other operand is converted through the workspace.
 template <typename T>
 class SoftmaxKernel final : public Kernel {
  public:
@@ -114,7 +114,7 @@ Ref<Kernel> link_backward(const BackwardParams& p, const LinkContext& c) {
   return function_kernel<BackwardParams>(c.in[0].dtype == DType::kFloat64 ? wide : narrow);
 }
 
-// softmax:     dx = s y (dy - <dy, y>), symmetric in how it acts on dy.
+// softmax:     dx = s y (dy - <dy, y>), a symmetric map of dy.
 // log_softmax: dx = s (dy - e^y <dy, 1>).
 Values backward_gradient(const BackwardParams& p, const GradientContext& g) {
   const Value u = g.output_grad(0), dy = g.input(0), y = g.input(1);
@@ -204,9 +204,9 @@ void register_softmax(OpRegistry& ops) {
   ops.declare<BackwardParams>("_softmax_backward")
       .internal()
       .doc("Gradient of softmax or log_softmax for data.")
-      .input("output_grad", "as the output")
-      .input("output", "of softmax or log_softmax")
-      .output("data_grad", "as the output")
+      .input("output_grad", "shape of the output")
+      .input("output", "output of softmax or log_softmax")
+      .output("data_grad", "shape of the output")
       .infer([](const BackwardParams&, InferContext& c) {
         c.unify_dtypes();
         c.unify_shapes();

@@ -18,7 +18,7 @@ struct SoftmaxActivationParams {
         .default_value("instance")
         .choice("instance", SoftmaxMode::kInstance)
         .choice("channel", SoftmaxMode::kChannel)
-        .doc("What sums to 1. instance: the last axis; channel: the second.");
+        .doc("The axis along which the outputs sum to 1. instance: the last axis; channel: the second.");
   }
 };
 
@@ -56,7 +56,7 @@ Values softmax_activation_gradient(const SoftmaxActivationParams& p, const Gradi
 
 void register_softmax_activation(OpRegistry& ops) {
   ops.declare<SoftmaxActivationParams>("SoftmaxActivation")
-      .doc("Softmax over the last axis, or, with mode channel, over the second. The operator softmax does the same.")
+      .doc("Softmax over the last axis, or, with mode channel, over the second. The operator softmax is equivalent.")
       .input("data", "floating tensor; mode channel: at least 3 axes")
       .output("output", "shape and dtype of data")
       .infer(infer_softmax_activation)

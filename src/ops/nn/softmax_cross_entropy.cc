@@ -28,7 +28,7 @@ double row_loss(const T* row, int64_t classes, int64_t label) {
   const double most = -std::log(kLeastProbability);
   if (label < 0 || label >= classes) return most;
   const double loss = largest + std::log(total) - static_cast<double>(row[label]);
-  return loss > most ? most : loss;  // NaN stays
+  return loss > most ? most : loss;  // NaN is kept
 }
 
 template <typename T>
@@ -46,7 +46,7 @@ void run_cross_entropy(const NoParams&, const KernelArgs& a) {
   a.in[0].dtype == DType::kFloat64 ? run<double>(a) : run<float>(a);
 }
 
-// As in MXNet, the lower limit of the probability does not stop the gradient.
+// The lower limit of the probability does not stop the gradient, which follows MXNet.
 Values cross_entropy_gradient(const NoParams&, const GradientContext& g) {
   if (!g.output_grad(0)) return Values(2);
   const TensorSpec& data = g.input_spec(0);

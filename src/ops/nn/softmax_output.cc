@@ -1,4 +1,4 @@
-// SoftmaxOutput: softmax whose gradient is that of the cross entropy with its label.
+// SoftmaxOutput: softmax whose gradient is the gradient of the cross entropy with its label.
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/softmax.h"
@@ -27,7 +27,7 @@ struct SoftmaxOutputParams {
   static void describe(ParamSchema<SoftmaxOutputParams>& schema);
 };
 
-// linear: only what depends on the probabilities, without the label's own term.
+// linear: computes only the part that depends on the probabilities, without the term of the label.
 struct SoftmaxOutputBackwardParams : SoftmaxOutputParams {
   bool linear = false;
   bool weighted() const { return out_grad && !linear; }
@@ -42,32 +42,32 @@ void describe_fields(ParamSchema<P>& schema) {
   field("grad_scale", &SoftmaxOutputParams::grad_scale).default_value(1.0).doc("Factor of the gradient.");
   field("ignore_label", &SoftmaxOutputParams::ignore_label)
       .default_value(-1.0)
-      .doc("With use_ignore, rows with this label have no gradient.");
+      .doc("If use_ignore, rows with this label have no gradient.");
   field("multi_output", &SoftmaxOutputParams::multi_output)
       .default_value(false)
-      .doc("Softmax along axis 1, one label for each position of the other axes.");
+      .doc("Whether softmax is along axis 1, with one label for each position of the other axes.");
   field("use_ignore", &SoftmaxOutputParams::use_ignore)
       .default_value(false)
-      .doc("Whether ignore_label is looked at; not with probabilities as label.");
+      .doc("Whether rows with ignore_label are ignored; not for labels that are probabilities.");
   field("preserve_shape", &SoftmaxOutputParams::preserve_shape)
       .default_value(false)
-      .doc("Softmax along the last axis; otherwise along all axes but the first.");
+      .doc("Whether softmax is along the last axis; otherwise along all axes except the first.");
   field("normalization", &SoftmaxOutputParams::normalization)
       .default_value("null")
       .choice("batch", LossNormalization::kBatch)
       .choice("null", LossNormalization::kNull)
       .choice("valid", LossNormalization::kValid)
       .doc(
-          "What the gradient is divided by. null: nothing; batch: the labels, with multi_output the size of the data "
-          "without channels; valid: the labels that are not ignore_label. With multi_output, null divides by the "
-          "positions of one example.");
+          "Divisor of the gradient. null: 1; batch: the number of labels, with multi_output the size of the data "
+          "without channels; valid: the number of labels that are not ignore_label. With multi_output, null divides by "
+          "the positions of one example.");
   field("out_grad", &SoftmaxOutputParams::out_grad)
       .default_value(false)
-      .doc("Whether the gradient is multiplied by the output's, which is left out otherwise.");
+      .doc("Whether the gradient is multiplied by the output's gradient, which is ignored otherwise.");
   field("smooth_alpha", &SoftmaxOutputParams::smooth_alpha)
       .default_value(0.0)
       .range(0, 1)
-      .doc("Share of the label's probability that goes to the other classes; not with multi_output.");
+      .doc("Share of the label's probability that is distributed over the other classes; not with multi_output.");
 }
 
 void SoftmaxOutputParams::describe(ParamSchema<SoftmaxOutputParams>& schema) { describe_fields(schema); }
@@ -75,14 +75,14 @@ void SoftmaxOutputBackwardParams::describe(ParamSchema<SoftmaxOutputBackwardPara
   describe_fields(schema);
   schema.field("linear", &SoftmaxOutputBackwardParams::linear)
       .default_value(false)
-      .doc("Leaves out the label's own term.");
+      .doc("Whether the term of the label is omitted.");
 }
 
 // ---- inference
 
-// Shapes of class labels that fit known data; the first is the one that a label of unknown rank gets. Without
-// preserve_shape and multi_output MXNet takes a label for each row of the last axis, although softmax goes over all
-// axes but the first: the gradient of example n reads the n-th of all labels.
+// Shapes of class labels that fit known data; a label of unknown rank gets the first. Without preserve_shape and
+// multi_output MXNet takes a label for each row of the last axis, although softmax is over all axes except the first:
+// the gradient of example n reads the n-th of all labels.
 std::vector<Shape> label_shapes(const SoftmaxOutputParams& p, const Shape& data) {
   const auto batch = data.dims().first(1);
   if (p.multi_output) {
@@ -108,7 +108,7 @@ void infer_softmax_output(const SoftmaxOutputParams& p, InferContext& c) {
                       .expected = p.multi_output ? "at least 2 axes" : "at least 1 axis",
                       .given = "shape " + data.str()});
   }
-  if (!p.multi_output && data.ndim() == 2 && c.in_shape(1).ndim() <= 1) {  // the sizes of the batch say each other
+  if (!p.multi_output && data.ndim() == 2 && c.in_shape(1).ndim() <= 1) {  // either batch size defines the other
     c.set_in_shape(1, Shape{data[0]});
     c.set_in_shape(0, Shape{c.in_shape(1)[0], kUnknownDim});
     c.set_out_shape(0, c.in_shape(0));
@@ -142,7 +142,7 @@ void run_softmax_output(const SoftmaxOutputParams& p, const KernelArgs& a) {
   a.in[0].dtype == DType::kFloat64 ? run_forward<double>(p, a) : run_forward<float>(p, a);
 }
 
-// count: of labels.
+// count: number of labels.
 template <typename T>
 double scale_of(const SoftmaxOutputParams& p, const RowShape& s, const T* labels, int64_t count) {
   double divisor = p.multi_output && p.normalization != LossNormalization::kValid ? static_cast<double>(s.inner) : 1.0;
@@ -236,7 +236,7 @@ Value backward(SoftmaxOutputBackwardParams p, bool linear, const Values& in) {
   return call_all(kBackward, in, ParamSchema<SoftmaxOutputBackwardParams>::box(std::move(p)))[0];
 }
 
-// The data goes along for the second order only: the output's gradient rule is not softmax's own.
+// The data is an input for second derivatives only: the gradient rule of the output is not that of softmax.
 Values softmax_output_gradient(const SoftmaxOutputParams& p, const GradientContext& g) {
   if (!g.output_grad(0)) return Values(2);
   SoftmaxOutputBackwardParams q;
@@ -271,12 +271,12 @@ void register_backward(OpRegistry& ops) {
   ops.declare<SoftmaxOutputBackwardParams>("_backward_SoftmaxOutput")
       .internal()
       .doc("Gradient of SoftmaxOutput.")
-      .input("output", "of SoftmaxOutput")
-      .input("label", "as in SoftmaxOutput")
-      .input("data", "as in SoftmaxOutput; its values are not read")
-      .optional_input("output_grad", "with out_grad")
+      .input("output", "output of SoftmaxOutput")
+      .input("label", "same as in SoftmaxOutput")
+      .input("data", "same as in SoftmaxOutput; its values are not read")
+      .optional_input("output_grad", "output gradient; if out_grad")
       .num_inputs([](const SoftmaxOutputBackwardParams& p) { return 3 + p.weighted(); })
-      .output("data_grad", "as data")
+      .output("data_grad", "shape of data")
       .infer(infer_backward)
       .cpu(run_backward, kFloating)
       .halves_through_float()
@@ -305,7 +305,7 @@ void register_softmax_output(OpRegistry& ops) {
       .alias("Softmax")
       .doc(
           "Softmax for the end of a network. Its gradient is that of the cross entropy with the label, output - label, "
-          "whatever arrives from behind (unless out_grad).")
+          "independent of the output gradient (unless out_grad).")
       .input("data", "floating tensor (batch, ...)")
       .input("label",
              "class numbers, shape of data without the last axis (multi_output: without axis 1), or (batch,); or "

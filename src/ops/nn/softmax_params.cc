@@ -9,11 +9,11 @@ void describe_fields(ParamSchema<P>& schema) {
     return schema.field(name, static_cast<M P::*>(member));
   };
   field("axis", &SoftmaxParams::axis).default_value(-1).doc("Axis along which the outputs sum to 1.");
-  field("temperature", &SoftmaxParams::temperature).none_by_default().doc("Divides data; None: 1.");
+  field("temperature", &SoftmaxParams::temperature).none_by_default().doc("Divisor of data; None: 1.");
   field("dtype", &SoftmaxParams::dtype)
       .none_by_default()
-      .doc("Of the output: float16, float32 or float64; None: that of data.");
-  field("use_length", &SoftmaxParams::use_length).default_value(false).doc("Whether the length input is given.");
+      .doc("Dtype of the output: float16, float32 or float64; None: dtype of data.");
+  field("use_length", &SoftmaxParams::use_length).default_value(false).doc("Whether the length input is present.");
 }
 
 void check(const SoftmaxParams& p) {

@@ -1,4 +1,4 @@
-// What softmax, log_softmax and softmin share.
+// Parameters and gradient rule that softmax, log_softmax and softmin share.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct SoftmaxParams {
   static void describe(ParamSchema<SoftmaxParams>& schema);
 };
 
-// Of the ops without a length input: use_length is accepted, but may not be true.
+// Parameters of the operators without a length input: use_length is accepted, but must be false.
 struct LogSoftmaxParams : SoftmaxParams {
   static void describe(ParamSchema<LogSoftmaxParams>& schema);
 };
@@ -25,7 +25,7 @@ enum class SoftmaxKind { kSoftmax, kLogSoftmax, kSoftmin };
 // Factor of the data before the exponential.
 double softmax_scale(const SoftmaxParams& p, SoftmaxKind kind);
 
-// Gradient rule: needs output 0 only.
+// The gradient rule, which reads output 0 only.
 Values softmax_gradient(const SoftmaxParams& p, SoftmaxKind kind, const GradientContext& g);
 
 }  // namespace hybridnet::ops

@@ -1,4 +1,4 @@
-// SpatialTransformer: images under affine transformations that a network has found (Jaderberg et al., 2015).
+// SpatialTransformer: images under affine transformations that a network predicts (Jaderberg et al., 2015).
 #include "hybridnet/op.h"
 #include "kernels/affine_grid.h"
 #include "ops/emit.h"
@@ -66,7 +66,7 @@ Ref<Kernel> link_spatial_transformer(const SpatialTransformerParams&, const Link
   return Ref<Kernel>(new SpatialTransformerKernel<float>(c.out[0].shape));
 }
 
-// d loc = d grid * points', summed over the points: what GridGenerator's rule says, written out.
+// d loc = d grid * points', summed over the points: GridGenerator's gradient rule, expanded.
 Values spatial_transformer_gradient(const SpatialTransformerParams& p, const GradientContext& g) {
   const Shape& out = g.output_spec(0).shape;
   if (!g.output_grad(0) || out.size() == 0) return Values(2);
@@ -91,7 +91,7 @@ void register_spatial_transformer(OpRegistry& ops) {
     return attrs;
   };
   ops.declare<SpatialTransformerParams>("SpatialTransformer")
-      .doc("Images under affine transformations: BilinearSampler at the grid that GridGenerator makes of loc.")
+      .doc("Images under affine transformations: BilinearSampler at the grid that GridGenerator computes from loc.")
       .input("data", "(batch, channels, height, width)")
       .input("loc", "(batch, 6): rows of 2 x 3 matrices that act on (x, y, 1)")
       .output("output", "(batch, channels, target_shape)")

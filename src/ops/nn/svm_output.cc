@@ -1,4 +1,4 @@
-// SVMOutput: the end of a network whose gradient is that of a support vector machine's loss.
+// SVMOutput: an output layer whose gradient is the gradient of a support vector machine's loss.
 #include "hybridnet/op.h"
 #include "kernels/convert.h"
 #include "ops/emit.h"
@@ -14,13 +14,13 @@ struct SvmOutputParams {
   static void describe(ParamSchema<SvmOutputParams>& schema) {
     schema.field("margin", &SvmOutputParams::margin)
         .default_value(1.0)
-        .doc("Scores of the label have to be above it, the others below its negative.");
+        .doc("Margin of the loss: the label's score should be above it, the other scores below its negative.");
     schema.field("regularization_coefficient", &SvmOutputParams::regularization_coefficient)
         .default_value(1.0)
         .doc("Factor of the gradient.");
     schema.field("use_linear", &SvmOutputParams::use_linear)
         .default_value(false)
-        .doc("Hinge loss; otherwise its square.");
+        .doc("Whether the loss is the hinge loss; otherwise its square.");
   }
 };
 
@@ -64,9 +64,8 @@ void register_svm_output(OpRegistry& ops) {
   };
   ops.declare<SvmOutputParams>("SVMOutput")
       .doc(
-          "The data itself. Its gradient is that of the hinge loss of every score, or of its square, whatever arrives "
-          "from "
-          "behind.")
+          "The data itself. Its gradient is that of the hinge loss of every score, or of its square, independent of "
+          "the output gradient.")
       .input("data", "scores (..., classes), floating")
       .input("label", "class numbers, shape of data without the last axis; no gradient")
       .output("output", "shape and dtype of data")

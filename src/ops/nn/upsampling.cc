@@ -1,4 +1,4 @@
-// UpSampling: images enlarged by a whole factor, by repetition or by a transposed convolution.
+// UpSampling: enlarges images by a whole factor, by repetition or by a transposed convolution.
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "ops/emit.h"
@@ -27,9 +27,7 @@ struct UpSamplingParams {
 void UpSamplingParams::describe(ParamSchema<UpSamplingParams>& schema) {
   using P = UpSamplingParams;
   schema.field("scale", &P::scale).at_least(1).doc("Factor of height and width of the first input.");
-  schema.field("num_filter", &P::num_filter)
-      .default_value(0)
-      .doc("Channels of data; bilinear, where it may be left out.");
+  schema.field("num_filter", &P::num_filter).default_value(0).doc("For bilinear: channels of data; optional.");
   schema.field("sample_type", &P::sample_type)
       .choice("bilinear", SampleType::kBilinear)
       .choice("nearest", SampleType::kNearest)
@@ -43,7 +41,7 @@ void UpSamplingParams::describe(ParamSchema<UpSamplingParams>& schema) {
       .doc("nearest: whether enlarged inputs are joined along the channels or added.");
   schema.field("num_args", &P::num_args)
       .at_least(1)
-      .doc("Number of inputs; bilinear: of images, or of images and weight, which there are in any case.");
+      .doc("Number of inputs; for bilinear: number of images, or of images and weight, as there is always one weight.");
   schema.field("workspace", &P::workspace).default_value(512).hidden();
 }
 
@@ -203,7 +201,7 @@ Values upsampling_gradient(const UpSamplingParams& p, const GradientContext& g) 
 
 void register_upsampling(OpRegistry& ops) {
   ops.declare<UpSamplingParams>("UpSampling")
-      .doc("Images enlarged by a whole factor.")
+      .doc("Enlarges images by a whole factor.")
       .variadic_input(
           "data", "num_args",
           "nearest: images (batch, channels, height, width), whose sizes divide the output's; bilinear: the "

@@ -1,4 +1,5 @@
-// Arithmetic of NumPy's interface: arrays of different dtypes meet in a common one, true division gives floats.
+// Arithmetic of NumPy's interface: arrays of different dtypes are promoted to a common one, true division returns
+// floats.
 #include <cmath>
 
 #include "ops/elementwise/scalar.h"
@@ -17,7 +18,8 @@ const OpRef kAdd{"broadcast_add"}, kSub{"broadcast_sub"}, kMul{"broadcast_mul"},
     kBitXor{"_broadcast_bitwise_xor"}, kLcm{"_broadcast_lcm"}, kGcd{"_broadcast_gcd"}, kArctan2{"_broadcast_arctan2"},
     kCopysign{"_broadcast_copysign"};
 
-// What whole numbers become: kKeep leaves them, kFloat gives kDefaultFloat. kOnly: floats are refused.
+// The treatment of whole numbers: kKeep keeps their dtype, kFloat converts them to kDefaultFloat. kOnly: floats are
+// refused.
 enum class Whole { kKeep, kFloat, kOnly };
 
 struct Form {
@@ -45,7 +47,7 @@ bool is_same(Whole whole, DType dtype) {
 
 bool has_edges(const OpRef& classic) { return &classic == &kMod || &classic == &kMaximum || &classic == &kMinimum; }
 
-// Whole numbers meet a number that their dtype does not hold in int64; the result then wraps around.
+// A whole-number array and a scalar that its dtype cannot hold are computed in int64; the result then wraps around.
 DType dtype_holding(double number, DType dtype) { return is_beyond(dtype, number) ? DType::kInt64 : dtype; }
 
 void declare_arrays(OpRegistry& ops, const Form& f) {
@@ -89,7 +91,7 @@ void declare_scalar(OpRegistry& ops, const Form& f) {
   auto op = ops.declare<ScalarParams>(f.name);
   op.doc(f.doc)
       .input("data", "array of any shape")
-      .output("out", "shape of data; float32 where whole numbers meet a number that is none")
+      .output("out", "shape of data; float32 for whole-number data and a fractional scalar")
       .compose([classic, whole](const ScalarParams& p, const Values& in) -> Values {
         const DType dtype = dtype_of(in[0]);
         const bool to_float = !p.is_int || whole == Whole::kFloat;
@@ -104,7 +106,7 @@ void declare_scalar(OpRegistry& ops, const Form& f) {
       .sample({Shape{0, 4}}, {{"scalar", "2"}}, f.low, 2.0);
 }
 
-// The same operators with a number on one side, as a scalar array.
+// Declares the operators with a number on one side, passed as a scalar array.
 void declare_scalar_array(OpRegistry& ops, const Form& f, bool reverse) {
   const OpRef* classic = &f.classic;
   const Whole whole = f.whole;
@@ -135,8 +137,9 @@ void declare_scalar_array(OpRegistry& ops, const Form& f, bool reverse) {
   }
 }
 
-// The largest whole number not above a / b. Division of whole numbers truncates: the rest with the sign of b minus the
-// rest with the sign of a is b where the truncated quotient is one too large, else 0. Neither leaves the dtype's range.
+// The largest whole number not above a / b. Integer division truncates. The remainder with the sign of b minus the
+// remainder with the sign of a is b if the truncated quotient is one too large, else 0. Neither value exceeds the range
+// of the dtype.
 Value floor_quotient(const Value& a, const Value& b) {
   if (is_floating(dtype_of(a))) return call(kFloor, {call(kDiv, {a, b})});
   const Value truncated = call(kDiv, {a, b});
@@ -146,7 +149,7 @@ Value floor_quotient(const Value& a, const Value& b) {
 }
 
 void declare_floor_divide(OpRegistry& ops) {
-  const char* doc = "The largest whole number that is not above lhs / rhs; 0 beside a whole number 0.";
+  const char* doc = "The largest whole number that is not above lhs / rhs; 0 for a whole-number rhs of 0.";
   const char* note = "steps at whole quotients";
   ops.declare("_npi_floor_divide")
       .doc(doc)
@@ -169,7 +172,7 @@ void declare_floor_divide(OpRegistry& ops) {
         .doc(reverse ? "The largest whole number not above scalar / data."
                      : "The largest whole number not above data / scalar.")
         .input("data", "array of any shape")
-        .output("out", "shape of data; dtype as of data - scalar")
+        .output("out", "shape of data; dtype of data - scalar")
         .compose([reverse](const ScalarParams& p, const Values& in) -> Values {
           const DType own = dtype_of(in[0]);
           const DType dtype = !p.is_int ? floating(own) : own == DType::kBool ? DType::kInt64 : own;
@@ -225,16 +228,18 @@ void declare_ldexp(OpRegistry& ops) {
 }  // namespace
 
 void register_numpy_functions_of_two(OpRegistry& ops) {
-  declare_arrays(ops, {"_npi_bitwise_and", kBitAnd, "Bits that both have, with broadcasting.", Whole::kOnly});
-  declare_arrays(ops, {"_npi_bitwise_or", kBitOr, "Bits that either has, with broadcasting.", Whole::kOnly});
-  declare_arrays(ops, {"_npi_bitwise_xor", kBitXor, "Bits that exactly one has, with broadcasting.", Whole::kOnly});
-  declare_arrays(ops, {"_npi_lcm", kLcm, "Least common multiple with broadcasting; 0 beside 0.", Whole::kOnly});
+  declare_arrays(ops, {"_npi_bitwise_and", kBitAnd, "Bits set in both, with broadcasting.", Whole::kOnly});
+  declare_arrays(ops, {"_npi_bitwise_or", kBitOr, "Bits set in either, with broadcasting.", Whole::kOnly});
+  declare_arrays(ops, {"_npi_bitwise_xor", kBitXor, "Bits set in exactly one, with broadcasting.", Whole::kOnly});
+  declare_arrays(ops, {"_npi_lcm", kLcm, "Least common multiple with broadcasting; 0 if either is 0.", Whole::kOnly});
   declare_arrays(ops, {"_npi_gcd", kGcd, "Greatest common divisor with broadcasting.", Whole::kOnly});
   declare_arrays(ops, {"_npi_arctan2", kArctan2, "Angle of the point (rhs, lhs), in radians.", Whole::kFloat, 0.5});
-  declare_arrays(ops, {"_npi_copysign", kCopysign, "The size of lhs with the sign of rhs.", Whole::kFloat, 0.5});
-  declare_scalar_array(ops, {"_npi_bitwise_and_scalar", kBitAnd, "Bits of data that scalar has.", Whole::kOnly}, false);
-  declare_scalar_array(ops, {"_npi_bitwise_or_scalar", kBitOr, "Bits of data or of scalar.", Whole::kOnly}, false);
-  declare_scalar_array(ops, {"_npi_bitwise_xor_scalar", kBitXor, "Bits of exactly one.", Whole::kOnly}, false);
+  declare_arrays(ops,
+                 {"_npi_copysign", kCopysign, "The absolute value of lhs with the sign of rhs.", Whole::kFloat, 0.5});
+  declare_scalar_array(ops, {"_npi_bitwise_and_scalar", kBitAnd, "Bits set in data and scalar.", Whole::kOnly}, false);
+  declare_scalar_array(ops, {"_npi_bitwise_or_scalar", kBitOr, "Bits set in data or scalar.", Whole::kOnly}, false);
+  declare_scalar_array(
+      ops, {"_npi_bitwise_xor_scalar", kBitXor, "Bits set in exactly one of data and scalar.", Whole::kOnly}, false);
   declare_scalar_array(ops, {"_npi_lcm_scalar", kLcm, "Least common multiple with scalar.", Whole::kOnly}, false);
   declare_scalar_array(ops, {"_npi_gcd_scalar", kGcd, "Greatest common divisor with scalar.", Whole::kOnly}, false);
   for (const bool reverse : {false, true}) {
@@ -243,12 +248,12 @@ void register_numpy_functions_of_two(OpRegistry& ops) {
         {reverse ? "_npi_rarctan2_scalar" : "_npi_arctan2_scalar", kArctan2,
          reverse ? "Angle of the point (data, scalar)." : "Angle of the point (scalar, data).", Whole::kFloat, 0.5},
         reverse);
-    declare_scalar_array(
-        ops,
-        {reverse ? "_npi_rcopysign_scalar" : "_npi_copysign_scalar", kCopysign,
-         reverse ? "The size of scalar with the sign of data." : "The size of data with the sign of scalar.",
-         Whole::kFloat, 0.5},
-        reverse);
+    declare_scalar_array(ops,
+                         {reverse ? "_npi_rcopysign_scalar" : "_npi_copysign_scalar", kCopysign,
+                          reverse ? "The absolute value of scalar with the sign of data."
+                                  : "The absolute value of data with the sign of scalar.",
+                          Whole::kFloat, 0.5},
+                         reverse);
   }
   declare_ldexp(ops);
   declare_floor_divide(ops);
@@ -260,7 +265,7 @@ void register_numpy_arithmetic(OpRegistry& ops) {
   declare_arrays(ops, {"_npi_multiply", kMul, "lhs * rhs with broadcasting."});
   declare_arrays(ops,
                  {"_npi_true_divide", kDiv, "lhs / rhs with broadcasting; whole numbers too.", Whole::kFloat, 0.5});
-  declare_arrays(ops, {"_npi_mod", kMod, "Rest of lhs / rhs with the sign of rhs, with broadcasting.", {}, 0.5});
+  declare_arrays(ops, {"_npi_mod", kMod, "Remainder of lhs / rhs with the sign of rhs, with broadcasting.", {}, 0.5});
   declare_arrays(ops, {"_npi_power", kPower, "lhs to the power rhs, with broadcasting.", {}, 0.5});
   declare_arrays(ops, {"_npi_maximum", kMaximum, "The larger of two, with broadcasting."});
   declare_arrays(ops, {"_npi_minimum", kMinimum, "The smaller of two, with broadcasting."});
@@ -274,8 +279,8 @@ void register_numpy_scalar_arithmetic(OpRegistry& ops) {
   declare_scalar(ops, {"_npi_multiply_scalar", kMulScalar, "data * scalar."});
   declare_scalar(ops, {"_npi_true_divide_scalar", kDivScalar, "data / scalar.", Whole::kFloat, 0.5});
   declare_scalar(ops, {"_npi_rtrue_divide_scalar", kRDivScalar, "scalar / data.", Whole::kFloat, 0.5});
-  declare_scalar(ops, {"_npi_mod_scalar", kModScalar, "Rest of data / scalar, with the sign of scalar.", {}, 0.5});
-  declare_scalar(ops, {"_npi_rmod_scalar", kRModScalar, "Rest of scalar / data, with the sign of data.", {}, 0.5});
+  declare_scalar(ops, {"_npi_mod_scalar", kModScalar, "Remainder of data / scalar, with the sign of scalar.", {}, 0.5});
+  declare_scalar(ops, {"_npi_rmod_scalar", kRModScalar, "Remainder of scalar / data, with the sign of data.", {}, 0.5});
   declare_scalar(ops, {"_npi_power_scalar", kPowerScalar, "data to the power scalar.", {}, 0.5});
   declare_scalar(ops, {"_npi_maximum_scalar", kMaximumScalar, "The larger of data and scalar."});
   declare_scalar(ops, {"_npi_minimum_scalar", kMinimumScalar, "The smaller of data and scalar."});

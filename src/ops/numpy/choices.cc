@@ -1,4 +1,4 @@
-// _npi_choice and _npi_multinomial: places drawn from a range, and how often each of some outcomes comes.
+// _npi_choice and _npi_multinomial: random indices from a range, and the number of times that each outcome occurs.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -27,7 +27,7 @@ void require_probabilities(const Temporary<double>& p, const char* name) {
       throw ValueError({.input = name, .expected = "probabilities in [0, 1]", .given = AttrValue(value).str()});
 }
 
-// Sums of the first weights, by which outcomes are found.
+// Cumulative sums of the weights, in which outcomes are searched.
 class Outcomes {
  public:
   explicit Outcomes(const Temporary<double>& weights) : sums_(weights.size()) {
@@ -52,11 +52,13 @@ struct ChoiceParams {
   static void describe(ParamSchema<ChoiceParams>& schema) {
     schema.field("a", &ChoiceParams::a)
         .none_by_default()
-        .doc("Places are below it; None: below the length of the array given.");
-    schema.field("size", &ChoiceParams::size).none_by_default().doc("Shape of the result; None: one place, ().");
+        .doc("Exclusive upper bound of the indices; None: the length of the input array.");
+    schema.field("size", &ChoiceParams::size).none_by_default().doc("Shape of the result; None: one index, ().");
     describe_ctx<ChoiceParams>(schema);
-    schema.field("replace", &ChoiceParams::replace).default_value(true).doc("Whether a place may come twice.");
-    schema.field("weighted", &ChoiceParams::weighted).default_value(false).doc("Whether probabilities are given.");
+    schema.field("replace", &ChoiceParams::replace)
+        .default_value(true)
+        .doc("Whether an index may occur more than once.");
+    schema.field("weighted", &ChoiceParams::weighted).default_value(false).doc("Whether probabilities are an input.");
   }
   int arrays() const { return int{!a} + int{weighted}; }
 };
@@ -83,8 +85,8 @@ void infer_choice(const ChoiceParams& p, InferContext& c) {
                       .fix = "pass replace=True"});
 }
 
-// Those with the smallest exponential numbers, divided by the weights, in order (Efraimidis and Spirakis: Weighted
-// random sampling with a reservoir, 2006).
+// Selects the indices with the smallest exponential numbers divided by the weights, in order (Efraimidis and Spirakis:
+// Weighted random sampling with a reservoir, 2006).
 void draw_distinct(const KernelArgs& args, const Temporary<double>& weights) {
   struct Candidate {
     double time;
@@ -133,8 +135,10 @@ struct MultinomialParams {
     schema.field("n", &MultinomialParams::n).at_least(0).doc("Number of experiments.");
     schema.field("pvals", &MultinomialParams::pvals)
         .default_value(AttrValue::List{})
-        .doc("Probabilities of the outcomes; what the others lack to 1 is the last one's. Empty: an array.");
-    schema.field("size", &MultinomialParams::size).none_by_default().doc("Shape of which every element is drawn so.");
+        .doc(
+            "Probabilities of the outcomes; the last outcome gets the remainder to 1. Empty: the probabilities are an "
+            "input array.");
+    schema.field("size", &MultinomialParams::size).none_by_default().doc("Shape of independent repetitions.");
   }
 };
 
@@ -149,7 +153,7 @@ void infer_counts(const MultinomialParams& p, InferContext& c) {
 }
 
 Temporary<double> probabilities(const MultinomialParams& p, const KernelArgs& args) {
-  constexpr double kRounding = 1e-5;  // of float32 probabilities that shall sum to 1
+  constexpr double kRounding = 1e-5;  // rounding error of a sum of float32 probabilities that should be 1
   Temporary<double> pvals =
       p.pvals.empty() ? as_doubles(args.in[0]) : Temporary<double>(p.pvals.begin(), p.pvals.end());
   if (pvals.empty()) return pvals;
@@ -161,7 +165,7 @@ Temporary<double> probabilities(const MultinomialParams& p, const KernelArgs& ar
   return pvals;
 }
 
-// One outcome after the other, among the experiments that gave none before.
+// Draws the count of one outcome after the other, from the experiments without an outcome so far.
 void draw_counts(kernels::ElementBits& bits, int64_t n, const Temporary<double>& pvals,
                  const Temporary<double>& sums_from_here, int64_t* counts) {
   for (size_t k = 0; k < pvals.size(); ++k) {
@@ -188,9 +192,9 @@ void run_counts(const MultinomialParams& p, const KernelArgs& args) {
 
 void register_numpy_random_choices(OpRegistry& ops) {
   ops.declare<ChoiceParams>("_npi_choice")
-      .doc("Places drawn from a range: all equally likely, or with given probabilities.")
-      .optional_input("input1", "the array whose places are drawn, where a is None; else the probabilities")
-      .optional_input("input2", "the probabilities, where both are given")
+      .doc("Random indices from a range: uniformly distributed, or with given probabilities.")
+      .optional_input("input1", "the array whose indices are drawn, if a is None; else the probabilities")
+      .optional_input("input2", "the probabilities, if both are given")
       .num_inputs([](const ChoiceParams& p) { return p.arrays(); })
       .output("out", "int64")
       .infer(infer_choice)
@@ -202,7 +206,7 @@ void register_numpy_random_choices(OpRegistry& ops) {
       .sample({Shape{4}}, {{"size", "(3,)"}, {"replace", "False"}})
       .sample({Shape{4}}, {{"a", "4"}, {"size", "(3,)"}, {"weighted", "True"}}, 0.1, 0.9);
   ops.declare<MultinomialParams>("_npi_multinomial")
-      .doc("How often every outcome comes in n independent experiments.")
+      .doc("Number of times that every outcome occurs in n independent experiments.")
       .optional_input("a", "probabilities of the outcomes, one axis")
       .num_inputs([](const MultinomialParams& p) { return int{p.pvals.empty()}; })
       .output("out", "int64: size, then one number per outcome; these sum to n")

@@ -1,4 +1,4 @@
-// _npx_constraint_check: stops a computation whose data break a promise.
+// _npx_constraint_check: raises an error if an element of a condition is false.
 #include <algorithm>
 
 #include "hybridnet/op.h"
@@ -11,7 +11,7 @@ struct ConstraintParams {
   static void describe(ParamSchema<ConstraintParams>& schema) {
     schema.field("msg", &ConstraintParams::msg)
         .default_value("Constraint violated.")
-        .doc("What the error says where an element is false.");
+        .doc("Message of the error if an element is false.");
   }
 };
 
@@ -30,7 +30,9 @@ void run_check(const ConstraintParams& p, const KernelArgs& a) {
 
 void register_constraint_check(OpRegistry& ops) {
   ops.declare<ConstraintParams>("_npx_constraint_check")
-      .doc("True if all elements are. Raises ValueError with the message given if not, when the result is waited for.")
+      .doc(
+          "True if all elements are true. Otherwise raises ValueError with the given message, when the result is "
+          "waited for.")
       .input("input", "bool, any shape")
       .output("out", "bool, ()")
       .infer([](const ConstraintParams&, InferContext& c) {

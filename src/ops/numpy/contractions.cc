@@ -19,7 +19,8 @@ struct TensordotParams {
   Tuple a_axes_summed, b_axes_summed;
   static void describe(ParamSchema<TensordotParams>& schema) {
     schema.field("a_axes_summed", &TensordotParams::a_axes_summed).doc("Axes of a that are summed over.");
-    schema.field("b_axes_summed", &TensordotParams::b_axes_summed).doc("The axes of b that meet them, in order.");
+    schema.field("b_axes_summed", &TensordotParams::b_axes_summed)
+        .doc("Axes of b that are contracted with them, in the same order.");
   }
 };
 
@@ -28,7 +29,7 @@ struct TensordotIntParams {
   static void describe(ParamSchema<TensordotIntParams>& schema) {
     schema.field("axes", &TensordotIntParams::axes)
         .at_least(0)
-        .doc("How many of the last axes of a and first ones of b are summed over.");
+        .doc("Number of last axes of a and first axes of b that are summed over.");
   }
 };
 
@@ -43,7 +44,7 @@ std::vector<int> normalized(const Tuple& axes, int ndim, const char* name) {
   return result;
 }
 
-// An operand as a matrix: the axes that stay beside those that are summed.
+// An operand as a matrix: its kept axes and its summed axes.
 struct Folded {
   Tuple kept = Tuple::scalar();  // axes
   Shape kept_shape = Shape::scalar();
@@ -114,7 +115,7 @@ Values tensordot_int_rule(const TensordotIntParams& p, const Values& in) {
 struct TraceParams {
   int32_t offset, axis1, axis2;
   static void describe(ParamSchema<TraceParams>& schema) {
-    schema.field("offset", &TraceParams::offset).default_value(0).doc("How far above the main diagonal.");
+    schema.field("offset", &TraceParams::offset).default_value(0).doc("Offset of the diagonal above the main one.");
     schema.field("axis1", &TraceParams::axis1).default_value(0).doc("Axis of the rows.");
     schema.field("axis2", &TraceParams::axis2).default_value(1).doc("Axis of the columns.");
   }
@@ -132,7 +133,7 @@ Values trace_rule(const TraceParams& p, const Values& in) {
   const int64_t offset = p.offset;
   const int64_t length =
       std::min(shape[rows] + std::min<int64_t>(offset, 0), shape[columns] - std::max<int64_t>(offset, 0));
-  if (length <= 0 || shape.size() == 0)  // the sum of no elements, of which diag has none
+  if (length <= 0 || shape.size() == 0)  // the sum of no elements; diag does not support an empty diagonal
     return {call(kSum, {slice_axis(cast(in[0], dtype), rows, 0, 0)}, {{"axis", AttrValue(Tuple({rows, columns}))}})};
   const Value diagonal = call(kDiag, {cast(in[0], dtype)}, {{"k", p.offset}, {"axis1", rows}, {"axis2", columns}});
   return {call(kSum, {diagonal}, {{"axis", AttrValue(Tuple({-1}))}})};
@@ -168,10 +169,10 @@ struct CrossParams {
   int32_t axisa, axisb, axisc;
   std::optional<int32_t> axis;
   static void describe(ParamSchema<CrossParams>& schema) {
-    schema.field("axisa", &CrossParams::axisa).default_value(-1).doc("Axis of a that holds the vectors.");
-    schema.field("axisb", &CrossParams::axisb).default_value(-1).doc("Axis of b that holds the vectors.");
-    schema.field("axisc", &CrossParams::axisc).default_value(-1).doc("Axis of the result that holds them.");
-    schema.field("axis", &CrossParams::axis).none_by_default().doc("All three at once.");
+    schema.field("axisa", &CrossParams::axisa).default_value(-1).doc("Axis of a with the vectors.");
+    schema.field("axisb", &CrossParams::axisb).default_value(-1).doc("Axis of b with the vectors.");
+    schema.field("axisc", &CrossParams::axisc).default_value(-1).doc("Axis of the result with the vectors.");
+    schema.field("axis", &CrossParams::axis).none_by_default().doc("Replaces all three axes.");
   }
 };
 
@@ -185,7 +186,7 @@ Value with_axis_moved(const Value& a, int from, int to) {
   return transpose(a, moved);
 }
 
-// The elements of the vectors, each with an axis of size 1 at the end; null where there is no third one.
+// The components of the vectors, each with an axis of size 1 at the end; the third is null for vectors of 2 elements.
 std::vector<Value> elements(const Value& a, int64_t axis, const char* name) {
   const Shape shape = spec_of(a).shape;
   if (shape.ndim() == 0) throw ShapeError({.input = name, .expected = "at least one axis", .given = "a scalar"});
@@ -222,15 +223,15 @@ void register_numpy_contractions(OpRegistry& ops) {
   ops.declare<TensordotParams>("_npi_tensordot")
       .doc("Sums of products over pairs of axes.")
       .input("a", "array of any shape")
-      .input("b", "array whose summed axes have the sizes of a's")
+      .input("b", "array whose summed axes have the sizes of the summed axes of a")
       .output("out", "the remaining axes of a, then those of b, in the common dtype")
       .compose(tensordot_rule)
       .sample({{2, 3, 4}, {4, 5, 2}}, {{"a_axes_summed", "(0, -1)"}, {"b_axes_summed", "(2, 0)"}})
       .sample({{2, 3}, {3, 2}}, {{"a_axes_summed", "(1,)"}, {"b_axes_summed", "(0,)"}});
   ops.declare<TensordotIntParams>("_npi_tensordot_int_axes")
-      .doc("Sums of products over the last axes of a and the first ones of b.")
+      .doc("Sums of products over the last axes of a and the first axes of b.")
       .input("a", "array of any shape")
-      .input("b", "array whose first axes have the sizes of a's last ones")
+      .input("b", "array whose first axes have the sizes of the last axes of a")
       .output("out", "the remaining axes of a, then those of b, in the common dtype")
       .compose(tensordot_int_rule)
       .sample({{2, 3, 4}, {3, 4, 2}}, {{"axes", "2"}})
@@ -238,7 +239,7 @@ void register_numpy_contractions(OpRegistry& ops) {
   ops.declare<TraceParams>("_np_trace")
       .doc("Sums along diagonals. Bools are counted.")
       .input("data", "array of at least two axes")
-      .output("out", "the axes that are not axis1 and axis2")
+      .output("out", "the axes except axis1 and axis2")
       .compose(trace_rule)
       .sample({{3, 4}})
       .sample({{3, 2, 4}}, {{"offset", "1"}, {"axis1", "0"}, {"axis2", "-1"}})

@@ -17,7 +17,7 @@ struct OffsetParams {
   static void describe(ParamSchema<OffsetParams>& schema) {
     schema.field("k", &OffsetParams::k)
         .default_value(0)
-        .doc("Which diagonal: 0 the main one, positive above, negative below.");
+        .doc("Index of the diagonal: 0 the main one, positive above, negative below.");
   }
 };
 
@@ -26,13 +26,13 @@ struct DiagonalParams {
   static void describe(ParamSchema<DiagonalParams>& schema) {
     schema.field("offset", &DiagonalParams::offset)
         .default_value(0)
-        .doc("Which diagonal: 0 the main one, positive above, negative below.");
+        .doc("Index of the diagonal: 0 the main one, positive above, negative below.");
     schema.field("axis1", &DiagonalParams::axis1).default_value(0).doc("The axis of rows.");
     schema.field("axis2", &DiagonalParams::axis2).default_value(1).doc("The axis of columns.");
   }
 };
 
-// A range of int64, along `axis` of `ndim`.
+// A range of int64 values along `axis` of an array with `ndim` axes.
 Value range_along(int64_t begin, int64_t end, int axis, int ndim) {
   Shape shape = Shape::scalar();
   for (int i = 0; i < ndim; ++i) shape.push_back(i == axis ? end - begin : 1);
@@ -44,7 +44,7 @@ Value np_broadcast_to(const Value& a, const Shape& shape) {
   return spec_of(a).shape == shape ? a : call(kNpBroadcastTo, {a}, {{"shape", AttrValue(shape)}});
 }
 
-// The diagonals of two axes, last; one that does not meet the matrix is empty.
+// The diagonals of two axes, as the last axis; a diagonal outside the matrix is empty.
 Value diagonals(const Value& a, int64_t k, int axis1, int axis2) {
   const Shape& shape = spec_of(a).shape;
   if (shape.ndim() < 2) throw ShapeError({.input = "a", .expected = "at least two axes", .given = shape.str()});
@@ -69,7 +69,7 @@ Values diag_rule(const OffsetParams& p, const Values& in) {
   return {diagonals(in[0], p.k, 0, 1)};
 }
 
-// Elements on and below (upper: on and above) diagonal k, others 0. A vector stands in every row.
+// Elements on and below (upper: on and above) diagonal k, others 0. A vector is every row of a square matrix.
 template <bool kUpper>
 Values triangle_rule(const OffsetParams& p, const Values& in) {
   Value a = in[0];
@@ -79,7 +79,7 @@ Values triangle_rule(const OffsetParams& p, const Values& in) {
     shape = Shape{shape[0], shape[0]};
     a = np_broadcast_to(a, shape);
   }
-  if (shape.size() == 0) return {a};  // whose axes may be too long for a mask
+  if (shape.size() == 0) return {a};  // an empty array may have axes that are too long for a mask
   const int64_t rows = shape[shape.ndim() - 2], columns = shape[shape.ndim() - 1], k = p.k;
   const Value row = range_along(k, rows + k, 0, 2), column = range_along(0, columns, 1, 2);
   const Value mask = kUpper ? call(kGreaterEqual, {column, row}) : call(kGreaterEqual, {row, column});
@@ -108,7 +108,7 @@ struct NumpyEyeParams {
   static void describe(ParamSchema<NumpyEyeParams>& schema) {
     schema.field("N", &NumpyEyeParams::N).at_least(0).doc("Number of rows.");
     schema.field("M", &NumpyEyeParams::M).none_by_default().at_least(0).doc("Number of columns; None: N.");
-    schema.field("k", &NumpyEyeParams::k).default_value(0).doc("Which diagonal.");
+    schema.field("k", &NumpyEyeParams::k).default_value(0).doc("Index of the diagonal.");
     describe_made<NumpyEyeParams>(schema, "float32");
   }
 };
@@ -145,7 +145,7 @@ struct IndicesParams {
 Values indices_rule(const IndicesParams& p, const Values&) {
   const int ndim = p.dimensions.ndim();
   if (ndim == 0) return {literal_zeros(Shape{0}, p.dtype)};
-  for (int axis = 0; axis < ndim; ++axis)  // before any work is done
+  for (int axis = 0; axis < ndim; ++axis)  // check before any computation
     if (p.dimensions[axis] < 0)
       throw ParamError({.input = "dimensions", .expected = "sizes that are not negative", .given = p.dimensions.str()});
   Values grids;
@@ -159,7 +159,7 @@ template <bool kUpper>
 void declare_triangle(OpRegistry& ops, const char* name, const char* doc) {
   ops.declare<OffsetParams>(name)
       .doc(doc)
-      .input("data", "at least one axis; a vector stands in every row")
+      .input("data", "at least one axis; a vector is used as every row")
       .output("out", "shape of data, (n, n) for a vector")
       .compose(triangle_rule<kUpper>)
       .sample({{3, 4}})
@@ -224,7 +224,7 @@ void register_numpy_grids(OpRegistry& ops) {
           [](const IdentityParams& p, const Values&) -> Values { return {eye(p.shape[0], p.shape[1], 0, p.dtype)}; })
       .sample({.attrs = {{"shape", "(3, 3)"}}, .check_gradient = false, .note = kNoInput});
   ops.declare<IndicesParams>("_npi_indices")
-      .doc("The indices of every place of a grid, axis by axis.")
+      .doc("The indices of every position of a grid, axis by axis.")
       .output("out", "(number of axes, *dimensions)")
       .compose(indices_rule)
       .sample({.attrs = {{"dimensions", "(2, 3)"}}, .check_gradient = false, .note = kNoInput})

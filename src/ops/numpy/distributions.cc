@@ -1,5 +1,6 @@
-// Random numbers of NumPy's interface: a parameter is a number, or an array that broadcasts with the others. What is
-// drawn does not depend on the parameters, so that gradients reach them (but for the shape of gamma).
+// Random numbers of NumPy's interface: a parameter is a number, or an array that broadcasts with the others. The
+// standard random numbers do not depend on the parameters, so the parameters have gradients (except the shape of
+// gamma).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,17 +18,17 @@ const OpRef kUniform{"_random_uniform"}, kUniformLike{"_random_uniform_like"}, k
     kPower{"broadcast_power"}, kPowerScalar{"_power_scalar"}, kSigmoid{"sigmoid"}, kLesser{"broadcast_lesser"},
     kLesserScalar{"_lesser_scalar"}, kRandint{"_random_randint"}, kChecked{"_checked_parameter"};
 
-using ops::operator+, ops::operator*, ops::operator/;  // beside those for parameters, below
+using ops::operator+, ops::operator*, ops::operator/;  // in addition to the operators for parameters below
 using Number = std::optional<double>;
 
-// What is drawn, and where.
+// The shape, context and dtype of the result.
 struct Draw {
   std::optional<Tuple> size;  // None: the shape that the arrays among the parameters broadcast to
   std::string ctx;
   DType dtype = kDefaultFloat;
 };
 
-// What a parameter may be.
+// The valid values of a parameter.
 enum class Range : int32_t { kAny, kNotNegative, kPositive, kProbability };
 
 bool fits(Range range, double value) {
@@ -66,7 +67,7 @@ void require(const char* name, const Number& number, Range range) {
   if (number) require(name, number, fits(range, *number), range_name(range));
 }
 
-// An array of parameters: itself, if all its elements are in range.
+// Parameters of the operator that returns an array of parameters if all its elements are in range.
 struct CheckedParams {
   std::string name;
   int32_t range;
@@ -106,7 +107,7 @@ struct Given {
   Range range;
 };
 
-// The arrays among the parameters in the dtype drawn and, if there is one, in the shape drawn.
+// The arrays among the parameters, in the dtype of the result and, if given, in its shape.
 std::vector<Parameter> parameters_of(std::initializer_list<Given> all, const Values& in, const Draw& draw) {
   std::vector<Parameter> result;
   size_t next = 0;
@@ -123,7 +124,7 @@ std::vector<Parameter> parameters_of(std::initializer_list<Given> all, const Val
   return result;
 }
 
-// An array of the shape that is drawn; null where all parameters are numbers.
+// An array with the shape of the result; null if all parameters are numbers.
 Value shaped_like(const std::vector<Parameter>& parameters) {
   Value result;
   for (const Parameter& p : parameters)
@@ -144,7 +145,7 @@ Value draw_of_shape(const OpRef& op, const Draw& draw, Attrs attrs) {
   return literal_reshape(numbers, shape);
 }
 
-// Numbers of a distribution's standard form, one per element of the result.
+// Random numbers of a distribution's standard form, one per element of the result.
 Value standard(const OpRef& op, const OpRef& like, const std::vector<Parameter>& parameters, const Draw& draw) {
   const Value shape = shaped_like(parameters);
   return shape ? call(like, {shape}) : draw_of_shape(op, draw, {});
@@ -210,7 +211,7 @@ struct Logistic {
 struct Gamma {
   static constexpr bool kHasDtype = true;
   static constexpr Form kForm{{"shape", "scale"},
-                              {"Shape, positive. No gradient reaches it.", "Scale, not negative."},
+                              {"Shape, positive. It has no gradient.", "Scale, not negative."},
                               "Gamma distributed numbers.",
                               {Range::kPositive, Range::kNotNegative}};
   static Value draw(const std::vector<Parameter>& p, const Draw& d) {
@@ -230,7 +231,9 @@ struct TwoParams {
   static void describe(ParamSchema<TwoParams>& schema) {
     schema.field(D::kForm.names[0], &TwoParams::first).doc(D::kForm.docs[0]);
     schema.field(D::kForm.names[1], &TwoParams::second).doc(D::kForm.docs[1]);
-    schema.field("size", &TwoParams::size).none_by_default().doc("Shape of the result; None: that of the arrays.");
+    schema.field("size", &TwoParams::size)
+        .none_by_default()
+        .doc("Shape of the result; None: the common shape of the arrays.");
     describe_ctx<TwoParams>(schema);
     if constexpr (D::kHasDtype)
       schema.field("dtype", &TwoParams::dtype).default_value("float32").doc("float16, float32 or float64.");
@@ -257,7 +260,7 @@ Shape broadcast_shape(const Values& in) {
   return spec_of(result).shape;
 }
 
-// As many as `size` says for every element of the arrays.
+// Draws `size` numbers for every element of the arrays.
 template <typename D>
 Values repeated_rule(const TwoParams<D>& p, const Values& in) {
   TwoParams<D> whole = p;
@@ -289,7 +292,7 @@ auto declare_two(OpRegistry& ops, const std::string& name, Values (*rule)(const 
   const bool smooth = !std::is_same_v<D, Gamma>;
   op.doc(D::kForm.doc)
       .optional_input("input1", std::string(first) + ", or else " + second + ", as an array")
-      .optional_input("input2", std::string(second) + " as an array where both are")
+      .optional_input("input2", std::string(second) + " as an array if both are arrays")
       .num_inputs([](const TwoParams<D>& p) { return int{!p.first} + int{!p.second}; })
       .output("out", "the parameters' common shape, or size")
       .random()
@@ -353,7 +356,7 @@ struct OneParams {
       field.default_value(1.0);
     else
       field.none_by_default();
-    schema.field("size", &OneParams::size).none_by_default().doc("Shape of the result; None: that of the array.");
+    schema.field("size", &OneParams::size).none_by_default().doc("Shape of the result; None: the shape of the array.");
     describe_ctx<OneParams>(schema);
     schema.check([](const OneParams& p) { require(D::kParameter, p.parameter, D::kRange); });
   }
@@ -413,12 +416,15 @@ struct BernoulliParams {
   DType dtype;
   bool is_logit;
   static void describe(ParamSchema<BernoulliParams>& schema) {
-    schema.field("prob", &BernoulliParams::prob).doc("Probability of 1, where is_logit is false; None: an array.");
-    schema.field("logit", &BernoulliParams::logit).doc("Logit of 1, where is_logit is true; None: an array.");
-    schema.field("size", &BernoulliParams::size).none_by_default().doc("Shape of the result; None: the array's.");
+    schema.field("prob", &BernoulliParams::prob).doc("Probability of 1, if is_logit is false; None: an array.");
+    schema.field("logit", &BernoulliParams::logit)
+        .doc("Logit of the probability of 1, if is_logit is true; None: an array.");
+    schema.field("size", &BernoulliParams::size)
+        .none_by_default()
+        .doc("Shape of the result; None: the shape of the array.");
     describe_ctx<BernoulliParams>(schema);
     schema.field("dtype", &BernoulliParams::dtype).default_value("float32").doc("Dtype of the result.");
-    schema.field("is_logit", &BernoulliParams::is_logit).doc("Whether logit is read, instead of prob.");
+    schema.field("is_logit", &BernoulliParams::is_logit).doc("Whether logit is used instead of prob.");
     schema.check([](const BernoulliParams& p) {
       if (!p.is_logit) require("prob", p.prob, Range::kProbability);
     });
@@ -443,7 +449,7 @@ Values bernoulli_rule(const BernoulliParams& p, const Values& in) {
 
 void register_numpy_distributions(OpRegistry& ops) {
   ops.declare<CheckedParams>("_checked_parameter")
-      .doc("data itself; raises ValueError where an element is no such parameter, when the result is waited for.")
+      .doc("The data itself; raises ValueError if an element is not a valid parameter, when the result is waited for.")
       .input("data", "parameters of a distribution, floating")
       .output("out", "shape and dtype of data")
       .infer([](const CheckedParams&, InferContext& c) {
@@ -470,13 +476,13 @@ void register_numpy_distributions(OpRegistry& ops) {
   declare_one<Pareto>(ops);
   declare_one<Power>(ops);
   ops.declare<RandintParams>("_npi_random_randint")
-      .doc("Whole numbers in [low, high), all equally likely.")
-      .output("out", "the shape asked for")
+      .doc("Uniformly distributed whole numbers in [low, high).")
+      .output("out", "shape given by the parameter")
       .random()
       .compose(randint_rule)
       .sample(std::vector<Shape>{}, {{"low", "-3"}, {"high", "4"}, {"shape", "(2, 3)"}});
   ops.declare<BernoulliParams>("_npi_bernoulli")
-      .doc("1 with a probability that is given as such or by its logit, else 0.")
+      .doc("1 with a probability given directly or by its logit, else 0.")
       .optional_input("input1", "prob or logit as an array")
       .num_inputs([](const BernoulliParams& p) { return int{!p.given()}; })
       .output("out", "the parameter's shape, or size")

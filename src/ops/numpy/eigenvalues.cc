@@ -17,7 +17,7 @@ struct TriangleName {
     schema.field("UPLO", &TriangleName::uplo)
         .default_value("L")
         .one_of({"L", "U"})
-        .doc("Which triangle is read: the lower or the upper one.");
+        .doc("Whether the lower or the upper triangle is read.");
   }
 };
 
@@ -27,7 +27,7 @@ Values symmetric(const TriangleName& p, const Value& a) {
   return call_all(kSymmetric, {p.uplo == "U" ? matrix_transpose(matrix) : matrix});
 }
 
-// syevd has eigenvectors as rows, and (1,) is never its shape: values have an axis.
+// syevd returns eigenvectors as rows. Its outputs have at least one axis, so none of them is (1,) in place of a scalar.
 Values eigh_rule(const TriangleName& p, const Values& in) {
   const Values found = symmetric(p, in[0]);
   const DType dtype = dtype_of(in[0]);
@@ -74,8 +74,8 @@ void run_general(const NoParams&, const KernelArgs& args) {
   });
 }
 
-// A V = V diag(w) with columns of length 1: dA = V^-T [diag(dw) + F * (V^T dV - V^T V diag(V^T dV))] V^T with
-// F_ij = 1 / (w_j - w_i), 0 where they are equal.
+// A V = V diag(w) with columns of length 1: dA = V^-T [diag(dw) + F * (V^T dV - V^T V diag(V^T dV))] V^T with F_ij = 1
+// / (w_j - w_i), 0 if they are equal.
 Values general_gradient(const NoParams&, const GradientContext& g) {
   const Value dw = g.output_grad(0), dv = g.output_grad(1);
   if (!dw && !dv) return {};
@@ -111,7 +111,9 @@ void register_numpy_eigenvalues(OpRegistry& ops) {
   upper.inputs = {{2, 3, 3}};
   upper.attrs = {{"UPLO", "U"}};
   ops.declare<TriangleName>("_npi_eigh")
-      .doc("Eigenvalues, rising, and eigenvectors of symmetric matrices. Gradients need eigenvalues that differ.")
+      .doc(
+          "Eigenvalues, in ascending order, and eigenvectors of symmetric matrices. Gradients need eigenvalues that "
+          "differ.")
       .input("A", "stack of symmetric matrices (..., n, n)")
       .output("w", "(..., n): eigenvalues")
       .output("v", "(..., n, n): eigenvectors as columns")
@@ -119,7 +121,7 @@ void register_numpy_eigenvalues(OpRegistry& ops) {
       .sample(unlike)
       .sample(upper);
   ops.declare<TriangleName>("_npi_eigvalsh")
-      .doc("Eigenvalues of symmetric matrices, rising.")
+      .doc("Eigenvalues of symmetric matrices, in ascending order.")
       .input("A", "stack of symmetric matrices (..., n, n)")
       .output("w", "(..., n)")
       .compose(eigvalsh_rule)
@@ -158,7 +160,7 @@ void register_numpy_eigenvalues(OpRegistry& ops) {
   positive.low = 0.5;
   positive.note = "random matrices are positive definite only if they are numbers: numpy/test_np_linalg.py";
   ops.declare("_npi_cholesky")
-      .doc("The lower triangular L with A = L L^T; raises ValueError where A is not positive definite.")
+      .doc("The lower triangular L with A = L L^T; raises ValueError if A is not positive definite.")
       .input("A", "stack of symmetric positive definite matrices (..., n, n)")
       .output("out", "shape of A")
       .compose([](const NoParams&, const Values& in) -> Values {

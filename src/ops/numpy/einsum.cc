@@ -1,4 +1,4 @@
-// _npi_einsum: Einstein's summation convention, by products of two arrays at a time.
+// _npi_einsum: Einstein's summation convention, as a sequence of products of two arrays.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -11,7 +11,7 @@ namespace {
 
 const OpRef kDot{"dot"}, kBatchDot{"batch_dot"}, kDiag{"diag"}, kSum{"_np_sum"}, kMul{"broadcast_mul"};
 
-// Letters, and kEllipsis + i for the axis i from the right of those that "..." stands for.
+// A letter, or kEllipsis + i for the i-th axis from the right of the axes of "...".
 using Label = int;
 using Labels = std::vector<Label>;
 constexpr Label kEllipsis = 1000;
@@ -28,10 +28,12 @@ struct EinsumParams {
     schema.field("num_args", &EinsumParams::num_args).at_least(1).doc("Number of arrays.");
     schema.field("subscripts", &EinsumParams::subscripts)
         .default_value("")
-        .doc("A letter per axis, the arrays separated by commas, '...' for further axes; '->' and the result's axes.");
+        .doc(
+            "One letter per axis, the arrays separated by commas, '...' for further axes; then '->' and the axes of "
+            "the result.");
     schema.field("optimize", &EinsumParams::optimize)
         .default_value(0)
-        .doc("0: from left to right; else the pair with the smallest product first.");
+        .doc("Order of the products. 0: from left to right; else the pair with the smallest product first.");
   }
 };
 
@@ -70,7 +72,7 @@ class Subscripts {
     return parts;
   }
 
-  // How many axes "..." stands for.
+  // The number of axes of "...".
   int ellipsis_axes(const std::string& term, const Shape& shape) const {
     const auto letters = static_cast<int>(std::count_if(term.begin(), term.end(), [](char c) { return c != '.'; }));
     const bool ellipsis = term.find("...") != std::string::npos;
@@ -97,7 +99,7 @@ class Subscripts {
 
   int widest_ellipsis() const { return *std::max_element(ellipses_.begin(), ellipses_.end()); }
 
-  // Without an arrow: the axes of "...", then the letters that come once, in alphabetical order.
+  // The result's axes without an arrow: the axes of "...", then the letters that occur once, in alphabetical order.
   Labels implied() const {
     std::map<Label, int> counts;
     for (const Labels& labels : operands)
@@ -138,7 +140,7 @@ struct Operand {
   }
 };
 
-// Letters that come twice in one array take its diagonal.
+// Replaces the axes of a letter that occurs twice in one array by their diagonal.
 void take_diagonals(Operand& a) {
   for (size_t i = 0; i < a.labels.size(); ++i)
     for (size_t j = i + 1; j < a.labels.size(); ++j) {
@@ -170,7 +172,7 @@ void sum_away(Operand& a, const std::function<bool(Label)>& kept) {
   a.labels = left;
 }
 
-// The axes in the order of these labels, all of which the operand has.
+// The operand with its axes in the order of these labels; it must have all of them.
 Value arranged(const Operand& a, const Labels& order) {
   Tuple axes = Tuple::scalar();
   bool moved = false;
@@ -221,7 +223,7 @@ class Contraction {
       }
   }
 
-  // An axis of size 1 broadcasts: without it, the array stands for every index.
+  // Removes axes of size 1: without such an axis, the array is broadcast along the label.
   void drop_ones(Operand& a) {
     Labels left;
     Shape shape = Shape::scalar();
@@ -234,7 +236,7 @@ class Contraction {
     a.labels = left;
   }
 
-  // Whether the result or another operand reads the label.
+  // True if the result or another operand has the label.
   bool needed(Label label) const {
     return contains(result_, label) ||
            std::any_of(operands_.begin(), operands_.end(), [&](const Operand& a) { return contains(a.labels, label); });
@@ -246,7 +248,7 @@ class Contraction {
     return size;
   }
 
-  // The elements that the product of two operands has.
+  // Number of elements of the product of two operands.
   double product_size(size_t first, size_t second) const {
     std::set<Label> labels;
     for (const size_t i : {first, second})
@@ -269,7 +271,7 @@ class Contraction {
     return best;
   }
 
-  // Labels of a that are (not) in b and (not) needed further on.
+  // Labels of a that are in b (or not, by `shared`) and are needed later (or not, by `read`).
   Labels labels_of(const Operand& a, const Operand& b, bool shared, bool read) const {
     Labels found;
     for (const Label label : a.labels)
@@ -314,7 +316,7 @@ class Contraction {
   std::map<Label, int64_t> sizes_;
 };
 
-// Sums of bools are computed where they cannot wrap around to 0.
+// Sums of bools are computed in int64, so that they cannot wrap around to 0.
 Values einsum_rule(const EinsumParams& p, const Values& in) {
   const DType dtype = promoted(in), inner = dtype == DType::kBool ? DType::kInt64 : dtype;
   Values arrays;
@@ -326,7 +328,7 @@ Values einsum_rule(const EinsumParams& p, const Values& in) {
 
 void register_einsum(OpRegistry& ops) {
   ops.declare<EinsumParams>("_npi_einsum")
-      .doc("Sums of products by Einstein's convention: letters that the result does not have are summed over.")
+      .doc("Sums of products by Einstein's convention: letters that are absent from the result are summed over.")
       .variadic_input("data", "num_args", "arrays of any shape; axes of size 1 broadcast")
       .output("out", "the axes of the letters after '->', in the common dtype")
       .compose(einsum_rule)

@@ -1,5 +1,5 @@
-// Factorizations exist in float32 and float64. Others are computed in float32, the result given in their own dtype, or
-// in float32 for whole numbers.
+// Factorizations support float32 and float64. Other dtypes are computed in float32; the result has their own dtype, or
+// float32 for whole numbers.
 #pragma once
 
 #include "ops/numpy/promote.h"

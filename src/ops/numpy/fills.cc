@@ -12,7 +12,7 @@ struct FullLikeParams {
   static void describe(ParamSchema<FullLikeParams>& schema) {
     schema.field("fill_value", &FullLikeParams::fill_value).doc("Value of every element.");
     describe_ctx<FullLikeParams>(schema);
-    schema.field("dtype", &FullLikeParams::dtype).none_by_default().doc("Dtype of the output; None: that of a.");
+    schema.field("dtype", &FullLikeParams::dtype).none_by_default().doc("Dtype of the output; None: dtype of a.");
   }
 };
 

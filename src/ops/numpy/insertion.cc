@@ -1,4 +1,4 @@
-// Elements left out and put in along an axis, in NumPy's interface.
+// Deletion and insertion of elements along an axis, in NumPy's interface.
 #include <algorithm>
 
 #include "kernels/indices.h"
@@ -17,7 +17,7 @@ struct PlaceParams {
   template <typename P>
   static void describe_place(ParamSchema<P>& schema) {
     schema.field("start", &P::start).none_by_default().doc("Start of a slice; None: the first.");
-    schema.field("stop", &P::stop).none_by_default().doc("End of a slice, exclusive; None: behind the last.");
+    schema.field("stop", &P::stop).none_by_default().doc("End of a slice, exclusive; None: after the last.");
     schema.field("step", &P::step).none_by_default().doc("Step of a slice; None: 1.");
     schema.field("int_ind", &P::int_ind).none_by_default().doc("A single index instead of a slice.");
     schema.field("axis", &P::axis).none_by_default().doc("The axis; None: arr is flattened.");
@@ -28,12 +28,12 @@ struct InsertParams {
   std::optional<int32_t> start, stop, step, int_ind, axis;
   std::optional<double> val;
   static void describe(ParamSchema<InsertParams>& schema) {
-    schema.field("val", &InsertParams::val).none_by_default().doc("The value to put in, instead of the input values.");
+    schema.field("val", &InsertParams::val).none_by_default().doc("The value to insert, instead of the input values.");
     PlaceParams::describe_place(schema);
   }
 };
 
-// The array and the axis that counts: the only one of the flattened array without axis.
+// An array and an axis; without axis, the flattened array and its only axis.
 struct Along {
   Value arr;
   int axis = 0;
@@ -46,7 +46,7 @@ struct Along {
   }
 };
 
-// Indices start, start + step, ... of an axis, as Python's slices count them.
+// The indices start, start + step, ... of an axis, by the rules of Python's slices.
 struct Picked {
   int64_t start, step, count;
 };
@@ -88,9 +88,9 @@ Value without_run(const Along& a, int64_t begin, int64_t end) {
   return joined({slice_axis(a.arr, a.axis, 0, begin), slice_axis(a.arr, a.axis, end, a.size)}, a.axis);
 }
 
-// A stable order by "is picked" puts what stays in front.
+// A stable sort by "is picked" moves the kept elements to the front.
 Value without_every(const Along& a, int64_t first, int64_t step, int64_t count) {
-  if (spec_of(a.arr).shape.size() == 0) return slice_axis(a.arr, a.axis, 0, a.size - count);  // of any length
+  if (spec_of(a.arr).shape.size() == 0) return slice_axis(a.arr, a.axis, 0, a.size - count);  // any length
   const Value at = range(a.size) + static_cast<double>(-first);
   const auto one = [](const OpRef& op, const Value& v, int64_t s) { return call(op, {v}, {{"scalar", s}}); };
   const Value in_span = call(kMul, {one(kGreaterEqualScalar, at, 0), one(kLesserScalar, at, step * (count - 1) + 1)});
@@ -114,7 +114,7 @@ Values delete_rule(const PlaceParams& p, const Values& in) {
 }
 
 // -------------------------------------------------------------------------------------------------------------- insert
-// values, one rank with arr, in arr's dtype.
+// Casts values to the dtype of arr and adds axes up to its rank.
 Value ranked(const Along& a, const Value& given) {
   Value values = cast(given, dtype_of(a.arr));
   const Shape& shape = spec_of(a.arr).shape;
@@ -140,7 +140,7 @@ Value value_of(const InsertParams& p, const Along& a, const Values& in) {
   return in[1];
 }
 
-// A block of slices in front of slice `index`: as many as values has along the axis.
+// Inserts a block of slices before slice `index`: the number of slices is the size of values along the axis.
 Value with_block(const Along& a, int64_t index, const Value& values) {
   const Value block = as_slices(a, values, spec_of(values).shape[a.axis]);
   Values parts;
@@ -150,12 +150,13 @@ Value with_block(const Along& a, int64_t index, const Value& values) {
   return parts.size() == 1 ? parts[0] : joined(parts, a.axis);
 }
 
-// `count` slices of values in front of those that places() names: a stable order by place, values first among equals.
+// Inserts `count` slices of values before the slices in places(), by a stable sort by place; values precede equal
+// places.
 template <typename Places>
 Value with_slices(const Along& a, int64_t count, Places places, const Value& values) {
   if (count == 0) return a.arr;
   const Value all = joined({as_slices(a, values, count), a.arr}, a.axis);
-  if (spec_of(all).shape.size() == 0) return all;  // of any length
+  if (spec_of(all).shape.size() == 0) return all;  // the axis may have any length
   const Value keys = joined({places(), range(a.size)}, 0);
   const Value order = call(kArgsort, {keys}, {{"axis", 0}, {"dtype", "int64"}});
   return call(kTake, {all, order}, {{"axis", a.axis}, {"mode", "clip"}});
@@ -166,7 +167,7 @@ Values insert_scalar_rule(const InsertParams& p, const Values& in) {
   if (!p.int_ind) throw ParamError({.input = "int_ind", .expected = "an index", .given = "None"});
   const int64_t index = checked_index(*p.int_ind, a.size, a.size);
   Value values = ranked(a, value_of(p, a, in));
-  // NumPy reads the first axis of values as the slices that stand one behind the other.
+  // NumPy treats the first axis of values as the axis of the inserted slices.
   Tuple order = Tuple::scalar();
   const int ndim = spec_of(values).shape.ndim();
   for (int i = 0; i < ndim; ++i) order.push_back(i < a.axis ? i + 1 : i == a.axis ? 0 : i);
@@ -190,13 +191,13 @@ Values insert_tensor_rule(const InsertParams& p, const Values& in) {
   Value places = call(kPlaces, {literal_reshape(in.back(), Shape{-1})}, {{"size", a.size}});
   const Value values = ranked(a, value_of(p, a, in));
   const int64_t along = spec_of(values).shape[a.axis];
-  if (spec_of(places).shape[0] == 1 && along != 1)  // one place for all of them
+  if (spec_of(places).shape[0] == 1 && along != 1)  // one index for all values
     places = call(kNpBroadcastTo, {places}, {{"shape", AttrValue(Shape{along})}});
   return {with_slices(
       a, spec_of(places).shape[0], [&] { return places; }, values)};
 }
 
-// Indices that values stand in front of, counted from the front.
+// Parameters of the operator that counts insertion indices from the front.
 struct InsertionPlacesParams {
   int64_t size;
   static void describe(ParamSchema<InsertionPlacesParams>& schema) {
@@ -213,8 +214,10 @@ void run_places(const InsertionPlacesParams& p, const KernelArgs& a) {
 template <typename Rule>
 auto declare_insert(OpRegistry& ops, const char* name, const char* doc, bool takes_places, Rule rule) {
   auto op = ops.declare<InsertParams>(name);
-  op.doc(doc).input("arr", "array of any shape").optional_input("values", "what is put in; broadcast to slices of arr");
-  if (takes_places) op.optional_input("obj", "vector of the indices that values stand in front of");
+  op.doc(doc)
+      .input("arr", "array of any shape")
+      .optional_input("values", "the values to insert; broadcast to slices of arr");
+  if (takes_places) op.optional_input("obj", "vector of the indices before which values are inserted");
   op.num_inputs([takes_places](const InsertParams& p) { return 1 + int{!p.val} + int{takes_places}; })
       .output("out", "arr with the values, dtype of arr")
       .compose(rule);
@@ -225,7 +228,7 @@ auto declare_insert(OpRegistry& ops, const char* name, const char* doc, bool tak
 
 void register_numpy_insertion(OpRegistry& ops) {
   ops.declare<PlaceParams>("_npi_delete")
-      .doc("An array without some slices of an axis.")
+      .doc("Deletes some slices of an axis.")
       .input("arr", "array of any shape")
       .output("out", "arr without the slices, dtype of arr")
       .compose(delete_rule)
@@ -233,18 +236,19 @@ void register_numpy_insertion(OpRegistry& ops) {
       .sample({{3, 4}}, {{"start", "1"}, {"stop", "3"}})
       .sample({{2, 7}}, {{"start", "1"}, {"step", "2"}, {"axis", "1"}})
       .sample({{5}}, {{"start", "4"}, {"step", "-3"}});
-  declare_insert(ops, "_npi_insert_scalar", "Values in front of one slice of an axis.", false, insert_scalar_rule)
+  declare_insert(ops, "_npi_insert_scalar", "Inserts values before one slice of an axis.", false, insert_scalar_rule)
       .sample({{3, 4}}, {{"int_ind", "1"}, {"val", "1.5"}, {"axis", "1"}})
       .sample({{3}, {2}}, {{"int_ind", "-1"}})
       .sample({{3, 4}, {2, 3}}, {{"int_ind", "4"}, {"axis", "1"}});
-  declare_insert(ops, "_npi_insert_slice", "Values in front of the slices of an axis that a slice names.", false,
+  declare_insert(ops, "_npi_insert_slice", "Inserts values before the slices of an axis that a slice selects.", false,
                  insert_slice_rule)
       .sample({{3, 4}}, {{"start", "1"}, {"step", "2"}, {"val", "1.5"}, {"axis", "1"}})
       .sample({{3, 4}, {3, 2}}, {{"stop", "2"}, {"axis", "1"}});
   ops.declare<InsertionPlacesParams>("_insertion_places")
       .internal()
-      .doc("Indices between the slices of an axis, counted from the front; others are an IndexError.")
-      .input("obj", "any shape; whole numbers of any dtype, negative ones from the end")
+      .doc(
+          "Indices between the slices of an axis, counted from the front; raises IndexError for an index out of range.")
+      .input("obj", "any shape; whole numbers of any dtype, negative ones count from the end")
       .output("places", "int64, shape of obj")
       .infer([](const InsertionPlacesParams&, InferContext& c) {
         c.set_out_dtype(0, DType::kInt64);
@@ -255,8 +259,8 @@ void register_numpy_insertion(OpRegistry& ops) {
       .may_raise()
       .gradient(kNotDifferentiable)
       .sample({.inputs = {{4}}, .attrs = {{"size", "3"}}, .low = -3, .high = 3, .integer_valued = true});
-  declare_insert(ops, "_npi_insert_tensor", "Values in front of the slices of an axis that a vector names.", true,
-                 insert_tensor_rule)
+  declare_insert(ops, "_npi_insert_tensor",
+                 "Inserts values before the slices of an axis whose indices are in a vector.", true, insert_tensor_rule)
       .sample({.inputs = {{4}, {2}, {2}},
                .low = 0,
                .high = 3,

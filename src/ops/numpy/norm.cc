@@ -12,7 +12,7 @@ const OpRef kNorm{"norm"}, kAbs{"abs"}, kSum{"_np_sum"}, kMax{"_np_max"}, kMin{"
     kPowerScalar{"_power_scalar"}, kEqualScalar{"_equal_scalar"}, kNotEqualScalar{"_not_equal_scalar"},
     kSingularValues{"_np_singular_values"}, kRDivScalar{"_rdiv_scalar"};
 
-// What `flag` says, in MXNet's numbers.
+// The values of `flag`, which are MXNet's.
 enum Kind { kOfAllElements = -2, kOfVectors = -1, kOfMatrices = 0, kFrobenius = 1, kNuclear = 2 };
 
 struct NormParams {
@@ -24,7 +24,9 @@ struct NormParams {
     schema.field("ord", &NormParams::ord).default_value(2.0).doc("Order: a number, inf or -inf.");
     schema.field("axis", &NormParams::axis)
         .none_by_default()
-        .doc("One axis: vectors; two: matrices, rows and columns; None: those of an array of one or two axes.");
+        .doc(
+            "One axis: norms of vectors; two: norms of matrices, rows and columns; None: the axes of an array of one "
+            "or two axes.");
     schema.field("keepdims", &NormParams::keepdims).default_value(false).doc("Keep reduced axes with size 1.");
     schema.field("flag", &NormParams::flag)
         .default_value(-2)
@@ -33,7 +35,7 @@ struct NormParams {
   }
 };
 
-// The reduction of axes of one array.
+// The reduction of one array to norms over its axes.
 class Norm {
  public:
   Norm(const NormParams& p, const Value& a) : p_(p), a_(a), ndim_(spec_of(a).shape.ndim()) {
@@ -77,7 +79,7 @@ class Norm {
     return root(reduce(kSum, call(kPowerScalar, {magnitude}, {{"scalar", p_.ord}}), axis));
   }
 
-  // The gradient of the root is infinite at 0: there it counts as 0. Powers below 0 sum to 0 where all are infinite.
+  // The gradient of the root is infinite at 0: it is set to 0 there. Powers below 0 sum to 0 if all are infinite.
   Value root(const Value& sum) const {
     const Value zero = stop_gradient(call(kEqualScalar, {sum}, {{"scalar", 0.0}}));
     const Value power = call(kPowerScalar, {sum + zero}, {{"scalar", 1.0 / p_.ord}});

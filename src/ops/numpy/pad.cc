@@ -1,4 +1,4 @@
-// _npi_pad: arrays with a frame, of constants or of what the array holds, for any rank and width.
+// _npi_pad: pads arrays with constants or with values of the array, for any rank and width.
 #include <algorithm>
 #include <charconv>
 #include <vector>
@@ -31,13 +31,13 @@ struct NumpyPadParams {
         .choice("minimum", Mode::kMinimum)
         .default_value("constant")
         .doc(
-            "What the frame holds: constant_value; the nearest element; the array mirrored at its last elements "
-            "(reflect) or behind them (symmetric), or repeated (wrap); an extreme along the axis.");
+            "The padding values: constant_value; the nearest element; the array mirrored at its last elements "
+            "(reflect) or after them (symmetric), or repeated (wrap); an extreme along the axis.");
     schema.field("constant_value", &NumpyPadParams::constant_value).default_value(0.0).doc("Value in mode constant.");
     schema.field("reflect_type", &NumpyPadParams::reflect_type)
         .default_value("even")
         .one_of({"even"})
-        .doc("Mirrored elements as they are, the only kind there is.");
+        .doc("Kind of mirroring; only the plain kind is supported.");
   }
 };
 
@@ -48,7 +48,7 @@ struct NumpyPadParams {
                     .given = given});
 }
 
-// The numbers in the text, whatever its brackets.
+// Parses the numbers in the text; brackets are ignored.
 std::vector<int64_t> numbers_in(const std::string& text, int ndim) {
   std::vector<int64_t> found;
   const char* const end = text.data() + text.size();
@@ -90,7 +90,7 @@ Value mirrored(const Value& a, int axis) { return call(kReverse, {a}, {{"axis", 
 
 int64_t size_along(const Value& a, int axis) { return spec_of(a).shape[axis]; }
 
-// What stands before (or behind) the array: its part next to the border, mirrored, or its other end.
+// The values before (or after) the array: its part next to the border, mirrored, or its opposite end.
 Value continuation(const Value& a, int axis, Mode mode, int64_t width, bool before) {
   const int64_t size = size_along(a, axis), skip = mode == Mode::kReflect ? 1 : 0;
   if (mode == Mode::kWrap) return before ? part(a, axis, size - width, size) : part(a, axis, 0, width);
@@ -104,8 +104,8 @@ Value continued(const Value& a, int axis, Mode mode, int64_t before, int64_t aft
   return concat(parts, axis);
 }
 
-// Frames wider than the array come from the array with a whole continuation on both sides, whose borders are mirrors,
-// or ends of a period, again.
+// Padding wider than the array extends the array by a whole continuation on both sides; the borders of the extended
+// array are again mirrors, or ends of a period.
 Value extended(const Value& a, int axis, Mode mode, int64_t before, int64_t after) {
   const int64_t size = size_along(a, axis), room = mode == Mode::kReflect ? size - 1 : size;
   if (before <= room && after <= room) return continued(a, axis, mode, before, after);
@@ -121,7 +121,7 @@ Value statistic(const Value& a, int axis, Mode mode) {
   return cast(call(op, {cast(a, arithmetic(dtype))}, {{"axis", axis}, {"keepdims", true}}), dtype);
 }
 
-// The element that stands on one side as often as the frame is wide.
+// Repeats the edge element or the extreme over the width of the padding on each side.
 Value bordered(const Value& a, int axis, Mode mode, int64_t before, int64_t after) {
   const int64_t size = size_along(a, axis);
   const bool edge = mode == Mode::kEdge;
@@ -142,7 +142,7 @@ Value padded_axis(const Value& a, int axis, Mode mode, int64_t before, int64_t a
          .expected = "a size above 0 in axis " + std::to_string(axis) + ", for the frame is taken from the data",
          .given = spec_of(a).shape.str(),
          .fix = "use mode='constant'"});
-  if (mode == Mode::kReflect && size == 1) mode = Mode::kEdge;  // the mirror of one element is itself
+  if (mode == Mode::kReflect && size == 1) mode = Mode::kEdge;  // the mirror image of one element is the element
   if (mode == Mode::kEdge || mode >= Mode::kMaximum) return bordered(a, axis, mode, before, after);
   return extended(a, axis, mode, before, after);
 }
@@ -169,9 +169,9 @@ Values pad_rule(const NumpyPadParams& p, const Values& in) {
 
 void register_numpy_pad(OpRegistry& ops) {
   auto op = ops.declare<NumpyPadParams>("_npi_pad");
-  op.doc("data with a frame around it.")
+  op.doc("Pads data with values around its edges.")
       .input("data", "any shape, any dtype")
-      .output("out", "sizes of data plus the widths of the frame")
+      .output("out", "sizes of data plus the widths of the padding")
       .compose(pad_rule)
       .sample({{2, 3}}, {{"pad_width", "((1, 2), (0, 3))"}, {"constant_value", "1.5"}})
       .sample({{3}}, {{"pad_width", "((7, 4),)"}, {"mode", "reflect"}})

@@ -1,4 +1,4 @@
-// What kind of number each element is, in NumPy's interface.
+// Tests of the elements of an array for NaN, infinities and zero, in NumPy's interface.
 #include <limits>
 
 #include "ops/numpy/promote.h"
@@ -11,7 +11,7 @@ const OpRef kIsNotEqual{"_is_not_equal"}, kIsEqualScalar{"_is_equal_scalar"}, kI
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Whole numbers are all finite, and their infinity would be their largest number.
+// Casts whole numbers to floats: they are all finite, but infinity cast to their dtype would be their largest number.
 Value as_real(const Value& x) { return cast(x, floating(dtype_of(x))); }
 
 Value compared(const OpRef& op, const Value& x, double number) {
@@ -56,7 +56,7 @@ void register_numpy_predicates(OpRegistry& ops) {
   }).same_as("_is_zero", [](const NoParams&, std::span<const DType>) { return true; });
   auto bitwise_not = ops.declare("_npi_bitwise_not");
   bitwise_not.op().dtypes = kIntegers | DType::kBool;
-  bitwise_not.doc("All bits turned over; for bool the other value.")
+  bitwise_not.doc("All bits inverted; logical not for bool.")
       .input("x", "array of whole numbers or bool")
       .output("out", "shape and dtype of x")
       .compose([](const NoParams&, const Values& in) -> Values { return {call(kBitwiseNot, {in[0]})}; })

@@ -8,7 +8,7 @@ namespace {
 
 const OpRef kDot{"dot"}, kBatchDot{"batch_dot"}, kMul{"broadcast_mul"};
 
-// The axis that a product contracts goes first.
+// Moves the contracted axis of b to the front.
 Value contracted_first(const Value& b) {
   const int ndim = spec_of(b).shape.ndim();
   if (ndim <= 2) return b;
@@ -19,7 +19,7 @@ Value contracted_first(const Value& b) {
   return transpose(b, axes);
 }
 
-// Sum over the last axis of a and the last but one (or only) of b.
+// Sum over the last axis of a and the second-to-last (or only) axis of b.
 Value contract(const Value& a, const Value& b) {
   const int left = spec_of(a).shape.ndim() - 1 + std::max(spec_of(b).shape.ndim() - 1, 0);
   return without_axes_left(call(kDot, {a, contracted_first(b)}), left);
@@ -32,7 +32,7 @@ Values dot_rule(const NoParams&, const Values& in) {
   return {cast(scalar ? call(kMul, {a, b}) : contract(a, b), dtype)};
 }
 
-// The axes in front of the matrices, of two arrays of one rank.
+// The broadcast shape of the axes before the matrices, for two arrays of the same rank.
 Shape broadcast_stacks(const Shape& a, const Shape& b) {
   Shape result = Shape::scalar();
   for (int i = 0; i + 2 < a.ndim(); ++i) {
@@ -51,7 +51,7 @@ Value with_rank(Value a, int ndim) {
   return a;
 }
 
-// The matrices of a, repeated to the stack's shape.
+// The matrices of a, repeated to the shape of the stack.
 Value stacked(const Value& a, Shape stack) {
   const Shape& shape = spec_of(a).shape;
   for (int i = shape.ndim() - 2; i < shape.ndim(); ++i) stack.push_back(shape[i]);
@@ -84,7 +84,8 @@ Values matmul_rule(const NoParams&, const Values& in) {
 
 void register_numpy_products(OpRegistry& ops) {
   ops.declare("_np_dot")
-      .doc("Sum of products over the last axis of a and the last but one (or only) of b; scalars are multiplied.")
+      .doc(
+          "Sum of products over the last axis of a and the second-to-last (or only) axis of b; scalars are multiplied.")
       .input("a", "array of any shape")
       .input("b", "array of any shape")
       .output("out", "the remaining axes of a, then those of b, in the common dtype")
@@ -95,7 +96,7 @@ void register_numpy_products(OpRegistry& ops) {
       .sample({{2, 3}, {2, 3, 4}})
       .sample({Shape::scalar(), Shape{2, 3}});
   ops.declare("_npi_matmul")
-      .doc("Matrix products of two arrays; axes in front of the matrices broadcast, a vector is a row or a column.")
+      .doc("Matrix products of two arrays; axes before the matrices broadcast, a vector is a row or a column.")
       .input("a", "vector, matrix or stack of matrices")
       .input("b", "vector, matrix or stack of matrices")
       .output("out", "stack of products, in the common dtype")

@@ -11,7 +11,7 @@ bool is_small_pair(DType a, DType b) { return a == DType::kInt8 && b == DType::k
 
 DType common_float(DType a, DType b) {
   if (a == DType::kFloat64 || b == DType::kFloat64) return DType::kFloat64;
-  return DType::kFloat32;  // float16 and bfloat16 hold neither each other nor float32
+  return DType::kFloat32;  // neither of float16 and bfloat16 can represent the other; float32 represents both
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ Value constant(double value, DType dtype) {
   return cast(value == 0 ? zero : zero + value, dtype);
 }
 
-// 0 times takes no part of an axis.
+// broadcast_axis cannot repeat 0 times: an axis whose new size is 0 is sliced instead.
 Value repeated(Value array, const Shape& to) {
   for (int lead = to.ndim() - spec_of(array).shape.ndim(); lead > 0; --lead) array = expand_dims(array, 0);
   Tuple axes = Tuple::scalar(), sizes = Tuple::scalar();

@@ -1,42 +1,42 @@
-// Dtypes of NumPy's interface, and the operators that composed rules call beside those of ops/emit.h.
+// Dtypes of NumPy's interface, and operators for composed rules in addition to those of ops/emit.h.
 #pragma once
 
 #include "ops/emit.h"
 
 namespace hybridnet::ops {
 
-// What whole numbers become in functions of real numbers, true division and means.
+// The dtype of whole numbers in functions of real numbers, true division and means.
 inline constexpr DType kDefaultFloat = DType::kFloat32;
 
-// The dtype in which two arrays meet: among whole numbers the one that holds both (int32 where NumPy would take int16),
-// among floats the wider; a float wins over whole numbers, as in MXNet 1.9.1.
+// The common dtype of two arrays: for whole numbers the one that holds both (int32 where NumPy uses int16), for floats
+// the wider one; a float and a whole number give the float, which follows MXNet 1.9.1.
 DType promoted(DType a, DType b);
 DType promoted(const Values& values);
 Values in_common_dtype(const Values& values);
 
 inline DType dtype_of(const Value& v) { return spec_of(v).dtype; }
 inline DType floating(DType dtype) { return is_floating(dtype) ? dtype : kDefaultFloat; }
-// Bool arithmetic runs in int8 and its results are turned back.
+// Bool arithmetic is computed in int8, and its results are converted back.
 inline DType arithmetic(DType dtype) { return dtype == DType::kBool ? DType::kInt8 : dtype; }
 
 bool all_equal(std::span<const DType> dtypes);
 
-// The same elements under another shape, taken literally: 0 is a size of 0, () a scalar. -1: what is left.
+// The same elements in another shape, which is taken literally: 0 is a size of 0, () a scalar, -1 the remaining size.
 Value literal_reshape(const Value& a, const Shape& shape);
 
-// A scalar array of one number.
+// A scalar array.
 Value constant(double value, DType dtype);
 
-// `array` repeated to a shape that its own broadcasts to: new axes in front, sizes of 1 repeated.
+// `array` broadcast to a shape: new axes in front, sizes of 1 repeated.
 Value repeated(Value array, const Shape& to);
 
-// The shape that all broadcast to. Throws ShapeError naming the input.
+// The shape that all arrays broadcast to. Throws a ShapeError that names the input.
 Shape common_shape(const Values& values, std::initializer_list<const char*> names);
 
-// Zeros of a shape that is taken literally too.
+// Zeros of a shape, which is taken literally.
 Value literal_zeros(const Shape& shape, DType dtype);
 
-// Without NumPy's shapes classic operators give (1,) where nothing is left; this gives ().
+// Without NumPy's shapes, classic operators return (1,) if no axis is left; this converts it to ().
 Value without_axes_left(const Value& a, int expected_ndim);
 
 }  // namespace hybridnet::ops

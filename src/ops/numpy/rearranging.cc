@@ -1,5 +1,5 @@
-// Elements moved to other places, in NumPy's interface: roll, flip, rot90, moveaxis, and the stacking and splitting
-// functions that first bring arrays to a rank.
+// Operators that move elements, in NumPy's interface: roll, flip, rot90, moveaxis, and the stacking and splitting
+// functions that first raise arrays to a minimum rank.
 #include <algorithm>
 
 #include "ops/numpy/promote.h"
@@ -23,7 +23,7 @@ struct RollParams {
   static void describe(ParamSchema<RollParams>& schema) {
     schema.field("shift", &RollParams::shift)
         .none_by_default()
-        .doc("Places that elements move by, one number or one per axis.");
+        .doc("Number of positions that elements move by, one number or one per axis.");
     schema.field("axis", &RollParams::axis).none_by_default().doc("Axes to move along; None: row-major order.");
     schema.check([](const RollParams& p) {
       if (!p.shift || p.shift->ndim() == 0)
@@ -45,7 +45,7 @@ Values roll_rule(const RollParams& p, const Values& in) {
   if (!p.axis) {
     const Value row = flat(in[0]);
     const int64_t size = std::max<int64_t>(1, spec_of(row).shape[0]);
-    int64_t shift = 0;  // of all together; their sum itself may not fit
+    int64_t shift = 0;  // total shift, reduced modulo the size: the plain sum may overflow
     for (const int64_t each : *p.shift) shift = (shift + each % size) % size;
     return {literal_reshape(rolled(row, shift, 0), shape)};
   }
@@ -68,7 +68,7 @@ struct MoveAxisParams {
   Tuple source, destination;
   static void describe(ParamSchema<MoveAxisParams>& schema) {
     schema.field("source", &MoveAxisParams::source).doc("Axes to move.");
-    schema.field("destination", &MoveAxisParams::destination).doc("Where each of them goes.");
+    schema.field("destination", &MoveAxisParams::destination).doc("New position of each of them.");
     schema.check([](const MoveAxisParams& p) {
       if (p.source.ndim() != p.destination.ndim())
         throw ParamError({.input = "destination",
@@ -109,7 +109,7 @@ Values moveaxis_rule(const MoveAxisParams& p, const Values& in) {
 struct FlipParams {
   std::optional<Tuple> axis;
   static void describe(ParamSchema<FlipParams>& schema) {
-    schema.field("axis", &FlipParams::axis).none_by_default().doc("Axes to turn around; None: all.");
+    schema.field("axis", &FlipParams::axis).none_by_default().doc("Axes to reverse; None: all.");
   }
 };
 
@@ -203,7 +203,7 @@ template <typename P, typename Rule>
 void declare_stacks(OpRegistry& ops, const char* name, const char* doc, Rule rule) {
   ops.declare<P>(name)
       .doc(doc)
-      .variadic_input("data", "num_args", "arrays whose sizes beside the axis of the stack are equal")
+      .variadic_input("data", "num_args", "arrays whose sizes are equal except along the joined axis")
       .output("out", "the common dtype of the arrays")
       .compose([rule](const P&, const Values& in) { return rule(in); })
       .sample({{2, 3}, {2, 3}}, {{"num_args", "2"}})
@@ -217,7 +217,8 @@ struct PartsParams {
   int32_t axis, sections;
   bool squeeze_axis;
   static void describe(ParamSchema<PartsParams>& schema) {
-    schema.field("indices", &PartsParams::indices).doc("Where the parts begin, the first at 0. Ignored with sections.");
+    schema.field("indices", &PartsParams::indices)
+        .doc("First index of each part, the first is 0. Ignored with sections.");
     schema.field("axis", &PartsParams::axis).default_value(1).hidden().doc("Without effect.");
     schema.field("squeeze_axis", &PartsParams::squeeze_axis).default_value(false).hidden().doc("Without effect.");
     schema.field("sections", &PartsParams::sections).default_value(0).range(0, 1 << 20).doc("Number of equal parts.");
@@ -228,12 +229,12 @@ struct PartsParams {
   }
 };
 
-// Cuts along axis(ndim); `least` axes are needed.
+// Declares a split along axis(ndim); arrays need at least `least` axes.
 void declare_parts(OpRegistry& ops, const char* name, const char* doc, int least, int (*axis)(int)) {
   ops.declare<PartsParams>(name)
       .doc(doc)
       .input("data", "at least " + std::to_string(least) + " dimensions, any dtype")
-      .output("out", "one per part")
+      .output("out", "one array per part")
       .num_outputs([](const PartsParams& p) { return p.sections > 0 ? p.sections : p.indices.ndim(); })
       .compose([least, axis](const PartsParams& p, const Values& in) -> Values {
         const Shape& shape = spec_of(in[0]).shape;
@@ -252,7 +253,7 @@ void declare_parts(OpRegistry& ops, const char* name, const char* doc, int least
 
 void register_numpy_moves(OpRegistry& ops) {
   ops.declare<RollParams>("_np_roll")
-      .doc("Moves elements along axes; what leaves at the end comes in at the start.")
+      .doc("Moves elements along axes; elements beyond the end reappear at the start.")
       .input("data", "any shape, any dtype")
       .output("out", "shape and dtype of data")
       .compose(roll_rule)
@@ -260,21 +261,21 @@ void register_numpy_moves(OpRegistry& ops) {
       .sample({{3, 4}}, {{"shift", "(1, -2)"}, {"axis", "(0, 1)"}})
       .sample({{3, 4}}, {{"shift", "5"}, {"axis", "-1"}});
   ops.declare<MoveAxisParams>("_np_moveaxis")
-      .doc("Axes moved to other positions; the others keep their order.")
+      .doc("Moves axes to other positions; the others keep their order.")
       .input("a", "any shape, any dtype")
       .output("out", "dtype of a, its sizes in the new order")
       .compose(moveaxis_rule)
       .sample({{2, 3, 4}}, {{"source", "0"}, {"destination", "-1"}})
       .sample({{2, 3, 4}}, {{"source", "(0, 1)"}, {"destination", "(-1, 0)"}});
   ops.declare<FlipParams>("_npi_flip")
-      .doc("The order of elements turned around along axes.")
+      .doc("Reverses the order of elements along axes.")
       .input("data", "any shape, any dtype")
       .output("out", "shape and dtype of data")
       .compose(flip_rule)
       .sample({{2, 3}})
       .sample({{2, 3, 4}}, {{"axis", "(0, -1)"}});
   ops.declare<Rot90Params>("_npi_rot90")
-      .doc("Turns planes by multiples of 90 degrees.")
+      .doc("Rotates planes by multiples of 90 degrees.")
       .input("data", "at least 2 dimensions, any dtype")
       .output("out", "dtype of data")
       .compose(rot90_rule)
@@ -284,24 +285,24 @@ void register_numpy_moves(OpRegistry& ops) {
 }
 
 void register_numpy_stacks(OpRegistry& ops) {
-  declare_at_least(ops, 1, at_least_1d, "Scalars as vectors of one element; other arrays as they are.");
-  declare_at_least(ops, 2, at_least_2d, "Scalars and vectors as matrices of one row; other arrays as they are.");
+  declare_at_least(ops, 1, at_least_1d, "Scalars as vectors of one element; other arrays are unchanged.");
+  declare_at_least(ops, 2, at_least_2d, "Scalars and vectors as matrices of one row; other arrays are unchanged.");
   declare_at_least(ops, 3, at_least_3d, "Arrays of at least three axes: (N,) becomes (1, N, 1), (M, N) (M, N, 1).");
-  declare_stacks<ArraysParams>(ops, "_npi_vstack", "Arrays as rows, one below the other.",
+  declare_stacks<ArraysParams>(ops, "_npi_vstack", "Stacks arrays as rows.",
                                [](const Values& in) { return joined(in, at_least_2d, 0); });
-  declare_stacks<ArraysParams>(ops, "_npi_column_stack", "Vectors as columns, beside each other and beside matrices.",
+  declare_stacks<ArraysParams>(ops, "_npi_column_stack",
+                               "Joins vectors, as columns, and matrices along the second axis.",
                                [](const Values& in) { return joined(in, as_column, 1); });
-  declare_stacks<StacksParams>(ops, "_npi_hstack",
-                               "Arrays beside each other: along the second axis, vectors the first.",
+  declare_stacks<StacksParams>(ops, "_npi_hstack", "Joins arrays along the second axis, vectors along the first.",
                                [](const Values& in) { return joined(in, at_least_1d, ndim_of(in[0]) < 2 ? 0 : 1); });
-  declare_stacks<StacksParams>(ops, "_npi_dstack", "Arrays along the third axis.",
+  declare_stacks<StacksParams>(ops, "_npi_dstack", "Joins arrays along the third axis.",
                                [](const Values& in) { return joined(in, at_least_3d, 2); });
 }
 
 void register_numpy_splits(OpRegistry& ops) {
-  declare_parts(ops, "_npi_hsplit", "Cuts along the second axis, vectors along the first.", 1,
+  declare_parts(ops, "_npi_hsplit", "Splits along the second axis, vectors along the first.", 1,
                 [](int ndim) { return ndim == 1 ? 0 : 1; });
-  declare_parts(ops, "_npi_dsplit", "Cuts along the third axis.", 3, [](int) { return 2; });
+  declare_parts(ops, "_npi_dsplit", "Splits along the third axis.", 3, [](int) { return 2; });
 }
 
 }  // namespace hybridnet::ops

@@ -1,4 +1,4 @@
-// Reductions of NumPy's interface by classic ones: parameters, and axes that may be none.
+// Reductions of NumPy's interface by means of classic ones: parameters, and support for an empty tuple of axes.
 #pragma once
 
 #include "ops/numpy/promote.h"
@@ -18,7 +18,7 @@ using Axes = std::optional<Tuple>;
 
 inline bool reduces_nothing(const Axes& axis) { return axis && axis->ndim() == 0; }
 
-// A classic reduction; () reduces nothing and everything reduced gives a scalar.
+// A classic reduction; () reduces no axis, and a reduction of all axes returns a scalar.
 inline Value reduce(const OpRef& classic, const Value& a, const Axes& axis, bool keepdims) {
   if (reduces_nothing(axis)) return a;
   const Shape& shape = spec_of(a).shape;

@@ -1,5 +1,5 @@
-// Reductions of NumPy's interface: results of no axes are scalars, sums of bool count, means of whole numbers are
-// floats.
+// Reductions of NumPy's interface: a reduction of all axes returns a scalar, a sum of bools counts, a mean of whole
+// numbers is a float.
 #include <algorithm>
 
 #include "ops/numpy/reduce.h"
@@ -30,7 +30,9 @@ struct ExtremeParams {
   std::optional<double> initial;
   static void describe(ParamSchema<ExtremeParams>& schema) {
     describe_axes(schema, &ExtremeParams::axis, &ExtremeParams::keepdims);
-    schema.field("initial", &ExtremeParams::initial).none_by_default().doc("Value that takes part beside the array's.");
+    schema.field("initial", &ExtremeParams::initial)
+        .none_by_default()
+        .doc("Value that is compared with those of the array.");
   }
 };
 
@@ -50,7 +52,7 @@ Value with_initial(const OpRef& scalar_op, const Value& a, const std::optional<d
   return initial ? cast(call(scalar_op, {a}, {{"scalar", *initial}}), dtype_of(a)) : a;
 }
 
-// Where elements are reduced: a narrower float is for the result only, so that it is rounded once.
+// The dtype of the reduction: a narrower float dtype applies to the result only, so that it is rounded once.
 DType reduced_in(DType from, DType wanted) {
   const bool narrows = is_floating(from) && is_floating(wanted) && dtype_size(from) > dtype_size(wanted);
   return narrows ? from : wanted;
@@ -67,11 +69,12 @@ Values sum_rule(const SumParams& p, const Values& in) { return combined(kSum, kP
 
 Values prod_rule(const SumParams& p, const Values& in) { return combined(kProd, kMulScalar, p, in[0]); }
 
-// Whole numbers are no NaN, and floats lose theirs before they become whole.
+// Reduces without NaN: whole numbers contain no NaN, and NaN is replaced in floats before they are cast to whole
+// numbers.
 Values without_nan(const SumParams& p, const Value& data, const OpRef& skipping, const OpRef& plain,
                    const OpRef& with_scalar, Value (*neutral)(const Value&)) {
   if (!is_floating(dtype_of(data))) {
-    SumParams wide = p;  // NumPy's: these functions are not among MXNet's own operators
+    SumParams wide = p;  // NumPy's dtype rules: these functions are not among MXNet's own operators
     if (!wide.dtype) wide.dtype = DType::kInt64;
     return combined(plain, with_scalar, wide, data);
   }
@@ -108,7 +111,7 @@ Values extreme_rule(const ExtremeParams& p, const Values& in, const OpRef& class
   return {cast(with_initial(with_scalar, found, p.initial), from)};
 }
 
-// The mean of squared deviations. Fewer elements than ddof divide by 0, as in NumPy.
+// The mean of squared deviations. If there are fewer elements than ddof, the divisor is 0, which follows NumPy.
 Value variance(const SpreadParams& p, const Value& data) {
   const Shape& shape = spec_of(data).shape;
   const Value centered = call(kSub, {data, reduce(kMean, data, p.axis, true)});
@@ -140,7 +143,7 @@ void infer_literal(const P& p, InferContext& c) {
   c.set_out_shape(0, out);
 }
 
-// Gradients: what dy of the result is for x, whose shape is `shape`, reduced over axes (bits).
+// Computes the gradient of x, whose shape is `shape`, from the gradient dy of its reduction over axes (bits).
 using ReductionGradient = Value (*)(const Value& x, const Value& dy, const Shape& shape, uint32_t axes);
 
 Value sum_gradient(const Value&, const Value& dy, const Shape& shape, uint32_t axes) { return spread(dy, shape, axes); }

@@ -1,4 +1,4 @@
-// Elements replaced by others, in NumPy's interface: where, nan_to_num, around.
+// Operators that replace elements, in NumPy's interface: where, nan_to_num, around.
 #include <cmath>
 #include <limits>
 
@@ -22,7 +22,9 @@ Values chosen(const Value& condition, const Values& sides) {
 struct WhereScalarParams {
   double scalar;
   static void describe(ParamSchema<WhereScalarParams>& schema) {
-    schema.field("scalar", &WhereScalarParams::scalar).default_value(0.0).doc("The number on the other side.");
+    schema.field("scalar", &WhereScalarParams::scalar)
+        .default_value(0.0)
+        .doc("The number used in place of the other array.");
   }
 };
 
@@ -36,7 +38,7 @@ struct WhereScalarsParams {
 
 bool is_whole(double number) { return number == std::floor(number) && std::isfinite(number); }
 
-// A number that is not whole makes floats of whole numbers; bool meets 0 and 1 only.
+// Casts whole numbers to floats if the number is fractional; bool is kept for 0 and 1 only.
 Values beside_scalar(const Value& array, double scalar) {
   const DType own = dtype_of(array);
   DType dtype = is_whole(scalar) ? own : floating(own);
@@ -61,7 +63,7 @@ void declare_where(OpRegistry& ops) {
       .doc("The number where the condition is not 0, otherwise elements of x.")
       .input("condition", "any dtype")
       .input("x", "array; shapes broadcast")
-      .output("out", "dtype of x; float32 where whole numbers meet a number that is none")
+      .output("out", "dtype of x; float32 for whole numbers and a fractional number")
       .compose([](const WhereScalarParams& p, const Values& in) {
         const Values sides = beside_scalar(in[1], p.scalar);
         return chosen(in[0], {sides[1], sides[0]});
@@ -71,7 +73,7 @@ void declare_where(OpRegistry& ops) {
       .doc("Elements of y where the condition is not 0, otherwise the number.")
       .input("condition", "any dtype")
       .input("y", "array; shapes broadcast")
-      .output("out", "dtype of y; float32 where whole numbers meet a number that is none")
+      .output("out", "dtype of y; float32 for whole numbers and a fractional number")
       .compose([](const WhereScalarParams& p, const Values& in) {
         const Values sides = beside_scalar(in[1], p.scalar);
         return chosen(in[0], {sides[0], sides[1]});
@@ -98,20 +100,20 @@ struct FiniteParams {
   std::optional<double> posinf, neginf;
   static void describe(ParamSchema<FiniteParams>& schema) {
     schema.field("copy", &FiniteParams::copy).default_value(true).doc("Ignored: the result is a new array.");
-    schema.field("nan", &FiniteParams::nan).default_value(0.0).doc("Stands for NaN.");
-    schema.field("posinf", &FiniteParams::posinf).none_by_default().doc("For infinity; None: the largest number.");
+    schema.field("nan", &FiniteParams::nan).default_value(0.0).doc("Replaces NaN.");
+    schema.field("posinf", &FiniteParams::posinf).none_by_default().doc("Replaces infinity; None: the largest number.");
     schema.field("neginf", &FiniteParams::neginf)
         .none_by_default()
-        .doc("For minus infinity; None: the smallest number.");
+        .doc("Replaces minus infinity; None: the smallest number.");
   }
 };
 
 struct FiniteOrParams {
   double nan, posinf, neginf;
   static void describe(ParamSchema<FiniteOrParams>& schema) {
-    schema.field("nan", &FiniteOrParams::nan).doc("Stands for NaN.");
-    schema.field("posinf", &FiniteOrParams::posinf).doc("Stands for infinity.");
-    schema.field("neginf", &FiniteOrParams::neginf).doc("Stands for minus infinity.");
+    schema.field("nan", &FiniteOrParams::nan).doc("Replaces NaN.");
+    schema.field("posinf", &FiniteOrParams::posinf).doc("Replaces infinity.");
+    schema.field("neginf", &FiniteOrParams::neginf).doc("Replaces minus infinity.");
   }
   template <typename T>
   T operator()(T x) const {
@@ -141,7 +143,7 @@ Values nan_to_num_rule(const FiniteParams& p, const Values& in) {
       {{"nan", p.nan}, {"posinf", p.posinf.value_or(largest(dtype))}, {"neginf", p.neginf.value_or(-largest(dtype))}})};
 }
 
-// Where x is finite: a NaN times 0 would be none.
+// dy where x is finite, else 0; a select, because NaN times 0 is NaN.
 Values finite_or_gradient(const FiniteOrParams&, const GradientContext& g) {
   const Value dy = g.output_grad(0);
   const Value finite = call(kIsLessScalar, {call(kAbs, {g.input(0)})},
@@ -155,7 +157,7 @@ struct AroundParams {
   static void describe(ParamSchema<AroundParams>& schema) {
     schema.field("decimals", &AroundParams::decimals)
         .default_value(0)
-        .doc("Digits behind the point; negative: so many digits in front of it become 0.");
+        .doc("Number of decimal digits; negative: digits before the point that are rounded to 0.");
   }
 };
 
@@ -181,7 +183,7 @@ void register_numpy_finite(OpRegistry& ops) {
       .gradient(finite_or_gradient, Saves::all_inputs())
       .sample({{3, 4}}, {{"nan", "0"}, {"posinf", "1"}, {"neginf", "-1"}});
   ops.declare<FiniteParams>("_npi_nan_to_num")
-      .doc("The elements that are finite; numbers for NaN and infinity.")
+      .doc("The finite elements unchanged; NaN and infinities replaced by numbers.")
       .input("data", "array of any shape")
       .output("out", "shape and dtype of data")
       .compose(nan_to_num_rule)
@@ -190,12 +192,12 @@ void register_numpy_finite(OpRegistry& ops) {
 }
 
 void register_numpy_around(OpRegistry& ops) {
-  unary<Pointwise::kRoundEven>(ops, "_round_even", "To the nearest integer; halves to the even one.", kFloating)
+  unary<Pointwise::kRoundEven>(ops, "_round_even", "Rounds to the nearest integer; halves to the even one.", kFloating)
       .internal()
       .gradient([](const NoParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
       .sample({{3, 4}});
   ops.declare<AroundParams>("_npi_around")
-      .doc("Rounded to a number of decimals; halves to the even digit.")
+      .doc("Rounds to a number of decimals; halves to the even digit.")
       .input("x", "array of any shape")
       .output("out", "shape and dtype of x")
       .compose(around_rule)

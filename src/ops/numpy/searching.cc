@@ -1,5 +1,5 @@
-// Elements found by value, in NumPy's interface: nonzero, unique, bincount, searchsorted. How many there are is known
-// only after looking.
+// Operators that find elements by value, in NumPy's interface: nonzero, unique, bincount, searchsorted. The size of
+// their outputs depends on the values.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -43,11 +43,13 @@ struct UniqueParams {
   static void describe(ParamSchema<UniqueParams>& schema) {
     schema.field("return_index", &UniqueParams::return_index)
         .default_value(false)
-        .doc("Give where each value stands first.");
+        .doc("Whether to return the first index of each value.");
     schema.field("return_inverse", &UniqueParams::return_inverse)
         .default_value(false)
-        .doc("Give for each element the place of its value among the unique ones.");
-    schema.field("return_counts", &UniqueParams::return_counts).default_value(false).doc("Give how often each stands.");
+        .doc("Whether to return, for each element, the index of its value among the unique ones.");
+    schema.field("return_counts", &UniqueParams::return_counts)
+        .default_value(false)
+        .doc("Whether to return the number of occurrences of each value.");
     schema.field("axis", &UniqueParams::axis).none_by_default().doc("Axis of the slices; None: single elements.");
   }
 };
@@ -56,7 +58,7 @@ int unique_outputs(const UniqueParams& p) {
   return 1 + int{p.return_index} + int{p.return_inverse} + int{p.return_counts};
 }
 
-// Negative: a stands before b. NaN is the last and equal to itself.
+// Negative if a precedes b. NaN is the last value and equal to itself.
 template <typename T>
 int compared(T a, T b) {
   if (a < b) return -1;
@@ -85,7 +87,7 @@ struct Groups {
   std::vector<int64_t> first, inverse, counts;
 };
 
-// Slices without elements are equal, however many there are.
+// Slices without elements are all equal.
 Groups group_of_all(int64_t rows) {
   if (rows > kMaxEmptySlices)
     throw ShapeError({.input = "data",
@@ -160,8 +162,10 @@ struct BincountParams {
   int32_t minlength;
   bool has_weights;
   static void describe(ParamSchema<BincountParams>& schema) {
-    schema.field("minlength", &BincountParams::minlength).default_value(0).at_least(0).doc("Smallest number of bins.");
-    schema.field("has_weights", &BincountParams::has_weights).default_value(false).doc("Are there weights to add up?");
+    schema.field("minlength", &BincountParams::minlength).default_value(0).at_least(0).doc("Minimum number of bins.");
+    schema.field("has_weights", &BincountParams::has_weights)
+        .default_value(false)
+        .doc("Whether there are weights to sum.");
   }
 };
 
@@ -173,7 +177,7 @@ void add_weights(const kernels::Indices& ids, const TensorRef& weights, const Te
   for (size_t i = 0; i < sums.size(); ++i) out.as<T>()[i] = static_cast<T>(sums[i]);
 }
 
-// One number larger than all others must not ask for all memory.
+// Limits the number of bins, so that a single large number does not allocate all memory.
 int64_t max_bins(int64_t numbers) { return std::max(int64_t{1} << 24, numbers * 64); }
 
 [[noreturn]] void too_many_bins(const char* input, int64_t limit, int64_t given) {
@@ -232,7 +236,7 @@ struct SearchParams {
   static void describe(ParamSchema<SearchParams>& schema) {
     schema.field("right", &SearchParams::right)
         .default_value(false)
-        .doc("Behind equal elements instead of in front of them.");
+        .doc("Whether to return the index after equal elements instead of before them.");
   }
 };
 
@@ -268,9 +272,9 @@ Sample counted(std::vector<Shape> inputs, std::vector<std::pair<std::string, std
 void register_numpy_searching(OpRegistry& ops) {
   ops.declare("_npx_nonzero")
       .alias("_npi_nonzero")
-      .doc("The indices of the elements that are not 0, one row each.")
+      .doc("The indices of the elements that are not 0, one row per element.")
       .input("x", "array of any shape")
-      .output("out", "(number of such elements, number of axes), int64")
+      .output("out", "(number of nonzero elements, number of axes), int64")
       .infer([](const NoParams&, InferContext& c) {
         c.set_out_dtype(0, DType::kInt64);
         if (c.in_shape(0).rank_known()) c.set_out_shape(0, Shape{kUnknownDim, c.in_shape(0).ndim()});
@@ -280,12 +284,12 @@ void register_numpy_searching(OpRegistry& ops) {
       .sample(small_numbers({{3, 4}}, {}))
       .sample(small_numbers({{5}}, {}));
   ops.declare<UniqueParams>("_npi_unique")
-      .doc("The different elements, or slices of an axis, in rising order.")
+      .doc("The unique elements, or slices of an axis, in ascending order.")
       .input("data", "array of any shape")
       .output("out", "vector, or data with fewer slices along axis")
-      .output("index", "with return_index: where each stands first, int64")
-      .output("inverse", "with return_inverse: the place of each element's value, int64")
-      .output("counts", "with return_counts: how often each stands, int64")
+      .output("index", "with return_index: index of the first occurrence of each, int64")
+      .output("inverse", "with return_inverse: index of each element's value, int64")
+      .output("counts", "with return_counts: number of occurrences of each, int64")
       .num_outputs(unique_outputs)
       .infer(infer_unique)
       .dynamic(run_unique)
@@ -294,11 +298,11 @@ void register_numpy_searching(OpRegistry& ops) {
       .sample(small_numbers({{9}}, {{"return_index", "True"}, {"return_inverse", "True"}, {"return_counts", "True"}}))
       .sample(small_numbers({{2, 6}}, {{"axis", "1"}, {"return_counts", "True"}}));
   ops.declare<BincountParams>("_npi_bincount")
-      .doc("How often each number stands in a vector, or the sum of the weights that stand beside it.")
+      .doc("Number of occurrences of each number in a vector, or the sum of the weights at these positions.")
       .input("data", "vector of whole numbers that are not negative")
       .optional_input("weights", "shape of data")
       .num_inputs([](const BincountParams& p) { return p.has_weights ? 2 : 1; })
-      .output("out", "vector, as long as the largest number asks for; int64, or the dtype of weights")
+      .output("out", "vector whose length follows from the largest number; int64, or the dtype of weights")
       .infer(infer_bincount)
       .dynamic(run_bincount)
       .gradient(
@@ -311,8 +315,8 @@ void register_numpy_searching(OpRegistry& ops) {
       .sample(counted({{6}}, {{"minlength", "7"}}))
       .sample(counted({{6}, {6}}, {{"has_weights", "True"}}));
   ops.declare<SearchParams>("_npi_searchsorted")
-      .doc("Where values fit into a sorted vector.")
-      .input("a", "vector in rising order")
+      .doc("The indices at which values would be inserted into a sorted vector.")
+      .input("a", "vector in ascending order")
       .input("v", "array of any shape, dtype of a")
       .output("out", "shape of v, int64")
       .infer([](const SearchParams&, InferContext& c) {

@@ -1,4 +1,4 @@
-// Differences of neighbours, polynomials, and sequences made from a formula, in NumPy's interface.
+// Differences of neighbours, polynomials, and sequences computed from a formula, in NumPy's interface.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -17,14 +17,14 @@ const OpRef kSliceAxis{"slice_axis"}, kNotEqual{"broadcast_not_equal"}, kMul{"br
 struct DiffParams {
   int32_t n, axis;
   static void describe(ParamSchema<DiffParams>& schema) {
-    schema.field("n", &DiffParams::n).default_value(1).at_least(0).doc("How often differences are taken.");
-    schema.field("axis", &DiffParams::axis).default_value(-1).doc("The axis of neighbours.");
+    schema.field("n", &DiffParams::n).default_value(1).at_least(0).doc("Number of times that differences are taken.");
+    schema.field("axis", &DiffParams::axis).default_value(-1).doc("The axis of the differences.");
   }
 };
 
 constexpr int64_t kMaxDifferences = 4096;
 
-// Each element minus the one before it; for bools whether they differ.
+// Each element minus the previous one; for bools, whether they differ.
 Value difference(const Value& a, int axis) {
   if (spec_of(a).shape[axis] < 2) return slice_axis(a, axis, 0, 0);
   const Value later = call(kSliceAxis, {a}, {{"axis", axis}, {"begin", 1}, {"end", AttrValue()}});
@@ -38,7 +38,7 @@ Values diff_rule(const DiffParams& p, const Values& in) {
   if (shape.ndim() == 0) throw ShapeError({.input = "a", .expected = "at least one axis", .given = "a scalar"});
   const int axis = normalize_axis(p.axis, shape.ndim());
   Value a = in[0];
-  const int64_t steps = std::min<int64_t>(p.n, shape[axis]);  // nothing is left after as many
+  const int64_t steps = std::min<int64_t>(p.n, shape[axis]);  // after that many steps the axis is empty
   if (steps > kMaxDifferences)
     throw ParamError({.input = "n",
                       .expected = "at most " + std::to_string(kMaxDifferences),
@@ -54,12 +54,12 @@ struct EdiffParams {
   static void describe(ParamSchema<EdiffParams>& schema) {
     schema.field("to_begin_arr_given", &EdiffParams::to_begin_arr_given)
         .default_value(false)
-        .doc("Is there an array of values to stand in front?");
+        .doc("Whether an array of values is prepended.");
     schema.field("to_end_arr_given", &EdiffParams::to_end_arr_given)
         .default_value(false)
-        .doc("Is there an array of values to stand behind?");
-    schema.field("to_begin_scalar", &EdiffParams::to_begin_scalar).none_by_default().doc("Value to stand in front.");
-    schema.field("to_end_scalar", &EdiffParams::to_end_scalar).none_by_default().doc("Value to stand behind.");
+        .doc("Whether an array of values is appended.");
+    schema.field("to_begin_scalar", &EdiffParams::to_begin_scalar).none_by_default().doc("Value to prepend.");
+    schema.field("to_end_scalar", &EdiffParams::to_end_scalar).none_by_default().doc("Value to append.");
   }
 };
 
@@ -80,7 +80,7 @@ Values ediff1d_rule(const EdiffParams& p, const Values& in) {
 }
 
 // --------------------------------------------------------------------------------------------------------- polynomials
-constexpr int64_t kMaxCoefficients = 4096;  // each is a few operators
+constexpr int64_t kMaxCoefficients = 4096;  // each adds a few operators
 
 // Horner's scheme, from the coefficient of the highest power down.
 Values polyval_rule(const NoParams&, const Values& in) {
@@ -107,7 +107,7 @@ struct WindowParams {
   std::string ctx;
   DType dtype;
   static void describe(ParamSchema<WindowParams>& schema) {
-    schema.field("M", &WindowParams::M).none_by_default().doc("Number of values; none below 1.");
+    schema.field("M", &WindowParams::M).none_by_default().doc("Number of values; below 1: no values.");
     describe_ctx<WindowParams>(schema);
     schema.field("dtype", &WindowParams::dtype).default_value("float32").doc("Dtype of the output.");
   }
@@ -163,10 +163,10 @@ struct LogspaceParams {
   static void describe(ParamSchema<LogspaceParams>& schema) {
     schema.field("start", &LogspaceParams::start).doc("Exponent of the first value.");
     schema.field("stop", &LogspaceParams::stop)
-        .doc("Exponent of the last value; of the one after it without endpoint.");
+        .doc("Exponent of the last value; without endpoint, of the value after the last.");
     schema.field("num", &LogspaceParams::num).at_least(0).doc("Number of values.");
-    schema.field("endpoint", &LogspaceParams::endpoint).default_value(true).doc("Is stop the last exponent?");
-    schema.field("base", &LogspaceParams::base).default_value(10.0).doc("What the exponents are of.");
+    schema.field("endpoint", &LogspaceParams::endpoint).default_value(true).doc("Whether stop is the last exponent.");
+    schema.field("base", &LogspaceParams::base).default_value(10.0).doc("Base of the exponents.");
     describe_ctx<LogspaceParams>(schema);
     schema.field("dtype", &LogspaceParams::dtype).default_value("float32").doc("Dtype of the output.");
   }
@@ -176,7 +176,7 @@ void run_logspace(const LogspaceParams& p, const KernelArgs& a) {
   const int64_t gaps = p.endpoint ? p.num - 1 : p.num;
   const double step = gaps > 0 ? (p.stop - p.start) / static_cast<double>(gaps) : 0.0;
   fill_with(a.out[0], 60.0, [&](int64_t i) {
-    const bool last = p.endpoint && i > 0 && i == gaps;  // exact, whatever step was rounded to
+    const bool last = p.endpoint && i > 0 && i == gaps;  // exact, independent of the rounding of step
     return std::pow(p.base, last ? p.stop : p.start + static_cast<double>(i) * step);
   });
 }
@@ -193,10 +193,10 @@ void register_numpy_differences(OpRegistry& ops) {
       .sample({{4, 3}}, {{"n", "2"}, {"axis", "0"}})
       .sample({{2, 2}}, {{"n", "3"}});
   ops.declare<EdiffParams>("_npi_ediff1d")
-      .doc("Differences of neighbours in row-major order, with values in front and behind.")
+      .doc("Differences of neighbours in row-major order, with values prepended and appended.")
       .input("input1", "array of numbers of any shape")
-      .optional_input("input2", "values to stand in front, or behind if there are none in front")
-      .optional_input("input3", "values to stand behind")
+      .optional_input("input2", "values to prepend, or to append if none are prepended")
+      .optional_input("input3", "values to append")
       .num_inputs([](const EdiffParams& p) { return 1 + int{p.to_begin_arr_given} + int{p.to_end_arr_given}; })
       .output("out", "vector, dtype of input1")
       .compose(ediff1d_rule)
@@ -204,7 +204,7 @@ void register_numpy_differences(OpRegistry& ops) {
       .sample({{4}, {2}}, {{"to_end_arr_given", "True"}, {"to_begin_scalar", "1.5"}})
       .sample({{4}, {2}, {1, 2}}, {{"to_begin_arr_given", "True"}, {"to_end_arr_given", "True"}});
   ops.declare("_npi_polyval")
-      .doc("The polynomial whose coefficients are p, highest power first, at x.")
+      .doc("The value at x of the polynomial with coefficients p, highest power first.")
       .input("p", "vector of coefficients")
       .input("x", "array of any shape")
       .output("out", "shape of x, the common dtype of the inputs")
@@ -220,7 +220,7 @@ void register_numpy_sequences(OpRegistry& ops) {
                  "The Blackman window, 0.42 - 0.5 cos(2 pi i / (M - 1)) + 0.08 cos(4 pi i / (M - 1)).",
                  {0.42, 0.5, 0.08});
   ops.declare<LogspaceParams>("_npi_logspace")
-      .doc("num powers of base whose exponents are evenly spaced.")
+      .doc("num powers of base with evenly spaced exponents.")
       .output("out", "shape (num,)")
       .infer([](const LogspaceParams& p, InferContext& c) {
         c.set_out_dtype(0, p.dtype);

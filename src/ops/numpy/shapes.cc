@@ -12,7 +12,7 @@ const OpRef kSqueeze{"squeeze"}, kConcat{"Concat"}, kStack{"stack"};
 template <typename Schema, typename P>
 void describe_newshape(Schema& schema, Tuple P::*newshape, std::string P::*order, const char* doc) {
   schema.field("newshape", newshape).doc(doc);
-  schema.field("order", order).default_value("C").one_of({"C"}).doc("Row-major, the only order there is.");
+  schema.field("order", order).default_value("C").one_of({"C"}).doc("Row-major, the only supported order.");
 }
 
 struct ReshapeParams {
@@ -34,7 +34,7 @@ struct NpxReshapeParams {
                       "-5 merges two sizes, -6 splits one into the two that follow.");
     schema.field("reverse", &NpxReshapeParams::reverse)
         .default_value(false)
-        .doc("Read newshape and the array's shape from the right.");
+        .doc("Whether newshape and the array's shape are read from the right.");
   }
 };
 
@@ -72,7 +72,7 @@ Tuple reversed(const Tuple& t) {
   return r;
 }
 
-// Applies npx.reshape's codes from the left; what stays is one -1 at most.
+// Applies npx.reshape's codes from the left; at most one -1 remains in the result.
 class Codes {
  public:
   Codes(const Tuple& codes, const Shape& from) : codes_(codes), from_(from) {}
@@ -181,7 +181,7 @@ struct TransposeParams {
 struct SqueezeParams {
   std::optional<Tuple> axis;
   static void describe(ParamSchema<SqueezeParams>& schema) {
-    schema.field("axis", &SqueezeParams::axis).none_by_default().doc("Axes of size 1 to drop; None: all of them.");
+    schema.field("axis", &SqueezeParams::axis).none_by_default().doc("Axes of size 1 to remove; None: all of them.");
   }
 };
 
@@ -201,7 +201,7 @@ struct JoinParams {
     schema.field("num_args", &JoinParams::num_args).at_least(1).doc("Number of arrays.");
     schema.field("axis", &JoinParams::axis)
         .default_value(0)
-        .doc("Axis along which the arrays stand; None: that of all their elements in row-major order.");
+        .doc("Axis along which arrays are joined; None: arrays are flattened first.");
   }
 };
 
@@ -210,7 +210,7 @@ struct StackParams {
   int32_t axis;
   static void describe(ParamSchema<StackParams>& schema) {
     schema.field("num_args", &StackParams::num_args).at_least(1).doc("Number of arrays.");
-    schema.field("axis", &StackParams::axis).default_value(0).doc("Where the new axis stands.");
+    schema.field("axis", &StackParams::axis).default_value(0).doc("Position of the new axis.");
   }
 };
 
@@ -218,7 +218,7 @@ Values stack_rule(const StackParams& p, const Values& in) {
   Values parts = in_common_dtype(in);
   if (spec_of(parts[0]).shape.ndim() > 0) return {call(kStack, parts, {{"axis", p.axis}})};
   normalize_axis(p.axis, 1);
-  for (Value& part : parts) part = literal_reshape(part, Shape{1});  // classic gradients of scalars are of shape (1,)
+  for (Value& part : parts) part = literal_reshape(part, Shape{1});  // the shape of classic scalar gradients
   return {call(kConcat, parts, {{"dim", 0}})};
 }
 
@@ -240,13 +240,13 @@ Values concatenate_rule(const JoinParams& p, const Values& in) {
 }  // namespace
 
 void register_numpy_shapes(OpRegistry& ops) {
-  declare_reshape<ReshapeParams>(ops, "_np_reshape", "The same elements, in the same order, under another shape.")
+  declare_reshape<ReshapeParams>(ops, "_np_reshape", "The same elements, in the same order, with another shape.")
       .sample({{2, 3, 4}}, {{"newshape", "(4, 6)"}})
       .sample({{2, 3, 4}}, {{"newshape", "(-1, 2)"}})
       .sample({Shape{1, 1}}, {{"newshape", "()"}})
       .sample({Shape{0, 4}}, {{"newshape", "(2, 0)"}});
   declare_reshape<NpxReshapeParams>(ops, "_npx_reshape",
-                                    "The same elements, in the same order, under a shape given by sizes and codes.")
+                                    "The same elements, in the same order, with a shape given by sizes and codes.")
       .alias("_npi_reshape")
       .sample({{2, 3, 4}}, {{"newshape", "(-2, -1)"}})
       .sample({{2, 3, 4}}, {{"newshape", "(-5, -4)"}})
@@ -256,9 +256,9 @@ void register_numpy_shapes(OpRegistry& ops) {
 
 void register_numpy_axes(OpRegistry& ops) {
   ops.declare<TransposeParams>("_np_transpose")
-      .doc("The axes in another order.")
+      .doc("Permutes the axes.")
       .input("a", "any shape, any dtype")
-      .output("out", "dtype of a, its sizes in the new order")
+      .output("out", "dtype of a, its sizes permuted")
       .compose([](const TransposeParams& p, const Values& in) -> Values {
         if (spec_of(in[0]).shape.ndim() == 0 && (!p.axes || p.axes->ndim() == 0)) return {in[0]};
         return {transpose(in[0], p.axes.value_or(Tuple::scalar()))};
@@ -266,9 +266,9 @@ void register_numpy_axes(OpRegistry& ops) {
       .sample({{2, 3, 4}})
       .sample({{2, 3, 4}}, {{"axes", "(1, -1, 0)"}});
   ops.declare<SqueezeParams>("_np_squeeze")
-      .doc("Drops axes of size 1.")
+      .doc("Removes axes of size 1.")
       .input("a", "any shape, any dtype")
-      .output("out", "a without the dropped axes")
+      .output("out", "shape of a without the removed axes")
       .compose(squeeze_rule)
       .sample({{1, 3, 1}})
       .sample({{1, 3, 1}}, {{"axis", "(-1,)"}})
@@ -277,15 +277,15 @@ void register_numpy_axes(OpRegistry& ops) {
 
 void register_numpy_joins(OpRegistry& ops) {
   ops.declare<JoinParams>("_npi_concatenate")
-      .doc("Puts arrays one behind the other along an axis that they have.")
-      .variadic_input("data", "num_args", "arrays of one rank; sizes beside axis are equal")
+      .doc("Joins arrays along an existing axis.")
+      .variadic_input("data", "num_args", "arrays of one rank; sizes except along axis are equal")
       .output("out", "the common dtype of the arrays")
       .compose(concatenate_rule)
       .sample({{2, 3}, {4, 3}}, {{"num_args", "2"}})
       .sample({{2, 3}, {2, 1}}, {{"num_args", "2"}, {"axis", "-1"}})
       .sample({{2, 3}, {2}}, {{"num_args", "2"}, {"axis", "None"}});
   ops.declare<StackParams>("_npi_stack")
-      .doc("Puts arrays of one shape one behind the other along a new axis.")
+      .doc("Joins arrays of one shape along a new axis.")
       .variadic_input("data", "num_args", "arrays of one shape")
       .output("out", "the common dtype of the arrays; one axis more")
       .compose(stack_rule)

@@ -17,7 +17,7 @@ namespace {
 const OpRef kDecompose{"_np_singular_values"}, kPseudoInverse{"_np_pseudo_inverse"}, kMakeDiag{"_linalg_makediag"},
     kMul{"broadcast_mul"}, kBroadcastTo{"_npi_broadcast_to"};
 
-// The shape of a without its last two axes, then the sizes given.
+// The shape of a without its last two axes, followed by the given sizes.
 Shape stack_of(const Shape& a, std::initializer_list<int64_t> sizes) {
   Shape out = Shape::scalar();
   for (int i = 0; i + 2 < a.ndim(); ++i) out.push_back(a[i]);
@@ -29,7 +29,7 @@ struct Decomposition {
   Temporary<double> u, s, v;
 };
 
-// The decomposition of matrix i of the input.
+// Decomposes matrix i of the input.
 template <typename T>
 Decomposition decompose(const KernelArgs& args, const Matrices& m, int64_t i) {
   const int64_t k = std::min(m.rows, m.columns);
@@ -71,7 +71,7 @@ void run_decompose(const NoParams&, const KernelArgs& args) {
   });
 }
 
-// 1 / x, and 0 where x is 0.
+// 1 / x, and 0 if x is 0.
 Value reciprocal_or_zero(const Value& x) {
   const Value distinct = stop_gradient(greater(x * x, 0.0));
   return distinct / (x + (1.0 - distinct));
@@ -79,7 +79,7 @@ Value reciprocal_or_zero(const Value& x) {
 
 Value without_transpose(const Value& a) { return a - matrix_transpose(a); }
 
-// The part of dU that stands beside the columns of U, times 1 / s; null for a square U.
+// The component of dU orthogonal to the columns of U, times 1 / s; null for a square U.
 Value beside(const Value& u, const Value& du, const Value& inverse) {
   const Shape& shape = spec_of(u).shape;
   if (shape[shape.ndim() - 1] == shape[shape.ndim() - 2]) return {};
@@ -87,8 +87,8 @@ Value beside(const Value& u, const Value& du, const Value& inverse) {
   return call(kMul, {outside, expand_dims(inverse, shape.ndim() - 2)});
 }
 
-// A = U S V, dA = U [F * (U^T dU - dU^T U) S + S F * (V dV^T - dV V^T) + dS] V and what stands beside U and V;
-// F_ij = 1 / (s_j^2 - s_i^2), 0 where they are equal.
+// A = U S V, dA = U [F * (U^T dU - dU^T U) S + S F * (V dV^T - dV V^T) + dS] V plus the components orthogonal to U and
+// V; F_ij = 1 / (s_j^2 - s_i^2), 0 if they are equal.
 Values decompose_gradient(const NoParams&, const GradientContext& g) {
   const Value du = g.output_grad(0), ds = g.output_grad(1), dv = g.output_grad(2);
   if (!du && !ds && !dv) return {};
@@ -127,10 +127,10 @@ struct PseudoInverseParams {
   static void describe(ParamSchema<PseudoInverseParams>& schema) {
     schema.field("rcond", &PseudoInverseParams::rcond)
         .default_value(1e-15)
-        .doc("Singular values up to this part of the largest one count as 0.");
+        .doc("Singular values up to this fraction of the largest one are treated as 0.");
     schema.field("hermitian", &PseudoInverseParams::hermitian)
         .default_value(false)
-        .doc("Whether the matrices are symmetric; changes nothing.");
+        .doc("Whether the matrices are symmetric; without effect.");
   }
 };
 
@@ -179,7 +179,7 @@ Values pseudo_inverse_gradient(const NoParams&, const GradientContext& g) {
 Value pseudo_inverse(const Value& a, const Value& rcond) {
   const Value matrix = in_factor_dtype(a);
   const Shape& shape = spec_of(matrix).shape;
-  if (shape.ndim() >= 2 && shape.size() == 0)  // there may be many matrices without elements
+  if (shape.ndim() >= 2 && shape.size() == 0)  // an empty stack may contain many matrices without elements
     return in_result_dtype(matrix_transpose(matrix), dtype_of(a));
   const Value number = spec_of(rcond).shape.size() == 1 ? literal_reshape(rcond, Shape::scalar()) : rcond;
   const Value ratios = call(kBroadcastTo, {stop_gradient(cast(number, dtype_of(matrix)))},
@@ -197,7 +197,7 @@ struct HermitianParams {
   static void describe(ParamSchema<HermitianParams>& schema) {
     schema.field("hermitian", &HermitianParams::hermitian)
         .default_value(false)
-        .doc("Whether the matrices are symmetric; changes nothing.");
+        .doc("Whether the matrices are symmetric; without effect.");
   }
 };
 
@@ -209,7 +209,7 @@ void register_numpy_singular_values(OpRegistry& ops) {
       .doc("Singular values and vectors of float32 and float64.")
       .input("A", "stack of matrices (..., m, n)")
       .output("UT", "(..., m, k), orthonormal columns; k = min(m, n)")
-      .output("L", "(..., k), falling")
+      .output("L", "(..., k), in descending order")
       .output("V", "(..., k, n), orthonormal rows")
       .infer(infer_decompose)
       .cpu(run_decompose, kFactorDTypes)
@@ -221,11 +221,11 @@ void register_numpy_singular_values(OpRegistry& ops) {
       .sample({{2, 3, 2}});
   ops.declare("_npi_svd")
       .doc(
-          "Singular value decomposition A = UT diag(L) V. Gradients through UT and V need values that differ and are "
-          "not 0.")
+          "Singular value decomposition A = UT diag(L) V. Gradients through UT and V require distinct nonzero singular "
+          "values.")
       .input("A", "stack of matrices (..., m, n)")
       .output("UT", "(..., m, k), orthonormal columns; k = min(m, n)")
-      .output("L", "(..., k), falling")
+      .output("L", "(..., k), in descending order")
       .output("V", "(..., k, n), orthonormal rows")
       .compose(svd_rule)
       .sample({{3, 3}})
@@ -233,7 +233,7 @@ void register_numpy_singular_values(OpRegistry& ops) {
   ops.declare("_np_pseudo_inverse")
       .doc("Pseudo-inverses of float32 and float64.")
       .input("A", "stack of matrices (..., m, n)")
-      .input("rcond", "one number per matrix; singular values up to this part of the largest one count as 0")
+      .input("rcond", "one number per matrix; singular values up to this fraction of the largest one are treated as 0")
       .output("out", "(..., n, m)")
       .infer(infer_pseudo_inverse)
       .cpu(run_pseudo_inverse, kFactorDTypes)
@@ -243,7 +243,7 @@ void register_numpy_singular_values(OpRegistry& ops) {
       .internal()
       .sample({{3, 2}, Shape::scalar()}, {}, 0.0, 0.1);
   ops.declare<PseudoInverseParams>("_npi_pinv_scalar_rcond")
-      .doc("Moore-Penrose pseudo-inverses. Gradients hold where the rank does not change.")
+      .doc("Moore-Penrose pseudo-inverses. Gradients are valid where the rank is constant.")
       .input("A", "stack of matrices (..., m, n)")
       .output("out", "(..., n, m)")
       .compose(scalar_rule)
@@ -255,12 +255,13 @@ void register_numpy_singular_values(OpRegistry& ops) {
   ratios.high = 1e-3;
   ratios.check_gradient = false;
   ratios.note = "rcond has none";
-  Sample nothing_kept = ratios;  // also of bools, whose only other number counts every singular value
+  Sample nothing_kept = ratios;  // bools, too: their other value, 0, would keep every singular value
   nothing_kept.low = nothing_kept.high = 1;
   ops.declare<HermitianParams>("_npi_pinv")
-      .doc("Moore-Penrose pseudo-inverses. Gradients hold where the rank does not change.")
+      .doc("Moore-Penrose pseudo-inverses. Gradients are valid where the rank is constant.")
       .input("A", "stack of matrices (..., m, n)")
-      .input("rcond", "broadcasts to the stack; singular values up to this part of the largest one count as 0")
+      .input("rcond",
+             "broadcasts to the stack; singular values up to this fraction of the largest one are treated as 0")
       .output("out", "(..., n, m)")
       .compose([](const HermitianParams&, const Values& in) -> Values { return {pseudo_inverse(in[0], in[1])}; })
       .sample(ratios)

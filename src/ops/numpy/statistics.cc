@@ -1,4 +1,4 @@
-// Statistics of NumPy's interface beyond sums and extremes: truth of elements, weighted means, percentiles.
+// Statistics of NumPy's interface in addition to sums and extremes: any and all, weighted means, percentiles.
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +21,7 @@ struct TruthParams {
   }
 };
 
-// Of no elements none is true, and all are.
+// Without elements, any is false and all is true.
 template <bool kAll>
 Values truth_rule(const TruthParams& p, const Values& in) {
   const Shape& shape = spec_of(in[0]).shape;
@@ -40,12 +40,14 @@ struct AverageParams {
   bool returned, weighted;
   static void describe(ParamSchema<AverageParams>& schema) {
     schema.field("axis", &AverageParams::axis).none_by_default().doc("Axis or axes to average over; None: all.");
-    schema.field("returned", &AverageParams::returned).default_value(false).doc("Give the sum of the weights too.");
-    schema.field("weighted", &AverageParams::weighted).default_value(true).doc("Are there weights?");
+    schema.field("returned", &AverageParams::returned)
+        .default_value(false)
+        .doc("Whether to return the sum of the weights, too.");
+    schema.field("weighted", &AverageParams::weighted).default_value(true).doc("Whether there are weights.");
   }
 };
 
-// Weights of one axis with axes of size 1 behind, so that they broadcast with the array.
+// The weights of one axis, with trailing axes of size 1 for broadcasting with the array.
 Value along_axis(const Value& weights, const AverageParams& p, const Shape& data) {
   const Shape& shape = spec_of(weights).shape;
   if (shape == data) return weights;
@@ -91,7 +93,7 @@ struct PercentileParams {
         .choice("nearest", Between::kNearest)
         .choice("midpoint", Between::kMidpoint)
         .default_value("linear")
-        .doc("What is taken between two elements.");
+        .doc("The value between two elements.");
     schema.field("q_scalar", &PercentileParams::q_scalar)
         .none_by_default()
         .range(0, 100)
@@ -99,7 +101,7 @@ struct PercentileParams {
   }
 };
 
-// The reduced axes as the first one, sorted.
+// Moves the reduced axes to the front as one axis, sorted.
 Value sorted_first(const Value& a, const Axes& axis) {
   const Shape shape = spec_of(a).shape;
   if (shape.ndim() == 0) return literal_reshape(a, Shape{1});
@@ -118,7 +120,7 @@ Value sorted_first(const Value& a, const Axes& axis) {
 }
 
 struct Bracket {
-  Value low, high, fraction;  // of shape (Q,); fraction of the way from low to high, in the data's dtype
+  Value low, high, fraction;  // shape (Q,); fraction: position between low and high, in the data's dtype
 };
 
 // Positions of percentages in `count` sorted elements.
@@ -133,7 +135,7 @@ Bracket bracket(const Value& percent, int64_t count, Between between, DType dtyp
     case Between::kHigher:
       return only(high);
     case Between::kNearest: {
-      // Halves go to the even position.
+      // Halves are rounded to the even position.
       const Value even = call(kRint, {at / 2.0}) * 2.0, up = call(kFloor, {at + 0.5});
       const Value is_half = call(kEqual, {at - low, ones_like(at) * 0.5});
       return only(where(is_half, even, up));
@@ -150,13 +152,13 @@ Value rows(const Value& sorted, const Value& positions) {
   return call(kTake, {sorted, positions}, {{"axis", 0}, {"mode", "clip"}});
 }
 
-// (Q,) with axes of size 1 behind.
+// (Q,) with trailing axes of size 1.
 Value trailing(Value v, int ndim) {
   while (spec_of(v).shape.ndim() < ndim) v = expand_dims(v, spec_of(v).shape.ndim());
   return v;
 }
 
-// NaN wherever a slice holds one: it is sorted to the end.
+// NaN for each slice that contains one: the sort moves it to the end.
 Value with_nans(const Value& found, const Value& sorted) {
   if (!is_floating(dtype_of(sorted))) return found;
   const int64_t size = spec_of(sorted).shape[0];
@@ -165,8 +167,8 @@ Value with_nans(const Value& found, const Value& sorted) {
   return call(kAdd, {found, nan_or_zero});
 }
 
-// What lies `fraction` of the way from low to high. Infinities have no difference: they are weighed one by one, and a
-// weight of 0 takes none of them.
+// Interpolates between low and high by `fraction`. Infinities have no difference: they are weighted one by one, and a
+// weight of 0 ignores its operand.
 Value part_way(const Value& low, const Value& high, const Value& fraction) {
   const Value step = high - low;
   const Value is_finite = call(kEqual, {call(kMul, {step, zeros_like(step)}), zeros_like(step)});
@@ -226,7 +228,7 @@ void declare_truth(OpRegistry& ops, const char* name, const char* alias, const c
   auto op = ops.declare<TruthParams>(name);
   if (*alias != '\0') op.alias(alias);
   op.doc(doc)
-      .input("data", "array of any shape; what is not 0 is true")
+      .input("data", "array of any shape; elements other than 0 are true")
       .output("out", "bool; the shape without the reduced axes, or with sizes 1 there (keepdims)")
       .compose(truth_rule<kAll>);
   const auto add = [&](Shape shape, std::vector<std::pair<std::string, std::string>> attrs) {
@@ -255,7 +257,7 @@ void register_numpy_averages(OpRegistry& ops) {
   ops.declare<AverageParams>("_npi_average")
       .doc("Weighted mean over axes.")
       .input("a", "array of any shape")
-      .optional_input("weights", "the shape of a, or one weight for each place along the one axis")
+      .optional_input("weights", "the shape of a, or one weight for each position along the one axis")
       .num_inputs([](const AverageParams& p) { return p.weighted ? 2 : 1; })
       .output("out", "the common dtype of the inputs, float32 for whole numbers")
       .output("sum_of_weights", "with returned: the shape of the mean")
@@ -266,11 +268,11 @@ void register_numpy_averages(OpRegistry& ops) {
       .sample({{2, 3, 2}, {2, 3, 2}}, {{"axis", "(0, 2)"}}, 0.5, 2)
       .sample({{2, 3}}, {{"weighted", "False"}, {"axis", "0"}, {"returned", "True"}});
   ops.declare<PercentileParams>("_npi_percentile")
-      .doc("Percentiles over axes: the elements that a share of all is not above.")
+      .doc("Percentiles over axes: q percent of the elements are not above the result.")
       .input("a", "array of any shape with elements")
       .optional_input("q", "percentages in [0, 100], any shape; not with q_scalar")
       .num_inputs([](const PercentileParams& p) { return p.q_scalar ? 1 : 2; })
-      .output("out", "the axes of q, then those that are not reduced; float32 for whole numbers")
+      .output("out", "the axes of q, then the axes that are not reduced; float32 for whole numbers")
       .compose(percentile_rule)
       .sample({{3, 4}}, {{"q_scalar", "30"}})
       .sample({{2, 3, 4}}, {{"q_scalar", "50"}, {"axis", "(0, 2)"}, {"keepdims", "True"}})

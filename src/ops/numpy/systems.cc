@@ -60,7 +60,7 @@ Shape with_stack(const Shape& stack, const Shape& matrix) {
   return result;
 }
 
-// The axes in front of the matrices to which both broadcast.
+// The shape to which the axes before the matrices of both broadcast.
 Shape common_stack(const Shape& a, const Shape& b) {
   const int ndim = std::max(a.ndim(), b.ndim()) - 2;
   Shape stack = Shape::unknown(ndim);
@@ -72,14 +72,14 @@ Shape common_stack(const Shape& a, const Shape& b) {
   return stack;
 }
 
-// Whether b, with one axis less than a, holds a vector for every matrix of a.
+// True if b, with one axis less than a, holds a vector for every matrix of a.
 bool stack_matches(const Shape& a, const Shape& b) {
   for (int i = 0; i < b.ndim(); ++i)
     if (b[i] != a[i]) return false;
   return true;
 }
 
-// b is a vector where it has one axis, and holds vectors where its sizes are those of a without the last one.
+// b is a vector if it has one axis, and holds vectors if its sizes are those of a without the last one.
 Value solve(const Value& a, const Value& b) {
   require_square(a, "A");
   const Shape b_shape = spec_of(b).shape;
@@ -154,7 +154,7 @@ struct TensorSolveParams {
   static void describe(ParamSchema<TensorSolveParams>& schema) {
     schema.field("a_axes", &TensorSolveParams::a_axes)
         .default_value(AttrValue(Tuple::scalar()))
-        .doc("Axes of a that are moved to its end first.");
+        .doc("Axes of a that are first moved to its end.");
   }
 };
 
@@ -174,7 +174,8 @@ Values tensorsolve_rule(const TensorSolveParams& p, const Values& in) {
   const Values both = in_common_dtype(in);
   const Value a = with_axes_last(in_factor_dtype(both[0]), p.a_axes), b = in_factor_dtype(both[1]);
   const Shape shape = spec_of(a).shape, right = spec_of(b).shape;
-  // As many of a's last axes as it has more than b. Where it has no more, all sizes are 1 and NumPy's slice decides.
+  // x has the sizes of a's last axes; their number is a.ndim - b.ndim. If that is not positive, all sizes are 1 and
+  // NumPy's slice determines the axes.
   const int more = shape.ndim() - right.ndim();
   const int begin = more > 0 ? right.ndim() : std::min(-more, shape.ndim());
   const Shape unknowns = joined(shape, begin, shape.ndim());
@@ -187,7 +188,7 @@ Values tensorsolve_rule(const TensorSolveParams& p, const Values& in) {
   return {in_result_dtype(literal_reshape(x, unknowns), dtype_of(both[0]))};
 }
 
-// Random matrices of whole numbers are singular, but for numbers; larger ones: tests/python/numpy/linalg_cases.py.
+// Random whole-number matrices larger than 1x1 may be singular; larger ones: tests/python/numpy/linalg_cases.py.
 Sample invertible(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs = {}) {
   Sample s;
   s.inputs = std::move(inputs);
@@ -201,7 +202,7 @@ Sample invertible(std::vector<Shape> inputs, std::vector<std::pair<std::string, 
 
 void register_numpy_systems(OpRegistry& ops) {
   ops.declare("_np_solve_matrices")
-      .doc("The X with A X = B for equally long stacks of float32 and float64.")
+      .doc("Solves A X = B for X, for equally long stacks of float32 and float64.")
       .input("A", "(..., n, n)")
       .input("B", "(..., n, k)")
       .output("X", "shape of B")
@@ -213,7 +214,7 @@ void register_numpy_systems(OpRegistry& ops) {
       .internal()
       .sample({{2, 3, 3}, {2, 3, 2}});
   ops.declare("_npi_solve")
-      .doc("The X with A X = B; raises ValueError for a singular A. Axes in front of the matrices broadcast.")
+      .doc("Solves A X = B for X; raises ValueError for a singular A. Axes before the matrices broadcast.")
       .input("A", "stack of matrices (..., n, n)")
       .input("B", "stack of matrices (..., n, k); or vectors (n,) or (..., n), one for each matrix of A")
       .output("X", "shape of B, in the common dtype")
@@ -223,7 +224,7 @@ void register_numpy_systems(OpRegistry& ops) {
       .sample(invertible({{3, 1, 1}, {3, 1}}))
       .sample(invertible({{2, 1, 1, 1}, {4, 1, 2}}));
   ops.declare("_npi_inv")
-      .doc("The inverse of every matrix; raises ValueError for a singular one.")
+      .doc("The inverse of every matrix; raises ValueError for a singular matrix.")
       .input("A", "stack of matrices (..., n, n)")
       .output("out", "shape of A")
       .compose(inv_rule)
@@ -247,15 +248,15 @@ void register_numpy_systems(OpRegistry& ops) {
   ops.declare<TensorInvParams>("_npi_tensorinv")
       .doc("The tensor whose tensordot with a, over ind axes, is the identity.")
       .input("a", "as many elements in the first ind axes as in the others")
-      .output("out", "the other axes, then the first ones")
+      .output("out", "the remaining axes, then the first ind axes")
       .compose(tensorinv_rule)
       .sample(invertible({{1, 1}}, {{"ind", "1"}}))
       .sample(invertible({{1, 1, 1, 1}}));
   ops.declare<TensorSolveParams>("_npi_tensorsolve")
-      .doc("The x with tensordot(a, x, x.ndim) = b.")
-      .input("a", "the axes of b, then those of x: as many elements in both")
+      .doc("Solves tensordot(a, x, x.ndim) = b for x.")
+      .input("a", "the axes of b, then those of x; both have the same number of elements")
       .input("b", "array of any shape")
-      .output("x", "the axes of a behind those of b")
+      .output("x", "the axes of a after those of b")
       .compose(tensorsolve_rule)
       .sample(invertible({{1, 1, 1}, Shape{1}}))
       .sample(invertible({{1, 1}, Shape{1}}, {{"a_axes", "(0,)"}}));

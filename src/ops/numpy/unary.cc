@@ -1,4 +1,4 @@
-// Functions of one array in NumPy's interface: functions of real numbers give floats for whole numbers.
+// Functions of one array in NumPy's interface: functions of real numbers return floats for whole numbers.
 #include <algorithm>
 
 #include "ops/numpy/promote.h"
@@ -34,8 +34,8 @@ constexpr Function kRealFunctions[] = {
     {"_npi_arcsinh", "arcsinh", "Inverse hyperbolic sine.", -2, 2},
     {"_npi_arccosh", "arccosh", "Inverse hyperbolic cosine.", 1.2, 3},
     {"_npi_arctanh", "arctanh", "Inverse hyperbolic tangent.", -0.8, 0.8},
-    {"_npi_degrees", "degrees", "Radians in degrees.", -2, 2},
-    {"_npi_radians", "radians", "Degrees in radians.", -2, 2},
+    {"_npi_degrees", "degrees", "Converts radians to degrees.", -2, 2},
+    {"_npi_radians", "radians", "Converts degrees to radians.", -2, 2},
 };
 
 void declare_real_function(OpRegistry& ops, const Function& f) {
@@ -52,7 +52,7 @@ void declare_real_function(OpRegistry& ops, const Function& f) {
       .sample({Shape{0, 4}}, {}, f.low, f.high)
       .sample({Shape::scalar()}, {}, f.low, f.high);
   if (f.low <= 1 && f.high >= 1) return;
-  op.sample({.inputs = {{3}},  // 1 is what bool can give
+  op.sample({.inputs = {{3}},  // 1 is a value of bool
              .low = 1,
              .high = std::max(f.high, 1.0),
              .integer_valued = true,

@@ -1,4 +1,4 @@
-// AdaGrad (Duchi et al., 2011): one rate per value, and one per row.
+// AdaGrad (Duchi et al., 2011): one learning rate per element, and one per row.
 #include <cmath>
 
 #include "hybridnet/op.h"
@@ -16,7 +16,7 @@ struct AdagradParams {
         .doc("Added under the root, against division by zero.");
     schema.field("wd", &AdagradParams::wd)
         .default_value(0.0)
-        .doc("Weight decay: lr * wd * weight is subtracted besides.");
+        .doc("Weight decay: lr * wd * weight is subtracted separately.");
     describe_rescale_clip<AdagradParams>(schema);
   }
 };
@@ -63,7 +63,7 @@ void infer_group(const GroupAdagradParams&, InferContext& c) {
   c.set_out_shape(1, history);
 }
 
-// The rows that `grad` is for: all of them in order (rows null), or those that `rows` names.
+// Updates the rows of `grad`: all rows in order (rows null), or the rows with numbers in `rows`.
 template <typename T, typename A>
 void update_rows(const GroupAdagradParams& p, const KernelArgs& a, const int64_t* rows) {
   const int64_t count = (*a.in[1].shape)[0], width = count == 0 ? 0 : a.in[1].size() / count;
@@ -119,16 +119,16 @@ void register_adagrad(OpRegistry& ops) {
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}}, 0.1, 2.0)
       .sample({{5}, {5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"epsilon", "0.1"}}, 0.1, 2.0);
   declare_lazy_update<AdagradRule, AdagradParams>(ops, "_lazy_adagrad_update", {"history"})
-      .doc("_sparse_adagrad_update of the rows that the gradient is for.")
+      .doc("_sparse_adagrad_update of the rows of the gradient.")
       .sample(lazy_sample(1, {{"lr", "0.1"}, {"wd", "0.01"}}));
   Sample rows = lazy_sample(1, {{"lr", "0.1"}});
   rows.inputs[2] = Shape{4, 1};
   ops.declare<GroupAdagradParams>("_lazy_group_adagrad_update")
-      .doc("_contrib_group_adagrad_update of the rows that the gradient is for.")
+      .doc("_contrib_group_adagrad_update of the rows of the gradient.")
       .input("weight", "floating tensor (m, ...)")
       .input("grad", "(n, ...), dtype of weight")
       .input("history", "(m, 1); its rows are replaced")
-      .input("rows", "(n,): rows of weight that grad is for, whole numbers of any dtype")
+      .input("rows", "(n,): numbers of the rows of weight that correspond to grad, whole numbers of any dtype")
       .output("weight_out", "updated weight")
       .output("history_out", "replaces history")
       .visible_outputs(1)

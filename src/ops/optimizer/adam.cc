@@ -68,15 +68,15 @@ void register_adam(OpRegistry& ops) {
   declare_update<AdamRule, AdamParams>(ops, "adam_update", {"mean", "var"})
       .alias("_sparse_adam_update")
       .doc(
-          "g = clip(rescale_grad * grad + wd * weight); mean and var follow g and g * g; weight -= lr * mean / "
-          "(sqrt(var) + epsilon)")
+          "g = clip(rescale_grad * grad + wd * weight); mean and var are running means of g and g * g; weight -= lr * "
+          "mean / (sqrt(var) + epsilon)")
       .sample(one)
       .sample(clipped);
   declare_lazy_update<AdamRule, AdamParams>(ops, "_lazy_adam_update", {"mean", "var"})
-      .doc("adam_update of the rows that the gradient is for.")
+      .doc("adam_update of the rows of the gradient.")
       .sample(lazy_sample(2, {{"lr", "0.1"}, {"wd", "0.01"}}));
   declare_update<AdamRule, AdamParams, true>(ops, "_mp_adam_update", {"mean", "var"})
-      .doc("adam_update on a float32 copy of the weight; the weight is that copy, rounded.")
+      .doc("adam_update on a float32 copy of the weight; the weight is the rounded copy.")
       .internal()
       .sample(mixed_sample({{3}, {3}, {3}, {3}, {3}}, {{"lr", "0.1"}}, 2, 5));
   const std::vector<std::pair<std::string, std::string>> attrs = {

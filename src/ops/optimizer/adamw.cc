@@ -1,5 +1,5 @@
 // Adam with decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101). The factor of the gradient is a tensor,
-// so that a loss scaler can find it on the device; an update whose factor is 0, infinite or not a number is skipped.
+// so that a loss scaler can compute it on the device; an update whose factor is 0, infinite or NaN is skipped.
 #include <cmath>
 
 #include "hybridnet/op.h"
@@ -19,7 +19,7 @@ template <typename P, typename S>
 void describe_clip(S& schema) {
   schema.field("clip_gradient", &P::clip_gradient)
       .default_value(-1.0)
-      .doc("Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.");
+      .doc("Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.");
 }
 
 struct AdamWParams {
@@ -117,7 +117,7 @@ OpBuilder<AdamWParams> declare_one(OpRegistry& ops, const char* name, bool maste
   auto builder = ops.declare<AdamWParams>(name);
   builder.input("weight", "floating tensor, any shape").input("grad", "shape and dtype of weight");
   for (const char* state : {"mean", "var"})
-    builder.input(state, master ? "shape of weight, float32; replaced" : "like weight; replaced");
+    builder.input(state, master ? "shape of weight, float32; replaced" : "shape and dtype of weight; replaced");
   if (master) builder.input("weight32", "float32 copy of weight; replaced");
   builder.input("rescale_grad",
                 "one element: factor applied to the gradient first; 0, infinite or nan skips the update");
@@ -134,7 +134,7 @@ OpBuilder<MultiAdamWParams> declare_many(OpRegistry& ops, const char* name, bool
   auto layout_of = [master](const MultiAdamWParams& p) { return UpdateLayout{p.num_weights, 2, master}; };
   return ops.declare<MultiAdamWParams>(name)
       .variadic_input("data", "",
-                      "weight, gradient, mean and var of each tensor in turn, then rescale_grad; states are replaced")
+                      "weight, gradient, mean and var of each tensor, then rescale_grad; states are replaced")
       .output("weight_out", "updated weights, then the replaced states")
       .num_inputs([layout_of](const MultiAdamWParams& p) { return layout_of(p).num_inputs() + 1; })
       .num_outputs([layout_of](const MultiAdamWParams& p) { return layout_of(p).num_outputs(); })
@@ -157,13 +157,13 @@ void register_adamw(OpRegistry& ops) {
       {"lrs", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"}, {"etas", "(1, 0.5)"}, {"num_weights", "2"}};
   declare_one(ops, "_adamw_update", false)
       .doc(
-          "g = clip(rescale_grad * grad); mean and var follow g and g * g; weight -= eta * (lr * mean / (sqrt(var) + "
-          "epsilon) + wd * weight)")
+          "g = clip(rescale_grad * grad); mean and var are running means of g and g * g; weight -= eta * (lr * mean / "
+          "(sqrt(var) + epsilon) + wd * weight)")
       .sample({{3, 4}, {3, 4}, {3, 4}, {3, 4}, {1}}, one, 0.1, 2.0)
       .sample({{5}, {5}, {5}, {5}, {1}}, {{"lr", "0.1"}, {"eta", "1"}, {"clip_gradient", "0.5"}, {"epsilon", "0.01"}},
               0.1, 2.0);
   declare_one(ops, "_mp_adamw_update", true)
-      .doc("_adamw_update on a float32 copy of the weight; the weight is that copy, rounded.")
+      .doc("_adamw_update on a float32 copy of the weight; the weight is the rounded copy.")
       .sample(mixed_sample({{3}, {3}, {3}, {3}, {3}, {1}}, one, 2, 6));
   declare_many(ops, "_multi_adamw_update", false)
       .doc("_adamw_update of several tensors at once.")

@@ -1,5 +1,5 @@
-// Declares an optimizer update from its rule: the op for one tensor, its mixed-precision twin, and the forms for many
-// tensors.
+// Declares an optimizer update from its rule: the operator for one tensor, its mixed-precision variant, and the
+// variants for many tensors.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace hybridnet::ops {
 
-// Fields that updates share. Each adds one field to a schema of parameters that has the member of that name.
+// Parameter fields that updates share. Each function adds one field to a schema of parameters with a member of that
+// name.
 template <typename P, typename S>
 void describe_lr(S& schema) {
   schema.field("lr", &P::lr).doc("Learning rate.");
@@ -23,7 +24,7 @@ void describe_rescale_clip(S& schema) {
   schema.field("rescale_grad", &P::rescale_grad).default_value(1.0).doc("Factor applied to the gradient first.");
   schema.field("clip_gradient", &P::clip_gradient)
       .default_value(-1.0)
-      .doc("Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.");
+      .doc("Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.");
 }
 template <typename P, typename S>
 void describe_momentum(S& schema) {
@@ -31,7 +32,7 @@ void describe_momentum(S& schema) {
 }
 template <typename P, typename S>
 void describe_lazy_update(S& schema) {
-  schema.field("lazy_update", &P::lazy_update).default_value(true).hidden().doc("Concerns sparse gradients only.");
+  schema.field("lazy_update", &P::lazy_update).default_value(true).hidden().doc("Affects sparse gradients only.");
 }
 template <typename P, typename S>
 void describe_lrs_wds(S& schema) {
@@ -43,8 +44,8 @@ void describe_num_weights(S& schema) {
   schema.field("num_weights", &P::num_weights).default_value(1).range(1, 1 << 24).doc("Number of tensors updated.");
 }
 
-// "weight, grad, mom" of one tensor. Rule<A> is made by Rule<A>::make(params, tensor). kMaster: with a float32 copy of
-// the weight.
+// Declares the update of one tensor with inputs weight, grad and states. Rule<A>::make(params, tensor) creates a
+// Rule<A>. kMaster: with a float32 copy of the weight.
 template <template <typename> class Rule, typename P, bool kMaster = false>
 OpBuilder<P> declare_update(OpRegistry& ops, const char* name, std::vector<std::string> states) {
   constexpr int kStates = Rule<float>::kStates;
@@ -52,7 +53,7 @@ OpBuilder<P> declare_update(OpRegistry& ops, const char* name, std::vector<std::
   auto builder = ops.declare<P>(name);
   builder.input("weight", "floating tensor, any shape").input("grad", "shape and dtype of weight");
   for (const std::string& s : states)
-    builder.input(s, kMaster ? "shape of weight, float32; replaced" : "like weight; replaced");
+    builder.input(s, kMaster ? "shape of weight, float32; replaced" : "shape and dtype of weight; replaced");
   if (kMaster) builder.input("weight32", "float32 copy of weight; replaced");
   builder.output("weight_out", "updated weight");
   for (const std::string& s : states) builder.output(s + "_out", "replaces " + s);
@@ -69,15 +70,15 @@ OpBuilder<P> declare_update(OpRegistry& ops, const char* name, std::vector<std::
       .gradient(kNotDifferentiable);
 }
 
-// The same update of some rows only: grad (n, ...) holds the gradients of rows `rows` (n,), each named once, of weight
-// and states; the other rows stay as they are.
+// The same update of some rows only: grad (n, ...) holds the gradients of the rows `rows` (n,) of weight and states,
+// each row once; the other rows are not changed.
 template <template <typename> class Rule, typename P>
 OpBuilder<P> declare_lazy_update(OpRegistry& ops, const char* name, std::vector<std::string> states) {
   constexpr int kStates = Rule<float>::kStates;
   auto builder = ops.declare<P>(name);
   builder.input("weight", "floating tensor (m, ...)").input("grad", "(n, ...), dtype of weight");
-  for (const std::string& s : states) builder.input(s, "like weight; its rows are replaced");
-  builder.input("rows", "(n,): rows of weight that grad is for, whole numbers of any dtype");
+  for (const std::string& s : states) builder.input(s, "shape and dtype of weight; its rows are replaced");
+  builder.input("rows", "(n,): numbers of the rows of weight that correspond to grad, whole numbers of any dtype");
   builder.output("weight_out", "updated weight");
   for (const std::string& s : states) builder.output(s + "_out", "replaces " + s);
   builder.visible_outputs(1).inplace(0, 0);
@@ -90,7 +91,7 @@ OpBuilder<P> declare_lazy_update(OpRegistry& ops, const char* name, std::vector<
       .gradient(kNotDifferentiable);
 }
 
-// Sample of a lazy update: two rows of a weight of four.
+// Sample of a lazy update: two rows of a weight with four.
 inline Sample lazy_sample(int states, std::vector<std::pair<std::string, std::string>> attrs) {
   Sample s;
   s.inputs = {{4, 3}, {2, 3}};
@@ -102,14 +103,14 @@ inline Sample lazy_sample(int states, std::vector<std::pair<std::string, std::st
   return s;
 }
 
-// Interleaved tensors: weight, grad, states, master of the first, then of the second, ... The parameters have
-// num_weights.
+// Inputs are interleaved tensors: weight, grad, states and master of the first tensor, then of the second, ... The
+// parameters have num_weights.
 template <template <typename> class Rule, typename P, bool kMaster = false>
 OpBuilder<P> declare_multi_update(OpRegistry& ops, const char* name) {
   constexpr int kStates = Rule<float>::kStates;
   auto layout_of = [](const P& p) { return UpdateLayout{p.num_weights, kStates, kMaster}; };
   return ops.declare<P>(name)
-      .variadic_input("data", "", "weight, gradient and states of each tensor in turn; states are replaced")
+      .variadic_input("data", "", "weight, gradient and states of each tensor; states are replaced")
       .output("weight_out", "updated weights, then the replaced states")
       .num_inputs([layout_of](const P& p) { return layout_of(p).num_inputs(); })
       .num_outputs([layout_of](const P& p) { return layout_of(p).num_outputs(); })
@@ -146,7 +147,7 @@ double wd_of(const P& p, int i) {
     return p.wd;
 }
 
-// Sample inputs for mixed precision: half weights and gradients, float32 states.
+// Sample inputs for mixed precision: 16-bit weights and gradients, float32 states.
 inline Sample mixed_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs,
                            int half_per_tensor, int stride) {
   Sample s;

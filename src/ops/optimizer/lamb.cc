@@ -1,5 +1,5 @@
 // LAMB (You et al., arXiv 1904.00962): Adam's step, scaled for each tensor by the norm of the weight over the norm of
-// the step. Two operators per update, because the norms are taken between them.
+// the step. There are two operators per update, because the norms are computed between them.
 #include <cmath>
 
 #include "hybridnet/op.h"
@@ -36,14 +36,15 @@ struct LambApplyParams {
     describe_lr<LambApplyParams>(schema);
     schema.field("lower_bound", &LambApplyParams::lower_bound)
         .default_value(-1.0)
-        .doc("Least norm of the weight; negative: none.");
+        .doc("Lower bound of the norm of the weight; negative: no bound.");
     schema.field("upper_bound", &LambApplyParams::upper_bound)
         .default_value(-1.0)
-        .doc("Largest norm of the weight; negative: none.");
+        .doc("Upper bound of the norm of the weight; negative: no bound.");
   }
 };
 
-// The step and the moments of one element; inputs: weight, grad, mean, var and, with a float32 copy, weight32.
+// Computes the steps and the moments of all elements; inputs: weight, grad, mean, var and, with a float32 copy,
+// weight32.
 template <typename T, typename S, typename A>
 void compute_steps(const LambStepParams& p, const KernelArgs& a, bool master) {
   const A beta1 = static_cast<A>(p.beta1), beta2 = static_cast<A>(p.beta2), epsilon = static_cast<A>(p.epsilon),
@@ -94,8 +95,8 @@ void apply_steps(const LambApplyParams& p, const KernelArgs& a, bool master) {
   });
 }
 
-// Tensors of one shape: inputs and outputs in the lists. All of `floats` (with a master) are float32, the rest has the
-// weight's dtype.
+// Infers equal shapes for the inputs and outputs in the lists. With a master, all of `float_in` and `float_out` are
+// float32; the others have the weight's dtype.
 void infer_tensors(InferContext& c, std::initializer_list<int> in, std::initializer_list<int> out,
                    std::initializer_list<int> float_in, std::initializer_list<int> float_out, bool master) {
   Shape known;
@@ -186,16 +187,15 @@ void register_lamb(OpRegistry& ops) {
   const std::vector<std::pair<std::string, std::string>> step = {{"t", "2"}, {"wd", "0.01"}},
                                                          apply = {{"lr", "0.1"}, {"upper_bound", "0.5"}};
   declare_step(ops, "lamb_update_phase1", false, sample_of({{3, 4}, {3, 4}, {3, 4}, {3, 4}}, step),
-               "Adam's step: g = clip(rescale_grad * grad); mean and var follow g and g * g; the result is mean / "
-               "(sqrt(var) + epsilon) + wd * "
-               "weight, of corrected moments if bias_correction.");
+               "Adam's step: g = clip(rescale_grad * grad); mean and var are running means of g and g * g; the result "
+               "is mean / (sqrt(var) + epsilon) + wd * weight, with corrected moments if bias_correction.");
   declare_step(ops, "mp_lamb_update_phase1", true, mixed_sample({{3}, {3}, {3}, {3}, {3}}, step, 2, 5),
                "lamb_update_phase1 with float32 moments, step and copy of the weight.");
-  declare_apply(
-      ops, "lamb_update_phase2", false, sample_of({{3, 4}, {3, 4}, {1}, {1}}, apply),
-      "weight -= lr * ratio * g; ratio = r1, kept in [lower_bound, upper_bound], over r2, or 1 if one of them is 0.");
+  declare_apply(ops, "lamb_update_phase2", false, sample_of({{3, 4}, {3, 4}, {1}, {1}}, apply),
+                "weight -= lr * ratio * g; ratio = r1, clipped to [lower_bound, upper_bound], over r2, or 1 if one of "
+                "them is 0.");
   declare_apply(ops, "mp_lamb_update_phase2", true, mixed_sample({{3}, {3}, {1}, {1}, {3}}, apply, 1, 5),
-                "lamb_update_phase2 on a float32 copy of the weight; the weight is that copy, rounded.");
+                "lamb_update_phase2 on a float32 copy of the weight; the weight is the rounded copy.");
 }
 
 }  // namespace hybridnet::ops

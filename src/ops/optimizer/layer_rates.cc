@@ -1,4 +1,4 @@
-// Learning rates that depend on the length of a weight and of its gradient, inside the update that takes them.
+// Learning rates scaled by the norms of a weight and of its gradient, computed inside the update that uses them.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -18,8 +18,8 @@ struct LayerRates {
         .default_value("lars")
         .one_of({"lars", "lbsgd"})
         .doc(
-            "lars: eta * |weight| / (rescale_grad * |grad| + wd * |weight| + eps), or 1 where a length is 0; "
-            "lbsgd: the root of |weight|^2 / (|grad|^2 + wd * |weight|^2), between 0.01 and 100.");
+            "lars: eta * |weight| / (rescale_grad * |grad| + wd * |weight| + eps), or 1 if a norm is 0; lbsgd: the "
+            "root of |weight|^2 / (|grad|^2 + wd * |weight|^2), between 0.01 and 100.");
     schema.field("eta", &LayerRates::eta).default_value(0.001).doc("Trust coefficient of lars.");
     schema.field("eps", &LayerRates::eps).default_value(0.0).doc("Added to the denominator of lars.");
   }
@@ -69,11 +69,11 @@ void register_layer_rates(OpRegistry& ops) {
   Sample lbsgd = lars;
   lbsgd.attrs = {{"method", "lbsgd"}};
   ops.declare<LayerRates>("_layer_rates")
-      .doc("The numbers of a step, of which the learning rate is scaled by lengths of a weight and its gradient.")
+      .doc("The numbers of a step with its learning rate scaled by the norms of a weight and its gradient.")
       .input("weight", "floating tensor, any shape")
       .input("grad", "floating tensor, any shape")
       .input("rates", "float64 (1, columns): learning rate, weight decay, rescale_grad, and others")
-      .output("out", "like rates; the first is scaled")
+      .output("out", "shape and dtype of rates; the first element is scaled")
       .infer(infer)
       .cpu(run, kFloating)
       .cost([](const LayerRates&, auto in, auto) { return in[0].shape.size() + in[1].shape.size(); })

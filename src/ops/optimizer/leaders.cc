@@ -1,4 +1,4 @@
-// Follow the leader: FTRL (McMahan et al., 2013) and FTML (Zheng and Kwok, 2017).
+// Follow-the-leader optimizers: FTRL (McMahan et al., 2013) and FTML (Zheng and Kwok, 2017).
 #include <cmath>
 
 #include "hybridnet/op.h"
@@ -12,7 +12,9 @@ struct FtrlParams {
   static void describe(ParamSchema<FtrlParams>& schema) {
     describe_lr<FtrlParams>(schema);
     schema.field("lamda1", &FtrlParams::lamda1).default_value(0.01).doc("L1 penalty.");
-    schema.field("beta", &FtrlParams::beta).default_value(1.0).doc("Slows the rate of rarely seen weights.");
+    schema.field("beta", &FtrlParams::beta)
+        .default_value(1.0)
+        .doc("Reduces the learning rate of elements with few gradients.");
     describe_wd<FtrlParams>(schema);
     describe_rescale_clip<FtrlParams>(schema);
   }
@@ -39,7 +41,7 @@ struct FtmlParams {
         .doc("Factor applied to the gradient first.");
     schema.field("clip_grad", &FtmlParams::clip_grad)
         .default_value(-1.0)
-        .doc("Gradients are cut to [-clip_grad, clip_grad]; negative: not at all.");
+        .doc("Gradients are clipped to [-clip_grad, clip_grad]; negative: not clipped.");
   }
 };
 
@@ -96,22 +98,21 @@ void register_leaders(OpRegistry& ops) {
       .alias("_sparse_ftrl_update")
       .doc(
           "g = clip(rescale_grad * grad); z += g - (sqrt(n + g * g) - sqrt(n)) * weight / lr; n += g * g; weight = "
-          "(sign(z) * lamda1 - z) / "
-          "((beta + sqrt(n)) / lr + wd) where |z| > lamda1, else 0")
+          "(sign(z) * lamda1 - z) / ((beta + sqrt(n)) / lr + wd) if |z| > lamda1, else 0")
       .sample({{3, 4}, {3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}}, 0.1, 2.0)
       .sample({{5}, {5}, {5}, {5}}, {{"lr", "0.1"}, {"lamda1", "1"}, {"clip_gradient", "0.5"}, {"beta", "0.5"}}, 0.1,
               2.0);
   declare_update<FtmlRule, FtmlParams>(ops, "ftml_update", {"d", "v", "z"})
       .doc(
-          "g = clip(rescale_grad * grad + wd * weight); v follows g * g; d = (1 - beta1^t) / lr * (sqrt(v / (1 - "
-          "beta2^t)) + epsilon); z = "
-          "beta1 * z + (1 - beta1) * g - (d - beta1 * d before) * weight; weight = -z / d")
+          "g = clip(rescale_grad * grad + wd * weight); v is a running mean of g * g; d = (1 - beta1^t) / lr * (sqrt(v "
+          "/ (1 - beta2^t)) + epsilon); z = beta1 * z + (1 - beta1) * g - (d - beta1 * d before) * weight; weight = -z "
+          "/ d")
       .sample({{3, 4}, {3, 4}, {3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"t", "3"}, {"wd", "0.01"}}, 0.1, 2.0);
   declare_lazy_update<FtrlRule, FtrlParams>(ops, "_lazy_ftrl_update", {"z", "n"})
-      .doc("ftrl_update of the rows that the gradient is for.")
+      .doc("ftrl_update of the rows of the gradient.")
       .sample(lazy_sample(2, {{"lr", "0.1"}, {"wd", "0.01"}}));
   declare_lazy_update<FtmlRule, FtmlParams>(ops, "_lazy_ftml_update", {"d", "v", "z"})
-      .doc("ftml_update of the rows that the gradient is for.")
+      .doc("ftml_update of the rows of the gradient.")
       .sample(lazy_sample(3, {{"lr", "0.1"}, {"t", "3"}}));
 }
 

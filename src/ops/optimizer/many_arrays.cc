@@ -1,4 +1,4 @@
-// Lengths of many tensors in one call, and the learning rates that LARS makes of them.
+// Sums of squares of many tensors in one call, and the learning rates of LARS computed from them.
 #include <cmath>
 
 #include "hybridnet/op.h"
@@ -45,7 +45,7 @@ void run_sum_sq(const CountParams& p, const KernelArgs& a) {
   int64_t elements = 0;
   for (const TensorRef& array : a.in) elements += array.size();
   const double array_ns = 0.3 * static_cast<double>(elements) / p.num_arrays;
-  // One task per array: the order of additions within an array does not depend on the number of threads.
+  // One task per array: the order of additions within an array is independent of the number of threads.
   parallel_for(p.num_arrays, array_ns, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       a.out[0].as<float>()[i] = static_cast<float>(sum_of_squares(a.in[static_cast<size_t>(i)]));
@@ -82,7 +82,7 @@ void register_many_arrays(OpRegistry& ops) {
       .sample({{3, 4}, {2}}, {{"num_arrays", "2"}});
   ops.declare<LarsParams>("multi_lars")
       .doc(
-          "Learning rates of LARS: lr * eta * |weight| / (rescale_grad * |grad| + wd * |weight| + eps), or lr where a "
+          "Learning rates of LARS: lr * eta * |weight| / (rescale_grad * |grad| + wd * |weight| + eps), or lr if a "
           "norm is 0.")
       .input("lrs", "float32 (n,)")
       .input("weights_sum_sq", "float32 (n,), from multi_sum_sq")

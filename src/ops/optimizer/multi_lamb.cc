@@ -1,4 +1,4 @@
-// _multi_lamb_update and _multi_mp_lamb_update: whole LAMB updates of several tensors, norms included.
+// _multi_lamb_update and _multi_mp_lamb_update: complete LAMB updates of several tensors, including the norms.
 //   You et al.: Large Batch Optimization for Deep Learning: Training BERT in 76 minutes, ICLR 2020, algorithm 2.
 #include <cmath>
 
@@ -27,16 +27,16 @@ struct MultiLambParams {
         .doc("Added to the root, against division by zero.");
     schema.field("bias_correction", &MultiLambParams::bias_correction)
         .default_value(true)
-        .doc("Whether the means are corrected for starting at zero.");
+        .doc("Whether the bias of the moments is corrected.");
     schema.field("wds", &MultiLambParams::wds).doc("Weight decays, one per tensor.");
     describe_rescale_clip<MultiLambParams>(schema);
     schema.field("lower_bound", &MultiLambParams::lower_bound)
         .default_value(-1.0)
-        .doc("The weight's norm counts as at least this; negative: no bound.");
+        .doc("Lower bound of the norm of the weight; negative: no bound.");
     schema.field("upper_bound", &MultiLambParams::upper_bound)
         .default_value(-1.0)
-        .doc("The weight's norm counts as at most this; negative: no bound.");
-    schema.field("step_count", &MultiLambParams::step_count).doc("Numbers of this update, from 1, one per tensor.");
+        .doc("Upper bound of the norm of the weight; negative: no bound.");
+    schema.field("step_count", &MultiLambParams::step_count).doc("Number of this update of each tensor, from 1.");
     schema.field("num_tensors", &MultiLambParams::num_tensors)
         .default_value(1)
         .range(1, 1 << 24)
@@ -44,7 +44,7 @@ struct MultiLambParams {
   }
 };
 
-// step() gives the direction, not the new weight.
+// step() returns the direction, not the new weight.
 template <typename A>
 struct LambRule {
   A wd, beta1, rest1, beta2, rest2, correct1, correct2, epsilon, rescale, bound;
@@ -69,14 +69,15 @@ struct LambRule {
   }
 };
 
-// Learning rate times the ratio of norms, which is 1 where one of them is zero.
+// Learning rate times the ratio of norms, which is 1 if one of them is zero.
 double trusted_rate(const MultiLambParams& p, double lr, double weight_norm, double step_norm) {
   if (p.lower_bound >= 0) weight_norm = std::max(weight_norm, p.lower_bound);
   if (p.upper_bound >= 0) weight_norm = std::min(weight_norm, p.upper_bound);
   return weight_norm == 0.0 || step_norm == 0.0 ? lr : lr * weight_norm / step_norm;
 }
 
-// Directions of elements [begin, end) of one tensor. W: type of the weight that counts, G: of gradients, S: of states.
+// Computes the directions of elements [begin, end) of one tensor. W: type of the updated weight, G: of gradients, S: of
+// states.
 template <typename W, typename G, typename S, typename A>
 void directions(const LambRule<A>& rule, const W* weight, const G* grad, const S* mean_in, const S* var_in, S* mean,
                 S* var, A* out, int64_t begin, int64_t end) {
@@ -89,7 +90,7 @@ void directions(const LambRule<A>& rule, const W* weight, const G* grad, const S
   }
 }
 
-// T: weights and gradients; S: states; W: the weight that counts.
+// T: weights and gradients; S: states; W: the updated weight, which is the float32 copy if there is one.
 template <typename T, typename S, typename W>
 void update_tensor(const MultiLambParams& p, const UpdateTensors<2>& t, const W* weight, W* master_out, int i) {
   using A = accumulator_t<S>;
@@ -134,7 +135,7 @@ void declare_multi(OpRegistry& ops, const char* name, bool master, Sample sample
                   : "LAMB updates of several tensors at once.")
       .variadic_input(
           "data", "",
-          "weight, gradient, mean, var (and float32 weight) of each tensor in turn; all but gradients are replaced")
+          "weight, gradient, mean, var (and float32 weight) of each tensor; all except gradients are replaced")
       .output("weight_out", "updated weights, then the replaced states")
       .num_inputs([layout_of](const MultiLambParams& p) { return layout_of(p).num_inputs(); })
       .num_outputs([layout_of](const MultiLambParams& p) { return layout_of(p).num_outputs(); })

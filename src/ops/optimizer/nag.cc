@@ -47,13 +47,13 @@ struct NagRule {
 
 void register_nag(OpRegistry& ops) {
   const char* formula =
-      "mom = momentum * mom - lr * (clip(rescale_grad * grad) + wd * weight); weight moves by mom and once more by "
-      "momentum times its change.";
+      "mom = momentum * mom - lr * (clip(rescale_grad * grad) + wd * weight); weight changes by mom plus momentum "
+      "times the change of mom.";
   declare_update<NagRule, NagParams>(ops, "nag_mom_update", {"mom"})
       .doc(formula)
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}, {"momentum", "0.9"}});
   declare_update<NagRule, NagParams, true>(ops, "mp_nag_mom_update", {"mom"})
-      .doc("nag_mom_update on a float32 copy of the weight; the weight is that copy, rounded.")
+      .doc("nag_mom_update on a float32 copy of the weight; the weight is the rounded copy.")
       .sample(mixed_sample({{3}, {3}, {3}, {3}}, {{"lr", "0.1"}, {"momentum", "0.9"}}, 2, 4));
   const std::vector<std::pair<std::string, std::string>> attrs = {
       {"lrs", "(0.1, 0.2)"}, {"wds", "(0, 0.1)"}, {"momentum", "0.9"}, {"num_weights", "2"}};

@@ -20,7 +20,7 @@ void describe_tail(S& schema) {
   describe_rescale_clip<P>(schema);
   schema.field("clip_weights", &P::clip_weights)
       .default_value(-1.0)
-      .doc("Weights are cut to [-clip_weights, clip_weights]; negative: not at all.");
+      .doc("Weights are clipped to [-clip_weights, clip_weights]; negative: not clipped.");
 }
 
 struct RmsPropParams {
@@ -79,8 +79,8 @@ struct CentredRule {
 }  // namespace
 
 void register_rmsprop(OpRegistry& ops) {
-  // Random states may have a mean whose square is larger than the mean of squares; epsilon = 1 keeps the root real all
-  // the same.
+  // In random states the square of the mean may exceed the mean of squares; epsilon = 1 keeps the argument of the root
+  // positive.
   Sample centred;
   centred.inputs = {{3, 4}, {3, 4}, {3, 4}, {3, 4}, {3, 4}};
   centred.attrs = {{"lr", "0.1"}, {"wd", "0.01"}, {"clip_weights", "1.5"}, {"epsilon", "1"}};
@@ -88,16 +88,15 @@ void register_rmsprop(OpRegistry& ops) {
   centred.high = 0.9;
   declare_update<RmsPropRule, RmsPropParams>(ops, "rmsprop_update", {"n"})
       .doc(
-          "g = clip(rescale_grad * grad + wd * weight); n follows g * g; weight -= lr * g / sqrt(n + epsilon), then "
-          "cut to clip_weights.")
+          "g = clip(rescale_grad * grad + wd * weight); n is a running mean of g * g; weight -= lr * g / sqrt(n + "
+          "epsilon), then clipped to clip_weights.")
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}}, 0.1, 2.0)
       .sample({{5}, {5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"clip_weights", "1"}, {"epsilon", "0.1"}},
               0.1, 2.0);
   declare_update<CentredRule, CentredParams>(ops, "rmspropalex_update", {"n", "g", "delta"})
       .doc(
-          "As rmsprop_update with the variance (n - g * g, g following the gradient) and momentum: delta = gamma2 * "
-          "delta - lr * gradient / "
-          "sqrt(n - g * g + epsilon); weight += delta.")
+          "rmsprop_update with momentum and the variance n - g * g, where g is a running mean of the gradient: delta = "
+          "gamma2 * delta - lr * gradient / sqrt(n - g * g + epsilon); weight += delta.")
       .sample(centred);
 }
 

@@ -102,15 +102,14 @@ struct SgdMomentumRule {
   }
 };
 
-// Learning rates and weight decays arrive as two float32 tensors after the others.
+// Learning rates and weight decays are two float32 tensors after the other inputs.
 template <template <typename> class Rule, typename P, bool kMaster = false>
 OpBuilder<P> declare_preloaded(OpRegistry& ops, const char* name) {
   constexpr int kStates = Rule<float>::kStates;
   auto layout_of = [](const P& p) { return UpdateLayout{p.num_weights, kStates, kMaster}; };
   return ops.declare<P>(name)
-      .variadic_input(
-          "data", "",
-          "weight, gradient and states of each tensor in turn, then lrs and wds, each (num_weights,) float32")
+      .variadic_input("data", "",
+                      "weight, gradient and states of each tensor, then lrs and wds, each (num_weights,) float32")
       .output("weight_out", "updated weights, then the replaced states")
       .num_inputs([layout_of](const P& p) { return layout_of(p).num_inputs() + 2; })
       .num_outputs([layout_of](const P& p) { return layout_of(p).num_outputs(); })
@@ -153,16 +152,16 @@ void register_single(OpRegistry& ops) {
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}, {"momentum", "0.9"}})
       .sample({{5}, {5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}});
   declare_lazy_update<SgdRule, SgdParams>(ops, "_lazy_sgd_update", {})
-      .doc("sgd_update of the rows that the gradient is for.")
+      .doc("sgd_update of the rows of the gradient.")
       .sample(lazy_sample(0, {{"lr", "0.1"}, {"wd", "0.01"}}));
   declare_lazy_update<SgdMomentumRule, SgdMomentumParams>(ops, "_lazy_sgd_mom_update", {"mom"})
-      .doc("sgd_mom_update of the rows that the gradient is for.")
+      .doc("sgd_mom_update of the rows of the gradient.")
       .sample(lazy_sample(1, {{"lr", "0.1"}, {"momentum", "0.9"}}));
   declare_update<SgdRule, SgdParams, true>(ops, "mp_sgd_update", {})
-      .doc("sgd_update on a float32 copy of the weight; the weight is that copy, rounded.")
+      .doc("sgd_update on a float32 copy of the weight; the weight is the rounded copy.")
       .sample(mixed_sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}}, 2, 3));
   declare_update<SgdMomentumRule, SgdMomentumParams, true>(ops, "mp_sgd_mom_update", {"mom"})
-      .doc("sgd_mom_update on a float32 copy of the weight; the weight is that copy, rounded.")
+      .doc("sgd_mom_update on a float32 copy of the weight; the weight is the rounded copy.")
       .sample(mixed_sample({{3}, {3}, {3}, {3}}, {{"lr", "0.1"}, {"momentum", "0.9"}}, 2, 4));
 }
 

@@ -1,4 +1,4 @@
-// Steps by signs (Bernstein et al., arXiv 1802.04434).
+// Steps by the sign of the gradient (Bernstein et al., arXiv 1802.04434).
 #include "hybridnet/op.h"
 #include "ops/optimizer/declare_update.h"
 
@@ -21,7 +21,7 @@ struct SignumParams {
     schema.field("momentum", &SignumParams::momentum).default_value(0.0).doc("Decay rate of the mean of gradients.");
     describe_wd<SignumParams>(schema);
     describe_rescale_clip<SignumParams>(schema);
-    schema.field("wd_lh", &SignumParams::wd_lh).default_value(0.0).doc("Weight decay that is not subject to the sign.");
+    schema.field("wd_lh", &SignumParams::wd_lh).default_value(0.0).doc("Weight decay applied after the sign.");
   }
 };
 
@@ -30,7 +30,7 @@ A sign_of(A value) {
   return static_cast<A>((value > A(0)) - (value < A(0)));
 }
 
-// Neither the factor of the gradient nor its cut changes its sign.
+// rescale_grad and clipping do not change the sign of the gradient.
 template <typename A>
 struct SignSgdRule {
   static constexpr int kStates = 0;

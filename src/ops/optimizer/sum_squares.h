@@ -1,4 +1,4 @@
-// Sums of squares, the same bits for any number of threads.
+// Sums of squares that are bit-equal for any number of threads.
 #pragma once
 
 #include <algorithm>

@@ -20,7 +20,7 @@ void unify_update_shapes(InferContext& c, const UpdateLayout& layout, int i) {
   for (int k = 0; k < layout.num_outputs() / layout.count; ++k) c.set_out_shape(i + k * layout.count, known);
 }
 
-// Tensors of any sizes, cut into chunks that are numbered through.
+// Tensors of any sizes, divided into consecutively numbered chunks.
 class Chunks {
  public:
   Chunks(const KernelArgs& a, const UpdateLayout& layout) : first_(static_cast<size_t>(layout.count) + 1, 0) {
@@ -32,12 +32,12 @@ class Chunks {
     }
   }
   int64_t count() const { return first_.back(); }
-  // Of the average chunk: those of small tensors are not full.
+  // Cost of the average chunk: chunks of small tensors are not full.
   double chunk_ns() const {
     return kUpdateNs * static_cast<double>(elements_) / static_cast<double>(std::max<int64_t>(count(), 1));
   }
 
-  // Chunks [begin, end), those of one tensor together.
+  // Updates chunks [begin, end), with one call per tensor.
   void update(UpdateRangeFn update, const void* closure, int64_t begin, int64_t end) const {
     size_t tensor = static_cast<size_t>(std::upper_bound(first_.begin(), first_.end(), begin) - first_.begin()) - 1;
     for (int64_t chunk = begin; chunk < end;) {
@@ -51,7 +51,7 @@ class Chunks {
   }
 
  private:
-  Temporary<int64_t> first_;  // chunk of each tensor, then the number of chunks
+  Temporary<int64_t> first_;  // index of the first chunk of each tensor, then the number of chunks
   Temporary<int64_t> sizes_;
   int64_t elements_ = 0;
 };
@@ -102,7 +102,7 @@ void infer_lazy_update(InferContext& c, int states) {
   const int rows = 2 + states;
   Shape weight;
   DType dtype = c.in_dtype(1);
-  for (int pass = 0; pass < 2; ++pass) {  // the second one spreads what the first has learned
+  for (int pass = 0; pass < 2; ++pass) {  // the second pass propagates shapes and dtypes found in the first
     for (int k = 0; k <= states; ++k) {
       const int in = k == 0 ? 0 : 1 + k;
       c.set_in_shape(in, weight);

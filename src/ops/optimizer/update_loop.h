@@ -1,7 +1,7 @@
 // The loop that all optimizer updates share: one pass over weight, gradient and states, in place, for one tensor or for
 // many.
 //
-// A rule says what happens to one element:
+// A rule defines the update of one element:
 //   template <typename A> struct Rule {                       // A: float, or double for float64 weights
 //     static constexpr int kStates = 2;
 //     A step(A weight, A grad, A* state) const;               // the new weight; states are replaced
@@ -21,9 +21,9 @@
 
 namespace hybridnet::ops {
 
-// Elements that one core updates at a stretch.
+// The number of elements that one core updates per task.
 constexpr int64_t kUpdateChunk = 16 << 10;
-constexpr double kUpdateNs = 1.2;  // of one element, roughly
+constexpr double kUpdateNs = 1.2;  // per element, approximately
 
 constexpr DTypeSet kUpdateDTypes = kFloating;
 
@@ -50,7 +50,7 @@ A clip_bound(double clip) {
   return clip < 0 ? std::numeric_limits<A>::infinity() : static_cast<A>(clip);
 }
 
-// In place or disjoint: no element depends on another one, which is what the pragma says.
+// Arrays are equal or disjoint, so elements are independent, as the pragma requires.
 template <typename T, typename S, typename A, bool kMaster, typename Rule>
 [[gnu::always_inline]] inline void update_range(const Rule rule, const UpdateTensors<Rule::kStates>& t, int64_t begin,
                                                 int64_t end) {
@@ -78,8 +78,8 @@ template <typename T, typename S, typename A, bool kMaster, typename Rule>
   }
 }
 
-// The same loop compiled for wider vectors than the baseline has, for the dtype that models are trained in; the others
-// would cost more room than they save time. Which one runs depends on the machine alone, so results do not vary.
+// The same loop compiled for vectors wider than the baseline's, for the dtype of most training; for the other dtypes
+// the size of the code outweighs the time. The choice depends on the machine alone, so results are reproducible.
 #if defined(__x86_64__)
 template <typename T, typename S, typename A, bool kMaster, typename Rule>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]] void update_range_avx512(
@@ -93,7 +93,8 @@ template <typename T, typename S, typename A, bool kMaster, typename Rule>
 }
 #endif
 
-// Elements [begin, end) of one tensor. A function of its own, so that all operators with this rule share its loops.
+// Updates elements [begin, end) of one tensor. A separate function, so that all operators with this rule share its
+// loops.
 template <typename T, typename S, typename A, bool kMaster, typename Rule>
 [[gnu::noinline]] void update_elements(const Rule& rule, const UpdateTensors<Rule::kStates>& t, int64_t begin,
                                        int64_t end) {
@@ -107,8 +108,8 @@ template <typename T, typename S, typename A, bool kMaster, typename Rule>
   update_range<T, S, A, kMaster>(rule, t, begin, end);
 }
 
-// Calls f(T{}, S{}, A{}): element type of weights, of states, and the type to compute in. With a master copy states are
-// float32; else they are of the weight's dtype.
+// Calls f(T{}, S{}, A{}): types of weights, of states, and of the computation. With a master copy states are float32;
+// else they have the weight's dtype.
 template <typename F>
 void dispatch_update(DType weight, bool master, F&& f) {
   dispatch_floating(weight, [&](auto zero) {
@@ -118,15 +119,15 @@ void dispatch_update(DType weight, bool master, F&& f) {
   });
 }
 
-// Where the tensors of update i stand among inputs and outputs. Inputs are interleaved: weight, grad, states, master.
-// Outputs are all weights, then all first states, ..., then all masters.
+// The positions of the tensors of update i among inputs and outputs. Inputs are interleaved: weight, grad, states,
+// master. Outputs are all weights, then all first states, ..., then all masters.
 struct UpdateLayout {
   int count = 1, states = 0;
   bool master = false;
   int stride() const { return 2 + states + master; }
   int num_inputs() const { return count * stride(); }
   int num_outputs() const { return count * (1 + states + master); }
-  // The input that output k is written back to, -1 for weights.
+  // The input that output k is written back to; -1 for weights.
   int writeback_input(int output) const { return output < count ? -1 : output % count * stride() + 1 + output / count; }
   int inplace_input(int output) const { return output < count ? output * stride() : writeback_input(output); }
 };
@@ -151,11 +152,12 @@ UpdateTensors<kStates> update_tensors(const KernelArgs& a, const UpdateLayout& l
   return t;
 }
 
-// Calls update(closure, tensor, begin, end) for ranges that cover all elements of all tensors, on all cores that pay.
+// Calls update(closure, tensor, begin, end) for ranges that cover all elements of all tensors, on as many cores as pay
+// off.
 using UpdateRangeFn = void (*)(const void* closure, int tensor, int64_t begin, int64_t end);
 void for_each_update_range(const KernelArgs& a, const UpdateLayout& layout, UpdateRangeFn update, const void* closure);
 
-// Runs rule_of(A{}, i), the rule for tensor i, over every tensor. kMaster: layout.master.
+// Applies rule_of(A{}, i), the rule for tensor i, to every tensor. kMaster: layout.master.
 template <int kStates, bool kMaster, typename RuleOf>
 void run_updates(const KernelArgs& a, const UpdateLayout& layout, RuleOf&& rule_of) {
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
@@ -175,13 +177,13 @@ void run_updates(const KernelArgs& a, const UpdateLayout& layout, RuleOf&& rule_
   });
 }
 
-// Inputs weight, grad, states, rows; outputs weight and states.
+// Infers inputs weight, grad, states, rows and outputs weight and states.
 void infer_lazy_update(InferContext& c, int states);
 
-// Row numbers in bounds, and outputs that are no in-place results filled with what their inputs hold.
+// Returns the checked row numbers. Copies inputs to those outputs that are not updated in place.
 kernels::Indices begin_lazy_update(const KernelArgs& a, int states);
 
-// Tensors of row `row`, whose gradient is row `i` of grad. `item`: bytes of an element.
+// The tensors of row `row`, whose gradient is row `i` of grad. `item`: bytes of an element.
 template <int kStates>
 UpdateTensors<kStates> row_tensors(const KernelArgs& a, int64_t row, int64_t i, int64_t width, int64_t item) {
   const int64_t at = row * width * item;
@@ -214,11 +216,11 @@ void run_lazy_update(const P& p, const KernelArgs& a) {
   });
 }
 
-// Weights, gradients and updated weights have one dtype; masters and the states beside them are float32, else states
-// have the weights' dtype. All tensors of one update have one shape.
+// Weights, gradients and updated weights have one dtype. With masters, masters and states are float32, else states have
+// the weights' dtype. All tensors of one update have one shape.
 void infer_updates(InferContext& c, const UpdateLayout& layout);
 
-// Throws ParamError where a tuple of per-tensor numbers has the wrong length.
+// Throws ParamError if a tuple of per-tensor numbers has the wrong length.
 void check_per_tensor(const char* name, size_t given, int expected);
 
 }  // namespace hybridnet::ops

@@ -1,5 +1,5 @@
-// An operator of an update inside a compiled training step: what changes from step to step (learning rate, weight
-// decay, the number of the step) is read from an array, so that a schedule needs no new plan.
+// An operator of an update inside a compiled training step. The values that change with the step (learning rate, weight
+// decay, the number of the step) are read from an array, so that a schedule needs no new plan.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -25,33 +25,31 @@ struct RatedUpdate {
   std::string update, attributes, rates;
   int32_t row = 0, num_args = 0;
   bool conditional = false;
-  // Of the text.
+  // Derived from the texts above.
   const Op* op = nullptr;
   ParamsPtr params;
-  bool replaces = false;    // an update: outputs replace inputs
-  std::vector<int> fields;  // of op's schema, per column; -1: the column is for other operators
+  bool replaces = false;    // the operator is an update, whose outputs replace inputs
+  std::vector<int> fields;  // per column, the field of op's schema; -1: the column is for other operators
 
   static void describe(ParamSchema<RatedUpdate>& schema) {
     schema.field("update", &RatedUpdate::update)
         .doc("Name of the operator: an update such as sgd_mom_update, an elementwise one, or _full.");
     schema.field("attributes", &RatedUpdate::attributes)
         .default_value("")
-        .doc("Its attributes that stay the same: 'momentum=0.9;clip_gradient=1.0'.");
+        .doc("Constant attributes of the operator: 'momentum=0.9;clip_gradient=1.0'.");
     schema.field("rates", &RatedUpdate::rates)
-        .doc("Its attributes that the columns of the table hold: 'lr;wd;-'; -: the column is for others.");
-    schema.field("row", &RatedUpdate::row)
-        .default_value(0)
-        .at_least(0)
-        .doc("Row of the table that is for this weight.");
+        .doc(
+            "Attributes of the operator in the columns of the table: 'lr;wd;-'; -: the column is for other operators.");
+    schema.field("row", &RatedUpdate::row).default_value(0).at_least(0).doc("Row of the table for this weight.");
     schema.field("conditional", &RatedUpdate::conditional)
         .default_value(false)
-        .doc("Whether a last input of one element says, by not being 0, that the update is done.");
+        .doc("Whether the last input, of one element, is a condition: the update runs if it is not 0.");
     schema.field("num_args", &RatedUpdate::num_args).default_value(0).hidden().doc("Number of inputs.");
   }
 
   void complete() {
     op = op_registry().find(update);
-    // Files name it, so it must be one that checks what it is given.
+    // Files contain the name, so the operator must be one that checks its inputs.
     const bool is_plain = op && op->stateless && !op->num_inputs_ && !op->random && !op->opaque && !op->hidden;
     replaces = is_plain && op->name.find("_update") != std::string::npos && !op->inplace.empty();
     if (!replaces && !(is_plain && (op->pointwise || op->fills_with)))
@@ -92,13 +90,13 @@ struct RatedUpdate {
   int table() const { return num_own_inputs(); }
   int condition() const { return table() + 1; }
   int num_outputs() const { return op->num_outputs(params->data()); }
-  // The input whose memory an output may take, -1: of none.
+  // The input whose memory an output may reuse; -1: none.
   int reused_input(int output) const {
     for (int i = 0; i < num_own_inputs(); ++i)
       if (op->may_reuse(params->data(), i, output)) return i;
     return -1;
   }
-  // What an output replaces: a state, or the weight.
+  // The input that an output replaces: a state, or the weight.
   int replaced_input(int output) const {
     if (!replaces) return -1;
     const int state = op->writeback_input(params->data(), output);
@@ -178,7 +176,7 @@ class RatedUpdateKernel final : public Kernel {
       if (bytes == 0) continue;
       const void* from = input < 0 ? nullptr : a.in[static_cast<size_t>(input)].data;
       if (from == nullptr)
-        std::memset(out.data, 0, bytes);  // a step that nobody takes
+        std::memset(out.data, 0, bytes);  // the output of a skipped step
       else if (from != out.data)
         std::memcpy(out.data, from, bytes);
     }
@@ -206,8 +204,8 @@ void register_update_with_rates(OpRegistry& ops) {
   scaled.attrs = {{"update", "_mul_scalar"}, {"rates", "-;scalar;-"}, {"row", "1"}};
   ops.declare<RatedUpdate>(kName)
       .doc(
-          "The operator `update`, some attributes of which are a row of an array. Of an update, weight and states "
-          "are replaced.")
+          "The operator `update` with some attributes read from a row of an array. An update replaces weight and "
+          "states.")
       .variadic_input("data", "num_args",
                       "the inputs of `update`; rates (rows, columns) float64; with `conditional` one element")
       .output("weight_out", "the outputs of `update`")

@@ -1,4 +1,4 @@
-// _contrib_calibrate_entropy: the range of bytes that keeps most of a distribution's information.
+// _contrib_calibrate_entropy: the quantization range that preserves most of a distribution's information.
 #include <cmath>
 #include <limits>
 
@@ -15,13 +15,14 @@ struct CalibrateParams {
     schema.field("num_quantized_bins", &CalibrateParams::num_quantized_bins)
         .default_value(255)
         .at_least(1)
-        .doc("Number of steps that the values inside of the range become.");
+        .doc("Number of quantization steps inside the range.");
   }
 };
 
 using Floats = Temporary<float>;
 
-// Zeros get a small share, taken in equal parts from the others. False if nothing is left of these.
+// Gives zeros a small share, subtracted in equal parts from the other elements. Returns false if this
+// would subtract 1 or more.
 bool smooth(Floats& p) {
   constexpr float kShare = 0.0001f;
   int64_t zeros = 0;
@@ -34,7 +35,7 @@ bool smooth(Floats& p) {
   return true;
 }
 
-// Kullback and Leibler, "On Information and Sufficiency", 1951; of distributions that are not normalized yet.
+// Kullback and Leibler, "On Information and Sufficiency", 1951; for distributions that are not normalized.
 float divergence(const Floats& p, const Floats& q) {
   float p_sum = 0, q_sum = 0, total = 0;
   for (const float x : p) p_sum += x;
@@ -47,12 +48,14 @@ float divergence(const Floats& p, const Floats& q) {
   return total;
 }
 
-// What the middle 2 reach + 1 bins lose when values outside move to their ends and they become `steps` steps.
+// The divergence if the middle 2 reach + 1 bins are quantized to `steps` steps and values outside are moved to the end
+// bins.
 float loss(const float* hist, int64_t bins, int64_t reach, int64_t steps) {
   const int64_t first = bins / 2 - reach, last = std::min(bins / 2 + reach + 1, bins), width = last - first;
   Floats p(static_cast<size_t>(width)), q(p.size());
-  Temporary<double> counts(p.size());  // whole numbers, of any size
-  // The first bin holds outliers only, the last one both; steps count what lies between them.
+  Temporary<double> counts(p.size());  // whole numbers of any size
+  // In the counts of the steps, the first bin is empty: it holds only outliers. The last bin holds outliers and its own
+  // values.
   for (int64_t j = 0; j < bins; ++j) {
     const size_t to = static_cast<size_t>(std::clamp(j - first, int64_t{0}, width - 1));
     p[to] += hist[j];
@@ -131,7 +134,7 @@ void register_calibrate(OpRegistry& ops) {
       .input("hist", "float32 (bins,): counts; an odd number of bins")
       .input("hist_edges", "float32 (bins + 1,): ends of the bins")
       .output("threshold", "(1,): the end of the range")
-      .output("divergence", "(1,): of Kullback and Leibler, in nats")
+      .output("divergence", "(1,): Kullback-Leibler divergence, in nats")
       .infer(infer)
       .cpu(run, DType::kFloat32)
       .gradient(kNotDifferentiable)

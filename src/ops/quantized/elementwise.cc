@@ -1,4 +1,4 @@
-// Sums, products, rectifiers and shapes of bytes with ranges.
+// Sums, products, rectifiers and shape operators of quantized tensors with ranges.
 #include <cstring>
 
 #include "base/checked_size.h"
@@ -38,7 +38,7 @@ struct ActParams {
         .choice("softrelu", ActType::kSoftRelu)
         .choice("softsign", ActType::kSoftSign)
         .choice("tanh", ActType::kTanh)
-        .doc("relu; the others have other ranges than the data and are not supported.");
+        .doc("relu; the other activations change the range of the data and are not supported.");
     schema.check([](const ActParams& p) {
       if (p.act_type != ActType::kRelu)
         throw ParamError({.input = "act_type",
@@ -71,10 +71,10 @@ struct SumParams {
   static void describe_range(ParamSchema<P>& schema) {
     schema.field("min_calib_range", static_cast<std::optional<double> P::*>(&SumParams::min_calib_range))
         .none_by_default()
-        .doc("Least value of the output; None: the output is int32.");
+        .doc("Minimum value of the output; None: the output is int32.");
     schema.field("max_calib_range", static_cast<std::optional<double> P::*>(&SumParams::max_calib_range))
         .none_by_default()
-        .doc("Largest value of the output; None: the output is int32.");
+        .doc("Maximum value of the output; None: the output is int32.");
   }
 };
 struct ProductParams : SumParams {
@@ -83,7 +83,7 @@ struct ProductParams : SumParams {
     describe_range(schema);
     schema.field("enable_float_output", &ProductParams::enable_float_output)
         .default_value(false)
-        .doc("Floats without a range as the only output.");
+        .doc("Whether the only output is float32, without a range.");
   }
 };
 
@@ -188,7 +188,7 @@ void infer_flatten(const NoParams&, InferContext& c) {
   c.set_out_shape(0, Shape{data[0], row});
 }
 
-// Inputs: num_args operands, then low and high end of the range of each.
+// Inputs: num_args operands, then the minimum and maximum of the range of each.
 void infer_concat(const ConcatParams& p, InferContext& c) {
   const int operands = p.num_args;
   if (c.num_in() != 3 * operands) {
@@ -262,17 +262,17 @@ void run_concat(const ConcatParams& p, const KernelArgs& a) {
 
 template <typename P>
 void declare_sum_inputs(OpBuilder<P>& op) {
-  op.input("rhs", "of the shape of lhs")
-      .input("lhs_min", "(1,): what the least byte of lhs stands for")
-      .input("lhs_max", "(1,): what the largest byte of lhs stands for")
-      .input("rhs_min", "(1,): of rhs")
-      .input("rhs_max", "(1,): of rhs");
+  op.input("rhs", "shape of lhs")
+      .input("lhs_min", "(1,): value of the smallest byte of lhs")
+      .input("lhs_max", "(1,): value of the largest byte of lhs")
+      .input("rhs_min", "(1,): value of the smallest byte of rhs")
+      .input("rhs_max", "(1,): value of the largest byte of rhs");
 }
 
 template <typename P>
 void declare_ranges(OpBuilder<P>& op) {
-  op.output("min_output", "(1,): what the least integer stands for")
-      .output("max_output", "(1,): what the largest integer stands for");
+  op.output("min_output", "(1,): value of the smallest integer")
+      .output("max_output", "(1,): value of the largest integer");
 }
 
 void declare_arithmetic(OpRegistry& ops) {
@@ -311,8 +311,8 @@ OpBuilder<P> declare_same_range(OpRegistry& ops, const char* name, const char* d
   auto op = ops.declare<P>(name);
   op.doc(doc)
       .input("data", "int8 or uint8")
-      .input("min_data", "(1,): what the least byte stands for")
-      .input("max_data", "(1,): what the largest byte stands for")
+      .input("min_data", "(1,): value of the smallest byte")
+      .input("max_data", "(1,): value of the largest byte")
       .output("output", shape)
       .output("min_output", "(1,): min_data")
       .output("max_output", "(1,): max_data");
@@ -323,7 +323,7 @@ OpBuilder<P> declare_same_range(OpRegistry& ops, const char* name, const char* d
 
 void register_quantized_elementwise(OpRegistry& ops) {
   declare_arithmetic(ops);
-  declare_same_range<ActParams>(ops, "_contrib_quantized_act", "relu of bytes.", "as data")
+  declare_same_range<ActParams>(ops, "_contrib_quantized_act", "relu of bytes.", "shape of data")
       .infer([](const ActParams&, InferContext& c) {
         c.require_dtype(0, kBytes);
         c.unify_dtypes({0}, {0});
@@ -348,11 +348,11 @@ void register_quantized_elementwise(OpRegistry& ops) {
       .sample(bytes_sample({{2, 3, 4}, {1}, {1}}, {kI}))
       .sample(bytes_sample({{2, 3, 2, 2}, {1}, {1}}, {kU}, {}, 0, 200));
   ops.declare<ConcatParams>("_contrib_quantized_concat")
-      .doc("Joins bytes along an axis, in one range that holds those of all. int8 if any input is.")
+      .doc("Joins quantized tensors along an axis, in one range that contains all ranges. int8 if any input is.")
       .variadic_input("data", "", "num_args arrays of int8 or uint8; then min and max of the first, of the second, ...")
       .output("output", "sizes of the arrays; their sum in the joined axis")
-      .output("min_output", "(1,): what the least byte stands for")
-      .output("max_output", "(1,): what the largest byte stands for")
+      .output("min_output", "(1,): value of the smallest byte")
+      .output("max_output", "(1,): value of the largest byte")
       .num_inputs([](const ConcatParams& p) { return 3 * p.num_args; })
       .infer(infer_concat)
       .renumbered_params([](ConcatParams p, std::span<const int> moved_to) {

@@ -1,8 +1,8 @@
-// Layers of bytes whose weights are floats in the model, with batch norm, activation and sum fused in: what MXNet's
-// oneDNN backend calls _sg_mkldnn_conv and _sg_mkldnn_fully_connected (graph/fused_form.h reads and writes these).
-// Operators of their own and no compositions, because the weights are folded, quantized and packed in one step whose
-// result is kept beside the arrays, and because the end of the product (scales, bias, sum, activation, rounding) is one
-// step, too: from the 32-bit sums in registers to bytes in memory.
+// Quantized layers whose weights are floats in the model, fused with batch norm, activation and sum: _sg_mkldnn_conv
+// and _sg_mkldnn_fully_connected of MXNet's oneDNN backend (graph/fused_form.h reads and writes these). They are
+// operators and not compositions for two reasons: the weights are folded, quantized and packed in one step whose result
+// is cached with the arrays, and the end of the product (scales, bias, sum, activation, rounding) is one step, too,
+// from the 32-bit sums in registers to bytes in memory.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,7 +22,7 @@ namespace {
 using kernels::ConvGeometry;
 using onednn::ActivationKind;
 
-// What follows the product: output = last relu(activation(product) + addend).
+// The operations after the product: output = last relu(activation(product) + addend).
 struct LayerEnd : FusedActivation {
   bool with_sum = false, relu_of_sum = false;
   std::optional<double> min_calib_range, max_calib_range;
@@ -44,19 +44,19 @@ struct LayerEnd : FusedActivation {
     FusedActivation::describe(schema);
     schema.field("with_sum", static_cast<bool P::*>(&LayerEnd::with_sum))
         .default_value(false)
-        .doc("Whether bytes are added to the result.");
+        .doc("Whether a quantized tensor is added to the result.");
     schema.field("relu_of_sum", static_cast<bool P::*>(&LayerEnd::relu_of_sum))
         .default_value(false)
         .doc("Whether relu follows the sum.");
     schema.field("min_calib_range", static_cast<std::optional<double> P::*>(&LayerEnd::min_calib_range))
         .none_by_default()
-        .doc("Least value of the output; None: the output is int32.");
+        .doc("Minimum value of the output; None: the output is int32.");
     schema.field("max_calib_range", static_cast<std::optional<double> P::*>(&LayerEnd::max_calib_range))
         .none_by_default()
-        .doc("Largest value of the output; None: the output is int32.");
+        .doc("Maximum value of the output; None: the output is int32.");
     schema.field("float_output", static_cast<bool P::*>(&LayerEnd::float_output))
         .default_value(false)
-        .doc("Floats without a range as the only output.");
+        .doc("Whether the only output is float32, without a range.");
   }
   void check() const {
     const bool linear =
@@ -74,7 +74,7 @@ struct LayerEnd : FusedActivation {
   }
 };
 
-// How the layer's weights come: floats, perhaps with a batch norm to fold, or bytes with their range.
+// The form of the layer's weights: floats, optionally with a batch norm to fold, or bytes with their range.
 struct WeightForm {
   bool bias = false, norm = false, fix_gamma = false, bytes = false;
   double eps = 0;
@@ -89,8 +89,10 @@ struct FusedConvParams : ConvolutionParams, LayerEnd {
     schema.field("with_bn", &FusedConvParams::with_bn)
         .default_value(false)
         .doc("Whether a batch norm follows the product.");
-    schema.field("fix_gamma", &FusedConvParams::fix_gamma).default_value(true).doc("Its gamma acts as 1.");
-    schema.field("eps", &FusedConvParams::eps).default_value(1e-3f).doc("Added to its variance.");
+    schema.field("fix_gamma", &FusedConvParams::fix_gamma)
+        .default_value(true)
+        .doc("Whether gamma of the batch norm is treated as 1.");
+    schema.field("eps", &FusedConvParams::eps).default_value(1e-3f).doc("Added to the variance of the batch norm.");
     schema.check([](const FusedConvParams& p) {
       check_convolution(p);
       p.check();
@@ -107,17 +109,18 @@ struct FusedDenseParams : LayerEnd {
     schema.field("no_bias", &FusedDenseParams::no_bias).default_value(false).doc("Whether the bias is absent.");
     schema.field("flatten", &FusedDenseParams::flatten)
         .default_value(true)
-        .doc("Take all axes of data but the first as one; otherwise apply to the last axis.");
+        .doc("Whether all axes of data except the first are merged; otherwise the layer applies to the last axis.");
     schema.field("byte_weights", &FusedDenseParams::byte_weights)
         .default_value(true)
-        .doc("Whether weight and bias are int8 with ranges; otherwise floats.");
+        .doc("Whether weight and bias are int8 with ranges; otherwise they are floats.");
     LayerEnd::describe(schema);
     schema.check([](const FusedDenseParams& p) { p.check(); });
   }
   WeightForm weights() const { return {!no_bias, false, false, byte_weights, 0}; }
 };
 
-// Where the inputs stand: data, weight, the range of data, perhaps an addend and its range, the rest of the weights.
+// The positions of the inputs: data, weight, the range of data, optionally an addend and its range, the rest of the
+// weights.
 struct Places {
   static constexpr size_t kMostParameters = 10;  // weight, bias, four of a norm, two ranges of two each
   size_t addend = 4, rest, bias, norm, weight_range, bias_range, count;
@@ -138,11 +141,11 @@ struct Places {
   }
 };
 
-// Weights as the product reads them.
+// The weights in the form that the product reads.
 struct Prepared {
   std::unique_ptr<OwnedBlock> packed;
-  std::vector<float> steps;  // per unit, for each output
-  std::vector<float> bias;   // in units; empty: none
+  std::vector<float> steps;  // per unit, for each output channel
+  std::vector<float> bias;   // in units; empty: no bias
 };
 
 class LayerKernel final : public Kernel {
@@ -155,7 +158,7 @@ class LayerKernel final : public Kernel {
       options.addend = addend.value_or(DType::kInt8);
       options.activation = end.kernel();
       if (end.relu_of_sum) options.last_activation = {ActivationKind::kRelu};
-      if (out_ == DType::kUInt8) {  // saturation is their relu
+      if (out_ == DType::kUInt8) {  // the saturation of uint8 implements their relu
         if (options.activation.kind == ActivationKind::kRelu && !options.add) options.activation = {};
         options.last_activation = {};
       }
@@ -195,14 +198,14 @@ class LayerKernel final : public Kernel {
       product_->run(t);
       return finish_sums(a, *w, data_steps);
     }
-    // Sums are counted in steps of the addend, else in units.
+    // Sums are in steps of the addend, else in units.
     float per_unit = 1.0f;
     if (end_.with_sum) {
       t.addend = a.in[places_.addend].data;
       per_unit = steps_per_unit(a.in[places_.addend].dtype, range_at(a, places_.addend + 1));
     }
     for (size_t o = 0; o < w->steps.size(); ++o) scale[o] = per_unit / (data_steps * w->steps[o]);
-    for (size_t o = 0; o < w->bias.size(); ++o)  // a whole number of steps of the sums, as in MXNet
+    for (size_t o = 0; o < w->bias.size(); ++o)  // a whole number of steps of the sums, which follows MXNet
       bias[o] = std::nearbyint(w->bias[o] * (w->steps[o] * data_steps)) * scale[o];
     if (out_ != DType::kFloat32) {
       t.out_step = per_unit / steps_per_unit(out_, end_.range());
@@ -274,7 +277,7 @@ class LayerKernel final : public Kernel {
         reach[static_cast<size_t>(o)] = most;
       }
     });
-    if (!end_.calibrated() && !end_.float_output)  // one range for all: so the sums have one, too
+    if (!end_.calibrated() && !end_.float_output)  // one range for all channels, so that the sums have one range, too
       std::fill(reach.begin(), reach.end(), *std::max_element(reach.begin(), reach.end()));
     for (const float r : reach) w->steps.push_back(steps_per_unit(DType::kInt8, {-r, r}));
     const OwnedBlock bytes(std::max<int64_t>(g_.o * row, 1));
@@ -289,7 +292,7 @@ class LayerKernel final : public Kernel {
     return w;
   }
 
-  // gamma (x - mean) / sqrt(variance + eps) + beta as factors of the weights and another bias.
+  // Rewrites gamma (x - mean) / sqrt(variance + eps) + beta as factors of the weights and a new bias.
   void fold_norm(const KernelArgs& a, std::vector<float>& factor, std::vector<float>& bias) const {
     const auto values = [&](size_t i) { return a.in[places_.norm + i].as<float>(); };
     const float *gamma = values(0), *beta = values(1), *mean = values(2), *variance = values(3);
@@ -390,15 +393,15 @@ OpBuilder<P> declare_layer(OpRegistry& ops, const char* name, const char* doc, c
       .doc(doc)
       .input("data", "int8 or uint8")
       .input("weight", "float32; or int8 with byte_weights")
-      .input("min_data", "(1,): what the least byte of data stands for")
-      .input("max_data", "(1,): what the largest byte of data stands for");
+      .input("min_data", "(1,): value of the smallest byte of data")
+      .input("max_data", "(1,): value of the largest byte of data");
   for (int i = 4; i < 12; ++i)
     op.optional_input("argument" + std::to_string(i),
                       "with_sum: addend and its range; bias; gamma, beta, mean and variance, or the ranges of weight "
                       "and bias");
-  op.output("output", "uint8 behind a relu, else int8; int32 without a calibrated range; or float32")
-      .output(least, "(1,): what the least integer stands for")
-      .output(largest, "(1,): what the largest integer stands for")
+  op.output("output", "uint8 after a relu, else int8; int32 without a calibrated range; or float32")
+      .output(least, "(1,): value of the smallest integer")
+      .output(largest, "(1,): value of the largest integer")
       .num_inputs([](const P& p) { return input_count(p); })
       .num_outputs([](const P& p) { return p.float_output ? 1 : 3; })
       .heavy()

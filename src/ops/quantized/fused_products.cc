@@ -1,5 +1,5 @@
-// Convolutions and dense layers of bytes whose sums become bytes while they are in registers. Passes make them of
-// _contrib_quantized_conv, _contrib_quantized_fully_connected, _contrib_requantize and what lies behind them.
+// Convolutions and dense layers of bytes whose sums are requantized to bytes in registers. Passes create them from
+// _contrib_quantized_conv, _contrib_quantized_fully_connected, _contrib_requantize and the operators after them.
 #include <limits>
 
 #include "kernels/int8_convolution.h"
@@ -19,13 +19,13 @@ struct FusedEnd {
     const auto field = [&]<typename M>(const char* name, M FusedEnd::*member) {
       return schema.field(name, static_cast<M P::*>(member));
     };
-    field("min_calib_range", &FusedEnd::min_calib_range).doc("Least value of the output.");
-    field("max_calib_range", &FusedEnd::max_calib_range).doc("Largest value of the output.");
-    field("is_unsigned", &FusedEnd::is_unsigned).default_value(false).doc("The output is uint8, else int8.");
+    field("min_calib_range", &FusedEnd::min_calib_range).doc("Minimum value of the output.");
+    field("max_calib_range", &FusedEnd::max_calib_range).doc("Maximum value of the output.");
+    field("is_unsigned", &FusedEnd::is_unsigned).default_value(false).doc("Whether the output is uint8, else int8.");
     field("relu", &FusedEnd::relu).default_value(false).doc("Whether values below zero become zero.");
     field("with_addend", &FusedEnd::with_addend)
         .default_value(false)
-        .doc("Whether bytes, the last three inputs, are added to the sums.");
+        .doc("Whether a quantized tensor, the last three inputs, is added to the sums.");
   }
   DType out() const { return is_unsigned ? DType::kUInt8 : DType::kInt8; }
   Range range() const {
@@ -41,7 +41,8 @@ struct FusedConvParams : ConvolutionParams, FusedEnd {
     schema.check([](const FusedConvParams& p) { check_convolution(p); });
   }
   int64_t outputs() const { return num_filter; }
-  // What sums count, in a step each: a convolution 127 for data of either dtype, as its range does.
+  // The number of steps in the reach of the data, which defines the step of the sums: 127 for a convolution with data
+  // of either dtype, in accordance with its range.
   static float data_steps(DType) { return 127.0f; }
   static float bias_factor(DType) { return 1.0f; }
 };
@@ -127,7 +128,7 @@ class FusedKernel final : public Kernel {
   static int64_t rounded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
   int64_t vector_bytes() const { return rounded(outputs_ * static_cast<int64_t>(sizeof(float))); }
 
-  // Sums are counted in steps of the addend, if there is one. Returns how many of these a step of the output is.
+  // Sums are in steps of the addend, if there is one. Returns the number of these steps per step of the output.
   float set_steps(const KernelArgs& a, float* scale, float* bias) const {
     const auto first = static_cast<size_t>(operands(p_));
     const auto addend = static_cast<size_t>(first_addend(p_));
@@ -176,21 +177,21 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name, const std::string& sums)
   return ops.declare<P>(name)
       .internal()
       .doc("relu(" + sums + "(...) + addend), requantized to a known range.")
-      .input("data", "as in " + sums)
-      .input("weight", "as in " + sums)
+      .input("data", "same as in " + sums)
+      .input("weight", "same as in " + sums)
       .optional_input("bias", "int8 (outputs,)")
-      .input("min_data", "(1,): what the least byte of data stands for")
-      .input("max_data", "(1,): what the largest byte of data stands for")
-      .input("min_weight", "(1,): of weight")
-      .input("max_weight", "(1,): of weight")
-      .optional_input("min_bias", "(1,): of bias")
-      .optional_input("max_bias", "(1,): of bias")
-      .optional_input("addend", "bytes, as the output")
-      .optional_input("min_addend", "(1,): of addend")
-      .optional_input("max_addend", "(1,): of addend")
-      .output("output", "int8 or uint8, shape as in " + sums)
-      .output("min_output", "(1,): what the least byte stands for")
-      .output("max_output", "(1,): what the largest byte stands for")
+      .input("min_data", "(1,): value of the smallest byte of data")
+      .input("max_data", "(1,): value of the largest byte of data")
+      .input("min_weight", "(1,): value of the smallest byte of weight")
+      .input("max_weight", "(1,): value of the largest byte of weight")
+      .optional_input("min_bias", "(1,): value of the smallest byte of bias")
+      .optional_input("max_bias", "(1,): value of the largest byte of bias")
+      .optional_input("addend", "int8 or uint8, shape of the output")
+      .optional_input("min_addend", "(1,): value of the smallest byte of addend")
+      .optional_input("max_addend", "(1,): value of the largest byte of addend")
+      .output("output", "int8 or uint8, shape of the output of " + sums)
+      .output("min_output", "(1,): value of the smallest byte")
+      .output("max_output", "(1,): value of the largest byte")
       .num_inputs([](const P& p) { return num_inputs(p); })
       .infer([](const P& p, InferContext& c) { infer(p, c); })
       .heavy()

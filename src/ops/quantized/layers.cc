@@ -1,4 +1,4 @@
-// BatchNorm and Embedding of bytes.
+// BatchNorm and Embedding of quantized tensors.
 #include "hybridnet/threads.h"
 #include "kernels/gather.h"
 #include "kernels/indices.h"
@@ -20,15 +20,17 @@ struct QuantizedBatchNormParams {
     using P = QuantizedBatchNormParams;
     schema.field("eps", &P::eps).default_value(1e-3f).at_least(0.0).doc("Added to the variance.");
     schema.field("momentum", &P::momentum).default_value(0.9f).hidden();
-    schema.field("fix_gamma", &P::fix_gamma).default_value(true).doc("gamma acts as 1.");
+    schema.field("fix_gamma", &P::fix_gamma).default_value(true).doc("Whether gamma is treated as 1.");
     schema.field("use_global_stats", &P::use_global_stats).default_value(false).hidden();
     schema.field("output_mean_var", &P::output_mean_var).default_value(false).hidden();
     schema.field("axis", &P::axis).default_value(1).doc("The axis of the channels.");
     schema.field("cudnn_off", &P::cudnn_off).default_value(false).hidden();
-    schema.field("min_calib_range", &P::min_calib_range).none_by_default().doc("Least value of the output. Required.");
+    schema.field("min_calib_range", &P::min_calib_range)
+        .none_by_default()
+        .doc("Minimum value of the output. Required.");
     schema.field("max_calib_range", &P::max_calib_range)
         .none_by_default()
-        .doc("Largest value of the output. Required.");
+        .doc("Maximum value of the output. Required.");
     schema.check([](const P& p) {
       if (p.min_calib_range && p.max_calib_range) return;
       throw ParamError({.input = p.min_calib_range ? "max_calib_range" : "min_calib_range",
@@ -54,7 +56,7 @@ void infer_batch_norm(const QuantizedBatchNormParams& p, InferContext& c) {
   for (int i = 1; i < 5; ++i) c.set_in_shape(i, Shape({channels}));
 }
 
-// Unsigned bytes are rounded to steps of signed ones first.
+// uint8 data is rounded to steps of int8 first.
 template <typename T>
 int8_t normalized(T x, float scale, float shift) {
   constexpr bool kSigned = std::is_same_v<T, int8_t>;
@@ -64,7 +66,7 @@ int8_t normalized(T x, float scale, float shift) {
   return nearest_step<int8_t>(static_cast<float>(nearest_step<int8_t>(value * to_signed)) * scale + shift);
 }
 
-// Rows of `inner` elements of one channel; channels-last: of one element of each channel.
+// Processes rows of `inner` elements of one channel; for channels-last data, rows with one element of each channel.
 template <typename T>
 void normalize(const TensorRef& in, const float* scale, const float* shift, int64_t channels, int64_t inner,
                int8_t* out) {
@@ -148,15 +150,15 @@ void declare_batch_norm(OpRegistry& ops) {
     return bytes_sample(std::move(inputs), {dtype}, std::move(attrs), 1, 100);
   };
   ops.declare<QuantizedBatchNormParams>("_contrib_quantized_batch_norm")
-      .doc("BatchNorm of bytes by the moving statistics.")
+      .doc("BatchNorm of quantized data by the moving statistics.")
       .input("data", "int8 or uint8, any shape with the axis")
       .input("gamma", "(channels,)")
       .input("beta", "(channels,)")
       .auxiliary("moving_mean", "(channels,)")
       .auxiliary("moving_var", "(channels,)")
-      .input("min_data", "(1,): what the least byte stands for")
-      .input("max_data", "(1,): what the largest byte stands for")
-      .output("output", "int8, as data")
+      .input("min_data", "(1,): value of the smallest byte")
+      .input("max_data", "(1,): value of the largest byte")
+      .output("output", "int8, shape of data")
       .output("min_output", "(1,): min_calib_range")
       .output("max_output", "(1,): max_calib_range")
       .infer(infer_batch_norm)
@@ -176,11 +178,11 @@ void register_quantized_layers(OpRegistry& ops) {
   declare_batch_norm(ops);
   Sample rows = bytes_sample({{2, 3}, {5, 4}, {1}, {1}}, {kF, kI}, {{"input_dim", "5"}, {"output_dim", "4"}}, -3, 7);
   ops.declare<QuantizedEmbeddingParams>("_contrib_quantized_embedding")
-      .doc("Rows of a matrix of bytes, named by data; indices out of range take the nearest row.")
+      .doc("Rows of a quantized matrix, selected by data; indices out of range select the nearest row.")
       .input("data", "any shape; whole numbers of any dtype")
       .input("weight", "int8 (input_dim, output_dim)")
-      .input("min_weight", "(1,): what the least byte stands for")
-      .input("max_weight", "(1,): what the largest byte stands for")
+      .input("min_weight", "(1,): value of the smallest byte")
+      .input("max_weight", "(1,): value of the largest byte")
       .output("output", "int8, shape of data with output_dim appended")
       .output("min_output", "(1,): min_weight")
       .output("max_output", "(1,): max_weight")

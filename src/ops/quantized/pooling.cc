@@ -1,4 +1,4 @@
-// Pooling of bytes: the range stays. Averages are rounded to the nearest integer, halves to the even one.
+// Pooling of quantized data, which keeps the range. Averages are rounded to the nearest integer, halves to even.
 #include "hybridnet/threads.h"
 #include "kernels/integer_rows.h"
 #include "ops/nn/pooling_params.h"
@@ -15,8 +15,8 @@ int32_t rounded_quotient(int32_t sum, int32_t count) {
   return sum < 0 ? -nearest : nearest;
 }
 
-// How many elements an average divides by: windows that count padding have their full size, also where they reach
-// beyond it (convention full).
+// The divisor of an average: windows that include the padding have their full size, even if they extend beyond it
+// (convention full).
 int64_t count_of(const PoolGeometry& g, const std::array<int64_t, 3>& p) {
   if (g.count_pad) return std::max<int64_t>(g.kernel_size(), 1);
   int64_t count = 1;
@@ -25,7 +25,7 @@ int64_t count_of(const PoolGeometry& g, const std::array<int64_t, 3>& p) {
   return std::max<int64_t>(count, 1);
 }
 
-// Calls f(elements of one position, all `width` channels of it) for the positions of x that output p sees.
+// Calls f(pointer to the `width` channels of a position) for the positions of x in the window of output p.
 template <typename T, typename F>
 void for_window(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>& p, int64_t width, F&& f) {
   for (int64_t i = g.first(0, p[0]); i < g.last(0, p[0]); ++i) {
@@ -36,8 +36,8 @@ void for_window(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>&
   }
 }
 
-// Channels-last memory: `width` channels of one window at a time, whose sums take turns on the stack. Plain memory:
-// one.
+// Pools one window. Channels-last memory: `width` channels at a time, whose sums are on the stack, 256 per pass. Plain
+// memory: one channel.
 template <typename T>
 void pool_window(const PoolGeometry& g, const T* x, const std::array<int64_t, 3>& p, int64_t width, T* y) {
   if (g.type == PoolType::kMax) {
@@ -101,11 +101,11 @@ void infer(const PoolingParams& p, InferContext& c) {
 void register_quantized_pooling(OpRegistry& ops) {
   constexpr DType kI = DType::kInt8, kU = DType::kUInt8;
   ops.declare<PoolingParams>("_contrib_quantized_pooling")
-      .doc("Maximum or average of windows of an image of bytes.")
+      .doc("Maximum or average of windows of a quantized image.")
       .input("data", "int8 or uint8 (batch, channels, spatial...)")
-      .input("min_data", "(1,): what the least byte stands for")
-      .input("max_data", "(1,): what the largest byte stands for")
-      .output("output", "dtype of data; shape as in Pooling")
+      .input("min_data", "(1,): value of the smallest byte")
+      .input("max_data", "(1,): value of the largest byte")
+      .output("output", "dtype of data; shape of the output of Pooling")
       .output("min_output", "(1,): min_data")
       .output("max_output", "(1,): max_data")
       .infer(infer)

@@ -1,4 +1,4 @@
-// Convolution and FullyConnected of bytes, summed in 32 bits.
+// Convolution and FullyConnected of quantized tensors, with 32-bit sums.
 #include "ops/quantized/products.h"
 
 #include <optional>
@@ -62,12 +62,12 @@ struct Ranges {
   std::optional<Range> bias;
 };
 
-// How many steps of the sums a step of the bias is.
+// The number of steps of the sums in a step of the bias.
 using BiasFactor = float (*)(DType data, const Ranges& ranges);
 
 class ProductKernel final : public Kernel {
  public:
-  // ranges_as: the dtype that counts for the range of the result.
+  // ranges_as: the dtype that defines the range of the result.
   ProductKernel(const ConvGeometry& g, DType data, DType ranges_as, bool bias, BiasFactor factor, bool remember)
       : product_(kernels::make_int8_convolution(g, {.data = data, .bias = bias})),
         outputs_(g.o),
@@ -126,7 +126,7 @@ class ProductKernel final : public Kernel {
   BiasFactor factor_;
 };
 
-// Inputs: data, weight and perhaps bias; then the ranges of each.
+// Inputs: data, weight and optionally bias; then the ranges of each.
 void infer_dtypes(InferContext& c, bool no_bias) {
   c.require_dtype(0, kBytes);
   const int operands = no_bias ? 2 : 3;
@@ -136,7 +136,7 @@ void infer_dtypes(InferContext& c, bool no_bias) {
   infer_range_outputs(c);
 }
 
-// The range of its result counts 127 steps for data of either dtype, and so does its bias.
+// The range of the result assumes 127 steps for data of either dtype, and so does the bias.
 float convolution_bias_factor(DType, const Ranges& r) {
   const float sums = r.data.reach() / 127.0f * (r.weight.reach() / 127.0f);
   return r.bias->reach() / 127.0f / sums;
@@ -157,20 +157,20 @@ double cost_ns(const ConvGeometry& g) { return g.flops() / 150.0 + 2000; }
 template <typename P>
 void declare_inputs(OpBuilder<P>& op) {
   op.optional_input("bias", "int8 (outputs,)")
-      .input("min_data", "(1,): what the least byte of data stands for")
-      .input("max_data", "(1,): what the largest byte of data stands for")
-      .input("min_weight", "(1,): of weight")
-      .input("max_weight", "(1,): of weight")
-      .optional_input("min_bias", "(1,): of bias")
-      .optional_input("max_bias", "(1,): of bias")
+      .input("min_data", "(1,): value of the smallest byte of data")
+      .input("max_data", "(1,): value of the largest byte of data")
+      .input("min_weight", "(1,): value of the smallest byte of weight")
+      .input("max_weight", "(1,): value of the largest byte of weight")
+      .optional_input("min_bias", "(1,): value of the smallest byte of bias")
+      .optional_input("max_bias", "(1,): value of the largest byte of bias")
       .num_inputs([](const P& p) { return p.no_bias ? 6 : 9; });
 }
 
 template <typename P>
 void declare_outputs(OpBuilder<P>& op, const char* shape) {
   op.output("output", shape)
-      .output("min_output", "(1,): what the least 32-bit integer stands for")
-      .output("max_output", "(1,): what the largest 32-bit integer stands for");
+      .output("min_output", "(1,): value of the smallest 32-bit integer")
+      .output("max_output", "(1,): value of the largest 32-bit integer");
 }
 
 constexpr DType kI = DType::kInt8, kU = DType::kUInt8;
@@ -178,8 +178,8 @@ constexpr DType kI = DType::kInt8, kU = DType::kUInt8;
 void declare_convolution(OpRegistry& ops) {
   auto op = ops.declare<ConvolutionParams>("_contrib_quantized_conv");
   op.doc(
-        "Convolution of bytes, summed in 32 bits. Its ranges count 127 steps, also that of uint8 data: the value of a "
-        "byte is byte * max(|min|, |max|) / 127.")
+        "Convolution of quantized tensors, with 32-bit sums. All ranges have 127 steps, for uint8 data, too: the value "
+        "of a byte is byte * max(|min|, |max|) / 127.")
       .input("data", "int8 or uint8 (batch, channels, spatial...)")
       .input("weight", "int8 (num_filter, channels / num_group, kernel...)");
   declare_inputs(op);
@@ -225,7 +225,7 @@ void declare_convolution(OpRegistry& ops) {
 
 void declare_dense(OpRegistry& ops) {
   auto op = ops.declare<QuantizedDenseParams>("_contrib_quantized_fully_connected");
-  op.doc("FullyConnected of bytes, summed in 32 bits.")
+  op.doc("FullyConnected of quantized tensors, with 32-bit sums.")
       .input("data", "int8 or uint8 (batch, ...), or (..., features) with flatten=False")
       .input("weight", "int8 (num_hidden, features)");
   declare_inputs(op);

@@ -1,4 +1,4 @@
-// What dense layers of bytes have in common.
+// Parameters and shapes that quantized dense layers share.
 #pragma once
 
 #include "hybridnet/op.h"
@@ -21,14 +21,14 @@ struct QuantizedDenseParams {
         .doc("Whether the bias input and its range are absent.");
     field("flatten", &QuantizedDenseParams::flatten)
         .default_value(true)
-        .doc("Take all axes of data but the first as one; otherwise apply to the last axis.");
+        .doc("Whether all axes of data except the first are merged; otherwise the layer applies to the last axis.");
   }
 };
 
 // Shapes of (data, weight, bias unless no_bias) -> output.
 void infer_dense_shapes(const QuantizedDenseParams& p, InferContext& c);
 
-// The rows of data are the positions of an image of one line.
+// The convolution that is equivalent to the layer: the rows of data are the positions of an image with one line.
 kernels::ConvGeometry dense_geometry(const QuantizedDenseParams& p, const Shape& data);
 
 }  // namespace hybridnet::ops

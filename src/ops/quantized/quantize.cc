@@ -1,6 +1,6 @@
-// Floats as bytes and back: _contrib_quantize, _contrib_quantize_v2, _contrib_quantize_asym, _contrib_requantize,
-// _contrib_dequantize.
-// Zero is step 0; bytes without sign cover [0, reach], signed ones [-reach, reach], reach = max(|min|, |max|).
+// Conversions between floats and bytes: _contrib_quantize, _contrib_quantize_v2, _contrib_quantize_asym,
+// _contrib_requantize, _contrib_dequantize.
+// Zero is step 0; uint8 covers [0, reach], int8 [-reach, reach], reach = max(|min|, |max|).
 #include <algorithm>
 
 #include "hybridnet/threads.h"
@@ -35,10 +35,10 @@ struct CalibratedParams {
         .doc("dtype of the output; auto: uint8 if min_calib_range is not negative.");
     schema.field("min_calib_range", &CalibratedParams::min_calib_range)
         .none_by_default()
-        .doc("Least value; None: that of data.");
+        .doc("Minimum value; None: minimum of data.");
     schema.field("max_calib_range", &CalibratedParams::max_calib_range)
         .none_by_default()
-        .doc("Largest value; None: that of data.");
+        .doc("Maximum value; None: maximum of data.");
   }
   bool calibrated() const { return min_calib_range && max_calib_range; }
   DType dtype() const {
@@ -53,10 +53,10 @@ struct AsymmetricParams {
   static void describe(ParamSchema<AsymmetricParams>& schema) {
     schema.field("min_calib_range", &AsymmetricParams::min_calib_range)
         .none_by_default()
-        .doc("Least value; None: that of data.");
+        .doc("Minimum value; None: minimum of data.");
     schema.field("max_calib_range", &AsymmetricParams::max_calib_range)
         .none_by_default()
-        .doc("Largest value; None: that of data.");
+        .doc("Maximum value; None: maximum of data.");
   }
 };
 
@@ -67,7 +67,7 @@ struct DequantizeParams {
   }
 };
 
-// Rounded to the nearest step; values outside of the range become its ends, NaN becomes zero.
+// Rounds to the nearest step; values outside the range become its ends, NaN becomes zero.
 template <typename F>
 void write_steps(const TensorRef& out, F&& steps) {
   const auto write = [&](auto* to) {
@@ -114,7 +114,7 @@ void infer_ranges(InferContext& c, bool inputs, bool outputs) {
   c.set_in_shape(0, c.out_shape(0));
 }
 
-// This one counts 255 and 127 steps, as requantize does; quantize_v2 and dequantize count half a step more.
+// quantize uses 255 and 127 steps, like requantize; quantize_v2 and dequantize use half a step more.
 void run_quantize(const QuantizeParams&, const KernelArgs& a) {
   const float* data = a.in[0].as<float>();
   const Range range = range_at(a, 1);
@@ -130,7 +130,7 @@ void run_quantize_v2(const CalibratedParams& p, const KernelArgs& a) {
   const Range given = p.calibrated()
                           ? Range{static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)}
                           : Range{is_unsigned ? 0.0f : -steps_of(out), steps_of(out)};
-  if (a.in[0].dtype != DType::kFloat32) {  // bytes stay what they are
+  if (a.in[0].dtype != DType::kFloat32) {  // bytes are copied unchanged
     std::copy_n(a.in[0].as<int8_t>(), a.in[0].size(), a.out[0].as<int8_t>());
     return write_range(a, given);
   }
@@ -193,13 +193,13 @@ constexpr DType kF = DType::kFloat32;
 
 void register_from_floats(OpRegistry& ops) {
   ops.declare<QuantizeParams>("_contrib_quantize")
-      .doc("Floats as bytes: uint8 for [min_range, max_range], or int8 for values around zero.")
+      .doc("Quantizes floats: to uint8 for [min_range, max_range], or to int8 for values around zero.")
       .input("data", "float32, any shape")
-      .input("min_range", "(1,): the least value")
-      .input("max_range", "(1,): the largest value")
+      .input("min_range", "(1,): the minimum value")
+      .input("max_range", "(1,): the maximum value")
       .output("output", "shape of data")
-      .output("min_output", "(1,): what the least byte stands for")
-      .output("max_output", "(1,): what the largest byte stands for")
+      .output("min_output", "(1,): value of the smallest byte")
+      .output("max_output", "(1,): value of the largest byte")
       .infer([](const QuantizeParams& p, InferContext& c) {
         c.set_in_dtype(0, DType::kFloat32);
         c.set_out_dtype(0, p.out_type == ByteType::kInt8 ? DType::kInt8 : DType::kUInt8);
@@ -209,11 +209,11 @@ void register_from_floats(OpRegistry& ops) {
       .gradient(kNotDifferentiable)
       .sample(float_sample({kF, kF, kF}, {{"out_type", "int8"}}, -2.0, 2.0));
   ops.declare<CalibratedParams>("_contrib_quantize_v2")
-      .doc("Floats as bytes, for a given range or that of the data.")
-      .input("data", "float32, any shape; bytes stay as they are")
+      .doc("Quantizes floats, with a given range or the range of the data.")
+      .input("data", "float32, any shape; bytes are copied unchanged")
       .output("output", "shape of data")
-      .output("min_output", "(1,): what the least byte stands for")
-      .output("max_output", "(1,): what the largest byte stands for")
+      .output("min_output", "(1,): value of the smallest byte")
+      .output("max_output", "(1,): value of the largest byte")
       .infer([](const CalibratedParams& p, InferContext& c) {
         c.require_dtype(0, DTypeSet(DType::kFloat32) | DType::kInt8 | DType::kUInt8);
         const bool bytes = c.in_dtype(0) == DType::kInt8 || c.in_dtype(0) == DType::kUInt8;
@@ -230,7 +230,7 @@ void register_from_floats(OpRegistry& ops) {
 
 void register_asymmetric(OpRegistry& ops) {
   ops.declare<AsymmetricParams>("_contrib_quantize_asym")
-      .doc("Floats as unsigned bytes that cover their range: data * scale + shift, rounded.")
+      .doc("Quantizes floats to uint8 over their range: data * scale + shift, rounded.")
       .input("data", "float32, any shape")
       .output("output", "uint8, shape of data")
       .output("scale", "(1,): steps per unit")
@@ -254,13 +254,13 @@ void register_quantize(OpRegistry& ops) {
   Sample wide = float_sample({DType::kInt32, kF, kF}, {}, -2.0, 2.0);
   wide.integer_valued = true;
   ops.declare<CalibratedParams>("_contrib_requantize")
-      .doc("32-bit integers, such as products of bytes give, as bytes.")
+      .doc("Quantizes 32-bit integers, for example products of bytes.")
       .input("data", "int32, any shape")
-      .input("min_range", "(1,): what the least integer stands for")
-      .input("max_range", "(1,): what the largest integer stands for")
+      .input("min_range", "(1,): value of the smallest integer")
+      .input("max_range", "(1,): value of the largest integer")
       .output("output", "shape of data")
-      .output("min_output", "(1,): what the least byte stands for")
-      .output("max_output", "(1,): what the largest byte stands for")
+      .output("min_output", "(1,): value of the smallest byte")
+      .output("max_output", "(1,): value of the largest byte")
       .infer([](const CalibratedParams& p, InferContext& c) {
         c.set_in_dtype(0, DType::kInt32);
         c.set_out_dtype(0, p.dtype());
@@ -273,10 +273,10 @@ void register_quantize(OpRegistry& ops) {
   Sample bytes = float_sample({DType::kUInt8, kF, kF}, {}, 0.0, 2.0);
   Sample signed_bytes = float_sample({DType::kInt8, kF, kF}, {}, -2.0, 2.0);
   ops.declare<DequantizeParams>("_contrib_dequantize")
-      .doc("Bytes as the floats that they stand for.")
+      .doc("Converts quantized bytes to floats.")
       .input("data", "uint8 or int8, any shape")
-      .input("min_range", "(1,): what the least byte stands for")
-      .input("max_range", "(1,): what the largest byte stands for")
+      .input("min_range", "(1,): value of the smallest byte")
+      .input("max_range", "(1,): value of the largest byte")
       .output("output", "float32, shape of data")
       .infer([](const DequantizeParams& p, InferContext& c) {
         if (p.out_type != DType::kFloat32)

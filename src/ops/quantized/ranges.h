@@ -1,5 +1,5 @@
-// Bytes and the ranges of floats that they stand for. A range travels beside its bytes as two arrays of shape (1,);
-// zero is always a step of it, the step 0.
+// Bytes and the ranges of floats that they represent. A range is passed with its bytes as two arrays of shape (1,);
+// zero is always a step of it, step 0.
 #pragma once
 
 #include <algorithm>
@@ -26,23 +26,24 @@ inline void write_range(const KernelArgs& a, Range range) {
   *a.out[2].as<float>() = range.high;
 }
 
-// How many steps reach the end of a range. The half leaves room for values that round to the last step.
+// The number of steps from zero to the end of a range. The half leaves room for values that round to the last step.
 inline float steps_of(DType dtype) { return dtype == DType::kUInt8 ? 255.5f : 127.5f; }
 
-// Steps per unit. Finite for the range of zeros, too.
+// Steps per unit. Finite even for a range of zeros.
 inline float steps_per_unit(DType dtype, Range range) {
   const float reach = range.reach();
   return reach != 0 ? steps_of(dtype) / reach : static_cast<float>(std::numeric_limits<int32_t>::max());
 }
 
-// The range of 32-bit sums of products of bytes. Products of ranges count whole steps: 127 and 255.
+// The range of 32-bit sums of products of bytes. Ranges of products have whole steps: 127 and 255.
 inline Range range_of_products(DType a_dtype, Range a, DType b_dtype, Range b) {
   const auto step = [](DType dtype, Range r) { return r.reach() / (dtype == DType::kUInt8 ? 255.0f : 127.0f); };
   const float reach = step(a_dtype, a) * step(b_dtype, b) * 2147483648.0f;
   return {-reach, reach};
 }
 
-// The nearest integer, halves to even; the nearest that the byte has; zero for NaN. In a form that becomes vectors.
+// The nearest integer, halves to even, clamped to the range of the byte; zero for NaN. In a form that the compiler
+// vectorizes.
 template <typename T>
 T nearest_step(float x) {
   static_assert(sizeof(T) == 1);
@@ -67,7 +68,7 @@ inline void infer_range_outputs(InferContext& c) {
   }
 }
 
-// Whole numbers in [low, high] for all inputs; `dtypes` of the first ones, float32 for the others.
+// A sample of whole numbers in [low, high) for all inputs; `dtypes` for the first inputs, float32 for the others.
 inline Sample bytes_sample(std::vector<Shape> inputs, std::vector<DType> dtypes,
                            std::vector<std::pair<std::string, std::string>> attrs = {}, double low = -100,
                            double high = 100) {

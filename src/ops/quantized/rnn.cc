@@ -1,6 +1,6 @@
-// _contrib_quantized_rnn: LSTM layers over a sequence of unsigned bytes. Weights become signed bytes, one scale for
-// each gate of each unit, common to all layers; states become bytes in the scale of the data, each time they are
-// multiplied. Gates, cells and outputs are floats.
+// _contrib_quantized_rnn: LSTM layers over a sequence of uint8. Weights are quantized to int8, with one scale for each
+// gate of each unit, common to all layers; states are quantized with the scale of the data before each product. Gates,
+// cells and outputs are floats.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -46,7 +46,7 @@ void QuantizedRnnParams::describe(ParamSchema<QuantizedRnnParams>& schema) {
       .doc("Number of stacked layers.");
   schema.field("bidirectional", static_cast<bool P::*>(&RnnParams::bidirectional))
       .default_value(false)
-      .doc("Each layer also reads the sequence backwards.");
+      .doc("Whether each layer also reads the sequence backwards.");
   schema.field("mode", static_cast<RnnMode P::*>(&RnnParams::mode))
       .choice("gru", RnnMode::kGru)
       .choice("lstm", RnnMode::kLstm)
@@ -56,7 +56,7 @@ void QuantizedRnnParams::describe(ParamSchema<QuantizedRnnParams>& schema) {
   schema.field("p", static_cast<float P::*>(&RnnParams::p)).default_value(0.0).hidden();
   schema.field("state_outputs", static_cast<bool P::*>(&RnnParams::state_outputs))
       .default_value(false)
-      .doc("Whether the final states are outputs too.");
+      .doc("Whether the final states are outputs, too.");
   schema.field("projection_size", static_cast<std::optional<int32_t> P::*>(&RnnParams::projection_size))
       .none_by_default()
       .doc("None: not supported.");
@@ -91,7 +91,7 @@ std::unique_ptr<Int8Convolution> make_product(int64_t rows, int64_t inputs, int6
 struct Prepared {
   struct Cell {
     std::unique_ptr<OwnedBlock> input, state;
-    std::vector<float> weight_sums, bias;  // of each gate's row: steps of the data's shift count with them
+    std::vector<float> weight_sums, bias;  // for each row of the gates: the data's shift is multiplied by weight_sums
   };
   std::vector<float> steps;  // per unit, for each gate
   std::vector<Cell> cells;
@@ -128,13 +128,13 @@ class RnnKernel final : public Kernel {
   }
 
  private:
-  // Parts of the workspace.
+  // The parts of the workspace.
   struct Room {
     char* product;
-    int32_t *of_input, *of_state;  // products: of all positions, of one step
+    int32_t *of_input, *of_state;  // products of all positions and of one step
     float *h, *c;
-    uint8_t *x, *h_bytes;  // what the layer before gave, the state, as bytes
-    int64_t bytes;         // of all parts
+    uint8_t *x, *h_bytes;  // the output of the previous layer and the state, as bytes
+    int64_t bytes;         // total size of all parts
   };
   Room room_in(void* workspace) const {
     const int64_t width = g_.batch * g_.hidden;
@@ -196,7 +196,7 @@ class RnnKernel final : public Kernel {
     product.run(t);
   }
 
-  // f(rows of the matrix, columns, matrix) for the weights of the input and of the state.
+  // Calls f(rows of the matrix, columns, matrix) for the weights of the input and of the state.
   template <typename F>
   void for_weights(const float* parameters, int64_t layer, int64_t direction, F&& f) const {
     const RnnGeometry::CellParameters at = g_.parameters_of(layer, direction);
@@ -289,16 +289,16 @@ Sample sample(int layers, bool both, std::vector<std::pair<std::string, std::str
 
 void register_quantized_rnn(OpRegistry& ops) {
   ops.declare<QuantizedRnnParams>("_contrib_quantized_rnn")
-      .doc("LSTM layers over a sequence of unsigned bytes; parameters and results as in RNN.")
-      .input("data", "uint8 (steps, batch, inputs), as quantize_asym gives it")
+      .doc("LSTM layers over a sequence of uint8; parameters and outputs are those of RNN.")
+      .input("data", "uint8 (steps, batch, inputs), the output of quantize_asym")
       .input("parameters", "float32: all weights, then all biases, in one vector")
       .input("state", "initial states (layers * directions, batch, state_size)")
-      .input("state_cell", "initial cells, likewise")
+      .input("state_cell", "initial cells, same shape")
       .input("data_scale", "(1,): steps per unit of data")
       .input("data_shift", "(1,): the step of zero")
       .output("output", "float32 (steps, batch, directions * state_size)")
-      .output("state_output", "state_outputs: states after the last step")
-      .output("statecell_output", "state_outputs: cells after the last step")
+      .output("state_output", "if state_outputs: states after the last step")
+      .output("statecell_output", "if state_outputs: cells after the last step")
       .num_outputs([](const QuantizedRnnParams& p) { return p.state_outputs ? 3 : 1; })
       .infer(infer)
       .link([](const QuantizedRnnParams& p,

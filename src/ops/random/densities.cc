@@ -1,4 +1,4 @@
-// _random_pdf_x: densities of samples, or their logarithms, for parameters given as tensors.
+// _random_pdf_x: densities of samples, or their logarithms, for tensors of parameters.
 #include <array>
 #include <cmath>
 
@@ -11,7 +11,9 @@ namespace {
 struct DensityParams {
   bool is_log;
   static void describe(ParamSchema<DensityParams>& schema) {
-    schema.field("is_log", &DensityParams::is_log).default_value(false).doc("Whether to give logarithms of densities.");
+    schema.field("is_log", &DensityParams::is_log)
+        .default_value(false)
+        .doc("Whether to return logarithms of densities.");
   }
 };
 
@@ -71,7 +73,7 @@ struct Poisson {
   static Slopes slopes(const Value& x, const Value& lam, const Value&) { return {{}, x / lam - 1.0, {}}; }
 };
 
-// p is the probability of failure, as in MXNet.
+// p is the probability of failure, which follows MXNet.
 struct NegativeBinomial {
   static constexpr std::array kParameters = {"k", "p"};
   static double log_density(double x, double k, double p) {
@@ -96,7 +98,7 @@ struct GeneralizedNegativeBinomial {
   }
 };
 
-// The sample's shape is that of the parameters, then the shape drawn for each.
+// The shape of the sample is the shape of the parameters, followed by the shape drawn for each.
 void infer_density(const DensityParams&, InferContext& c) {
   c.unify_dtypes();
   c.set_out_shape(0, c.in_shape(0));
@@ -133,7 +135,7 @@ void run_density(const DensityParams& p, const KernelArgs& a) {
   });
 }
 
-// Everything is seen as (parameters, draws).
+// All tensors are viewed as (parameters, draws).
 template <typename D>
 Values density_gradient(const DensityParams& p, const GradientContext& g) {
   if (!g.output_grad(0)) return {};
@@ -160,7 +162,7 @@ void declare_density(OpRegistry& ops, const std::string& name, const char* doc, 
   auto builder = ops.declare<DensityParams>("_random_pdf_" + name);
   builder.alias("random_pdf_" + name)
       .doc(doc)
-      .input("sample", "floating: the axes of the parameters, then those drawn for each");
+      .input("sample", "floating: the axes of the parameters, then the axes drawn for each");
   for (const char* parameter : D::kParameters) builder.input(parameter, "floating tensor, any shape");
   builder.output("output", "shape and dtype of sample")
       .infer(infer_density)
@@ -190,7 +192,7 @@ void register_densities(OpRegistry& ops) {
   declare_density<Poisson>(ops, "poisson", "Probabilities of Poisson distributions with mean lam.", {0.5, 1.9}, false);
   declare_density<NegativeBinomial>(
       ops, "negative_binomial",
-      "Probabilities of negative binomial distributions: k, and the probability p of failure.", {0.2, 0.9}, false);
+      "Probabilities of negative binomial distributions with k and the probability p of failure.", {0.2, 0.9}, false);
   declare_density<GeneralizedNegativeBinomial>(
       ops, "generalized_negative_binomial",
       "Probabilities of negative binomial distributions with mean mu and dispersion alpha.", {0.5, 1.9}, false);

@@ -12,7 +12,7 @@ struct DirichletParams {
   static void describe(ParamSchema<DirichletParams>& schema) {
     schema.field("is_log", &DirichletParams::is_log)
         .default_value(false)
-        .doc("Whether to give logarithms of densities.");
+        .doc("Whether to return logarithms of densities.");
   }
 };
 
@@ -92,7 +92,7 @@ void register_dirichlet_density(OpRegistry& ops) {
       .alias("random_pdf_dirichlet")
       .doc("Density of Dirichlet distributions with concentrations alpha.")
       .input("sample",
-             "floating: the axes of alpha, with those drawn for each before the last, which holds the categories")
+             "floating: the axes of alpha, with the axes drawn for each before the last, which holds the categories")
       .input("alpha", "(..., categories): concentrations")
       .output("output", "shape of sample without the last axis")
       .infer(infer_dirichlet)

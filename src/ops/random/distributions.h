@@ -1,4 +1,4 @@
-// The distributions that come in three forms: _random_x (numbers as parameters), _random_x_like (shape of a tensor) and
+// The distributions with three operators: _random_x (numbers as parameters), _random_x_like (shape of a tensor) and
 // _sample_x (a tensor of parameters).
 #pragma once
 
@@ -13,8 +13,8 @@
 namespace hybridnet::ops {
 
 struct ParameterInfo {
-  const char* name;         // of _random_x
-  const char* tensor_name;  // of _sample_x
+  const char* name;         // x in _random_x
+  const char* tensor_name;  // x in _sample_x
   double default_value;
   const char* doc;
 };

@@ -13,7 +13,7 @@
 namespace hybridnet::ops {
 namespace {
 
-constexpr int64_t kPiece = 4096;  // elements; a multiple of what one batch of blocks covers
+constexpr int64_t kPiece = 4096;  // elements; a multiple of the elements in one batch of blocks
 constexpr double kElementNs = 5;
 
 template <typename D>
@@ -33,7 +33,7 @@ struct DrawParams {
     }
     schema.field("shape", &DrawParams::shape)
         .none_by_default()
-        .doc("Shape of the output; None: that of out, else one number.");
+        .doc("Shape of the output; None: the shape of out, else one number.");
     describe_ctx<DrawParams>(schema);
     schema.field("dtype", &DrawParams::dtype)
         .none_by_default()
@@ -71,7 +71,7 @@ struct SampleParams {
   }
 };
 
-// Four floats from one block; element i of a tensor belongs to block i / 4.
+// Draws four floats per block; element i of a tensor belongs to block i / 4.
 void uniform_floats(RngKey key, int64_t begin, int64_t end, uint32_t* bits, auto&& store) {
   constexpr int64_t kBatch = 256;
   for (int64_t i = begin; i < end; i += kBatch) {
@@ -81,7 +81,7 @@ void uniform_floats(RngKey key, int64_t begin, int64_t end, uint32_t* bits, auto
   }
 }
 
-// What rounding to T could lift to `high` is taken back below it.
+// A value that rounding to T lifts to `high` becomes `low`.
 template <typename T>
 void fill_uniform(T* out, int64_t n, RngKey key, double low, double high) {
   const float from = static_cast<float>(low), range = static_cast<float>(high - low);
@@ -154,7 +154,7 @@ void fill_drawn(const TensorRef& out, RngKey key, double first, double second) {
   });
 }
 
-// The values of a tensor of parameters, whatever its dtype.
+// The values of a tensor of parameters of any dtype.
 Temporary<double> as_doubles(const TensorRef& tensor) {
   Temporary<double> values(static_cast<size_t>(tensor.size()));
   kernels::convert_parallel(tensor.dtype, tensor.data, DType::kFloat64, values.data(), tensor.size());
@@ -182,7 +182,7 @@ void fill_sampled(const KernelArgs& a) {
   });
 }
 
-// A dtype asked for, that of where the output is used, or float32.
+// The dtype is the requested one, the one by the use of the output, or float32.
 void infer_drawn_dtype(InferContext& c, std::optional<DType> asked) {
   if (asked && *asked != DType::kUnknown) {
     if (!is_floating(*asked))
@@ -222,7 +222,7 @@ void infer_sample(const SampleParams& p, InferContext& c) {
   c.set_out_shape(0, shape);
 }
 
-// Log, root and sine cost far more than moving the bytes.
+// Logarithm, root and sine cost far more than the memory traffic.
 int64_t draw_cost(std::span<const TensorSpec> out, int64_t ns_per_element) {
   return out[0].shape.size() * ns_per_element;
 }
@@ -235,7 +235,7 @@ void register_distribution(OpRegistry& ops, bool with_aliases, bool like) {
   auto random = ops.declare<DrawParams<D>>("_random_" + name);
   random.alias("random_" + name)
       .doc(D::kDoc)
-      .output("output", "shape as given; floating")
+      .output("output", "shape given by the parameter; floating")
       .infer(infer_draw<D>)
       .cpu([](const DrawParams<D>& p, const KernelArgs& a) { fill_drawn<D>(a.out[0], a.rng, p.first, p.second); },
            kFloating)
@@ -246,8 +246,8 @@ void register_distribution(OpRegistry& ops, bool with_aliases, bool like) {
   if (with_aliases) random.alias(name);
   if (like) {
     ops.declare<DrawLikeParams<D>>("_random_" + name + "_like")
-        .doc(std::string(D::kDoc) + " As many as data has elements.")
-        .input("data", "gives shape and dtype only; floating")
+        .doc(std::string(D::kDoc) + " One per element of data.")
+        .input("data", "defines shape and dtype only; floating")
         .output("output", "shape and dtype of data")
         .infer([](const DrawLikeParams<D>&, InferContext& c) {
           c.unify_shapes();
@@ -281,7 +281,7 @@ void register_distribution(OpRegistry& ops, bool with_aliases, bool like) {
       .sample(drawn);
 }
 
-// The key that the last four of a row of float64 numbers are: halves of 64 bits.
+// The key in the last four of a row of float64 numbers: two 64-bit numbers in halves.
 RngKey key_in(const TensorRef& row) {
   const double* halves = row.as<double>() + row.size() - 4;
   const auto bits = [](double half) { return half >= 0 && half < 0x1p32 ? static_cast<uint64_t>(half) : 0; };
@@ -296,8 +296,8 @@ void register_keyed_normal(OpRegistry& ops) {
   sample.high = 9;
   sample.integer_valued = true;
   ops.declare("_keyed_normal_like")
-      .doc("Normally distributed numbers, mean 0 and deviation 1, that depend on a given key alone.")
-      .input("data", "gives shape and dtype only; floating")
+      .doc("Normally distributed numbers with mean 0 and deviation 1 that depend only on a given key.")
+      .input("data", "defines shape and dtype only; floating")
       .input("rates", "float64 (1, columns); the last four are the key: seed and stream in halves of 32 bits")
       .output("output", "shape and dtype of data")
       .infer([](const NoParams&, InferContext& c) {

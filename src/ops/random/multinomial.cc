@@ -1,4 +1,4 @@
-// _sample_multinomial: outcomes drawn with given probabilities, and their logarithms for learning from rewards
+// _sample_multinomial: random outcomes with given probabilities, and the logarithms of these for learning from rewards
 // (Williams: Simple statistical gradient-following algorithms, Machine Learning 1992).
 #include <algorithm>
 #include <cmath>
@@ -23,9 +23,7 @@ struct MultinomialParams {
         .doc("Shape drawn from every distribution.");
     schema.field("get_prob", &MultinomialParams::get_prob)
         .default_value(false)
-        .doc(
-            "Whether the logarithms of the outcomes' probabilities come as a second output; its gradient reaches "
-            "data.");
+        .doc("Whether the logarithms of the outcomes' probabilities are a second output; its gradient flows to data.");
     schema.field("dtype", &MultinomialParams::dtype)
         .default_value("int32")
         .doc("uint8, int32, float16, float32 or float64.");
@@ -53,14 +51,15 @@ void infer_multinomial(const MultinomialParams& p, InferContext& c) {
   if (p.get_prob) c.set_out_shape(1, out);
 }
 
-// Sums of a distribution's first probabilities, by which outcomes are found; sums are in double whatever the dtype.
+// Computes the cumulative probabilities of a distribution, in which outcomes are searched, in double for any dtype.
 template <typename T>
 void cumulate(const T* probabilities, Temporary<double>& sums) {
   double sum = 0;
   for (size_t k = 0; k < sums.size(); ++k) sums[k] = sum += std::max(static_cast<double>(probabilities[k]), 0.0);
 }
 
-// The outcome below whose sum the target falls; never one of probability zero while others are not.
+// The first outcome whose cumulative sum exceeds the target. An outcome of probability zero is never returned while
+// others are not zero.
 int64_t outcome_of(const Temporary<double>& sums, double uniform) {
   const double target = uniform * sums.back();
   const auto found = std::upper_bound(sums.begin(), sums.end(), target);
@@ -94,7 +93,7 @@ void run_multinomial(const MultinomialParams& p, const KernelArgs& a) {
   });
 }
 
-// d log p[k] / d p[k] = 1 / p[k], for the outcomes k that were drawn.
+// d log p[k] / d p[k] = 1 / p[k], for the drawn outcomes k.
 Values multinomial_gradient(const MultinomialParams& p, const GradientContext& g) {
   if (!p.get_prob || !g.output_grad(1)) return {};
   const TensorSpec& data = g.input_spec(0);
@@ -111,7 +110,7 @@ Values multinomial_gradient(const MultinomialParams& p, const GradientContext& g
 void register_multinomial(OpRegistry& ops) {
   ops.declare<MultinomialParams>("_sample_multinomial")
       .alias("sample_multinomial")
-      .doc("Outcomes drawn from distributions over the last axis of data.")
+      .doc("Random outcomes of distributions over the last axis of data.")
       .input("data", "floating (..., outcomes): probabilities; each distribution is divided by its sum")
       .output("output", "outcomes in [0, outcomes): the axes of data before the last, then shape")
       .output("log_prob", "with get_prob: logarithms of the outcomes' probabilities")

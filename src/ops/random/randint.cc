@@ -1,4 +1,4 @@
-// _random_randint: whole numbers, every one of a range equally likely.
+// _random_randint: uniformly distributed whole numbers in a range.
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
 #include "kernels/rng.h"
@@ -19,7 +19,7 @@ struct RandintParams {
     schema.field("high", &RandintParams::high).doc("One above the largest number.");
     schema.field("shape", &RandintParams::shape)
         .none_by_default()
-        .doc("Shape of the output; None: that of out, else one number.");
+        .doc("Shape of the output; None: the shape of out, else one number.");
     describe_ctx<RandintParams>(schema);
     schema.field("dtype", &RandintParams::dtype).none_by_default().doc("int32 or int64; None: int32.");
     schema.check([](const RandintParams& p) {
@@ -48,8 +48,8 @@ void infer_randint(const RandintParams& p, InferContext& c) {
   }
 }
 
-// Number below `range`, 0 meaning 2^64: the high word of bits * range, drawn again where that would favour some numbers
-// (D. Lemire: "Fast random integer generation in an interval", 2019).
+// Returns a number below `range`, where 0 means 2^64: the high word of bits * range, drawn again if it would favour
+// some numbers (D. Lemire: "Fast random integer generation in an interval", 2019).
 uint64_t below(kernels::ElementBits& bits, uint64_t range) {
   const auto draw = [&bits] {
     const uint64_t high = bits.next();
@@ -80,8 +80,8 @@ void fill(const RandintParams& p, const KernelArgs& a) {
 void register_randint(OpRegistry& ops) {
   ops.declare<RandintParams>("_random_randint")
       .alias("random_randint")
-      .doc("Whole numbers in [low, high), all equally likely.")
-      .output("output", "shape as given; int32 or int64")
+      .doc("Uniformly distributed whole numbers in [low, high).")
+      .output("output", "shape given by the parameter; int32 or int64")
       .infer(infer_randint)
       .cpu([](const RandintParams& p, const KernelArgs& a) {
         a.out[0].dtype == DType::kInt64 ? fill<int64_t>(p, a) : fill<int32_t>(p, a);

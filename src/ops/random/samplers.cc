@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kTwoPi = 6.283185307179586;
 
-// log(k!) for k >= 0: exact for small k, else Stirling's series. std::lgamma writes a global, so it is no choice here.
+// log(k!) for k >= 0: exact for small k, else Stirling's series. std::lgamma is not usable, because it writes a global.
 double log_factorial(double k) {
   static constexpr double kExact[] = {0.0,
                                       0.0,
@@ -64,8 +64,9 @@ double draw_normal(kernels::ElementBits& bits) {
 double draw_exponential(kernels::ElementBits& bits) { return -std::log(bits.uniform_positive()); }
 
 double draw_gamma(kernels::ElementBits& bits, double alpha) {
-  // Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; below 1 by the boost of its section 6.
-  // None of these would ever be accepted below.
+  // Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; alpha below 1 by the boost of its
+  // section 6.
+  // The rejection loop would never accept a value for NaN, a negative or an infinite alpha.
   if (!(alpha >= 0)) return std::nan("");
   if (std::isinf(alpha)) return alpha;
   double boost = 1.0;
@@ -82,9 +83,9 @@ double draw_gamma(kernels::ElementBits& bits, double alpha) {
   }
 }
 
-// The i-th smallest of n uniform numbers has a beta distribution: drawing it tells on which side of p about half of
-// them lie, so that the time grows with log n (Relles: A simple algorithm for generating binomial random variables when
-// N is large, 1972).
+// The i-th smallest of n uniform numbers has a beta distribution. A draw of it decides for about half of the numbers on
+// which side of p they are, so that the time grows with log n (Relles: A simple algorithm for generating binomial
+// random variables when N is large, 1972).
 int64_t draw_binomial(kernels::ElementBits& bits, int64_t n, double p) {
   constexpr int64_t kFew = 32;
   int64_t successes = 0;
@@ -103,7 +104,7 @@ int64_t draw_binomial(kernels::ElementBits& bits, int64_t n, double p) {
     }
   }
   if (p >= 1) return successes + n;
-  if (!(p > 0)) return successes;  // NaN, too
+  if (!(p > 0)) return successes;  // true for NaN, too
   for (; n > 0; --n) successes += bits.uniform() < p;
   return successes;
 }

@@ -1,4 +1,5 @@
-// One number from a distribution. All draw from the words of one element, so that results depend on nothing else.
+// Functions that draw one number from a distribution. All use only the random words of one element, so results depend
+// on nothing else.
 #pragma once
 
 #include "kernels/rng.h"

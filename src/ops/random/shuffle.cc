@@ -9,7 +9,7 @@
 namespace hybridnet::ops {
 namespace {
 
-// Fisher and Yates: every order equally likely.
+// The Fisher-Yates shuffle: every order is equally likely.
 Temporary<int64_t> random_order(int64_t n, RngKey key) {
   Temporary<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), int64_t{0});

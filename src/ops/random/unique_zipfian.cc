@@ -18,7 +18,7 @@ struct ZipfianParams {
     schema.field("range_max", &ZipfianParams::range_max).at_least(1).doc("Number of classes.");
     schema.field("shape", &ZipfianParams::shape)
         .none_by_default()
-        .doc("(rows, classes drawn per row); None: that of out.");
+        .doc("(rows, classes drawn per row); None: the shape of out.");
     schema.check([](const ZipfianParams& p) {
       if (!p.shape) return;
       if (p.shape->ndim() != 2 || (*p.shape)[0] < 0 || (*p.shape)[1] < 0)
@@ -64,10 +64,10 @@ void run_zipfian(const ZipfianParams& p, const KernelArgs& a) {
 void register_unique_zipfian(OpRegistry& ops) {
   ops.declare<ZipfianParams>("_sample_unique_zipfian")
       .doc(
-          "Classes drawn without replacement, the first ones most often: class k is round(exp(u log(range_max))) - 1 "
-          "for uniform u.")
+          "Classes drawn without replacement, the first classes most often: class k is round(exp(u log(range_max))) - "
+          "1 for uniform u.")
       .output("samples", "int64 (rows, classes drawn per row), no class twice in a row")
-      .output("num_tries", "int64 (rows,): how often was drawn until a row was full")
+      .output("num_tries", "int64 (rows,): number of draws until a row was full")
       .infer(infer_zipfian)
       .cpu(run_zipfian)
       .random()

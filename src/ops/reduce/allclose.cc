@@ -1,4 +1,4 @@
-// Are two arrays equal within tolerances?
+// Tests whether two arrays are equal within tolerances.
 #include <atomic>
 #include <cmath>
 
@@ -14,7 +14,7 @@ struct AllcloseParams {
   static void describe(ParamSchema<AllcloseParams>& schema) {
     schema.field("rtol", &AllcloseParams::rtol).default_value(1e-5).doc("Tolerance relative to |b|.");
     schema.field("atol", &AllcloseParams::atol).default_value(1e-8).doc("Absolute tolerance.");
-    schema.field("equal_nan", &AllcloseParams::equal_nan).default_value(true).doc("NaN equals NaN.");
+    schema.field("equal_nan", &AllcloseParams::equal_nan).default_value(true).doc("Whether NaN equals NaN.");
   }
   bool close(double a, double b) const {
     if (std::isnan(a) || std::isnan(b)) return equal_nan && std::isnan(a) && std::isnan(b);
@@ -49,7 +49,7 @@ void run_allclose(const AllcloseParams& p, const KernelArgs& a) {
 
 void register_allclose(OpRegistry& ops) {
   ops.declare<AllcloseParams>("_contrib_allclose")
-      .doc("1 when |a - b| <= atol + rtol * |b| for all elements, else 0.")
+      .doc("1 if |a - b| <= atol + rtol * |b| for all elements, else 0.")
       .input("a", "array of any shape")
       .input("b", "shape and dtype of a")
       .output("out", "uint8 ()")

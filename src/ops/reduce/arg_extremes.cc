@@ -20,7 +20,7 @@ struct ArgParams {
   }
 };
 
-// None: all elements. A scalar counts as a vector of one element, as in NumPy.
+// nullopt: all elements. A scalar is treated as a vector of one element, which follows NumPy.
 std::optional<int> searched_axis(const ArgParams& p, int ndim) {
   if (!p.axis) return std::nullopt;
   const int axis = normalize_axis(*p.axis, std::max(ndim, 1));
@@ -60,7 +60,7 @@ void search(Extreme extreme, const ArgParams& p, const KernelArgs& a) {
   kernels::arg_extreme(extreme, a.in[0].dtype, a.in[0].data, outer, length, inner, a.out[0].dtype, a.out[0].data);
 }
 
-// NumPy's: positions are int64, and a single one has no axes.
+// NumPy's inference: positions are int64, and a single position is a scalar.
 void infer_numpy_arg(const ArgParams& p, InferContext& c) {
   c.set_out_dtype(0, DType::kInt64);
   const Shape& in = c.in_shape(0);
@@ -80,7 +80,7 @@ template <Extreme E>
 void numpy_arg_op(OpRegistry& ops, const char* name, const char* which) {
   ops.declare<ArgParams>(name)
       .doc("Position of the " + std::string(which) +
-           " element along an axis: the first one of equals, the first NaN if there is any.")
+           " element along an axis: the first of equal elements, the first NaN if there is one.")
       .input("data", "array of any shape with at least one element along the axis")
       .output("out", "int64; the shape without the searched axis, or with size 1 there (keepdims)")
       .infer(infer_numpy_arg)
@@ -96,10 +96,8 @@ template <Extreme E>
 void arg_op(OpRegistry& ops, const char* name, const char* which) {
   ops.declare<ArgParams>(name)
       .doc("Position of the " + std::string(which) +
-           " element along an axis: the first one of equals, the first NaN if there is "
-           "any. The result has the dtype of data, as in MXNet: positions above 2^24 are rounded in float32, above "
-           "2048 in "
-           "float16.")
+           " element along an axis: the first of equal elements, the first NaN if there is one. The result has the "
+           "dtype of data, which follows MXNet: positions above 2^24 are rounded in float32, above 2048 in float16.")
       .input("data", "array of any shape with at least one element along the axis")
       .output("out", "dtype of data; the shape without the searched axis, or with size 1 there (keepdims)")
       .infer(infer_arg)

@@ -12,7 +12,9 @@ void ReduceParams::describe(ParamSchema<ReduceParams>& schema) {
       .none_by_default()
       .doc("Axis or axes to reduce; negative ones count from the end; None or () reduces all.");
   schema.field("keepdims", &ReduceParams::keepdims).default_value(false).doc("Keep reduced axes with size 1.");
-  schema.field("exclude", &ReduceParams::exclude).default_value(false).doc("Reduce the axes that are not listed.");
+  schema.field("exclude", &ReduceParams::exclude)
+      .default_value(false)
+      .doc("Whether to reduce the axes that are not listed.");
 }
 
 uint32_t reduced_axes(const std::optional<Tuple>& axis, bool exclude, int ndim) {

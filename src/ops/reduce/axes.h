@@ -1,4 +1,4 @@
-// Axes of reductions: the parameters axis, keepdims and exclude, the shapes that follow, and the way back.
+// Axes of reductions: the parameters axis, keepdims and exclude, the resulting shapes, and the broadcast back.
 #pragma once
 
 #include <optional>
@@ -16,26 +16,28 @@ struct ReduceParams {
   static void describe(ParamSchema<ReduceParams>& schema);
 };
 
-// Bit i: axis i is reduced. No axes (None or ()) means all. Throws ParamError for axes out of range or given twice.
+// Bit i is set if axis i is reduced. No axes (None or ()) means all. Throws ParamError for axes that are out of range
+// or duplicate.
 uint32_t reduced_axes(const std::optional<Tuple>& axis, bool exclude, int ndim);
 
-// Shape after a reduction. Everything reduced without keepdims: (1,), or () under NumPy shapes. Unknown sizes stay
-// unknown.
+// Shape after a reduction. A reduction of all axes without keepdims gives (1,), or () under NumPy shapes. Unknown sizes
+// stay unknown.
 Shape reduced_shape(const Shape& in, uint32_t axes, bool keepdims);
 
-// Number of elements that meet in one output.
+// Number of elements that are reduced to one output.
 int64_t reduced_count(const Shape& in, uint32_t axes);
 
 void infer_reduce(const ReduceParams& p, InferContext& c);
 
-// The set of axes with their new numbers. Do the other axes keep their order?
+// renumbered_axes: the set of axes with their new numbers. keeps_order_without: whether the other axes keep their
+// order.
 uint32_t renumbered_axes(uint32_t axes, std::span<const int> moved_to);
 bool keeps_order_without(uint32_t axes, std::span<const int> moved_to);
 
-// The shape with every reduced size 1.
+// The shape with the size of every reduced axis set to 1.
 Shape kept_shape(const Shape& in, uint32_t axes);
 
-// A reduced value repeated over the axes it was reduced over, to the shape `full`.
+// A reduced value broadcast over the reduced axes, to the shape `full`.
 Value spread(const Value& reduced, const Shape& full, uint32_t axes);
 
 Tuple axes_tuple(uint32_t axes);
@@ -47,7 +49,7 @@ void run_reduce(const ReduceParams& p, const KernelArgs& a) {
                   reduced_axes(p.axis, p.exclude, shape.ndim()), a.out[0].dtype, a.out[0].data);
 }
 
-// Names, docs, inference and kernel of a reduction; the caller adds the gradient.
+// Declares name, docs, inference and kernel of a reduction; the caller adds the gradient.
 template <kernels::Reduction kReduction, kernels::Finish kFinish = kernels::Finish::kNone>
 OpBuilder<ReduceParams> reduction(OpRegistry& ops, std::string name, std::string doc) {
   auto op = ops.declare<ReduceParams>(std::move(name));

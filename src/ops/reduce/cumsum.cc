@@ -18,7 +18,7 @@ struct CumsumParams {
         .doc("Axis to sum along; None: all elements in row-major order.");
     schema.field("dtype", &CumsumParams::dtype)
         .none_by_default()
-        .doc("Dtype of the output; None: that of a, int64 for bool.");
+        .doc("Dtype of the output; None: dtype of a, int64 for bool.");
   }
 };
 
@@ -51,7 +51,7 @@ void run_cumsum(const CumsumParams& p, const KernelArgs& a, bool from_end) {
   kernels::cumsum(a.in[0].dtype, a.in[0].data, outer, length, inner, from_end, a.out[0].dtype, a.out[0].data);
 }
 
-// The gradient of a sum from one end is a sum from the other.
+// The gradient of a cumulative sum from one end is a cumulative sum from the other end.
 auto gradient_by(const OpRef& other) {
   return [&other](const CumsumParams& p, const GradientContext& g) -> Values {
     const TensorSpec& in = g.input_spec(0);
@@ -67,7 +67,7 @@ OpBuilder<CumsumParams> cumsum_op(OpRegistry& ops, const char* name, const char*
   auto op = ops.declare<CumsumParams>(name);
   op.doc(doc)
       .input("a", "array of any shape")
-      .output("out", "shape of a, or (a.size,) when axis is None")
+      .output("out", "shape of a, or (a.size,) if axis is None")
       .infer(infer_cumsum)
       .cpu([from_end](const CumsumParams& p, const KernelArgs& a) { run_cumsum(p, a, from_end); })
       .cost([](const CumsumParams&, auto in, auto) { return in[0].shape.size() * 3 / 2; })
@@ -82,7 +82,7 @@ OpBuilder<CumsumParams> cumsum_op(OpRegistry& ops, const char* name, const char*
 
 void register_cumsum(OpRegistry& ops) {
   cumsum_op(ops, "_np_cumsum",
-            "Sum of all elements up to each one along an axis. Floating sums run in float64, integers in int64.", false)
+            "Sum of all elements up to each one along an axis. Floats are summed in float64, integers in int64.", false)
       .alias("cumsum")
       .gradient(gradient_by(kBackward), Saves::nothing());
   cumsum_op(ops, "_backward_np_cumsum", "Sum of all elements from each one to the end of an axis.", true)

@@ -8,7 +8,7 @@ using kernels::Reduction;
 
 const OpRef kEqual{"_equal"};
 
-// As in MXNet every element that equals the extreme gets the whole gradient.
+// Every element that equals the extreme gets the whole gradient, which follows MXNet.
 Values extreme_gradient(const ReduceParams& p, const GradientContext& g) {
   const Shape& shape = g.input_spec(0).shape;
   const uint32_t axes = reduced_axes(p.axis, p.exclude, shape.ndim());

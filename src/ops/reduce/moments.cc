@@ -13,7 +13,7 @@ struct MomentsParams {
   std::optional<Tuple> axes;
   bool keepdims;
   static void describe(ParamSchema<MomentsParams>& schema) {
-    schema.field("axes", &MomentsParams::axes).none_by_default().doc("Axes to reduce; None or () takes all.");
+    schema.field("axes", &MomentsParams::axes).none_by_default().doc("Axes to reduce; None or (): all.");
     schema.field("keepdims", &MomentsParams::keepdims).default_value(false).doc("Keep reduced axes with size 1.");
   }
 };
@@ -26,7 +26,7 @@ void infer_moments(const MomentsParams& p, InferContext& c) {
   for (int i = 0; i < 2; ++i) c.set_out_shape(i, out);
 }
 
-// 16-bit floats are reduced as float32: their mean, rounded, is too far from the true one for the differences to it.
+// 16-bit floats are reduced in float32: a mean rounded to 16 bits is too inaccurate for the differences from it.
 void run_moments(const MomentsParams& p, const KernelArgs& a) {
   const TensorRef& data = a.in[0];
   const Shape& shape = *data.shape;

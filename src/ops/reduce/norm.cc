@@ -19,8 +19,10 @@ struct NormParams {
         .default_value(2)
         .range(1, 2)
         .doc("1: sum of magnitudes; 2: root of the sum of squares.");
-    schema.field("axis", &NormParams::axis).none_by_default().doc("Axis or axes of the norm; None or () takes all.");
-    schema.field("out_dtype", &NormParams::out_dtype).none_by_default().doc("Dtype of the output; None: that of data.");
+    schema.field("axis", &NormParams::axis).none_by_default().doc("Axis or axes of the norm; None or (): all.");
+    schema.field("out_dtype", &NormParams::out_dtype)
+        .none_by_default()
+        .doc("Dtype of the output; None: dtype of data.");
     schema.field("keepdims", &NormParams::keepdims).default_value(false).doc("Keep reduced axes with size 1.");
   }
 };
@@ -47,7 +49,7 @@ Values norm_gradient(const NormParams& p, const GradientContext& g) {
   const uint32_t axes = reduced_axes(p.axis, false, in.shape.ndim());
   const Value dy = cast(g.output_grad(0), in.dtype), x = g.input(0);
   if (p.ord == 1) return {spread(dy, in.shape, axes) * call(kSign, {x})};
-  // x / norm; 0 for the zero vector, where the norm has no derivative and 0 is one of its subgradients.
+  // x / norm; 0 for the zero vector, at which the norm has no derivative and 0 is one of its subgradients.
   const Value y = cast(g.output(0), in.dtype);
   const Value safe = y + call(kEqualScalar, {y}, {{"scalar", 0.0}});
   return {spread(dy / safe, in.shape, axes) * x};

@@ -9,9 +9,10 @@ using kernels::Reduction;
 
 const OpRef kEqual{"_equal"};
 
-// Per element of a row the product of the others. The row's halves are multiplied, the products that leave out one of
-// these come from the same rule, and each goes on with what its element was multiplied by. Nothing is divided, so zeros
-// need no care, and every derivative is right; the number of multiplications is proportional to the row.
+// For each element of a row, the product of the other elements. The two halves of the row are multiplied element by
+// element, the recursion computes the products of the others in this shorter row, and each is multiplied by the
+// element's partner. There is no division, so zeros need no special case, and every derivative is correct; the number
+// of multiplications is proportional to the row.
 Value products_of_others(const Value& rows) {
   const int64_t size = spec_of(rows).shape[1], half = size / 2;
   if (size == 1) return ones_like(rows);
@@ -27,10 +28,10 @@ Value products_of_others(const Value& rows) {
   return concat({of_pairs * right, of_pairs * left, slice_axis(others, 1, half, half + 1)}, 1);
 }
 
-// Kept axes first, then those that are reduced; and the way back.
+// The permutation that moves kept axes before reduced ones, and its inverse.
 struct AxisOrder {
   Tuple there, back;
-  Shape shape;  // behind `there`
+  Shape shape;  // after `there`
   int64_t rows = 1, columns = 1;
   bool is_as_it_was = true;
 };

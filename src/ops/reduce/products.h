@@ -5,9 +5,9 @@
 
 namespace hybridnet::ops {
 
-// What the gradient dy of the product over axes (bits) is for x, whose shape is `shape`.
+// The gradient of x, whose shape is `shape`, from the gradient dy of the product of x over axes (bits).
 Value product_gradient(const Value& x, const Value& dy, const Shape& shape, uint32_t axes);
-// The same where NaN counts as 1.
+// The same if NaN is treated as 1.
 Value nanproduct_gradient(const Value& x, const Value& dy, const Shape& shape, uint32_t axes);
 
 }  // namespace hybridnet::ops

@@ -1,4 +1,4 @@
-// The way back from a reduction: a value repeated over the axes that were reduced.
+// The adjoint of a reduction: repeats a value over the reduced axes.
 #include "hybridnet/op.h"
 #include "kernels/broadcast.h"
 #include "ops/reduce/axes.h"
@@ -45,9 +45,9 @@ Values spread_gradient(const SpreadParams& p, const GradientContext& g) {
 
 void register_spread(OpRegistry& ops) {
   ops.declare<SpreadParams>("_spread")
-      .doc("Repeats a reduced array over the axes that were reduced: the gradient of sum.")
+      .doc("Repeats a reduced array over the reduced axes: the gradient of sum.")
       .internal()
-      .input("data", "as many elements as shape has outside of axis, in order")
+      .input("data", "as many elements as shape has outside axis, in order")
       .output("out", "dtype of data")
       .infer(infer_spread)
       .cpu(run_spread)

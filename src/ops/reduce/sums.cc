@@ -24,7 +24,7 @@ Values mean_gradient(const ReduceParams& p, const GradientContext& g) {
   return {spread(g.output_grad(0) / count, shape, axes)};
 }
 
-// NaN elements get no gradient: x == x is 1 where x is a number.
+// NaN elements have no gradient: x == x is 1 if x is not NaN.
 Values nansum_gradient(const ReduceParams& p, const GradientContext& g) {
   const Value x = g.input(0);
   return {spread(g.output_grad(0), g.input_spec(0).shape, axes_of(p, g)) * call(kEqual, {x, x})};

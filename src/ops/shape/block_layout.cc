@@ -1,4 +1,4 @@
-// depth_to_space and space_to_depth: blocks of pixels as channels and back.
+// depth_to_space and space_to_depth: rearrange channels to blocks of pixels and back.
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
@@ -21,7 +21,7 @@ struct BlockParams {
                     .given = in.str()});
 }
 
-// Classic shapes know no empty images: there a size of 0 means that it was not given.
+// Classic shapes do not support empty images: a size of 0 means unknown.
 void require_pixels(const Shape& in) {
   if (is_np_shape() || (in[1] != 0 && in[2] != 0 && in[3] != 0)) return;
   throw ShapeError({.input = "data", .expected = "channels, height and width of at least 1", .given = in.str()});
@@ -58,7 +58,7 @@ void infer_space_to_depth(const BlockParams& p, InferContext& c) {
   c.set_in_shape(0, Shape({out[0], over(out[1], block), times(out[2], b), times(out[3], b)}));
 }
 
-// deep: (N, b, b, C, H, W), wide: (N, C, H, b, W, b), the same elements.
+// deep: (N, b, b, C, H, W), wide: (N, C, H, b, W, b), with the same elements.
 void move_blocks(const BlockParams& p, const KernelArgs& a, bool deep_is_source) {
   const Shape& deep = deep_is_source ? *a.in[0].shape : *a.out[0].shape;
   const int64_t b = p.block_size, n = deep[0], c = deep[1] / (b * b), h = deep[2], w = deep[3];
@@ -85,7 +85,7 @@ Values inverse(const OpRef& op, const BlockParams& p, const GradientContext& g) 
 void register_block_layout(OpRegistry& ops) {
   ops.declare<BlockParams>("depth_to_space")
       .doc(
-          "Channels spread out as blocks of pixels: element (n, (r, s, c), h, w) becomes (n, c, h * b + r, w * b + s).")
+          "Rearranges channels to blocks of pixels: element (n, (r, s, c), h, w) becomes (n, c, h * b + r, w * b + s).")
       .input("data", "shape (N, C * b * b, H, W), any dtype")
       .output("output", "shape (N, C, H * b, W * b)")
       .infer(infer_depth_to_space)
@@ -98,7 +98,7 @@ void register_block_layout(OpRegistry& ops) {
           Saves::nothing())
       .sample({{2, 8, 2, 3}}, {{"block_size", "2"}});
   ops.declare<BlockParams>("space_to_depth")
-      .doc("Blocks of pixels gathered as channels: the inverse of depth_to_space.")
+      .doc("Rearranges blocks of pixels to channels: the inverse of depth_to_space.")
       .input("data", "shape (N, C, H * b, W * b), any dtype")
       .output("output", "shape (N, C * b * b, H, W)")
       .infer(infer_space_to_depth)

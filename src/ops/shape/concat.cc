@@ -1,4 +1,4 @@
-// Concat, and _rnn_param_concat, which differs in inference only.
+// Concat, and _rnn_param_concat, which differs in shape inference only.
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
@@ -16,8 +16,8 @@ int known_ndim(const InferContext& c) {
   return kUnknownNdim;
 }
 
-// The output's size along the axis is the sum of the inputs'; an unknown input size follows from the others. Up to
-// max_unknowns of them may be unknown if they are equal.
+// The output's size along the axis is the sum of the inputs' sizes; an unknown input size is the difference. Up to
+// max_unknowns input sizes may be unknown if they are equal.
 void infer_joined_axis(InferContext& c, int axis, int64_t max_unknowns) {
   int64_t sum = 0;
   std::vector<int> unknowns;
@@ -68,7 +68,7 @@ void infer_joined(const ConcatParams& p, InferContext& c, int64_t max_unknowns) 
 
 void infer_concat(const ConcatParams& p, InferContext& c) { infer_joined(p, c, 1); }
 
-// The weights that read the data may be unknown: one per direction.
+// The weights of the data may be unknown: one per direction.
 void infer_rnn_parameters(const ConcatParams& p, InferContext& c) { infer_joined(p, c, 2); }
 
 void run_concat(const ConcatParams& p, const KernelArgs& a) {
@@ -89,7 +89,7 @@ void run_concat(const ConcatParams& p, const KernelArgs& a) {
   }
 }
 
-// Cuts the gradient into the inputs' parts: one split if all are wanted, else single slices.
+// Splits the gradient into the parts of the inputs: one split if all are requested, else single slices.
 Values concat_gradient(const ConcatParams& p, const GradientContext& g) {
   static const OpRef kSplit{"_split_v2"};
   const int count = g.num_inputs();
@@ -124,7 +124,7 @@ void register_concat(OpRegistry& ops) {
       .alias("concat")
       .alias("_sparse_concat")
       .doc("Joins tensors along an existing axis.")
-      .variadic_input("data", "num_args", "equal shapes but for the joined axis, one dtype")
+      .variadic_input("data", "num_args", "equal shapes except for the joined axis, one dtype")
       .output("output", "sizes of the inputs; their sum in the joined axis")
       .infer(infer_concat)
       .quantized({.op = "_contrib_quantized_concat"})
@@ -140,8 +140,8 @@ void register_concat(OpRegistry& ops) {
       .sample({{2, 3}}, {{"num_args", "1"}});
   ops.declare<ConcatParams>("_rnn_param_concat")
       .alias("_npi_rnn_param_concat")
-      .doc("Joins flattened parameters of a recurrent layer; one or two unknown sizes follow from the output's.")
-      .variadic_input("data", "num_args", "equal shapes but for the joined axis, one dtype")
+      .doc("Joins flattened parameters of a recurrent layer; one or two unknown sizes are inferred from the output.")
+      .variadic_input("data", "num_args", "equal shapes except for the joined axis, one dtype")
       .output("output", "sizes of the inputs; their sum in the joined axis")
       .infer(infer_rnn_parameters)
       .cpu(run_concat)

@@ -1,4 +1,4 @@
-// Parameters of Concat, for operators that are said in terms of it.
+// Parameters of Concat, also for operators that are defined by means of it.
 #pragma once
 
 #include "hybridnet/op.h"

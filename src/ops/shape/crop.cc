@@ -1,4 +1,4 @@
-// Crop: an image cut to a size, or to the size of another image.
+// Crop: crops an image to a size, or to the size of another image.
 #include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/shape/slice_ranges.h"
@@ -13,16 +13,16 @@ struct CropParams {
   static void describe(ParamSchema<CropParams>& schema) {
     schema.field("num_args", &CropParams::num_args)
         .range(1, 2)
-        .doc("1: cut to h_w; 2: cut to the size of the second input.");
+        .doc("1: crop to h_w; 2: crop to the size of the second input.");
     schema.field("offset", &CropParams::offset)
         .default_value(AttrValue(Tuple({0, 0})))
-        .doc("First row and column kept.");
+        .doc("First row and column that are kept.");
     schema.field("h_w", &CropParams::h_w)
         .default_value(AttrValue(Tuple({0, 0})))
-        .doc("Height and width kept, with one input.");
+        .doc("Height and width that are kept, if there is one input.");
     schema.field("center_crop", &CropParams::center_crop)
         .default_value(false)
-        .doc("Cut from the centre instead of at offset.");
+        .doc("Whether to crop at the center instead of at offset.");
     schema.check([](const CropParams& p) {
       if (p.offset.ndim() != 2)
         throw ParamError({.input = "offset", .expected = "two numbers", .given = p.offset.str()});
@@ -73,8 +73,8 @@ Values crop_gradient(const CropParams& p, const GradientContext& g) {
 
 void register_crop(OpRegistry& ops) {
   ops.declare<CropParams>("Crop")
-      .doc("Cuts images to h_w, or to the height and width of a second tensor.")
-      .variadic_input("data", "num_args", "shape (N, C, H, W); the second gives height and width only")
+      .doc("Crops images to h_w, or to the height and width of a second tensor.")
+      .variadic_input("data", "num_args", "shape (N, C, H, W); the second defines height and width only")
       .output("output", "shape (N, C, height, width)")
       .infer(infer_crop)
       .cpu([](const CropParams& p, const KernelArgs& a) {

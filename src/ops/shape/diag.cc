@@ -1,4 +1,4 @@
-// diag: a vector as a diagonal matrix, or the diagonals of a tensor.
+// diag: builds a diagonal matrix from a vector, or extracts the diagonals of a tensor.
 #include <algorithm>
 #include <cstdlib>
 
@@ -16,7 +16,7 @@ struct DiagParams {
   static void describe(ParamSchema<DiagParams>& schema) {
     schema.field("k", &DiagParams::k)
         .default_value(0)
-        .doc("Which diagonal: 0 the main one, positive above, negative below.");
+        .doc("Index of the diagonal: 0 the main one, positive above, negative below.");
     schema.field("axis1", &DiagParams::axis1).default_value(0).doc("The axis of rows. Not for vectors.");
     schema.field("axis2", &DiagParams::axis2).default_value(1).doc("The axis of columns. Not for vectors.");
   }
@@ -27,20 +27,20 @@ struct PlaceDiagParams {
   int32_t axis1, axis2;
   Tuple shape;
   static void describe(ParamSchema<PlaceDiagParams>& schema) {
-    schema.field("k", &PlaceDiagParams::k).default_value(0).doc("As given to diag.");
-    schema.field("axis1", &PlaceDiagParams::axis1).default_value(0).at_least(0).doc("As given to diag.");
-    schema.field("axis2", &PlaceDiagParams::axis2).default_value(1).at_least(0).doc("As given to diag.");
+    schema.field("k", &PlaceDiagParams::k).default_value(0).doc("Same as in diag.");
+    schema.field("axis1", &PlaceDiagParams::axis1).default_value(0).at_least(0).doc("Same as in diag.");
+    schema.field("axis2", &PlaceDiagParams::axis2).default_value(1).at_least(0).doc("Same as in diag.");
     schema.field("shape", &PlaceDiagParams::shape).doc("Shape of the output.");
   }
 };
 
-// Diagonals further out exist in no tensor, so that none is cut off.
+// Clamps the index of a diagonal to a range that no tensor exceeds, so no diagonal is lost.
 int64_t within_tensors(int64_t k) { return std::clamp(k, -kMaxElements, kMaxElements); }
 
 // The diagonals of a tensor: a walk over the other axes, then along the diagonal.
 struct Diagonals {
   int axis1, axis2;
-  int64_t length, first;  // elements on a diagonal, offset of its first one
+  int64_t length, first;  // number of elements of a diagonal, offset of its first element
   Diagonals(const Shape& data, int64_t given_k, int32_t given1, int32_t given2)
       : axis1(normalize_axis(given1, data.ndim(), "axis1")), axis2(normalize_axis(given2, data.ndim(), "axis2")) {
     if (axis1 == axis2) {
@@ -130,7 +130,7 @@ void register_diag(OpRegistry& ops) {
   ops.declare<DiagParams>("diag")
       .doc("The diagonals of a tensor, or a matrix with a vector on its diagonal.")
       .input("data", "at least 1 dimension, any dtype")
-      .output("output", "data without the two axes, the diagonal last; for a vector (n + |k|, n + |k|)")
+      .output("output", "shape of data without the two axes, the diagonal last; for a vector (n + |k|, n + |k|)")
       .infer(infer_diag)
       .cpu(run_diag)
       .gradient(diag_gradient, Saves::nothing())
@@ -141,7 +141,7 @@ void register_diag(OpRegistry& ops) {
   ops.declare<PlaceDiagParams>("_backward_diag")
       .doc("Zeros with data on the diagonals: the gradient of diag.")
       .input("data", "the diagonals")
-      .output("output", "shape as given")
+      .output("output", "shape given by the parameter")
       .infer([](const PlaceDiagParams& p, InferContext& c) {
         c.unify_dtypes();
         c.set_out_shape(0, p.shape);

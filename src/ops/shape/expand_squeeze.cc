@@ -1,4 +1,4 @@
-// expand_dims and squeeze: insert and drop axes of size 1.
+// expand_dims and squeeze: insert and remove axes of size 1.
 #include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
@@ -9,7 +9,7 @@ namespace {
 struct ExpandDimsParams {
   int32_t axis;
   static void describe(ParamSchema<ExpandDimsParams>& schema) {
-    schema.field("axis", &ExpandDimsParams::axis).doc("Where the new axis stands in the output, in [-ndim-1, ndim].");
+    schema.field("axis", &ExpandDimsParams::axis).doc("Position of the new axis in the output, in [-ndim-1, ndim].");
   }
 };
 
@@ -36,7 +36,7 @@ void infer_expand_dims(const ExpandDimsParams& p, InferContext& c) {
 struct SqueezeParams {
   std::optional<Tuple> axis;
   static void describe(ParamSchema<SqueezeParams>& schema) {
-    schema.field("axis", &SqueezeParams::axis).none_by_default().doc("Axes of size 1 to drop; None: all of them.");
+    schema.field("axis", &SqueezeParams::axis).none_by_default().doc("Axes of size 1 to remove; None: all of them.");
   }
 };
 
@@ -88,9 +88,9 @@ void register_expand_squeeze(OpRegistry& ops) {
       .sample({{2, 3}}, {{"axis", "1"}})
       .sample({{2, 3}}, {{"axis", "-1"}});
   ops.declare<SqueezeParams>("squeeze")
-      .doc("Drops axes of size 1.")
+      .doc("Removes axes of size 1.")
       .input("data", "any shape, any dtype")
-      .output("output", "data without the dropped axes")
+      .output("output", "shape of data without the removed axes")
       .infer(infer_squeeze)
       .cpu([](const SqueezeParams&, const KernelArgs& a) { copy_first_input(a); })
       .view()

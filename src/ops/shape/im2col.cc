@@ -1,4 +1,4 @@
-// im2col and col2im: the pixels under a kernel as columns of a matrix, and columns added back to where they were.
+// im2col and col2im: copy the pixels under a kernel to the columns of a matrix, and add columns back to their pixels.
 #include <algorithm>
 
 #include "base/checked_size.h"
@@ -25,7 +25,7 @@ struct Col2imParams : WindowParams {
 
 void check_tuple(const char* field, const Tuple& t, int axes, int64_t least) {
   bool good = axes >= 1 && axes <= 3 && (t.ndim() == axes || t.ndim() == 0);
-  for (int64_t v : t) good = good && v >= least && v <= INT32_MAX;  // sums and products stay far from 2**63
+  for (int64_t v : t) good = good && v >= least && v <= INT32_MAX;  // keeps sums and products far below 2**63
   if (good) return;
   throw ParamError({.input = field,
                     .expected = "1 to 3 numbers of at least " + std::to_string(least) + ", one per axis of the image",
@@ -37,14 +37,16 @@ void describe_window(ParamSchema<P>& schema) {
   const auto field = [&](const char* name, Tuple WindowParams::*member) {
     return schema.field(name, static_cast<Tuple P::*>(member));
   };
-  field("kernel", &WindowParams::kernel).doc("Size of the kernel along every axis of the image, 1 to 3 of them.");
-  field("stride", &WindowParams::stride).default_value(AttrValue(Tuple::scalar())).doc("Steps of the kernel; () is 1.");
+  field("kernel", &WindowParams::kernel).doc("Size of the kernel along every axis of the image, for 1 to 3 axes.");
+  field("stride", &WindowParams::stride)
+      .default_value(AttrValue(Tuple::scalar()))
+      .doc("Strides of the kernel; () is 1.");
   field("dilate", &WindowParams::dilate)
       .default_value(AttrValue(Tuple::scalar()))
-      .doc("Distances of kernel points; () is 1.");
+      .doc("Distances between kernel points; () is 1.");
   field("pad", &WindowParams::pad)
       .default_value(AttrValue(Tuple::scalar()))
-      .doc("Zeros on each side of the image; () is 0.");
+      .doc("Width of the zero padding on each side of the image; () is 0.");
   schema.check([](const P& p) {
     check_tuple("kernel", p.kernel, p.kernel.ndim(), 1);
     check_tuple("stride", p.stride, p.kernel.ndim(), 1);
@@ -59,7 +61,7 @@ void Col2imParams::describe(ParamSchema<Col2imParams>& schema) {
   describe_window(schema);
 }
 
-// Three axes, the missing ones of size 1.
+// Sizes for three axes; missing axes have size 1.
 struct Windows {
   int64_t image[3], kernel[3], stride[3], dilate[3], pad[3], steps[3];
   Windows(const WindowParams& p, std::span<const int64_t> size) {
@@ -88,15 +90,15 @@ struct Windows {
   int64_t positions() const { return checked_times(checked_times(steps[0], steps[1]), steps[2]); }
   int64_t pixels() const { return image[0] * image[1] * image[2]; }
 
-  // Steps [first, last) of an axis at which kernel point `tap` is inside of the image.
+  // The steps [first, last) along an axis for which kernel point `tap` is inside the image.
   void inside(int axis, int64_t tap, int64_t* first, int64_t* last) const {
-    const int64_t at = tap * dilate[axis] - pad[axis];  // where the point is at step 0
+    const int64_t at = tap * dilate[axis] - pad[axis];  // position of the point at step 0
     *first = at >= 0 ? 0 : std::min((-at + stride[axis] - 1) / stride[axis], steps[axis]);
     *last =
         at >= image[axis] ? *first : std::max(*first, std::min(steps[axis], (image[axis] - 1 - at) / stride[axis] + 1));
   }
 
-  // Calls f(pixel, position, count) for runs along the last axis that kernel point `tap` reads: pixels lie stride[2]
+  // Calls f(pixel, position, count) for runs along the last axis that kernel point `tap` reads: pixels are stride[2]
   // apart.
   template <typename F>
   void for_each_run(int64_t tap, F&& f) const {
@@ -215,7 +217,7 @@ void register_im2col(OpRegistry& ops) {
       .sample({{1, 3, 7}}, {{"kernel", "(3,)"}, {"stride", "(2,)"}, {"dilate", "(2,)"}, {"pad", "(2,)"}})
       .sample({{1, 1, 3, 4, 3}}, {{"kernel", "(2, 2, 2)"}, {"pad", "(1, 0, 1)"}, {"stride", "(2, 1, 2)"}});
   ops.declare<Col2imParams>("col2im")
-      .doc("Images from the columns of im2col: values of one pixel are added.")
+      .doc("Images from the columns of im2col: values of the same pixel are added.")
       .input("data", "(batch, channels * kernel points, positions)")
       .output("output", "(batch, channels, output_size...)")
       .infer(infer_col2im)

@@ -1,4 +1,4 @@
-// Pad: a frame of constants, of repeated borders, or of mirrored data.
+// Pad: pads with constants, with repeated edges, or with mirrored data.
 #include <algorithm>
 
 #include "base/checked_size.h"
@@ -25,12 +25,11 @@ struct PadParams {
         .choice("constant", PadMode::kConstant)
         .choice("edge", PadMode::kEdge)
         .choice("reflect", PadMode::kReflect)
-        .doc("What the frame holds: constant_value, the nearest element, or the data mirrored at its border.");
-    schema.field("pad_width", &PadParams::pad_width)
-        .doc("Widths before and after each axis in turn: two numbers per axis.");
+        .doc("The padding values: constant_value, the nearest element, or the data mirrored at its edge.");
+    schema.field("pad_width", &PadParams::pad_width).doc("Widths before and after each axis: two numbers per axis.");
     schema.field("constant_value", &PadParams::constant_value)
         .default_value(0.0)
-        .doc("Value of the frame in mode constant.");
+        .doc("Value of the padding in mode constant.");
     schema.check([](const PadParams& p) {
       bool good = p.pad_width.ndim() % 2 == 0;
       for (int64_t width : p.pad_width) good = good && width >= 0;
@@ -83,14 +82,14 @@ void infer_pad(const PadParams& p, InferContext& c) {
   }
 }
 
-// Where the data stands in the padded tensor.
+// The slice of the padded tensor that holds the data.
 SliceRanges inside(const PadParams& p, const Shape& in) {
   SliceRanges ranges;
   for (int i = 0; i < in.ndim(); ++i) ranges.push_back({p.pad_width[2 * i], 1, in[i]});
   return ranges;
 }
 
-// source[i]: the element of the data that element i of a padded axis repeats.
+// source[i]: the index of the data element that element i of a padded axis repeats.
 Temporary<int64_t> sources(PadMode mode, int64_t size, int64_t before, int64_t after) {
   Temporary<int64_t> source(static_cast<size_t>(before + size + after));
   for (int64_t i = 0; i < before + size + after; ++i) {
@@ -106,10 +105,10 @@ Temporary<int64_t> sources(PadMode mode, int64_t size, int64_t before, int64_t a
   return source;
 }
 
-// The padded tensor as (outer, rows of the padded axes): leading axes without a frame are one.
+// The padded tensor as (outer, rows of the padded axes): leading axes without padding are merged into one.
 struct FramedAxes {
   int64_t outer = 1, in_inner = 1, out_inner = 1;
-  Temporary<Temporary<int64_t>> source;  // per framed axis
+  Temporary<Temporary<int64_t>> source;  // per padded axis
   Temporary<int64_t> in_stride, out_size;
   FramedAxes(const PadParams& p, const Shape& in) {
     int first = 0;
@@ -171,8 +170,8 @@ struct PadGradParams {
     schema.field("mode", &PadGradParams::mode)
         .choice("edge", PadMode::kEdge)
         .choice("reflect", PadMode::kReflect)
-        .doc("As given to Pad.");
-    schema.field("pad_width", &PadGradParams::pad_width).doc("As given to Pad.");
+        .doc("Same as in Pad.");
+    schema.field("pad_width", &PadGradParams::pad_width).doc("Same as in Pad.");
   }
 };
 
@@ -184,7 +183,7 @@ Shape unpadded(const Tuple& width, const Shape& out) {
   return in;
 }
 
-// Sums in the order of the padded tensor within each outer slice; half precision accumulates in float.
+// Sums in the order of the padded tensor within each outer slice; 16-bit floats accumulate in float.
 void run_pad_grad(const PadGradParams& p, const KernelArgs& a) {
   const Shape& in = *a.out[0].shape;
   if (in.ndim() == 0) return kernels::copy_bytes(a.in[0].data, a.out[0].data, dtype_size(a.in[0].dtype));
@@ -228,7 +227,7 @@ Values pad_grad_gradient(const PadGradParams& p, const GradientContext& g) {
 void register_pad(OpRegistry& ops) {
   ops.declare<PadParams>("Pad")
       .alias("pad")
-      .doc("Data in a frame of constants, of its repeated borders, or of itself mirrored.")
+      .doc("Pads data with constants, with its edge values, or with its mirror image.")
       .input("data", "any shape, any dtype")
       .output("output", "sizes of data plus the widths before and after")
       .infer(infer_pad)
@@ -240,9 +239,9 @@ void register_pad(OpRegistry& ops) {
       .sample({{1, 2, 3, 4}}, {{"mode", "reflect"}, {"pad_width", "(0, 0, 0, 0, 1, 2, 3, 1)"}})
       .sample({{3}}, {{"mode", "reflect"}, {"pad_width", "(2, 2)"}});
   ops.declare<PadGradParams>("_backward_pad")
-      .doc("Adds the frame back to the elements it was taken from: the gradient of Pad in modes edge and reflect.")
+      .doc("Adds the padding to the elements that it repeats: the gradient of Pad in modes edge and reflect.")
       .input("output_grad", "shape of the padded tensor")
-      .output("output", "sizes less the widths before and after")
+      .output("output", "shape of output_grad minus the widths before and after")
       .infer([](const PadGradParams& p, InferContext& c) {
         c.unify_dtypes();
         if (c.in_shape(0).rank_known() && 2 * c.in_shape(0).ndim() == p.pad_width.ndim()) {

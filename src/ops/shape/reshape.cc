@@ -1,4 +1,4 @@
-// Reshape and Flatten: the same elements under another shape.
+// Reshape and Flatten: the same elements with another shape.
 #include "hybridnet/op.h"
 #include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
@@ -17,17 +17,17 @@ struct ReshapeParams {
             "one.");
     schema.field("reverse", &ReshapeParams::reverse)
         .default_value(false)
-        .doc("Read shape and data's shape from the right.");
+        .doc("Whether shape and data's shape are read from the right.");
     schema.field("target_shape", &ReshapeParams::target_shape)
         .default_value(AttrValue(Tuple::scalar()))
         .doc("Deprecated form of shape; one 0 is inferred.");
     schema.field("keep_highest", &ReshapeParams::keep_highest)
         .default_value(false)
-        .doc("With target_shape: the first size stays that of data.");
+        .doc("With target_shape: whether the first size is that of data.");
   }
 };
 
-// The old parameters in terms of codes: one size that is 0 is the inferred one.
+// Converts the deprecated parameters to codes: a single 0 is the inferred size.
 Tuple codes_of_target_shape(const ReshapeParams& p) {
   Tuple codes = p.target_shape;
   for (int i = 0; i < codes.ndim(); ++i) {
@@ -43,7 +43,7 @@ Shape target_of(const ReshapeParams& p, const Shape& from) {
   return apply_reshape_codes(from, Tuple::scalar(), false);
 }
 
-// A single unknown size of the input follows from the size of the output.
+// A single unknown size of the input is inferred from the size of the output.
 void complete_input_from_size(InferContext& c, const Shape& out) {
   Shape in = c.in_shape(0);
   int unknown = -1;
@@ -97,9 +97,9 @@ Values gradient_to_input_shape(const GradientContext& g) { return {reshape(g.out
 void register_reshape(OpRegistry& ops) {
   ops.declare<ReshapeParams>("Reshape")
       .alias("reshape")
-      .doc("The same elements, in the same order, under another shape.")
+      .doc("The same elements, in the same order, with another shape.")
       .input("data", "any shape, any dtype")
-      .output("output", "dtype of data; shape as the parameters say")
+      .output("output", "dtype of data; shape given by the parameter")
       .infer(infer_reshape)
       .cpu([](const ReshapeParams&, const KernelArgs& a) { copy_first_input(a); })
       .view()
@@ -115,7 +115,7 @@ void register_reshape(OpRegistry& ops) {
   ops.declare("Flatten")
       .alias("flatten")
       .alias("_npx_batch_flatten")
-      .doc("Merges all dimensions but the first into one.")
+      .doc("Merges all dimensions except the first into one.")
       .input("data", "shape (N, ...), any dtype")
       .output("output", "shape (N, product of the rest)")
       .infer(infer_flatten)

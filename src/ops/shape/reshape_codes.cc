@@ -8,7 +8,7 @@
 namespace hybridnet::ops {
 namespace {
 
-// Reads codes and source sizes from one end, writes target sizes.
+// Reads codes and source sizes from one end and writes target sizes.
 class CodeReader {
  public:
   CodeReader(const Shape& from, const Tuple& target, bool reverse) : from_(from), target_(target), reverse_(reverse) {}
@@ -68,7 +68,7 @@ class CodeReader {
     }
   }
 
-  // Source size into left x right, in the order in which they are read.
+  // Splits a source size into left x right, in the order of reading.
   void split(int64_t left, int64_t right, int64_t code) {
     const int64_t whole = take(code);
     if (left == -1 && right == -1) bad_code(-4, "to have at most one -1 after it");

@@ -17,10 +17,10 @@ struct ReshapeLikeParams {
         .doc("End of the axes of lhs that are replaced; None: all.");
     schema.field("rhs_begin", &ReshapeLikeParams::rhs_begin)
         .none_by_default()
-        .doc("First axis of rhs whose size is taken; None: 0.");
+        .doc("First axis of rhs whose size is used; None: 0.");
     schema.field("rhs_end", &ReshapeLikeParams::rhs_end)
         .none_by_default()
-        .doc("End of the axes of rhs whose sizes are taken; None: all.");
+        .doc("End of the axes of rhs whose sizes are used; None: all.");
   }
 };
 
@@ -77,9 +77,9 @@ void infer_reshape_like(const ReshapeLikeParams& p, InferContext& c) {
 void register_reshape_like(OpRegistry& ops) {
   ops.declare<ReshapeLikeParams>("reshape_like")
       .alias("_npx_reshape_like")
-      .doc("lhs under the shape of rhs, or with some of its axes replaced by axes of rhs.")
+      .doc("lhs with the shape of rhs, or with some of its axes replaced by axes of rhs.")
       .input("lhs", "any shape, any dtype")
-      .input("rhs", "gives sizes only; any dtype")
+      .input("rhs", "defines sizes only; any dtype")
       .output("output", "dtype of lhs")
       .infer(infer_reshape_like)
       .cpu([](const ReshapeLikeParams&, const KernelArgs& a) { copy_first_input(a); })

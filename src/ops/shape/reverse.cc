@@ -1,4 +1,4 @@
-// reverse (flip): the order of elements turned around along axes.
+// reverse (flip): reverses the order of elements along axes.
 #include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
@@ -9,7 +9,7 @@ namespace {
 struct ReverseParams {
   Tuple axis;
   static void describe(ParamSchema<ReverseParams>& schema) {
-    schema.field("axis", &ReverseParams::axis).doc("The axes to turn around.");
+    schema.field("axis", &ReverseParams::axis).doc("The axes to reverse.");
   }
 };
 
@@ -46,7 +46,7 @@ Values reverse_gradient(const ReverseParams& p, const GradientContext& g) {
 void register_reverse(OpRegistry& ops) {
   ops.declare<ReverseParams>("reverse")
       .alias("flip")
-      .doc("Turns the order of elements around along the given axes.")
+      .doc("Reverses the order of elements along the given axes.")
       .input("data", "any shape, any dtype")
       .output("output", "shape and dtype of data")
       .infer([](const ReverseParams& p, InferContext& c) {

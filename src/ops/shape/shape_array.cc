@@ -7,7 +7,7 @@ void register_shape_array(OpRegistry& ops) {
   ops.declare("shape_array")
       .alias("_npx_shape_array")
       .doc("The shape of data as a tensor.")
-      .input("data", "gives sizes only")
+      .input("data", "defines sizes only")
       .output("output", "shape (ndim,), int64")
       .infer([](const NoParams&, InferContext& c) {
         c.set_out_dtype(0, DType::kInt64);
@@ -21,7 +21,7 @@ void register_shape_array(OpRegistry& ops) {
       .sample({{2, 3, 4}}, {});
   ops.declare("size_array")
       .doc("The number of elements of data as a tensor.")
-      .input("data", "gives sizes only")
+      .input("data", "defines sizes only")
       .output("output", "shape (1,), int64")
       .infer([](const NoParams&, InferContext& c) {
         c.set_out_dtype(0, DType::kInt64);

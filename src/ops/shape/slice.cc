@@ -1,4 +1,4 @@
-// slice, and _backward_slice, which puts its input into zeros.
+// slice, and _backward_slice, which writes its input into a tensor of zeros.
 #include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
@@ -24,7 +24,7 @@ void infer_slice(const SliceParams& p, InferContext& c) {
   const Shape& in = c.in_shape(0);
   if (!in.rank_known()) return;
   c.set_out_shape(0, sliced_shape(slice_ranges(p.begin, p.end, p.step, in)));
-  // Axes taken whole have the output's size.
+  // Axes without bounds have the output's size.
   Shape whole = Shape::unknown(in.ndim());
   for (int i = static_cast<int>(std::max(p.begin.size(), p.step.size())); i < in.ndim(); ++i)
     whole[i] = c.out_shape(0)[i];
@@ -83,7 +83,7 @@ void register_slice(OpRegistry& ops) {
       .alias("_npi_slice")
       .alias("_npx_slice")
       .alias("_sparse_slice")
-      .doc("Copies the elements that begin, end and step select, axis by axis.")
+      .doc("Copies the elements selected by begin, end and step, axis by axis.")
       .input("data", "any shape, any dtype")
       .output("output", "one size per axis: the number of selected indices")
       .infer(infer_slice)
@@ -96,7 +96,7 @@ void register_slice(OpRegistry& ops) {
   ops.declare<SlicePlaceParams>("_backward_slice")
       .doc("Zeros with the input's elements at begin, begin + step, ... of every axis: the gradient of slicing.")
       .input("data", "as many axes as shape")
-      .output("output", "shape as given")
+      .output("output", "shape given by the parameter")
       .infer(infer_place)
       .cpu(run_place)
       .gradient(place_gradient, Saves::nothing())

@@ -1,4 +1,5 @@
-// x[begin:end:step] = y as functions: the result is x with the slice replaced. In place where x is not needed any more.
+// x[begin:end:step] = y as a function: the result is x with the slice replaced. It runs in place if x is not used
+// afterwards.
 #include "hybridnet/op.h"
 #include "kernels/fill.h"
 #include "kernels/strided_copy.h"
@@ -23,7 +24,7 @@ struct SliceAssignScalarParams {
   double scalar;
   OptionalInts begin, end, step;
   static void describe(ParamSchema<SliceAssignScalarParams>& schema) {
-    schema.field("scalar", &SliceAssignScalarParams::scalar).default_value(0.0).doc("The value written.");
+    schema.field("scalar", &SliceAssignScalarParams::scalar).default_value(0.0).doc("The value to write.");
     schema.field("begin", &SliceAssignScalarParams::begin)
         .doc("First index per axis; negative counts from the end; None: the start.");
     schema.field("end", &SliceAssignScalarParams::end).doc("End per axis, exclusive; None: to the end.");
@@ -51,7 +52,7 @@ void infer_slice_assign_scalar(const SliceAssignScalarParams& p, InferContext& c
   if (c.in_shape(0).known()) ranges_of(p, c.in_shape(0));  // checks the bounds
 }
 
-// A source with all strides zero: every selected element gets the one value.
+// Uses a source whose strides are all zero: every selected element is set to the same value.
 void fill_slice(const SliceRanges& ranges, double scalar, const TensorRef& whole) {
   const kernels::Strides to(*whole.shape);
   kernels::StridedCopy copy;
@@ -88,7 +89,7 @@ void register_slice_assign(OpRegistry& ops) {
   ops.declare<SliceAssignParams>("_slice_assign")
       .alias("_crop_assign")
       .alias("_npi_slice_assign")
-      .doc("lhs with the slice that begin, end and step select replaced by rhs.")
+      .doc("lhs with the slice selected by begin, end and step replaced by rhs.")
       .input("lhs", "any shape, any dtype")
       .input("rhs", "shape of the slice, dtype of lhs")
       .output("output", "shape and dtype of lhs")
@@ -104,7 +105,7 @@ void register_slice_assign(OpRegistry& ops) {
   ops.declare<SliceAssignScalarParams>("_slice_assign_scalar")
       .alias("_crop_assign_scalar")
       .alias("_npi_slice_assign_scalar")
-      .doc("data with the slice that begin, end and step select set to a scalar.")
+      .doc("data with the slice selected by begin, end and step set to a scalar.")
       .input("data", "any shape, any dtype")
       .output("output", "shape and dtype of data")
       .infer(infer_slice_assign_scalar)

@@ -11,7 +11,7 @@ struct SliceAxisParams {
   int64_t begin;
   std::optional<int64_t> end;
   static void describe(ParamSchema<SliceAxisParams>& schema) {
-    schema.field("axis", &SliceAxisParams::axis).doc("The axis to cut; negative counts from the end.");
+    schema.field("axis", &SliceAxisParams::axis).doc("The axis to slice; negative counts from the end.");
     schema.field("begin", &SliceAxisParams::begin).doc("First index; negative counts from the end.");
     schema.field("end", &SliceAxisParams::end).doc("End, exclusive; None: to the end.");
   }
@@ -46,7 +46,7 @@ struct SliceLikeParams {
   static void describe(ParamSchema<SliceLikeParams>& schema) {
     schema.field("axes", &SliceLikeParams::axes)
         .default_value(AttrValue(Tuple::scalar()))
-        .doc("Axes cut to the sizes of shape_like; empty: all.");
+        .doc("Axes that are sliced to the sizes of shape_like; empty: all.");
   }
 };
 
@@ -87,7 +87,7 @@ void register_slice_axis(OpRegistry& ops) {
   ops.declare<SliceAxisParams>("slice_axis")
       .doc("Copies a range of indices of one axis.")
       .input("data", "any shape, any dtype")
-      .output("output", "shape of data; size end - begin in the axis")
+      .output("output", "shape of data with size end - begin along the axis")
       .infer(infer_slice_axis)
       .takes_part_of_input()
       .cpu([](const SliceAxisParams& p, const KernelArgs& a) {
@@ -107,9 +107,9 @@ void register_slice_axis(OpRegistry& ops) {
       .sample({{4, 5}}, {{"axis", "-1"}, {"begin", "-3"}, {"end", "None"}})
       .sample({{4, 5, 2}}, {{"axis", "1"}, {"begin", "0"}, {"end", "-1"}});
   ops.declare<SliceLikeParams>("slice_like")
-      .doc("The leading part of data that is as large as shape_like, in all or some axes.")
+      .doc("The leading part of data with the sizes of shape_like, along all or some axes.")
       .input("data", "any shape, any dtype")
-      .input("shape_like", "gives sizes only; any dtype")
+      .input("shape_like", "defines sizes only; any dtype")
       .output("output", "dtype of data")
       .infer(infer_slice_like)
       .cpu([](const SliceLikeParams& p, const KernelArgs& a) {

@@ -10,9 +10,9 @@ SliceRange slice_range(std::optional<int64_t> begin, std::optional<int64_t> end,
                        int64_t size) {
   if (step == 0) throw ParamError({.input = "step", .expected = "a step that is not 0", .given = "0"});
   if (size < 0) return {0, step.value_or(1), kUnknownDim};
-  // A longer step than the axis selects what a step of its size does: one element at most.
+  // A step longer than the axis is equivalent to a step of the axis' size: it selects at most one element.
   const int64_t longest = std::max<int64_t>(size, 1), stride = std::clamp(step.value_or(1), -longest, longest);
-  // A walk downwards starts at most at size - 1 and stops at least before -1.
+  // A negative step begins at size - 1 or below and ends at -1 or above.
   const int64_t low = stride > 0 ? 0 : -1, high = stride > 0 ? size : size - 1;
   auto place = [&](std::optional<int64_t> given, int64_t otherwise) {
     if (!given) return otherwise;

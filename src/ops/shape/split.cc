@@ -1,4 +1,4 @@
-// SliceChannel (split) and _split_v2: cut a tensor along an axis.
+// SliceChannel (split) and _split_v2: split a tensor along an axis.
 #include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
 #include "ops/emit.h"
@@ -6,17 +6,17 @@
 namespace hybridnet::ops {
 namespace {
 
-constexpr double kMaxParts = 1 << 20;  // each is an array
+constexpr double kMaxParts = 1 << 20;  // each part is an array
 
 struct SliceChannelParams {
   int32_t num_outputs, axis;
   bool squeeze_axis;
   static void describe(ParamSchema<SliceChannelParams>& schema) {
     schema.field("num_outputs", &SliceChannelParams::num_outputs).range(1, kMaxParts).doc("Number of equal parts.");
-    schema.field("axis", &SliceChannelParams::axis).default_value(1).doc("The axis that is cut.");
+    schema.field("axis", &SliceChannelParams::axis).default_value(1).doc("The axis to split.");
     schema.field("squeeze_axis", &SliceChannelParams::squeeze_axis)
         .default_value(false)
-        .doc("Drop the axis; its size must be num_outputs.");
+        .doc("Whether to remove the axis; its size must be num_outputs.");
   }
 };
 
@@ -25,15 +25,16 @@ struct SplitParams {
   int32_t axis, sections;
   bool squeeze_axis;
   static void describe(ParamSchema<SplitParams>& schema) {
-    schema.field("indices", &SplitParams::indices).doc("Where the parts begin, the first at 0. Ignored with sections.");
-    schema.field("axis", &SplitParams::axis).default_value(1).doc("The axis that is cut.");
+    schema.field("indices", &SplitParams::indices)
+        .doc("First index of each part, the first is 0. Ignored with sections.");
+    schema.field("axis", &SplitParams::axis).default_value(1).doc("The axis to split.");
     schema.field("squeeze_axis", &SplitParams::squeeze_axis)
         .default_value(false)
-        .doc("Drop the axis of parts of size 1.");
+        .doc("Whether to remove the axis of parts of size 1.");
     schema.field("sections", &SplitParams::sections)
         .default_value(0)
         .range(0, kMaxParts)
-        .doc("Number of parts; earlier ones are one larger where the size does not divide.");
+        .doc("Number of parts; if it does not divide the size, earlier parts are larger by one.");
     schema.check([](const SplitParams& p) {
       if (p.sections == 0 && p.indices.ndim() == 0) {
         throw ParamError({.input = "indices", .expected = "at least one index, or sections > 0", .given = "()"});
@@ -45,7 +46,7 @@ struct SplitParams {
 int parts_of(const SliceChannelParams& p) { return p.num_outputs; }
 int parts_of(const SplitParams& p) { return p.sections > 0 ? p.sections : p.indices.ndim(); }
 
-// [begin, end) of part i of an axis of known size.
+// The range [begin, end) of part i of an axis of known size.
 std::pair<int64_t, int64_t> part_range(const SliceChannelParams& p, int i, int64_t size) {
   const int64_t part = size / p.num_outputs;
   return {i * part, (i + 1) * part};
@@ -159,7 +160,7 @@ template <typename P>
 OpBuilder<P> declare_split(OpRegistry& ops, const char* name) {
   return ops.declare<P>(name)
       .input("data", "any shape, any dtype")
-      .output("output", "one per part, dtype of data")
+      .output("output", "one array per part, dtype of data")
       .num_outputs([](const P& p) { return parts_of(p); })
       .infer(infer_split<P>)
       .takes_part_of_input()
@@ -177,13 +178,13 @@ OpBuilder<P> declare_split(OpRegistry& ops, const char* name) {
 void register_split(OpRegistry& ops) {
   declare_split<SliceChannelParams>(ops, "SliceChannel")
       .alias("split")
-      .doc("Cuts data into num_outputs equal parts along an axis.")
+      .doc("Splits data into num_outputs equal parts along an axis.")
       .sample({{2, 6}}, {{"num_outputs", "3"}})
       .sample({{4, 2, 3}}, {{"num_outputs", "2"}, {"axis", "0"}})
       .sample({{2, 3, 4}}, {{"num_outputs", "3"}, {"axis", "-2"}, {"squeeze_axis", "True"}});
   declare_split<SplitParams>(ops, "_split_v2")
       .alias("_npi_split")
-      .doc("Cuts data along an axis where indices say, or into sections.")
+      .doc("Splits data along an axis at indices, or into sections.")
       .sample({{2, 7}}, {{"indices", "(0, 2, 3)"}})
       .sample({{7, 2}}, {{"indices", "()"}, {"sections", "3"}, {"axis", "0"}})
       .sample({{2, 5, 3}}, {{"indices", "(0, 2)"}, {"axis", "-2"}})

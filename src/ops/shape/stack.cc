@@ -9,7 +9,7 @@ namespace {
 struct StackParams {
   int32_t axis, num_args;
   static void describe(ParamSchema<StackParams>& schema) {
-    schema.field("axis", &StackParams::axis).default_value(0).doc("Where the new axis stands in the output.");
+    schema.field("axis", &StackParams::axis).default_value(0).doc("Position of the new axis in the output.");
     schema.field("num_args", &StackParams::num_args).at_least(1).doc("Number of inputs.");
   }
 };
@@ -25,7 +25,7 @@ void infer_stack(const StackParams& p, InferContext& c) {
     }
     c.set_in_shape(0, part);
   }
-  // Two rounds: forwards what is known reaches the last input, backwards the first.
+  // Known sizes propagate forwards to the last input, then backwards to the first.
   for (int i = 1; i < c.num_in(); ++i) c.set_in_shape(i, c.in_shape(i - 1));
   for (int i = c.num_in() - 1; i > 0; --i) c.set_in_shape(i - 1, c.in_shape(i));
   const Shape& part = c.in_shape(0);

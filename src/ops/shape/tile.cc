@@ -1,4 +1,4 @@
-// tile and repeat: the data several times over, as a whole or element by element.
+// tile and repeat: repeat the data as a whole or element by element.
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "kernels/strided_copy.h"
@@ -10,7 +10,7 @@ namespace {
 struct TileParams {
   Tuple reps;
   static void describe(ParamSchema<TileParams>& schema) {
-    schema.field("reps", &TileParams::reps).doc("How often data is repeated along each axis, aligned at the last one.");
+    schema.field("reps", &TileParams::reps).doc("Number of repetitions along each axis, aligned at the last one.");
     schema.check([](const TileParams& p) {
       for (int64_t r : p.reps) {
         if (r < 0)
@@ -24,14 +24,14 @@ struct RepeatParams {
   int64_t repeats;
   std::optional<int32_t> axis;
   static void describe(ParamSchema<RepeatParams>& schema) {
-    schema.field("repeats", &RepeatParams::repeats).at_least(0).doc("How often each element stands in a row.");
+    schema.field("repeats", &RepeatParams::repeats).at_least(0).doc("Number of repetitions of each element.");
     schema.field("axis", &RepeatParams::axis)
         .none_by_default()
         .doc("Axis along which to repeat; None: data is flattened.");
   }
 };
 
-// Data and repetitions with as many axes as the longer of the two, filled with ones in front.
+// Sizes of the data and repetitions, with leading ones up to the larger number of axes.
 struct TileAxes {
   int ndim;
   int64_t size[kMaxDims], reps[kMaxDims];
@@ -46,7 +46,7 @@ struct TileAxes {
 
 void infer_tile(const TileParams& p, InferContext& c) {
   c.unify_dtypes();
-  // Classic shapes know no empty results.
+  // Classic shapes do not support empty results.
   if (!is_np_shape() && std::find(p.reps.begin(), p.reps.end(), 0) != p.reps.end())
     throw ParamError({.input = "reps", .expected = "positive numbers", .given = p.reps.str()});
   if (!c.in_shape(0).rank_known()) return;
@@ -74,7 +74,8 @@ void run_tile(const TileParams& p, const KernelArgs& a) {
   copy.run(a.in[0].data, a.out[0].data, dtype_size(a.in[0].dtype));
 }
 
-// Sums the copies: the gradient with an axis for the repetitions of each repeated axis, summed over those.
+// Sums the copies: the gradient is reshaped so that each repeated axis has a separate axis of repetitions, then summed
+// over these.
 Values tile_gradient(const TileParams& p, const GradientContext& g) {
   const Shape& in = g.input_spec(0).shape;
   const TileAxes axes(in, p.reps);
@@ -94,7 +95,7 @@ Values tile_gradient(const TileParams& p, const GradientContext& g) {
   return {reshape(grad, in)};
 }
 
-// data as (outer, n, inner), each of the n repeated.
+// data as (outer, n, inner), in which each of the n slices is repeated.
 struct RepeatLayout {
   int64_t outer, n, inner;
   RepeatLayout(const RepeatParams& p, const Shape& data) : outer(1), n(1), inner(1) {
@@ -146,7 +147,7 @@ Values repeat_gradient(const RepeatParams& p, const GradientContext& g) {
 void register_tile(OpRegistry& ops) {
   ops.declare<TileParams>("tile")
       .alias("_npi_tile")
-      .doc("data repeated as a whole along its axes.")
+      .doc("Repeats data as a whole along its axes.")
       .input("data", "any shape, any dtype")
       .output("output", "sizes of data times reps; as many axes as the longer of the two")
       .infer(infer_tile)
@@ -157,9 +158,9 @@ void register_tile(OpRegistry& ops) {
       .sample({{3}}, {{"reps", "(2, 1, 2)"}});
   ops.declare<RepeatParams>("repeat")
       .alias("_np_repeat")
-      .doc("Every element, or slice along an axis, several times in a row.")
+      .doc("Repeats every element, or slice along an axis.")
       .input("data", "any shape, any dtype")
-      .output("output", "shape of data with the axis repeats times as long; flat without axis")
+      .output("output", "shape of data with the size of the axis times repeats; flat if axis is None")
       .infer(infer_repeat)
       .cpu(run_repeat)
       .gradient(repeat_gradient, Saves::nothing())

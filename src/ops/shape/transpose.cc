@@ -23,7 +23,7 @@ struct SwapAxisParams {
   }
 };
 
-// source[i]: which input axis becomes output axis i.
+// source[i]: the input axis that becomes output axis i.
 struct Permutation {
   int source[kMaxDims];
 };

@@ -1,5 +1,5 @@
-// Which work of a graph is there for one branch of one cond only: cond_sink will move it there, so that it runs only
-// when the branch does. Making it one with work of another region would make it run always.
+// Finds the work of a graph that only one branch of one cond needs: cond_sink will move it there, so that it runs only
+// when the branch does. Merged with work of another region, it would run always.
 #pragma once
 
 #include <unordered_map>
@@ -16,13 +16,13 @@ struct BranchRegion {
 
 class BranchRegions {
  public:
-  // None where the pipeline of this thread leaves cond_sink out.
+  // Empty if the pipeline of this thread leaves cond_sink out.
   explicit BranchRegions(const Graph& graph);
 
   BranchRegion of(const Node& node) const;
-  // Does one node for both run no more often than the two do?
+  // True if one node for both runs no more often than the two do.
   bool may_merge_equal(const Node& a, const Node& b) const;
-  // `kept` takes the place of `gone` as well.
+  // Records that `kept` takes the place of `gone` as well.
   void note_merged(const Node& kept, const Node& gone);
 
  private:

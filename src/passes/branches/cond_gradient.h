@@ -5,7 +5,7 @@
 
 namespace hybridnet {
 
-// As differentiate_control.
+// Same contract as differentiate_control.
 ControlGradient differentiate_cond(Graph& graph, Node& node, const std::vector<NodeEntry>& output_grads,
                                    const std::vector<bool>& wanted);
 

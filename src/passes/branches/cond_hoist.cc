@@ -1,6 +1,6 @@
-// Work that both branches of a cond do on the same values stands in front of it: it runs once either way, and equal
-// work around it (another branch, the gradient) becomes one with it. What only one branch does stays; so cond_sink,
-// which moves work of one branch the other way, never undoes this.
+// Moves work that both branches of a cond do on the same values in front of it: it runs once either way, and merges
+// with equal work around it (another branch, the gradient). Work of one branch only stays; so cond_sink, which moves
+// work of one branch the other way, never undoes this.
 #include <algorithm>
 #include <unordered_set>
 
@@ -15,7 +15,7 @@ namespace {
 
 using Number = ValueNumbers::Number;
 
-// Not worth a value that passes the border by itself: it costs no time where it stands.
+// True if the node costs no time in the branch: it is not worth another value that crosses the border.
 bool is_free(const Node& node) { return node.inputs.empty() || (node.op->is_view && node.specs.size() <= 1); }
 
 // The nodes and outputs of one branch, producers first, and their numbers.
@@ -27,7 +27,8 @@ struct Numbered {
   Number of(const NodeEntry& entry) const { return ValueNumbers::of(numbers, entry); }
 };
 
-// What runs whenever the branch does: not what is there for one branch of a cond in it only, into which it will move.
+// The nodes that run whenever the branch does. Leaves out nodes that only one branch of an inner cond reads: they will
+// move into it.
 std::unordered_set<const Node*> always_run(const Numbered& branch) {
   std::unordered_set<const Node*> found;
   for (const NodeEntry& output : branch.outputs) found.insert(output.node.get());
@@ -51,10 +52,10 @@ std::unordered_set<Number> numbers_of(const Numbered& branch, const std::unorder
   return numbers;
 }
 
-// What two branches share.
+// The work that two branches share.
 struct Common {
-  std::unordered_set<Number> nodes;  // that move, by the number of their output 0
-  std::vector<size_t> outputs;       // of the cond that are the same whichever branch runs
+  std::unordered_set<Number> nodes;  // nodes that move, by the number of their output 0
+  std::vector<size_t> outputs;       // outputs of the cond that are equal in both branches
 };
 
 bool is_copy(const Node& node) {
@@ -77,7 +78,7 @@ Common find_common(const Numbered& one, const Numbered& other, size_t common_out
     common.outputs.push_back(i);
     read.insert(number);
   }
-  std::unordered_set<Number> movable;  // closed upwards: what moves finds its operands outside
+  std::unordered_set<Number> movable;  // closed upwards: operands of moved nodes are outside
   std::unordered_set<Number> outside;
   for (const Node* node : one.nodes) {
     const auto number = one.numbers.find(node);
@@ -109,7 +110,7 @@ Common find_common(const Numbered& one, const Numbered& other, size_t common_out
   return common;
 }
 
-// Cheap, without inference: is there anything to do for this cond, or for one in its branches? around: numbers of
+// A cheap check, without inference: true if this cond, or one in its branches, has work to move. around: numbers of
 // values of the graph that holds it.
 bool has_common_work(const Node& node, const ValueNumbers::OfNodes& around, ValueNumbers& values) {
   const BranchSpec& spec = branch_of(node);
@@ -167,7 +168,7 @@ class Hoist {
   struct Branch {
     Branch(const Graph& around, const Node& node, size_t body)
         : graph(graph_of_body(around, node, body)), outside(node.inputs) {
-      share_inputs(graph, outside);  // conditionals inside see what is the same
+      share_inputs(graph, outside);  // inner conds then see equal values
     }
     Graph graph;
     std::vector<NodeEntry> outside;  // value of each of its inputs
@@ -184,7 +185,8 @@ class Hoist {
     return result;
   }
 
-  // In the bodies, specs may have been found from readers; in front of the cond there are none.
+  // True if the specs follow from the inputs. In a body they may come from readers; in front of the cond there are
+  // none.
   static bool tells_its_specs(const Graph& branch, const Node& node) {
     std::vector<TensorSpec> in, out(node.specs.size());
     for (const NodeEntry& input : node.inputs) in.push_back(branch.spec(input));
@@ -219,7 +221,7 @@ class Hoist {
     }
   }
 
-  // Readers of what has moved get it as an input. Readers come first, so that what loses its last reader goes.
+  // Turns moved nodes into inputs. Visits readers first, so that a node that loses its last reader is removed.
   void read_from_front(Branch& branch, const Numbered& numbered, const Common& common) {
     const std::vector<NodePtr> nodes(numbered.nodes.begin(), numbered.nodes.end());
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
@@ -242,7 +244,7 @@ class Hoist {
     return {branch.graph.add_input(value.node->name, graph_.spec(value)), 0};
   }
 
-  // These outputs need no branch.
+  // Makes the cond without these outputs; their readers read `values`.
   void rebuild(const std::vector<size_t>& outputs, const std::vector<NodeEntry>& values) {
     std::vector<NodeEntry> now(node_.specs.size());
     for (size_t i = 0; i < outputs.size(); ++i) now[outputs[i]] = values[i];
@@ -258,7 +260,7 @@ class Hoist {
     move_readers(graph_, node_, now);
   }
 
-  // As a body, without these outputs.
+  // The branch as a body, without these outputs.
   static BoundBody closed(Branch& branch, const std::vector<size_t>& without) {
     for (auto it = without.rbegin(); it != without.rend(); ++it) branch.graph.remove_output(static_cast<int>(*it));
     return {freeze(branch.graph, branch.graph.outputs()), branch.outside};
@@ -268,7 +270,7 @@ class Hoist {
   Node& node_;
   const BranchSpec spec_;
   std::array<Branch, 2> branches_;
-  std::unordered_map<Number, NodeEntry> front_;  // what is computed in front of the cond
+  std::unordered_map<Number, NodeEntry> front_;  // values computed in front of the cond
 };
 
 bool hoist_common_work(Graph& graph) {
@@ -282,8 +284,8 @@ bool hoist_common_work(Graph& graph) {
 
 }  // namespace
 
-// What has moved takes the form that its twins around the cond have, and becomes one with them: at once, because
-// cond_sink would take a twin into a branch, out of reach.
+// Moved work takes the form of its twins around the cond and merges with them at once: cond_sink would take a twin into
+// a branch, out of reach.
 bool cond_hoist_common(Graph& graph) {
   if (!hoist_common_work(graph)) return false;
   const PipelineScope part_of_this_rule(
@@ -293,7 +295,7 @@ bool cond_hoist_common(Graph& graph) {
   return true;
 }
 
-// Behind the choice of formats, equal nodes only.
+// After the choice of formats, only equal nodes merge.
 bool cond_hoist_common_joint(Graph& graph) {
   if (!hoist_common_work(graph)) return false;
   merge(graph);

@@ -1,4 +1,4 @@
-// What moves between the branches of a cond and what is around them.
+// Helpers to move work between the branches of a cond and the graph around it.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace hybridnet::passes {
 
-// Inputs of a body that get the same value become one: readers of the others read the first. outside: value of each.
-// True if a reader has changed.
+// Joins inputs of a body that have the same value: readers of the others read the first. outside: the value of each
+// input. True if a reader has changed.
 bool share_inputs(Graph& body, const std::vector<NodeEntry>& outside);
 
-// Pure in the sense of moves between a branch and what is around it: it may run there as well as here.
+// True if a node may run in a branch as well as around it.
 bool may_cross_branch_border(const Graph& graph, const Node& node);
 
 }  // namespace hybridnet::passes

@@ -23,7 +23,7 @@ class Sink {
   }
 
  private:
-  // Is every reader in the branch, or moves there too?
+  // True if every reader is in the branch, or moves there, too.
   bool read_by_branch_only(const Node& node, size_t body) const {
     bool read = false;
     for (uint32_t i = 0; i < node.specs.size(); ++i) {
@@ -100,7 +100,7 @@ class Sink {
 
 bool cond_sink(Graph& graph) {
   bool changed = false;
-  // A branch of a branch: the outer one is sunk into first.
+  // A cond may move into a branch of another cond: that other cond comes first.
   for_each_node(
       graph, {ControlKind::kCond}, [&](Node& node) { changed = Sink(graph, node).run() || changed; },
       Walk::kReadersFirst);

@@ -12,7 +12,7 @@ const OpRef kWhere{"where"}, kBroadcastTo{"broadcast_to"}, kMaximum{"_maximum"},
 
 const TensorSpec kFlagSpec{Shape{1}, DType::kFloat32};
 
-// Does it make zeros of zeros, whatever else it reads? (A product does not: 0 * inf is NaN.)
+// True if the node makes zeros of zeros. (A product does not: 0 * inf is NaN.)
 bool keeps_zeros(const Node& node) {
   static const OpRef kLinear[] = {
       OpRef("elemwise_add"), OpRef("_grad_add"), OpRef("negative"), OpRef("_copy"),       OpRef("Cast"),
@@ -46,7 +46,7 @@ void AbsentGradients::Arrival::merge(const Arrival& other) {
 AbsentGradients::AbsentGradients(Graph& body, std::vector<State> states, const std::vector<NodePtr>& heads, bool is_cut)
     : body_(body), states_(std::move(states)), heads_(heads) {
   for (const State& state : states_) always_.push_back(state.arrives && !state.arrived.node && !is_cut);
-  // A state stays among them if its next gradient depends on what arrives in each iteration.
+  // A state stays in `always_` if its next gradient depends on a gradient that arrives in each iteration.
   for (bool changed = true; std::exchange(changed, false);) {
     find_arrivals();
     for (size_t s = 0; s < states_.size(); ++s) {
@@ -79,7 +79,7 @@ const AbsentGradients::Arrival* AbsentGradients::arrival_of(const NodeEntry& ent
   return found == arrivals_.end() ? nullptr : &found->second;
 }
 
-// Whether it may be something else than zeros where no gradient arrives.
+// True if the entry may differ from zeros when no gradient arrives.
 bool AbsentGradients::may_be_wrong(const NodeEntry& entry) {
   if (entry.node->is_variable()) return false;
   if (const auto known = may_be_wrong_.find(entry.node.get()); known != may_be_wrong_.end()) return known->second;
@@ -120,7 +120,7 @@ NodeEntry AbsentGradients::masked(const NodeEntry& value) {
   return kept;
 }
 
-// A flag for these states, and for all that tell what these flags are in the next iteration.
+// Adds a flag for these states, and for all states on which these flags depend in the next iteration.
 void AbsentGradients::add_flags(const Arrival& arrival) {
   for (size_t s = 0; s < states_.size(); ++s) {
     if (!arrival.states[s] || states_[s].flag) continue;

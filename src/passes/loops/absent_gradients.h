@@ -1,5 +1,5 @@
-// Gradients that arrive at a state of a loop in some iterations only: at the last value of a state that nothing reads
-// none arrives, which is not the same as zeros. 0 * inf is NaN, no gradient is none.
+// Gradients that arrive at a state of a loop in some iterations only. The last value of a state that nothing reads has
+// no gradient, which is not the same as zeros: 0 * inf is NaN, while an absent gradient stays absent.
 #pragma once
 
 #include <optional>
@@ -15,25 +15,25 @@ class AbsentGradients {
   // A carry of the backward loop: the gradient of a state.
   struct State {
     NodePtr head;                     // input of the backward body; null: nothing reads it there
-    NodeEntry next;                   // what the next iteration gets; null: zeros
-    bool arrives = false;             // at the first iteration
-    NodeEntry arrived = {};           // only if this is not zeros: the loop around may have had none; null otherwise
-    std::optional<NodeEntry> flag{};  // result: input of the body that is 1 where the gradient arrives, else 0
+    NodeEntry next;                   // gradient for the next iteration; null: zeros
+    bool arrives = false;             // a gradient arrives at the first iteration
+    NodeEntry arrived = {};           // it arrives only if this is not zeros (an outer loop may have had none); or null
+    std::optional<NodeEntry> flag{};  // result: input of the body, 1 if the gradient arrives, else 0
   };
 
   // heads: other inputs of the backward body at which gradients arrive, in each iteration. is_cut: carries may be cut
   // off between any two iterations.
   AbsentGradients(Graph& body, std::vector<State> states, const std::vector<NodePtr>& heads, bool is_cut);
 
-  // Where one is absent, what was computed from it counts as zeros, as soon as it meets other gradients or is a result.
-  // results: gradients that the body gives; those that may be absent are exchanged for what counts.
+  // If a gradient is absent, the values computed from it count as zeros, as soon as they meet other gradients or are
+  // results. results: gradients that the body returns; those that may be absent are replaced by masked ones.
   void mask(std::vector<NodeEntry>& results);
   const std::vector<State>& states() const { return states_; }
-  // The flag of a state in the next iteration, of states that have one.
+  // The flag of a state in the next iteration. The state must have a flag.
   NodeEntry next_flag(size_t state);
 
  private:
-  // Which gradients reach a value: one of every iteration, or those of these states only.
+  // The gradients that reach a value: one of every iteration, or those of these states only.
   struct Arrival {
     bool always = false;
     std::vector<bool> states;
@@ -54,10 +54,10 @@ class AbsentGradients {
   std::vector<bool> always_;  // states whose gradient arrives in each iteration
   std::unordered_map<const Node*, Arrival> arrivals_;
   std::unordered_map<NodeEntry, NodeEntry, NodeEntryHash> masked_;
-  std::unordered_map<const Node*, bool> may_be_wrong_;  // as far as asked
+  std::unordered_map<const Node*, bool> may_be_wrong_;  // cached answers
 };
 
-// The value where the flag, an array of shape (1,), is not 0, and zeros elsewhere.
+// Returns the value if the flag, an array of shape (1,), is not 0, and zeros otherwise.
 NodeEntry kept_where(Graph& graph, const NodeEntry& flag, const NodeEntry& value);
 
 }  // namespace hybridnet

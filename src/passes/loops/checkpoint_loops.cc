@@ -1,5 +1,5 @@
-// T iterations in segments of s: a loop over T / s segments whose body is a loop over s iterations, and a loop over
-// what is left. Only the outer loop's states are kept; with s = sqrt(T) these are sqrt(T), and as many values of one
+// Runs T iterations in segments of s: a loop over T / s segments whose body is a loop over s iterations, and a loop
+// over the rest. Only the outer loop's states are kept; with s = sqrt(T) these are sqrt(T), and as many values of one
 // segment while its gradient is computed (Chen et al. 2016, "Training deep nets with sublinear memory cost").
 #include "passes/loops/checkpoint_loops.h"
 
@@ -47,7 +47,7 @@ class Lowering {
     rows.node->attrs[kCheapAttribute] = "1";
     return rows;
   }
-  // The axes in front of from_axis become `leading`.
+  // Replaces the axes in front of from_axis by `leading`.
   NodeEntry regrouped(const NodeEntry& data, std::initializer_list<int64_t> leading, int from_axis) {
     Shape shape(leading);
     for (int64_t dim : graph_.spec(data).shape.dims().subspan(static_cast<size_t>(from_axis))) shape.push_back(dim);
@@ -55,9 +55,9 @@ class Lowering {
   }
   NodeEntry joined(const NodeEntry& segments) { return regrouped(segments, {num_segments_ * segment_}, 2); }
 
-  int64_t first_row() const { return loop_.reverse ? rest_ : 0; }  // of the segments; the rest runs last
+  int64_t first_row() const { return loop_.reverse ? rest_ : 0; }  // first row of the segments; the rest runs last
 
-  // The same loop over so many rows.
+  // The same loop over this many rows.
   LoopSpec over(int64_t rows) const {
     LoopSpec loop = loop_;
     if (loop.num_seq == 0) loop.length = rows;
@@ -103,7 +103,7 @@ class Lowering {
     made.attrs = node_.attrs;
   }
 
-  // The iterations behind the last whole segment.
+  // Adds the iterations behind the last whole segment.
   std::vector<NodeEntry> append_rest(const std::vector<NodeEntry>& before) {
     std::vector<NodeEntry> inputs = node_.inputs;
     for (size_t k = 0; k < loop_.seqs(); ++k)
@@ -133,8 +133,8 @@ class Lowering {
   int64_t num_segments_ = 0, rest_ = 0;
 };
 
-// Segments that fill the rows need no copies of what is in front of the rest and behind it: of the lengths up to twice
-// as short or as long as the square root, the nearest one that divides the rows.
+// The length of a segment. Segments that fill the rows need no copies of the rows around a rest: so "sqrt" takes the
+// length from half to twice the square root that divides the rows and is nearest to the root.
 int64_t segment_of(const LoopSpec& loop, int64_t rows) {
   if (loop.checkpoint != "sqrt") return std::max<int64_t>(1, std::strtoll(loop.checkpoint.c_str(), nullptr, 10));
   const auto root = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(rows)))));

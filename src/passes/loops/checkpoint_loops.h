@@ -5,12 +5,12 @@
 
 namespace hybridnet {
 
-// Value of the parameter `checkpoint` of loops whose backward body repeats the forward one: kept are the states at the
-// begin of each iteration, nothing else.
+// Value of the parameter `checkpoint` of loops whose backward body repeats the forward one: only the states at the
+// begin of each iteration are kept.
 inline constexpr char kRecompute[] = "recompute";
 
-// Loops with checkpoints become loops over segments (checkpoint = kRecompute) of loops over the segment's iterations.
-// Called before differentiation.
+// Turns loops with checkpoints into loops over segments (checkpoint = kRecompute) of loops over the segment's
+// iterations. Called before differentiation.
 void lower_checkpoints(Graph& graph);
 
 }  // namespace hybridnet

@@ -1,17 +1,16 @@
-// A loop with a condition in segments. Unlike a loop over data it does not know how often it will run, so that a number
-// of segments that suits max_iterations may be thousands; these are again cut into segments of segments, so that all
-// loops together keep at most kMaxKept copies of the variables:
+// Runs a loop with a condition in segments. Unlike for a loop over data, the number of iterations is not known in
+// advance, so a number of segments that suits max_iterations may be thousands; these are again cut into segments of
+// segments, so that all loops together keep at most kMaxKept copies of the variables:
 //
 //   while (left > 0) {            outer
 //     while (left > 0) {          inner, `levels` - 1 of them
-//       while (cond and left > 0) a segment: the loop as it was written, whose values are kept while its gradient is
-//       made
+//       while (cond and left > 0) a segment: the original loop, whose values are kept while its gradient is made
 //     }
 //   }
 //
 // All of them are loops of the usual kind, so that gradients of any order follow. `left` is the number of iterations
-// that may still run; it becomes zero where a segment ends before its time, because the condition holds no longer: the
-// condition is asked once per iteration, as in the loop that was cut. Each level costs one more forward run.
+// that may still run; it becomes zero if a segment ends early because its condition is false: the condition runs once
+// per iteration, as in the original loop. Each level costs one more forward run.
 #include "passes/loops/checkpoint_while.h"
 
 #include <algorithm>
@@ -28,27 +27,27 @@ namespace hybridnet {
 namespace {
 
 constexpr int64_t kMaxKept = 64;
-constexpr int64_t kMaxSegment = 32;                   // of "sqrt" and of policies
+constexpr int64_t kMaxSegment = 32;                   // for "sqrt" and for policies
 constexpr int64_t kMaxIterations = int64_t{1} << 40;  // years; keeps products of numbers of iterations in range
-constexpr int kMaxLevels = 21;                        // on more, 64 copies would reach less far
+constexpr int kMaxLevels = 21;                        // with more levels, 64 copies would cover fewer iterations
 
 const OpRef kCast{"Cast"}, kGreater{"_greater_scalar"}, kEqual{"_equal_scalar"}, kAdd{"elemwise_add"},
     kSubtract{"elemwise_sub"}, kMultiply{"elemwise_mul"}, kSmaller{"_minimum_scalar"}, kSliceAxis{"slice_axis"};
 
 int64_t divided_up(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-// a to the power n, or something above kMaxIterations.
+// Returns a to the power n, or a number above kMaxIterations.
 int64_t power(int64_t a, int n) {
   int64_t result = 1;
   for (; n > 0 && result <= kMaxIterations; --n) result *= a;
   return result;
 }
 
-// How often the outermost of `levels` loops runs, if the others run `inner` times each.
+// The number of iterations of the outermost of `levels` loops, if each of the others runs `inner` times.
 int64_t outer_of(int64_t segments, int levels, int64_t inner) { return divided_up(segments, power(inner, levels - 1)); }
 
-// Segments on so many levels, with long loops inside: what the outermost keeps lives from the forward run to the
-// backward one, what the others keep only while their part is computed again.
+// Cuts the segments on this many levels, with long inner loops: the copies of the outermost loop live from the forward
+// run to the backward run, those of the others only while their part is computed again.
 std::optional<WhileSegments> on_levels(int64_t segments, int levels) {
   WhileSegments cut{.inner = 1, .outer = segments, .levels = levels};
   if (levels > 1) {
@@ -63,7 +62,7 @@ std::optional<WhileSegments> on_levels(int64_t segments, int levels) {
   return cut.kept() <= kMaxKept ? std::optional(cut) : std::nullopt;
 }
 
-// As many levels as needed, for each costs a forward run.
+// Uses as few levels as possible: each costs a forward run.
 WhileSegments on_fewest_levels(int64_t segments) {
   for (int levels = 1; levels <= kMaxLevels; ++levels)
     if (const auto cut = on_levels(segments, levels)) return *cut;
@@ -88,7 +87,7 @@ class WhileLowering {
     for (const NodeEntry& value : values_) specs_.push_back(graph.spec(value));
     count_spec_ = node.specs.back();
     attrs_ = node.attrs;
-    attrs_.erase(kKeepAttribute);  // of the loop as a whole; its parts are computed again with it
+    attrs_.erase(kKeepAttribute);  // marks the loop as a whole; its parts are computed again with it
   }
 
   void run() {
@@ -102,7 +101,7 @@ class WhileLowering {
   }
 
  private:
-  // What some of the iterations give.
+  // The results of some of the iterations.
   struct Part {
     std::vector<NodeEntry> stacked, carries;
     NodeEntry count;
@@ -112,7 +111,7 @@ class WhileLowering {
     return cut_.segment * (level == cut_.levels ? power(cut_.inner, level - 1) * cut_.outer : power(cut_.inner, level));
   }
 
-  // Iterations in `level` loops, one in the other: at most `left`. values: in place of the node's inputs.
+  // Adds `level` nested loops that run at most `left` iterations. values: in place of the node's inputs.
   Part loops(Graph& graph, int level, const std::vector<NodeEntry>& values, const NodeEntry& left, const Node* origin) {
     return level == 0 ? segment(graph, values, left, origin) : loop_over_parts(graph, level, values, left, origin);
   }
@@ -131,7 +130,7 @@ class WhileLowering {
     return part_of(made, {made, static_cast<uint32_t>(made->specs.size()) - 1});
   }
 
-  // Carries: those of the loop, how many iterations are left, how many were done.
+  // Carries: those of the loop, the number of iterations left, the number of iterations done.
   Part loop_over_parts(Graph& graph, int level, const std::vector<NodeEntry>& values, const NodeEntry& left,
                        const Node* origin) {
     std::vector<NodeEntry> inputs = values;
@@ -152,7 +151,7 @@ class WhileLowering {
     return part;
   }
 
-  // The inputs of both bodies of a loop over parts, added to one of them.
+  // The inputs that condition and body of a loop over parts have in common. add_slots() adds them to one of the two.
   struct Slots {
     std::vector<NodeEntry> values;
     NodeEntry left, done;
@@ -196,7 +195,7 @@ class WhileLowering {
     return part;
   }
 
-  // Rows of parts (parts, rows, ...) as rows of the whole.
+  // Joins the rows of parts (parts, rows, ...) to rows of the whole.
   NodeEntry joined(Graph& graph, const NodeEntry& parts, int level, const Node* origin) const {
     Shape shape{iterations_of(level)};
     for (int64_t dim : graph.spec(parts).shape.dims().subspan(2)) shape.push_back(dim);
@@ -236,7 +235,7 @@ class WhileLowering {
   Node& node_;
   const LoopSpec loop_;
   const WhileSegments cut_;
-  std::vector<NodeEntry> values_;  // inputs of the node, but for the limit
+  std::vector<NodeEntry> values_;  // inputs of the node, without the limit
   std::vector<TensorSpec> specs_;
   TensorSpec count_spec_;
   AttrDict attrs_;

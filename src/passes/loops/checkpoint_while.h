@@ -1,5 +1,4 @@
-// Loops with a condition whose gradient keeps at most 64 copies of their variables, however many iterations they may
-// run.
+// Loops with a condition whose gradient keeps at most 64 copies of their variables, for any number of iterations.
 #pragma once
 
 #include "graph/control/control_flow.h"
@@ -7,8 +6,8 @@
 
 namespace hybridnet {
 
-// How up to `most` iterations are cut: segments of `segment` iterations, and loops over them, one in the other; each
-// of these runs `inner` times, the outermost `outer` times.
+// A cut of up to `most` iterations: segments of `segment` iterations, and nested loops over them; each of these runs
+// `inner` times, the outermost `outer` times.
 struct WhileSegments {
   int64_t segment = 0, inner = 1, outer = 1;
   int levels = 0;                                                                  // loops around the segments
@@ -16,7 +15,7 @@ struct WhileSegments {
 };
 WhileSegments segments_of(int64_t most, const std::string& checkpoint);
 
-// Makes loops over segments (checkpoint = kRecompute) of a _while_loop with checkpoint "sqrt", a number or a policy.
+// Turns a _while_loop with checkpoint "sqrt", a number or a policy into loops over segments (checkpoint = kRecompute).
 void lower_while_checkpoint(Graph& graph, Node& node);
 
 }  // namespace hybridnet

@@ -91,7 +91,7 @@ class StateCommitter {
     view.replace(graph_, node, made);
   }
 
-  // New states of a body that are states of this graph: by slot of the node, the new values.
+  // New values of those states of a body that are states of this graph, by slot of the node.
   std::map<size_t, NodeEntry> lifted_states(const Node& node, Graph& body) const {
     commit_states(body);
     std::map<size_t, NodeEntry> result;

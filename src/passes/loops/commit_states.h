@@ -1,4 +1,4 @@
-// Running statistics and other states that ops update: after a run they hold what the graph computed.
+// Running statistics and other states that operators update: after a run they hold the values that the graph computed.
 #pragma once
 
 #include "hybridnet/pass.h"
@@ -6,10 +6,10 @@
 namespace hybridnet {
 
 // Makes a write-back of every new state. Inside bodies of loops and branches a state becomes a carried value, which the
-// node gives out at its end: statistics advance once per iteration that ran, and only when the whole run succeeded.
+// node returns at its end: statistics advance once per iteration that ran, and only when the whole run succeeded.
 void commit_states(Graph& graph);
 
-// Does running the node, or a body of it, in this mode give new values of states that it reads?
+// True if running the node, or a body of it, in this mode makes new values of states that it reads.
 bool updates_states(const Node& node, bool train);
 
 }  // namespace hybridnet

@@ -1,5 +1,5 @@
-// Outputs of a loop that are rows of its data are the data: a map of layers is gone when these have moved in front of
-// it, and what a loop passes on is not written row by row.
+// Replaces outputs of a loop that are rows of its data by the data: a map of layers disappears once these have moved in
+// front of it, and a value that a loop passes on is not written row by row.
 #include <algorithm>
 
 #include "graph/control/loop_view.h"
@@ -11,7 +11,7 @@ namespace {
 
 const OpRef kCopy{"_copy"};
 
-// Body outputs that are inputs of the body are copies of them.
+// Returns the source of a copy: outputs of a body that are its inputs are copies of them.
 NodeEntry source_of(const NodeEntry& entry) { return entry.node->op == &kCopy.op() ? entry.node->inputs[0] : entry; }
 
 bool has_copied_rows(const Node& node) {
@@ -29,7 +29,7 @@ bool copied_rows(Graph& graph) {
   bool changed = false;
   for_each_node(graph, {ControlKind::kForeach}, [&](Node& node) {
     const LoopSpec& loop = loop_of(node);
-    // Rows behind the last iteration of a counted loop are zero; a truncated one has no gradient for earlier rows.
+    // Rows behind the last iteration of a counted loop are zero; a truncated loop has no gradient for earlier rows.
     if (loop.counted || loop.truncate_gradient > 0 || !LoopView::can_view(node) || !has_copied_rows(node)) return;
     LoopView view(graph, node);
     std::vector<NodeEntry> now(node.specs.size());  // takes the place of outputs that go

@@ -11,7 +11,7 @@ bool start_alike(const LoopView& view, const LoopView::Carry& a, const LoopView:
   return a.slot.outer == b.slot.outer && view.body.spec({a.slot.inner, 0}) == view.body.spec({b.slot.inner, 0});
 }
 
-// Slots of one kind that are fed by the same value are one, too.
+// Joins slots of one kind that have the same outer value.
 void share_sources(const std::vector<LoopView::Slot>& slots, EntryMap& map) {
   std::unordered_map<NodeEntry, NodeEntry, NodeEntryHash> known;
   for (const LoopView::Slot& slot : slots) {
@@ -21,7 +21,7 @@ void share_sources(const std::vector<LoopView::Slot>& slots, EntryMap& map) {
   }
 }
 
-// Next value of each state, where the states of one class are the same value.
+// The next value of each state, assuming that the states of one class have the same value.
 std::vector<NodeEntry> next_values(const LoopView& view, const std::vector<size_t>& first, Graph& trial) {
   EntryMap map;
   for (const NodePtr& input : view.body.inputs()) map[{input, 0}] = {trial.add_input(input->name, input->specs[0]), 0};

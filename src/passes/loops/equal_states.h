@@ -1,4 +1,4 @@
-// Which values of a loop are equal in every iteration.
+// Finds states of a loop that are equal in every iteration.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace hybridnet {
 
-// Per state the first one that has the same value in every iteration; itself, if there is none before. By coinduction:
-// states that start alike are taken for equal, and classes of states whose next values then differ are split until none
-// is left.
+// Returns, per state, the first state that has the same value in every iteration, or the state itself. By coinduction:
+// states with the same first value are assumed to be equal, and classes of states whose next values then differ are
+// split until there are none.
 std::vector<size_t> first_equal_states(const LoopView& view);
 
 }  // namespace hybridnet

@@ -19,15 +19,15 @@ void collect_terms(const NodeEntry& value, std::vector<NodeEntry>& terms) {
   }
 }
 
-// Rows of an array that iterations read by their number, and less than the whole array in each of them. In the loop
-// every iteration would add an array to an array.
+// True for the gradient of rows that iterations read by their number, if each iteration reads less than the whole
+// array. In the loop every iteration would add an array to an array.
 bool adds_read_rows(const Graph& body, const Node& node) {
   return node.op == &kTakeGradient.op() && passes::text_attribute(node, "axis") == "0" &&
          body.spec(node.inputs[1]).shape.ndim() > 0 && body.spec(node.inputs[0]).bytes() <= node.specs[0].bytes();
 }
 
-// dot(a, b, transpose_a=True) of matrices, sums over axis 0 and gradients of read rows: all add up over the rows of
-// their operands.
+// True for dot(a, b, transpose_a=True) of matrices, sums over axis 0 and gradients of read rows: all of them add up
+// over the rows of their operands.
 bool adds_over_rows(const Graph& body, const Node& node) {
   using passes::bool_attribute;
   if (adds_read_rows(body, node)) return true;
@@ -58,7 +58,7 @@ bool IterationSums::take(const Graph& body, int input, const NodeEntry& term, co
   const size_t before = stacked.size();
   for (const NodeEntry& entry : node.inputs) {
     std::optional<Operand> found = operand(body, entry, node.op != &kSum.op(), slices, stacked);
-    // Only what the loop itself stacks is zero behind the last iteration.
+    // Only outputs that the loop itself stacks are zero behind the last iteration.
     if (found && counted && made.operands.empty() && found->output < 0) found.reset();
     if (!found) {
       stacked.resize(before);
@@ -70,7 +70,7 @@ bool IterationSums::take(const Graph& body, int input, const NodeEntry& term, co
   return true;
 }
 
-// The values of an entry of all iterations; null where they would have to be copied for it.
+// The values of an entry in all iterations; nothing if they would have to be copied for it.
 std::optional<IterationSums::Operand> IterationSums::operand(const Graph& body, const NodeEntry& entry, bool may_add,
                                                              const Slices& slices, std::vector<NodeEntry>& stacked) {
   const Shape& row = body.spec(entry).shape;

@@ -1,5 +1,5 @@
-// Sums over the iterations of a loop, taken outside of it: a sum of products is one product of stacked operands, one
-// large product behind the loop instead of a small one and a sum in each iteration.
+// Sums over the iterations of a loop, computed outside of it: a sum of products is one large product of stacked
+// operands behind the loop instead of a small product and a sum in each iteration.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,12 @@ class IterationSums {
  public:
   using Slices = std::vector<LoopView::Slot>;
 
-  // The terms that an entry of a body is the sum of.
+  // The terms of the sum at an entry of a body.
   static std::vector<NodeEntry> terms_of(const NodeEntry& value);
 
-  // Takes the sum over all iterations of a term out of the body: true, if it is one that the operator itself can add
-  // up from stacked operands. They come from slices, or from outputs of the body that are stacked: those in
-  // `stacked`, to which may be added. input: what the sum is for, as add() tells it. counted: only running the loop
-  // tells how many iterations there are.
+  // Takes the sum of a term over all iterations out of the body. True if the operator itself can add up stacked
+  // operands: slices, or outputs of the body in `stacked`, which may grow. input: the target of the sum, which add()
+  // returns with it. counted: the number of iterations is known at run time only.
   bool take(const Graph& body, int input, const NodeEntry& term, const Slices& slices, std::vector<NodeEntry>& stacked,
             bool counted);
 

@@ -1,5 +1,5 @@
-// Outputs of a loop of which only the last rows are read are not stacked: the rows travel along as states, so that
-// memory does not grow with the number of iterations. Runs behind differentiation, when all readers are known.
+// If only the last rows of a loop's output are read, the output is not stacked: the rows travel along as states, so
+// that memory does not grow with the number of iterations. Runs behind differentiation, when all readers are known.
 #include <algorithm>
 #include <optional>
 
@@ -11,7 +11,7 @@
 namespace hybridnet::passes {
 namespace {
 
-constexpr int64_t kMaxRows = 4;  // each is a state more
+constexpr int64_t kMaxRows = 4;  // each needs a state of its own
 
 const OpRef kConcat{"Concat"};
 
@@ -30,7 +30,7 @@ int64_t position(std::optional<int64_t> index, int64_t rows, int64_t otherwise) 
   return std::clamp<int64_t>(*index < 0 ? *index + rows : *index, 0, rows);
 }
 
-// The rows that a node takes from its input, whole and in order; nothing if it does something else.
+// The rows that a node takes from its input, whole and in order; nothing if the node does not take rows.
 std::optional<Rows> rows_taken(const Node& node, int64_t rows) {
   if (node.op->name == "slice_axis") {
     if (number(attribute(node, "axis")) != 0) return std::nullopt;
@@ -77,10 +77,10 @@ class KeepLastRows {
   }
 
  private:
-  // How many iterations before the last one a row was written.
+  // The number of iterations between the one that wrote the row and the last one.
   int64_t age(int64_t row) const { return reverse_ ? row : rows_ - 1 - row; }
 
-  // Number of last rows that the readers of an output need; 0: more than can travel along, or nobody reads it.
+  // The number of last rows that the readers of an output need; 0: too many to travel along, or no readers.
   int64_t depth_of(int out) const {
     int64_t depth = 0;
     for (const Client& client : graph_.clients(node_, out)) {
@@ -104,7 +104,7 @@ class KeepLastRows {
         view.add_carry(zeros(graph_, spec, &node_), spec, "last" + std::to_string(k), value);
       }
       states.push_back(at);
-      value = {view.carries[at].slot.inner, 0};  // what it was an iteration ago
+      value = {view.carries[at].slot.inner, 0};  // its value one iteration earlier
     }
     return states;
   }

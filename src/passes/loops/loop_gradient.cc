@@ -76,13 +76,13 @@ class LoopGradient {
 
   bool is_carry(size_t slot) const { return slot >= loop_.seqs() && slot < loop_.first_invariant(); }
   const NodeEntry& arrived_at_carry(size_t s) const { return output_grads_[loop_.final_carry(s)]; }
-  // May the gradient of a final value be that of the initial one, because no iteration runs?
+  // True if the gradient of a final value may be the gradient of the initial one, because no iteration may run.
   bool may_pass(size_t s) const {
     return (count_.node || rows_ == 0) && arrived_at_carry(s).node && wanted_[loop_.carry(s)] &&
            is_floating(graph_.spec(node_.inputs[loop_.carry(s)]).dtype);
   }
 
-  // Parts of slices and of captured values cost no more to make again than to keep and to read.
+  // Marks parts of slices and of captured values: they cost no more to make again than to keep and to read.
   void make_parts_again(const Graph& body) {
     for (Node* node : body.order()) {
       if (node->is_variable() || !takes_part(*node)) continue;
@@ -98,8 +98,7 @@ class LoopGradient {
     close_over_iterations(body, loop_, wanted_inputs_, heads_);
   }
 
-  // The forward loop gives every value of an iteration that the backward one reads: beside what it gives anyway, as
-  // further stacked outputs.
+  // Makes the forward loop return every value of an iteration that the backward one reads, as further stacked outputs.
   void make_forward() {
     forward_ = NodePtr(&node_);
     const std::vector<NodeEntry> extra = choose_stacked();
@@ -123,7 +122,7 @@ class LoopGradient {
     if (count_.node.get() == &node_) count_ = result_.replaced.at(count_);
   }
 
-  // Which output of the forward loop holds each value that the backward body reads; returns the outputs to be added.
+  // Chooses the output of the forward loop that holds each value the backward body reads; returns the outputs to add.
   std::vector<NodeEntry> choose_stacked() {
     const SplitGraph& split = gradient_.split;
     std::vector<NodeEntry> extra;
@@ -156,9 +155,9 @@ class LoopGradient {
     return extra;
   }
 
-  // The output that stacks what a carry becomes: what the next iteration gets. -1: none does.
+  // The output that stacks the next values of a carry, which the next iteration reads; -1: none does.
   int rows_of_next(size_t carry, const std::vector<NodeEntry>& extra) const {
-    // Where carries are cut off, what an iteration gets is another value for derivatives than what the one before made.
+    // If carries are cut off, derivatives must not take the input of an iteration for the output of the one before.
     if (rows_ == 0 || loop_.detach_every > 0) return -1;
     const auto& outputs = gradient_.split.forward.outputs();
     const NodeEntry& next = outputs[loop_.final_carry(carry)];
@@ -216,19 +215,19 @@ class LoopGradient {
     hand_out(add_loop());
   }
 
-  // Of the rows that gradients go through.
+  // The first of the rows that gradients go through.
   int64_t first_row() const { return is_truncated() && !loop_.reverse ? rows_ - loop_.truncate_gradient : 0; }
   bool is_truncated() const { return loop_.truncate_gradient > 0 && loop_.truncate_gradient < rows_; }
 
-  // Slices of vectors have shape (1,) in older graphs; here data gets a second axis instead.
+  // Slices of vectors have shape (1,) in older graphs; then data gets a second axis.
   NodeEntry as_rows(const NodeEntry& data, const TensorSpec& slice) {
     Shape shape{graph_.spec(data).shape[0]};
     for (int64_t dim : slice.shape.dims()) shape.push_back(dim);
     return reshaped(graph_, data, shape, &node_);
   }
 
-  // What the iterations got that gave these rows: the initial value, and all rows but the last. Made when it is needed,
-  // so that the rows are kept once.
+  // The inputs of the iterations that produced these rows: the initial value, and all rows but the last. Computed where
+  // it is read, so that the rows are kept once.
   NodeEntry rows_before(const NodeEntry& rows, const NodeEntry& initial) const {
     Shape shape = graph_.spec(rows).shape;
     shape[0] = 1;
@@ -279,9 +278,9 @@ class LoopGradient {
                         gradient >= 0 ? gradients_[static_cast<size_t>(gradient)] : zeros(backward, spec, nullptr)});
   }
 
-  // At the last value of a state that nothing reads no gradient arrives. In the body of another loop one may arrive in
-  // some iterations of that loop only: then it is zeros elsewhere. (Where no row has a gradient, the loop around
-  // tells.)
+  // The last value of a state that nothing reads has no gradient. In the body of another loop a gradient may arrive in
+  // some iterations of that loop only: in the others it is zeros. (If no row has a gradient, the outer loop handles
+  // it.)
   AbsentGradients find_absent() {
     const bool is_inside = !PipelineScope::current().place.empty() && !row_heads_.empty();
     std::vector<AbsentGradients::State> states;
@@ -330,7 +329,7 @@ class LoopGradient {
     for (Carry& flag : flags_) flag.next = emit(backward, kMultiply, {slot, flag.next}, {}, nullptr);
   }
 
-  // truncate_gradient: only the iterations that ran last.
+  // truncate_gradient: keeps only the iterations that ran last.
   void cut_rows() {
     const int64_t begin = first_row();
     for (LoopView::Slot& slot : back_->data) {
@@ -348,7 +347,7 @@ class LoopGradient {
     const NodePtr made = back_->put_together(graph_, node_);
     made->attrs.clear();
     made->name = node_.name + "_backward";
-    if (recompute_ || is_random(*made)) mark_as_repeating(*made, node_);  // draws are those of the forward loop
+    if (recompute_ || is_random(*made)) mark_as_repeating(*made, node_);  // same draws as the forward loop
     return made;
   }
 
@@ -388,23 +387,23 @@ class LoopGradient {
   const std::vector<bool>& wanted_;
   const LoopSpec loop_;
   const size_t body_number_;
-  const bool recompute_;  // keep the carries of each iteration and what is marked, compute the rest
-  int64_t rows_ = 0;      // of stacked outputs
+  const bool recompute_;  // keep the carries of each iteration and marked values, compute the rest
+  int64_t rows_ = 0;      // number of rows of stacked outputs
   NodeEntry count_;       // run-time number of iterations, null: `rows_`
   std::vector<bool> wanted_inputs_, heads_;
   BodyGradient gradient_;
   struct Rows {
-    int output = -1;      // of the forward loop; -1: none
-    bool before = false;  // what the iterations got that gave them
+    int output = -1;      // output of the forward loop; -1: none
+    bool before = false;  // the inputs of the iterations that produced them
   };
   std::vector<Rows> rows_of_source_;  // per source of the backward body
   NodePtr forward_;
   std::optional<LoopView> back_;
   std::vector<NodeEntry> gradients_;  // outputs of the backward body
-  std::vector<NodePtr> row_heads_;    // inputs of the backward body that get gradients of stacked outputs
+  std::vector<NodePtr> row_heads_;    // inputs of the backward body for gradients of stacked outputs
   std::vector<NodePtr> head_slot_;    // per carry
   std::vector<Carry> carries_, accumulators_, flags_;
-  std::vector<NodeEntry> stacked_outputs_;  // of the backward body: gradients of slices, then what is summed outside
+  std::vector<NodeEntry> stacked_outputs_;  // the backward body's: gradients of slices, then operands of outside sums
   IterationSums outside_sums_;
   ControlGradient result_;
 };

@@ -7,8 +7,8 @@
 
 namespace hybridnet {
 
-// As differentiate_control. A loop with a condition goes back as many iterations as it went, which its last output
-// tells. Throws UnboundedLoopError if nothing bounds what would be kept.
+// Same contract as differentiate_control. A loop with a condition runs backward as many iterations as its last output
+// says it ran forward. Throws UnboundedLoopError if nothing bounds the values to keep.
 ControlGradient differentiate_loop(Graph& graph, Node& node, const std::vector<NodeEntry>& output_grads,
                                    const std::vector<bool>& wanted);
 

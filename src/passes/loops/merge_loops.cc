@@ -1,5 +1,5 @@
-// Loops that run together become one: over the same rows, or as long as the same condition holds. Shared work is done
-// once, rows are read once, and the condition is asked once.
+// Merges loops that run together: over the same rows, or while the same condition holds. Shared work is done once, rows
+// are read once, and the condition is evaluated once.
 #include <algorithm>
 #include <map>
 
@@ -16,7 +16,7 @@ bool may_merge(const Node& node) {
   return loop.checkpoint.empty() && (!loop.counted || control_kind(node) == ControlKind::kWhileLoop);
 }
 
-// Do both take slices of the same data? Loops with nothing in common gain nothing.
+// True if both slice the same data. Loops with nothing in common gain nothing.
 bool share_data(const Node& a, const Node& b) {
   const auto data = [](const Node& node) { return std::span(node.inputs).first(loop_of(node).seqs()); };
   const auto other = data(b);
@@ -25,7 +25,7 @@ bool share_data(const Node& a, const Node& b) {
   });
 }
 
-// Do they run alike, as far as the nodes themselves tell?
+// True if both run alike, as far as the nodes themselves show.
 bool alike(const Graph& graph, const Node& a, const Node& b) {
   if (a.op != b.op || a.attrs != b.attrs) return false;
   const LoopSpec &p = loop_of(a), &q = loop_of(b);
@@ -43,7 +43,7 @@ bool depends_on(const Node& node, const Node& other) {
   return std::find(nodes.begin(), nodes.end(), &other) != nodes.end();
 }
 
-// Two loops side by side in one; the condition is that of the first.
+// Two loops side by side in one; it has the condition of the first.
 class MergedLoop {
  public:
   MergedLoop(const Graph& graph, Node& a, Node& b)
@@ -59,7 +59,7 @@ class MergedLoop {
       if (slot.inner) view_.captured.push_back(take(slot, map));
     for (const LoopView::Carry& carry : second_.carries)
       view_.carries.push_back({take(carry.slot, map), carry.next, -1});
-    std::vector<int> numbers;  // of the second body's outputs
+    std::vector<int> numbers;  // numbers of the second body's outputs
     for (const NodeEntry& output : view_.body.import(second_.body, second_.body.outputs(), map))
       numbers.push_back(view_.body.add_output(output));
     for (const LoopView::Out& out : second_.outs) view_.outs.push_back({numbers[static_cast<size_t>(out.value)], -1});
@@ -67,7 +67,7 @@ class MergedLoop {
       view_.carries[s].next = numbers[static_cast<size_t>(view_.carries[s].next)];
   }
 
-  // Does the condition of the second say the same in every iteration?
+  // True if the condition of the second loop has the same value in every iteration.
   bool has_one_condition() const {
     if (!view_.has_condition()) return true;
     const std::vector<size_t> first = first_equal_states(view_);
@@ -86,7 +86,7 @@ class MergedLoop {
         if (slot.tested) bind(slot.tested, of_value[slot.outer]);
       trial.add_output(trial.import(*view.condition, view.condition->outputs(), map)[0]);
     };
-    add(view_, 0);  // what comes from the second is not tested in it
+    add(view_, 0);  // slots of the second loop are not tested here
     add(second_, num_carries_);
     merge(trial);
     return trial.outputs()[0] == trial.outputs()[1];
@@ -113,7 +113,7 @@ class MergedLoop {
   Node &a_, &b_;
   LoopView view_;
   LoopView second_;
-  const size_t num_outs_, num_carries_;  // of the first
+  const size_t num_outs_, num_carries_;  // counts of the first loop
 };
 
 bool merge_one_pair(Graph& graph) {
@@ -127,8 +127,8 @@ bool merge_one_pair(Graph& graph) {
       Node &a = *loops[i], &b = *loops[j];
       // The order is topological: a cannot depend on b.
       if (!alike(graph, a, b) || depends_on(b, a)) continue;
-      // A loop that only one branch of a cond needs runs with it; merged into one that runs always, it would always
-      // run.
+      // A loop that only one branch of a cond needs runs with that branch; merged into a loop that runs always, it
+      // would always run.
       if (!(regions.of(a) == regions.of(b))) continue;
       MergedLoop merged(graph, a, b);
       if (!merged.has_one_condition()) continue;
@@ -143,7 +143,7 @@ bool merge_one_pair(Graph& graph) {
 
 bool merge_loops(Graph& graph) {
   bool changed = false;
-  while (merge_one_pair(graph)) changed = true;  // paths are looked at anew after each
+  while (merge_one_pair(graph)) changed = true;  // each merge changes the paths
   return changed;
 }
 

@@ -1,4 +1,4 @@
-// Loops over a handful of numbers whose bodies are elementwise are marked: linking may make machine code of them
+// Marks loops over a handful of numbers with elementwise bodies: linking may compile them to machine code
 // (plan/control/native_loop.h).
 #include <algorithm>
 
@@ -8,8 +8,8 @@
 namespace hybridnet::passes {
 namespace {
 
-constexpr int64_t kMaxSize = 32;  // of a slot
-constexpr size_t kMaxNodes = 64;  // of a body
+constexpr int64_t kMaxSize = 32;  // elements of a slot
+constexpr size_t kMaxNodes = 64;  // nodes of a body
 
 bool is_small(const TensorSpec& spec) { return spec.shape.size() >= 1 && spec.shape.size() <= kMaxSize; }
 

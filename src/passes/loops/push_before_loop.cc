@@ -1,6 +1,6 @@
-// Work that does not depend on the states moves in front of the loop. What reads only captured values is done once
+// Moves work that does not depend on the states in front of the loop. Work on captured values alone is done once
 // instead of once per iteration, and kept once for the gradient. Heavy work on the slices alone is done once over all
-// rows; its gradient then is outside, too: one product for the weights instead of one per iteration.
+// rows; its gradient is then outside, too: one product for the weights instead of one per iteration.
 #include <algorithm>
 #include <optional>
 
@@ -52,7 +52,7 @@ class PushBefore {
     });
   }
 
-  // Reads captured values only, cannot fail, and its result is not much larger than what it is made from.
+  // True if the node reads captured values only, cannot fail, and its result is not much larger than its inputs.
   static bool is_invariant(const LoopView& view, const Node& node) {
     if (node.inputs.empty() || !node.subgraphs.empty() || node.op->random || node.op->opaque || !node.op->total ||
         node.op->is_view || node.op->has_writebacks() || node.op->data_dependent_shape)

@@ -1,5 +1,5 @@
-// Heavy work whose result only leaves the loop moves behind it: what it reads is stacked instead, and all rows are done
-// at once. T products of a row become one of a matrix; the gradient of its weights is one product, too.
+// Moves heavy work whose result only leaves the loop behind the loop: its input is stacked instead, and all rows are
+// done at once. T products of a row become one of a matrix; the gradient of its weights is one product, too.
 #include <algorithm>
 #include <optional>
 
@@ -12,10 +12,10 @@
 namespace hybridnet::passes {
 namespace {
 
-// What is done to an output before it leaves, all of it by row: heavy work, then elementwise operators.
+// The last work on an output before it leaves, all of it by row: heavy work, then elementwise operators.
 struct Tail {
   std::vector<Node*> nodes;  // in order; the first is the heavy one
-  NodeEntry source;          // what that reads
+  NodeEntry source;          // the input of the heavy node
 };
 
 class PushBehind {
@@ -32,7 +32,7 @@ class PushBehind {
     if (std::none_of(nodes.begin(), nodes.end(), [](const Node* n) { return !n->is_variable() && n->op->row_wise; }))
       return false;
     LoopView view(graph_, node_);
-    std::vector<std::pair<int, Tail>> moved;  // output of the node, what is done behind the loop
+    std::vector<std::pair<int, Tail>> moved;  // output of the node, work behind the loop
     for (const LoopView::Out& out : std::vector(view.outs))
       if (std::optional<Tail> tail = tail_of(view, out)) moved.push_back({out.output, std::move(*tail)});
     if (moved.empty()) return false;
@@ -69,7 +69,7 @@ class PushBehind {
         return std::nullopt;
       at = node.inputs[0];
     }
-    // A state is an output of the body, too: then what leaves is also read by the next iteration.
+    // A state is an output of the body, too: the next iteration then reads the output as well.
     for (const LoopView::Carry& state : view.carries)
       if (state.next == out.value) return std::nullopt;
     const Node& heavy = *at.node;
@@ -86,7 +86,7 @@ class PushBehind {
     return tail;
   }
 
-  // Rows of the source are there anyway, or are no larger than the rows that need not be written any more.
+  // True if rows of the source exist anyway, or are no larger than the rows that need not be written any more.
   bool holds_rows_cheaply(const LoopView& view, const NodeEntry& source, const TensorSpec& in,
                           const TensorSpec& last) const {
     if (in.bytes() <= last.bytes()) return true;

@@ -1,12 +1,12 @@
-// Loops that run again, to have values for a gradient that were not kept.
+// Loops that run again to recompute values for a gradient.
 #pragma once
 
 #include "hybridnet/pass.h"
 
 namespace hybridnet {
 
-// The loops of the graph, and those in their bodies, no longer tell where max_iterations ended them: whoever computes
-// values again has been told.
+// Stops the loops of the graph, and those in their bodies, from reporting when max_iterations ends them: the run that
+// they repeat has reported it.
 void silence_limits(Graph& graph);
 
 }  // namespace hybridnet

@@ -1,10 +1,10 @@
 // A loop that steps a known recurrent cell becomes the operator RNN over the whole sequence, which packs the weights
-// once and makes the products of all steps together. Cells on top of each other in one body go one by one: the states
-// of the first are a sequence for the second. What else the body does stays in the loop.
+// once and computes the products of all steps together. Cells on top of each other in one body go one by one: the
+// states of the first are a sequence for the second. Other work of the body stays in the loop.
 //
 // RNN is differentiable twice, a loop any number of times: gradients that may be differentiated again are defined
 // without this row (kLimitedOrder), and graphs that hold gradients of gradients are left alone. So are bodies of loops
-// and branches, which do not tell what the graph around them holds.
+// and branches, because the graph around them is not known.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -20,10 +20,10 @@
 namespace hybridnet::passes {
 namespace {
 
-// RNN joins and packs the weights of each call; a loop reads them where they lie. That pays when each position (a row
-// of an example) stands for few elements of them. Ratios to the loop's time on two cores with AVX2, LSTM of 32, 256 and
-// 512 units: 16 positions in prediction 0.73, 1.10, 1.56; 512 positions 0.65, 0.93, 0.91; 256 positions in training
-// 0.75, 1.05, 1.06; 8 positions 0.94, 1.31, 1.89.
+// RNN joins and packs the weights in each call; a loop reads them in place. RNN pays if there are few elements of the
+// weights per position (a row of an example). Ratios to the loop's time on two cores with AVX2, LSTM of 32, 256 and 512
+// units: 16 positions in prediction 0.73, 1.10, 1.56; 512 positions 0.65, 0.93, 0.91; 256 positions in training 0.75,
+// 1.05, 1.06; 8 positions 0.94, 1.31, 1.89.
 constexpr int64_t kWeightsPerPosition = 1024;
 
 const OpRef kRnn{"RNN"}, kJoin{"_rnn_param_concat"}, kExpand{"expand_dims"}, kSqueeze{"squeeze"},
@@ -32,7 +32,7 @@ const OpRef kRnn{"RNN"}, kJoin{"_rnn_param_concat"}, kExpand{"expand_dims"}, kSq
 const std::array<OpRef, 2> kAdd{OpRef{"elemwise_add"}, OpRef{"broadcast_add"}},
     kMultiply{OpRef{"elemwise_mul"}, OpRef{"broadcast_mul"}}, kSubtract{OpRef{"elemwise_sub"}, OpRef{"broadcast_sub"}};
 
-// What a step reads and gives, in entries of the body.
+// The inputs and outputs of one step, as entries of the body.
 struct Cell {
   std::string mode;
   int64_t hidden = 0;
@@ -44,7 +44,7 @@ struct Cell {
 
 class CellMatcher {
  public:
-  // body: of the loop; state: the slot whose next value `output` is.
+  // body: the body of the loop; state: the slot whose next value is `output`.
   CellMatcher(const Graph& body, const NodeEntry& state, const NodeEntry& output) : body_(body) {
     cell_.state = state;
     cell_.output = output;
@@ -66,7 +66,7 @@ class CellMatcher {
  private:
   using Operands = std::array<NodeEntry, 2>;
 
-  // The operands of a node of this kind, which repeats neither.
+  // The operands of a node of this kind that broadcasts neither of them.
   std::optional<Operands> operands(const NodeEntry& entry, const std::array<OpRef, 2>& ops) {
     if (!is_first_of(entry, ops[0]) && !is_first_of(entry, ops[1])) return std::nullopt;
     const Node& node = *entry.node;
@@ -76,7 +76,7 @@ class CellMatcher {
     return Operands{node.inputs[0], node.inputs[1]};
   }
 
-  // What an activation of this kind reads.
+  // The input of an activation of this kind.
   std::optional<NodeEntry> activated(const NodeEntry& entry, std::string_view kind) {
     if (entry.node->is_variable() || entry.index != 0) return std::nullopt;
     const Node& node = *entry.node;
@@ -87,7 +87,7 @@ class CellMatcher {
     return node.inputs[0];
   }
 
-  // What is cut into so many gates; entry is gate number `gate`.
+  // The value that is split into `gates` gates, if `entry` is number `gate` of them.
   std::optional<NodeEntry> whole_of(const NodeEntry& entry, int gates, uint32_t gate) {
     const Node& node = *entry.node;
     if (node.is_variable() || node.op != &kSplit.op() || entry.index != gate || node.specs.size() != size_t(gates))
@@ -98,7 +98,7 @@ class CellMatcher {
     return node.inputs[0];
   }
 
-  // A dense layer of all gates on the state, or on something else.
+  // True for a dense layer that makes all gates from the state (of_state), or from another value.
   bool is_dense(const NodeEntry& entry, bool of_state, int gates) {
     if (!is_first_of(entry, kDense)) return false;
     const Node& node = *entry.node;
@@ -117,7 +117,7 @@ class CellMatcher {
                      (is_dense((*sides)[1], false, gates) && is_dense((*sides)[0], true, gates)));
   }
 
-  // f(a, b) for the operands in either order. What a try in vain has noted is forgotten.
+  // f(a, b) for the operands in either order. A failed try leaves no nodes in `inside`.
   template <typename F>
   bool either(const Operands& sides, const F& f) {
     const size_t noted = cell_.inside.size();
@@ -161,7 +161,7 @@ class CellMatcher {
     return found && is_sum_of_layers(*gates, 4);
   }
 
-  // Gate `number` of both layers; notes what they are cut from.
+  // True if these are gate `number` of the input's and the state's layer; stores the values that they are split from.
   bool are_gates(const NodeEntry& of_input, const NodeEntry& of_state, uint32_t number,
                  std::array<NodeEntry, 2>& wholes) {
     const auto a = whole_of(of_input, 3, number), b = whole_of(of_state, 3, number);
@@ -269,8 +269,8 @@ class CellsOfLoop {
     return std::nullopt;
   }
 
-  // Reads a sequence and captured weights, of types that RNN computes as they are, and without needing much more
-  // memory.
+  // True if the cell reads a sequence and captured weights, has a dtype that RNN computes without casts, and does not
+  // need much more memory.
   bool fits(const Cell& cell) const {
     const TensorSpec& state = view_.body.spec(cell.state);
     if (state.dtype != DType::kFloat32 && state.dtype != DType::kFloat64) return false;
@@ -289,7 +289,7 @@ class CellsOfLoop {
     });
   }
 
-  // Does nothing else read what the operator will not give?
+  // True if no other node reads a value that the operator does not return.
   bool is_closed(const Cell& cell, size_t state, std::optional<size_t> memory) const {
     const std::unordered_set<const Node*> inside(cell.inside.begin(), cell.inside.end());
     const auto only_inside = [&](const NodeEntry& entry, int next_of_carry) {
@@ -310,7 +310,7 @@ class CellsOfLoop {
     }
     return true;
   }
-  // Outputs of the body that the loop still gives; those of cells that were taken out are left behind.
+  // True for outputs of the body that the loop still returns; those of cells that were taken out stay unused.
   bool is_output(int index) const {
     const auto is = [index](int other) { return other == index; };
     return std::any_of(view_.outs.begin(), view_.outs.end(), [&](const LoopView::Out& o) { return is(o.value); }) ||
@@ -321,7 +321,7 @@ class CellsOfLoop {
   NodeEntry outside(const std::vector<LoopView::Slot>& slots, const NodeEntry& inner) const {
     return LoopView::find(slots, inner)->outer;
   }
-  // The captured array as a vector; zeros of this size where there is none.
+  // The captured array as a vector; zeros of this size if there is none.
   NodeEntry flat(const NodeEntry& weight, int64_t size, DType dtype) {
     if (!weight.node) return zeros(graph_, {Shape{size}, dtype}, &node_);
     return reshaped(graph_, outside(view_.captured, weight), Shape{view_.body.spec(weight).shape.size()}, &node_);
@@ -364,7 +364,7 @@ class CellsOfLoop {
   Graph& graph_;
   Node& node_;
   LoopView view_;
-  std::vector<NodeEntry> now_;  // per output of the node: what its readers read instead
+  std::vector<NodeEntry> now_;  // per output of the node: its replacement
 };
 
 bool may_have_cells(const Graph& graph, const Node& node) {
@@ -376,7 +376,7 @@ bool may_have_cells(const Graph& graph, const Node& node) {
   return std::count_if(nodes.begin(), nodes.end(), [](const Node* n) { return n->op == &kDense.op(); }) >= 2;
 }
 
-// Is there a gradient of a gradient, which may be differentiated once more?
+// True if there is a gradient of a gradient, which may be differentiated once more.
 bool differentiates_gradients(const Graph& graph) {
   std::unordered_set<const Node*> behind_gradients;
   for (const Node* node : graph.order()) {

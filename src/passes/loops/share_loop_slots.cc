@@ -1,5 +1,5 @@
-// What enters or leaves a loop twice enters or leaves it once: slices of the same data, captured values, states that
-// start and go on alike, outputs of the same value. Fewer slots also mean fewer gradients.
+// A value that enters or leaves a loop twice enters or leaves it once: slices of the same data, captured values, states
+// with equal first and next values, outputs of the same value. Fewer slots also mean fewer gradients.
 #include <algorithm>
 
 #include "passes/loops/equal_states.h"
@@ -18,7 +18,7 @@ bool has_twins(const std::vector<NodeEntry>& entries) {
   return false;
 }
 
-// Cheap: most loops have nothing to share.
+// A cheap check: most loops have nothing to share.
 bool may_share(const Node& node) {
   if (!LoopView::can_view(node)) return false;
   const LoopSpec& loop = loop_of(node);
@@ -32,7 +32,7 @@ bool may_share(const Node& node) {
          has_twins({outputs.begin(), outputs.begin() + loop.num_out});
 }
 
-// Readers of one input of a graph read its twin's instead; a twin without an input takes this one over.
+// Readers of one input of a graph read its twin's input instead; a twin without an input takes over this one.
 void join_inputs(Graph& graph, const NodePtr& input, NodePtr& of_twin) {
   if (!input) return;
   if (!of_twin) {
@@ -96,15 +96,15 @@ bool share_outs(LoopView& view, std::vector<std::pair<int, int>>& same_out) {
 bool share(Graph& graph, Node& node) {
   if (!may_share(node)) return false;
   LoopView view(graph, node);
-  std::vector<std::pair<int, int>> same;  // outputs of the node: one that goes, the one that stays
+  std::vector<std::pair<int, int>> same;  // outputs of the node: removed one, its twin
   bool changed = share_slots(view, view.data);
   changed = share_slots(view, view.captured) || changed;
   changed = share_states(view, same) || changed;
-  merge(view.body);  // what now reads the same slots
+  merge(view.body);  // nodes that now read the same slots
   changed = share_outs(view, same) || changed;
   if (!changed) return false;
   const NodePtr made = view.put_together(graph, node);
-  // First the outputs that go, so that the node keeps its readers of the ones that stay.
+  // Removes outputs first, so that the node keeps its readers of the ones that stay.
   for (const auto& [gone, stays] : same)
     if (graph.is_used(node, gone))
       graph.replace({NodePtr(&node), static_cast<uint32_t>(gone)}, {NodePtr(&node), static_cast<uint32_t>(stays)});

@@ -1,7 +1,7 @@
-// A loop over stacked layers becomes one loop per layer. The layer that a second one reads does not depend on it, so it
+// A loop over stacked layers becomes one loop per layer. A layer that another one reads does not depend on it, so it
 // can run through all iterations first; then the second one's product with its input is one product over all rows
-// (push_before_loop) instead of one per iteration, forwards and backwards. In training only: what passes between the
-// loops is kept for the gradient anyway, while in prediction it would need memory in proportion to the iterations.
+// (push_before_loop) instead of one per iteration, forwards and backwards. In training only: values between the loops
+// are kept for the gradient anyway, while in prediction they would need memory in proportion to the iterations.
 //
 // Loops in the body that read the slices but no state go first, too, in a loop without states: its iterations do not
 // wait for each other, so that they may run side by side.
@@ -50,7 +50,7 @@ class LoopSplit {
  public:
   LoopSplit(Graph& graph, Node& node) : graph_(graph), node_(node), view_(graph, node), body_(view_.body) {}
 
-  // The second loop, null when there is nothing to split.
+  // Returns the second loop, or null if there is nothing to split.
   NodePtr run() {
     for (Node* node : body_.order()) {
       if (node->is_variable() || !works_row_by_row(body_, *node) || !reads_captured(*node)) continue;
@@ -62,7 +62,7 @@ class LoopSplit {
     return nullptr;
   }
 
-  // The same with the loops that read no state as the first loop.
+  // The same, with the loops that read no state as the first loop.
   NodePtr run_for_loops_of_rows() {
     in_first_.assign(view_.carries.size(), false);
     const std::vector<NodeEntry> loops = loops_of_rows();
@@ -75,7 +75,7 @@ class LoopSplit {
   }
 
  private:
-  // What loops give that depend on slices, but on no state and no draw.
+  // Outputs of inner loops that depend on slices, but on no state and no draw.
   std::vector<NodeEntry> loops_of_rows() const {
     NodeSet reads_slice, stays;
     for (const LoopView::Slot& slot : view_.data) reads_slice.insert(slot.inner.get());
@@ -103,7 +103,8 @@ class LoopSplit {
   const NodeEntry& next_of(size_t carry) const { return view_.entry(view_.carries[carry].next); }
   const Node* slot_of(size_t carry) const { return view_.carries[carry].slot.inner.get(); }
 
-  // What the first loop computes: all that the value depends on, in this iteration and through states in earlier ones.
+  // Finds the nodes and states of the first loop: all that the value depends on, in this iteration and through states
+  // in earlier ones.
   void find_first(const NodeEntry& value) {
     std::vector<NodeEntry> roots{value};
     in_first_.assign(view_.carries.size(), false);
@@ -128,7 +129,7 @@ class LoopSplit {
     return false;
   }
 
-  // Made by the first loop: computed there, or one of its states as an iteration gets it.
+  // True if the first loop makes the entry: a node of it, or one of its states at the start of an iteration.
   bool from_first(const NodeEntry& entry) const {
     if (!entry.node->is_variable()) return first_.count(entry.node.get()) != 0;
     for (size_t s = 0; s < view_.carries.size(); ++s)
@@ -136,13 +137,14 @@ class LoopSplit {
     return false;
   }
 
-  // What passes from the first loop to the second. False where it is much more than the value that is worth it.
+  // Finds the values that pass from the first loop to the second. False if they are much larger than `value`, which
+  // makes the split worth it.
   bool find_crossing(const NodeEntry& value) {
     const std::optional<int64_t> bytes = find_crossing();
     return bytes && *bytes <= 4 * body_.spec(value).bytes() && *bytes * view_.rows() <= kMaxRowBytes;
   }
 
-  // Its bytes per iteration; nothing if it cannot pass.
+  // Returns the bytes that pass per iteration; nothing if a value cannot pass.
   std::optional<int64_t> find_crossing() {
     crossing_.clear();
     auto cross = [&](const NodeEntry& entry) {
@@ -163,7 +165,7 @@ class LoopSplit {
     return bytes;
   }
 
-  // Each of the two loops is a choice of the outputs and carries of the whole.
+  // Each of the two loops has some of the outputs and carries of the whole.
   NodePtr split() {
     std::vector<LoopView::Out> outs[2];
     for (const LoopView::Out& out : view_.outs) outs[from_first(view_.entry(out.value)) ? 0 : 1].push_back(out);

@@ -1,5 +1,5 @@
-// A carry that no iteration changes is a value that all iterations read: its last value is its first, other rules can
-// move what depends on it out of the loop, and its gradient is a sum instead of a chain.
+// A carry that no iteration changes becomes a value that all iterations read: its last value is its first, other rules
+// can move work on it out of the loop, and its gradient is a sum instead of a chain.
 #include <algorithm>
 
 #include "graph/control/loop_view.h"
@@ -11,7 +11,7 @@ namespace {
 
 const OpRef kCopy{"_copy"};
 
-// Body outputs that are inputs of the body are copies of them.
+// Returns the source of a copy: outputs of a body that are its inputs are copies of them.
 const Node* source_of(const NodeEntry& entry) {
   return entry.node->op == &kCopy.op() ? entry.node->inputs[0].node.get() : entry.node.get();
 }
@@ -30,7 +30,7 @@ bool unchanged_carries(Graph& graph) {
   bool changed = false;
   for_each_node(graph, {ControlKind::kForeach, ControlKind::kWhileLoop}, [&](Node& node) {
     const LoopSpec& loop = loop_of(node);
-    // Where gradients of carries are cut off, those of invariants would not be.
+    // If gradients of carries are cut off, those of invariants would not be.
     if (!LoopView::can_view(node) || loop.detach_every > 0 || loop.truncate_gradient > 0 || !has_unchanged_carry(node))
       return;
     LoopView view(graph, node);

@@ -8,7 +8,8 @@
 namespace hybridnet {
 namespace {
 
-// Values that a body does nothing with but give them out, once: nothing else can write to their rows.
+// Per output of a body: true if the body returns the value once and does not read it, so nothing else can write to its
+// rows.
 std::vector<bool> only_given_out(const Subgraph& body) {
   std::vector<bool> result;
   const std::vector<Node*> nodes = topological_order(body.outputs);
@@ -21,8 +22,8 @@ std::vector<bool> only_given_out(const Subgraph& body) {
   return result;
 }
 
-// Which outputs of the nodes of one body exclude each other. A loop is asked once for all of its outputs: it asks the
-// loops inside, and to ask them anew for each pair of outputs would take exponentially long in nested loops.
+// Decides which outputs of the nodes of one body exclude each other. A loop is queried once for all of its outputs: it
+// queries the loops inside, and a query for each pair of outputs would take exponentially long in nested loops.
 class Exclusion {
  public:
   bool operator()(const NodeEntry& a, const NodeEntry& b) {
@@ -62,7 +63,7 @@ std::vector<std::pair<int, int>> exclusive_rows(const Node& node) {
   if (kind != ControlKind::kForeach && kind != ControlKind::kWhileLoop) return {};
   const Subgraph& body = *node.subgraphs.back();
   const int stacked = loop_of(node).num_out;
-  // A loop in the body of a graph that nobody traced has no specs before the body is linked: nothing is shared for it.
+  // A loop in the body of an untraced graph has no specs before the body is linked: nothing is shared for it.
   if (node.specs.size() < static_cast<size_t>(stacked)) return {};
   auto output = [&](int i) -> const NodeEntry& { return body.outputs[static_cast<size_t>(i)]; };
   auto bytes = [&](int i) { return node.specs[static_cast<size_t>(i)].bytes(); };

@@ -1,5 +1,5 @@
-// A loop is a C++ loop over the runs of one linked plan, whatever its trip count: one arena serves all iterations,
-// states pass on by pointer, and stacked outputs are written straight into their row.
+// A loop is a C++ loop over the runs of one linked plan, for any trip count: one arena serves all iterations, states
+// are passed by pointer, and stacked outputs are written directly into their rows.
 #include "plan/control/control_kernel.h"
 
 #include <algorithm>
@@ -24,10 +24,10 @@
 namespace hybridnet {
 namespace {
 
-constexpr int64_t kWorthATeamNs = 50'000;              // below, waking a team costs more than it brings
-constexpr int64_t kMaxArenaBytes = int64_t{64} << 20;  // of iterations that run side by side
-constexpr int64_t kGuessedIterations = 1024;           // of loops whose trip count is known only when they run
-constexpr int64_t kMayNotEndNs = 1'000'000;  // of loops that may go on for ever: too much for the thread that calls
+constexpr int64_t kWorthATeamNs = 50'000;              // below this, waking a team costs more than it saves
+constexpr int64_t kMaxArenaBytes = int64_t{64} << 20;  // for iterations that run in parallel
+constexpr int64_t kGuessedIterations = 1024;           // for loops whose trip count is unknown before they run
+constexpr int64_t kMayNotEndNs = 1'000'000;            // for loops that may not end: too long for the calling thread
 
 uint64_t mix(uint64_t a, uint64_t b) {
   uint64_t x = a ^ (b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2));
@@ -36,7 +36,7 @@ uint64_t mix(uint64_t a, uint64_t b) {
   return x ^ (x >> 31);
 }
 
-// Bodies give a copy where they give out what they got; the plan itself knows best how to do that.
+// A body copies each output that is an input. Removes these copies: the plan copies such outputs itself if necessary.
 void give_inputs_themselves(Graph& graph) {
   static const OpRef copy{"_copy"};
   const std::vector<NodeEntry> outputs = graph.outputs();
@@ -53,7 +53,8 @@ struct CompiledBody {
   Graph graph;
 };
 
-// The states that the body of a loop passes on as it gets them, by input. Where it writes to inputs it copies them.
+// Returns, per output, the input that the body of a loop passes on unchanged as a state; -1: none. A body that writes
+// to inputs copies its states.
 std::vector<int> passed_inputs(const Graph& graph, size_t num_stacked) {
   std::vector<int> passed(graph.outputs().size(), -1);
   if (!graph.writebacks().empty()) return passed;
@@ -88,22 +89,22 @@ Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context
 
 bool may_become_native(const Node& node) { return node.attrs.count(kNativeAttribute) != 0; }
 
-constexpr int64_t kTinyIterationNs = 60;  // around the work of a small body
+constexpr int64_t kTinyIterationNs = 60;  // overhead per iteration of a small body
 
 std::atomic<LoopMode>& chosen_mode() {
   static std::atomic<LoopMode> mode{loop_mode_from_name(environment().loop_mode)};
   return mode;
 }
 
-// What an iteration draws depends on the iteration of the loop as it was written, not on how it was cut into segments:
-// the keys of the loops that one iteration runs in add up.
+// The draws of an iteration depend on its number in the loop as written, not on the segments that the loop was cut
+// into: the keys of nested loops add up.
 RngKey key_of_iteration(const RngKey& key, const LoopSpec& loop, int64_t row) {
   constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
   return {key.seed, key.stream + static_cast<uint64_t>(loop.draw_offset + row * loop.draw_stride) * kStep};
 }
 constexpr uint64_t kStreamOfCondition = 0x94d049bb133111ebu;
 
-// A profile wants to know of every operator that runs.
+// False while profiling: a profile records every operator that runs.
 bool runs_as_machine_code(const NativeLoop* native) {
   return native != nullptr && native->ready() && !profile::active();
 }
@@ -191,8 +192,9 @@ class ForeachKernel final : public ControlKernel {
     body_.step(body, run, done, row, next_row, random_ ? key_of_iteration(args.rng, p(), row) : RngKey{});
   }
 
-  // 1: one after the other, each with all cores. Iterations without states may run side by side, with one core and one
-  // arena each: worth it when cores would idle in the operators of a small body, or when there are many of them.
+  // Returns the number of iterations to run in parallel; 1: one after the other, each with all cores. Iterations
+  // without states may run in parallel, with one core and one arena each: this pays if cores would idle in the
+  // operators of a small body, or if there are many iterations.
   int iterations_at_once(int64_t count) const {
     const LoopMode mode = chosen_mode().load(std::memory_order_relaxed);
     if (mode == LoopMode::kInline || !independent_) return 1;
@@ -208,7 +210,7 @@ class ForeachKernel final : public ControlKernel {
   // Iterations are handed out in order, so the first one that fails is the one that would fail in a plain loop.
   void run_together(const KernelArgs& args, const LoopBody::Run& start, int64_t count, int together) const {
     std::atomic<int64_t> next{0};
-    std::atomic<int64_t> failed{count};  // none after it begins
+    std::atomic<int64_t> failed{count};  // no iteration after it begins
     std::mutex mutex;
     std::exception_ptr failure;
     const InterruptWatch begun;
@@ -243,7 +245,7 @@ class ForeachKernel final : public ControlKernel {
   const ParamsPtr params_;
   const bool random_;
   LoopBody body_;
-  bool independent_ = false;            // no iteration reads what another wrote
+  bool independent_ = false;            // no iteration reads results of another
   std::unique_ptr<NativeLoop> native_;  // null: always interpreted
 };
 
@@ -344,7 +346,7 @@ class WhileLoopKernel final : public ControlKernel {
   LoopBody body_;
   TensorSpec test_spec_;
   bool is_opaque_ = false;
-  int64_t whole_limit_ = -1;            // of the loop that this one is a segment of, -1: it is none
+  int64_t whole_limit_ = -1;            // limit of the loop that this one is a segment of; -1: it is no segment
   std::vector<size_t> followed_;        // carries that the condition reads
   std::unique_ptr<NativeLoop> native_;  // null: always interpreted
 };

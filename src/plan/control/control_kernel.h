@@ -16,7 +16,7 @@ class ControlKernel : public Kernel {
     const Plan* plan = nullptr;
   };
   virtual std::vector<Body> bodies() const = 0;  // for Plan::text()
-  // Of one run on inputs of these specs: how long it takes, estimated, and how many cores it can use.
+  // The estimated time of one run on inputs of these specs, and the number of cores that it can use.
   virtual int64_t cost_ns(std::span<const TensorSpec> in) const = 0;
   virtual int cores(std::span<const TensorSpec> in) const = 0;
 
@@ -25,28 +25,29 @@ class ControlKernel : public Kernel {
                                          std::span<const LentMemory>, Kernel*);
   bool serves(const Node& node, std::span<const TensorSpec> in, std::span<const LentMemory> lent) const;
 
-  // What it was linked for.
+  // The arguments that it was linked for.
   ParamsPtr params_;
   std::vector<Ref<Subgraph>> subgraphs_;
   std::vector<std::vector<TensorSpec>> body_inputs_;
   std::vector<LentMemory> lent_;
 };
 
-// In a handler of Error: throws it again, with the place in the loop or branch ("loop0, iteration 17") before the node.
+// In a handler of Error: rethrows it with the place in the loop or branch ("loop0, iteration 17") before the node.
 [[noreturn]] void fail_in_body(const std::string& place);
 
-// How iterations of a foreach run that do not depend on each other: one after the other with all cores each, or side by
-// side with one core each; automatic by cost. Results are the same to the bit. Others run one after the other.
+// The way to run iterations of a foreach that do not depend on each other: one after the other with all cores each, or
+// in parallel with one core each; automatic: by cost. Results are the same to the bit. Dependent iterations run one
+// after the other.
 enum class LoopMode : int8_t { kAuto, kInline, kAhead };
 LoopMode loop_mode_from_name(std::string_view name);  // auto | inline | ahead; throws ValueError
-LoopMode set_loop_mode(LoopMode mode);  // of the process, at first HYBRIDNET_LOOP_MODE; returns the former
+LoopMode set_loop_mode(LoopMode mode);  // process-wide, at first HYBRIDNET_LOOP_MODE; returns the previous mode
 
-// Between iterations: throws if the user wants to stop, and the loop goes on although a wait for it was stopped.
+// Called between iterations: throws if the loop has gone on for too long after an interrupt.
 void check_interrupt(InterruptWatch& watch);
 
 // Compiles the bodies of node for these specs, unless `known`, a kernel of the node for other specs or null, has bodies
-// for the same sizes: how many rows there are is told by the arrays of each run. lent: per state of a loop. Throws what
-// compiling the bodies throws.
+// for the same sizes: the number of rows is read from the arrays of each run. lent: per state of a loop. Throws the
+// errors of compiling the bodies.
 Ref<ControlKernel> link_control(const Node& node, const LinkContext& context, const Plan::Options& around,
                                 std::span<const LentMemory> lent, Kernel* known);
 

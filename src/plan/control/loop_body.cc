@@ -9,13 +9,13 @@ namespace hybridnet {
 
 void run_native(const NativeLoop& native, const LoopBody& body, LoopBody::Run& run, const LoopSpec& loop, int64_t limit,
                 std::span<const TensorRef> final_states, int64_t* done) {
-  constexpr int64_t kIterationsAtOnce = 1 << 16;  // between looks for an interrupt
+  constexpr int64_t kIterationsAtOnce = 1 << 16;  // between checks for an interrupt
   LoopBody::NativeMemory& memory = run.native;
   memory.inputs.clear();
   for (const Plan::InputBinding& input : run.inputs) memory.inputs.push_back(input.data);
   memory.rows.assign(run.stacked.begin(), run.stacked.end());
   memory.carries.clear();
-  size_t words = 0;  // each state begins at one: aligned for every type
+  size_t words = 0;  // each state begins at a word: aligned for every type
   for (const int64_t size : body.state_bytes()) words += static_cast<size_t>((size + 7) / 8);
   memory.states.resize(words);
   int64_t* next = memory.states.data();

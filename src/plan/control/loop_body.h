@@ -1,4 +1,4 @@
-// What an iteration of a loop runs on: the plan of the body, and where its inputs and outputs lie.
+// The data of a loop's iterations: the plan of the body, and the places of its inputs and outputs.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ inline void bind_inputs(std::span<const TensorRef> inputs, std::vector<Plan::Inp
   for (const TensorRef& in : inputs) bound.push_back({in.data, in.derived});
 }
 
-// Keeps one object between runs, so that runs that follow one another allocate nothing; runs at once make more.
+// Keeps one object between runs, so that consecutive runs allocate nothing; concurrent runs make more.
 template <typename T>
 class Spare {
  public:
@@ -46,8 +46,8 @@ class Spare {
   std::atomic<T*> kept_{nullptr};
 };
 
-// One plan run over and over. What it makes goes straight to a row of a stacked output where there is one; states that
-// every iteration stacks as it gets them go to the row of the next iteration. All else is a matter of StateMemory.
+// One plan that runs repeatedly. It writes outputs directly to a row of a stacked output if there is one; states that
+// every iteration stacks as received go to the row of the next iteration. StateMemory handles all other memory.
 class LoopBody {
  public:
   LoopBody(std::string name, Ref<Plan> plan, const LoopSpec& loop, std::span<const LentMemory> lent)
@@ -62,17 +62,17 @@ class LoopBody {
   Plan& plan() const { return *plan_; }
   int64_t workspace_bytes() const { return states_.workspace_bytes(); }
 
-  // What machine code is given: pointers, and the states.
+  // The arguments of the machine code: pointers, and memory for the states.
   struct NativeMemory {
     std::vector<const void*> inputs;
     std::vector<void*> rows, carries;
     std::vector<int64_t> states;
   };
 
-  // What one run of the loop works on.
+  // The memory that one run of the loop works on.
   struct Run {
-    std::vector<Plan::InputBinding> inputs;       // those of slices and states change
-    std::vector<Plan::InputBinding> test_inputs;  // of the condition of a while_loop
+    std::vector<Plan::InputBinding> inputs;       // the entries of slices and states change
+    std::vector<Plan::InputBinding> test_inputs;  // inputs of the condition of a while_loop
     std::vector<int64_t> slice_bytes;             // per sequence
     std::vector<void*> fresh;
     std::vector<char*> stacked;
@@ -81,7 +81,7 @@ class LoopBody {
     NativeMemory native;
   };
 
-  // The iteration number `done` writes row `row`; the one behind it will write next_row, -1: there is none.
+  // Iteration number `done` writes row `row`; the next one will write next_row, -1: there is none.
   void step(Plan::Repeated& plan, Run& run, int64_t done, int64_t row, int64_t next_row, RngKey key) const {
     for (size_t f = 0; f < run.fresh.size(); ++f) {
       if (const int out = row_of_fresh_[f]; out >= 0) {
@@ -101,7 +101,7 @@ class LoopBody {
     states_.pass_on(run.states, run.fresh, run.inputs);
   }
 
-  // Final states and rows that no iteration wrote.
+  // Writes the final states, and clears the rows that no iteration wrote.
   void finish(Run& run, std::span<const TensorRef> final_states, int64_t first_unwritten, int64_t rows) const {
     states_.finish(run.states, run.inputs, final_states, name_);
     clear_rows(run, first_unwritten, rows);
@@ -164,7 +164,7 @@ class LoopBody {
     }
   }
 
-  const std::string name_;  // of the loop
+  const std::string name_;  // the loop's name
   Ref<Plan> plan_;
   const size_t first_carry_, num_carries_, num_slots_;
   std::vector<int> row_of_fresh_, next_row_of_fresh_;
@@ -178,8 +178,8 @@ class LoopBody {
   Spare<Run> spare_;
 };
 
-// Runs the loop as machine code, up to `limit` iterations; `done` counts those that are over. run.inputs hold the first
-// states.
+// Runs the loop as machine code, up to `limit` iterations; `done` counts the finished iterations. run.inputs hold the
+// first states.
 void run_native(const NativeLoop& native, const LoopBody& body, LoopBody::Run& run, const LoopSpec& loop, int64_t limit,
                 std::span<const TensorRef> final_states, int64_t* done);
 

@@ -13,14 +13,14 @@
 namespace hybridnet {
 namespace {
 
-constexpr int64_t kMaxSize = 32;        // of a value
-constexpr int kMaxSteps = 96;           // of condition and body
+constexpr int64_t kMaxSize = 32;        // elements of a value
+constexpr int kMaxSteps = 96;           // steps of condition and body
 constexpr int64_t kWorthCode = 10'000;  // iterations that the interpreter runs before code is made
 constexpr char kEntry[] = "hn_loop";
 
 const OpRef kFused{"_fused_elementwise"};
 
-// What the C function gets, as the source declares it.
+// The argument of the C function, as the source declares it.
 struct CallOfLoop {
   const void* const* in;
   void* const* rows;
@@ -36,7 +36,7 @@ constexpr char kDeclarations[] =
                  i64 ended; } Loop;
 )";
 
-// Number of the element of an operand that element `element` of the result reads.
+// Returns the number of the operand's element that element `element` of the result reads.
 int64_t element_of(const Shape& operand, const Shape& result, int64_t element) {
   int64_t at = 0, stride = 1;
   for (int from_end = 1; from_end <= result.ndim(); ++from_end) {
@@ -80,14 +80,14 @@ class NativeLoopWriter {
 
  private:
   struct Value {
-    std::string name;  // of an array in C
+    std::string name;  // an array in C
     TensorSpec spec;
     int64_t size() const { return spec.shape.size(); }
   };
 
   std::string new_name() { return "v" + std::to_string(next_name_++); }
 
-  // Carries are arrays of the function, invariants copies of what it gets, slices pointers into the rows.
+  // Carries become arrays of the function, invariants copies of its inputs, slices pointers into the rows.
   bool declare_slots(const Graph& body) {
     text_ = "void " + std::string(kEntry) + "(Loop* loop) {\n  i64 done = loop->done;\n";
     const std::vector<NodePtr>& inputs = body.inputs();
@@ -223,7 +223,7 @@ class NativeLoopWriter {
     return made;
   }
 
-  // How operands are read in a loop over elements `e`; nothing where that takes a number for each.
+  // Returns the index of an operand in a loop over elements `e`; nullopt if each element needs its own number.
   static std::optional<std::string> index_of(const Value& operand, const Value& result) {
     bool same = true, first = true;
     for (int64_t e = 0; e < result.size(); ++e) {
@@ -258,7 +258,7 @@ class NativeLoopWriter {
     }
   }
 
-  // The operator's own function, on operands of the size of the result.
+  // Writes a call of the operator's own function, on operands of the size of the result.
   void write_call(const Op& op, const ParamsPtr& params, const std::vector<const Value*>& in, const Value& made) {
     std::string list;
     for (const Value* operand : in) {

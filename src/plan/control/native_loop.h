@@ -1,6 +1,6 @@
 // Small loops as machine code: condition and body of a loop over a handful of numbers become one C function, in which
-// states stay in registers. Arithmetic is C's; other elementwise operators are called as the interpreter calls them. So
-// results are the interpreter's to the bit.
+// states stay in registers. Arithmetic is C's; other elementwise operators are called as the interpreter calls them, so
+// results equal the interpreter's to the bit.
 #pragma once
 
 #include <atomic>
@@ -25,19 +25,19 @@ class NativeLoop {
   struct Run {
     std::span<const void* const> inputs;  // per slot; carries: not read
     std::span<void* const> rows;          // per stacked output: all its rows
-    std::span<void* const> carries;       // in: states before, out: states behind
+    std::span<void* const> carries;       // in: states before the run, out: states after it
     int64_t done = 0, end = 0;            // iterations: the first to run, and where to stop
-    int64_t count = 0;                    // foreach: of the whole loop
+    int64_t count = 0;                    // foreach: iterations of the whole loop
     bool ended = false;                   // out: the condition did not hold
   };
   bool ready() const { return function_->get() != nullptr; }
   void run(Run& run) const;  // if ready()
-  // The interpreter has run so many iterations: enough of them, and the function is asked for.
+  // Counts iterations of the interpreter; after enough of them the machine code is requested.
   void note_iterations(int64_t count);
   const std::string& source() const { return function_->source(); }
 
  private:
-  struct Step {  // what C calls
+  struct Step {  // a function that the C code calls
     PointwiseFn function;
     const void* params;
   };

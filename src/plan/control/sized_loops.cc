@@ -12,10 +12,11 @@ namespace {
 
 const OpRef kSliceAxis{"slice_axis"}, kStack{"stack"}, kConcat{"Concat"}, kCopy{"_copy"}, kReshape{"Reshape"};
 
-// Chunks have 2^level iterations: what is kept for the gradient grows with the number of iterations. With checkpoints
-// it hardly does, and chunks of 64, 4,096, 2 million ... iterations cost the fewer runs the earlier the loop ends.
+// Chunks have 2^level iterations: the memory kept for the gradient grows with the number of iterations. With
+// checkpoints it hardly grows, and chunks of 64, 4,096, 2 million ... iterations cost the fewer runs the earlier the
+// loop ends.
 constexpr int kLevels[] = {3, 4, 5, 6, 7, 8, 9, 10}, kLevelsWithCheckpoints[] = {6, 12, 21, 30};
-constexpr int64_t kMaxChunkBytes = int64_t{64} << 20;  // of kept rows; big ones get shorter chunks
+constexpr int64_t kMaxChunkBytes = int64_t{64} << 20;  // for kept rows; big rows get shorter chunks
 constexpr int kWholeLoop = -1, kFirstChunk = 8;        // numbers of functions of one node, beside those of its bodies
 
 // The next level, after chunks of 2^level iterations; the first one for -1.
@@ -25,7 +26,7 @@ int level_after(int level, bool checkpoints) {
   return next == levels.end() ? levels.back() : *next;
 }
 
-// A chunk counts its iterations from 0, the user those of the whole loop.
+// Throws the error with the iteration of the whole loop: a chunk counts its iterations from 0.
 [[noreturn]] void fail_in_chunk(const Error& error, const Node& node, int64_t before) {
   ErrorFields fields = error.fields();
   const std::string prefix = node.name + ", iteration ";
@@ -77,12 +78,12 @@ int64_t count_in(const NDArray& array) {
   return *static_cast<const int64_t*>(array.data());
 }
 
-// As users call it.
+// Returns the name by which users call the loop.
 std::string construct(const Node& node) {
   return node.op->name.compare(0, 1, "_") == 0 ? node.op->name.substr(1) : node.op->name;
 }
 
-// The rows of an array, as one step on the tape: a step per row would add arrays of the whole's size.
+// The rows of an array, as one step on the tape: a step per row would add arrays of the whole size.
 class Rows final : public RecordedFunction {
  public:
   Rows(const TensorSpec& row, bool flat) : row_(row), flat_(flat) {}
@@ -112,7 +113,7 @@ std::vector<NDArray> slices_of(const NDArray& array, bool scalar_slices) {
 
 std::string numbered(const char* what, size_t i) { return std::string(what) + "[" + std::to_string(i) + "]"; }
 
-// While it lives nothing is recorded.
+// Pauses recording during its lifetime, if `active`.
 class Unrecorded {
  public:
   explicit Unrecorded(bool active) : before_(autograd_state().recording) {
@@ -154,7 +155,7 @@ std::vector<NDArray> SizedLoop::run() {
   const Mode chosen = mode();
   if (chosen == Mode::kWhole) return run_whole();
   in_steps_ = chosen == Mode::kSteps;
-  int64_t size = 0;  // of the outputs, where that is not the number of iterations that ran
+  int64_t size = 0;  // rows of the outputs, if not the number of iterations that ran
   if (is_while_) {
     limit_ = loop_.max_iterations.value_or(INT64_MAX);
     if (loop_.counted) {
@@ -178,13 +179,13 @@ std::vector<NDArray> SizedLoop::run() {
 
   std::vector<NDArray> outputs;
   for (size_t i = 0; i < pieces_.size(); ++i) outputs.push_back(rows(i, specs[i], loop_.exact ? done : size));
-  // A carry that no iteration has changed is copied: who writes to a result must not change an argument.
+  // A carry that no iteration has changed is copied: a write to a result must not change an argument.
   for (const NDArray& carry : carries_) outputs.push_back(done > 0 ? carry : apply(kCopy, {&carry, 1}));
   if (is_while_) outputs.push_back(array_of_count(done, loop_.scalar_slices ? Shape::scalar() : Shape{1}));
   return outputs;
 }
 
-// Linked with outputs of as many rows as the limit allows, which are cut to those that ran.
+// Runs a linked loop with outputs of as many rows as the limit allows, and cuts them to the rows that ran.
 std::vector<NDArray> SizedLoop::run_whole() {
   LoopSpec padded = loop_;
   padded.exact = false;
@@ -217,8 +218,8 @@ std::vector<TensorSpec> SizedLoop::output_specs() const {
   return out;
 }
 
-// Output of `size` rows: those of the pieces, zeros behind them. Throws ShapeError where no iteration ran and nothing
-// tells the shape of a row.
+// Returns an output of `size` rows: the rows of the pieces, then zeros. Throws ShapeError if no iteration ran and the
+// shape of a row is unknown.
 NDArray SizedLoop::rows(size_t output, const TensorSpec& spec, int64_t size) const {
   const std::vector<NDArray>& pieces = pieces_[output];
   TensorSpec rest = spec;
@@ -245,7 +246,7 @@ int64_t SizedLoop::bytes_of_carries() const {
   return bytes;
 }
 
-// Of one row of each stacked output.
+// The bytes of one row of each stacked output.
 int64_t SizedLoop::bytes_of_rows() const {
   int64_t bytes = 0;
   const std::vector<TensorSpec> specs = output_specs();
@@ -264,7 +265,8 @@ int64_t SizedLoop::room_for_all() const {
   return static_cast<int64_t>(std::min(row * static_cast<double>(loop_.max_iterations.value_or(INT64_MAX)), 9e18));
 }
 
-// What an iteration gets: the carries as they are now, and what all iterations get. Rows of sequences: step().
+// Returns the inputs of an iteration: the current carries, and the inputs that all iterations share. step() adds the
+// rows of sequences.
 std::vector<NDArray> SizedLoop::inputs_now() const {
   std::vector<NDArray> inputs(arguments_.begin(), arguments_.begin() + static_cast<std::ptrdiff_t>(loop_.slots()));
   std::copy(carries_.begin(), carries_.end(), inputs.begin() + static_cast<std::ptrdiff_t>(loop_.seqs()));

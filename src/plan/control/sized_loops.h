@@ -1,6 +1,6 @@
-// Loops at a cut (segments.h): as many rows as iterations ran, carries that change their shapes, bodies with a cut of
-// their own. Condition and body are graph functions with a plan per signature, and each run of them is a step that the
-// tape sees, as in a loop of the user over arrays.
+// Loops at a cut (segments.h): loops with as many rows as iterations ran, with carries that change their shapes, or
+// with bodies that have a cut of their own. Condition and body are graph functions with a plan per signature, and each
+// run of them is a step on the tape, as in a user's loop over arrays.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ class SizedLoop {
   std::vector<NDArray> run();
 
  private:
-  // A body that cannot be linked runs iteration by iteration; a while_loop whose rows or gradient nothing bounds runs
-  // in chunks, linked loops each twice as long as the one before; others are linked as a whole.
+  // A body that cannot be linked runs iteration by iteration; a while_loop with unbounded rows or gradient runs in
+  // chunks, linked loops each twice as long as the one before; others are linked as a whole.
   enum class Mode : int8_t { kSteps, kChunks, kWhole };
   Mode mode() const;
   std::vector<NDArray> run_whole();
@@ -50,10 +50,10 @@ class SizedLoop {
   const LoopOrigin origin_;
   const std::vector<std::vector<bool>> free_;  // sizes of the carries that may change
   bool in_steps_ = false;
-  int64_t limit_ = INT64_MAX;                    // of iterations
-  std::vector<std::vector<NDArray>> sequences_;  // rows of each
-  std::vector<NDArray> carries_;                 // as they are now
-  std::vector<std::vector<NDArray>> pieces_;     // of each output: rows of the iterations, or of the chunks
+  int64_t limit_ = INT64_MAX;                    // maximum number of iterations
+  std::vector<std::vector<NDArray>> sequences_;  // per sequence: its rows
+  std::vector<NDArray> carries_;                 // current values
+  std::vector<std::vector<NDArray>> pieces_;     // per output: rows of the iterations, or of the chunks
 };
 
 }  // namespace hybridnet

@@ -47,14 +47,14 @@ void StateMemory::find_sources(const Plan& body, const LoopSpec& loop) {
   }
 }
 
-// The state whose value a state takes over; -1: none.
+// Returns the state whose value a state takes over; -1: none.
 int StateMemory::source_of(size_t state) const {
   const int source = passed_input_[state] - static_cast<int>(first_carry_);
   return source < static_cast<int>(state_bytes_.size()) ? std::max(source, -1) : -1;
 }
 
-// From the states that pass to no other one to those that they get their values from. States that pass around a circle
-// are never reached: their first values stay.
+// Walks from the states that pass to no other state to the states that they get their values from. States that pass
+// around a circle are never reached: their first values stay.
 void StateMemory::find_lifetimes() {
   const size_t count = state_bytes_.size();
   std::vector<int> readers(count);
@@ -77,7 +77,8 @@ void StateMemory::find_lifetimes() {
   }
 }
 
-// Per array of the body: memory of the states that its values pass through, sorted by when it is ready.
+// Per array of the body: memory of the states that its values pass through, sorted by the iteration in which it is
+// ready.
 std::vector<std::vector<StateMemory::Loan>> StateMemory::loans(std::span<const LentMemory> lent,
                                                                size_t num_fresh) const {
   std::vector<std::vector<Loan>> result(num_fresh);
@@ -142,27 +143,27 @@ void make(Copy& copy, std::string_view loop) {
   copy.bytes = 0;
 }
 
-// The copy, of those sorted by target, that writes to this memory; -1: none.
+// Returns the copy, among copies sorted by target, that writes to this memory; -1: none.
 int copy_to(std::span<const Copy> copies, const char* memory) {
   const auto found = std::lower_bound(copies.begin(), copies.end(), memory,
                                       [](const Copy& copy, const char* at) { return std::less<>()(copy.to, at); });
   return found != copies.end() && found->to == memory ? static_cast<int>(found - copies.begin()) : -1;
 }
 
-// Each of these copies writes where exactly one other reads: values go around a circle, which this copy is a part of.
+// Makes the copies of a circle, which contains copy `at`: each of them writes where exactly one other reads.
 void turn_circle(std::span<Copy> copies, size_t at) {
   while (true) {
     Copy& copy = copies[at];
     const int64_t bytes = std::exchange(copy.bytes, 0);
     at = static_cast<size_t>(copy_to(copies, copy.from));
-    if (copies[at].bytes == 0) return;  // the swaps before have brought its value
+    if (copies[at].bytes == 0) return;  // the earlier swaps have moved its value there
     std::swap_ranges(copy.to, copy.to + bytes, copy.from);
   }
 }
 
 }  // namespace
 
-// A copy that would destroy what others read is made behind them.
+// A copy that would destroy a value that others read is made after them.
 void StateMemory::finish(Run& run, std::span<const Plan::InputBinding> inputs, std::span<const TensorRef> finals,
                          std::string_view loop) const {
   std::vector<Copy>& copies = run.copies;

@@ -1,4 +1,4 @@
-// Gives a test a machine of `cores` cores and puts the real number back.
+// Sets the number of cores of the machine to `cores` for a test, and restores it afterwards.
 #pragma once
 
 #include "hybridnet/threads.h"

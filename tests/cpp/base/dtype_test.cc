@@ -43,7 +43,7 @@ TEST(Float16, EveryValueReadsAsIeeeSaysAndRoundTrips) {
   }
 }
 
-// Between each two neighbours: below the middle goes down, above goes up, the middle goes to the even one.
+// Between two neighbours, values below the middle round down, values above it up, and the middle to the even neighbour.
 TEST(Float16, RoundsToNearestEven) {
   for (uint16_t bits = 0; bits < 0x7bff; ++bits) {
     const float low = value_of_half(bits);
@@ -64,7 +64,7 @@ TEST(Float16, OverflowsToInfinityAndUnderflowsToSignedZero) {
   EXPECT_EQ(float16(-kInf).bits, 0xfc00);
   EXPECT_EQ(float16(1e-30f).bits, 0x0000);
   EXPECT_EQ(float16(-0.f).bits, 0x8000);
-  EXPECT_EQ(float16(std::ldexp(1.f, -25)).bits, 0);  // half of the smallest: to even, which is zero
+  EXPECT_EQ(float16(std::ldexp(1.f, -25)).bits, 0);  // half of the smallest value rounds to even, which is zero
   EXPECT_EQ(float16(std::ldexp(1.01f, -25)).bits, 1);
 }
 
@@ -88,7 +88,7 @@ TEST(BFloat16, RoundsToNearestEven) {
     ASSERT_EQ(bfloat16(std::bit_cast<float>(middle + 1)).bits, bits + 1);
   }
   EXPECT_EQ(bfloat16(std::numeric_limits<float>::max()).bits, 0x7f80);
-  // A NaN whose payload lies in the bits cut off must not become infinity.
+  // A NaN whose payload is only in the bits cut off must not become infinity.
   EXPECT_TRUE(std::isnan(static_cast<float>(bfloat16(std::bit_cast<float>(0x7f800001u)))));
 }
 

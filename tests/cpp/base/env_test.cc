@@ -10,7 +10,7 @@
 namespace hybridnet {
 namespace {
 
-// The environment is read once per process, so each case runs in a fresh one: "threadsafe" starts the binary again.
+// The environment is read once per process, so each case runs in a new one: "threadsafe" starts the binary again.
 class EnvironmentDeathTest : public testing::Test {
  protected:
   EnvironmentDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }

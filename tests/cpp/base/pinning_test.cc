@@ -24,13 +24,13 @@ std::vector<int> cores_of_this_thread() {
   return cores;
 }
 
-// Each test has a thread of its own, which ends with its binding.
+// Runs f on a new thread, whose core binding ends with it.
 template <typename F>
 void on_own_thread(const F& f) {
   std::thread(f).join();
 }
 
-// f(number) on each thread of a team; none takes the part of another one.
+// Runs f(number) on each thread of a team, exactly once per thread.
 template <typename F>
 void on_each_member(size_t threads, const F& f) {
   std::latch all_there(static_cast<std::ptrdiff_t>(threads));
@@ -61,7 +61,7 @@ TEST(PinThread, TheTeamHasTheOtherCores) {
   const size_t threads = static_cast<size_t>(cpu_cores());
   on_own_thread([&] {
     const std::vector<int> before = cores_of_this_thread();
-    if (before.size() < threads) return;  // HYBRIDNET_NUM_THREADS asks for more than there are
+    if (before.size() < threads) return;  // HYBRIDNET_NUM_THREADS is larger than the number of cores
     const std::vector<int> cores(before.begin(), before.begin() + static_cast<int64_t>(threads));
     pin_thread(cores);
     std::vector<int> found(threads, -1);

@@ -55,7 +55,7 @@ TEST_F(ReplaceFile, ALinkStaysALink) {
   EXPECT_EQ(content(folder / "real"), "new");
 }
 
-// As root a device in /dev would be replaced by a file.
+// The rule that protects devices in /dev, which a process of root could replace by a file.
 TEST_F(ReplaceFile, APipeStaysAPipe) {
   const std::string pipe = (folder / "pipe").string();
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);

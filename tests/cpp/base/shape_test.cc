@@ -35,7 +35,7 @@ TEST(Shape, SizeIsTheProductOfItsRange) {
   EXPECT_EQ((Shape{5, 0, 7}).size(), 0);
 }
 
-// As NumPy: strides of shapes that have a zero among their sizes must fit into int64_t as well.
+// Strides of shapes that contain a zero must fit into int64_t, too. This follows NumPy.
 TEST(Shape, SizeBeyondAnyMemoryIsAnErrorZerosLeftOut) {
   constexpr int64_t kHuge = int64_t{1} << 40;
   EXPECT_THROW((Shape{kHuge, kHuge}).size(), ShapeError);

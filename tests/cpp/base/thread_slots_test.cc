@@ -1,4 +1,4 @@
-// Spare objects by groups of threads (base/thread_slots.h).
+// Tests of spare objects per group of threads (base/thread_slots.h).
 #include "base/thread_slots.h"
 
 #include <gtest/gtest.h>
@@ -120,7 +120,7 @@ TEST(ThreadSlots, NoObjectIsSharedAmongManyThreads) {
   EXPECT_EQ(doubly_used, 0);
   int left = 0;
   while (slots.take_any()) ++left;
-  EXPECT_LE(left, made);  // sweep() may drop an object whose slot was filled meanwhile
+  EXPECT_LE(left, made);  // sweep() may drop an object whose slot was filled in between
   EXPECT_LE(left, static_cast<int>(kThreadSlots));
 }
 

@@ -51,7 +51,7 @@ TEST(ParallelFor, RunsRangesAtTheSameTimeOnSeveralThreads) {
   std::atomic<int> ranges{0};
   parallel_for(3, 1, [&](int64_t, int64_t) {
     ++ranges;
-    all_started.arrive_and_wait();  // passes only if three ranges run side by side
+    all_started.arrive_and_wait();  // passes only if three ranges run in parallel
   });
   EXPECT_EQ(ranges.load(), 3);
 }
@@ -106,7 +106,7 @@ TEST(CoreLease, TakesWhatIsFreeAndAtLeastOne) {
     std::thread([&] { seen[1] = CoreLease(2).cores(); }).join();
   }).join();
   EXPECT_EQ(seen[0], 1);  // the fourth core
-  EXPECT_EQ(seen[1], 1);  // nothing left: its own thread all the same
+  EXPECT_EQ(seen[1], 1);  // no free core left: only its own thread
 }
 
 TEST(CoreLease, OfAThreadThatFoundNoneFreeCountsToo) {

@@ -119,7 +119,7 @@ TEST(CArrays, DlpackSharesMemoryBothWays) {
   EXPECT_OK(hn_array_free(array));
   EXPECT_OK(hn_array_from_dlpack(managed, &back));
   EXPECT_EQ(values_of(back), (std::vector<float>{1, 2, 3, 40}));
-  EXPECT_OK(hn_array_free(back));  // calls the deleter: the leak checker sees whether it does
+  EXPECT_OK(hn_array_free(back));  // calls the deleter, which the leak checker verifies
 }
 
 TEST(CArrays, AFileIsReadFromDiskAndFromMemory) {

@@ -1,4 +1,5 @@
-// Batchers: calls that threads share give each its own rows, errors meet who made them, and an end loses nothing.
+// Batchers: each thread of a shared call gets its own rows, errors reach the thread that caused them, and closing loses
+// no request.
 #include "hybridnet/cpp/batcher.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ Model graph(const std::string& nodes, const std::string& arguments, const std::s
   return Model::from_memory(json, {});
 }
 
-// y = relu(3 x), s = the sums of the rows of x.
+// Returns a model that computes y = relu(3 x), s = the sums of the rows of x.
 Model rows() {
   return graph(R"({"op": "null", "name": "x", "inputs": []},
     {"op": "_mul_scalar", "name": "m", "attrs": {"scalar": "3"}, "inputs": [[0, 0, 0]]},
@@ -29,7 +30,7 @@ Model rows() {
 }
 const HnTensorSpec kRow = {{1, 3}, 2, HN_FLOAT32};
 
-// Fails for rows whose index is beyond the table.
+// Returns a model that fails for indices beyond its table.
 Model lookup() {
   return graph(R"({"op": "null", "name": "i", "inputs": []},
     {"op": "_arange", "name": "table", "attrs": {"start": "0", "stop": "8"}, "inputs": []},
@@ -94,7 +95,7 @@ TEST(CppBatcher, WhatIsWrongWithARequestFailsItAlone) {
   EXPECT_EQ(refused, 100);
 }
 
-// Two requests share a call as soon as both are there.
+// Two requests share a call as soon as both wait.
 TEST(CppBatcher, ASharedCallThatFailsIsToldOncePerBatcher) {
   std::vector<std::string> heard;
   hn_set_log_callback(
@@ -168,7 +169,7 @@ TEST(CppBatcher, TooManyThatWaitAreRefusedAtOnceAndAnEndAnswersThoseThatDo) {
     });
   while (refused < 3) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(right, 0);
-  batcher.close();  // nobody waits for an hour any more
+  batcher.close();  // ends the waits of an hour
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(right, 4);
   EXPECT_THROW(batcher.run({numbers(1, 0)}), EngineError);
@@ -187,7 +188,7 @@ TEST(CppBatcher, FreeingItWhileThreadsCallAnswersThem) {
         const HnArray in[] = {x.get()};
         HnArray out[2] = {};
         while (hn_batcher_run(handle, 1, in, 2, out) == 0)
-          wrong += !is_right({Array(out[0]), Array(out[1])}, x);  // which free the handles
+          wrong += !is_right({Array(out[0]), Array(out[1])}, x);  // the Arrays free the handles
         wrong += std::string(hn_last_error_kind()) != "ValueError";
       });
     std::this_thread::sleep_for(1ms);

@@ -1,4 +1,4 @@
-// The texts that users of the C++ header meet: the same as in Python, with the node where Python has a line.
+// Error texts for users of the C++ header: the same as in Python, with the node in place of Python's line.
 #include <gtest/gtest.h>
 
 #include "hybridnet/cpp/model.h"
@@ -38,7 +38,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-// "Kind: text" of what f throws.
+// Returns "Kind: text" of the error that f throws.
 std::string error_of(auto&& f) {
   try {
     f();
@@ -119,7 +119,7 @@ TEST(CppErrorTexts, EveryChangedByteIsAnErrorOrAValue) {
     for (const int flip : {0x01, 0x80, 0xff}) {
       std::string changed = bytes;
       changed[at] = static_cast<char>(changed[at] ^ flip);
-      EXPECT_NE(error_of([&] { load(graph, changed); }), "");  // not crashing is the promise
+      EXPECT_NE(error_of([&] { load(graph, changed); }), "");  // the guarantee: an error, not a crash
     }
   }
 }

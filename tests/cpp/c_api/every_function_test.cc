@@ -1,5 +1,5 @@
-// Every function of c_api.h that takes a handle or a pointer refuses bad ones with a text that names function and
-// argument, and crashes on none.
+// Every function of c_api.h that takes a handle or a pointer must refuse invalid ones with a text that names function
+// and argument, and must not crash.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -106,7 +106,7 @@ int free_of(Kind kind, void* handle) {
   }
 }
 
-// A function with good arguments but for one handle.
+// A call with valid arguments except one handle.
 struct TakesHandle {
   const char* name;
   Kind kind;
@@ -114,7 +114,7 @@ struct TakesHandle {
   bool frees = false;
 };
 
-// Room for whatever a call gives out.
+// Storage for all kinds of results of a call.
 struct Out {
   int number = 0;
   int64_t size = 0;
@@ -144,7 +144,7 @@ HnModel m(void* h) { return static_cast<HnModel>(h); }
 HnSession s(void* h) { return static_cast<HnSession>(h); }
 HnBatcher b(void* h) { return static_cast<HnBatcher>(h); }
 HnTrainer t(void* h) { return static_cast<HnTrainer>(h); }
-// An array of one handle, valid until the next call.
+// Returns an array of one handle, valid until the next call.
 const HnArray* one(void* h) {
   static thread_local HnArray list[1];
   list[0] = a(h);
@@ -328,7 +328,7 @@ const TakesHandle kTakesHandle[] = {
     {"hn_model_plan_text", kModel, [](void* h) { return hn_model_plan_text(m(h), &out.text); }},
 };
 
-// A function with good handles but NULL for a pointer that it needs.
+// A call with valid handles but an invalid other argument, mostly NULL for a required pointer.
 struct TakesPointer {
   const char* name;
   int (*call)();
@@ -363,7 +363,7 @@ const TakesPointer kTakesPointer[] = {
     HN_REFUSES(hn_array_create_sparse, "row_sparse", kShape, 2, good_array(), good_array(), good_array(), &out.array),
     HN_REFUSES(hn_array_create_sparse, "csr", kShape, 2, good_array(), good_array(), nullptr, &out.array),
     HN_REFUSES(hn_array_create_sparse, "row_sparse", kShape, 2, good_array(), good_array(), nullptr, nullptr),
-    HN_REFUSES(hn_array_part, good_array(), "data", &out.array),  // it is dense
+    HN_REFUSES(hn_array_part, good_array(), "data", &out.array),  // the array is dense
     HN_REFUSES(hn_array_part, good_array(), nullptr, &out.array),
     HN_REFUSES(hn_array_part, good_array(), "data", nullptr),
     HN_REFUSES(hn_array_cast_storage, good_array(), nullptr, &out.array),
@@ -423,7 +423,7 @@ const TakesPointer kTakesPointer[] = {
     HN_REFUSES(hn_array_attach_grad, good_array(), nullptr),
     HN_REFUSES(hn_array_attach_grad, good_array(), "sometimes"),
     HN_REFUSES(hn_array_grad, good_array(), nullptr),
-    HN_REFUSES(hn_array_grad, good_array(), &out.array),  // it has none
+    HN_REFUSES(hn_array_grad, good_array(), &out.array),  // the array has no gradient
     HN_REFUSES(hn_autograd_backward, 1, nullptr, nullptr, 0, 1),
     HN_REFUSES(hn_autograd_backward, 0, nullptr, nullptr, 0, 1),
     HN_REFUSES(hn_autograd_grad, 1, one(good_array()), nullptr, 0, nullptr, 0, 0, 1, out.arrays),
@@ -442,7 +442,7 @@ const TakesPointer kTakesPointer[] = {
     HN_REFUSES(hn_model_output_name, good_model(), 0, nullptr),
     HN_REFUSES(hn_model_output_name, good_model(), 9, &out.text),
     HN_REFUSES(hn_model_num_parameters, good_model(), nullptr),
-    HN_REFUSES(hn_model_parameter_name, good_model(), 0, &out.text),  // it has none
+    HN_REFUSES(hn_model_parameter_name, good_model(), 0, &out.text),  // the model has no parameters
     HN_REFUSES(hn_model_parameter, good_model(), 0, &out.array),
     HN_REFUSES(hn_model_parameter_is_state, good_model(), 0, nullptr),
     HN_REFUSES(hn_model_parameter_is_state, good_model(), 0, &out.number),
@@ -466,8 +466,8 @@ const TakesPointer kTakesPointer[] = {
     HN_REFUSES(hn_batcher_create, good_model(), 2, kTwoSpecs, nullptr, nullptr),
     HN_REFUSES(hn_batcher_create, good_model(), 2, nullptr, nullptr, &batcher_out),
     HN_REFUSES(hn_batcher_create, good_model(), 1, kTwoSpecs, nullptr, &batcher_out),
-    HN_REFUSES(hn_batcher_create, good_model(), 0, nullptr, nullptr, &batcher_out),    // the file says no shapes
-    HN_REFUSES(hn_batcher_create, good_model(), 2, kTwoSpecs, nullptr, &batcher_out),  // the weight is no row
+    HN_REFUSES(hn_batcher_create, good_model(), 0, nullptr, nullptr, &batcher_out),    // the file has no shapes
+    HN_REFUSES(hn_batcher_create, good_model(), 2, kTwoSpecs, nullptr, &batcher_out),  // the weight has no rows
     HN_REFUSES(hn_batcher_create, good_model(), 2, kTwoSpecs, kWrongOptions, &batcher_out),
     HN_REFUSES(hn_batcher_create, good_model(), 2, kTwoSpecs, kWrongOptions + 1, &batcher_out),
     HN_REFUSES(hn_batcher_create, good_model(), 2, kTwoSpecs, kWrongOptions + 2, &batcher_out),
@@ -513,7 +513,7 @@ const TakesPointer kTakesPointer[] = {
 };
 #undef HN_REFUSES
 
-// That cannot fail, or take nothing that could be wrong.
+// Functions that cannot fail, or that have no argument that could be wrong.
 const std::set<std::string> kTakesNothing = {"hn_last_error",
                                              "hn_last_error_kind",
                                              "hn_abi_version",
@@ -580,7 +580,7 @@ TEST(CApi, NoFunctionTakesAFreedHandleAlsoWhenItsPlaceIsTakenAgain) {
     void* handle = make(row.kind);
     ASSERT_EQ(free_of(row.kind, handle), 0);
     expect_refusal(row.name, row.call(handle), "a freed handle");
-    void* next = make(row.kind);  // in the same place
+    void* next = make(row.kind);  // in the same slot
     expect_refusal(row.name, row.call(handle), "a freed handle whose place is taken");
     EXPECT_NE(std::string(hn_last_error()).find("freed"), std::string::npos) << hn_last_error();
     EXPECT_EQ(free_of(row.kind, next), 0);

@@ -1,4 +1,4 @@
-// Gradients of C programs take memory when they are used, not when they are asked for.
+// Gradients of C programs take memory at their first use, not when they are attached.
 #include <gtest/gtest.h>
 
 #include <string>

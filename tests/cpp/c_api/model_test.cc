@@ -19,7 +19,7 @@ constexpr const char* kDense = R"json({"nodes": [
   {"op": "FullyConnected", "name": "fc", "attrs": {"num_hidden": "2"}, "inputs": [[0, 0, 0], [1, 0, 0], [2, 0, 0]]}],
  "arg_nodes": [0, 1, 2], "heads": [[3, 0, 0]], "attrs": {"mxnet_version": ["int", 10901]}})json";
 
-// The bytes of a .params file with w = [[1, 2, 3], [4, 5, 6]], b = [10, 20].
+// Returns the bytes of a .params file with w = [[1, 2, 3], [4, 5, 6]], b = [10, 20].
 std::string parameters() {
   const std::string path = testing::TempDir() + "model_test.params";
   const auto w = hn::Array::from<float>({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
@@ -75,7 +75,7 @@ TEST(CppModel, RematBoundsWhatGradientsKeep) {
     return weight.grad().to_vector<float>();
   };
   EXPECT_EQ(gradient("none"), gradient("auto"));
-  EXPECT_EQ(gradient("none"), gradient("8"));  // what the layer gives
+  EXPECT_EQ(gradient("none"), gradient("8"));  // the bytes of the layer's output
   EXPECT_THROW(gradient("0"), hn::Error);  // the layer reads its bias, which may be written before the gradient runs
   EXPECT_THROW(model.set_remat("some"), hn::Error);
 }

@@ -1,4 +1,4 @@
-// Operators by name, gradients, and what a model offers beyond running it.
+// Operators by name, gradients, and functions of models other than runs.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -47,7 +47,7 @@ TEST(COperators, RunByNameWithAttributesAsText) {
   ASSERT_EQ(both.size(), 2u);
   EXPECT_EQ(values_of(both[0]), (std::vector<float>{4, 3}));
   EXPECT_EQ(values_of(both[1]), (std::vector<float>{0, 2}));
-  // An operator of any number of inputs counts them, at every call of a prepared one anew.
+  // A variadic operator counts its inputs, again at every call of a prepared operator.
   HnOp concat = nullptr;
   const char* const keys[] = {"dim"};
   const char* const values[] = {"0"};
@@ -89,7 +89,7 @@ TEST(COperators, WrongUsesNameOperatorAndArgument) {
   EXPECT_NE(error_of("relu", {}, 2, 1).find("expected 1, got 2"), std::string::npos);
   EXPECT_NE(error_of("relu", {}, 1, 0).find("num_outputs"), std::string::npos);
   EXPECT_NE(error_of("_foreach", {}, 1, 1).find("loops and branches"), std::string::npos);
-  // Found by fuzzing: operators that take any number believed the attribute.
+  // Found by fuzzing: variadic operators trusted the attribute.
   for (const char* name : {"_npi_hstack", "_npi_vstack", "Concat", "stack", "add_n", "khatri_rao"}) {
     EXPECT_NE(error_of(name, {{"num_args", "3"}}, 0, 1).find("expected 3, got 0"), std::string::npos) << name;
     EXPECT_NE(error_of(name, {{"num_args", "1"}}, 2, 1).find("expected 1, got 2"), std::string::npos) << name;
@@ -124,7 +124,7 @@ TEST(COperators, HowManyResultsThereAreCanBeAskedAndIsSaidWhereTheRoomIsTooSmall
   count = 0;
   EXPECT_EQ(hn_invoke("SliceChannel", 2, keys, values, 1, &x, &count, nullptr), -1);
   EXPECT_EQ(count, 12u);
-  // What is left out of the results of a call is not counted.
+  // Hidden outputs are not counted.
   HnOp norm = nullptr;
   EXPECT_OK(hn_op_prepare("BatchNorm", 0, nullptr, nullptr, &norm));
   EXPECT_OK(hn_op_num_outputs(norm, 5, &count));
@@ -176,7 +176,7 @@ TEST(COperators, TheListHasEveryOperatorOnce) {
 }
 
 TEST(COperators, StepsOfGradientsWhichTrustTheirArgumentsAreNeitherListedNorCalled) {
-  // Rows and indices that do not fit the array: found by fuzzing, read out of bounds.
+  // Found by fuzzing: rows and indices that do not fit the array caused reads out of bounds.
   const char *keys[] = {"outer", "rows", "inner", "count", "shape"}, *values[] = {"9", "9", "9", "9", "(9, 9, 9)"};
   const HnArray inputs[] = {make({2}, {1, 2}), make({2}, {7, 8})};
   HnArray output = nullptr;

@@ -12,7 +12,7 @@ namespace {
 using namespace hybridnet::cpp;
 using Floats = std::vector<float>;
 
-// y = relu(x * w), z = y reshaped to one axis: two outputs over one value.
+// y = relu(x * w), z = y reshaped to one axis: two outputs that share one value.
 constexpr const char* kNet = R"json({"nodes": [
   {"op": "null", "name": "x", "inputs": []}, {"op": "null", "name": "w", "inputs": []},
   {"op": "broadcast_mul", "name": "product", "inputs": [[0, 0, 0], [1, 0, 0]]},

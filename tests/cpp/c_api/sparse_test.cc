@@ -1,4 +1,4 @@
-// Sparse arrays in C and C++: made from parts, taken apart, used by operators, and safe from indices that are wrong.
+// Sparse arrays in C and C++: creation from parts, access to parts, use by operators, and errors for wrong indices.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -18,7 +18,7 @@ Array int64s(const std::vector<int64_t>& values) {
 
 std::vector<float> dense_values(const Array& array) { return array.to_dense().to_vector<float>(); }
 
-// The class of what f throws, and that its text has these words.
+// Returns the kind of the error that f throws, and checks that its text contains `words`.
 template <typename F>
 std::string refusal(const F& f, const std::string& words) {
   try {

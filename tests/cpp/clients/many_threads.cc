@@ -1,10 +1,10 @@
-// Many threads run one model at once and get the bits that one thread gets.
+// Runs one model on many threads at once and checks that the results have the same bits as on one thread.
 //
 //   many_threads SYMBOL PARAMS CASE THREADS CALLS
 //
-// CASE is a .params file with "input:NAME:NUMBER": the inputs of several calls. Each thread makes CALLS calls, going
-// around the numbered inputs. Prints the number of results that differ from those of the first thread, made before the
-// others began.
+// CASE is a .params file with "input:NAME:NUMBER": the inputs of several calls. Each thread makes CALLS calls, cycling
+// through the numbered inputs. Prints the number of results that differ from those of the first thread, computed before
+// the others start.
 #include <atomic>
 #include <cstring>
 #include <iostream>

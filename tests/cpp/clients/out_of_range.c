@@ -1,4 +1,4 @@
-/* Runs operators and a model on numbers out of range; prints results, failures and, with "callback", warnings.
+/* Runs operators and a model with indices and lengths out of range; prints results, failures, with "callback" warnings.
  *
  * out_of_range callback|stderr SYMBOL PARAMS
  */

@@ -1,10 +1,10 @@
-/* Runs a model as a C program without Python does, and writes what came out.
+/* Runs a model in a C program without Python, and writes the results.
  *
  *   run_model SYMBOL PARAMS CASE RESULT
  *
- * CASE is a .params file: "input:NAME" are the inputs. Where it has arrays "head:NUMBER", the run is recorded in training
- * mode, heads arrive as gradients at the outputs of those numbers, and RESULT gets "grad:NAME" for each "want:NAME" of
- * CASE, an input or a parameter. RESULT gets "output:NUMBER" in any case.
+ * CASE is a .params file: "input:NAME" are the inputs. If it has arrays "head:NUMBER", the run is recorded in training
+ * mode, the heads are the gradients of the outputs with these numbers, and RESULT gets "grad:NAME" for each "want:NAME"
+ * of CASE, an input or a parameter. RESULT gets "output:NUMBER" in any case.
  */
 #include <stdio.h>
 #include <stdlib.h>

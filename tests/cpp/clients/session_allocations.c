@@ -1,10 +1,10 @@
-/* Counts what a session allocates, and the locks that it takes.
+/* Counts the allocations of a session and the locks that it takes.
  *
  *   session_allocations SYMBOL PARAMS RUNS NAME SIZE... [NAME SIZE...]
  *
- * Inputs are arrays of the sizes behind their names, float32. Runs the session 100 times, then RUNS times, and prints the
- * number of calls of malloc and its like and the number of mutexes that were locked, both of all threads, during the
- * latter, and the microseconds of one run.
+ * Inputs are float32 arrays; their sizes follow their names. Runs the session 100 times, then RUNS times, and prints
+ * for the latter the number of calls of malloc and similar functions, the number of locked mutexes, both over all
+ * threads, and the microseconds of one run.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ static void count(void) {
   if (atomic_load_explicit(&counting, memory_order_relaxed)) atomic_fetch_add(&allocations, 1);
 }
 
-/* The functions of the C library under their other names. */
+/* Aliases of the C library's functions. */
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
 void* __libc_realloc(void*, size_t);

@@ -46,7 +46,7 @@ static void keep_parameters(HnModel model, const char* optimizer, int step) {
   }
 }
 
-/* Over all parameters; GroupAdaGrad is for matrices, and gets those. */
+/* Makes a trainer of all parameters; for GroupAdaGrad, which needs matrices, only of the matrices. */
 static HnTrainer make_trainer(HnModel model, const char* optimizer) {
   const char *key = "learning_rate", *value = "0.01";
   HnTrainer trainer;

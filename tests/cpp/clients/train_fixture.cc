@@ -1,9 +1,9 @@
-// Takes steps of a model by each optimizer, beginning anew for each.
+// Trains a model for some steps with each optimizer, from the same start.
 //
 //   train_fixture SYMBOL PARAMS CASE STEPS RESULT OPTIMIZER...
 //
-// CASE is a .params file: "input:NAME" and "head:NUMBER", the gradient that arrives at an output. Writes the parameters
-// after the first and the last step as "OPTIMIZER:STEP:NAME".
+// CASE is a .params file: "input:NAME" and "head:NUMBER", the gradient of an output. Writes the parameters after the
+// first and the last step as "OPTIMIZER:STEP:NAME".
 #include <cstdio>
 #include <map>
 
@@ -13,7 +13,7 @@
 
 using namespace hybridnet::cpp;
 
-// Over all parameters; GroupAdaGrad is for matrices, and gets those.
+// Makes a trainer of all parameters; for GroupAdaGrad, which needs matrices, only of the matrices.
 static Trainer make_trainer(const Model& model, const std::string& optimizer) {
   if (optimizer != "GroupAdaGrad") return {model, optimizer, {{"learning_rate", 0.01}}};
   std::map<std::string, Array> matrices;

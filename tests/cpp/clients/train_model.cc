@@ -1,4 +1,4 @@
-// Trains by a step that TrainStep.export() has written.
+// Trains a model with a step exported by TrainStep.export().
 //
 //   train_model SYMBOL PARAMS CASE RESULT
 //

@@ -1,4 +1,4 @@
-// Tunes a model by a trainer and prints the bits of the loss of each step.
+// Fine-tunes a model with a trainer and prints the bits of the loss of each step.
 //
 //   tune SYMBOL PARAMS CASE STEPS SAVED_SYMBOL SAVED_PARAMS SAVED_STATES OPTIMIZER [NAME VALUE]...
 //

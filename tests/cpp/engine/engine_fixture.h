@@ -1,4 +1,4 @@
-// Both engines as a test parameter, and gates instead of sleeps.
+// Test fixture with both engines as parameter, and gates in place of sleeps.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class Gate {
 
 using VarList = std::vector<Var*>;
 
-// Calls that tests write often, without the spans.
+// Short forms of frequent calls, with lists in place of spans.
 class EngineUser {
  public:
   explicit EngineUser(std::unique_ptr<Engine> made) : engine(std::move(made)) {}
@@ -44,7 +44,7 @@ class EngineUser {
   std::unique_ptr<Engine> engine;
 };
 
-// Pushes tasks from several threads, always some at a time, until told to stop.
+// Pushes tasks from several threads, a few pending at a time, until it is stopped.
 class Pushers {
  public:
   Pushers(EngineUser& user, int threads) {

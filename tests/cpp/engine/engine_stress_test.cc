@@ -1,4 +1,4 @@
-// Random task graphs, many of them, compared with what one thread computes in push order.
+// Many random task graphs, compared with the results of one thread that runs them in push order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -103,7 +103,7 @@ TEST_P(EngineStress, RandomGraphsGiveWhatPushOrderGives) {
 TEST_P(EngineStress, SeveralThreadsGiveWhatTheOrderOfTheirPushesGives) {
   constexpr int kThreads = 4, kTasks = 1500;
   std::vector<uint64_t> expected(kCells, 1);
-  std::mutex order;  // makes the order of pushes known
+  std::mutex order;  // fixes the order of pushes
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
@@ -127,7 +127,7 @@ TEST_P(EngineStress, SeveralThreadsGiveWhatTheOrderOfTheirPushesGives) {
   for (int i = 0; i < kCells; ++i) EXPECT_EQ(cells_[i]->value, expected[i]) << "cell " << i;
 }
 
-// Without the test's own lock: what one thread pushed stays in its order on every variable, and nothing is lost.
+// Without the test's own lock: the tasks of one thread keep their order on every variable, and no task is lost.
 TEST_P(EngineStress, UnorderedThreadsKeepTheirOwnOrder) {
   constexpr int kThreads = 4, kTasks = 2000;
   for (auto& cell : cells_) cell->last_of_thread.assign(kThreads, -1);

@@ -1,4 +1,4 @@
-// What both engines promise.
+// Guarantees of both engines.
 #include "hybridnet/engine.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ INSTANTIATE_TEST_SUITE_P(Engines, BothEngines, testing::Values("threaded", "seri
 
 TEST_P(BothEngines, WritesOfOneVariableRunInPushOrder) {
   Var var;
-  std::vector<int> order;  // not atomic: the variable guards it
+  std::vector<int> order;  // not atomic: guarded by the variable
   for (int i = 0; i < 1000; ++i) push({}, {&var}, [&order, i] { order.push_back(i); });
   engine->wait_for_var(var);
   std::vector<int> expected(1000);
@@ -113,7 +113,7 @@ TEST_P(BothEngines, WaitingInsideATaskIsAnError) {
   wait_in_every_way();
   finish({}, {&var});
   EXPECT_EQ(thrown, 6);
-  engine->wait_all();  // outside again
+  engine->wait_all();  // allowed again after finish()
 }
 
 TEST_P(BothEngines, ATaskMayPushTasksThatRunAfterIt) {
@@ -170,7 +170,7 @@ TEST_P(BothEngines, StoppedWorkersStartAgainAndRunWhatWasPushedMeanwhile) {
 }
 
 TEST_P(BothEngines, SeveralThreadsPushTasksOnTheSameVariables) {
-  // Every thread names the variables in another order: interleaved pushes must not wait for each other.
+  // Every thread lists the variables in another order: interleaved pushes must not wait for each other.
   constexpr int kThreads = 4, kTasks = 500;
   std::vector<Var> vars(3);
   int sum = 0;
@@ -314,7 +314,7 @@ TEST_P(BothEngines, InlineReadersShareAVariableAndExcludeAWriter) {
   finish({&var}, {&y});
   ASSERT_TRUE(begin({}, {&var}));
   EXPECT_FALSE(begin({&var}, {&x}));
-  EXPECT_TRUE(x.idle());  // refused without a trace
+  EXPECT_TRUE(x.idle());  // the refusal leaves no access behind
   finish({}, {&var});
 }
 
@@ -452,7 +452,7 @@ TEST_P(BothEngines, WaitAllThrowsTheFirstErrorAndClearsAll) {
   push({&a}, {&copy}, [] {});
   EXPECT_THROW(
       {
-        while (copy.version() == 0) std::this_thread::yield();  // its order after the first is not the engine's promise
+        while (copy.version() == 0) std::this_thread::yield();  // the engine does not promise its order after the first
         push({}, {&b}, [] { fail("second"); });
         try {
           engine->wait_all();

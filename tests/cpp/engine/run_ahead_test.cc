@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMilli = 1'000'000;
 
-// Charges on another thread; `charged` opens when it has.
+// Charges on another thread; `charged` opens when the charge is done.
 class Pusher {
  public:
   Pusher(RunAhead& ahead, int64_t cost_ns)
@@ -43,7 +43,7 @@ TEST(RunAhead, APushBeyondTheLimitWaitsUntilHalfOfTheQueuedWorkHasBegun) {
   Pusher next(ahead, kMilli);
   until_a_thread_waits(ahead);
   for (int i = 0; i < 5; ++i) queued.pop_back();
-  EXPECT_EQ(ahead.queued_ns(), 6 * kMilli);  // more than half: `next` has not come through
+  EXPECT_EQ(ahead.queued_ns(), 6 * kMilli);  // more than half: `next` still waits
   queued.pop_back();
   next.charged.pass();
   EXPECT_EQ(ahead.queued_ns(), 6 * kMilli);
@@ -54,7 +54,7 @@ TEST(RunAhead, WhatIsChargedIsGivenBackOnce) {
   {
     RunAhead::Charge first = ahead.charge(5 * kMilli);
     RunAhead::Charge moved(std::move(first));
-    first.release();  // NOLINT: what was moved from holds nothing
+    first.release();  // NOLINT: a moved-from charge holds nothing
     EXPECT_EQ(ahead.queued_ns(), 5 * kMilli);
     moved.release();
     EXPECT_EQ(ahead.queued_ns(), 0);

@@ -1,4 +1,4 @@
-// Promises of the threaded engine alone: tasks overlap where they may; which thread runs a task.
+// Guarantees of the threaded engine only: overlap of independent tasks, and the thread that runs a task.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -81,7 +81,7 @@ TEST_F(ThreadedEngineTest, AWaitDoesNotWaitForWhatIsPushedLater) {
   Gate first, later;
   push({&var}, {}, [&] { first.pass(); });
   std::thread waiter([&] { engine->wait_for_var(var); });
-  while (begin({&var}, {})) {  // refused as soon as the wait, for all accesses, stands in the queue
+  while (begin({&var}, {})) {  // refused as soon as the wait for all accesses is in the queue
     finish({&var}, {});
     std::this_thread::yield();
   }
@@ -111,10 +111,10 @@ TEST_F(ThreadedEngineTest, AVariableWithQueuedTasksIsNotTakenInline) {
   Var data, out;
   Gate gate;
   push({&data}, {&out}, [&gate] { gate.pass(); });
-  ASSERT_TRUE(begin({&data}, {}));  // beside the reader
+  ASSERT_TRUE(begin({&data}, {}));  // together with the reader
   finish({&data}, {});
   push({}, {&data}, [] {});
-  EXPECT_FALSE(begin({&data}, {}));  // behind the writer
+  EXPECT_FALSE(begin({&data}, {}));  // must follow the writer
   gate.open();
   engine->wait_all();
   ASSERT_TRUE(begin({&data}, {}));
@@ -179,7 +179,7 @@ TEST_F(ThreadedEngineTest, AWaitRunsAShortReadyTaskItselfWhileWorkersSleep) {
 
 TEST(ThreadedEngineCores, ACheapTaskGetsOneCoreAndACostlyOneAll) {
   const int before = cpu_cores();
-  set_cpu_cores(16);  // on a small machine whatever is worth two cores gets all
+  set_cpu_cores(16);  // on a small machine a task worth two cores gets all
   {
     EngineUser user(make_threaded_engine());
     Var var;
@@ -213,7 +213,7 @@ TEST(ThreadedEngineCores, LongTasksSideBySideShareTheCores) {
                 begun.open();
                 gate.pass();
               },
-              {.cost_ns = 200'000'000});  // holds all cores until both of the next are ready
+              {.cost_ns = 200'000'000});  // holds all cores until the next two tasks are ready
     begun.pass();
     for (int i = 1; i <= 2; ++i) {
       const VarList writes{&vars[i]};
@@ -234,7 +234,7 @@ TEST(ThreadedEngineCores, LongTasksSideBySideShareTheCores) {
   set_cpu_cores(before);
 }
 
-// How many of some tasks ran at once, and with how few cores.
+// The largest number of tasks that ran at once, and the smallest number of cores of a task.
 struct Overlap {
   std::atomic<int> running{0}, most{0}, fewest_cores{INT_MAX};
   void note(const TaskContext& context) {
@@ -244,7 +244,7 @@ struct Overlap {
   }
 };
 
-// With a core each the last of an odd number would have one core alone.
+// With one core per task, the last of an odd number of tasks would leave a core idle.
 TEST(ThreadedEngineCores, LongTasksOnTwoCoresGetBothOneAfterTheOther) {
   const int before = cpu_cores();
   set_cpu_cores(2);
@@ -257,7 +257,7 @@ TEST(ThreadedEngineCores, LongTasksOnTwoCoresGetBothOneAfterTheOther) {
       const VarList writes{&var};
       user.engine->push(
           [&](TaskContext& context) {
-            gate.pass();  // the first holds the cores until all are ready
+            gate.pass();  // the first task holds the cores until all tasks are ready
             seen.note(context);
           },
           {{}, writes}, {.cost_ns = 200'000'000});
@@ -314,7 +314,7 @@ TEST(ThreadedEngineCores, ATaskOfUnknownCostDoesNotHoldUpTheWorkerThatComputes) 
   EXPECT_TRUE(computed);
 }
 
-// Loops of small operators: each lasts, none can use a second core.
+// Loops of small operators: each task is long, none can use a second core.
 TEST(ThreadedEngineCores, LongTasksOfOneCoreRunSideBySideAndLeaveTheWorkerThatComputesFree) {
   const int before = cpu_cores();
   set_cpu_cores(4);
@@ -358,7 +358,7 @@ TEST(ThreadedEngineCores, AShortTaskWaitsForTheWorkerThatRunsAnotherShortOne) {
             {.cost_ns = 1000});
   begun.pass();
   for (size_t i = 1; i < vars.size(); ++i) user.push({}, {&vars[i]}, note_thread, {.cost_ns = 1000});
-  std::this_thread::sleep_for(std::chrono::milliseconds(10));  // another worker would have begun long ago
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));  // time in which another worker would have begun
   gate.open();
   user.engine->wait_all();
   EXPECT_EQ(threads.size(), 1u);
@@ -446,7 +446,7 @@ TEST_F(ThreadedEngineTest, WhileWorkersAreStoppedWaitsRunWhatTheyWaitFor) {
   Var cpu, gpu, costly;
   std::vector<int> order;
   engine->stop_workers();
-  push({}, {&cpu}, [&order] { order.push_back(1); });  // of unknown cost
+  push({}, {&cpu}, [&order] { order.push_back(1); });  // unknown cost
   push({&cpu}, {&gpu}, [&order] { order.push_back(2); }, {.device = {DeviceType::kGPU, 0}});
   engine->wait_for_var(gpu);
   push({&gpu}, {&costly}, [&order] { order.push_back(3); }, {.cost_ns = 100'000'000});
@@ -455,7 +455,7 @@ TEST_F(ThreadedEngineTest, WhileWorkersAreStoppedWaitsRunWhatTheyWaitFor) {
   engine->start_workers();
 }
 
-// No thread can be made while one of these lives: its stack would be larger than the address space.
+// Makes the creation of threads fail while it lives: their stacks would be larger than the address space.
 class NoMoreThreads {
  public:
   NoMoreThreads() {
@@ -505,10 +505,10 @@ TEST_F(ThreadedEngineTest, WhereTheSystemGivesOneThreadItDoesAllTheWork) {
   Var costly;
   std::latch last(8);
   for (int i = 0; i < 4; ++i) {
-    push({}, {&var}, [&last] { last.count_down(); });  // of unknown cost: for the other workers, where there are any
+    push({}, {&var}, [&last] { last.count_down(); });  // unknown cost: for the other workers, if there are any
     push({}, {&costly}, [&last] { last.count_down(); }, {.cost_ns = 10'000'000});
   }
-  last.wait();  // outside of the engine, which so cannot help
+  last.wait();  // not a wait of the engine, so this thread runs no tasks
   engine->wait_all();
 }
 
@@ -535,7 +535,7 @@ TEST_F(ThreadedEngineTest, AForkInsideATaskLeavesTheChildAbleToExit) {
   Var var;
   int status = -1;
   push({}, {&var}, [&] {
-    engine->stop_workers();  // as the fork handler does; cannot wait for the task it is called in
+    engine->stop_workers();  // the fork handler does the same; cannot wait for the task that calls it
     const pid_t child = fork();
     engine->start_workers();
     if (child == 0) _exit(0);

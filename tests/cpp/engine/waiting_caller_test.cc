@@ -8,9 +8,9 @@
 namespace hybridnet {
 namespace {
 
-constexpr int64_t kLong = int64_t{3600} * 1'000'000'000;  // whose patience no test exhausts
+constexpr int64_t kLong = int64_t{3600} * 1'000'000'000;  // longer than any test waits
 
-// A record of its own, whatever other tests have left.
+// Runs f in a new thread, whose record is independent of other tests.
 template <typename F>
 void in_new_thread(F f) {
   std::thread(f).join();

@@ -1,4 +1,4 @@
-// Short forms for tests: symbols, graphs and arrays from a few words.
+// Short functions for tests that make symbols, graphs and arrays.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ inline NodeEntry use(const std::string& name, std::vector<NodeEntry> inputs, Tex
   return {make_node(op, name + std::to_string(counter++), std::move(params), std::move(inputs)), 0};
 }
 
-// A _foreach: input k of the node feeds input k of the body. Its numbers of inputs and outputs are filled in.
+// Makes a _foreach: input k of the node feeds input k of the body. Fills in the numbers of inputs and outputs.
 inline NodeEntry use_foreach(LoopSpec spec, std::vector<NodeEntry> inputs, const std::vector<NodeEntry>& body_inputs,
                              std::vector<NodeEntry> body_outputs) {
   auto body = make_ref<Subgraph>();
@@ -50,7 +50,7 @@ inline NodeEntry output(const NodeEntry& entry, uint32_t index) { return {entry.
 
 inline TensorSpec float32(std::initializer_list<int64_t> dims) { return {Shape(dims), DType::kFloat32}; }
 
-// A Graph with these inputs and outputs.
+// Makes a Graph with these inputs and outputs.
 inline Graph make_graph(const std::vector<NodeEntry>& inputs, const std::vector<TensorSpec>& specs,
                         const std::vector<NodeEntry>& outputs, bool train = false) {
   Runtime::get();
@@ -79,7 +79,7 @@ inline NDArray make_array(const Shape& shape, const std::vector<float>& values) 
   return array;
 }
 
-// Values in [-1, 1) that depend on seed and position only.
+// Returns values in [-1, 1) that depend only on seed and position.
 inline NDArray random_array(const Shape& shape, uint32_t seed) {
   std::vector<float> values(static_cast<size_t>(shape.size()));
   uint32_t state = seed * 2654435761u + 12345u;
@@ -106,7 +106,7 @@ inline void expect_close(const NDArray& a, const NDArray& b, double tolerance = 
   }
 }
 
-// The symbol's nodes invoked one by one.
+// Invokes the symbol's nodes one by one.
 inline std::vector<NDArray> run_imperatively(const std::vector<NodeEntry>& inputs, const std::vector<NDArray>& arrays,
                                              const std::vector<NodeEntry>& outputs) {
   std::unordered_map<const Node*, std::vector<NDArray>> values;
@@ -122,7 +122,7 @@ inline std::vector<NDArray> run_imperatively(const std::vector<NodeEntry>& input
   return results;
 }
 
-// Switches recording (and training) on for a scope.
+// Turns recording (and training) on for a scope.
 struct Record {
   AutogradState before = autograd_state();
   explicit Record(bool training = true) { autograd_state() = {true, training}; }

@@ -34,7 +34,7 @@ TEST(TopologicalOrder, ReportsACycle) {
   const NodeEntry a = use("elemwise_add", {x, x}), b = use("elemwise_mul", {a, x});
   a.node->inputs[1] = b;
   EXPECT_THROW(topological_order({b}), Error);
-  a.node->inputs[1] = x;  // or the two would keep each other alive
+  a.node->inputs[1] = x;  // otherwise the two nodes would keep each other alive
 }
 
 TEST(InferSpecs, FindsInputsFromOutputsAndBack) {
@@ -167,7 +167,7 @@ TEST(Graph, ScheduleFollowsTheOrderOfMaking) {
   EXPECT_EQ(ops, (std::vector<std::string>{"tanh", "sigmoid", "elemwise_add"}));
 }
 
-// Nodes that are put behind one place run out of labels there; the order must survive that everywhere.
+// Insertions after one node use up the labels there; the order of all nodes must survive that.
 TEST(Graph, KeepsTheOrderHoweverManyNodesAreMadeInOnePlace) {
   const NodeEntry x = var("x"), y = use("tanh", {x});
   Graph graph = make_graph({x}, {float32({2})}, {use("sigmoid", {y})});
@@ -175,8 +175,8 @@ TEST(Graph, KeepsTheOrderHoweverManyNodesAreMadeInOnePlace) {
   const NodeEntry first{graph.inputs()[0], 0}, middle = graph.outputs()[0].node->inputs[0];
   NodeEntry chain = first;
   for (int i = 0; i < 4000; ++i) {
-    chain = {graph.add(negative, negative.default_params, {chain}), 0};           // each behind the one before
-    graph.add(negative, negative.default_params, {i % 2 == 0 ? first : middle});  // each right behind the same node
+    chain = {graph.add(negative, negative.default_params, {chain}), 0};           // each after the previous one
+    graph.add(negative, negative.default_params, {i % 2 == 0 ? first : middle});  // each directly after the same node
   }
   graph.check();
   EXPECT_LT(graph.label(*chain.node), graph.label(*graph.outputs()[0].node));
@@ -196,7 +196,7 @@ TEST(Graph, KeepsTheBooksOfAValueThatManyNodesRead) {
   EXPECT_EQ(graph.num_nodes(), 1u);
 }
 
-// After any sequence of edits and reverts the books equal a fresh rebuild.
+// After any sequence of edits and reverts the internal tables equal the tables of a new graph.
 TEST(Graph, KeepsItsBooksThroughRandomEdits) {
   for (uint32_t seed = 0; seed < 8; ++seed) {
     std::mt19937 random(seed);

@@ -123,7 +123,7 @@ TEST(Json, AValueThatABranchGetsTwiceKeepsItsPlaces) {
     "arg_nodes": [0, 1], "heads": [[2, 0, 0]], "attrs": {"mxnet_version": ["int", 10901]}})model";
   const std::string once = Symbol::from_json(text, "net").tojson();
   EXPECT_NE(once.find("\"then_input_locs\": \"(1,)\""), std::string::npos);
-  EXPECT_NE(once.find("\"else_input_locs\": \"(2,)\""), std::string::npos);  // both inputs got one value
+  EXPECT_NE(once.find("\"else_input_locs\": \"(2,)\""), std::string::npos);  // one value feeds both inputs
   EXPECT_EQ(Symbol::from_json(once, "again").tojson(), once);
 }
 

@@ -1,4 +1,4 @@
-// Loops and branches taken apart and put together again, and walks over them while they are rewritten.
+// Loops and branches taken apart and put together again, and iteration over them during rewrites.
 #include "graph/control/loop_view.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace graph_testing;
 
-// One loop over `data` that adds each row, and `extra`, to its state; its output stacks the states.
+// Returns the output of a loop over `data` that adds each row, and `extra`, to its state, and stacks the states.
 NodeEntry loop_over(const NodeEntry& data, const NodeEntry& start, const NodeEntry& extra) {
   const NodeEntry row = var("row"), state = var("state"), other = var("other");
   const NodeEntry next = use("elemwise_add", {use("elemwise_add", {row, state}), other});
@@ -21,7 +21,7 @@ NodeEntry loop_over(const NodeEntry& data, const NodeEntry& start, const NodeEnt
 class Loops : public ::testing::Test {
  protected:
   Loops() { Runtime::get(); }
-  // Two loops, the second over what the first stacks.
+  // Two loops, the second over the stacked output of the first.
   static Graph two_loops() {
     const NodeEntry x = var("x"), start = var("start"), extra = var("extra");
     return make_graph({x, start, extra}, {float32({5, 3}), float32({3}), float32({3})},
@@ -36,7 +36,7 @@ TEST_F(Loops, AWalkSkipsWhatARewriteHasFreedEvenIfANewNodeTakesItsAddress) {
       graph, {ControlKind::kForeach},
       [&](Node& node) {
         seen.push_back(node.name);
-        move_readers(graph, node, {{graph.inputs()[0], 0}, {}});  // both loops go: the first had no other reader
+        move_readers(graph, node, {{graph.inputs()[0], 0}, {}});  // removes both loops: the first had no other reader
         const Op& copy = OpRef("_copy").op();
         for (int i = 0; i < 64; ++i) graph.add(copy, copy.default_params, {{graph.inputs()[0], 0}});
       },
@@ -47,7 +47,7 @@ TEST_F(Loops, AWalkSkipsWhatARewriteHasFreedEvenIfANewNodeTakesItsAddress) {
 
 TEST_F(Loops, TakingALoopApartAndPuttingItTogetherChangesNothing) {
   Graph graph = two_loops();
-  std::string texts[2];  // the first time, specs of the bodies become known
+  std::string texts[2];  // the first pass infers the specs of the bodies
   for (std::string& text : texts) {
     for_each_node(graph, {ControlKind::kForeach}, [&](Node& node) {
       const LoopView view(graph, node);
@@ -67,7 +67,7 @@ TEST_F(Loops, SlotsThatNoBodyReadsAreLeftOut) {
   Graph graph = two_loops();
   for_each_node(graph, {ControlKind::kForeach}, [&](Node& node) {
     LoopView view(graph, node);
-    // The next state is what the state was: neither the row nor the captured value is read any more.
+    // The next state is the old state: neither the row nor the captured value is read any more.
     for (LoopView::Carry& carry : view.carries) carry.next = view.output_of({carry.slot.inner, 0});
     for (LoopView::Out& out : view.outs) out.value = view.carries[0].next;
     const NodePtr made = view.put_together(graph, node);

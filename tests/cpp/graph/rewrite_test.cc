@@ -52,7 +52,7 @@ Rewrite pass_row(std::string name, Stage stage, std::vector<std::string> after =
   return row;
 }
 
-// The text of the error that a pipeline of these rows in two stages ends in; "" if it is one.
+// Returns the text of the error from making a pipeline of these rows in two stages; "" if they are valid.
 std::string error_of(std::vector<Rewrite> rows, bool equilibrium = false) {
   try {
     Pipeline({described(Stage::kClean, equilibrium), described(Stage::kLoops)}, std::move(rows));
@@ -192,7 +192,7 @@ TEST(Equilibrium, StopsRulesThatUndoEachOtherAndNamesBoth) {
   ASSERT_EQ(report.warnings().size(), 1u);
   EXPECT_NE(report.warnings()[0].find("there"), std::string::npos);
   EXPECT_NE(report.warnings()[0].find("back"), std::string::npos);
-  EXPECT_EQ(count_ops(graph, "tanh"), 1);  // the first state is known again as soon as it comes back
+  EXPECT_EQ(count_ops(graph, "tanh"), 1);  // stops as soon as the first state comes back
   graph.check();
 }
 

@@ -1,4 +1,4 @@
-// Work queued ahead of the workers holds no memory for its results.
+// Tasks queued ahead of the workers hold no memory for their results.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -68,7 +68,7 @@ TEST(DeferredMemory, AnArrayWhoseTaskFailedCanStillBeTouched) {
   run_task("fails", {}, writes, int64_t{1} << 40, [](TaskContext&) { throw ValueError({.message = "no"}); });
   EXPECT_THROW(y.wait_to_read(), ValueError);
   float values[4];
-  y.copy_to(values);  // the error was told; what is read now is any number
+  y.copy_to(values);  // the error was reported; the values are arbitrary now
   const float known[] = {1, 2, 3, 4};
   y.copy_from(known);
   y.copy_to(values);

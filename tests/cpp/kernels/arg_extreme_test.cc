@@ -1,4 +1,4 @@
-// argmax and argmin against plain loops: every layout, ties, NaN, all dtypes, lengths that are split.
+// argmax and argmin compared with plain loops: every layout, ties, NaN, all dtypes, and lengths that are split.
 #include "kernels/arg_extreme.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ struct Layout {
   int64_t outer, length, inner;
 };
 
-// The first position of the extreme, the first NaN if there is one.
+// The first position of the extreme, or of the first NaN if there is one.
 std::vector<int64_t> expected(Extreme extreme, const std::vector<float>& in, Layout l) {
   std::vector<int64_t> out;
   for (int64_t o = 0; o < l.outer; ++o) {

@@ -1,4 +1,4 @@
-// Average pooling through oneDNN beside our own in double, over random geometries.
+// Average pooling through oneDNN compared with our own in double, over random geometries.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class Geometries {
       g.stride[k] = draw(1, 3);
       g.pad[k] = draw(0, 2);
       const int64_t room = std::max<int64_t>(g.in[k] + 2 * g.pad[k] - g.kernel[k], 0);
-      const bool full = draw(0, 1) == 1;  // a last window that reaches behind the padding
+      const bool full = draw(0, 1) == 1;  // a last window that extends beyond the padding
       g.out[k] = 1 + (full ? (room + g.stride[k] - 1) / g.stride[k] : room / g.stride[k]);
     }
     return g;
@@ -77,7 +77,7 @@ TEST(AveragePooling, EqualsOurOwnForwardAndGradient) {
   EXPECT_GT(taken, 50);
 }
 
-// oneDNN divides by the whole window there.
+// For such windows oneDNN divides by the whole window.
 TEST(AveragePooling, LeavesWindowsBehindThePaddingThatCountIt) {
   PoolGeometry g;
   g.type = PoolType::kAvg;

@@ -9,7 +9,7 @@
 namespace hybridnet::kernels {
 namespace {
 
-// 16 bits of Philox's block i / 8 in place i % 8.
+// The 16 bits in place i % 8 of Philox block i / 8.
 uint32_t bits(RngKey key, uint64_t i) { return philox(key, i / 8).word[i % 8 / 2] >> (i % 2 * 16) & 0xffff; }
 
 bool is_kept(RngKey key, double keep, uint64_t i) {

@@ -1,4 +1,4 @@
-// Broadcasting and reductions against plain index arithmetic, over many shapes.
+// Broadcasting and reductions compared with plain index arithmetic, over many shapes.
 #include "kernels/broadcast.h"
 
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ TEST(Broadcast, AgreesWithIndexArithmetic) {
   }
 }
 
-// The plain way: long double, element by element.
+// The reference result: in long double, element by element.
 std::vector<long double> reference(Reduction r, const std::vector<double>& in, const Shape& shape, uint32_t axes) {
   Shape kept = shape;
   for (int i = 0; i < shape.ndim(); ++i)

@@ -1,4 +1,4 @@
-// Cumulative sums from both ends, tests for finite numbers.
+// Cumulative sums from both ends, and tests for finite numbers.
 #include "kernels/cumsum.h"
 
 #include <gtest/gtest.h>

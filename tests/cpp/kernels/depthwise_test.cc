@@ -45,7 +45,7 @@ struct Operands {
   }
 };
 
-// Images smaller than the weights, channels that fill no vector, and padding beyond the weights.
+// Images smaller than the weights, numbers of channels that do not fill a vector, and padding beyond the weights.
 constexpr Sizes kSizes[] = {{1, 8, 5, 7, 1, 1},  {2, 13, 8, 6, 2, 1}, {1, 1, 3, 3, 1, 0},    {1, 20, 1, 1, 1, 1},
                             {2, 32, 9, 4, 3, 2}, {1, 7, 2, 9, 1, 4},  {1, 40, 12, 12, 2, 0}, {3, 9, 1, 5, 2, 3}};
 
@@ -73,7 +73,7 @@ TEST(Depthwise, AddsBiasAndAddendWithinBounds) {
   }
 }
 
-// A tap outside the image takes no part: 0 times infinity would be nan.
+// Taps outside the image are skipped: 0 times infinity would be NaN.
 TEST(Depthwise, PaddingIsNotMultiplied) {
   const ConvGeometry g = geometry({1, 8, 4, 4, 1, 1});
   Operands o(g);
@@ -110,7 +110,7 @@ TEST(Depthwise, OtherConvolutionsAreNone) {
   g.groups = 4;
   EXPECT_FALSE(is_depthwise(g));
   g = fits;
-  g.o = 16;  // two outputs a channel
+  g.o = 16;  // two outputs per channel
   EXPECT_FALSE(is_depthwise(g));
   g = fits;
   g.kernel[2] = 5;

@@ -1,5 +1,4 @@
-// Products of matrices: each algorithm that choose_gemm knows beside sums in double, and the same bits for one and two
-// cores.
+// Matrix products: each algorithm of choose_gemm compared with sums in double, and the same bits for one and two cores.
 #include "kernels/gemm.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +16,7 @@
 namespace hybridnet::kernels {
 namespace {
 
-// C of `s` with random operands; elements between the rows of C keep the value kOutside.
+// The product C of `s` for random operands; elements between the rows of C keep the value kOutside.
 constexpr float kOutside = 7;
 struct Product {
   GemmShape s;
@@ -63,7 +62,8 @@ struct Product {
   }
 };
 
-// Sizes for which AVX2 takes each algorithm, sizes that leave rests in every loop, one that is cut into many tiles.
+// Sizes for which AVX2 uses each algorithm, sizes with a remainder in every loop, and one that is split into many
+// tiles.
 TEST(GemmTest, EqualsSumsInDoubleAndGivesEqualBitsForOneAndTwoCores) {
   Runtime::get();
   const int64_t sizes[][3] = {{1, 300, 200},  {3, 77, 129},    {7, 1000, 131}, {9, 70, 33},    {33, 16, 135},
@@ -93,7 +93,7 @@ TEST(GemmTest, ScalesAddsAndObeysRowLengths) {
   }
 }
 
-// Adds what stands in C already and the number of the column, then negates.
+// Adds the previous values of C and the column number, then negates.
 class AddAndNegate final : public GemmEnds {
  public:
   AddAndNegate(float* c, int64_t ldc) : c_(c), ldc_(ldc) {}

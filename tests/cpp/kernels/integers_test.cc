@@ -12,7 +12,7 @@ TEST(WholeNumber, TruncatesSaturatesAndKeepsNanApart) {
   EXPECT_EQ(whole_number(2.9), 2);
   EXPECT_EQ(whole_number(-2.9), -2);
   EXPECT_EQ(whole_number(-0x1p63), INT64_MIN);
-  EXPECT_EQ(whole_number(0x1p63), INT64_MAX);  // one more than int64 holds
+  EXPECT_EQ(whole_number(0x1p63), INT64_MAX);  // one more than the largest int64
   EXPECT_EQ(whole_number(-std::numeric_limits<double>::infinity()), INT64_MIN);
   EXPECT_EQ(whole_number(1e300), INT64_MAX);
   EXPECT_EQ(whole_number(std::numeric_limits<double>::quiet_NaN()), 0);

@@ -17,8 +17,8 @@
 namespace hybridnet::kernels {
 namespace {
 
-// The cap is read when the library is loaded, so each case runs in a fresh process: "threadsafe" starts the binary
-// again with the environment of this moment.
+// The cap is read when the library is loaded, so each case runs in a fresh process: "threadsafe" restarts the binary
+// with the current environment.
 class IsaDeathTest : public testing::Test {
  protected:
   IsaDeathTest() : best_(isa_in_force().level) { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
@@ -56,7 +56,7 @@ TEST_F(IsaDeathTest, EachWordCapsHighwayAndOneDnnTogether) {
   }
 }
 
-// Packed weights of a recurrent step hold as many units side by side as a vector has lanes.
+// Packed weights of a recurrent step contain as many units side by side as a vector has lanes.
 void print_length_of_vectors() {
   constexpr int64_t kUnits = 16, kState = 100;
   std::vector<float> weights(kUnits * kState), packed(weights.size());
@@ -68,7 +68,7 @@ void print_length_of_vectors() {
   std::_Exit(0);
 }
 
-// What is reported, and what kernels do after somebody has asked for it.
+// The report and the kernels, after the cap was set.
 TEST_F(IsaDeathTest, KernelsObeyTheCap) {
   const struct {
     const char* word;

@@ -20,7 +20,7 @@ namespace {
 
 using testing::random_values;
 
-// A function of OpenBLAS that says something about it; the library has been loaded by then.
+// Returns a function of OpenBLAS that reports its state; the library must have been loaded.
 template <typename F>
 F* of_openblas(const char* name) {
   Dl_info info;
@@ -62,7 +62,7 @@ class VariableForTest {
   std::optional<std::string> before_;
 };
 
-// Fresh processes, as in isa_test.cc.
+// Runs in fresh processes, like isa_test.cc.
 TEST(LapackDeathTest, LoadingStartsNoThreadsLeavesNoVariableAndObeysTheCap) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const VariableForTest none("OPENBLAS_CORETYPE", nullptr);
@@ -99,7 +99,7 @@ std::vector<T> positive_matrix(int64_t n) {
   return a;
 }
 
-// The results of f for 1, 2 and 4 cores are equal.
+// Expects equal results of f for 1, 2 and 4 cores.
 template <typename F>
 void expect_same_bits(F&& f) {
   const CoreScope one(1);

@@ -1,4 +1,4 @@
-// Products through oneDNN, with weights packed in each way, beside plain sums; and which way dense layers take.
+// Products through oneDNN, with weights packed in each way, compared with plain sums; and the choice for dense layers.
 #include "kernels/dnnl/matmul.h"
 
 #include <gtest/gtest.h>
@@ -115,7 +115,7 @@ TEST(ChooseDense, PacksWhereThatPaysWithTheseInstructionSets) {
   EXPECT_EQ(choose_dense(dense(8, 256, 256, true)), wide);
   EXPECT_EQ(choose_dense(dense(1, 784, 512, true)), packs ? DenseAlgorithm::kPackedProduct : DenseAlgorithm::kProduct);
   EXPECT_EQ(choose_dense(dense(128, 768, 10, true)), narrow);                     // few columns
-  EXPECT_EQ(choose_dense(dense(1, 2048, 1000, true)), DenseAlgorithm::kProduct);  // weights that leave the caches
+  EXPECT_EQ(choose_dense(dense(1, 2048, 1000, true)), DenseAlgorithm::kProduct);  // weights that exceed the caches
 }
 
 TEST(ChooseDense, LeavesSmallProductsPlain) {

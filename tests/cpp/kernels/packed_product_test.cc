@@ -71,7 +71,8 @@ TEST(PackedProduct, SameBitsForAnyNumberOfCores) {
   EXPECT_EQ(out[0], out[2]);
 }
 
-// Depths and rows of several passes and tasks, weights as dense layers have them, and all that ends a product.
+// Depths and rows of several passes and tasks, weights in the layout of dense layers, and all operations at the end of
+// a product.
 template <typename T>
 void compare_ends_with_sums(double tolerance) {
   for (const int64_t rows : {1, 2, 6, 50, 260})
@@ -110,7 +111,7 @@ TEST(PackedProduct, AddsBiasAndAddendWithinBounds) {
   compare_ends_with_sums<double>(1e-11);
 }
 
-// Values that end where no page follows: who reads or writes behind them ends the process.
+// Values that end at a protected page: an access beyond them ends the process.
 class BeforeGuard {
  public:
   explicit BeforeGuard(const std::vector<float>& values) : page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))) {
@@ -132,7 +133,7 @@ class BeforeGuard {
   float* data_ = nullptr;
 };
 
-// Vectors of the last block reach behind its columns, but not behind the arrays.
+// Vectors of the last block extend beyond its columns, but not beyond the arrays.
 TEST(PackedProduct, StaysWithinItsMemory) {
   for (const int64_t columns : {1, 5, 15, 17, 33, 70})
     for (const int64_t rows : {1, 7}) {

@@ -1,5 +1,5 @@
-// Elementwise loops: accuracy against long double, limits, every length around a vector, in place, conversions of
-// dtypes.
+// Elementwise loops: accuracy compared with long double, limits, every length around a vector, in-place operation, and
+// conversions of dtypes.
 #include "kernels/pointwise.h"
 
 #include <gtest/gtest.h>
@@ -124,7 +124,7 @@ void expect_same(const std::vector<float>& got, const std::vector<float>& want) 
   }
 }
 
-// What programs rely on that compute 1 - y * y or atanh(y).
+// Programs that compute 1 - y * y or atanh(y) rely on this.
 TEST(Pointwise, TanhIsNeverAboveOne) {
   std::vector<float> x;
   for (float v = 0; v < 20; v += 1e-4F) x.push_back(v);

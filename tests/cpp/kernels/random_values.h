@@ -1,4 +1,4 @@
-// Operands of tests.
+// Random operands for tests.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace hybridnet::kernels {
 
-// Numbers of [-1, 1).
+// Random numbers in [-1, 1).
 template <typename T = float>
 std::vector<T> random_values(int64_t size, unsigned seed) {
   std::mt19937 generator(seed);

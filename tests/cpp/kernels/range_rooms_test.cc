@@ -1,4 +1,4 @@
-// Rooms of a workspace for ranges of a parallel loop (kernels/range_rooms.h).
+// The rooms of a workspace for ranges of a parallel loop (kernels/range_rooms.h).
 #include "kernels/range_rooms.h"
 
 #include <gtest/gtest.h>

@@ -40,7 +40,7 @@ void expect_near(const std::vector<T>& a, const std::vector<T>& b, double tolera
   for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], tolerance) << i;
 }
 
-// Sizes around the vectors' lengths and the tiles' rows; the state may be narrower than the hidden units (projection).
+// Sizes around the vector lengths and the tiles' rows; the state may be narrower than the hidden units (projection).
 const int64_t kSizes[][3] = {{1, 1, 1},     {7, 37, 5},   {8, 64, 64},  {13, 95, 33}, {2, 16, 16},
                              {3, 100, 100}, {5, 9, 9},    {6, 16, 3},   {9, 20, 20},  {10, 33, 33},
                              {11, 8, 8},    {23, 17, 17}, {64, 12, 12}, {71, 24, 24}};
@@ -108,7 +108,7 @@ TEST(RecurrentStep, AgreesWithAProductAndAPassOverIt) {
   compare_gru<double>(1e-13);
 }
 
-// A step that multiplies its input itself, beside one that finds the input's product in the gates.
+// Compares a step that multiplies its input itself with one whose gates already contain the input's product.
 template <typename T>
 void compare_with_input(double tolerance) {
   for (const int64_t gates : {4, 3}) {

@@ -13,7 +13,7 @@
 namespace hybridnet::kernels {
 namespace {
 
-// What the promise says, by a stable sort: NaN is largest, equal values keep their order.
+// The documented order, by a stable sort: NaN is largest, equal values keep their order.
 template <typename T>
 std::vector<int64_t> stable_order(const std::vector<T>& row, bool ascending) {
   std::vector<int64_t> order(row.size());

@@ -20,7 +20,7 @@ std::vector<float> random_values(int64_t count) {
   return values;
 }
 
-// By the definition, in double.
+// The definition of softmax, in double.
 std::vector<double> expected(const RowShape& s, const std::vector<float>& x, double scale, bool log) {
   std::vector<double> y(x.size());
   for (int64_t r = 0; r < s.rows(); ++r) {

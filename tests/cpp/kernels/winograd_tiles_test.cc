@@ -1,4 +1,4 @@
-// Winograd's algorithm against the direct sum in double precision: all three products, odd sizes, every padding.
+// Winograd's algorithm compared with the direct sum in double: all three products, odd sizes, every padding.
 #include <gtest/gtest.h>
 
 #include <cmath>

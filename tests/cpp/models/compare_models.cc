@@ -1,4 +1,4 @@
-// Runs exported models without Python and compares what they give with what was expected.
+// Runs exported models without Python and compares their outputs with the expected ones.
 //
 //   compare_models FOLDER [TOLERANCE]
 //
@@ -40,7 +40,7 @@ std::vector<std::string> case_names(const std::filesystem::path& folder) {
   return names;
 }
 
-// Largest difference relative to max(1, |expected|); throws if shapes differ or not both are the same special value.
+// Returns the largest difference relative to max(1, |expected|); throws if shapes or special values (NaN, inf) differ.
 double difference(const Array& given, const Array& expected) {
   if (given.shape() != expected.shape()) throw std::runtime_error("the shape of an output is another one");
   const std::span<const double> a = given.values<double>(), b = expected.values<double>();
@@ -54,7 +54,7 @@ double difference(const Array& given, const Array& expected) {
   return largest;
 }
 
-// The largest difference over all outputs of a model.
+// Returns the largest difference over all outputs of a model.
 double compare(const std::string& path) {
   const Model model(path + "-symbol.json", path + "-0000.params");
   std::map<std::string, Array> arrays;

@@ -1,6 +1,6 @@
-// Model files with numbers, names and lists exchanged: what still loads is bound and run forward and backward. Every
-// step gives a result or an error of ours, in memory that follows from the sizes in the file. To be run under
-// sanitizers, for longer with --gtest_repeat, which goes on with other damage.
+// Model files with exchanged numbers, names and lists: models that still load are bound and run forward and backward.
+// Every step ends in a result or an error of ours, with memory that follows from the sizes in the file. To be run under
+// sanitizers; --gtest_repeat makes longer runs, with other damage each time.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -17,7 +17,7 @@
 namespace hybridnet {
 namespace {
 
-constexpr size_t kMaxFileBytes = 9000;                // of the fixtures that are used
+constexpr size_t kMaxFileBytes = 9000;                // larger fixtures are not used
 constexpr int64_t kMaxArrayBytes = int64_t{1} << 20;  // graphs with larger arrays are loaded and inferred, not run
 constexpr int kRounds = 20;                           // damaged copies of each file
 
@@ -33,7 +33,7 @@ std::string contents(const std::filesystem::path& path) {
   return text.str();
 }
 
-// The specs of the inputs as case.json of a fixture lists them.
+// Returns the specs of the inputs in case.json of a fixture.
 std::map<std::string, TensorSpec> inputs_of(const std::string& description) {
   static const std::regex kInput(R"re("name":\s*"([^"]*)",\s*"shape":\s*\[([^\]]*)\],\s*"dtype":\s*"([^"]*)")re");
   const size_t first = description.find("\"inputs\""), last = description.find("\"outputs\"");
@@ -69,7 +69,7 @@ std::vector<Model> models() {
   return found;
 }
 
-// Places of numbers and of names in a text, and the words found there.
+// Positions of numbers and of names in a text, and the words found there.
 struct Words {
   struct Place {
     size_t at, length;
@@ -83,7 +83,7 @@ struct Words {
         numbers.push_back(place);
         continue;
       }
-      names.push_back(place);  // numbers in it are places of their own, too
+      names.push_back(place);  // numbers in it are separate places, too
       static const std::regex kNumber("-?[0-9]+");
       const std::string inside = it->str();
       for (std::sregex_iterator n(inside.begin(), inside.end(), kNumber); n != end; ++n)
@@ -92,7 +92,7 @@ struct Words {
   }
 };
 
-// A few places of the text hold another number, another name of the file, or nothing.
+// Replaces the words at a few places of the text by another number, another name of the file, or nothing.
 std::string damaged(std::string text, std::mt19937& random) {
   static const std::vector<std::string> kNumbers = {
       "0", "1", "2", "3", "-1", "7", "100", "65536", "2147483647", "-2147483648", "4611686018427387904"};
@@ -111,7 +111,7 @@ std::string damaged(std::string text, std::mt19937& random) {
       const size_t open = text.find('[', random() % text.size());
       const size_t close = open == std::string::npos ? open : text.find(']', open);
       if (close == std::string::npos) continue;
-      const size_t comma = text.find(',', open);  // drops the first of a list
+      const size_t comma = text.find(',', open);  // removes the first item of a list
       if (comma < close) text.erase(open + 1, comma - open);
     }
   }
@@ -141,7 +141,7 @@ std::vector<NDArray> arrays_of(const std::vector<TensorSpec>& specs, std::mt1993
   return arrays;
 }
 
-// Returns how far the text came: 0 refused, 1 loaded, 2 bound, 3 run forward and backward.
+// Returns the last stage that the model reached: 0 refused, 1 loaded, 2 bound, 3 run forward and backward.
 int carry_out(const std::string& text, const std::map<std::string, TensorSpec>& inputs, std::mt19937& random) {
   int stage = 0;
   try {

@@ -117,7 +117,7 @@ class Mapped : public SaveLoad {
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
-  // An array of 256 KiB, a small one, and one that does not lie at a multiple of its element size.
+  // Saves an array of 256 KiB, a small one, and one whose file offset is no multiple of its element size.
   std::vector<NDArray> save() {
     std::vector<NDArray> arrays = {filled({256, 256}, DType::kFloat32, 1), filled({3}, DType::kUInt8, 7),
                                    filled({256, 256}, DType::kFloat32, 5)};
@@ -137,7 +137,7 @@ TEST_F(Mapped, LargeArraysAreThoseOfTheFileAndTakeNoMemory) {
   ASSERT_EQ(loaded.arrays.size(), saved.size());
   EXPECT_TRUE(loaded.arrays[0].impl()->chunk->mapping);
   EXPECT_FALSE(loaded.arrays[1].impl()->chunk->mapping);
-  EXPECT_FALSE(loaded.arrays[2].impl()->chunk->mapping);  // three bytes stand before it
+  EXPECT_FALSE(loaded.arrays[2].impl()->chunk->mapping);  // three bytes precede it
   EXPECT_LT(in_use() - before, 256 * 1024 + 8192);
   for (size_t i = 0; i < saved.size(); ++i) EXPECT_EQ(bytes_of(loaded.arrays[i]), bytes_of(saved[i]));
 }

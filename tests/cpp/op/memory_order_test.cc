@@ -7,8 +7,8 @@
 namespace hybridnet::testing {
 namespace {
 
-// Values of one use as they lie in memory: of images channels-last where asked for. Kernels see them in the dtypes of
-// the specs.
+// The values of an operator's inputs or outputs in memory order: channels-last for images if requested. Kernels see
+// them in the dtypes of the specs.
 struct Memory {
   std::vector<TensorSpec> specs;
   std::vector<Format> formats;
@@ -32,7 +32,7 @@ struct Memory {
   bool is_bytes(size_t i) const { return dtype_size(specs[i].dtype) == 1; }
 };
 
-// Element (n, c, space) of each image lies at (n, space, c), or back.
+// Moves element (n, c, space) of each image to (n, space, c), or back.
 std::vector<float> exchanged(const std::vector<float>& values, const Shape& shape, bool to_last) {
   const int64_t channels = shape[1], space = shape.size(2, shape.ndim());
   std::vector<float> result(values.size());
@@ -79,7 +79,7 @@ struct Use {
     return memory;
   }
 
-  // With images of the largest rank channels-last, if asked for; results in plain order.
+  // Runs the operator, with images of the largest rank channels-last if `last`; returns results in plain order.
   std::vector<std::vector<float>> run(bool last) {
     Memory out = outputs(), given = in;
     const auto is_image = [&](const TensorSpec& spec) {

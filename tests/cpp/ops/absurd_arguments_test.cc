@@ -1,6 +1,6 @@
-// Operators given parameters, sizes and values that make no sense: a result or an error of ours, in memory and time
-// that follow from sizes that the caller can see. Meant to be run under the address and undefined-behaviour sanitizers
-// too.
+// Operators called with absurd parameters, sizes and values: each call must end in a result or an error of ours, with
+// memory and time that follow from sizes that the caller can see. Meant to be run under the address and
+// undefined-behaviour sanitizers, too.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -24,7 +24,7 @@ using testing::TextAttrs;
 constexpr int64_t kHuge = int64_t{1} << 62;
 constexpr int64_t kManyBytes = int64_t{1} << 26;  // results up to this size are computed
 constexpr int kMaxSweptAxes = 4, kMaxTestedOutputs = 1000;
-constexpr int64_t kExtraBytes = int64_t{512} << 20;  // what all calls of one operator may need beyond their arrays
+constexpr int64_t kExtraBytes = int64_t{512} << 20;  // limit for all calls of one operator, beyond their arrays
 
 std::vector<std::string> absurd_values(const FieldInfo& field) {
   std::vector<std::string> values;
@@ -86,7 +86,7 @@ std::vector<std::string> absurd_values(const FieldInfo& field) {
   return values;
 }
 
-// Values that leave nothing but products and sums of them impossible.
+// Values that are valid by themselves; only their products and sums overflow.
 std::vector<std::string> large_values(const FieldInfo& field) {
   switch (field.kind) {
     case FieldKind::kInt32:
@@ -108,7 +108,7 @@ std::vector<std::string> large_values(const FieldInfo& field) {
   }
 }
 
-// Operators that graph files and users can name: the others are steps of gradients and passes.
+// True for operators that graph files and users can name: the others are internal to gradients and passes.
 bool is_public(const Op& op) {
   return op.subgraph_names.empty() && (!op.hidden || op.name.starts_with("_advanced_index")) && op.name != "Custom";
 }
@@ -124,7 +124,7 @@ class AbsurdArguments : public ::testing::Test {
   void SetUp() override { before_ = set_np_shape(true); }
   void TearDown() override { set_np_shape(before_); }
 
-  // Calls f for samples of every public operator: more than three show nothing new.
+  // Calls f for up to three samples of every public operator: more show nothing new.
   template <typename F>
   void for_each_sample(F f) {
     for (const Op* op : Runtime::get().ops().all()) {
@@ -136,8 +136,8 @@ class AbsurdArguments : public ::testing::Test {
     }
   }
 
-  // Runs the operator, and backward where it has a gradient. Results that would fit into this machine but not into a
-  // test are left out.
+  // Runs the operator, and backward if it has a gradient. Skips results that would fit into this machine but are too
+  // large for a test.
   void call(const TextAttrs& attrs, std::vector<NDArray> inputs, const std::string& what) {
     SCOPED_TRACE(op_->name + " " + what);
     const auto begin = std::chrono::steady_clock::now();
@@ -169,7 +169,7 @@ class AbsurdArguments : public ::testing::Test {
   void run(const ParamsPtr& params, std::vector<NDArray>& inputs) {
     if (!op_->differentiable() || op_->has_writebacks() || op_->variadic) {
       for (const NDArray& out : invoke(*op_, params, inputs))
-        if (out) out.wait_to_read();  // hidden outputs that no one reads are not made
+        if (out) out.wait_to_read();  // null: hidden outputs without readers are not computed
       return;
     }
     testing::Recording on;
@@ -200,7 +200,7 @@ TextAttrs with(TextAttrs attrs, const std::string& name, const std::string& valu
   return attrs;
 }
 
-// Those that the operator takes, one of each kind.
+// Returns the dtypes that the operator accepts, one of each kind.
 std::vector<DType> swept_dtypes(const Op& op) {
   std::vector<DType> dtypes;
   for (const DType dtype : {DType::kFloat32, DType::kInt32, DType::kInt64, DType::kUInt8})
@@ -238,7 +238,7 @@ TEST_F(AbsurdArguments, NumbersThatTheDtypeDoesNotHoldGiveAResultOrAnError) {
   });
 }
 
-// What the dtype does not hold becomes its bound.
+// Fills the array; values outside the range of its dtype become the bound of the dtype.
 void fill(const NDArray& array, double value) {
   dispatch_dtype(array.dtype(), [&](auto zero) {
     using T = decltype(zero);
@@ -295,7 +295,7 @@ std::vector<TensorSpec> specs_of(const SampleRun& sample) {
   return specs;
 }
 
-// Infers, and asks for the cost where every size is known.
+// Infers specs, and computes the cost if every size is known.
 void infer(const Op& op, const Params& params, std::vector<TensorSpec> in) {
   try {
     std::vector<TensorSpec> out(static_cast<size_t>(op.num_outputs(params.data())));
@@ -330,7 +330,7 @@ TEST_F(AbsurdArguments, InferenceOfAnySizesGivesSpecsOrAnError) {
   });
 }
 
-// Products of a size and a parameter, each of which is possible by itself.
+// Products of a size and a parameter, each valid by itself.
 TEST_F(AbsurdArguments, InferenceOfLargeSizesAndParametersTogetherGivesSpecsOrAnError) {
   for_each_sample([&](const SampleRun& sample) {
     const std::vector<TensorSpec> specs = specs_of(sample);

@@ -1,4 +1,4 @@
-// Runs the samples of an operator: gradients against central differences in float64, narrower dtypes against float64.
+// Runs the samples of an operator: compares gradients with central differences in float64, other dtypes with float64.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ inline std::vector<NDArray> call_op(const std::string& name, const std::vector<N
   return invoke(op, op.schema->parse(attrs, name, false), inputs);
 }
 
-// Autograd on for the life of the scope.
+// Turns autograd on for a scope.
 struct Recording {
   explicit Recording(bool training = true) : before(autograd_state()) { autograd_state() = {true, training}; }
   ~Recording() { autograd_state() = before; }
@@ -83,7 +83,7 @@ struct SampleRun {
     }
     return result;
   }
-  // Inputs that have a gradient.
+  // True if input i has a gradient.
   bool varies(size_t i) const {
     if (i < sample->dtypes.size() && is_integer(sample->dtypes[i])) return false;
     return !(i < op->inputs.size() && op->inputs[i].auxiliary);
@@ -111,7 +111,7 @@ inline double inner(const std::vector<NDArray>& a, const std::vector<NDArray>& b
   return sum;
 }
 
-// Gradients of sum(head_k * out_k) for the varying inputs, by the tape.
+// Returns the gradients of sum(head_k * out_k) for the varying inputs, by the tape.
 inline std::vector<NDArray> tape_gradients(const SampleRun& run, std::vector<NDArray>& in, unsigned head_seed,
                                            bool create_graph) {
   std::vector<NDArray> variables;
@@ -124,7 +124,7 @@ inline std::vector<NDArray> tape_gradients(const SampleRun& run, std::vector<NDA
   return grad(out, head_gradients(out, head_seed), variables, true, create_graph, run.training);
 }
 
-// Compares `analytic` (per varying input) with central differences of f.
+// Compares the gradients `analytic` (one per varying input) with central differences of f.
 template <typename F>
 void expect_central_differences(SampleRun run, const std::vector<NDArray>& analytic, F&& f, const std::string& what) {
   constexpr double kStep = 1e-5;
@@ -180,7 +180,7 @@ inline void check_gradients(const std::string& name, bool second_order = true, b
     std::vector<NDArray> in = run.arrays(DType::kFloat64);
     const std::vector<NDArray> first = tape_gradients(run, in, 100, true);
     const std::vector<NDArray> all_heads = head_gradients(first, 200);
-    std::vector<NDArray> dependent, heads, variables;  // a gradient may be constant: then it is not on the tape
+    std::vector<NDArray> dependent, heads, variables;  // a constant gradient is not on the tape
     for (size_t i = 0; i < first.size(); ++i) {
       if (!needs_gradient(first[i])) continue;
       dependent.push_back(first[i]);
@@ -199,7 +199,7 @@ inline void check_gradients(const std::string& name, bool second_order = true, b
   }
 }
 
-// Outputs and gradients in `dtype` agree with float64 within `tolerance`, relative to the largest value.
+// Checks that outputs and gradients in `dtype` agree with float64 within `tolerance`, relative to the largest value.
 inline void check_dtype(const std::string& name, DType dtype, double tolerance, bool training = true) {
   const Op& op = Runtime::get().ops().at(name);
   const auto compare = [&](const std::vector<NDArray>& a, const std::vector<NDArray>& b, const std::string& what) {

@@ -1,4 +1,4 @@
-// How large the results of an operator are, for tests that draw its arguments.
+// The size of an operator's results, for tests that generate its arguments.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace hybridnet::testing {
 
-// Bytes of the largest result whose size is known before the operator runs; 0 for a number of inputs that it does not
-// take. Throws what inference throws.
+// Returns the bytes of the largest result whose size is known before the operator runs; 0 for a wrong number of inputs.
+// Errors of inference pass.
 inline int64_t largest_result_bytes(const Op& op, const Params& params, std::vector<TensorSpec> in) {
   if (op.variadic ? in.empty() : op.num_inputs(params.data()) != static_cast<int>(in.size())) return 0;
   std::vector<TensorSpec> out(static_cast<size_t>(op.num_outputs(params.data())));
@@ -23,7 +23,7 @@ inline int64_t largest_result_bytes(const Op& op, const Params& params, std::vec
   return bytes;
 }
 
-// Results from this size on are refused by every machine: they may be asked for, as small ones may.
+// No machine can allocate results of this size or more, so tests may request them, like small results.
 inline constexpr int64_t kImpossibleBytes = int64_t{1} << 46;
 
 }  // namespace hybridnet::testing

@@ -1,4 +1,4 @@
-// Loops and branches for tests of rewrites, from a few words: graph files as MXNet writes them.
+// Short notation for loops and branches in tests of rewrites: graph files in MXNet's format.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 
 namespace hybridnet::graph_testing {
 
-// A graph file in the making: nodes by name, in the order in which they are added.
+// A graph file under construction: nodes by name, in the order in which they are added.
 class FileGraph {
  public:
   FileGraph& input(const std::string& name, const TensorSpec& spec = {}) {
     specs_[name] = spec;
     return node("null", name, {});
   }
-  // inputs: names of nodes, "loop.1" for the second output; attrs as the file has them.
+  // inputs: names of nodes, "loop.1" for the second output; attrs: as in the file.
   FileGraph& node(const std::string& op, const std::string& name, const std::vector<std::string>& inputs,
                   const std::vector<std::pair<std::string, std::string>>& attrs = {},
                   const std::vector<FileGraph>& bodies = {}) {
@@ -42,7 +42,7 @@ class FileGraph {
     return *this;
   }
 
-  // Inputs in the order in which the outputs reach them: as a file numbers the inputs of a body.
+  // Inputs in the order in which the outputs reach them: a file numbers the inputs of a body in this order.
   std::vector<std::string> reached_inputs() const {
     std::vector<std::string> reached;
     for (const std::string& output : outputs_) reach(output, reached);
@@ -93,11 +93,11 @@ class FileGraph {
 
   std::vector<std::string> names_, outputs_;
   std::vector<std::vector<std::string>> reads_;  // per node
-  std::map<std::string, TensorSpec> specs_;      // of inputs
+  std::map<std::string, TensorSpec> specs_;      // specs of inputs
   std::string nodes_, arguments_;
 };
 
-// "(0, 1, 2)": where the inputs of a body stand among those that its outputs reach.
+// The positions of the inputs of a body among those that its outputs reach, such as "(0, 1, 2)".
 inline std::string places(const FileGraph& body, const std::vector<std::string>& inputs) {
   const std::vector<std::string> reached = body.reached_inputs();
   std::string text = "(";
@@ -106,12 +106,12 @@ inline std::string places(const FileGraph& body, const std::vector<std::string>&
   return text + ")";
 }
 
-// One input of a loop or branch: what the node reads, and the input of the body that receives it.
+// One input of a loop or branch: the value that the node reads, and the input of the body that receives it.
 struct Slot {
   std::string outer, inner;
 };
 
-// Adds a foreach whose outputs are num_out stacked ones, then the states.
+// Adds a foreach. Its outputs are num_out stacked outputs, then the states.
 inline void add_foreach(FileGraph& graph, const std::string& name, const std::vector<Slot>& data,
                         const std::vector<Slot>& states, const std::vector<Slot>& captured, size_t num_out,
                         const FileGraph& body) {

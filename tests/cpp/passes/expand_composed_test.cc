@@ -1,4 +1,4 @@
-// Composed operators: what stands in a graph instead of them, and what their rules tell of specs.
+// Composed operators: the nodes that take their place in a graph, and the specs that their rules infer.
 #include "passes/control_graphs.h"
 
 namespace hybridnet::graph_testing {

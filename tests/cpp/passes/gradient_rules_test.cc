@@ -1,4 +1,4 @@
-// Gradient rules that are asked alone make what they make within a graph.
+// Gradient rules that run alone make the same nodes as within a graph.
 #include "graph/build_graph.h"
 #include "passes/gradient.h"
 #include "plan/shared_kernels.h"

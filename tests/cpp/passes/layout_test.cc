@@ -1,4 +1,4 @@
-// Which values the layout pass puts channels-last, and what it copies for that.
+// The values that the layout pass puts channels-last, and the copies that it makes for that.
 #include "graph/build_graph.h"
 #include "passes/rounding.h"
 
@@ -215,7 +215,7 @@ TEST(UseWinograd, LeavesPlainImages) {
   EXPECT_EQ(free_to_round(graph), 0);
 }
 
-// Gradients of such images spend their time in the weights, which lie plainly.
+// Gradients of images with few pixels spend their time in the weights, which are in plain order.
 TEST(ChannelsLast, ConvolutionsOfFewPixelsStayPlainInTraining) {
   for (const bool train : {false, true}) {
     for (const int64_t side : {2, 12}) {

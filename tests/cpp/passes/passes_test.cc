@@ -1,4 +1,4 @@
-// Each rewrite: a graph on which it fires and one on which it must not.
+// For each rewrite, a graph on which it fires and one on which it must not.
 #include "graph/build_graph.h"
 
 namespace hybridnet::graph_testing {
@@ -50,7 +50,7 @@ TEST(Merge, WhatServesAnOlderNodesReadersRunsAsEarlyAsItDid) {
   Graph graph = make_graph({x}, {float32({4})}, {use("sigmoid", {old}), use("relu", {x})});
   const Op& tanh = Runtime::get().ops().at("tanh");
   graph.add_output(
-      {graph.add(tanh, tanh.default_params, {{graph.inputs()[0], 0}}), 0});  // stands in front of the old one
+      {graph.add(tanh, tanh.default_params, {{graph.inputs()[0], 0}}), 0});  // in front of the old one
   run_only(graph, "merge");
   std::vector<std::string> ops;
   for (const Node* node : graph.schedule())
@@ -246,7 +246,7 @@ TEST(FuseElementwise, KeepsGroupsThatWouldBeReadAroundTheOutside) {
   EXPECT_EQ(count_ops(graph, "elemwise_mul"), 1);
 }
 
-// Both ways that a group could be left and entered again: a short one behind many nodes, and the other way round.
+// Two paths on which a group could be left and entered again: a short one behind many nodes, and the other way round.
 TEST(FuseElementwise, FindsTheWayOutsideFromEitherEnd) {
   const NodeEntry x = var("x");
   auto outside = [](const NodeEntry& e, int length) {

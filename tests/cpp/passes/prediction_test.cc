@@ -1,4 +1,4 @@
-// Rewrites of prediction graphs: BatchNorm folded into weights, sums and activations taken into convolutions, and the
+// Rewrites of prediction graphs: BatchNorm folded into weights, sums and activations fused into convolutions, and
 // values that are computed once per set of parameters.
 #include <set>
 
@@ -242,7 +242,7 @@ TEST(PackedWeights, LayersOfOneSizeShareTheKernelAndPackOnceEach) {
   const int64_t before = budget.bytes();
   expect_close(run(*plan), expected, 1e-4);
   const int64_t packed = budget.bytes() - before;
-  EXPECT_EQ(packed % 3, 0);  // 0 where this machine packs nothing
+  EXPECT_EQ(packed % 3, 0);  // 0 if this machine packs nothing
   expect_close(run(*plan), expected, 1e-4);
   EXPECT_EQ(budget.bytes() - before, packed);
   arrays[2] = random_array(arrays[2].shape(), 99);

@@ -131,7 +131,7 @@ TEST(FoldBatchNorms, ANormBehindALayerBecomesItsWeights) {
   EXPECT_EQ(values[0].first, "a_weight");
   EXPECT_EQ(values[1].first, "a_bias");
   const auto [quantized, entries] = passes::quantize(folded, options({"a_weight", "a_bias"}));
-  EXPECT_EQ(entries, (Names{"x", "n_output"}));  // of the graph that the user has
+  EXPECT_EQ(entries, (Names{"x", "n_output"}));  // names in the user's graph
 }
 
 TEST(FoldBatchNorms, NormsStayWhereOthersReadTheLayerOrItsWeights) {

@@ -1,4 +1,4 @@
-// Which values the rewrite `remat` makes again, in joint graphs written by hand.
+// The values that the rewrite `remat` computes again, in joint graphs written by hand.
 #include "passes/remat.h"
 
 #include "graph/build_graph.h"
@@ -11,8 +11,8 @@ namespace {
 constexpr int64_t kRows = 64, kColumns = 256;
 const TextAttrs kProduct{{"num_hidden", "256"}, {"no_bias", "True"}};
 
-// Forward: product, gelu, dropout, product. Backward: of a head, through the dropout, with the operands of the second
-// product, and with what the gelu has read.
+// Forward: product, gelu, dropout, product. Backward: from a head through the dropout, with the operands of the second
+// product and the input of the gelu.
 struct Joint {
   NodeEntry x = var("x"), weight = var("w"), head = var("head"), product, gelu, drop, out;
   Graph graph(bool numbered = true) {
@@ -54,8 +54,8 @@ TEST(Remat, WorkInFrontOfADropoutRunsAgainWithTheSameDraws) {
   EXPECT_EQ(repeats, 1);
 }
 
-// Forward: product, batch norm, product. Backward: of the second product's weight, which reads what the norm gave, and
-// of the norm, which reads the first product and the statistics.
+// Forward: product, batch norm, product. Backward: gradient of the second product's weight, which reads the output of
+// the norm, and gradient of the norm, which reads the first product and the statistics.
 TEST(Remat, ABatchNormIsAppliedAgainWithTheStatisticsThatItFound) {
   const NodeEntry x = var("x"), weight = var("w"), head = var("head"), gamma = var("gamma"), beta = var("beta"),
                   mean = var("mean"), variance = var("variance");
@@ -78,7 +78,8 @@ TEST(Remat, ABatchNormIsAppliedAgainWithTheStatisticsThatItFound) {
   EXPECT_EQ(count_ops(graph, "_batch_norm_apply"), 1);
 }
 
-// Two activations of x, one of which a late product reads; the second output is what a carry becomes, and read late.
+// Two activations of x, one of which a late product reads; the second output is the next value of a carry, and read
+// late.
 Graph body_of_a_loop() {
   const NodeEntry x = var("x"), head = var("head");
   const NodeEntry operand = use("tanh", {x}), factor = use("sigmoid", {x}),
@@ -97,7 +98,7 @@ TEST(Remat, LoopsKeepOperandsOfLateProductsWhichAddUpOverStackedRows) {
   RematScope scope({.policy = bytes(0), .is_cut = true, .readable = {false, false}, .body = {{.outs = 1}}});
   run_rewrite(graph, RewriteDatabase::current()->at("remat"));
   graph.check();
-  EXPECT_EQ(scope.result.before, 3 * kValue);  // of the next carry a loop has the last one only
+  EXPECT_EQ(scope.result.before, 3 * kValue);  // a loop has only the last value of the next carry
   EXPECT_EQ(scope.result.after, kValue);
   EXPECT_EQ(count_ops(graph, "tanh"), 1);
   EXPECT_EQ(count_ops(graph, "sigmoid"), 2);

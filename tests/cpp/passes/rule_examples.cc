@@ -8,7 +8,7 @@ namespace {
 
 const TextAttrs kFour{{"num_hidden", "4"}, {"no_bias", "True"}};
 
-// exp(x), which a gradient reads or not.
+// exp(x); with is_read, a gradient reads it.
 Graph value_for_gradient(bool is_read) {
   const NodeEntry x = var("x"), head = var("head"), y = use("exp", {x});
   Graph graph =
@@ -17,7 +17,7 @@ Graph value_for_gradient(bool is_read) {
   return graph;
 }
 
-// Two halves of what was joined of (2, 4) and another (2, 4), or of (2, 3) and (2, 5).
+// Splits a join into two halves. The joined arrays are (2, 4) and (2, 4), or (2, 3) and (2, 5).
 Graph split_of_two(const char* join, bool halves) {
   const NodeEntry x = var("x"), y = var("y");
   const NodeEntry parts = use("SliceChannel", {use(join, {x, y}, {{"num_args", "2"}})}, {{"num_outputs", "2"}});
@@ -32,7 +32,7 @@ Graph first_part_of_two(const char* join) {
   return make_graph({x, y}, {float32({2, 4}), float32({2, 4})}, {use("tanh", {parts})});
 }
 
-// (2, 4) repeated from (2, 1), and an operand that has the other size itself, or not.
+// (2, 1) repeated to (2, 4), plus an operand that has the other size itself, or does not.
 Graph repeated_plus(std::initializer_list<int64_t> other) {
   const NodeEntry x = var("x"), y = var("y");
   const NodeEntry sum = use("broadcast_add", {use("broadcast_to", {x}, {{"shape", "(2, 4)"}}), y});
@@ -43,7 +43,7 @@ Graph shape_of_vector() {
   return of_x([](auto& x) { return use("shape_array", {x}); });
 }
 
-// (2, 3, 4) repeated from (1, 1, 4) in two steps, of which the first one goes to the shape of another array.
+// (1, 1, 4) repeated to (2, 3, 4) in two steps, the first of them to the shape of another array.
 Graph repeated_like(const char* axes_of_second) {
   const NodeEntry x = var("x"), y = var("y"), z = var("z");
   const NodeEntry once = use("broadcast_like", {x, y});
@@ -65,7 +65,7 @@ Graph quotient_of_exponentials(const char* axis) {
       kRows);
 }
 
-// Layer norm in single steps; eps inside the root or behind it.
+// Layer norm in single steps; eps inside or outside the root.
 Graph norm_by_hand(const char* axis, bool eps_inside) {
   return of_x(
       [=](auto& x) {
@@ -78,7 +78,7 @@ Graph norm_by_hand(const char* axis, bool eps_inside) {
       kRows);
 }
 
-// x / sqrt(mean(square(x)) + eps), or a part of it that is another function.
+// x / sqrt(mean(square(x)) + eps), or a variant that is another function.
 Graph rms_norm_by_hand(const char* axis, bool eps_inside, bool statistic_is_read = false) {
   return of_x(
       [=](auto& x) {
@@ -147,7 +147,7 @@ Graph attention_by_hand(const char* axis) {
   return make_graph({q, k, v}, {spec, spec, spec}, {use("batch_dot", {use("softmax", {scores}, {{"axis", axis}}), v})});
 }
 
-// (2, 64, 3 heads, 8) with the heads moved in front of the lengths, or not moved, to (6, 64, 8).
+// (2, 64, 3 heads, 8) as (6, 64, 8), with the heads moved in front of the lengths, or not moved.
 Graph attention_of_heads(bool moved) {
   std::vector<NodeEntry> inputs, operands;
   for (const char* name : {"q", "k", "v"}) {
@@ -158,7 +158,7 @@ Graph attention_of_heads(bool moved) {
   return make_graph(inputs, {spec, spec, spec}, {use("_flash_attention", operands)});
 }
 
-// Attention of three dense layers, whose weights are rows of one array: one behind the other, or exchanged.
+// Attention of three dense layers whose weights are rows of one array: in order, or exchanged.
 Graph attention_of_projections(bool in_order) {
   const NodeEntry x = var("x"), w = var("w");
   std::vector<NodeEntry> operands;
@@ -173,7 +173,7 @@ Graph attention_of_projections(bool in_order) {
                     {use("_flash_attention", operands, {{"heads_inside", "True"}})});
 }
 
-// LayerNorm of what is made of x, plus y; the sum is read elsewhere, too.
+// LayerNorm of summand(x) + y; the sum is read elsewhere, too.
 Graph norm_of_sum(const std::function<NodeEntry(const NodeEntry&)>& summand, std::initializer_list<int64_t> addend) {
   const NodeEntry x = var("x"), y = var("y"), gamma = var("gamma"), beta = var("beta");
   const NodeEntry sum = use("broadcast_add", {summand(x), y});
@@ -190,7 +190,7 @@ Graph fused_chain(int64_t size, const char* native) {
       float32({size}));
 }
 
-// x w^T, with w transposed in front of the product; the transposed matrix is read elsewhere, too, or not.
+// x w^T, with w transposed in front of the product; is_read_elsewhere: the transposed matrix has another reader.
 Graph product_of_transposed(bool is_read_elsewhere) {
   const NodeEntry x = var("x"), w = var("w"), turned = transposed(w, "(1, 0)");
   std::vector<NodeEntry> outputs{use("dot", {x, turned})};
@@ -275,7 +275,7 @@ Graph large_convolutions(bool channels_last) {
   return graph;
 }
 
-// An LSTM and its gradient in one graph; what it kept for the gradient is an output, too, or not.
+// An LSTM and its gradient in one graph; gives_reserve: the reserve of the LSTM is an output, too.
 Graph recurrent_layer_and_gradient(bool gives_reserve) {
   const TextAttrs attrs{{"mode", "lstm"}, {"state_size", "2"}, {"num_layers", "1"}};
   const NodeEntry x = var("x"), weights = var("weights"), h = var("h"), c = var("c"), head = var("head");
@@ -297,7 +297,7 @@ Graph joined_parameters(bool train) {
                     {use("negative", {all})}, train);
 }
 
-// After fuse_addend: what fuse_activation_of_sum finds.
+// The graph after fuse_addend, on which fuse_activation_of_sum fires.
 Graph after_fuse_addend(Graph graph) {
   run_rewrite(graph, RewriteDatabase::current()->at("fuse_addend"));
   return graph;
@@ -354,7 +354,7 @@ FileGraph rows_and_state() { return FileGraph().input("x", kRows).input("h", kSt
 using Attrs = std::vector<std::pair<std::string, std::string>>;
 const Attrs kFile4{{"num_hidden", "4"}, {"no_bias", "True"}};
 
-// h = body(x[t], h, w); outputs: the stacked rows of the body, if it has any, and the last h, as `outputs` says.
+// h = body(x[t], h, w). outputs: names of the stacked rows, if the body has any, and of the last h.
 Graph loop(const FileGraph& body, size_t num_out, std::vector<std::string> outputs, bool train = false) {
   FileGraph graph = rows_and_state();
   add_foreach(graph, "loop", {{"x", "d"}}, {{"h", "s"}}, {{"w", "v"}}, num_out, body);
@@ -363,7 +363,7 @@ Graph loop(const FileGraph& body, size_t num_out, std::vector<std::string> outpu
 
 FileGraph body_inputs() { return FileGraph().input("d").input("s").input("v"); }
 
-// The state alone goes through a product with w.
+// Only the state is multiplied by w.
 FileGraph plain_step() {
   return body_inputs()
       .node("FullyConnected", "p", {"s", "v"}, kFile4)
@@ -371,7 +371,7 @@ FileGraph plain_step() {
       .outputs({"n", "n"});
 }
 
-// ... and so does the row: that product needs no loop.
+// The state and the row are multiplied by w: the product of the row needs no loop.
 FileGraph step_with_product_of_rows() {
   return body_inputs()
       .node("FullyConnected", "q", {"d", "v"}, kFile4)
@@ -380,7 +380,7 @@ FileGraph step_with_product_of_rows() {
       .outputs({"n", "n"});
 }
 
-// The state goes on as it came.
+// The state does not change.
 FileGraph step_that_keeps_the_state() {
   return body_inputs()
       .node("FullyConnected", "p", {"s", "v"}, kFile4)
@@ -389,7 +389,7 @@ FileGraph step_that_keeps_the_state() {
       .outputs({"n", "same"});
 }
 
-// What leaves the loop is a row of the data.
+// The output of the loop is the rows of its data.
 FileGraph step_that_copies_rows() {
   return body_inputs()
       .node("FullyConnected", "p", {"s", "v"}, kFile4)
@@ -398,7 +398,7 @@ FileGraph step_that_copies_rows() {
       .outputs({"same", "n"});
 }
 
-// What leaves the loop is a product of the state.
+// The output of the loop is a product of the state.
 FileGraph step_with_product_of_results() {
   return body_inputs()
       .node("elemwise_add", "n", {"d", "s"})
@@ -428,7 +428,7 @@ Graph loop_over_two(bool same_data) {
   return graph.outputs({"a"}).graph();
 }
 
-// Two layers with a state each; in one loop, or the second without a product of the first one's result.
+// Two layers with a state each in one loop. The second multiplies the result of the first.
 Graph stacked_layers(bool train) {
   FileGraph graph = FileGraph().input("x", kRows).input("h", kState).input("g", kState).input("w", kWeight);
   const FileGraph body = FileGraph()
@@ -448,7 +448,7 @@ Graph stacked_layers(bool train) {
   return graph.outputs({"loop.0", "loop.1", "loop.2"}).graph(train);
 }
 
-// A loop over the rows of each row, whose sum is added to the state; it reads the state itself, too, or not.
+// A loop over the rows of each row, whose sum is added to the state; inner_reads_state: it starts at the state.
 Graph loop_in_loop(bool inner_reads_state) {
   FileGraph graph = FileGraph().input("x", kRows).input("h", kVector).input("z", kVector);
   const FileGraph inner = FileGraph().input("r").input("a").node("elemwise_add", "n", {"r", "a"}).outputs({"n"});
@@ -494,7 +494,7 @@ FileGraph sum_is_positive() {
       .outputs({"p"});
 }
 
-// Both branches begin with the product of x and w, or only one of them.
+// Both branches begin with the product of x and w, or only one of them does.
 Graph branches(bool common) {
   FileGraph graph = FileGraph().input("x", kWeight).input("w", kWeight);
   const auto branch = [](const char* op, const char* factor) {
@@ -519,7 +519,7 @@ Graph work_for_branches(bool one) {
   return graph.outputs({"choice"}).graph();
 }
 
-// A branch chosen by the sum of what this operator makes.
+// A branch chosen by the sum of the output of the operator `source`.
 Graph branch_by(const char* source) {
   FileGraph graph = FileGraph().input("x", kVector).node(source, "p", {}, {{"shape", "(4,)"}});
   const FileGraph predicate = FileGraph()
@@ -729,7 +729,7 @@ const std::map<std::string, RuleExample>& rule_examples() {
       {"shape_of_source",
        {[] { return of_x([](auto& x) { return use("shape_array", {use("tanh", {x})}); }); },
         [] { return of_x([](auto& x) { return use("shape_array", {transposed(x, "(1, 0, 2)")}); }, kRows); }}},
-      // Where nobody has said that the graph is for one size only, it must not fire.
+      // Must not fire unless the graph is known to be for one size only.
       {"constant_shape", {shape_of_vector, shape_of_vector}},
       {"known_branch", {[] { return branch_by("_ones"); }, [] { return branch_by("_random_uniform"); }}},
       {"few_iterations_joint", {[] { return loop_over_rows(0); }, [] { return loop_over_rows(2); }}},

@@ -1,4 +1,4 @@
-// Every rule of the pipeline: a graph on which it fires and one on which it must not.
+// For every rule of the pipeline, a graph on which it fires and one on which it must not.
 #pragma once
 
 #include <functional>
@@ -13,11 +13,12 @@ struct RuleExample {
   std::function<Graph()> fires, must_not_fire;
 };
 
-// One entry per rule; a row with another function than the first of its rule has one under its own name.
+// One entry per rule. A row whose function is not that of the first row of its rule has an entry under its own name.
 const std::map<std::string, RuleExample>& rule_examples();
-const RuleExample* example_of(const Rewrite& row);  // null: it has none
+const RuleExample* example_of(const Rewrite& row);  // null if there is none
 
-// An LSTM cell of 4 units: its gates in the order i, f, g, o or another one; what else the step gives as first output.
+// A loop that steps an LSTM cell of 4 units: its gates in the order i, f, g, o or another one; `output` is its stacked
+// output.
 struct LstmLoop {
   const char* forget = "gates.1";
   const char* output = "h";

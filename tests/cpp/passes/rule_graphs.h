@@ -1,4 +1,4 @@
-// Short forms for the graphs that rules are tested on.
+// Short forms for the graphs of tests of rules.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
-// Every rule of the pipeline keeps values: its example, and further graphs of its kind, run in front of the rule and
-// behind it with inputs of every dtype that inference accepts, for sizes of zero and arrays without axes too. Whole
-// numbers stay to the bit, floats as exactly as the rule's class says. A rule without a graph fails here.
+// Every rule of the pipeline keeps values: its example, and further graphs of its kind, run before and after the rule
+// with inputs of every dtype that inference accepts, also for sizes of zero and arrays without axes. Whole numbers keep
+// their bits, floats are as exact as the class of the rule promises. A rule without a graph fails here.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -72,7 +72,7 @@ std::vector<double> integers() {
 
 enum class Kind { kUsual, kExtreme, kSmall };
 
-// Values of which an input repeats, in turn.
+// The values that an input repeats in turn.
 std::vector<double> values_of(DType dtype, Kind kind) {
   if (kind == Kind::kSmall && dtype == DType::kInt8) return {1, 0, -1, 2, -3};
   if (dtype == DType::kInt8) return integers<int8_t>();
@@ -137,8 +137,8 @@ double tolerance_of(DType dtype) {
 
 // ---- graphs
 
-// The same graph on inputs of other specs; nothing: an operator refuses them. What makes arrays from nothing makes them
-// in `dtype`, where it made float32.
+// The same graph on inputs of other specs; nothing if an operator refuses them. Operators without inputs make `dtype`
+// in place of float32.
 std::optional<Graph> on_inputs(const Graph& graph, const std::vector<TensorSpec>& specs, DType dtype) {
   Graph made(graph.train());
   EntryMap map;
@@ -192,7 +192,7 @@ Outputs run(const Graph& graph, const std::vector<Bytes>& values) {
   return results;
 }
 
-// What differs, in words; empty: nothing. Zeros of both signs are equal, and so are all NaN.
+// Describes the first difference; empty if there is none. Zeros of both signs are equal, and so are all NaN.
 std::string difference(const Outputs& before, const Outputs& after, bool exact) {
   for (size_t o = 0; o < before.size(); ++o) {
     const auto& [spec, old] = before[o];
@@ -217,11 +217,11 @@ std::string difference(const Outputs& before, const Outputs& after, bool exact) 
   return "";
 }
 
-// ---- what is tried
+// ---- attempts
 
 using Make = std::function<Graph()>;
 
-// Beside the examples: forms of a rule that its example does not show.
+// Forms of a rule that its example does not show.
 std::multimap<std::string, Make> further_graphs() {
   std::multimap<std::string, Make> all;
   const auto add = [&](const char* rule, std::function<NodeEntry(const NodeEntry&)> make,
@@ -330,12 +330,12 @@ std::multimap<std::string, Make> further_graphs() {
   return all;
 }
 
-// Numbers of what was tried and of what fired.
+// The number of graphs that a rule was tried on, and of those on which it fired.
 struct Tried {
   int graphs = 0, fired = 0;
 };
 
-// The rule on the graph, if it fires there, for usual and extreme values.
+// Runs the rule on the graph and, if it fires, compares results for usual and extreme values.
 void try_rule(const Rewrite& row, Graph rewritten, const std::string& inputs, Tried& tried) {
   ++tried.graphs;
   const Graph graph = copy_of(rewritten);
@@ -346,7 +346,7 @@ void try_rule(const Rewrite& row, Graph rewritten, const std::string& inputs, Tr
   }
   ++tried.fired;
   const bool exact = row.exactness == Exactness::kBitwise;
-  // Between layers of bytes large sums are cut at 127, which one kernel for several does not do.
+  // Quantized layers clip large sums at 127 between each other; one kernel for several layers does not.
   const bool has_byte_layers = row.name.find("quantize") != std::string::npos;
   std::vector<Kind> kinds{has_byte_layers ? Kind::kSmall : Kind::kUsual};
   if (exact) kinds.push_back(Kind::kExtreme);
@@ -387,7 +387,7 @@ void try_specs(const Rewrite& row, const Graph& graph, const std::vector<TensorS
   if (std::optional<Graph> other = on_inputs(graph, specs, dtype)) try_rule(row, std::move(*other), inputs, tried);
 }
 
-// Every dtype, and every pair of dtypes: one for the first input, the other for the rest.
+// Tries every dtype, and every pair of dtypes: one for the first input, the other for the rest.
 void try_dtypes(const Rewrite& row, const Graph& graph, Tried& tried) {
   const std::vector<TensorSpec> given = specs_of(graph);
   for (const DType first : kDTypes)
@@ -399,7 +399,7 @@ void try_dtypes(const Rewrite& row, const Graph& graph, Tried& tried) {
     }
 }
 
-// Each size becomes zero wherever it stands; and arrays without axes.
+// Sets each size to zero in all inputs; also tries arrays without axes.
 void try_sizes(const Rewrite& row, const Graph& graph, Tried& tried) {
   const std::vector<TensorSpec> given = specs_of(graph);
   std::set<int64_t> sizes;

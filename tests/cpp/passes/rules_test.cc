@@ -1,4 +1,5 @@
-// Every rule of the pipeline fires on its example and leaves its counterexample. A rule without both fails here.
+// Every rule of the pipeline fires on its example and does not fire on its counterexample. A rule without both fails
+// here.
 #include <iterator>
 #include <limits>
 
@@ -38,7 +39,7 @@ TEST(Rules, EachHasAGraphThatItMustLeave) {
   }
 }
 
-// `spec` filled with small numbers and every fifth element with one of `special`. Which one depends on the seed.
+// `spec` filled with small numbers; every fifth element is one of `special`, chosen by the seed.
 NDArray special_array(const TensorSpec& spec, const std::vector<float>& special, uint32_t seed) {
   NDArray array = random_array(spec.shape, seed);
   std::vector<float> values = values_of(array);
@@ -48,8 +49,8 @@ NDArray special_array(const TensorSpec& spec, const std::vector<float>& special,
   return array;
 }
 
-// What the example of a rule is run on. Rules with the tag "stable" are there to change what overflows, and what a sum
-// of one-hot rows multiplies by 0 is not read by the pick in its place: NaN in all of a row is the most that stays.
+// Special inputs for the example of a rule. Rules with the tag "stable" change results that overflow: at most NaN in a
+// whole row stays. The sum of one-hot rows multiplies elements by 0 that the pick in its place does not read.
 std::vector<float> special_values_for(const Rewrite& row) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
   if (row.name == "one_hot_pick") return {};
@@ -57,7 +58,7 @@ std::vector<float> special_values_for(const Rewrite& row) {
   return {kNan, kInfinity, -kInfinity, -0.0f, 1e-41f, 1e30f};
 }
 
-// Runs the whole example before and after.
+// Runs the whole example before and after the rule.
 void expect_same_values(const Rewrite& row, const RuleExample& example, const std::vector<float>& special,
                         uint32_t seed) {
   Graph graph = example.fires();
@@ -80,7 +81,7 @@ void expect_same_values(const Rewrite& row, const RuleExample& example, const st
   }
 }
 
-// NaN and infinities stay where they are (docs/numerics.md).
+// NaN and infinities stay in place (docs/numerics.md).
 TEST(Rules, EachKeepsNanAndInfinities) {
   for (const Rewrite& row : RewriteDatabase::current()->rows()) {
     if (row.exactness == Exactness::kUnsafe) continue;
@@ -142,7 +143,7 @@ TEST(Rules, NoExampleIsLeftOver) {
   }
 }
 
-// Views, casts, slices, joins, powers and neutral numbers, one inside the other.
+// Views, casts, slices, joins, powers and neutral numbers, nested in each other.
 Graph tangle() {
   const NodeEntry x = var("x"), y = var("y");
   NodeEntry e = use("elemwise_add", {scaled(scaled(use("elemwise_mul", {x, x}), "-1"), "-1"), scaled(y, "1")});

@@ -1,4 +1,4 @@
-// Questions about sizes keep their answers, and know for which other sizes these are the same.
+// Questions about sizes keep their answers, and tell for which other sizes the answers are the same.
 #include "passes/size_questions.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ ByteCount bytes_of(std::initializer_list<const TensorSpec*> specs) {
   return count;
 }
 
-// What each of the two shapes becomes.
+// Maps the two shapes to these.
 auto become(const Shape& small, const Shape& large) {
   return [=](const Shape& shape) { return shape == kSmall.shape ? &small : shape == kLarge.shape ? &large : nullptr; };
 }

@@ -7,7 +7,7 @@ namespace {
 
 using namespace graph_testing;
 
-// h += row * w in each iteration; w passes on as it is, or as next_w(w) if given.
+// h += row * w in each iteration; w stays as it is, or becomes next_w(w) if given.
 Graph loop(LoopSpec spec, NodeEntry (*next_w)(const NodeEntry& w) = nullptr) {
   Runtime::get();
   const NodeEntry x = var("x"), h = var("h"), w = var("w"), row = var("row"), state = var("state"), factor = var("w");

@@ -1,4 +1,4 @@
-// How loops with a condition are cut into segments, so that few copies of their variables are kept.
+// The cut of loops with a condition into segments, so that few copies of their variables are kept.
 #include <gtest/gtest.h>
 
 #include "passes/loops/checkpoint_while.h"

@@ -1,4 +1,4 @@
-// Memory of plans that a graph function shares between its signatures.
+// The memory of plans, which a graph function shares between its signatures.
 #include <algorithm>
 #include <barrier>
 #include <numeric>
@@ -17,7 +17,8 @@ constexpr int64_t kUnit = 1 << 20;
 
 Storage::Statistics now() { return Runtime::get().storage({}).statistics(); }
 
-// What happened in the storage since this was made. Blocks that other tests left would be handed out for smaller ones.
+// The changes in the storage since this object was made. Empties the pool: blocks from other tests would be reused for
+// smaller ones.
 class Since {
  public:
   Since() {
@@ -119,7 +120,7 @@ TEST(ArenaPool, WhatThreadsNoLongerUseIsFreed) {
 TEST(ArenaPool, ASmallRunInsideALargeOneDoesNotTakeItsMemory) {
   const Since start;
   auto pool = make_ref<ArenaPool>();
-  for (int i = 0; i < 10; ++i) {  // as a loop's condition and body do
+  for (int i = 0; i < 10; ++i) {  // like a loop's condition and body
     std::unique_ptr<ArenaPool::Arena> condition = pool->take(kUnit, {});
     use_once(*pool, 64 * kUnit);
     pool->give(std::move(condition));

@@ -1,5 +1,5 @@
-// Calls with bound arrays: they have memory of their own, see what is written to parameters between them, and use more
-// cores where they follow each other closely.
+// Calls with bound arrays: they have their own memory, see writes to parameters between calls, and use more cores if
+// they follow each other closely.
 #include "plan/bound_call.h"
 
 #include <thread>
@@ -12,7 +12,7 @@ namespace {
 
 using testing::CoresForTest;
 
-// Convolutions that are not worth waking a team, as they are guessed, and dense layers.
+// Convolutions whose estimated time is too short for waking a team, and dense layers.
 struct Net {
   std::vector<NDArray> arrays;
   Ref<GraphFunction> function;

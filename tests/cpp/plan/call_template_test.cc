@@ -1,5 +1,5 @@
-// Plans for new sizes: laid out from graphs that were rewritten and linked for others, with the results that compiling
-// anew gives.
+// Plans for new sizes: laid out from graphs that were rewritten and linked for other sizes, with the same results as a
+// new compilation.
 #include <functional>
 
 #include "graph/build_graph.h"
@@ -8,7 +8,7 @@
 namespace hybridnet::graph_testing {
 namespace {
 
-// A graph of `data` and parameters, called with data of many shapes.
+// A graph of `data` and parameters, which is called with many shapes of data.
 struct Network {
   NodeEntry data = var("data");
   std::vector<NodeEntry> parameters;
@@ -32,7 +32,7 @@ struct Network {
   }
 };
 
-// Outputs, then the gradients of data and parameters if they are wanted.
+// Returns the outputs, then the gradients of data and parameters if `gradients` is set.
 std::vector<NDArray> run(const Network& net, CachedOp& op, const Shape& shape, bool gradients) {
   const NDArray x = random_array(shape, 7);
   if (!gradients) return op.call(net.arguments(op.symbol(), x));
@@ -53,7 +53,7 @@ std::vector<NDArray> run(const Network& net, CachedOp& op, const Shape& shape, b
   return outputs;
 }
 
-// Calls one function with all shapes, and a new function with each: the results are the same to the bit.
+// Calls one function with all shapes, and a new function with each: expects the same results to the bit.
 Ref<CachedOp> expect_as_compiled_anew(const Network& net, const std::vector<Shape>& shapes, bool gradients) {
   Ref<CachedOp> op = net.compiled();
   for (const Shape& shape : shapes) {
@@ -79,7 +79,7 @@ Network perceptron() {
   return net;
 }
 
-// Attention over rows of a sequence: reshapes, transposes, products, a mean; gradients whose parameters hold sizes.
+// Attention over rows of a sequence: reshapes, transposes, products, a mean; gradients whose parameters contain sizes.
 Network attention() {
   Network net;
   const auto dense = [&](const NodeEntry& x) {
@@ -109,7 +109,7 @@ TEST_P(Gradients, NewSizesAreLayoutsOfOnePlan) {
   EXPECT_EQ(op->num_layouts(), shapes.size());
   EXPECT_EQ(op->num_plans(), 1u);
   EXPECT_EQ(op->num_linked(), 1u);
-  EXPECT_EQ(op->num_rewritten(), 2u);  // the first, and one that proves it
+  EXPECT_EQ(op->num_rewritten(), 2u);  // the first, and one that confirms its rewrites
 }
 
 TEST_P(Gradients, SizesInParametersOfGradientsFollow) {
@@ -146,7 +146,7 @@ TEST_P(Gradients, SizesZeroAndOneAreCompiledAnew) {
   EXPECT_EQ(op->num_rewritten(), 4u);
 }
 
-// Images through everything whose layout, algorithm or axes rewrites choose: convolutions, normalization, a residual,
+// Operators on images whose layout, algorithm or axes rewrites choose: convolutions, normalization, a residual, and
 // axes of channels and of space.
 Network images() {
   Network net;
@@ -202,8 +202,8 @@ TEST_P(Gradients, OneGraphServesSizesThatDifferInTheAlgorithmOfConvolutions) {
                           GetParam());
 }
 
-// Sixteen rows of the image that one convolution makes: where it has more, a channels-last convolution whose slices
-// are copied back copies less than a plain one does inside.
+// Takes sixteen rows of a convolution's image: if the image has more, a channels-last convolution with slices copied
+// back copies less than a plain convolution does internally.
 TEST(CallTemplate, SizesForWhichRewritesDecideOtherwiseAreCompiledAnew) {
   Network net;
   const NodeEntry image = use("Convolution", {net.data, net.parameter({16, 3, 3, 3})},

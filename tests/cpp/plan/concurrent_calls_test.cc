@@ -1,5 +1,5 @@
-// Threads that call one CachedOp at once: with other sizes, in training and in prediction, over a graph that is cut
-// into segments, and while its weights are overwritten. Meant for the thread sanitizer too.
+// Threads that call one CachedOp concurrently: with different sizes, in training and in prediction, with a graph that
+// is split into segments, and while its weights are overwritten. Useful with the thread sanitizer, too.
 #include <atomic>
 #include <map>
 #include <thread>
@@ -25,8 +25,8 @@ bool is_close(const std::vector<float>& found, const std::vector<float>& expecte
   return true;
 }
 
-// Convolutions and dense layers, two of each with equal sizes, so that kernels are shared; their weights are packed in
-// prediction.
+// Convolutions and dense layers, two of each with equal sizes, so that kernels are shared; predictions pack their
+// weights.
 struct ConvNet {
   NodeEntry data = var("data");
   std::map<std::string, NDArray> weights;
@@ -64,7 +64,7 @@ struct ConvNet {
   std::vector<float> predict(CachedOp& op, int64_t count) const {
     return values_of(op.call(arguments(images(count)))[0]);
   }
-  // The output, and the gradients of data and weights one after the other.
+  // Returns the output, and the gradients of data and weights, concatenated.
   std::vector<float> train(CachedOp& op, int64_t count) const {
     const std::vector<NDArray> inputs = arguments(images(count));
     std::vector<NDArray> buffers;

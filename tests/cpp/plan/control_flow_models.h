@@ -1,4 +1,4 @@
-// Models with loops and branches as files hold them, and what the tests that run them share.
+// Models with loops and branches in their file format, and helpers of the tests that run them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,8 +42,8 @@ inline const char kModel[] = R"model({
     "arg_nodes": [0, 1], "heads": [[2, 0, 0], [2, 0, 0]]}]}],
  "arg_nodes": [0, 1], "heads": [[2, 0, 0], [2, 1, 0]], "attrs": {"mxnet_version": ["int", 10901]}})model";
 
-// Per row: x * 2 while its sum is below 100; and row `pick` of `table`. A body's inputs are numbered as its outputs
-// reach them: d, t, pick.
+// Per row: x * 2 while its sum is below 100; and row `pick` of `table`. A body's inputs are numbered in the order in
+// which its outputs reach them: d, t, pick.
 inline const char kMap[] = R"model({
  "nodes": [
   {"op": "null", "name": "x", "inputs": []},

@@ -1,4 +1,4 @@
-// Many threads that run, differentiate, break, drop and await models with loops and branches, at random, at once.
+// Many threads that randomly run, differentiate, fail, drop and wait for models with loops and branches, concurrently.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ class ControlFlowStress : public ControlFlow {
  protected:
   using Random = std::mt19937_64;
 
-  // Until the time is over, on each thread: one of the things that users do.
+  // Until the time is over, repeats on each thread one random action of a user.
   void run_all() {
     const auto end = std::chrono::steady_clock::now() + kDuration;
     std::vector<std::thread> threads;
@@ -51,7 +51,7 @@ class ControlFlowStress : public ControlFlow {
     }
   }
 
-  // Puts a task of this length before whatever reads the array, so that runs are queued behind it.
+  // Pushes a task of random length on the array, so that runs that read it are queued behind it.
   static void delay(const NDArray& array, Random& random) {
     if (random() % 2 == 0) return;
     Var* const writes[] = {&array.var()};
@@ -68,7 +68,7 @@ class ControlFlowStress : public ControlFlow {
     delay(inputs[random() % 2], random);
     std::vector<NDArray> out = loop_->call(inputs);
     const NDArray more[] = {array({2}), out[1]};
-    if (random() % 2 == 0) out = loop_->call(more);  // behind the first
+    if (random() % 2 == 0) out = loop_->call(more);  // waits for the first call's output
     const float once = ((start + 1) * 2 + 3) * 2;
     const float last = values(out[1])[0];
     expect(last == once || last == once + 2);
@@ -100,7 +100,7 @@ class ControlFlowStress : public ControlFlow {
     ++runs_;
   }
 
-  // The index in iteration 1 is out of range. Another thread's wait for all may have reported it before this one does.
+  // The index in iteration 1 is out of range. Another thread's wait_all() may have reported it before this thread does.
   void fail(Random& random) {
     const NDArray inputs[] = {array({3, 1, 90, 20}).reshaped(Shape{2, 2}), array({2, 9}), array({5, 6, 7})};
     delay(inputs[random() % 3], random);
@@ -127,7 +127,7 @@ class ControlFlowStress : public ControlFlow {
     return error.kind() == ErrorKind::kIndex && std::string(error.what()).find("map, iteration 1") != std::string::npos;
   }
 
-  void drop(Random& random) {  // nobody looks at the results
+  void drop(Random& random) {  // the results are never read
     for (int i = 0; i < 5; ++i) {
       const NDArray inputs[] = {array({1, -1, 3, -1}), array({1})};
       delay(inputs[1], random);
@@ -135,7 +135,7 @@ class ControlFlowStress : public ControlFlow {
     }
   }
 
-  static void pause_workers(Random& random) {  // as a fork does
+  static void pause_workers(Random& random) {  // like a fork
     if (random() % 8 != 0) return;
     engine().stop_workers();
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
@@ -154,7 +154,7 @@ TEST_F(ControlFlowStress, ThreadsThatRunFailDropAndWaitAtRandomGetTheirOwnResult
   EXPECT_EQ(wrong_, 0);
   EXPECT_GT(runs_, kThreads);
   const NDArray inputs[] = {array({1, -1, 3, -1}), array({5})};
-  EXPECT_EQ(values(loop_->call(inputs)[1]), (std::vector<float>{30}));  // all is as before
+  EXPECT_EQ(values(loop_->call(inputs)[1]), (std::vector<float>{30}));  // no failure has lasting effects
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ TEST_F(ControlFlow, GivesTheSameToManyThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
-// What the model computes of `start` over rows 1, -1, 1, -1 ...
+// The model's states for initial state `start` over rows 1, -1, 1, -1 ...
 std::vector<float> states_over(int64_t length, float start) {
   std::vector<float> states;
   for (int64_t row = 0; row < length; ++row) states.push_back(start = row % 2 == 0 ? start + 1 : start * 0.5f);
@@ -43,7 +43,7 @@ std::vector<float> states_over(int64_t length, float start) {
 
 TEST_F(ControlFlow, ThreadsThatCallWithDifferentLengthsShareOnePlanAndGetTheirOwnResults) {
   for (const bool keep : {false, true}) {
-    std::string halves = kModel;  // that stay small
+    std::string halves = kModel;  // so that the states stay small
     const std::string twice = R"("scalar": "2")";
     halves.replace(halves.find(twice), twice.size(), R"("scalar": "0.5")");
     CachedOpConfig config;
@@ -145,7 +145,7 @@ TEST_F(LoopModes, TheErrorIsThatOfTheFirstIterationThatFails) {
     }
     try {
       engine().wait_all();
-    } catch (const Error&) {  // the other output's
+    } catch (const Error&) {  // the other output's error
     }
   }
 }
@@ -156,7 +156,7 @@ TEST_F(ControlFlow, WritesTheFileItHasRead) {
   EXPECT_EQ(Symbol::from_json(text, "again").tojson(), text);
 }
 
-// x doubles while it is less than 100; outputs: the values on the way, one row each, and the last.
+// x doubles while it is less than 100; outputs: the intermediate values, one row each, and the last.
 const char kDoubling[] = R"model({
  "nodes": [
   {"op": "null", "name": "x", "inputs": []},

@@ -1,4 +1,4 @@
-// Calls go to a worker or run on the calling thread by the time that they took before, where the guess was wrong.
+// If the estimate was wrong, the time of earlier calls decides if a call runs on a worker or on the calling thread.
 #include "plan/measured_time.h"
 
 #include "graph/build_graph.h"
@@ -17,10 +17,10 @@ TEST(MeasuredTime, TheGuessHoldsUntilARunWasMeasured) {
 
 TEST(MeasuredTime, AShorterRunCountsAtOnceAndALongerOneByAPart) {
   MeasuredTime time;
-  time.add(80'000);  // packed weights
+  time.add(80'000);  // included packing of weights
   time.add(10'000);
   EXPECT_EQ(time.or_guess(20'000), 10'000);
-  time.add(18'000);  // waited for a core
+  time.add(18'000);  // included waiting for a core
   EXPECT_EQ(time.or_guess(20'000), 11'000);
 }
 
@@ -43,7 +43,7 @@ TEST(MeasuredTime, ShortPlansAreNotMeasured) {
   EXPECT_EQ(time.or_guess(INT64_MAX / 8) < INT64_MAX / 8, true);
 }
 
-// x = x x while its sum is below 100, 900 times at most: guessed from all of them.
+// x = x x while its sum is below 100, 900 times at most: the estimate includes all 900 iterations.
 constexpr char kLoop[] = R"model({
  "nodes": [
   {"op": "null", "name": "x", "inputs": []},
@@ -60,7 +60,7 @@ constexpr char kLoop[] = R"model({
      "arg_nodes": [0], "heads": [[1, 0, 0]]}]}],
  "arg_nodes": [0], "heads": [[1, 0, 0]], "attrs": {"mxnet_version": ["int", 10901]}})model";
 
-// Of 40 calls on an n x n matrix, each waited for, those that went to a worker or to the waiting thread as queued ones.
+// The number of queued calls (run by a worker or the waiting thread) out of 40 on an n x n matrix, each waited for.
 uint64_t queued_of_40_calls(int64_t n) {
   Runtime::get();  // owns the registry
   const Ref<CachedOp> op = make_ref<CachedOp>(Symbol::from_json(kLoop, "loop"), CachedOpConfig{});
@@ -74,7 +74,7 @@ uint64_t queued_of_40_calls(int64_t n) {
 }
 
 TEST(MeasuredTime, ACallThatTakesFarLessThanGuessedRunsOnTheCallingThread) {
-  EXPECT_LT(queued_of_40_calls(8), 20u);  // none, unless foreign threads took the core in the middle of many runs
+  EXPECT_LT(queued_of_40_calls(8), 20u);  // none, unless other threads used the core in the middle of many runs
 }
 
 TEST(MeasuredTime, ALoopWhoseIterationsWouldTakeTheThreadTooLongNeverDoes) { EXPECT_EQ(queued_of_40_calls(64), 40u); }

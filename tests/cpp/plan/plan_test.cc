@@ -25,7 +25,7 @@ TEST(PlaceInArena, NothingThatLivesTogetherOverlaps) {
     state = state * 1664525u + 1013904223u;
     return (state >> 8) % n;
   };
-  for (const uint32_t longest : {1u, 10u, 50u}) {  // few to nearly all of them live at one time
+  for (const uint32_t longest : {1u, 10u, 50u}) {  // from few to nearly all of them alive at one time
     std::vector<PlanStorage> storages;
     for (int i = 0; i < 500; ++i) {
       const int first = static_cast<int>(below(50));
@@ -48,7 +48,7 @@ TEST(PlaceInArena, NothingThatLivesTogetherOverlaps) {
 
 Ref<Plan> compile(const Graph& graph) { return Plan::compile(graph, {}); }
 
-// Products of about 84 us each, as they are guessed.
+// Products with an estimated time of about 84 us each.
 Graph products(int count, bool train = false) {
   const NodeEntry x = var("x"), w = var("w");
   NodeEntry e = x;
@@ -99,7 +99,7 @@ TEST(Plan, ALayoutForAnotherLengthLinksWhatIsMadeForSizesOnly) {
   ASSERT_NE(second, nullptr);
   EXPECT_EQ(second->linked(), first->linked());
   EXPECT_EQ(second->num_instructions(), first->num_instructions());
-  EXPECT_EQ(second->num_own_kernels(), 1u);  // of FullyConnected
+  EXPECT_EQ(second->num_own_kernels(), 1u);  // FullyConnected's
   EXPECT_EQ(Plan::lay_out(graph(5), {}, first->linked())->num_own_kernels(), 0u);
   EXPECT_EQ(Plan::lay_out(make_graph({x}, {float32({9, 3})}, {use("tanh", {x})}), {}, first->linked()), nullptr);
 
@@ -126,7 +126,7 @@ TEST(Plan, ViewsCostNothing) {
   EXPECT_EQ(compile(graph)->num_instructions(), 2u);
 }
 
-// An operator that finds no memory, or fails otherwise, when it runs.
+// An operator whose run fails, with out of memory or another error.
 void fail_to_run(const NoParams&, const KernelArgs& args) {
   if (*args.in[0].as<float>() > 0) throw std::bad_alloc();
   throw std::runtime_error("no luck");
@@ -165,7 +165,7 @@ TEST(Plan, AnOperatorThatRunsOutOfMemoryIsAnErrorOfThatKindAndOtherExceptionsAre
   }
 }
 
-// Symbols with what they need, run in every way and compared.
+// A symbol and its inputs, run in every way and compared.
 struct Model {
   std::vector<NodeEntry> inputs;
   std::vector<NDArray> arrays;
@@ -374,7 +374,7 @@ TEST(CachedOp, ForgetsTheLayoutThatWasUsedLeastRecently) {
   for (int64_t n = 2; n <= 41; ++n) call(n);
   EXPECT_EQ(call(10), 40u);  // the oldest of 32 that are kept
   EXPECT_EQ(call(11), 40u);
-  EXPECT_EQ(call(9), 41u);  // in the place of the one for 12
+  EXPECT_EQ(call(9), 41u);  // it replaced the plan for 12
   EXPECT_EQ(call(12), 42u);
   EXPECT_EQ(call(10), 42u);
 }
@@ -388,7 +388,7 @@ TEST(CachedOp, WritesIntoGivenArrays) {
   EXPECT_EQ(result.data(), memory);
   expect_close(target,
                invoke(Runtime::get().ops().at("tanh"), Runtime::get().ops().at("tanh").default_params, {&input, 1})[0]);
-  op->call({&input, 1}, {&input, 1});  // over its own input
+  op->call({&input, 1}, {&input, 1});  // the output overwrites the input
   expect_close(input, target);
 }
 

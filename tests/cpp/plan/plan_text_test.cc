@@ -1,4 +1,4 @@
-// Plans as text, and graphs whose values are compared while they are rewritten.
+// The text form of plans, and graphs whose values are compared during rewrites.
 #include "hybridnet/plan.h"
 #include "passes/control_graphs.h"
 #include "plan/plan.h"
@@ -27,7 +27,7 @@ TEST(PlanText, NamesOperatorsImplementationsAndWhatSharesMemory) {
   const std::string text = text_of(graph);
   expect_says(text, "i0 = data  float32(4, 16)");
   expect_says(text, "[0] FullyConnected <gemm> (i0, i1) -> t0@0");  // the implementation that linking chose
-  expect_says(text, "(in place)");                                  // tanh takes over the memory of its input
+  expect_says(text, "(in place)");                                  // tanh reuses the memory of its input
   expect_says(text, "output 0 = o0");
   expect_says(text, "arena:");
   EXPECT_EQ(count(text, "\n  ["), 4u) << text;

@@ -1,5 +1,5 @@
-// Weights of which predictions read packed copies only: their values leave the memory, and are there for everybody
-// else.
+// Weights that predictions read through packed copies only: their values are released, and restored for every other
+// reader.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@
 namespace hybridnet::graph_testing {
 namespace {
 
-constexpr int64_t kUnits = 512;  // packs for few rows on every machine that can (kernels/dnnl/dense_choice.cc)
+constexpr int64_t kUnits = 512;  // packed for few rows on every machine that packs (kernels/dnnl/dense_choice.cc)
 constexpr int64_t kRows = 8;
 
 std::vector<uint32_t> bits_of(const std::vector<float>& values) {
@@ -32,11 +32,11 @@ std::vector<uint32_t> bits_of(const NDArray& array) { return bits_of(values_of(a
 
 bool is_released(const NDArray& array) {
   DerivedData* const derived = array.impl()->chunk->derived();
-  const StandIn* stand_in = derived ? derived->stand_in() : nullptr;  // null: memory that was given out
+  const StandIn* stand_in = derived ? derived->stand_in() : nullptr;  // null: the memory was exported
   return stand_in && stand_in->is_released();
 }
 
-// Of the array's whole pages.
+// The number of the array's whole pages in memory.
 int64_t resident_pages(const NDArray& array) {
   const int64_t page = sysconf(_SC_PAGESIZE);
   const auto begin = reinterpret_cast<intptr_t>(array.address());
@@ -66,7 +66,7 @@ struct Dense {
     engine().wait_all();
     return result;
   }
-  // False: predictions read the weights as they are on this machine.
+  // False if predictions on this machine read the weights themselves.
   bool packs() const {
     const Storage& memory = Runtime::get().storage({});
     const int64_t before = memory.statistics().derived;
@@ -98,7 +98,7 @@ TEST_F(ReleasedValues, LeaveTheMemoryAndPredictionsStayTheSame) {
   EXPECT_FALSE(is_released(net.weight));
   EXPECT_GT(resident_pages(net.weight), 0);
   EXPECT_EQ(net.predict(), first);
-  EXPECT_FALSE(is_released(net.weight));  // who reads them once may do so again
+  EXPECT_FALSE(is_released(net.weight));  // the weights may be read again soon
 }
 
 TEST_F(ReleasedValues, AreNoWrite) {
@@ -244,7 +244,7 @@ TEST_F(ReleasedValues, KeepBitsThatProductsDoNotSee) {
   expect_values();
 }
 
-// Of this process, in bytes.
+// A field of this process's status, in bytes.
 int64_t status(const std::string& field) {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);)
@@ -277,7 +277,7 @@ TEST_F(ReleasedValues, AndCopiesOfAllLayersAreNotInMemoryTogether) {
   EXPECT_LT(status("VmHWM") - before, kLayers / 2 * kLayerBytes);
 }
 
-// One array, under two names: read by a packed copy first, and as it is behind that.
+// One array as two inputs: read first through a packed copy, and then directly.
 TEST_F(ReleasedValues, AreThereForAnInputThatSharesTheMemory) {
   GraphDefinition definition;
   const NodeEntry x = var("x"), weight = var("weight"), same = var("same");
@@ -290,7 +290,7 @@ TEST_F(ReleasedValues, AreThereForAnInputThatSharesTheMemory) {
   const auto predict = [&](const NDArray& other) {
     return bits_of(function->call(std::vector<NDArray>{net.x, array, other}, {})[0]);
   };
-  const std::vector<uint32_t> first = predict(array.detached());  // which packs
+  const std::vector<uint32_t> first = predict(array.detached());  // this call packs
   EXPECT_EQ(first, predict(random_array({kUnits, kUnits}, 2)));
 }
 
@@ -304,7 +304,7 @@ TEST(ReleasedValuesOf, SharedMemoryStay) {
   shared->deleter(shared);
 }
 
-// Sizes that do not fill the last block of columns.
+// Sizes that leave the last block of columns partly empty.
 TEST(ReleasedValuesOf, EverySizeComeBack) {
   for (const int64_t units : {int64_t{131}, int64_t{260}, int64_t{513}}) {
     Dense net;

@@ -1,4 +1,4 @@
-// Graphs that are cut behind operators whose output shapes only running tells.
+// Graphs that are split after operators whose output shapes are known only at run time.
 #include "plan/segments.h"
 
 #include "engine/engine_fixture.h"
@@ -8,7 +8,7 @@
 namespace hybridnet::graph_testing {
 namespace {
 
-// While it lives, what is pushed for an array waits.
+// While this object lives, tasks pushed for the array wait.
 class BusyArray {
  public:
   explicit BusyArray(const NDArray& array) {
@@ -37,7 +37,7 @@ NDArray apply(const char* name, const NDArray& x) {
   return invoke_one(op, op.default_params, {&x, 1});
 }
 
-// relu and exp before the mask, tanh and square behind it.
+// relu and exp before the mask, tanh and square after it.
 struct MaskedModel {
   const NodeEntry x = var("x"), mask = var("mask");
   const NodeEntry y = use("square", {use("tanh", {masked(use("relu", {use("exp", {x})}), mask)})});
@@ -62,7 +62,7 @@ TEST(Segments, AMaskCutsAGraphInTwoAndTheCallReturnsBeforeTheyHaveRun) {
   const NDArray inputs[] = {x, mask};
   const NDArray result = model.op->call(inputs)[0];
   EXPECT_TRUE(result.is_pending());
-  EXPECT_EQ(model.op->num_plans(), 0u);  // nothing is compiled yet: the sizes are not known
+  EXPECT_EQ(model.op->num_plans(), 0u);  // nothing is compiled yet: the sizes are unknown
   busy.free();
   EXPECT_EQ(result.shape(), Shape({3, 3}));  // waits
   EXPECT_EQ(values_of(result), expected);
@@ -171,7 +171,7 @@ TEST(Segments, StatesOfASegmentAreThoseOfTheCallersArrays) {
   const NDArray inputs[] = {data,    every_second(4),     make_array({1}, {1}), make_array({1}, {0}),
                             running, make_array({1}, {1})};
   autograd_state() = {.recording = false, .training = true};
-  for (const float expected : {1.0f, 1.5f}) {  // towards the mean of 1 and 3
+  for (const float expected : {1.0f, 1.5f}) {  // moves towards the mean of 1 and 3
     op->call(inputs);
     EXPECT_FLOAT_EQ(values_of(running)[0], expected);  // waits for the call
   }

@@ -1,5 +1,5 @@
-// Runs of a session allocate nothing, whatever operator the model is made of. What a library takes for itself is not
-// counted: by malloc (oneDNN's GEMM, LAPACK), or by oneDNN's `new` for more than the blocks that a thread keeps.
+// Runs of a session allocate nothing, for any operator in its model. Allocations inside libraries are not counted:
+// malloc (oneDNN's GEMM, LAPACK), and oneDNN's `new` for more than the blocks that a thread keeps.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -33,7 +33,7 @@ std::atomic<int64_t> allocations{0};
 }  // namespace
 
 #ifndef HN_SANITIZED
-// The library's calls come here, too.
+// Calls from the library come here, too.
 void* operator new(size_t bytes) {
   if (counting.load(std::memory_order_relaxed) && !is_onednn(__builtin_return_address(0)))
     allocations.fetch_add(1, std::memory_order_relaxed);
@@ -47,7 +47,7 @@ void operator delete(void* block, size_t) noexcept { std::free(block); }
 namespace hybridnet::graph_testing {
 namespace {
 
-// Not for prediction: an update makes parameters of its own.
+// Not for prediction: an update creates parameters of its own.
 const std::set<std::string> kExceptions = {"_update_with_rates"};
 // Convolutions of 16-bit floats convert and pack their weights in each run.
 const std::set<std::string> kExceptionsOfHalves = {"Convolution", "Deconvolution", "UpSampling", "_fused_convolution",
@@ -67,7 +67,7 @@ GraphDefinition definition_of(const Op& op, const Sample& sample) {
   return definition;
 }
 
-// Null for what no session runs: sizes that values tell, random numbers' tables, and the like.
+// Returns null for operators that no session runs: sizes that depend on values, tables of random numbers, and the like.
 std::unique_ptr<BoundCall> session_of(const Op& op, const Sample& sample, DType dtype) {
   CompileOptions options;
   options.name = op.name;

@@ -1,4 +1,4 @@
-// Nodes that are linked for the same share a kernel; others do not.
+// Nodes that are linked for the same operation share a kernel; others do not.
 #include "plan/shared_kernels.h"
 
 #include "graph/build_graph.h"

@@ -1,4 +1,4 @@
-// Which values of a graph may be sparse, and which gradients reach some rows only.
+// The values of a graph that may be sparse, and the gradients that may contain some rows only.
 #include "plan/storages.h"
 
 #include <gtest/gtest.h>

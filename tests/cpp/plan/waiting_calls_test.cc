@@ -1,4 +1,4 @@
-// Calls of a thread that waits for each result run on that thread; those of a thread that asks for more first do not.
+// If a thread waits for each result, its calls run on that thread; if it makes more calls first, they do not.
 #include "graph/build_graph.h"
 #include "hybridnet/engine.h"
 #include "hybridnet/plan.h"
@@ -6,7 +6,7 @@
 namespace hybridnet::graph_testing {
 namespace {
 
-// A product that is too long for the calling thread by itself.
+// A product too long for the calling thread by itself.
 struct Product {
   Ref<CachedOp> op;
   NDArray a = random_array({700, 700}, 1), b = random_array({700, 700}, 2);
@@ -15,7 +15,7 @@ struct Product {
     op = make_ref<CachedOp>(Symbol{{use("dot", {var("a"), var("b")})}}, CachedOpConfig{});
   }
   NDArray call() const { return op->call(std::vector<NDArray>{a, b})[0]; }
-  // Of 40 times f(), the calls that were queued.
+  // The number of calls queued while f() runs 40 times.
   template <typename F>
   static uint64_t queued_of_40(const F& f) {
     for (int i = 0; i < 5; ++i) f();
@@ -30,8 +30,9 @@ TEST(WaitingCalls, RunOnTheThreadThatWaits) {
   const std::vector<float> expected = values_of(product.call());
   std::vector<float> last;
   const uint64_t queued = Product::queued_of_40([&] { last = values_of(product.call()); });
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // slower than a caller may be until it waits
-  EXPECT_LT(queued, 20U);  // none, unless foreign threads took the core between many calls and their waits
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // sanitizers: slower than the time in which a
+                                                                     // caller may begin to wait
+  EXPECT_LT(queued, 20U);  // none, unless other threads used the core between many calls and their waits
 #else
   (void)queued;
 #endif
@@ -48,7 +49,7 @@ TEST(WaitingCalls, TwoCallsBeforeAWaitAreQueued) {
             80U);
 }
 
-// A row of a product that is too long for the calling thread by itself; it fails for row 700.
+// A row of a product too long for the calling thread by itself; it fails for row 700.
 struct RowOfProduct {
   Ref<CachedOp> op;
   NDArray matrix = random_array({700, 700}, 1);
@@ -59,11 +60,11 @@ struct RowOfProduct {
     op = make_ref<CachedOp>(symbol, CachedOpConfig{});
     for (int i = 0; i < 5; ++i) call(3).wait_to_read();
   }
-  // The number of the row lies in an array that the call is the last to use.
+  // The row number is in an array whose last user is this call.
   NDArray call(float row) const { return op->call(std::vector<NDArray>{matrix, make_array({1}, {row})})[0]; }
 };
 
-// Where the plan runs makes no difference to that.
+// Failures surface at the wait, on every thread that may run the plan.
 TEST(WaitingCalls, FailuresSurfaceAtTheWait) {
   const RowOfProduct net;
   const NDArray failed = net.call(700);
@@ -71,7 +72,7 @@ TEST(WaitingCalls, FailuresSurfaceAtTheWait) {
   EXPECT_EQ(values_of(net.call(3)).size(), 700U);
 }
 
-// New arrays would get the memory of those, and the variables in it.
+// Otherwise new arrays would reuse the memory, and the variables, of the failed call's arrays.
 TEST(WaitingCalls, AFailureKeepsTheArraysOfItsCallUntilItHasBeenNoted) {
   const RowOfProduct net;
   for (int i = 0; i < 100; ++i) {

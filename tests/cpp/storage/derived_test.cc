@@ -13,7 +13,7 @@
 namespace hybridnet {
 namespace {
 
-// The bytes that copies keep, beside those that other tests left.
+// The bytes of kept copies, without the copies left by other tests.
 class Kept {
  public:
   int64_t bytes() const { return budget_.bytes() - before_; }
@@ -40,7 +40,7 @@ NDArray array() {
 
 DerivedSource source(const NDArray& a) { return {a.data(), a.impl()->chunk->derived()}; }
 
-// A user that counts how often its value is made.
+// A user of derived data that counts how often its value is made.
 class User {
  public:
   explicit User(const std::string& recipe, int64_t bytes = 100) : bytes_(bytes), user_(recipe) {}
@@ -117,7 +117,7 @@ TEST(DerivedData, ACopyDiesWithItsArray) {
   User user("outlives");
   user.get({array()});
   EXPECT_EQ(kept.bytes(), 0);
-  user.get({array()});  // may lie at the same address
+  user.get({array()});  // may have the same address
   EXPECT_EQ(user.made, 2);
 }
 
@@ -152,7 +152,7 @@ TEST(DerivedData, OneUserKeepsACopyOfEachArray) {
   EXPECT_EQ(kept.bytes(), 99 * 100);
   arrays.resize(50);
   EXPECT_EQ(kept.bytes(), 49 * 100);
-  for (int i = 0; i < 1000; ++i) user.get({array()});  // arrays that come and go leave nothing
+  for (int i = 0; i < 1000; ++i) user.get({array()});  // short-lived arrays leave no copies behind
   EXPECT_EQ(kept.bytes(), 49 * 100);
 }
 
@@ -177,7 +177,7 @@ TEST(LastCopy, GivesTheValueOfItsLastUseUntilTheArrayIsWritten) {
     for (int use = 0; use < 3; ++use) EXPECT_EQ(*user.use(reader, a), write_number);
     EXPECT_EQ(kept.bytes(), 100);
     write(a);
-    EXPECT_EQ(kept.bytes(), 0);  // though the reader was idle: what it held is gone
+    EXPECT_EQ(kept.bytes(), 0);  // the copy is freed although the reader was idle
   }
 }
 
@@ -237,9 +237,9 @@ TEST(LastCopy, MakesRoomWhenItsCopyIsNoLongerUsed) {
   EXPECT_EQ(*first.use(reader, a), 1);
   second.get({a});
   second.get({a});
-  EXPECT_EQ(kept.bytes(), 100);  // of the second
+  EXPECT_EQ(kept.bytes(), 100);  // the copy of the second
   EXPECT_EQ(*first.use(reader, a), 2);
-  EXPECT_EQ(*first.use(reader, a), 3);  // there was no room, so nothing was held; now it has the second's
+  EXPECT_EQ(*first.use(reader, a), 3);  // the budget was full: no copy was kept; now it has the second's space
   EXPECT_EQ(*first.use(reader, a), 3);
 }
 
@@ -285,7 +285,7 @@ TEST(DerivedBudget, HoldsAndGivesSameValues) {
   }
   EXPECT_EQ(first.made, 1);
   EXPECT_EQ(second.made, 1);
-  EXPECT_EQ(third.made, 4);  // there is no room, and those in its way are in use
+  EXPECT_EQ(third.made, 4);  // the budget is full, and the other copies are in use
 }
 
 TEST(DerivedBudget, CopiesThatAreNoLongerUsedMakeRoom) {
@@ -298,7 +298,7 @@ TEST(DerivedBudget, CopiesThatAreNoLongerUsedMakeRoom) {
   third.get({a});
   EXPECT_EQ(third.made, 1);
   second.get({a});
-  third.get({a});  // in the place of the first
+  third.get({a});  // replaces the copy of the first
   third.get({a});
   EXPECT_EQ(third.made, 2);
   EXPECT_EQ(kept.bytes(), 200);

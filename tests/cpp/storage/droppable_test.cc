@@ -1,4 +1,4 @@
-// Arrays that can be computed again: when their memory goes, and when it is filled.
+// Arrays that can be recomputed: when their memory is freed, and when it is filled.
 #include "hybridnet/droppable.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(DroppableArrays, AReaderFindsTheValuesOfADroppedArray) {
   EXPECT_EQ(ranges.middle(1), Ranges::expected(1));
   ranges.begin_reading(0);
   EXPECT_EQ(ranges.middle(0), Ranges::expected(0));
-  ranges.drop(0);  // not under its reader
+  ranges.drop(0);  // no effect while it is read
   EXPECT_EQ(ranges.middle(0), Ranges::expected(0));
   ranges.end_reading(0);
   ranges.drop(0);

@@ -1,4 +1,4 @@
-// Copies that stand in for the values of an array: when the values go, and when they come back.
+// Copies that replace the values of an array: when the values are freed, and when they are restored.
 #include "hybridnet/stand_in.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace hybridnet {
 namespace {
 
-// Memory with the values 0, 1, ..., as an array has it, and a copy of them.
+// Memory of an array with the values 0, 1, ..., and a copy of them.
 class Array {
  public:
   Array() {

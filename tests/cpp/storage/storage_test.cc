@@ -97,7 +97,7 @@ TEST(Storage, ALargeRequestIsServedByASlightlyLargerBlock) {
   storage->free(much_smaller);
 }
 
-// Nothing is written into these blocks, so that they take no memory.
+// The test does not write to these blocks, so that they take no physical memory.
 TEST(Storage, HugeBlocksThatAProgramOutgrewGoBackToTheSystem) {
   const auto storage = make_cpu_storage(-1);
   int64_t last = 0;
@@ -109,7 +109,7 @@ TEST(Storage, HugeBlocksThatAProgramOutgrewGoBackToTheSystem) {
   }
   EXPECT_EQ(storage->statistics().pooled, last);
   const Storage::Block both[] = {storage->allocate(last),
-                                 storage->allocate(100 * kMiB)};  // nothing is to be given back
+                                 storage->allocate(100 * kMiB)};  // no block is returned to the system
   for (const Storage::Block& block : both) storage->free(block);
   EXPECT_EQ(storage->statistics().pooled, both[0].bytes + both[1].bytes);
   storage->release_pool();
@@ -280,7 +280,7 @@ TEST(StorageStress, ThreadsExchangeBlocksOfAllSizes) {
   EXPECT_EQ(storage->statistics().allocations, kThreads * kSteps);
 }
 
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // their runtimes keep memory of their own
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // their runtimes hold additional memory
 int64_t resident_bytes() {
   std::FILE* file = std::fopen("/proc/self/statm", "r");
   long long total = 0, resident = 0;
@@ -307,7 +307,7 @@ TEST(Storage, ReleasePoolReturnsMemoryToTheSystem) {
   EXPECT_LT(resident_bytes() - before, 8 * kMiB);
 }
 
-// 9 MiB come from a block of 10: their second half of a huge page is small pages.
+// 9 MiB are allocated as a block of 10 MiB: the part in the last, half used huge page has small pages.
 TEST(Storage, OfALargeBlockOnlyWhatWasAskedForBecomesResident) {
   const auto storage = make_cpu_storage(-1);
   for (const int64_t asked : {9 * kMiB, 4 * kMiB + 5000, 33 * kMiB + 1, 65 * kMiB}) {

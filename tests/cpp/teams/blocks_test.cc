@@ -45,12 +45,12 @@ TEST(ShortLivedBlocks, AreGivenWithinAScopeOnlyAndWithinTheirSize) {
   }
   void* const outside = HNnwm(512);
   EXPECT_NE(outside, block);
-  ::operator delete(outside);  // as any other
+  ::operator delete(outside);  // like any other block
   HNdlPv(::operator new(16));
   HNdlPv(nullptr);
 }
 
-// More than there are: those of the heap go on.
+// Takes more blocks than there are: the rest come from the heap.
 TEST(ShortLivedBlocks, NeverRunOut) {
   const ShortLivedBlocks scope;
   for (int round = 0; round < 2; ++round) {
@@ -65,7 +65,7 @@ TEST(ShortLivedBlocks, NeverRunOut) {
 }
 
 TEST(ShortLivedBlocks, MayBeDeletedByAnyThreadAndOutliveTheirs) {
-  for (int round = 0; round < 200; ++round) {  // 200 threads of 100 blocks are more than there are
+  for (int round = 0; round < 200; ++round) {  // 200 threads with 100 blocks each are more than there are
     std::vector<void*> taken;
     std::thread([&] {
       const ShortLivedBlocks scope;
@@ -78,14 +78,14 @@ TEST(ShortLivedBlocks, MayBeDeletedByAnyThreadAndOutliveTheirs) {
   const ShortLivedBlocks scope;
   void* const block = HNnwm(200);
   void* const heap = ::operator new(200);
-  // Blocks lie in the memory of the library, near its functions.
+  // Blocks are in the memory of the library, near its functions.
   EXPECT_LT(std::abs(static_cast<char*>(block) - reinterpret_cast<char*>(&HNnwm)), 1 << 24);
   EXPECT_GT(std::abs(static_cast<char*>(heap) - reinterpret_cast<char*>(&HNnwm)), 1 << 24);
   HNdlPv(block);
   ::operator delete(heap);
 }
 
-// A destructor of a thread may run behind those of the blocks.
+// A thread-local destructor may run after the destructors of the thread's blocks.
 struct Late {
   void* block = nullptr;
   ~Late() { HNdlPv(block); }
@@ -100,7 +100,8 @@ TEST(ShortLivedBlocks, MayBeDeletedWhenTheThreadEnds) {
   }).join();
 }
 
-// Also while other threads are handing blocks over: without the lock that only they could give back.
+// Blocks work in the child even if other threads were exchanging blocks at the fork: the child must not wait for a lock
+// that only they could release.
 TEST(ShortLivedBlocks, AreThereInTheChildOfAFork) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the thread sanitizer does not follow a fork of a process with threads";
@@ -118,7 +119,7 @@ TEST(ShortLivedBlocks, AreThereInTheChildOfAFork) {
   for (int i = 0; i < 50; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(10);  // ends a child that waits for ever
+      alarm(10);  // ends a child that waits forever
       take_and_give();
       _exit(0);
     }

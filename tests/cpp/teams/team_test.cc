@@ -140,14 +140,14 @@ TEST(Teams, KeptHelpersServeTheirThreadAloneAndGoBackFree) {
       const std::lock_guard lock(mutex);
       first.insert(std::this_thread::get_id());
     });
-    std::thread([&] {  // nobody else has them
+    std::thread([&] {  // other threads do not get these helpers
       run_all(3, [&] {
         const std::lock_guard lock(mutex);
         EXPECT_FALSE(first.contains(std::this_thread::get_id()));
       });
     })
         .join();
-    run_all(5, [&] {  // and it has no others
+    run_all(5, [&] {  // and this thread gets no others
       const std::lock_guard lock(mutex);
       again.insert(std::this_thread::get_id());
     });
@@ -236,7 +236,7 @@ TEST(OneDnnThreads, MeetAtABarrierAlsoWhereTheyBeginLate) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the helpers sleep
     std::atomic<int> there{0};
     run_through_openmp(4, [&] {
-      if (hnt_get_thread_num() == 0) return void(++there);  // the opener is done at once
+      if (hnt_get_thread_num() == 0) return void(++there);  // the opener finishes at once
       while (there.load() == 0) std::this_thread::yield();
       ++there;
       while (there.load() < 4) std::this_thread::yield();  // the others wait for each other
@@ -276,7 +276,7 @@ TEST(OneDnnThreads, LeaveTheOpenMPOfTheApplicationAlone) {
   EXPECT_EQ(loaded.find("libgomp"), std::string::npos) << loaded;
 }
 
-// oneDNN loses NaN in its threads; whoever runs it asks afterwards.
+// oneDNN loses NaN in its threads; the thread that runs it checks the float errors afterwards.
 TEST(FloatErrors, OfHelpersAreThoseOfTheOpener) {
   forget_float_errors();
   const auto divide = [](void* data) {

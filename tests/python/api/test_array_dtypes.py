@@ -1,4 +1,4 @@
-"""The dtype of an array: of mx.np an instance of numpy.dtype, of mx.nd a class, as in MXNet."""
+"""The dtype of an array is an instance of numpy.dtype for mx.np and a class for mx.nd, as in MXNet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that say ``import mxnet`` get HybridNet: in one program, by a launcher, or in a whole environment."""
+"""Programs that run ``import mxnet`` get HybridNet: in one program, by a launcher, or in a whole environment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKAGES = [str(Path(hybridnet.__file__).parents[1]), str(Path(np.__file__).pare
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory) -> Path:
-    """The interpreter of an environment of its own, in which HybridNet can be imported."""
+    """The interpreter of a fresh environment in which HybridNet can be imported."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, symlinks=True, with_pip=False)
     return folder / "bin" / "python"
@@ -50,7 +50,7 @@ def _program(folder: Path, text: str, name: str = "program.py") -> Path:
 
 
 def _printed_by(python: Path, folder: Path, text: str) -> list[str]:
-    """Lines that a program prints when `import hybridnet.as_mxnet` is its first line."""
+    """Returns the lines that a program prints when `import hybridnet.as_mxnet` is its first line."""
     _program(folder, f"import hybridnet.as_mxnet\n{text}")
     return _printed(python, "program.py", folder=folder).splitlines()
 
@@ -80,7 +80,7 @@ print(mxnet.__version__, mxnet.__name__, hybridnet.__version__ == mxnet.libinfo.
     assert lines == ["1.9.1 mxnet True"]
 
 
-def test_what_is_set_on_mxnet_is_set_on_hybridnet(python, tmp_path):
+def test_attributes_set_on_mxnet_are_set_on_hybridnet(python, tmp_path):
     lines = _printed_by(
         python,
         tmp_path,
@@ -97,7 +97,7 @@ print(mxnet.__version__, hybridnet.__version__ != "1.5.0")
     assert lines == ["3 True", "False", "1.5.0 True"]
 
 
-def test_a_star_import_brings_what_mxnet_has_and_no_modules_of_others(python, tmp_path):
+def test_a_star_import_brings_names_of_mxnet_and_no_foreign_modules(python, tmp_path):
     lines = _printed_by(
         python,
         tmp_path,
@@ -111,7 +111,7 @@ print(wanted - brought, brought & {"sys", "atexit", "Any"})
     assert lines == ["set() set()"]
 
 
-def test_what_is_missing_is_an_import_error_that_names_both_modules(python, tmp_path):
+def test_missing_names_are_import_errors_that_name_both_modules(python, tmp_path):
     lines = _printed_by(
         python,
         tmp_path,
@@ -231,7 +231,7 @@ def test_a_module_is_main_and_finds_its_arguments(python, tmp_path):
     assert printed == "__main__ tool ['-m', '--epochs', '2']\n"
 
 
-def test_what_a_program_exits_with_is_the_exit_status(python, tmp_path):
+def test_the_exit_status_is_that_of_the_program(python, tmp_path):
     _program(tmp_path, "import mxnet\nraise SystemExit(7)\n")
     assert _run(python, "-m", "hybridnet.as_mxnet", "program.py", folder=tmp_path).returncode == 7
 
@@ -259,7 +259,7 @@ def test_installed_in_an_environment_every_program_finds_mxnet_until_it_is_remov
     assert "gives HybridNet" in _printed(python, "-m", "hybridnet.as_mxnet", "--install", folder=tmp_path)
     try:
         assert _printed(python, "program.py", folder=tmp_path) == "True\n"
-        # Nothing of HybridNet is imported before a program asks for it.
+        # No module of HybridNet is imported before a program imports mxnet.
         started = _printed(python, "-c", "import sys; print('hybridnet' in sys.modules)", folder=tmp_path)
         assert started == "False\n"
     finally:
@@ -269,7 +269,7 @@ def test_installed_in_an_environment_every_program_finds_mxnet_until_it_is_remov
 
 
 @pytest.mark.parametrize("what", ["mxnet/__init__.py", "mxnet_cu112-1.9.1.dist-info/METADATA"])
-def test_where_mxnet_itself_is_installed_nothing_is(python, tmp_path, what):
+def test_nothing_is_installed_beside_mxnet_itself(python, tmp_path, what):
     packages = Path(
         _printed(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", folder=tmp_path).strip()
     )

@@ -1,4 +1,4 @@
-"""Mistakes that programs make at the borders of the package: the error says what to write instead."""
+"""Errors about wrong uses of the Python interface say how to write the call instead."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ TRACED = {
 
 
 @pytest.mark.parametrize("case", TRACED)
-def test_what_needs_values_of_traced_arrays_says_what_to_call(case):
+def test_reading_values_of_traced_arrays_is_an_error_that_names_a_replacement(case):
     function, asked, fix = TRACED[case]
     text = text_of(errors.TraceError, lambda: hybridized(function)(mx.nd.array(ARRAY)))
     assert text.startswith(asked)
@@ -170,12 +170,12 @@ def test_numbers_of_numpy_meet_traced_arrays_on_either_side():
     assert hybridized(np.sum)(mx.nd.array(ARRAY)).asscalar() == 6  # calls the method of that name
 
 
-def test_gradients_of_what_is_no_array():
+def test_gradients_of_objects_that_are_not_arrays():
     text = text_of(TypeError, lambda: autograd.backward(3.0))
     assert text == "autograd.backward: heads: expected an NDArray or a list of them, got a float."
 
 
-# ---------------------------------------- what does not exist
+# ---------------------------------------------- missing names
 @pytest.mark.parametrize("name", ["onnx"])
 def test_modules_that_do_not_exist_yet_say_so(name):
     assert name not in dir(mx)
@@ -209,7 +209,7 @@ COMPLETIONS = {
 
 
 @pytest.mark.parametrize("place", COMPLETIONS)
-def test_dir_lists_what_can_be_asked_for(place):
+def test_dir_lists_the_available_names(place):
     module = mx
     for part in place.split("."):
         module = getattr(module, part)

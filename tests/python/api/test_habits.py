@@ -1,4 +1,4 @@
-"""Habits of programs written for MXNet that no signature tells: dtypes, handles, contexts, private functions."""
+"""Uses of MXNet that no signature shows: dtypes, handles, contexts, private functions."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_updaters_work_with_optimizers_of_old_pickles():
 
 @pytest.mark.parametrize("hook", [False, True], ids=["executor", "block"])
 def test_monitors_call_inputs_as_mxnet_does(hook):
-    """Numbered, unless MXNet's operator lists names for them."""
+    """Monitors number the inputs of an operator, unless MXNet's operator lists names for them."""
     seen = []
 
     class Net(gluon.HybridBlock):

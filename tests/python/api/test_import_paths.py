@@ -1,4 +1,4 @@
-"""Programs import classes from the modules that MXNet keeps them in."""
+"""Classes can be imported from the modules that MXNet keeps them in."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_loggers_write_level_time_and_place(tmp_path, capsys):
         ("onnx", r"net.export\(\)"),
     ],
 )
-def test_what_is_not_there_says_so_and_what_to_use(path, text):
+def test_missing_names_are_errors_that_name_a_replacement(path, text):
     parent, _, name = path.rpartition(".")
     module = importlib.import_module(f"hybridnet.{parent}") if parent else mx
     assert not hasattr(module, name)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import hybridnet as mx
 
-# Of MXNet 1.9.1, as far as they exist here. Where MXNet has one file and HybridNet a package, the package is listed.
+# The modules of MXNet 1.9.1 that exist here. If MXNet has a file and HybridNet a package, the package is listed.
 MXNET = """
 attribute autograd base callback context contrib contrib.amp contrib.amp.amp contrib.amp.lists contrib.amp.loss_scaler
 contrib.autograd contrib.io contrib.quantization contrib.svrg_optimization contrib.svrg_optimization.svrg_module
@@ -35,8 +35,8 @@ test_utils util visualization
 
 # Additions that programs import: the classes of errors (MXNet: mxnet.error, which works too), control flow with its
 # further arguments, compilers that take over parts of graphs, functions that make batches, the folder of the generated
-# list of operators, rewrites of graphs, predictions over HTTP, steps of training, and what makes
-# `import mxnet` give these modules.
+# list of operators, rewrites of graphs, predictions over HTTP, steps of training, and the package that makes
+# `import mxnet` import these modules.
 ADDED = [
     "as_mxnet", "contrib.backends", "contrib.backends.onnxruntime", "contrib.control_flow", "errors",
     "gluon.data.batchify", "jit", "ops", "rewrite", "serving",

@@ -1,4 +1,4 @@
-"""Names and habits of MXNet that libraries rely on without MXNet having promised them."""
+"""Private names and undocumented behaviour of MXNet that libraries rely on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hybridnet import autograd, gluon
 from hybridnet.gluon.block import _flatten, _regroup
 from hybridnet.gluon.data import dataloader
 
-# Modules of MXNet, and the modules that programs read through them.
+# Modules of MXNet, and the modules that programs access as their attributes.
 MODULES = {
     "metric": "ndarray numpy registry",
     "gluon.block": "ndarray symbol initializer",
@@ -80,7 +80,7 @@ def test_private_names_of_losses_and_optimizers_are_there():
 
 
 def test_attributes_can_be_set_on_the_class_of_contexts():
-    """GluonTS gives mx.Context the validators that pydantic looks for."""
+    """GluonTS sets the validators that pydantic looks for on mx.Context."""
     mx.Context.validate = classmethod(lambda cls, value: cls(value))
     try:
         assert mx.Context.validate("cpu") == mx.cpu() == mx.cpu().validate("cpu")
@@ -116,13 +116,13 @@ def test_symbols_of_several_outputs_count_them():
         (lambda: _regroup([1], -1), "None where the format is -1, got int"),
     ],
 )
-def test_what_is_no_nest_of_arrays_is_named(call, text):
+def test_values_that_are_not_arrays_are_named(call, text):
     with pytest.raises(ValueError, match=text):
         call()
 
 
 def test_formats_of_inputs_and_outputs_are_kept_beside_an_exported_block(tmp_path):
-    """As GluonTS does: a loaded graph returns nested results again when its formats are set."""
+    """A loaded graph returns nested results again when its formats are set, as GluonTS sets them."""
 
     class Nested(gluon.HybridBlock):
         def hybrid_forward(self, F, x, states):
@@ -211,7 +211,7 @@ def _stepped(contexts, **options):
     return trainer
 
 
-# What MXNet 1.9.1 shows behind the first step.
+# The attributes of a Trainer of MXNet 1.9.1 after the first step.
 @pytest.mark.parametrize(
     ("contexts", "options", "store", "on_store"),
     [
@@ -258,7 +258,7 @@ def test_a_store_without_optimizer_cannot_update():
 
 
 def _doubled(samples, batchify_fn, factor, dataset=None):
-    """A worker function as libraries write them: with an argument of its own, and the dataset of the process."""
+    """A worker function like those of libraries: it has an argument of its own and reads the dataset of the process."""
     from hybridnet.gluon.data import _pool_iterator
 
     source = _pool_iterator._worker_dataset if dataset is None else dataset
@@ -271,7 +271,7 @@ def _doubled(samples, batchify_fn, factor, dataset=None):
 
 
 class _FactorIter(dataloader._MultiWorkerIter):
-    """Multiplies by the number of the batch, as GluonCV's loader with changing transforms."""
+    """Passes the number of the batch to the worker as a factor, like GluonCV's loader with changing transforms."""
 
     def _push_next(self):
         indices = next(self._iter, None)
@@ -325,7 +325,7 @@ def _never_ends(*arguments):
     threading.Event().wait()
 
 
-def test_an_iterator_hands_on_what_a_worker_raises_and_ends_its_pool():
+def test_an_iterator_raises_errors_of_workers_and_ends_its_pool():
     with multiprocessing.Pool(1) as pool:
         batches = dataloader._MultiWorkerIter(pool, list, [[0]], worker_fn=_fails)
         with pytest.raises(KeyError, match="the reason"):

@@ -1,5 +1,5 @@
 """Signatures for programs of MXNet: every name of the census that the four main client projects use exists, and
-takes what MXNet 1.9.1 declares and what these programs pass.
+accepts the parameters that MXNet 1.9.1 declares and the keywords that these programs pass.
 
 The census (tests/fixtures/api/python-api.csv) lists names with MXNet's signatures and the keywords seen in calls.
 """
@@ -23,7 +23,7 @@ _SHORT = {"mod": "module", "kv": "kvstore", "init": "initializer"}
 
 # Names of the census that HybridNet does not have.
 _ABSENT: dict[str, str] = {}
-# Differences that no program can see, or that only a wrong call sees.
+# Differences that no program can notice, or only a wrong call.
 _ON_PURPOSE = {
     ("NDArray.sum", "dim"): "a call of another library, counted by mistake: MXNet refuses the keyword",
     ("NDArray.mean", "dtype"): "a call on mx.np's array",
@@ -48,8 +48,8 @@ def _resolve(name: str) -> Any:
 
 
 def _declared(signature: str) -> list[tuple[str, bool]]:
-    """(name, whether it has a default) of the positional parameters, without self."""
-    # Defaults that are shown as <objects> are no expressions.
+    """Returns (name, has a default) for each positional parameter except self."""
+    # Defaults that are shown as <objects> are not expressions.
     readable = "".join("'" if c in "<>" else c for c in signature)
     arguments = ast.parse(f"def f{readable}: pass").body[0].args
     required = len(arguments.args) - len(arguments.defaults)
@@ -58,7 +58,7 @@ def _declared(signature: str) -> list[tuple[str, bool]]:
 
 
 def _complaints(row: dict[str, str]) -> list[tuple[str, str]]:
-    """(parameter, what is wrong with it)."""
+    """Returns (parameter, complaint) pairs."""
     signature = inspect.signature(_resolve(row["name"]))
     parameters = [p for p in signature.parameters.values() if p.name != "self"]
     by_name = {p.name: p for p in parameters}
@@ -109,13 +109,13 @@ def _has_signature(name: str) -> bool:
         return False
     try:
         inspect.signature(_resolve(name))
-    except (TypeError, ValueError):  # no function after all, or one of the extension module that tells none
+    except (TypeError, ValueError):  # not a function, or a function of the extension module without a signature
         return False
     return True
 
 
 @pytest.mark.parametrize("name", [name for name in sorted(_ROWS) if _has_signature(name)])
-def test_a_signature_takes_what_mxnet_and_programs_pass(name):
+def test_a_signature_accepts_the_arguments_of_mxnet_and_programs(name):
     wrong = [(p, what) for p, what in _complaints(_ROWS[name]) if (name, p) not in _ON_PURPOSE]
     assert not wrong, f"{name}{inspect.signature(_resolve(name))}, in MXNet {_ROWS[name]['signature']}"
 

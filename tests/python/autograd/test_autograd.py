@@ -161,7 +161,7 @@ def test_whole_numbers_have_gradients_if_asked_for():
         (lambda F, x: x * x, [6, 2, 4]),
         (lambda F, x: F.flip(x, axis=0), [1, 1, 1]),
         (lambda F, x: F.sum(x) * 2, [2, 2, 2]),
-        (lambda F, x: F.cast(x, "float64") * 2.5, [2, 2, 2]),  # 2.5, cut off to the array's type
+        (lambda F, x: F.cast(x, "float64") * 2.5, [2, 2, 2]),  # 2.5, truncated to the integer type of the gradient
         (lambda F, x: F.cast(F.cast(x, "int32") * 3, "int64"), [3, 3, 3]),
         (lambda F, x: x % 2, [0, 0, 0]),
     ],
@@ -198,7 +198,7 @@ def test_indices_made_of_floats_have_no_gradient_in_graphs():
     np.testing.assert_array_equal(x.grad.asnumpy(), [1, 2])
 
 
-def test_backward_of_what_was_not_recorded():
+def test_backward_of_an_unrecorded_array():
     with pytest.raises(mx.errors.GradientError, match="record"):
         (mx.nd.ones((1,)) * 2).backward()
 
@@ -396,7 +396,7 @@ def test_get_symbol_opens_hybridized_blocks():
     assert len(graph.list_auxiliary_states()) == 2
 
 
-def test_get_symbol_says_what_has_no_graph():
+def test_get_symbol_is_an_error_for_arrays_without_a_graph():
     with pytest.raises(mx.MXNetError, match="not computed while recording"):
         autograd.get_symbol(mx.nd.ones((2,)))
 

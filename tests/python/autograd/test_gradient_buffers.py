@@ -1,4 +1,4 @@
-"""Compiled blocks write gradients straight into the buffers; the visible values are the same as without."""
+"""Compiled blocks write gradients directly into the gradient buffers; visible values are the same as without that."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_updates_that_are_still_queued_read_their_own_gradients() -> None:
         with autograd.record():
             loss = (net(x) * step).sum()
         loss.backward()
-        total += net.w.grad()  # queued: must run before the next backward writes
+        total += net.w.grad()  # queued: must read before the next backward writes
     np.testing.assert_array_equal(total.asnumpy(), np.full(4, sum(range(50)), "float32"))
 
 

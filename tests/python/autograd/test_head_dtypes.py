@@ -1,4 +1,4 @@
-"""Head gradients of any dtype, storage and place give what heads of the output's own dtype give."""
+"""Head gradients of any dtype, storage and context give the same gradients as heads of the output's own dtype."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arithmetic in place and out= while recording: the gradient of the values read; leaves are not written in silence."""
+"""In-place arithmetic and out= while recording: gradients use the values read; writes to leaves are errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays die with their last handle, whatever was recorded: what is written in place does not hold itself."""
+"""Arrays are freed with their last handle, whatever was recorded: an in-place write does not keep its target."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_an_array_dies_with_its_last_handle(program: Program) -> None:
     assert gone() is None
 
 
-def test_a_gradient_buffer_holds_what_is_written_while_recording() -> None:
+def test_a_gradient_buffer_holds_values_written_while_recording() -> None:
     x = mx.nd.array([1.0, 2.0])
     x.attach_grad()
     with autograd.record():

@@ -1,4 +1,4 @@
-"""Calls of many arrays: results, memory that is shared, and gradients are those of calls of few."""
+"""Calls with many arrays: results, shared memory and gradients are the same as in calls with few arrays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hybridnet as mx
 import numpy as np
 import pytest
 
-COUNTS = (3, 40, 70, 300)  # arrays are compared with each other up to 64, sorted from there on
+COUNTS = (3, 40, 70, 300)  # up to 64 arrays are compared pairwise, more are sorted
 
 
 def arrays(count: int) -> list[mx.nd.NDArray]:
@@ -27,7 +27,7 @@ def test_a_sum_may_be_written_over_part_of_an_input(count) -> None:
     base = mx.nd.array(np.arange(20.0))
     inputs = [*arrays(count - 1), base[3:8]]
     expected = sum(one.asnumpy() for one in inputs)
-    out = base[5:10]  # overlaps the last input without being it
+    out = base[5:10]  # overlaps the last input, but is another view
     mx.nd.add_n(*inputs, out=out)
     np.testing.assert_allclose(out.asnumpy(), expected)
     np.testing.assert_allclose(base.asnumpy()[:5], np.arange(5.0))

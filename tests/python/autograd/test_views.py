@@ -1,4 +1,4 @@
-"""Views share memory while gradients are recorded, too: all see what is written through one, values and gradients."""
+"""Views share memory also while gradients are recorded: a write through one changes values and gradients of all."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize("function", WRITTEN)
-def test_writes_through_views_have_the_gradient_of_what_was_written(front, function):
+def test_writes_through_views_pass_gradients_to_the_written_value(front, function):
     expected = 2 * np.array(X)
     expected[:2] *= 25
     np.testing.assert_allclose(gradient(front, function), expected)
@@ -104,7 +104,7 @@ def test_recording_does_not_change_values(front, function):
 
 
 @pytest.mark.parametrize("write", ["number", "array", "numpy", "detached", "paused", "fill"])
-def test_what_is_overwritten_by_constants_has_no_gradient(front, write):
+def test_values_overwritten_by_constants_have_no_gradient(front, write):
     def function(x):
         y = x * 1
         v = y[0:2]
@@ -154,7 +154,7 @@ def test_arrays_that_need_gradients_are_assigned_to_parts(front):
     np.testing.assert_allclose(gradient(front, function), expected)
 
 
-def test_a_view_made_before_recording_sees_what_is_recorded(front):
+def test_a_view_made_before_recording_sees_recorded_writes(front):
     y = front.zeros((3, 2), dtype="float64")
     v = y[1:3]
 
@@ -165,7 +165,7 @@ def test_a_view_made_before_recording_sees_what_is_recorded(front):
     np.testing.assert_allclose(gradient(front, function), 18 * np.array(X) * [[0], [1], [1]])
 
 
-def test_a_view_made_before_recording_writes_what_is_recorded(front):
+def test_writes_to_a_view_made_before_recording_are_recorded(front):
     y = front.zeros((3, 2), dtype="float64")
     v = y[1:3]
 
@@ -375,7 +375,7 @@ def test_symbols_are_made_of_views():
 
 # --------------------------------------------------------------------------------------------------- random programs
 def run_random_program(seed: int) -> bool:
-    """Compares values and the derivative along one direction. False where the program is refused, with both lines."""
+    """Compares values and the derivative along one direction. False: an error that names both lines."""
     rng = np.random.default_rng(seed)
     values, direction = rng.uniform(-1, 1, (ROWS, COLUMNS)), rng.normal(size=(ROWS, COLUMNS))
     x = nd.array(values, dtype="float64")
@@ -416,7 +416,7 @@ def test_random_programs_agree_with_memory_of_numpy(part: int):
 @pytest.mark.parametrize("constant", [True, False])
 def test_a_saved_value_that_was_written_through_a_view_stays_overwritten_when_its_arrays_die(form, constant):
     def program(w):
-        y = nd.exp(w)  # whose gradient reads y
+        y = nd.exp(w)  # the gradient of exp reads y
         view = {"row": lambda: y[0], "whole": lambda: y[:], "rows": lambda: y[0:1]}[form]()
         result = -y
         view[:] = 1 if constant else -view
@@ -491,9 +491,9 @@ def test_saved_values_count_as_overwritten_once_their_memory_was_given_out(part)
     w = nd.array([1.0, 2.0])
     w.attach_grad()
     with autograd.record():
-        y = nd.exp(w)  # whose gradient reads y
+        y = nd.exp(w)  # the gradient of exp reads y
         view = y[part]
-        results = [nd.sum(y[i : i + 1] * y[i : i + 1]) for i in range(2)]  # whose gradients read one element
+        results = [nd.sum(y[i : i + 1] * y[i : i + 1]) for i in range(2)]  # the gradient of each reads one element
     view.to_dlpack_for_write()
     with pytest.raises(GradientError, match="overwritten in place"):
         results[part.start].backward(retain_graph=True)

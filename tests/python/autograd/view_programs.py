@@ -1,7 +1,7 @@
-"""Random programs of views and writes, for arrays and for NumPy with explicit memory.
+"""Random programs of views and writes that run on arrays and, as a reference, on NumPy with explicit memory.
 
-The reference carries a tangent beside each value, in memory of the same layout: views are views of both, and a write
-writes both. So it knows the derivative of the result along one direction without a tape.
+The reference carries a tangent beside each value, in memory of the same layout: a view is a view of
+both, and a write writes both. So it knows the derivative of the result along one direction without a tape.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Dual:
     value: np.ndarray
     tangent: np.ndarray
     detached: bool = False
-    of_leaf: bool = False  # writing it is an error
+    of_leaf: bool = False  # writing to it is an error
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -48,7 +48,7 @@ def times(a: Dual, b: Dual) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass
 class Program:
-    """Statements, each of which runs on the lists of arrays of both sides and adds a line of text."""
+    """A list of statements; each runs on the arrays of both sides and adds a line of text."""
 
     rng: np.random.Generator
     arrays: list[Any]

@@ -1,4 +1,4 @@
-"""The command ``hybridnet``: what each command answers, to people and to programs, and with which exit code."""
+"""The command ``hybridnet``: output of each subcommand for people and for programs, and exit codes."""
 
 from __future__ import annotations
 
@@ -110,10 +110,10 @@ def test_inspect_counts_work(capsys, tmp_path) -> None:
     _, facts = _ask(capsys, "inspect", tmp_path / "work", "--shape", "2,4,7,7")
     work = facts["flops"]
     found = work["by operator"]
-    assert found["Convolution"] == 2 * (2 * 6 * 3 * 3) * (2 * 3 * 3)  # outputs, inputs of each
+    assert found["Convolution"] == 2 * (2 * 6 * 3 * 3) * (2 * 3 * 3)  # (outputs) * (inputs of each)
     assert found["FullyConnected"] == 2 * (2 * 54 * 5) + 2 * (2 * 5 * 5)
     assert found["dot"] == 7 * 2 * (2 * 5 * 2)
-    assert found["tanh"] == 2 * (2 * 5)  # of the branch with more
+    assert found["tanh"] == 2 * (2 * 5)  # the branch with more operations
     assert work["total"] == sum(found.values())
     assert main(["inspect", str(tmp_path / "work"), "--shape", "2,4,7,7"]) == 0
     assert "floating-point operations (a multiply-add is two)" in capsys.readouterr().out
@@ -121,7 +121,7 @@ def test_inspect_counts_work(capsys, tmp_path) -> None:
     assert facts["flops"] is None or facts["flops"]["total"] >= 0
 
 
-def test_run_gives_what_the_model_gives(capsys, model, tmp_path) -> None:
+def test_run_writes_the_outputs_of_the_model(capsys, model, tmp_path) -> None:
     x = np.random.RandomState(0).randn(2, 1, 8, 8).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
     block = gluon.SymbolBlock.imports(model + "-symbol.json", ["data"], model + "-0007.params")
@@ -151,7 +151,7 @@ class _Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("command", [["verify"], ["bench", "--seconds", "0.2"]], ids=["verify", "bench"])
-def test_what_takes_long_shows_a_bar_to_people_alone(command, capsys, model, monkeypatch) -> None:
+def test_long_work_shows_a_progress_bar_on_terminals_only(command, capsys, model, monkeypatch) -> None:
     shown = []
 
     def tqdm(items, desc, leave, file):
@@ -163,13 +163,13 @@ def test_what_takes_long_shows_a_bar_to_people_alone(command, capsys, model, mon
     arguments = [command[0], model, "--shape", "data=2,1,8,8", *command[1:]]
     assert main(arguments) == 0
     assert main([*arguments, "--json"]) == 0
-    assert shown == []  # no terminal
+    assert shown == []  # stderr is not a terminal
     monkeypatch.setattr(sys, "stderr", _Terminal())
     assert main([*arguments, "--json"]) == 0
     assert shown == []
     assert main(arguments) == 0
     assert [desc for desc, count in shown if count > 1] == [command[0]]
-    monkeypatch.setitem(sys.modules, "tqdm", None)  # it is not installed
+    monkeypatch.setitem(sys.modules, "tqdm", None)  # makes the import of tqdm fail
     assert main(arguments) == 0
 
 

@@ -1,4 +1,4 @@
-"""``hybridnet serve``: answers, refusals, shared calls, and an end that loses nothing."""
+"""``hybridnet serve``: answers, refusals, batched calls, and a shutdown that loses no request."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JSON, NPY, NPZ = "application/json", "application/x-npy", "application/x-npz"
 
 
 def _ask(app: PredictionApp, body: bytes, *words: str, declared: bytes | None = None) -> Any:
-    """(status, content type, body) of one request, without a server."""
+    """Returns (status, content type, body) of one request, without a server."""
     return asyncio.run(_asked(app, body, *words, declared=declared))
 
 
@@ -93,7 +93,7 @@ def test_files_of_numpy_are_answered_in_kind() -> None:
 
 
 def _one(values: list[float], allow_nan: bool) -> PredictionApp:
-    """Answers with these values, whatever is asked."""
+    """An app that answers every request with these values."""
     return PredictionApp(
         lambda arrays: [np.array(values, np.float32)[: len(arrays[0])]], {"x": ((), np.dtype(np.float32))}, ["y"],
         allow_nan=allow_nan,
@@ -123,7 +123,7 @@ def test_numbers_that_become_infinite_are_refused(body: bytes) -> None:
 def test_answers_that_json_cannot_say_are_refused_or_null(value: float) -> None:
     status, _, answer = _ask(_one([0, value], allow_nan=False), _json({"x": [1, 2]}))
     assert (status, json.loads(answer)["error"]) == (500, "NotFinite")
-    assert _ask(_one([0, value], allow_nan=False), _json({"x": [1]}))[0] == 200  # another request of the same call
+    assert _ask(_one([0, value], allow_nan=False), _json({"x": [1]}))[0] == 200  # a finite answer of the same model
     _, _, answer = _ask(_one([0, value], allow_nan=True), _json({"x": [1, 2]}))
     assert json.loads(answer) == {"outputs": {"y": [0, None]}}
 
@@ -191,7 +191,7 @@ print(status, json.loads(answer)["error"])
 
 
 def _packed(size: int) -> bytes:
-    """An archive of few bytes with an array of many."""
+    """A small .npz archive whose array unpacks to `size` bytes."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x.npy", "w", force_zip64=True) as x:
         header = {"descr": "<f4", "fortran_order": False, "shape": (size // 4,)}
@@ -202,7 +202,7 @@ def _packed(size: int) -> bytes:
 
 
 def test_a_small_request_does_not_take_a_large_memory() -> None:
-    """Each would take gigabytes: elements as long as the longest text, an archive that unpacks to much."""
+    """Each request would take gigabytes: elements as long as the longest text, an archive that unpacks to gigabytes."""
     done = subprocess.run(
         [sys.executable, "-c", BLOWN_UP, str(pathlib.Path(__file__).resolve().parents[1])],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, timeout=200,
@@ -264,7 +264,7 @@ def test_requests_wait_for_others_no_longer_than_said() -> None:
             assert (status, json.loads(answer)["outputs"]["product"]) == (200, [[i, 1]])
 
     asyncio.run(spaced(_app(call, Limits(batch=3, wait=5_000_000)), 6))
-    assert calls == [3, 3]  # full calls wait no longer
+    assert calls == [3, 3]  # full batches do not wait
     calls.clear()
     begin = time.monotonic()
     asyncio.run(spaced(_app(call, Limits(batch=3, wait=100_000)), 2))
@@ -315,7 +315,7 @@ def test_a_failing_call_fails_its_requests_alone() -> None:
     assert _ask(app, _json({"x": [[1, 2]], "n": [1]}))[0] == 200
 
 
-def test_what_a_model_raises_beside_errors_of_the_library_is_logged_and_not_shown(
+def test_foreign_errors_of_a_model_are_logged_and_not_shown(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -328,7 +328,7 @@ def test_what_a_model_raises_beside_errors_of_the_library_is_logged_and_not_show
     assert "secret" in caplog.text
 
 
-def test_too_many_waiting_requests_are_told_to_come_later() -> None:
+def test_too_many_waiting_requests_are_refused_for_now() -> None:
     def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
         time.sleep(0.1)
         return [arrays[0]]
@@ -381,7 +381,7 @@ def _post(port: int, body: bytes) -> tuple[int, Any]:
     return answer
 
 
-def test_many_clients_get_what_the_model_gives_and_sigterm_ends_it(server: Any, model: str) -> None:
+def test_many_clients_get_the_outputs_of_the_model_and_sigterm_ends_it(server: Any, model: str) -> None:
     child, port = server
     block = gluon.SymbolBlock.imports(model + "-symbol.json", ["data"], model + "-0000.params")
     failures: list[Any] = []

@@ -1,4 +1,4 @@
-"""``hybridnet serve`` as a process: many connections, what is no HTTP, and an end in the middle of it."""
+"""``hybridnet serve`` as a process: many connections, malformed requests, and SIGTERM under load."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEAD = b"POST /v1/predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\
 REQUEST = HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY
 GET = b"GET /healthz HTTP/1.1\r\n"
 
-# What is no request, and begin of its answer.
+# Malformed requests, and the status of the answer.
 MALFORMED = [
     (b"\0\1\2\3\r\n\r\n", 400),
     (bytes.fromhex("160301020001000001fc0303"), 400),  # TLS
@@ -45,7 +45,7 @@ MALFORMED = [
     (HEAD + b"content-length: 4\r\n\r\nnull", 400),
     (HEAD + b"content-length: 3\r\n\r\nNaN", 400),
 ]
-GONE = [b"", b"\r\n" * 50, HEAD, HEAD + b"content-length: 100\r\n\r\n{"]  # clients that leave before they have asked
+GONE = [b"", b"\r\n" * 50, HEAD, HEAD + b"content-length: 100\r\n\r\n{"]  # clients that leave mid-request
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def server(prefix: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 async def _answer(reader: asyncio.StreamReader) -> bytes:
-    """Status line and body of one answer; b"" if the server has closed the connection instead."""
+    """Reads the status line and body of one answer; b"" if the server has closed the connection instead."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, ConnectionResetError) as error:
@@ -88,7 +88,7 @@ async def _answer(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _load(port: int, seconds: float, child: subprocess.Popen[str] | None = None) -> list[bytes]:
-    """All answers to CONNECTIONS clients that ask as fast as they are answered. child: is told to end half-way."""
+    """Returns all answers to CONNECTIONS clients without pauses between requests. `child` gets SIGTERM half-way."""
     answers: list[bytes] = []
     end, told = time.monotonic() + seconds, asyncio.Event()
 
@@ -97,7 +97,7 @@ async def _load(port: int, seconds: float, child: subprocess.Popen[str] | None =
         while time.monotonic() < end:
             writer.write(REQUEST)
             answer = await _answer(reader)
-            if answer == b"" and told.is_set():  # the server had not read it when it ended
+            if answer == b"" and told.is_set():  # the server ended before it read the request
                 break
             answers.append(answer)
         writer.close()
@@ -116,15 +116,15 @@ def test_fifty_connections_get_right_answers_all_the_time(server: tuple[subproce
     _, port = server
     begin = time.monotonic()
     answers = asyncio.run(_load(port, 2))
-    assert len(answers) / (time.monotonic() - begin) > 200  # of thousands: machines that test are busy
+    assert len(answers) / (time.monotonic() - begin) > 200  # thousands on an idle machine
     texts = {answer.partition(b"{")[0] for answer in answers}
     assert texts == {b"HTTP/1.1 200 OK "}
     rows = [next(iter(json.loads(answer[16:])["outputs"].values())) for answer in set(answers)]
-    for row in rows:  # calls of other sizes may add in another order
+    for row in rows:  # batches of other sizes may sum in another order
         assert row == [pytest.approx(rows[0][0], rel=1e-4, abs=1e-6)]
 
 
-def test_sigterm_in_the_middle_answers_what_was_asked(server: tuple[subprocess.Popen[str], int]) -> None:
+def test_sigterm_answers_pending_requests(server: tuple[subprocess.Popen[str], int]) -> None:
     child, port = server
     answers = asyncio.run(_load(port, 3, child))
     assert child.wait(30) == 0
@@ -132,7 +132,7 @@ def test_sigterm_in_the_middle_answers_what_was_asked(server: tuple[subprocess.P
     assert {answer.partition(b"{")[0] for answer in answers} == {b"HTTP/1.1 200 OK "}
 
 
-def test_what_is_no_request_is_answered_with_a_text_and_does_no_harm(
+def test_malformed_requests_get_an_error_text_and_do_no_harm(
     server: tuple[subprocess.Popen[str], int],
 ) -> None:
     _, port = server

@@ -1,4 +1,4 @@
-"""contrib.amp: mixed precision. init() changes the whole process, so what follows it runs in processes of its own."""
+"""contrib.amp: mixed precision. init() changes the whole process, so tests of it run in separate processes."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_a_converted_block_computes_nearly_the_same():
 
 
 def _buckets(rng):
-    """(a bound module over lengths 3 and 5, batches of both)."""
+    """Returns a bound module over lengths 3 and 5, and batches of both."""
 
     def sym_gen(length):
         cell = mx.rnn.LSTMCell(6, prefix="lstm_")

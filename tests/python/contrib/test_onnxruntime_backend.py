@@ -1,4 +1,4 @@
-"""Parts of graphs run by ONNX Runtime give what the library gives."""
+"""Parts of graphs that ONNX Runtime runs give the results of the library."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def parts_of(net: Any) -> int:
 
 
 def compare(net: Any, *arrays: np.ndarray, rtol: float = 1e-4) -> None:
-    """Everything runs as one part and gives what it gives without."""
+    """Checks that the whole network runs as one part and gives the results of the library."""
     inputs = [mx.nd.array(array) for array in arrays]
     net.hybridize(False)
     wanted = net(*inputs)
@@ -172,7 +172,7 @@ def test_bodies_of_loops_and_training() -> None:
 
 @needs_onnxruntime
 @pytest.mark.usefixtures("registered")
-def test_what_it_does_not_know_stays_with_the_library() -> None:
+def test_unknown_operators_stay_with_the_library() -> None:
     net = Block(lambda F, x: F.tanh(F.sort(F.sigmoid(x))) + F.cast(F.cast(x, "float64") * 2, "float32"))
     x = mx.nd.array(np.random.default_rng(4).normal(size=(3, 4)))
     wanted = net(x).asnumpy()
@@ -181,7 +181,7 @@ def test_what_it_does_not_know_stays_with_the_library() -> None:
     assert parts_of(net) == 2
 
 
-def test_without_the_package_an_error_says_what_to_install(monkeypatch) -> None:
+def test_without_the_package_the_error_names_it(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"package 'onnx'.*\n?.*pip install onnx onnxruntime"):
         backend.register()

@@ -1,4 +1,4 @@
-"""contrib.quantization: networks of bytes predict what their float networks do, however they are made and run."""
+"""contrib.quantization: int8 networks predict like their float networks, for every way to make and run them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def evaluate(symbol, arg_params, aux_params, data):
 
 
 class Digits:
-    """A small convolutional network that reads digits, and the digits."""
+    """A small trained convolutional network for handwritten digits, and the digits."""
 
     def __init__(self) -> None:
         images, labels = load_digits(return_X_y=True)
@@ -100,7 +100,7 @@ def digits() -> Digits:
 
 
 def lenet():
-    """Symbol, parameters: convolution, BatchNorm, relu, a sum of two paths, dense layers."""
+    """Symbol and parameters of a network: convolution, BatchNorm, relu, a sum of two paths, dense layers."""
     data = mx.sym.var("data")
     first = mx.sym.Convolution(data, kernel=(3, 3), num_filter=8, pad=(1, 1), name="conv0")
     norm = mx.sym.BatchNorm(first, fix_gamma=False, name="bn0")
@@ -164,7 +164,7 @@ def test_a_residual_network_of_bytes_stays_near_its_float_network():
     images = mx.nd.random.normal(shape=(16, 3, 32, 32))
     with autograd.train_mode():
         for _ in range(20):
-            net(images)  # running statistics
+            net(images)  # updates the running statistics
     net.hybridize()
     quantized = quantization.quantize_net(net, calib_mode="naive", calib_data=[images])
     exact, given = net(images).asnumpy(), quantized(images).asnumpy()
@@ -174,7 +174,7 @@ def test_a_residual_network_of_bytes_stays_near_its_float_network():
 
 
 @pytest.mark.parametrize("quantized_dtype", ["int8", "auto"])
-def test_plans_that_fuse_layers_give_what_single_operators_give(quantized_dtype):
+def test_plans_that_fuse_layers_equal_single_operators(quantized_dtype):
     mx.random.seed(5)
     net = gluon.model_zoo.vision.resnet18_v1(thumbnail=True, classes=10)
     net.initialize(mx.init.Xavier(magnitude=2))
@@ -353,7 +353,7 @@ def test_values_that_do_not_fit_into_memory_together_are_seen_in_parts(digits, m
     assert graphs[0] == graphs[1]
 
 
-def test_the_logger_is_told(digits, caplog):
+def test_progress_is_logged(digits, caplog):
     logger = logging.getLogger("quantizing")
     with caplog.at_level(logging.DEBUG, "quantizing"):
         quantization.quantize_net(digits.net, calib_mode="naive", calib_data=digits.loader(), logger=logger)
@@ -423,7 +423,7 @@ def test_weights_are_quantized_as_the_operator_does():
     )
 
 
-def test_smart_leaves_float_what_stands_alone():
+def test_smart_mode_leaves_isolated_layers_float():
     data = mx.sym.var("data")
     product = mx.sym.FullyConnected(mx.sym.Activation(data, act_type="relu", name="relu0"), num_hidden=4, name="fc0")
     out = mx.sym.FullyConnected(mx.sym.Activation(product, act_type="relu", name="relu1"), num_hidden=4, name="fc1")
@@ -515,7 +515,7 @@ def test_naive_ranges_are_the_least_and_the_largest_values():
 
 
 def divergences(counts, edges, num_bytes):
-    """By end of the range: the Kullback-Leibler divergence of bytes from values (Migacz, GTC 2017), in plain loops."""
+    """Kullback-Leibler divergences of bytes from values (Migacz, GTC 2017) by end of the range, in plain loops."""
 
     def smooth(p):
         zeros, others = (p == 0).sum(), (p != 0).sum()
@@ -528,7 +528,7 @@ def divergences(counts, edges, num_bytes):
         p = inside.copy()
         p[0] += counts[: middle - reach].sum()
         p[-1] += counts[middle + reach + 1 :].sum()
-        inside[0] = 0  # the first bin holds what lies outside
+        inside[0] = 0  # the first bin holds the values outside of the range
         merged = len(p) // num_bytes
         q = np.zeros_like(p)
         for byte in range(num_bytes):
@@ -560,7 +560,7 @@ def test_entropy_ranges_are_those_of_plain_loops(distribution, rng):
         by_end = divergences(counts, edges, 511 if without_sign else 255)
         low_end, high_end = collector.ranges(dtype)["x"]
         (chosen,) = [value for end, value in by_end.items() if end == pytest.approx(high_end, rel=1e-6)]
-        assert chosen <= 1.001 * min(by_end.values())  # float32 may take a neighbour
+        assert chosen <= 1.001 * min(by_end.values())  # float32 may choose a neighbouring end
         assert low_end == (0 if without_sign else -high_end)
 
 
@@ -616,7 +616,7 @@ SHAPES = [(2, 4)]
         ({"calib_mode": "naive", "calib_data": [mx.nd.ones((2, 4)) / 0]}, ValueError, "finite values"),
     ],
 )
-def test_errors_say_what_to_do(options, kind, text):
+def test_errors_name_a_fix(options, kind, text):
     with pytest.raises(kind, match=text):
         quantization.quantize_net(dense_net(), **{"data_shapes": SHAPES, **options})
 

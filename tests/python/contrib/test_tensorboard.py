@@ -1,4 +1,4 @@
-"""LogMetricsCallback hands metrics to whatever writes TensorBoard's files."""
+"""LogMetricsCallback passes metrics to the installed writer of TensorBoard files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_batch_without_metric_writes_nothing(written):
     assert written == ["folder"]
 
 
-def test_without_a_writer_the_error_says_what_to_install(monkeypatch):
+def test_without_a_writer_the_error_names_the_package_to_install(monkeypatch):
     for package in ("mxboard", "tensorboardX", "torch.utils.tensorboard"):
         monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=r"(?s)mxboard, tensorboardX.*pip install tensorboardX"):

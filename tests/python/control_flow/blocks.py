@@ -1,4 +1,4 @@
-"""A function as a block, in every form that a block takes, for tests of loops and branches."""
+"""Blocks made of a function, for tests of loops and branches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridnet import gluon
 
 
 class Block(gluon.HybridBlock):
-    """A function of arrays, and the blocks that it uses."""
+    """Calls a function of arrays; `children` are the blocks that the function uses."""
 
     def __init__(self, function: Callable[..., Any], *children: gluon.Block) -> None:
         super().__init__()
@@ -26,14 +26,14 @@ class Block(gluon.HybridBlock):
 
 
 def flat(value: Any) -> list[Any]:
-    """The arrays of a nest."""
+    """The arrays of nested lists, tuples and dicts, in order."""
     if isinstance(value, dict):
         value = list(value.values())
     return [leaf for item in value for leaf in flat(item)] if isinstance(value, (list, tuple)) else [value]
 
 
 def wait_for(value: Any) -> Any:
-    """Waits for the arrays of a nest, which raises the errors of what computes them; returns the nest."""
+    """Waits for the arrays of a nest, which raises the errors of their computation; returns the nest."""
     for array in flat(value):
         array.wait_to_read()
     return value
@@ -42,7 +42,7 @@ def wait_for(value: Any) -> Any:
 def gradients(
     function: Callable[..., Any], arrays: Sequence[np.ndarray], order: int = 1
 ) -> tuple[list[np.ndarray], Block]:
-    """The sum of the squares of a function of arrays (order 2: of its gradients), its gradients, and the block."""
+    """Returns the sum of squares of a function's results (order 2: gradients) with its gradients, and the block."""
     block = Block(function)
     block.hybridize()
     given = [mx.nd.array(a, dtype="float64") for a in arrays]
@@ -57,12 +57,12 @@ def gradients(
 
 
 def operators(x: Any) -> Any:
-    """``mx.sym`` in a graph, ``mx.nd`` on arrays."""
+    """Returns ``mx.sym`` for a symbol, ``mx.nd`` for an array."""
     return mx.sym if isinstance(x, mx.sym.Symbol) else mx.nd
 
 
 def exported(block: gluon.HybridBlock, folder: pathlib.Path, inputs: int) -> gluon.SymbolBlock:
-    """The block, which has run hybridized, written to files and read again."""
+    """Exports a block that has run hybridized, and imports the files."""
     symbol, params = block.export(str(folder / "model"))
     names = ["data"] if inputs == 1 else [f"data{i}" for i in range(inputs)]
     return gluon.SymbolBlock.imports(symbol, names, params)

@@ -22,7 +22,7 @@ def _call(name: str, *args: object) -> None:
 
 
 def run(symbol_file: str, params_file: str, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """Outputs of the model for inputs by name."""
+    """Returns the outputs of the model for inputs given by name."""
     model, count, name = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_char_p()
     _call("hn_model_load", symbol_file.encode(), params_file.encode(), ctypes.byref(model))
     _call("hn_model_num_inputs", model, ctypes.byref(count))

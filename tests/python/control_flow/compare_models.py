@@ -1,4 +1,4 @@
-"""Exported models compared with expected results by a C++ program that knows no Python."""
+"""Compares exported models with expected results in a C++ program without Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def build(folder: pathlib.Path) -> pathlib.Path:
 
 
 def run(program: pathlib.Path, folder: pathlib.Path, tolerance: float = 0) -> tuple[bool, str]:
-    """Whether all models of the folder agree, and the output of the program."""
+    """Returns whether all models of the folder agree, and the output of the program."""
     done = subprocess.run(
         [str(program), str(folder), str(tolerance)], capture_output=True, text=True, timeout=1800, check=False
     )

@@ -1,4 +1,4 @@
-"""Random small loops, as machine code and as the interpreter runs them: the same bits.
+"""Random small loops that must give the same bits as machine code and in the interpreter.
 
 HYBRIDNET_JIT=now PYTHONPATH=python:tests/python python -m control_flow.native_programs --programs 200
 """
@@ -24,7 +24,7 @@ DTYPES = ("float32", "float64", "int32", "int64")
 
 
 class Program(mx.gluon.HybridBlock):
-    """A loop over a few states of one dtype: what it does follows from the seed."""
+    """A loop over a few states of one dtype; the seed determines its operations."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class Program(mx.gluon.HybridBlock):
 
 
 def check(seed: int) -> bool:
-    """Whether the program ran as machine code; raises if it gave other bits."""
+    """Returns whether the program ran as machine code; raises if its bits differ from the interpreter's."""
     with mx.util.np_shape(True):
         program = Program(seed)
         inputs = program.inputs()

@@ -1,4 +1,4 @@
-"""Checks that hold for every random program; each raises AssertionError where it does not."""
+"""Checks that every random program must pass; a failed check raises AssertionError."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hybridnet import test_utils
 
 from .random_programs import Program, Tree, inputs, parts, smooth
 
-UNFUSED = "fast_run,-fusion"  # passes that leave every operator its name
+UNFUSED = "fast_run,-fusion"  # without fusion every operator keeps its name
 
 
 def _arrays(values: list[np.ndarray]) -> list[mx.nd.NDArray]:
@@ -26,7 +26,7 @@ def hybridized(program: Program, passes: str | None = None) -> Program:
 
 
 def same_in_graphs(tree: Tree, seed: int, folder: pathlib.Path, name: str, passes: str | None = None) -> bool:
-    """Arrays and graph agree, and what is exported is left in folder for compare_models, with inputs and results.
+    """Checks that arrays and graph agree; exports the model to `folder` for compare_models, with inputs and results.
 
     Returns whether arrays and graph agree to the last bit: rewrites may change the order of sums.
     """
@@ -43,7 +43,7 @@ def same_in_graphs(tree: Tree, seed: int, folder: pathlib.Path, name: str, passe
 
 
 def evaluate(program: Program, values: list[np.ndarray], order: int = 1) -> tuple[np.ndarray, float, list[np.ndarray]]:
-    """Result, loss, and gradients of the loss: the weighted sum of the result, or that of its squared gradients."""
+    """Returns result, loss and gradients of the loss, a weighted sum of the result (order 2: of squared gradients)."""
     arrays, weight = _arrays(values), program.weight.data()
     for array in arrays:
         array.attach_grad()
@@ -59,7 +59,7 @@ def evaluate(program: Program, values: list[np.ndarray], order: int = 1) -> tupl
 
 
 def same_gradients(tree: Tree, seed: int, order: int, passes: str | None = None) -> None:
-    """Arrays and graph have the same gradients."""
+    """Checks that arrays and graph have the same gradients."""
     program, values = Program(tree), inputs(seed)
     want = evaluate(program, values, order)
     got = evaluate(hybridized(program, passes), values, order)
@@ -69,10 +69,10 @@ def same_gradients(tree: Tree, seed: int, order: int, passes: str | None = None)
 
 
 def gradients_of_differences(tree: Tree, seed: int, order: int) -> Counter[str]:
-    """Gradients of the graph agree with central differences to 1e-6 + 1e-5 |g|.
+    """Checks that gradients of the graph agree with central differences to 1e-6 + 1e-5 |g|.
 
-    Where a difference straddles a jump (another branch, another number of iterations) there is nothing to compare with.
-    Returns how many elements were compared, and how many stood at a jump.
+    An element whose difference straddles a jump (another branch, another number of iterations) cannot be compared.
+    Returns the numbers of elements compared and of elements at a jump.
     """
     tree, values = smooth(tree), inputs(seed)
     graph = hybridized(Program(tree))
@@ -114,7 +114,7 @@ def _compare(
         return "compared"
     if decisions(1e-5) != decisions(-1e-5):
         return "at a jump"
-    # Steep places: a difference of the fourth order, at steps between truncation and rounding.
+    # Steep functions: a fourth-order difference, with steps between truncation and rounding errors.
     for step in (1e-4, 2e-5, 4e-6):
         differences.append((4 * difference(step / 2) - difference(step)) / 3)
         if abs(differences[-1] - gradient) <= tolerance:
@@ -123,10 +123,10 @@ def _compare(
 
 
 def branches_not_taken_never_run(tree: Tree, seed: int) -> Counter[str]:
-    """Forwards and backwards. Counts the runs of branches, as on arrays and as in the graph."""
+    """Checks that no operator of a branch that is not taken runs, forward or backward. Counts the runs of branches."""
     program, values = Program(tree), inputs(seed)
     program(*_arrays(values))
-    # Work of both branches runs in front of them, under a name of one of them: this is not a run of that branch.
+    # Hoisted work of both branches runs in front, under the name of one: it would count as a run of that branch.
     graph = hybridized(program, f"{UNFUSED},-hoist")
     with test_utils.exec_counts() as ran:
         evaluate(graph, values)
@@ -134,9 +134,9 @@ def branches_not_taken_never_run(tree: Tree, seed: int) -> Counter[str]:
     once = not any(getattr(part, "checkpoint", None) for part in parts(tree))  # nothing is computed again
     found: Counter[str] = Counter()
     for (op, node), count in ran.items():
-        if op == "copy":  # that plans make by themselves
+        if op == "copy":  # plans insert copies by themselves
             continue
-        name, kind = node[node.find("branch") :], "forward"  # without the name of the block
+        name, kind = node[node.find("branch") :], "forward"  # drops the name of the block
         if not name.startswith("branch"):
             continue
         if name.endswith("_backward"):

@@ -1,8 +1,8 @@
-"""Proof of control flow: thousands of random programs, every way they can run.
+"""Checks control flow with thousands of random programs, in every way that they can run.
 
     PYTHONPATH=python:tests/python python -m control_flow.prove [--programs 5000] [--jobs 3] [--seed 0]
 
-Checks for each program that
+For each program it checks that
 - arrays and hybridized graph give the same result, and so does the exported file, to the last bit, in a C++ program;
 - gradients of first and second order are the same on arrays and in graphs, and agree with central differences;
 - branches that are not taken run neither forwards nor backwards.
@@ -50,7 +50,7 @@ def _drawn(seed: int, count: int) -> list[Tree]:
 
 
 def distinct_programs(count: int, seed: int) -> list[Tree]:
-    """Programs that the strategy of the tests draws, each once."""
+    """Distinct programs drawn by the strategy of the tests."""
     found: dict[Tree, None] = {}
     while len(found) < count:
         found.update(dict.fromkeys(_drawn(seed, min(1000, 3 * count))))
@@ -59,7 +59,7 @@ def distinct_programs(count: int, seed: int) -> list[Tree]:
 
 
 def check(tree: Tree, number: int, folder: pathlib.Path) -> tuple[Counter[str], list[str]]:
-    """Counts and failures of one program; the number is also the seed of its arguments."""
+    """Returns counts and failures of one program; `number` is also the seed of its arguments."""
     checks = program_checks
     found: Counter[str] = Counter()
     failures: list[str] = []
@@ -94,13 +94,13 @@ def _work(job: tuple[int, Tree, pathlib.Path]) -> tuple[Counter[str], list[str]]
     found = Counter({f"depth {random_programs.depth_of(tree)}": 1})
     found.update({f"construct {name}": n for name, n in random_programs.constructs(tree).items()})
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The .*-th input")  # which a random program need not use
+        warnings.filterwarnings("ignore", message="The .*-th input")  # a random program need not use all inputs
         counts, failures = check(tree, number, folder)
     return found + counts, failures
 
 
 def prove(programs: int, jobs: int, seed: int, folder: pathlib.Path) -> tuple[Counter[str], list[str]]:
-    """Counts of what was checked, and the failures."""
+    """Returns the counts of all checks, and the failures."""
     models = folder / "models"
     models.mkdir()
     found: Counter[str] = Counter()
@@ -118,7 +118,7 @@ def prove(programs: int, jobs: int, seed: int, folder: pathlib.Path) -> tuple[Co
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=5000)
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1), help="processes")

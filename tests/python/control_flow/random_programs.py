@@ -15,7 +15,7 @@ import numpy as np
 from hybridnet.contrib import cond, foreach, while_loop
 from hypothesis import strategies as st
 
-WIDTH = 2  # every value is a vector of so many numbers
+WIDTH = 2  # every value is a vector of this length
 ROWS = 3
 DEEPEST = 4
 MATRIX = mx.nd.array([[0.3, -0.8], [0.6, 0.2]], dtype="float64")  # captured as a constant
@@ -23,7 +23,7 @@ MATRIX = mx.nd.array([[0.3, -0.8], [0.6, 0.2]], dtype="float64")  # captured as 
 
 @dataclass(frozen=True)
 class Variable:
-    """A value in sight: an argument, a parameter, a slice or state of any loop around."""
+    """A visible value: an argument, a parameter, a slice or state of any enclosing loop."""
 
     pick: int
 
@@ -46,22 +46,22 @@ class Foreach:
     length: int
     reverse: bool
     with_index: bool
-    data: str  # "rows", "pair" (a dict of two arrays) or "scaled" (computed from a value in sight)
-    states: tuple[Tree, ...]  # next ones
+    data: str  # "rows", "pair" (a dict of two arrays) or "scaled" (computed from a visible value)
+    states: tuple[Tree, ...]  # the next states
     initial: tuple[Tree, ...]
     outs: tuple[Tree, ...]
     pick: int
     checkpoint: Any
-    cut: tuple[tuple[str, int], ...]  # truncate_gradient or detach_every
+    cut: tuple[tuple[str, int], ...]  # option (truncate_gradient or detach_every) and its value
     unread: int  # number of unread outputs and states
-    last: int  # how many of the last rows of the outputs are read; 0: all
+    last: int  # number of last rows of the outputs that are read; 0: all
 
 
 @dataclass(frozen=True)
 class While:
     limit: int
     bound: float
-    counted: bool  # a counter is carried beside the value, and the number of iterations read
+    counted: bool  # a counter is a second variable, and the number of iterations is read
     state: Tree
     initial: Tree
     outs: tuple[Tree, ...]
@@ -70,14 +70,14 @@ class While:
 
 @dataclass(frozen=True)
 class Cond:
-    number: int  # of this branch in the program: names what its branches do
+    number: int  # number of this cond in the program: part of the names of its operators
     pred: Tree
     threshold: float
-    dtype: str | None  # of the predicate
+    dtype: str | None  # dtype of the predicate
     then: Tree
     other: Tree
     handed: bool  # the branches get a value as an argument, not by closure
-    twice: bool  # they return two values
+    twice: bool  # the branches return two values
 
 
 Tree = Variable | Unary | Binary | Foreach | While | Cond
@@ -85,7 +85,7 @@ Tree = Variable | Unary | Binary | Foreach | While | Cond
 
 # ---------------------------------------------------------------------------------------------------------- generation
 def programs(deepest: int = DEEPEST) -> st.SearchStrategy[Tree]:
-    """Programs whose constructs nest up to `deepest`; a failing one shrinks."""
+    """Strategy for programs whose constructs nest up to `deepest`; failing programs shrink."""
     return st.builds(make, st.randoms(use_true_random=False), st.integers(1, deepest))
 
 
@@ -111,7 +111,7 @@ def _expression(r: random.Random, depth: int, size: int, numbers: Iterator[int],
         return Unary(r.choice(["sin", "tanh", "half", "cut", "linear"]), sub())
     if kind == "binary":
         return Binary(r.choice(["add", "mul", "sub"]), sub(), sub())
-    deeper = r.random() < 0.6  # at least one part is a construct again
+    deeper = r.random() < 0.6  # at least one part is a construct
     if kind == "foreach":
         return _make_foreach(r, depth, sub, deeper)
     if kind == "while":
@@ -145,7 +145,7 @@ def _make_foreach(r: random.Random, depth: int, sub: Any, deeper: bool) -> Forea
 
 
 def parts(tree: Tree) -> Iterator[Tree]:
-    """All nodes of a program."""
+    """Yields all nodes of a program."""
     yield tree
     for child in _children(tree):
         yield from parts(child)
@@ -161,7 +161,7 @@ def _children(tree: Tree) -> list[Tree]:
 
 
 def depth_of(tree: Tree) -> int:
-    """How deep loops and branches nest. What a loop starts from, and what decides a branch, stands outside of it."""
+    """Returns how deep loops and branches nest. Initial states and predicates count as outside of their construct."""
     outside: tuple[Tree, ...] = ()
     if isinstance(tree, (Foreach, While)):
         outside = tree.initial if isinstance(tree, Foreach) else (tree.initial,)
@@ -175,7 +175,7 @@ def depth_of(tree: Tree) -> int:
 
 
 def constructs(tree: Tree) -> Counter[str]:
-    """How often each construct and option occurs."""
+    """Counts the occurrences of each construct and option."""
     found: Counter[str] = Counter()
     for part in parts(tree):
         if not isinstance(part, (Foreach, While, Cond)):
@@ -196,7 +196,7 @@ def constructs(tree: Tree) -> Counter[str]:
 
 
 def smooth(tree: Tree) -> Tree:
-    """The program without what cuts gradients: differences do not see the cut."""
+    """Returns the program without the parts that cut gradients, because differences do not see the cut."""
     changes: dict[str, Any] = {}
     for field in dataclasses.fields(tree):
         value = getattr(tree, field.name)
@@ -215,8 +215,8 @@ def smooth(tree: Tree) -> Tree:
 class Program(mx.gluon.HybridBlock):
     """A random program as a block of three arguments: rows (ROWS, WIDTH) to iterate over, and two vectors.
 
-    On arrays it notes which way it went (`decisions`), and how often each branch ran (`runs`, by name); in a graph the
-    operator at the end of each branch has that name.
+    On arrays it records its `decisions`, and in `runs` the runs of each branch by name; in a graph the operator at the
+    end of each branch has that name.
     """
 
     def __init__(self, tree: Tree, weight: np.ndarray | None = None) -> None:
@@ -302,7 +302,7 @@ class Program(mx.gluon.HybridBlock):
         if tree.dtype:
             test = test.astype(tree.dtype)
 
-        # Operators at the ends share nothing, gradients included: what branches share may run in front of them.
+        # The last operators of the branches differ, also in gradients: shared work may run in front of the cond.
         def branch(part: Tree, name: str, mark: str, last: Any) -> Any:
             def run(*handed: Any) -> Any:
                 value = self._run(part, [*env, *handed], rows)

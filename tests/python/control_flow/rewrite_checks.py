@@ -1,4 +1,4 @@
-"""Shared by the tests of rewrites: results and gradients either way, how often operators ran, what stands in a plan."""
+"""Helpers for tests of rewrites: results and gradients in all modes, counts of operator runs, loops of a plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def normal(*shape, seed=0):
 
 
 def evaluate(function, arrays, hybridized=True, passes=None, order=0):
-    """Results, and gradients of their weighted squares; order 0: predicted. Also the block."""
+    """Returns results and gradients of their weighted squares (order 0: a prediction, results only), and the block."""
     block = Block(function)
     if hybridized:
         block.hybridize(**({"passes": passes} if passes else {}))
@@ -37,7 +37,7 @@ def evaluate(function, arrays, hybridized=True, passes=None, order=0):
 
 
 def same_everywhere(function, arrays):
-    """On arrays, in graphs with and without rewrites of loops; results, first and second gradients."""
+    """Checks that arrays, graphs, and graphs without loop rewrites agree in results, first and second gradients."""
     for order in (0, 1, 2):
         want, _ = evaluate(function, arrays, hybridized=False, order=order)
         for passes in (None, "fast_run,-loop"):
@@ -47,7 +47,7 @@ def same_everywhere(function, arrays):
 
 
 def runs(function, arrays, order=0, passes="fast_run,-fusion"):
-    """How often each operator ran, by its name; copies that plans make by themselves do not count."""
+    """Counts the runs of each operator by name, without the copies that plans insert by themselves."""
     counts = {}
     evaluate(function, arrays, passes=passes, order=order)
     with test_utils.exec_counts() as ran:
@@ -63,13 +63,13 @@ def lines_of(block):
 
 
 def loops_of(block, kind="_foreach"):
-    """The lines of the plan that are loops, outermost."""
+    """The lines of the outermost loops in the plan."""
     word = {"_foreach": "loop", "_while_loop": "while"}[kind]
     return [line for line in lines_of(block) if re.match(rf"%\S+ = {word}\[", line)]
 
 
 def number(line, name):
-    """How many sequences, carries or outputs the loop on this line has (num_seq, num_carry, num_out)."""
+    """The number of sequences, states or outputs (num_seq, num_carry, num_out) of the loop on this line."""
     if name == "num_out":
         types = re.sub(r"\{[^}]*\}", "", line).partition(" : ")[2]
         extra = 1 if " = while[" in line else 0  # the number of iterations

@@ -1,7 +1,7 @@
-"""What nothing reads behind a loop or a branch gets no gradient, which is not zeros: 0 * inf would be NaN.
+"""Values that nothing reads behind a loop or a branch have no gradient, not a gradient of zeros: 0 * inf would be NaN.
 
-Compared are loops on arrays, where unread values have no gradient by themselves, and the same loops hybridized. States
-grow to infinity in the last iterations, and in the last ones only nothing reads them.
+Hybridized loops are compared with loops on arrays, where unread values have no gradient anyway. States grow to infinity
+in the last iterations only, in which nothing reads them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ foreach, while_loop, cond = nd.contrib.foreach, nd.contrib.while_loop, nd.contri
 
 
 class Net(gluon.HybridBlock):
-    """A function of arrays as a block that returns all its results."""
+    """A block that calls a function of arrays and returns all its results."""
 
     def __init__(self, function: Any) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ def agree(function: Any, arrays: list[np.ndarray], second: bool = False, finite:
         np.testing.assert_allclose(a, b, rtol=1e-4)
 
 
-# exp three times of 1.5 is 2.4e38, once more is infinite in float32: only the last state is.
+# exp applied three times to 1.5 is 2.4e38, and a fourth time infinite in float32: only the last state is infinite.
 ROWS = np.array([2.0, -1.0, 0.5, 3.0], dtype="float32")
 START = np.array([1.5], dtype="float32")
 
@@ -62,7 +62,7 @@ def grows(d, h):
 
 
 def two_states(d, h):
-    """The first state's gradient needs the second's of one iteration before."""
+    """The gradient of the first state needs that of the second state of the previous iteration."""
     return d * h[0], [h[1] * 1.0, h[1].exp()]
 
 
@@ -71,7 +71,7 @@ def state_by_state(d, h):
 
 
 def with_row_of_state(d, h):
-    """A gradient of the data that only the state has."""
+    """Only the state passes a gradient to the data."""
     return h * 1.0, (h * d).exp()
 
 
@@ -124,7 +124,7 @@ def test_states_that_are_cut_off_pass_none(detach_every: int) -> None:
 
 
 @pytest.mark.parametrize("how", [{}, {"static_alloc": True}, {"passes": "none"}, {"passes": "fast_compile"}])
-def test_whatever_passes_run(how: dict[str, Any]) -> None:
+def test_unread_values_have_no_gradient_with_any_passes(how: dict[str, Any]) -> None:
     agree(LOOPS["issue"], [ROWS, START], **how)
     agree(LOOPS["three_states"], [ROWS, START], **how)
 
@@ -146,7 +146,7 @@ def test_states_that_are_read_keep_their_gradients() -> None:
 
 
 def test_zeros_that_do_arrive_still_count() -> None:
-    """A gradient of zero is not none: here 0 * inf is NaN on arrays as well."""
+    """A gradient of zeros is a gradient: here 0 * inf is NaN on arrays as well."""
 
     def function(x, s):
         rows, last = foreach(grows, x, s)

@@ -126,7 +126,7 @@ def test_loops_in_loops_of_untraced_graphs(train):
 
 
 def test_deeply_nested_loops_of_many_outputs_are_compiled_at_once():
-    """Asking each loop about each pair of outputs of the loop around it would take days."""
+    """Comparing each pair of outputs anew in each of the nested loops would take days."""
     depth, count = 8, 12
 
     def nested(x, depth):

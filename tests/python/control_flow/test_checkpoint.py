@@ -1,4 +1,4 @@
-"""checkpoint: fewer values are kept for the gradient, the gradient stays the same."""
+"""checkpoint: fewer values are kept for the gradient, and the gradient stays the same."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_loops_over_data(count, checkpoint, reverse, order):
 
 @pytest.mark.parametrize("checkpoint", ["sqrt", 2])
 def test_loops_that_do_not_run(checkpoint):
-    """Without data no pass removes them; the root of 0 iterations has to be a length, too."""
+    """No pass removes a loop without data; "sqrt" of 0 iterations must be a valid segment length, too."""
 
     def function(w, checkpoint=None):
         return foreach(lambda _, h: (h * w, (h * w).sin()), [], w * 2, length=0, checkpoint=checkpoint)[1]
@@ -96,7 +96,7 @@ def test_segments_that_fill_the_rows_copy_no_sequence(count):
 
 
 @pytest.mark.parametrize("checkpoint", ["sqrt", 1, 3])
-def test_what_is_computed_again_draws_the_same(checkpoint):
+def test_recomputation_draws_the_same_numbers(checkpoint):
     drop = gluon.nn.Dropout(0.5)
     block = Block(lambda x: foreach(lambda d, s: (drop(d) * s, s), x, nd.ones((200,)), checkpoint=checkpoint)[0], drop)
     block.hybridize()
@@ -114,7 +114,7 @@ def test_what_is_computed_again_draws_the_same(checkpoint):
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("checkpoint", ["sqrt", 1, 3, 7])
 def test_checkpoints_change_no_draw(checkpoint, reverse):
-    """Draws follow the iterations of the loop as it was written, whatever segments it runs in."""
+    """Random draws depend on the iterations of the loop as written, not on the segments that it runs in."""
     drop = gluon.nn.Dropout(0.5)
 
     def function(x, option):
@@ -229,18 +229,18 @@ def test_a_policy_in_a_loop_with_a_condition(policy):
         np.testing.assert_allclose(two, one, rtol=1e-9, atol=1e-12)
 
 
-def test_a_policy_keeps_what_it_names_and_the_states():
+def test_a_policy_keeps_its_chosen_values_and_the_states():
     row, count = 50 * 8, 100
 
     def kept(policy):
         return kept_bytes(count, policy)
 
-    assert count * row <= kept(POLICIES["none"]) < count * row * 1.05  # the states
+    assert count * row <= kept(POLICIES["none"]) < count * row * 1.05  # the states alone
     assert 2 * count * row <= kept(POLICIES["sin"]) < 2.05 * count * row
     assert kept(None) > kept(POLICIES["sin"])
 
 
-def test_what_a_policy_keeps_is_not_computed_again():
+def test_values_kept_by_a_policy_are_not_recomputed():
     def function(x, w, s, checkpoint=None):
         def body(d, h):
             return [], nd.FullyConnected(h, w, no_bias=True, num_hidden=3).exp() * d

@@ -24,7 +24,7 @@ def equal(one, two, rtol=1e-9, atol=1e-12):
 
 
 def loop(trips, limit, checkpoint, outputs=True, **options):
-    """(v w).sin() + x, `trips` times; outputs v w of every iteration."""
+    """A loop that computes v = (v w).sin() + x `trips` times, and outputs v w of every iteration."""
 
     def function(x, w):
         if not outputs:
@@ -50,7 +50,7 @@ ARRAYS = np.array([0.3, -0.2, 0.4]), np.array([0.5, 0.9, -0.7])
 @pytest.mark.parametrize("checkpoint", ["sqrt", 1, 4, 1000])
 @pytest.mark.parametrize("limit", [1, 6, 65, 100])
 def test_gradients_stay(limit, checkpoint, outputs, order):
-    """No iteration, some, whole segments, all that are allowed, and the limit ending the loop."""
+    """The loop runs no iteration, some, whole segments, as many as the limit, or is ended by the limit."""
     for trips in sorted({0, 1, 4, 5, limit // 2, limit - 1, limit, limit + 5}):
         want, _ = gradients(loop(trips, limit, None, outputs), ARRAYS, order)
         got, _ = gradients(loop(trips, limit, checkpoint, outputs), ARRAYS, order)
@@ -60,7 +60,7 @@ def test_gradients_stay(limit, checkpoint, outputs, order):
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("limit", [33, 3_000, 70_000, 1_000_000])
 def test_gradients_are_those_of_differences(limit, order):
-    """Of first and second order, for loops in one, two, three and four levels of segments."""
+    """First and second order, for loops with one, two, three and four levels of segments."""
     function = loop(30, limit, "sqrt", outputs=False)
     found, _ = gradients(function, ARRAYS, order)
     for k in range(2):
@@ -76,7 +76,7 @@ def test_gradients_are_those_of_differences(limit, order):
 
 @pytest.mark.parametrize("outputs", [True, False])
 def test_many_iterations(outputs):
-    """Enough for the second segment of every level but the outermost."""
+    """The iterations reach the second segment of every level but the outermost."""
     trips, limit = 30_000, 200_000
     want, _ = gradients(loop(trips, limit, None, outputs), ARRAYS)
     got, _ = gradients(loop(trips, limit, "sqrt", outputs), ARRAYS)
@@ -143,7 +143,7 @@ def test_at_most_64_copies_of_the_variables_are_kept(limit, checkpoint):
 
 
 def peak_bytes(build, size):
-    """Memory that a training step takes at its worst moment, beyond its inputs. The least of three."""
+    """Peak memory of a training step without its inputs: the minimum of three runs."""
     found = []
     for _ in range(3):
         nd.waitall()
@@ -177,7 +177,7 @@ def test_memory_of_training_does_not_depend_on_max_iterations():
     size = 1000
     few, many = (peak_bytes(lambda m=m: deep_loop(2_000, m, "sqrt"), size) for m in (10_000, 1_000_000))
     assert abs(many / few - 1) <= 0.1
-    # 64 copies, a segment of 32 iterations with the values of each, and what one iteration works with.
+    # 64 copies, a segment of 32 iterations with the values of each, and the working memory of one iteration.
     assert many < (64 + 32 * 30 + 200) * size * 8
     assert many < peak_bytes(lambda: deep_loop(300, 300, None), size)
 
@@ -204,10 +204,10 @@ def test_memory_of_second_derivatives_is_bounded():
     assert peak(1_000_000, "sqrt") < peak(1_000, None)
 
 
-# ---------------------------------------------------------------------------------------- what is computed once more
+# ----------------------------------------------------------------------------------------------------- recomputation
 @pytest.mark.parametrize("checkpoint", ["sqrt", 3, lambda node: False])
 @pytest.mark.parametrize("limit", [9, 100])
-def test_what_is_computed_again_draws_the_same(limit, checkpoint):
+def test_recomputation_draws_the_same_numbers(limit, checkpoint):
     drop = gluon.nn.Dropout(0.5)
 
     def function(x):
@@ -316,7 +316,7 @@ def test_saved_models_keep_their_checkpoints(tmp_path):
 
 
 def test_loops_in_loops():
-    """A loop with checkpoints in the body of another, and in a branch of a cond."""
+    """A loop with checkpoints in the body of another loop and in a branch of a cond."""
 
     def function(inner, outer):
         def run(x, w):

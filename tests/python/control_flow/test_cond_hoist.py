@@ -22,7 +22,7 @@ def total(counts):
 
 
 def times_fired(block, name):
-    """How often a pass changed the graph around all bodies."""
+    """Counts how often a pass changed the outermost graph, without bodies."""
     count, inside = 0, False
     for line in block.pass_report().splitlines():
         words = line.split()
@@ -42,7 +42,7 @@ def fired(function, arrays):
 
 
 def same_with_and_without(function, arrays, exact=True):
-    """Results to the bit, and gradients to second order, as without the pass and as on arrays."""
+    """Checks that results (to the bit) and gradients to second order are the same without the pass and on arrays."""
     for order in (0, 1, 2):
         plain, _ = evaluate(function, arrays, hybridized=False, order=order)
         without, _ = evaluate(function, arrays, passes=WITHOUT, order=order)
@@ -56,7 +56,7 @@ def same_with_and_without(function, arrays, exact=True):
 
 
 def both_signs(function, *arrays, exact=True):
-    """Checks with the predicate's value, the last argument, so that each branch is taken once."""
+    """Checks the function with both signs of the predicate, its last argument, so that each branch is taken once."""
     for sign in (-1.0, 1.0):
         same_with_and_without(function, (*arrays, np.full(1, sign)), exact)
 
@@ -72,7 +72,7 @@ class TestWhereItFires:
             arrays = normal(3, 3), np.full(1, sign)
             assert runs(function, arrays)["dot"] == 1
             assert runs(function, arrays, passes="fast_run,-fusion,-hoist")["dot"] == 2
-            # backwards two products per forward one
+            # the backward runs two products per product of the forward
             assert runs(function, arrays, order=1)["dot"] == 3
             assert runs(function, arrays, order=1, passes="fast_run,-fusion,-hoist")["dot"] == 6
         both_signs(function, normal(3, 3))
@@ -164,7 +164,7 @@ class TestWhereItFires:
         both_signs(function, normal(3), normal(3, seed=1))
 
     def test_operators_that_may_fail(self):
-        """One of the branches runs it always: in front it fails no more often."""
+        """Both branches run the operator, so it fails no more often in front of them."""
 
         def function(a, index, c):
             F = operators(a)
@@ -256,7 +256,7 @@ class TestWhereItMustNotFire:
         for one, two in zip(with_pass, without, strict=True):
             np.testing.assert_array_equal(one, two)
 
-    def test_what_random_draws_lead_to(self):
+    def test_work_on_random_draws_does_not_move(self):
         def function(x, c):
             F = operators(x)
             return cond(c.sum() > 0, lambda: F.Dropout(x).exp() * 1, lambda: F.Dropout(x).exp() * 2)
@@ -348,7 +348,7 @@ class TestWhereItMustNotFire:
 
 class TestBesideCondSink:
     def test_neither_undoes_the_other(self):
-        """Of three values one is read by both branches, one by each."""
+        """One value is read by both branches, and one by each branch alone."""
 
         def function(a, c):
             F = operators(a)
@@ -361,7 +361,7 @@ class TestBesideCondSink:
             _, block = evaluate(function, (normal(3, 3), np.full(1, sign)))
             for name in ("cond_hoist_common", "cond_sink"):
                 assert times_fired(block, name) == 1
-                assert times_fired(block, f"{name}_joint") == 0  # nothing was left for it
+                assert times_fired(block, f"{name}_joint") == 0  # the joint pass found no work
         both_signs(function, normal(3, 3))
 
     def test_upstream_work_of_one_branch_still_moves_in(self):
@@ -403,7 +403,7 @@ BINARY = ("add", "mul", "sub")
 
 @st.composite
 def terms(draw, depth=3, leaves=3):
-    """A value over numbered leaves; small enough that two draws often agree in parts."""
+    """Draws a term over numbered leaves, so small that two terms often have equal parts."""
     if depth == 0 or draw(st.integers(0, 3)) == 0:
         return draw(st.integers(0, leaves - 1))
     if draw(st.booleans()):
@@ -415,7 +415,7 @@ def terms(draw, depth=3, leaves=3):
 
 @st.composite
 def graphs(draw, depth=2):
-    """A chain of conditionals whose branches draw from one pool of terms, with further conditionals inside."""
+    """Draws a chain of conditionals, nested ones too, whose branches take their terms from one pool."""
     pool = draw(st.lists(terms(), min_size=2, max_size=3))
     part = st.sampled_from(pool)
 
@@ -454,7 +454,7 @@ def choose(step, values, test):
         parts = [compute(term, values) for term in rest]
         return parts[0] + parts[1].sin() * parts[2]
     at, then, other, upstream = rest
-    above = compute(upstream, values).tanh()  # read in one branch: sinks
+    above = compute(upstream, values).tanh()  # read in one branch only, so it sinks
     return cond(
         test > at,
         lambda: choose(then, values, test * -0.7) + above,
@@ -499,7 +499,7 @@ def test_gradients_of_random_graphs_are_those_without_the_rules(graph, test, see
 
 
 def test_the_random_graphs_make_the_rule_fire():
-    """Otherwise the two tests above show nothing."""
+    """Otherwise the two tests above would prove nothing."""
     count = []
 
     @settings(max_examples=60, deadline=None, database=None)

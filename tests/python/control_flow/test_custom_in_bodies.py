@@ -1,4 +1,4 @@
-"""Operators written in Python inside loops and branches of hybridized blocks: as on arrays, gradients too."""
+"""Operators written in Python give the same results and gradients in loops and branches of graphs as on arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Square(mx.operator.CustomOp):
 
     def forward(self, is_train, req, in_data, out_data, aux):
         RAN.append(self.tag)
-        x = in_data[0].asnumpy()  # waits: the code does not run in a task of the engine
+        x = in_data[0].asnumpy()  # waits, which is allowed: this code does not run in a task of the engine
         self.assign(out_data[0], req[0], mx.nd.array(x * x))
 
     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
@@ -107,7 +107,7 @@ def test_values_and_gradients_are_those_on_arrays(name):
         block.hybridize(hybridized)
         found.append(run(block, rows()))
         assert not any(tag.startswith("untaken") for tag in RAN)
-        found[-1] = [*found[-1], *[np.array(v) for v in run(block, rows() * 2)]]  # the graph serves further calls
+        found[-1] = [*found[-1], *[np.array(v) for v in run(block, rows() * 2)]]  # the graph still works
     for one, two in zip(*found, strict=True):
         assert one.shape == two.shape
         np.testing.assert_allclose(two, one, rtol=1e-5, atol=1e-6)
@@ -172,7 +172,7 @@ def test_an_exception_of_the_operator_keeps_its_class_and_the_graph_goes_on():
 
 
 class RaisesOn(mx.operator.CustomOp):
-    """Passes its input on; raises where the input, or backwards the gradient, holds 99."""
+    """Copies its input; raises if the input, or in backward the gradient, contains 99."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         if (in_data[0].asnumpy() == 99).any():
@@ -257,7 +257,7 @@ class TestErrorsOfPythonCodeTellTheIteration:
         (note,) = caught.value.__notes__
         assert re.search(place, note), note
         assert re.search(r"custom|raises_on_99", note) and "test_custom_in_bodies.py" in note
-        assert np.isfinite(flat(block(nd.ones((4, 3))))[0].asnumpy()).all()  # the graph serves further calls
+        assert np.isfinite(flat(block(nd.ones((4, 3))))[0].asnumpy()).all()  # the graph still works
 
     @pytest.mark.parametrize("name", ["foreach", "loop in a loop"])
     def test_bound_symbols(self, name):
@@ -314,7 +314,7 @@ def test_parameters_of_a_body_get_gradients():
         np.testing.assert_allclose(two, one, rtol=1e-5)
 
 
-def test_what_only_the_untaken_branch_reads_is_not_computed_and_gets_a_zero_gradient():
+def test_inputs_of_the_untaken_branch_do_not_run_and_have_zero_gradients():
     def function(x, y):
         above = square(y, tag="untaken")
         return cond(x.sum() > 0, lambda: square(x), lambda: above)

@@ -1,4 +1,4 @@
-"""Files with loops and branches whose attributes are wrong are refused with an error; none may end the process."""
+"""Files with loops and branches whose attributes are wrong are refused with an error; none crashes the process."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def load(graph: dict) -> mx.sym.Symbol:
 
 
 def changed(model: dict, which: int, name: str, value: str) -> mx.sym.Symbol:
-    """The model with another attribute of its control node number `which`."""
+    """Returns the model with another value of an attribute of its control node number `which`."""
     graph = json.loads(json.dumps(model))
     attrs = controls(graph)[which]["attrs"]
     assert attrs[name] != value
@@ -64,7 +64,7 @@ def test_wrong_positions(model, which, value):
             symbol = load(graph)
         except errors.HybridNetError:
             continue
-        # Positions that happen to be possible: the graph means something else, or its shapes do not fit.
+        # The positions happen to be valid: the graph computes something else, or its shapes do not fit.
         try:
             shapes = symbol.infer_shape(data=(3, 2))[1]
             out = symbol.bind(mx.cpu(), {"data": nd.ones((3, 2))}).forward()[0]
@@ -85,7 +85,7 @@ def test_a_wrong_count_of_outputs_is_an_error(model, which, name, value):
 
 @pytest.mark.parametrize("value", ["0", "7", "2147483647"])
 @pytest.mark.parametrize("which", range(3))
-def test_the_number_of_inputs_is_that_of_the_node_whatever_the_attribute_says(model, which, value):
+def test_the_number_of_inputs_is_that_of_the_node_not_of_the_attribute(model, which, value):
     assert changed(model, which, "num_args", value).infer_shape(data=(3, 2))[1] == [(3, 2)]
     with pytest.raises(errors.HybridNetError, match="num_args"):
         changed(model, which, "num_args", "-1")

@@ -1,4 +1,4 @@
-"""Writing in place around loops and branches: results, arguments, constants and what a body gets stay apart."""
+"""In-place writes around loops and branches keep results, arguments, constants and the inputs of a body separate."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def writes_later_only(x):
 
 
 @pytest.mark.parametrize("function", [adds_to_state, scales_its_row, adds_to_variable, writes_later_only])
-def test_a_body_that_writes_into_what_it_gets_gives_the_same_on_arrays_and_in_graphs(function):
+def test_a_body_that_writes_to_its_inputs_gives_the_same_on_arrays_and_in_graphs(function):
     found = []
     for hybridized in (False, True):
         block, x = Block(function), rows()
@@ -251,7 +251,7 @@ def test_a_traced_body_does_not_write_into_arrays_from_outside(write):
         return d * c, s
 
     block = Block(lambda x: foreach(body, x, [])[0])
-    block(rows())  # on arrays each iteration writes
+    block(rows())  # on arrays each iteration writes the constant
     before = c.asnumpy()
     block.hybridize(strict=True)
     with pytest.raises(errors.TraceError, match=r"is written to in place inside the body of foreach \(") as caught:

@@ -1,4 +1,4 @@
-"""Branches that are not taken cost nothing, upstream work and gradients included."""
+"""Branches that are not taken run no operator, including upstream work and gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ nd = mx.nd
 
 
 def picky(x, index):
-    """x at index; raises when it runs with an index out of range: a probe for whether it runs."""
+    """Returns x at index and raises if the index is out of range: a probe that shows whether it runs."""
     function = mx.sym.take if isinstance(x, mx.sym.Symbol) else nd.take
     return function(x, index, mode="raise")
 
@@ -77,7 +77,7 @@ class TestWhatRuns:
             run(function, nd.arange(3), nd.zeros((1,)), BAD, train=train).asscalar()
 
     def test_a_chain_of_branches(self, train):
-        """20 conditionals after each other: each moves its work into the one that reads it."""
+        """20 conditionals in a row: each moves into the conditional that reads it."""
 
         def function(x, c, index):
             value = x[:1]
@@ -110,7 +110,7 @@ class TestWhatRuns:
 
 
 def evaluated(function, order, *arrays):
-    """A hybridized block's result and gradient of this order, and how many operators that took; run twice."""
+    """Returns result, gradients and counts of operator runs of the second run of a hybridized block."""
     block = Block(function)
     block.hybridize(passes="fast_run,-fusion")
     arrays = [nd.array(a, dtype="float64") for a in arrays]
@@ -136,7 +136,7 @@ def evaluated(function, order, *arrays):
 
 
 def nested(k, x, c):
-    """k conditionals in each other; every level has work in both branches and above."""
+    """k nested conditionals; every level has work in both branches and in front."""
     if k == 0:
         return x * 2
     above = x.sin() + x
@@ -144,7 +144,7 @@ def nested(k, x, c):
 
 
 def chained(k, x, c):
-    """k conditionals after each other; each reads the one before in one branch only, which so moves into it."""
+    """k conditionals in a row; each reads its predecessor in one branch only, into which the predecessor moves."""
     value = x
     for i in range(k):
         value = cond(c > i, lambda v=value: v.sin() * 1.5, lambda i=i: x.cos() + i)
@@ -152,7 +152,7 @@ def chained(k, x, c):
 
 
 def joined(k, x, c):
-    """k conditionals after each other; both branches read the one before."""
+    """k conditionals in a row; both branches read the predecessor."""
     value = x
     for i in range(k):
         up, down = value.sin(), value.cos() * 3
@@ -161,7 +161,7 @@ def joined(k, x, c):
 
 
 def laddered(k, x, c):
-    """Each conditional stands above one branch of the next."""
+    """Each conditional is computed in front of the next, which reads it in one branch."""
     if k == 0:
         return x * 2
     below = laddered(k - 1, x.sin(), c)
@@ -169,7 +169,7 @@ def laddered(k, x, c):
 
 
 class TestCostIsProportionalToConditionals:
-    """k conditionals, nested or one after the other: k bodies run, forwards and backwards, not 2^k."""
+    """k conditionals, nested or in a row, run k bodies forward and backward, not 2^k."""
 
     SHAPES = {"nested": nested, "chained": chained, "joined": joined, "laddered": laddered}
 
@@ -189,7 +189,7 @@ class TestCostIsProportionalToConditionals:
 
     @pytest.mark.parametrize("shape", SHAPES)
     def test_graphs_grow_evenly(self, shape):
-        """What is traced, and what is compiled for the gradient: 12 conditionals are no more than 6 times two."""
+        """The traced graph and its compilation grow in proportion: for 12 conditionals about 6 times as for 2."""
         sizes, seconds = [], []
         for k in (2, 12):
             block = Block(lambda x, c, k=k: self.SHAPES[shape](k, x, c))
@@ -205,7 +205,7 @@ class TestCostIsProportionalToConditionals:
             traced = self.SHAPES[shape](k, mx.sym.var("x"), mx.sym.var("c"))
             sizes.append(traced.tojson().count('"op"'))
         assert sizes[1] <= 8 * sizes[0], sizes
-        assert seconds[1] < 20  # 2^12 bodies would take minutes
+        assert seconds[1] < 20  # 2^12 bodies would take minutes to compile
 
 
 class TestMergingKeepsLaziness:
@@ -224,7 +224,7 @@ class TestMergingKeepsLaziness:
 
     @pytest.mark.parametrize(("c", "runs"), [(-1.0, 0), (0.5, 1), (2.0, 2)])
     def test_equal_work_of_two_branches_stays_two(self, c, runs):
-        """One node for both would be read by two conditionals and so run always."""
+        """A merged node would be read by two conditionals and therefore always run."""
 
         def function(x, c):
             one, two = x.exp(), x.exp()
@@ -250,7 +250,7 @@ class TestMergingKeepsLaziness:
         for c in (-1.0, 0.5, 2.0):
             assert self.run(function, [0.5, 0.25], [c])["exp"] == 1
 
-    def test_where_nothing_moves_into_branches_equal_work_is_one(self):
+    def test_equal_work_merges_if_branches_take_no_work(self):
         def function(x, c):
             one, two = x.exp(), x.exp()
             first = cond(c > 0, lambda: one + 1, lambda: x)
@@ -284,7 +284,7 @@ def test_work_for_a_branch_that_the_graph_returns_stays():
 
 
 def test_the_gradient_of_a_branch_runs_its_own_products_only():
-    """y = cond(c){A A}{B B B}: backwards two products for the first, four for the second, never those of the other."""
+    """y = cond(c){A A}{B B B}: the backward runs two products for the first branch or four for the second."""
 
     def function(a, b, c):
         dot = mx.sym.dot if isinstance(a, mx.sym.Symbol) else nd.dot

@@ -12,11 +12,11 @@ from hybridnet.gluon import nn
 
 UNITS = 5
 LENGTHS = random.Random(7).sample(range(2, 90), 50)
-assert UNITS in LENGTHS[10:]  # shapes of rows and of weights coincide
+assert UNITS in LENGTHS[10:]  # rows of this length have the shape of the weights
 
 
 class Loop(gluon.HybridBlock):
-    """Work on rows in front of a loop, a state, work on all rows behind it."""
+    """A loop with a state, with work on each row in front of it and work on all rows behind it."""
 
     def __init__(self):
         super().__init__()
@@ -35,7 +35,7 @@ class Loop(gluon.HybridBlock):
 
 
 class Nested(Loop):
-    """Each row is a sequence in turn, of a fixed length; a branch on the state."""
+    """Each row is a sequence of fixed length for an inner loop; a branch depends on the state."""
 
     def step(self, F, row, state):
         def inner(column, total):
@@ -50,7 +50,7 @@ class Nested(Loop):
 
 
 class Independent(Loop):
-    """Iterations that may run side by side, in the other direction beside one with a state, and their rows turned."""
+    """A loop of independent iterations, then a loop with a state over the reversed rows, whose rows are transposed."""
 
     def hybrid_forward(self, F, data, start):
         rows, _ = F.contrib.foreach(lambda row, none: (F.tanh(self.of_row(row)), none), data, [])
@@ -59,7 +59,7 @@ class Independent(Loop):
 
 
 class BesideWhile(Loop):
-    """A loop whose number of iterations does not follow the length."""
+    """A loop over the rows beside a while_loop whose number of iterations does not depend on the length."""
 
     def hybrid_forward(self, F, data, start):
         rows, last = F.contrib.foreach(lambda row, state: self.step(F, row, state), data, start)
@@ -87,7 +87,7 @@ def arrays(length):
 
 
 def trained(net, length):
-    """Results, and the gradients of data, start and parameters."""
+    """Returns the results, and the gradients of data, start and parameters."""
     data, start = arrays(length)
     data.attach_grad()
     start.attach_grad()
@@ -123,7 +123,7 @@ def test_fifty_lengths_in_any_order_have_one_plan_and_the_values_of_the_loop_on_
         assert net._cached_op.num_plans == 1
     assert net._cached_op.num_linked == 1
     assert net._cached_op.num_rewritten <= 9
-    assert net._cached_op.num_layouts == len(LENGTHS) + 5  # 32 are kept
+    assert net._cached_op.num_layouts == len(LENGTHS) + 5  # a layout is made again if 32 others were used since
 
 
 @pytest.mark.parametrize("run", [trained, predicted])
@@ -179,7 +179,7 @@ def test_threads_that_call_with_different_lengths_get_their_own_results(kind, st
     assert net._cached_op.num_plans == 1
 
 
-def test_what_is_kept_for_the_gradient_and_the_time_follow_the_length():
+def test_kept_bytes_and_time_are_proportional_to_the_length():
     net = made(Loop)
     net.hybridize(static_alloc=True)
 

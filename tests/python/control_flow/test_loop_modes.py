@@ -1,4 +1,4 @@
-"""Iterations that do not depend on each other may run side by side: the same results to the bit, the same errors."""
+"""Independent iterations may run in parallel, with the same bits and the same errors."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_an_error_names_the_first_iteration_that_fails(construct, mode):
         )[0],
     }
     indices = np.zeros(64, np.float32)
-    indices[17:] = 99  # all behind fail too
+    indices[17:] = 99  # all later iterations fail, too
     with loop_mode(mode):
         block = graph(functions[construct])
         for _ in range(10):
@@ -173,7 +173,7 @@ def run(body: str, **environment: str) -> str:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_nested_loops_cannot_exhaust_the_workers(mode):
-    """Four levels of loops in four callers at once, and one worker for all."""
+    """Four threads call four nested loops at once, with a single worker."""
     text = run(
         """
         import threading
@@ -223,12 +223,12 @@ def test_a_mode_that_is_none_is_refused():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_calling_thread_does_not_wait_for_a_loop(mode):
-    """It goes on, and can do something of its own, before a loop of some hundred thousand iterations has ended."""
+    """A call returns before its loop of 300,000 iterations has ended."""
     with loop_mode(mode):
         block = graph(
             lambda x: while_loop(lambda i, v: i < 300_000, lambda i, v: ([], (i + 1, v * 0.9)), (0, x), 300_000)[1]
         )
-        block.hybridize(exclude=["native_loops"])  # machine code would be over in a millisecond
+        block.hybridize(exclude=["native_loops"])  # machine code would finish in a millisecond
         count, _ = block(nd.ones((8,)))
         nd.waitall()
         over = threading.Event()
@@ -253,7 +253,7 @@ def noisy(row):
     return foreach(lambda e, t: (dropout(e), t), row, [])[0].sum(axis=0)
 
 
-ROW_LOOPS = {  # name: (function of rows, may its loop go first?)
+ROW_LOOPS = {  # name: (function of rows, whether its inner loop may move in front of the outer)
     "foreach": (lambda x: foreach(lambda d, s: (encoded(d) * s, (s + encoded(d)).tanh()), x, x[0][0]), True),
     "while_loop": (lambda x: foreach(lambda d, s: (doubled(d).sum(axis=0) + s, s * 0.5), x, x[0][0]), True),
     "reversed": (lambda x: foreach(lambda d, s: (encoded(d) + s, s * encoded(d)), x, x[0][0], reverse=True), True),
@@ -292,7 +292,7 @@ def test_loops_of_rows_go_first_and_change_nothing(name, record):
         np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
 
 
-def test_in_prediction_what_would_take_much_memory_stays():
+def test_inner_loops_with_large_results_stay_inside_in_prediction():
     function = ROW_LOOPS["while_loop"][0]
     for size, moves in ((8, 1), (1_200_000, 0)):
         block = graph(function)

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Rewrites of loops: each where it fires and where it must not, with the same results and gradients either way."""
+"""Each rewrite of loops: examples in which it fires and in which it must not, with the same results and gradients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRIPS = pytest.mark.parametrize("count", [1, 2, 7])
 
 
 class TestWorkBehindTheLoop:
-    """Values that only leave the loop are computed over all rows at once (push_behind_loop)."""
+    """Work that only outputs of the loop need runs over all rows at once (push_behind_loop)."""
 
     @staticmethod
     def projected(x, s, w, v):
@@ -45,7 +45,7 @@ class TestWorkBehindTheLoop:
         assert runs(self.projected, arrays)["dot"] == 8
 
     def test_gradients_of_the_weights_are_one_product(self):
-        """Forwards 7 of the recurrence and 1; backwards 2 for the projection, and 2 per iteration for the recurrence."""
+        """Forward: 7 products for the recurrence, 1 projection. Backward: 2 per iteration, 2 for the projection."""
         assert runs(self.projected, self.arrays(7), order=1)["dot"] <= 8 + 2 + 14
 
     def test_backwards_over_the_rows(self):
@@ -79,7 +79,7 @@ class TestWorkBehindTheLoop:
                 np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-10)
         assert runs(function, arrays)[layer] == 1
 
-    def test_what_the_next_iteration_reads_stays(self):
+    def test_work_read_by_the_next_iteration_stays(self):
         def function(x, s, w):
             F = operators(x)
 
@@ -93,8 +93,8 @@ class TestWorkBehindTheLoop:
         same_everywhere(function, arrays)
         assert runs(function, arrays)["dot"] == 7
 
-    def test_what_would_need_more_memory_stays(self):
-        """Attention weights against the context they make: rows of 50 would be held for rows of 2."""
+    def test_work_that_would_need_more_memory_behind_the_loop_stays(self):
+        """Attention weights are larger than their context: the loop would stack rows of 50 elements instead of 2."""
 
         def function(x, s, v):
             F = operators(x)
@@ -113,7 +113,7 @@ class TestWorkBehindTheLoop:
 
 
 class TestUnchangedCarries:
-    """A state that no iteration changes is a value that all iterations read (unchanged_carries)."""
+    """A state that no iteration changes becomes a captured value (unchanged_carries)."""
 
     @pytest.mark.parametrize("count", [0, 1, 5])
     def test_results_and_gradients_stay_and_the_state_goes(self, count):
@@ -127,7 +127,7 @@ class TestUnchangedCarries:
         loops = loops_of(evaluate(function, arrays)[1])
         assert [number(loop, "num_carry") for loop in loops] == ([1] if count > 1 else [])
 
-    def test_a_loop_of_which_nothing_is_left_goes(self):
+    def test_an_empty_loop_is_removed(self):
         def function(x, s):
             return foreach(lambda d, h: ([], h), x, s)[1]
 
@@ -161,7 +161,7 @@ class TestSharedSlots:
         assert number(loop, "num_out") == 1
 
     def test_states_that_part_later_stay_apart(self):
-        """Equal in the first iteration, different from the second on."""
+        """The states are equal in the first iteration and differ from the second on."""
 
         def function(x, s):
             return foreach(lambda d, h: ([], [h[0] + d, h[1] + h[0] * d, h[2] + h[1] * d]), x, [s, s, s])[1]
@@ -191,7 +191,7 @@ class TestSharedSlots:
 
     @TRIPS
     def test_states_that_pass_on_the_slices(self, count):
-        """Equal only from the second iteration on."""
+        """The states are equal only from the second iteration on."""
 
         def function(x, s):
             return foreach(lambda d, h: ([h[0] * d, h[1] + d], [d, d]), [x][0], [s, s])
@@ -209,7 +209,7 @@ class TestSharedSlots:
 
 
 class TestLastRows:
-    """Outputs of which the last rows are read are not stacked (keep_last_rows)."""
+    """Outputs whose last rows alone are read are not stacked (keep_last_rows)."""
 
     READERS = {
         "last": lambda o: o[-1],
@@ -263,7 +263,7 @@ class TestLastRows:
         assert self.arena(function, 1000) >= 1000 * 50 * 8
 
     def test_no_iterations(self):
-        """The last row of none is an error, as on arrays."""
+        """Reading the last row of an output without rows is an error, as on arrays."""
         with mx.util.np_shape(True):
             function = self.loop(lambda o: o[-1])
             for hybridized in (False, True):
@@ -301,7 +301,7 @@ class TestMergedLoops:
         assert runs(function, arrays)["_foreach"] == 2
 
     def test_pairs_that_depend_on_each_other_crosswise(self):
-        """Of A1, A2 and B1 = f(A1), A2 = g(B2): merging both pairs would make a cycle."""
+        """With B1 = f(A1) and A2 = g(B2), merging both pairs (A1, A2) and (B1, B2) would make a cycle."""
 
         def function(x, s):
             _, a1 = foreach(lambda d, h: ([], h + d), x, s)
@@ -360,7 +360,7 @@ def test_loops_that_never_run(name):
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 3)])
 def test_rows_without_elements(shape):
-    """Sizes of zero keep their place in every shape that a rewrite makes."""
+    """Every shape that a rewrite makes keeps sizes of zero."""
 
     def function(x, s):
         found = []
@@ -378,7 +378,7 @@ def test_rows_without_elements(shape):
 
 
 class TestStatesInPlace:
-    """Loops take their first states where they are: no copy, and what the user passed stays."""
+    """Loops read their first states in place, without a copy, and leave the arrays of the caller unchanged."""
 
     def test_the_users_array_is_unchanged(self):
         block = Block(lambda x, s: foreach(lambda d, h: ([], h * 2 + d), x, s)[1])
@@ -421,10 +421,10 @@ class TestStatesInPlace:
 
 
 class TestUpstreamWork:
-    """Work that moves into branches, and work that does not (cond_sink)."""
+    """Work that only one branch reads moves into the branch; other work does not (cond_sink)."""
 
     def test_products_of_the_branch_not_taken_never_run(self):
-        """y = cond(c){A A}{B B B}: of A A one product runs forwards and two backwards, of B B B two and four."""
+        """y = cond(c){A A}{B B B}: A A runs one product forward and two backward, B B B two and four."""
 
         def function(a, b, c):
             F = operators(a)
@@ -481,7 +481,7 @@ class TestUpstreamWork:
         same_everywhere(function, arrays)
 
     def test_the_cost_of_nested_branches_is_proportional_to_their_depth(self):
-        """The cost of k nested branches is k, not 2^k."""
+        """k nested branches run k bodies, not 2^k."""
 
         def nested(x, k):
             if k == 0:
@@ -555,7 +555,7 @@ class TestGradientsOfAnyOrder:
     @pytest.mark.parametrize("kind", ["foreach", "while_loop"])
     @pytest.mark.parametrize("step", [lambda v, w: w, lambda v, w: w * w, lambda v, w: v * 0 + 1])
     def test_states_that_no_iteration_replaced_pass_their_gradients_on(self, step, kind, hybridized):
-        """Also where iterations, if there were any, would not read them."""
+        """This includes loops whose body would not read the state."""
 
         def function(s, w, d):
             if kind == "foreach":

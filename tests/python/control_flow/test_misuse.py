@@ -1,7 +1,7 @@
 # ruff: noqa: E501
-"""Mistakes with loops and branches are errors that name the construct, the line, the reason and a fix.
+"""Wrong uses of loops and branches are errors that name the construct, the line, the reason and a fix.
 
-The line that an error names must be the one marked with "# here".
+The line that an error names must be the line marked with "# here".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ nd = mx.nd
 
 
 def message(function, hybridized: bool, kind: type[Exception]) -> str:
-    """Text of the error that the function raises on an array of shape (4, 3); its line must be marked."""
+    """Returns the text of the error that the function raises on an array of shape (4, 3); its line must be marked."""
     block = Block(function)
     block.hybridize(hybridized, strict=True)
     with pytest.raises(kind) as caught:
@@ -125,7 +125,7 @@ def test_the_same_on_arrays_and_in_graphs(name, hybridized):
 
 
 @pytest.mark.parametrize("name", IN_GRAPHS)
-def test_what_only_a_graph_sees(name):
+def test_errors_found_in_graphs_only(name):
     function, kind, start, fix = IN_GRAPHS[name]
     text = message(function, True, kind)
     assert start in text

@@ -1,4 +1,4 @@
-"""pause(), predict_mode() and train_mode() inside bodies mean in a graph what they mean on arrays."""
+"""pause(), predict_mode() and train_mode() inside bodies have the same effect in graphs as on arrays."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def agree(one, two):
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("scope", [autograd.pause, lambda: autograd.pause(train_mode=True)])
-def test_what_a_body_computes_within_pause_has_no_gradient(place, scope):
+def test_work_of_a_body_within_pause_has_no_gradient(place, scope):
     block = Block(place(scope, lambda v: v.sin()))
     agree(train(block, False), train(block, True))
 
@@ -95,7 +95,7 @@ def test_batch_norm_within_predict_mode_uses_and_keeps_its_statistics(place, sco
     block = Block(place(scope, lambda v: norm(v)), norm)
     block.hybridize()
     with autograd.train_mode() if trained_first else autograd.predict_mode():
-        block(rows())  # the graph may be made in either mode
+        block(rows())  # the graph may be traced in either mode
     agree(train(block, False, norm), train(block, True, norm))
 
 

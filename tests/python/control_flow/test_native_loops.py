@@ -1,4 +1,4 @@
-"""Small loops as machine code: the interpreter's bits, a cache that may be damaged, and nothing without a compiler."""
+"""Small loops as machine code: the bits of the interpreter, a damaged cache, and no machine code without a compiler."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_random_programs_give_the_same_bits(tmp_path) -> None:
     said = python(program, tmp_path, HYBRIDNET_JIT="now")
     programs, native = (int(word) for word in said.split() if word.isdigit())
     assert programs == 40
-    assert native > 10, said  # rewrites drop loops of one iteration or none
+    assert native > 10, said  # rewrites remove loops of one or no iteration
 
 
 @needs_compiler
@@ -110,7 +110,7 @@ def test_a_damaged_cache_is_made_anew(damage, tmp_path) -> None:
         kept.mkdir()
     said = python(SHOWN, tmp_path, HYBRIDNET_JIT="now")
     assert said.split()[0] == wanted.split()[0]
-    assert said == wanted or damage == "folder"  # which cannot be replaced: the interpreter runs
+    assert said == wanted or damage == "folder"  # a folder cannot be replaced: the interpreter runs
     if damage != "folder":
         assert kept.read_bytes()[: len(whole)] == whole or damage == "link"
 

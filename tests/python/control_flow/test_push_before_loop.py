@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Layers that read only the slices of a loop run once, in front of it."""
+"""Layers that read only slices of the loop's data run once, in front of the loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def normal(*shape, seed=0):
 
 
 def case(name):
-    """(function, its blocks, arrays, the operator that moves)"""
+    """Returns (function, its blocks, arrays, the operator that moves)."""
     nn = gluon.nn
     if name == "dense":
         layer, other = nn.Dense(4, in_units=3), nn.Dense(4, in_units=4)
@@ -168,7 +168,7 @@ WITH_INVARIANT_WORK = {
 
 
 def test_work_on_captured_values_is_done_once():
-    """As in a file from MXNet, where such work stands in the body. What the gradient reads of it is kept once, too."""
+    """Files of MXNet keep work on captured values in the body. Its values for the gradient are kept once, too."""
     graph = mx.sym.load_json(json.dumps(WITH_INVARIANT_WORK))
     block = gluon.SymbolBlock(graph, [mx.sym.var(name) for name in "xsw"])
     block.hybridize()

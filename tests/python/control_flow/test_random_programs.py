@@ -1,6 +1,6 @@
-"""Random programs give the same on arrays, hybridized and run from files in C++, with the same gradients.
+"""Random programs give the same results on arrays, hybridized and from files in C++, with the same gradients.
 
-A small sample of what prove.py does with thousands.
+This is a small sample of the thousands of programs that prove.py runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ORDERS = st.integers(1, 2)
 
 @pytest.fixture(autouse=True)
 def quiet(recwarn):
-    """Inputs that a random program does not use are no mistake here."""
+    """Suppresses warnings about unused inputs, which random programs may have."""
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ class TestSample:
         assert not failures, failures[0]
         assert found[f"C++: {self.COUNT} models, 0 failed, largest difference 0"] == 1
 
-    def test_it_compares_what_it_says(self, proved):
+    def test_all_checks_compare_values(self, proved):
         found, _ = proved
         values = 3 * random_programs.WIDTH + random_programs.ROWS * random_programs.WIDTH
         for order in (1, 2):
@@ -94,7 +94,7 @@ def test_branches_not_taken_never_run(tree, seed):
 
 
 class TestTheChecksThemselves:
-    """A check that cannot fail proves nothing."""
+    """Each check fails for a wrong program; a check that cannot fail proves nothing."""
 
     BRANCH = Cond(0, Variable(0), -100.0, None, Unary("sin", Variable(0)), Variable(1), False, False)
 
@@ -131,9 +131,9 @@ class TestTheChecksThemselves:
         good, text = compare_models.run(comparison, tmp_path)
         assert not good and "0 models" in text
 
-    def test_depth_counts_what_is_inside(self):
+    def test_depth_counts_nested_constructs_only(self):
         inner = While(1, 1.0, False, Variable(0), self.BRANCH, (), None)
-        assert random_programs.depth_of(inner) == 1  # the branch stands before the loop
+        assert random_programs.depth_of(inner) == 1  # the branch computes the initial state, in front of the loop
         outer = Foreach(1, False, False, "rows", (inner,), (Variable(0),), (self.BRANCH,), 0, None, (), 0, 0)
         assert random_programs.depth_of(outer) == 2
         assert random_programs.constructs(outer) == Counter(Foreach=1, While=1, Cond=2)

@@ -1,4 +1,4 @@
-"""Rows of an array that iterations read by number: the gradient adds them up behind the loop, once."""
+"""Iterations read rows of an array by index: the gradient sums them once, behind the loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TABLE = normal(6, 3)
 
 
 def in_foreach(data, table, mode="clip"):
-    """Which row is read depends on the state; some rows are read several times, others never."""
+    """The state determines the index of the row; some rows are read several times, others never."""
     F = operators(data)
 
     def body(d, state):
@@ -80,7 +80,7 @@ def test_one_sum_for_all_iterations(name):
 
 
 def test_reads_of_more_than_the_array_stay_in_the_loop():
-    """20 rows of an array of 6 in each iteration: stacking them would take more memory than adding them."""
+    """Each iteration reads 20 rows of an array of 6: stacking them would take more memory than summing them."""
 
     def function(data, table):
         F = operators(data)

@@ -74,7 +74,7 @@ def test_derivatives_of_a_polynomial_to_the_third(hybridized):
 
 
 def test_a_branch_takes_its_upstream_products_with_it_in_both_directions():
-    """y = cond(c){A A}{B B B}: no product is left outside, forwards or backwards."""
+    """y = cond(c){A A}{B B B}: no product runs outside of the cond, forward or backward."""
 
     def function(a, b, c):
         p = mx.sym.dot(a, a)

@@ -1,5 +1,5 @@
 # ruff: noqa: E731
-"""Each rewrite of loops, for no, one, two and seven iterations: results and gradients as without, and it does fire."""
+"""Each rewrite of loops fires and keeps results and gradients, for no, one, two and seven iterations."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def sizes_of_zero():
 
 
 def counted(step, start, count, outputs=True):
-    """step(v) -> (output, next v), count times."""
+    """A while_loop that calls step(v) -> (output, next v) `count` times."""
     body = lambda i, v: (step(v)[0], (i + 1, step(v)[1]))
     outs, (_, last) = while_loop(lambda i, v: i < count, body, (0, start), 8)
     return (outs, last) if outputs else last
 
 
 def dead_states(x, s, w):
-    """Two states and an output that only feed each other, and unread data."""
+    """A loop with two states and an output that only read each other, and unread data."""
 
     def body(data, h):
         d, _ = data
@@ -151,7 +151,7 @@ class TestCleanup:
         np.testing.assert_array_equal(results[0], np.full(3, 32.0))
         assert number(loops_of(block)[0], "num_seq") == 0
 
-    def test_what_the_condition_reads_stays(self):
+    def test_variables_read_by_the_condition_stay(self):
         def function(s):
             body = lambda i, j, v: (i + j, j + 1, v * 2)
             return while_loop(lambda i, j, v: i < 6, body, (0, 1, s), 8, has_outputs=False)[2]
@@ -195,7 +195,7 @@ class TestInvariants:
 
     @pytest.mark.parametrize("kind", ["foreach", "while_loop"])
     def test_work_that_can_fail_does_not_run_without_an_iteration(self, kind):
-        """An index out of range: an error where an iteration runs, none where none does."""
+        """An index out of range is an error if an iteration runs, and no error otherwise."""
 
         def function(x, s, i):
             F = operators(x)
@@ -230,7 +230,7 @@ class TestInvariants:
         rows = evaluate(function, (normal(3, 1), normal(3)))[0][0]
         assert len({row.tobytes() for row in rows}) == 3
 
-    def test_what_only_one_branch_reads_stays_in_it(self):
+    def test_work_that_one_branch_reads_stays_in_it(self):
         def function(x, s, w):
             return foreach(lambda d, h: (mx.contrib.cond(d.sum() > 1e9, lambda: w.exp() * d, lambda: d), h), x, s)[0]
 
@@ -251,7 +251,7 @@ class TestWorkOutside:
         assert runs(rows_first, arrays(7))["dot"] <= 8
 
     def test_not_in_loops_with_a_condition(self):
-        """It would compute past the end."""
+        """The number of rows is unknown, so a product over all rows would compute past the last iteration."""
         counts = runs(lambda s, w: WHILE["products"](s, w, 3), (normal(3), normal(3)))
         assert counts["dot"] == 3
 
@@ -278,7 +278,7 @@ class TestWorkOutside:
 # ------------------------------------------------------------------------------------------------- 7: the last rows
 class TestLastRows:
     @pytest.mark.parametrize("dtype", ["int8", "int32", "float16", "uint8"])
-    def test_of_any_dtype(self, dtype):
+    def test_last_rows_of_any_dtype(self, dtype):
         block = Block(lambda x, s: foreach(lambda d, h: (d + h, d), x, s)[0][-2:])
         block.hybridize()
         x = nd.array(np.arange(18).reshape(6, 3), dtype=dtype)
@@ -297,9 +297,9 @@ class TestLastRows:
                 evaluate(function, arrays(0), hybridized=hybridized)
 
 
-# -------------------------------------------------------------------------------------------------- what is kept
+# ----------------------------------------------------------------------------------------------------- kept rows
 class TestKept:
-    """Rows that lie somewhere anyway are not kept a second time for the gradient."""
+    """Rows that exist in an input or output anyway are not kept a second time for the gradient."""
 
     COUNT, SIZE = 100, 60
 
@@ -325,7 +325,7 @@ class TestKept:
 
     @pytest.mark.parametrize("reverse", [False, True])
     def test_states_are_kept_once(self, reverse):
-        """tanh reads its result, the product the state before it: the same rows, one apart."""
+        """The gradients of tanh and product read the result and the previous state: the same rows, shifted by one."""
         loop = lambda x, s, w: foreach(lambda d, h: ([], (h * w + d).tanh()), x, s, reverse=reverse)[1]
         assert self.rows_kept(loop) <= self.COUNT + 3
 
@@ -341,7 +341,7 @@ class TestKept:
 
         assert self.rows_kept(function) <= self.COUNT + 3
 
-    def test_what_reads_captured_values_only_is_kept_once(self):
+    def test_work_on_captured_values_is_kept_once(self):
         assert (
             self.rows_kept(lambda x, s, w: foreach(lambda d, h: ([], h * w.exp().sin() + d), x, s)[1]) <= self.COUNT + 5
         )

@@ -1,4 +1,4 @@
-"""Loops over cells of gluon.rnn run as the operator RNN, with the values and gradients of any order of the loop."""
+"""Loops over cells of gluon.rnn run as the operator RNN with the same values, and gradients of any order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def stack(*cells):
 
 
 class Loop(gluon.HybridBlock):
-    """The cell over x (steps, batch, SIZE) by foreach: outputs and final states."""
+    """Runs a cell over x (steps, batch, SIZE) by foreach and returns outputs and final states."""
 
     def __init__(self, cell):
         super().__init__()
@@ -52,7 +52,7 @@ def inputs_of(block, steps, batch=BATCH, seed=0):
 
 
 def evaluate(block, inputs, order):
-    """Outputs, and gradients of that order by inputs and parameters; order 0: predicted."""
+    """Returns outputs, and gradients of this order by inputs and parameters; order 0: a prediction."""
     if order == 0:
         return [out.asnumpy() for out in block(*inputs)]
     variables = [*inputs, *(p.data() for p in block.collect_params().values())]
@@ -101,7 +101,7 @@ def test_no_loop_is_left(kind, order):
 
 
 class OtherOrder(rnn.LSTMCell):
-    """Forget gate first."""
+    """An LSTM cell whose first gate is the forget gate."""
 
     def _next(self, F, i2h, h2h, memory, t, name="out"):
         f, i, g, o = F.SliceChannel(F.elemwise_add(i2h, h2h), num_outputs=4)
@@ -110,7 +110,7 @@ class OtherOrder(rnn.LSTMCell):
 
 
 class Peephole(rnn.LSTMCell):
-    """The output gate reads the memory."""
+    """An LSTM cell whose output gate reads the memory."""
 
     def _next(self, F, i2h, h2h, memory, t, name="out"):
         i, f, g, o = F.SliceChannel(F.elemwise_add(i2h, h2h), num_outputs=4)
@@ -119,7 +119,7 @@ class Peephole(rnn.LSTMCell):
 
 
 class Normalized(rnn.LSTMCell):
-    """Layer norm of what the gates get."""
+    """An LSTM cell with a layer norm of the gates' inputs."""
 
     def _next(self, F, i2h, h2h, memory, t, name="out"):
         total = F.elemwise_add(i2h, h2h)
@@ -181,8 +181,8 @@ def test_other_sizes_take_the_same_graph():
 
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize("lengths", [(4, 64), (64, 4)])
-def test_few_steps_of_large_cells_stay_loops_whatever_ran_before(order, lengths):
-    """The operator packs the weights in each call, which few positions do not repay."""
+def test_few_steps_of_large_cells_stay_loops_after_any_other_lengths(order, lengths):
+    """The operator packs the weights in each call, which does not pay for few positions."""
     units = 128
     block = made(rnn.LSTMCell(units, input_size=units))
     block.hybridize()

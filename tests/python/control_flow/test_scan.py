@@ -20,7 +20,7 @@ MODES = pytest.mark.parametrize("mode", ["imperative", "hybrid", "exported"])
 
 
 def results(function, arrays, mode, folder):
-    """The results of a function of arrays as NumPy arrays."""
+    """Runs a function of arrays in a mode and returns the results as NumPy arrays."""
     arrays = [nd.array(a, dtype="float64" if np.asarray(a).dtype.kind == "f" else np.asarray(a).dtype) for a in arrays]
     block = Block(function)
     if mode != "imperative":
@@ -104,7 +104,7 @@ class TestSmallPrograms:
                 [dict(initial=h, taps=[-1, -3]), dict(initial=g, taps=[-1])], w,
             )  # fmt: skip
 
-        # Rows 0, 1 of x; rows 3, 0 and 4, 1 of x; h from before: -1 is its last row, -3 its first one.
+        # The steps read rows 0, 1 of x, and rows 3, 0 and 4, 1 of x by taps; tap -1 of h is its last row, -3 its first.
         x, h, g, w = np.arange(5.0), np.array([7.0, 8, 9]), np.array([5.0]), np.zeros(1)
         first = [0 + 30 + 0, 9 + 70 + 500]
         second = [1 + 40 + 100, first[0] + 80 + 100 * first[1]]
@@ -142,7 +142,7 @@ class TestSmallPrograms:
 
 # ------------------------------------------------------------------------------- against a plain loop, at random
 def plain(x, y, initials, taps, sequence_taps, steps, backwards):
-    """The scan of TestAgainstALoop in NumPy."""
+    """Computes the scan of TestAgainstALoop in NumPy."""
     if backwards:
         x, y = x[::-1], y[::-1]
         sequence_taps = [[-tap for tap in taps_of_one] for taps_of_one in sequence_taps]
@@ -169,7 +169,7 @@ def mixed(F, rows, previous):
 
 
 class TestAgainstALoop:
-    """Random taps, lengths and directions."""
+    """Random taps, lengths and directions against a loop in NumPy."""
 
     @pytest.mark.parametrize("seed", range(24))
     def test_results(self, seed, tmp_path):
@@ -198,7 +198,7 @@ class TestAgainstALoop:
             check(function, [x, y, *initials], wanted, mode, tmp_path)
 
     def test_one_plan_for_all_lengths(self):
-        """Sequences of one length are not looked at when the function is traced."""
+        """Tracing does not depend on the length of a single sequence."""
         block = Block(lambda x, h: scan(lambda a, b, s: a + b + s, dict(input=x, taps=[-1, 1]), h))
         block.hybridize()
         for length in (4, 3, 20):
@@ -263,7 +263,7 @@ def test_first_and_second_gradients_are_those_of_the_loop_on_arrays(name):
 
 
 def test_third_gradient():
-    """Of h' = x h h'' over three steps from (a, b): the last value is x^4 a^2 b^3 (Fibonacci in the exponents)."""
+    """The recurrence h[t] = x h[t-1] h[t-2] from (a, b) gives x^4 a^2 b^3 after three steps (Fibonacci exponents)."""
 
     def function(x, start):
         return scan(lambda a, h, g: a * h * g, [x], dict(initial=start, taps=[-2, -1]))[-1].sum()
@@ -293,7 +293,7 @@ def test_third_gradient():
     ],
 )
 def test_cut_gradients(options, wanted, hybridized):
-    """h' = w h from 1, w = 2, five steps: the gradient of the sum of all h."""
+    """h' = w h from h = 1 with w = 2, five steps: the gradient of the sum of all h by w."""
     block = Block(lambda w: scan(lambda h, w: w * h, outputs_info=nd_ones(w), non_sequences=w, n_steps=5, **options))
     if hybridized:
         block.hybridize()
@@ -312,7 +312,7 @@ def nd_ones(like):
 
 # --------------------------------------------------------------------------------------------------- numbers of steps
 class TestStepsOfTheRun:
-    """n_steps as an array: read on arrays at once, in a graph by each run."""
+    """n_steps is an array: scan reads it at once on arrays, and in each run of a graph."""
 
     def power(self, a, k):
         return scan(lambda p, a: p * a, outputs_info=nd_ones(a), non_sequences=a, n_steps=k)
@@ -427,7 +427,7 @@ class TestInterfaces:
 
     @pytest.mark.parametrize("name", ["taps", "backwards", "until"])
     def test_files_run_in_c(self, name, tmp_path):
-        """Also with another number of rows than the model was traced with."""
+        """Inputs may have another number of rows than in the traced call."""
         x, i = normal(7, 2).astype("float32"), normal(3, 2, seed=1).astype("float32")
         block = Block(GRADIENTS[name])
         block.hybridize()

@@ -1,5 +1,5 @@
 # ruff: noqa: C408  (dict(input=x, taps=[...]) reads as the arguments that it holds)
-"""Wrong uses of scan: what was expected and what was given, alike on arrays and in graphs."""
+"""Errors about wrong uses of scan say the expected and the given, alike on arrays and in graphs."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_strict_names_a_parameter():
 
 
 def test_sequences_that_differ_in_a_later_call():
-    """Found out when the graph is bound to the second call's arrays: the trace saw equal lengths."""
+    """The error comes when the graph is bound to the arrays of the second call: traced with equal lengths."""
     block = Block(lambda x, y: scan(lambda a, b: a + b, [x, y]))
     block.hybridize(strict=True)
     assert block(nd.ones((3,)), nd.ones((3,))).shape == (3, 1)

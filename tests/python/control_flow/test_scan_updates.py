@@ -1,4 +1,4 @@
-"""Values that the function of a scan updates: a new one per step, written when the scan has ended."""
+"""Shared values that a scan updates: each step has a new value, and the last is written after the scan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOTH = pytest.mark.parametrize("hybridized", [False, True])
 
 
 class Counting(gluon.HybridBlock):
-    """A function of the block and its inputs."""
+    """Calls a function of the block and its inputs; has two shared values."""
 
     def __init__(self, function, hybridized=False) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Counting(gluon.HybridBlock):
 
 
 def calls(function, hybridized, times=2):
-    """Results and shared values of each call with 0, 1, 2, 3."""
+    """Returns results and shared values of each call with the input 0, 1, 2, 3."""
     block = Counting(function, hybridized)
     seen = []
     for _ in range(times):
@@ -58,7 +58,7 @@ class TestShared:
 
         assert [seen[1] for seen in calls(function, hybridized)] == [(10, 1), (20, 1)]
 
-    def test_what_comes_behind_sees_the_new_value(self, hybridized):
+    def test_later_reads_see_the_new_value(self, hybridized):
         def function(self, x):
             def step(a):
                 return a + self.count.data(), {self.count: self.count.data() + 1}
@@ -70,7 +70,7 @@ class TestShared:
             [[8, 10, 12, 14], [12, 14, 16, 18], [16], (16, 1)],
         ]
 
-    def test_what_was_computed_before_keeps_the_old_one(self, hybridized):
+    def test_values_computed_before_keep_the_old_value(self, hybridized):
         def function(self, x):
             twice = self.count.data() * 2
             return scan(lambda a: (a + twice, {self.count: self.count.data() + 1}), x)
@@ -99,7 +99,7 @@ class TestShared:
         assert calls(lambda self, x: scan(lambda a: (a, {self.count: 7}), x), hybridized, 1)[0][1] == (7, 1)
 
     def test_gradients_do_not_pass_through(self, hybridized):
-        """count is 0, w, w, ...: read as a constant."""
+        """count is 0, w, w, ... and is read as a constant."""
 
         def function(self, x, w):
             return scan(lambda a, w: (a * w + self.count.data(), {self.count: w * 1}), x, non_sequences=w)
@@ -207,7 +207,7 @@ class TestMisuse:
 
 
 def test_running_statistics_advance_once_per_step():
-    """As for foreach: layers with states of their own need no updates."""
+    """This follows foreach: layers that update their own states need no explicit updates."""
 
     class Net(gluon.HybridBlock):
         def __init__(self):

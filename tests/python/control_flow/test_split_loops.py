@@ -1,4 +1,4 @@
-"""A loop over stacked layers is trained layer by layer: one loop each, products with the layer below in one piece."""
+"""A loop over stacked layers trains as one loop per layer; each reads the layer below in one product over all rows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hybridnet.contrib import foreach
 
 nd = mx.nd
 WIDTH = 4
-PASSES = "fast_run,-rnn_cell"  # which would take the cells out of their loops
+PASSES = "fast_run,-rnn_cell"  # rnn_cell would replace the loops by the operator RNN
 
 
 class Stack(gluon.HybridBlock):
-    """step(F, layers, d, states) -> (outs, states); layers: dense layers of the input and of the state, per cell."""
+    """Loops over step(net, d, states) -> (outs, states); a cell has a dense layer for input and one for state."""
 
     def __init__(self, step, cells=2, **options) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ SPLIT = {
 
 
 def trained(step, passes=None, order=1, count=5, **options):
-    """(value and gradients, number of loops that the forward graph has)"""
+    """Returns value and gradients, and the number of loops of the forward graph."""
     _, states = SPLIT.get(step, (2, 2))
     mx.random.seed(3)
     r = np.random.default_rng(5)
@@ -182,7 +182,7 @@ def test_weights_of_stacked_layers_meet_all_iterations_at_once():
         net(*args).backward()
     inside = [line for line in net._cached_op.graph_text().splitlines() if line.startswith("    ")]
     products = [line for line in inside if " = FullyConnected(" in line or " = dot(" in line]
-    assert len(products) == 4  # per layer one with the state, forwards and backwards
+    assert len(products) == 4  # per layer one product with the state, in forward and in backward
 
 
 def test_a_training_step_runs_each_product_once_and_copies_no_state(tmp_path):
@@ -204,8 +204,8 @@ def test_a_training_step_runs_each_product_once_and_copies_no_state(tmp_path):
     table = mx.profiler.dumps(reset=True)
     ran = {name: int(times) for name, times in re.findall(r"^(\w+) +(\d+) ", table, re.MULTILINE)}
     forward = ran.get("FullyConnected", 0) + ran.get("_fused_fully_connected", 0)
-    assert forward == 2 * count + 2  # with the states, and once per layer with all inputs
-    assert ran["dot"] == 2 * count + 5  # per layer two for the weights; one for what the upper layer read
+    assert forward == 2 * count + 2  # products with the states, and one per layer with all inputs
+    assert ran["dot"] == 2 * count + 5  # per layer two for the weights; one for the input of the upper layer
     assert ran.get("_copy", 0) < count
 
 

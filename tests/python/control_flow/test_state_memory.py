@@ -1,4 +1,5 @@
-"""Where states lie: what a loop passes on unchanged passes by pointer, and a first value that dies lends its memory."""
+"""Memory of states: a loop passes unchanged states on by pointer, and reuses the memory of initial values with no other
+reader."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def run(function, arrays, train=False):
-    """The results and, in training, the gradients of a hybridized function of arrays, and the block."""
+    """Returns the results (in training also the gradients) of a hybridized function of arrays, and the block."""
     block = Block(function)
     block.hybridize()
     given = [nd.array(a) for a in arrays]
@@ -47,7 +48,7 @@ def arenas(block) -> list[int]:
 
 
 def copies_in_bodies(block) -> int:
-    """Instructions of loops, in every plan of the block, that copy."""
+    """Counts the copy instructions in loop bodies of all plans of the block."""
     return len(re.findall(r"^ {8,}\[\d+\] copy ", block._cached_op.plan_text(), re.MULTILINE))
 
 
@@ -89,7 +90,7 @@ def test_taps_read_earlier_rows_without_a_copy(name, steps, rows):
 @pytest.mark.parametrize("steps", [2, 7, 25])
 @pytest.mark.parametrize("name", TAPPED)
 def test_taps_pass_without_a_copy_in_training(name, steps):
-    """Only rows that the gradient reads by older taps are copied, because the loop keeps them."""
+    """A body copies only rows that the gradient reads by older taps, because the loop keeps these."""
     taps, step = TAPPED[name]
     x, h = normal(steps, WIDTH, seed=1), normal(-min(taps), WIDTH, seed=2)
     _, block = run(tapped(taps, step), [x, h], train=True)
@@ -149,7 +150,7 @@ def test_a_state_of_another_dtype_is_converted():
 
 
 class RandomStates:
-    """A loop whose states take over what a state was, a row, a captured value, or a value that the body makes."""
+    """A random loop: the next value of a state is a previous state, a row, a captured value, or a computed value."""
 
     def __init__(self, seed: int) -> None:
         draw = random.Random(seed)
@@ -159,7 +160,7 @@ class RandomStates:
         self.next = [draw.choice(("state", "state", "state", "made", "made", "row", "fixed")) for _ in range(count)]
         self.source = [draw.randrange(count) for _ in range(count)]
         self.made = [(draw.randrange(count), draw.randrange(count)) for _ in range(count)]
-        if draw.random() < 0.4:  # a row of taps, or a circle
+        if draw.random() < 0.4:  # a chain of taps, or a cycle
             self.next, self.source = ["state"] * count, [(i + 1) % count for i in range(count)]
             self.next[-1] = draw.choice(("made", "state"))
         if draw.random() < 0.3 and count > 1:  # two states with one next value
@@ -267,7 +268,7 @@ def first(h):
 
 
 def loop_of(kind, x, start):
-    """Five steps of one state; its last value."""
+    """Runs five steps with one state and returns its last value."""
     if kind == "foreach":
         return foreach(lambda row, s: ([], (row * 0.1 + s).sort()), x, start)[1]
     if kind == "scan":

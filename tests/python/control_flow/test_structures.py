@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Kinds of data, states, variables, outputs, predicates and limits: the same on arrays, in graphs, files and executors."""
+"""Kinds of data, states, variables, outputs, predicates, limits: the same on arrays, in graphs, files and executors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(block, x, record):
 
 
 def same_in_every_mode(function, x, folder, record=True, rtol=1e-5):
-    """Values, shapes, dtypes and gradients; returns the values."""
+    """Checks values, shapes, dtypes and gradients in every mode; returns the values."""
     block = Block(function)
     want, gradient = run(block, x, record)
     block.hybridize()
@@ -162,7 +162,7 @@ def test_limits(name):
     ],
     ids=repr,
 )
-def test_what_is_no_limit(limit):
+def test_invalid_limits_are_errors(limit):
     for hybridized in (False, True):
         block = Block(lambda x: while_loop(lambda a: a.sum() < 10, lambda a: (a, a + 1), x, limit))
         block.hybridize(hybridized)
@@ -171,7 +171,7 @@ def test_what_is_no_limit(limit):
 
 
 @pytest.mark.parametrize("value", [2.5, -2.0])
-def test_what_is_no_limit_is_found_when_the_loop_runs(value):
+def test_invalid_limits_in_arrays_are_errors_of_the_run(value):
     for hybridized in (False, True):
         block = Block(lambda x, n: while_loop(lambda a: a.sum() < 1e9, lambda a: a + 1, x, n, has_outputs=False))
         block.hybridize(hybridized)
@@ -205,7 +205,7 @@ class TestLoopsThatNeverRun:
         lambda x: foreach(lambda d, s: (cond(s.sum() > 0, lambda: s * 2, lambda: d), s + d), x, x.sum(axis=0)),
         lambda x: foreach(lambda d, s: (s * 2, s + 1), [], x.sum(axis=0), length=0),
     ])  # fmt: skip
-    def test_as_in_every_mode(self, function, tmp_path):
+    def test_no_rows_give_the_same_in_every_mode(self, function, tmp_path):
         same_in_every_mode(function, rows(count=0), tmp_path)
 
     @pytest.mark.parametrize("hybridized", [False, True])

@@ -141,7 +141,7 @@ class TestLeaks:
         block.hybridize(strict=True)
         with pytest.raises(errors.TraceError, match="is read outside of it") as caught:
             block(rows())
-        assert str(caught.value).count("test_traced.py:") >= 2  # where it is made, where it is read
+        assert str(caught.value).count("test_traced.py:") >= 2  # the line that made it, the line that read it
 
     def test_work_that_reads_nothing_of_the_loop_may_be_kept(self):
         kept = []
@@ -205,7 +205,7 @@ class TestShapesThatOnlyRunningTells:
 
     @pytest.mark.parametrize("sign", [1, -1])
     @pytest.mark.parametrize("name", FUNCTIONS)
-    def test_as_on_arrays(self, name, sign, tmp_path):
+    def test_results_equal_arrays(self, name, sign, tmp_path):
         with mx.util.np_shape(True):
             found = []
             for hybridized in (False, True):
@@ -410,7 +410,7 @@ def test_trip_count_changes_neither_graph_nor_memory():
 
 
 class TestUnreadOutputs:
-    """Unread values are not computed, and values that are read stay the same, gradients included."""
+    """Unread values are not computed, and other values and gradients stay the same."""
 
     FUNCTIONS = {
         "foreach state": lambda x: foreach(lambda d, s: ([d * 2, s[0]], [s[0] + d, s[1] * d, s[2] + s[1]]), x, [x[0], x[1], x[2]])[1][0],
@@ -450,7 +450,7 @@ class TestUnreadOutputs:
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_states_returned_unchanged(count, reverse):
-    """Also twice, swapped, unchanged, and equal to one another."""
+    """A body returns states twice, swapped, unchanged, and equal to one another."""
 
     def function(x, a, b):
         def body(d, s):
@@ -474,7 +474,7 @@ def test_states_returned_unchanged(count, reverse):
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 4, 9])
 def test_variables_returned_unchanged(limit):
-    """Rows behind the last iteration are zero, whatever the state was."""
+    """Rows behind the last iteration are zero, whatever the value of the state."""
 
     def function(x):
         outs, last = while_loop(lambda i, s: i < limit, lambda i, s: (s, (i + 1, s * 2)), (x[:1] * 0, x), 4)

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""How often a loop runs changes neither the time to trace it nor its file nor the memory it runs in."""
+"""The number of iterations changes neither the tracing time of a loop nor its file nor its memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CPU = (1, 0)
 
 
 class Loop(gluon.HybridBlock):
-    """build(F, x, n): a loop of n iterations over x (n, 16), around a dense layer; the last state comes out."""
+    """build(net, x, n) is a loop of n iterations over x (n, 16) around a dense layer, which returns the last state."""
 
     def __init__(self, build, count: int) -> None:
         super().__init__(prefix="loop_")  # the same names in every file
@@ -48,7 +48,7 @@ def data(count: int) -> mx.nd.NDArray:
 
 
 def traced(build, count: int, x: mx.nd.NDArray) -> tuple[Loop, float]:
-    """A block that has run once, and the seconds of this thread from the call to a graph that is ready to run."""
+    """Returns a block that has run once, and the thread's seconds from the call until the graph was ready to run."""
     net = Loop(build, count)
     gc.collect()
     start = time.thread_time()
@@ -64,9 +64,9 @@ ROUNDS = 100
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILD)
 def test_time_to_trace(name):
-    """Pairs of measurements right after each other; the median of their ratios is within 10 % of one.
+    """The median ratio of adjacent pairs of measurements is within 10 % of one.
 
-    Other work of the machine slows down both of a pair alike. The first of a pair is each of them in turn.
+    Other work of the machine slows down both measurements of a pair alike. Their order alternates.
     """
     arrays = {count: data(count) for count in (FEW, MANY)}
     ratios = []
@@ -80,13 +80,13 @@ def test_time_to_trace(name):
 
 @pytest.mark.parametrize("name", BUILD)
 def test_size_of_the_exported_files(name, tmp_path):
-    """The same to the byte, but for the digits where the program itself names the number of iterations."""
+    """The sizes are equal, except for the digits of the number of iterations in a program that contains it."""
     found = []
     for count in (FEW, MANY):
         net = traced(BUILD[name], count, data(count))[0]
         symbol, params = (pathlib.Path(file).read_bytes() for file in net.export(str(tmp_path / f"m{count}")))
         graph = json.loads(symbol)
-        graph["attrs"].pop("hybridnet_traced_with", None)  # it says in words for which sizes the net was traced
+        graph["attrs"].pop("hybridnet_traced_with", None)  # contains the traced sizes as text
         symbol = json.dumps(graph).encode()
         digits = len(re.findall(rb'"%d(?:\.0)?"' % count, symbol)) * len(str(count))
         found.append((len(symbol) - digits, len(params)))
@@ -102,7 +102,7 @@ def arena(net: Loop) -> int:
 
 @pytest.mark.parametrize("name", BUILD)
 def test_memory_of_the_plan(name):
-    """The same to the byte."""
+    """The sizes are equal to the byte."""
     few, many = (arena(traced(BUILD[name], count, data(count))[0]) for count in (FEW, MANY))
     assert few == many > 0
 
@@ -110,9 +110,9 @@ def test_memory_of_the_plan(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILD)
 def test_memory_while_running(name):
-    """What a block takes beyond its inputs, at the worst moment, as the allocator counts it; the same to the byte.
+    """Peak memory of a block without its inputs, as the allocator counts it, is equal to the byte.
 
-    The least of five runs, because arrays of earlier tests may die meanwhile.
+    The minimum of five runs counts, because arrays of earlier tests may be freed meanwhile.
     """
 
     def peak(count):

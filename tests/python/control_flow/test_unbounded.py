@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""while_loop in graphs without a fixed number of rows: limits known only at run time, none, on_limit, variables that grow."""
+"""while_loop in graphs without a fixed number of rows: limits of the run, no limit, on_limit, growing variables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def concat(*parts):
 
 
 def results(block, arrays, recorded=True):
-    """Outputs, then gradients of the sum of their squares."""
+    """Returns outputs, then gradients of the sum of their squares."""
     arrays = [a.copy() for a in arrays]
     floating = [a for a in arrays if a.ndim > 0]
     for a in floating:
@@ -63,7 +63,7 @@ def step(i, v):
     return v * v + v, (i + 1, v * 0.9 + 0.1 * v.sin())
 
 
-# Functions of x (3, 2) and a number n.
+# Functions of x with shape (3, 2) and a number n.
 FUNCTIONS = {
     "exact": lambda x, n: while_loop(lambda i, v: i < n, step, (0, x), exact=True),
     "exact with count": lambda x, n: while_loop(lambda i, v: i < n, step, (0, x), exact=True, return_count=True),
@@ -85,7 +85,7 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("count", [0, 1, 3, 8, 9, 30])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_as_on_arrays(name, count):
+def test_results_equal_arrays(name, count):
     arrays = (values(), number(count))
     want = results(Block(FUNCTIONS[name]), arrays)
     block = hybridized(FUNCTIONS[name])
@@ -157,7 +157,7 @@ def test_symbols_bound_to_arrays(name):
     want = results(Block(ON_SYMBOLS[name]), (values(), number(5)))
     gradient = nd.zeros((3, 2), dtype="float64")
     bound = symbol.bind(mx.cpu(), {"x": values(), "n": number(5)}, {"x": gradient}, {"x": "write", "n": "null"})
-    for train in (True, False):  # backward behind a run in prediction mode repeats it
+    for train in (True, False):  # backward after a run in prediction mode runs forward again
         (out,) = bound.forward(is_train=train)
         np.testing.assert_allclose(out.asnumpy(), want[0], rtol=1e-9)
         bound.backward([out * 2])
@@ -256,7 +256,7 @@ class TestLimits:
     @pytest.mark.parametrize("start", [[1.0], [2.0]])
     @pytest.mark.parametrize("name", OPTIONS)
     def test_raise_and_warn_only_while_the_condition_holds(self, name, start, recwarn):
-        """[1] ends after three iterations, the limit, by its condition; [0.5] is stopped."""
+        """The condition ends [1] after three iterations, which is the limit; the limit stops [0.5]."""
         for on_limit in ("raise", "warn"):
             flat(self.block(name, on_limit)(nd.array(start), number(3)))[-1].asnumpy()
         assert not [w for w in recwarn if "max_iterations" in str(w.message)]
@@ -281,7 +281,7 @@ class TestLimits:
         assert got.sum() == 4
 
     def test_arrays_and_graphs_say_the_same(self):
-        """One rule, one text: up to the line, which on arrays is that of the call."""
+        """The texts are equal up to the line, which on arrays is the line of the call."""
         block = self.block("of the run", "warn")
         texts = []
         for run in (block.forward, block):
@@ -384,7 +384,7 @@ def test_a_loop_that_never_ends_can_be_interrupted(options):
         lambda x: while_loop(lambda v: v.sum() > 0, lambda v: (v.sum(), v * 1), x, exact=True, **options)
     )
     timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs start with it ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore SIGINT by default
     try:
         result = block(nd.ones((2,)))
         with pytest.raises(KeyboardInterrupt):
@@ -401,7 +401,7 @@ def test_a_loop_that_never_ends_can_be_interrupted(options):
 
 @pytest.mark.parametrize("limit", [None, 10**9, "of the run"])
 def test_memory_follows_the_iterations_that_run(limit):
-    """A bound of a billion rows costs nothing where the loop needs ten."""
+    """A bound of a billion rows takes no memory if the loop runs ten iterations."""
 
     def function(x, n):
         bound = n if limit == "of the run" else limit

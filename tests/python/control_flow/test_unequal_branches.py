@@ -1,4 +1,4 @@
-"""Branches of unequal size in bodies of loops: rows of unequal size are an error, what is reduced to one size works."""
+"""Branches of unequal size in loop bodies: rows of unequal size are an error, values reduced to one size work."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ START = np.array([0.5])
 
 
 def uneven(d):
-    """Three numbers or two."""
+    """Returns three numbers or two."""
     return cond(d.sum() > 2, lambda: d * d, lambda: d[:2].sin())
 
 
 def pair(d):
-    """The branches of this one read a value of unknown size."""
+    """A cond whose branches read a value of unknown size."""
     value = uneven(d)
     return cond(d[:1] > 0.7, lambda: value * 2, lambda: value[:1])
 
@@ -74,7 +74,7 @@ REDUCED = {
 
 @pytest.mark.parametrize("name", REDUCED)
 @pytest.mark.parametrize("order", [0, 1, 2])
-def test_what_has_one_size_works_as_on_arrays_with_its_gradients(name, order):
+def test_values_reduced_to_one_size_equal_arrays_with_gradients(name, order):
     want, _ = evaluate(REDUCED[name], (ROWS, START), hybridized=False, order=order)
     found, _ = evaluate(REDUCED[name], (ROWS, START), order=order)
     for one, two in zip(found, want, strict=True):
@@ -153,7 +153,7 @@ def test_an_error_in_such_a_body_names_the_iteration():
 
 
 def test_a_block_serves_rows_of_one_size_and_then_of_another():
-    """Only what a run does counts: the shapes of other runs do not matter."""
+    """Rows must agree in size within a run, not between runs."""
     block = Block(UNEQUAL["foreach, output"][0])
     block.hybridize()
     start = nd.array(START, dtype="float64")

@@ -1,4 +1,4 @@
-"""Branches of unequal size in graphs of Symbols, whose sizes are known only when arrays are bound: as on arrays."""
+"""Branches of unequal size in Symbols, whose sizes are known only when arrays are bound, work as on arrays."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ VALUES = np.array([0.5, -1.0, 2.0])
 
 
 def uneven(x, p, **options):
-    """All numbers, doubled, or the sines of the first two."""
+    """Returns all numbers doubled, or the sines of the first two."""
     return cond(p, lambda: x * 2, lambda: first(x, 2).sin(), **options)
 
 
 def total(x):
-    """The sum of any number of values, as one element."""
+    """Returns the sum of any number of values as one element."""
     return operators(x).sum(x, axis=0, keepdims=True)
 
 
 def first(x, count=1):
-    """The first values."""
+    """Returns the first `count` values."""
     return operators(x).slice_axis(x, axis=0, begin=0, end=count)
 
 
 def times(x, y):
-    """The product, broadcast."""
+    """Multiplies with broadcasting."""
     return operators(x).broadcast_mul(x, y)
 
 
 def plus(x, y):
-    """The sum, broadcast."""
+    """Adds with broadcasting."""
     return operators(x).broadcast_add(x, y)
 
 
@@ -54,7 +54,7 @@ GRAPHS = {
 
 
 def bound(graph, pred, *, train=True, values=VALUES):
-    """Result and gradient of x with heads 1, 2, ..., from Symbol.bind."""
+    """Returns result and gradient of x with head gradients 1, 2, ..., from Symbol.bind."""
     made = GRAPHS[graph](sym.var("x", dtype="float64"), sym.var("p")) if isinstance(graph, str) else graph
     arrays = {"x": nd.array(values, dtype="float64"), "p": nd.array([pred])}
     grads = {"x": nd.zeros(len(values), dtype="float64")}
@@ -65,7 +65,7 @@ def bound(graph, pred, *, train=True, values=VALUES):
 
 
 def recorded(function, pred, *, hybridized=False, values=VALUES):
-    """The same on arrays, or hybridized."""
+    """Returns the same as bound(), from arrays or a hybridized block."""
     block = Block(function) if not isinstance(function, mx.gluon.Block) else function
     if hybridized:
         block.hybridize()
@@ -86,7 +86,7 @@ def same(found, want):
 @pytest.mark.parametrize("pred", [0, 1])
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("mode", ["bound", "bound for prediction", "hybridized", "loaded", "loaded, hybridized"])
-def test_every_mode_gives_what_arrays_give(mode, graph, pred, tmp_path):
+def test_every_mode_equals_arrays(mode, graph, pred, tmp_path):
     want = recorded(GRAPHS[graph], pred)
     if mode.startswith("bound"):
         found = bound(graph, pred, train=mode == "bound")
@@ -136,7 +136,7 @@ def test_second_order_gradients_are_those_of_arrays(graph, pred):
 class TestShapes:
     X, P = sym.var("x"), sym.var("p")
 
-    def test_what_the_branches_agree_on_is_known(self):
+    def test_shape_inference_knows_the_sizes_that_branches_share(self):
         x = self.X
         graph = cond(self.P, lambda: x * 2, lambda: sym.slice_axis(x, axis=1, begin=0, end=2))
         assert graph.infer_shape(x=(4, 3), p=(1,)) == (None, None, None)
@@ -144,7 +144,7 @@ class TestShapes:
         assert graph.infer_shape(x=(4, 2), p=(1,)) == ([(1,), (4, 2)], [(4, 2)], [])
         assert total(graph).infer_shape_partial(x=(4, 3), p=(1,))[1] == [(1, 0)]
 
-    def test_nothing_is_concluded_about_one_branch_from_what_reads_the_other(self):
+    def test_readers_of_one_branch_imply_no_shape_of_the_other(self):
         graph = uneven(self.X, self.P) + sym.var("y", shape=(3,))
         assert graph.infer_shape(x=(3,), p=(1,))[1] == [(3,)]
         arrays = {"x": nd.array(VALUES), "p": nd.array([1]), "y": nd.ones(3)}
@@ -188,7 +188,7 @@ class TestShapes:
 
 
 def test_a_cut_serves_its_own_sizes_only():
-    """Sizes for which the branches agree keep one plan; for others the graph is cut, once."""
+    """Sizes for which the branches agree keep one plan; for other sizes the graph is cut once."""
     inputs = [sym.var("x"), sym.var("p")]
     block = SymbolBlock(uneven(*inputs), inputs)
     block.hybridize()

@@ -16,7 +16,7 @@ ARRAYS = normal(3), normal(3, seed=1)
 
 
 def loop(trips, step, start, limit=8, **options):
-    """step(i, v) -> (output, next v), while i < trips."""
+    """A while_loop that calls step(i, v) -> (output, next v) while i < trips."""
 
     def body(i, v):
         out, v = step(i, v)
@@ -31,7 +31,7 @@ def count_of_loops(function, arrays=ARRAYS, order=0):
 
 
 class TestMergedLoops:
-    """Loops that go on as long as the same condition holds become one (merge_loops)."""
+    """Loops with the same condition become one (merge_loops)."""
 
     @staticmethod
     def two(trips, **other):
@@ -149,7 +149,7 @@ class TestMergedLoops:
         same_everywhere(function, (*ARRAYS, np.array([2.0]), np.array([7.0])))
 
     def test_variables_that_part_after_the_first_iteration(self):
-        """The conditions read variables that start alike and are equal once more, then never again."""
+        """The conditions read variables that are equal at the start and after one iteration, and differ later."""
 
         def function(x, w):
             start = x[:1] * 0
@@ -172,7 +172,7 @@ class TestMergedLoops:
         assert count_of_loops(function) == 2
 
     def test_pairs_that_depend_on_each_other_crosswise(self):
-        """Of A1, A2 and B1 = f(A1), A2 = g(B2): merging both pairs would make a cycle."""
+        """With B1 = f(A1) and A2 = g(B2), merging both pairs (A1, A2) and (B1, B2) would make a cycle."""
 
         def function(x, w):
             _, a1 = loop(5, lambda i, v: (v, v + w), x)
@@ -186,7 +186,7 @@ class TestMergedLoops:
 
     @TRIPS
     def test_variables_that_echo(self, trips):
-        """A body passes variables on unchanged, swapped, or takes them from outside; two iterations and more."""
+        """A body returns variables unchanged, swapped or captured from outside."""
 
         def function(x, w):
             found = []
@@ -201,7 +201,7 @@ class TestMergedLoops:
             return found
 
         same_everywhere(function, ARRAYS)
-        if trips:  # else the loops are gone
+        if trips:  # without iterations the loops are removed
             assert count_of_loops(function) == 1
 
     def test_random_loops_stay_apart(self):
@@ -263,7 +263,7 @@ class TestSharedSlots:
         assert number(loops_of(block, "_while_loop")[0], "num_out") == 1
 
     def test_a_condition_on_one_of_two_equal_variables(self):
-        """The one that goes is the one that the condition reads."""
+        """The variable that is removed is read by the condition."""
 
         def function(x, w):
             body = lambda a, b: (a * w, (a * w + 1, b * w + 1))  # noqa: E731
@@ -274,7 +274,7 @@ class TestSharedSlots:
 
     @TRIPS
     def test_variables_that_part_later_stay_apart(self, trips):
-        """Equal in the first iteration, different from the second on."""
+        """The variables are equal in the first iteration and differ from the second on."""
 
         def function(x, w):
             body = lambda i, a, b, c: (i + 1, a + w, b + a * w, c + b * w)  # noqa: E731
@@ -303,7 +303,7 @@ class TestSharedSlots:
         assert self.variables(evaluate(function, ARRAYS)[1]) == 3
 
     def test_two_groups_of_equal_variables(self):
-        """Four start alike; they part into two pairs."""
+        """Four variables start equal and become two pairs."""
 
         def function(x, w):
             body = lambda i, a, b, c, d: (i + 1, a * w, b * w, c + w, d + w)  # noqa: E731

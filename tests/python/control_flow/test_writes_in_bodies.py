@@ -1,4 +1,4 @@
-"""Bodies of loops and branches that write to arrays in place compute what they compute on arrays, or are refused."""
+"""Bodies that write to arrays in place give the same results in graphs as on arrays, or are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import c_model
 
 
 class Block(gluon.HybridBlock):
-    """F, x and s to what a function returns."""
+    """Returns function(F, x, s)."""
 
     def __init__(self, function) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""DataLoader: in this thread, by threads and by processes; death, errors and slowness of workers."""
+"""DataLoader in the calling thread, with worker threads and with processes; dead, failing and slow workers."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_pool_goes_on_after_an_error():
 
 
 def test_dropping_a_round_does_not_wait():
-    # A finalizer runs at any allocation, also at one of the thread that holds the pool's lock.
+    # A finalizer may run at any allocation, even one of the thread that holds the pool's lock.
     loader = DataLoader(Failing(), 2, num_workers=1)
     rounds = [iter(loader)]
     next(rounds[0])
@@ -174,7 +174,7 @@ def test_buffers_of_a_worker_never_share_a_handle():
     buffers = BufferPool()
     first, _ = buffers.allocate((10,), np.dtype("float32"))
     buffers.release([first])
-    second, array = buffers.allocate((1 << 20,), np.dtype("float32"))  # does not fit: the first makes room
+    second, array = buffers.allocate((1 << 20,), np.dtype("float32"))  # too large for the first, which is dropped
     assert buffers.dropped == [first]
     assert second != first
     reader = BufferReader(os.getpid())
@@ -183,7 +183,7 @@ def test_buffers_of_a_worker_never_share_a_handle():
 
 
 class Slow:
-    """Samples that take long enough for their worker to be killed meanwhile."""
+    """Samples so slow that a worker can be killed while it makes one."""
 
     def __len__(self):
         return 1000

@@ -1,4 +1,4 @@
-"""Images with boxes: augmenters move boxes with what they show; ImageDetIter's batches, labels and files."""
+"""Images with boxes: augmenters move boxes with their objects; ImageDetIter's batches, labels and files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _seed():
 
 
 def _marked(height=40, width=60):
-    """Two coloured rectangles on black, and their boxes."""
+    """Returns an image of two coloured rectangles on black, and their boxes."""
     pixels = np.zeros((height, width, 3), np.uint8)
     pixels[10:20, 6:30] = (200, 0, 0)
     pixels[24:36, 36:54] = (0, 200, 0)
@@ -29,7 +29,7 @@ def _marked(height=40, width=60):
 
 
 def _check_boxes(picture, boxes, slack=1):
-    """Each box ends where its colour ends."""
+    """Checks that each box encloses the pixels of its colour."""
     pixels = picture.asnumpy()
     height, width = pixels.shape[:2]
     for box in boxes:
@@ -49,7 +49,7 @@ def _check_boxes(picture, boxes, slack=1):
     ],
     ids=["flip", "crop", "pad", "pad_fixed", "crops"],
 )
-def test_boxes_move_with_what_they_show(augmenter):
+def test_boxes_move_with_their_objects(augmenter):
     changed = 0
     for _ in range(20):
         picture, boxes = _marked()
@@ -85,7 +85,7 @@ def test_choosing_skips_with_its_probability_and_ranges_that_are_empty_do_nothin
     assert idle(picture, boxes)[0] is picture
 
 
-def test_augmenters_say_what_they_are():
+def test_augmenters_dump_their_settings_and_name_wrong_arguments():
     borrowed = image.DetBorrowAug(image.HorizontalFlipAug(0.5))
     assert borrowed.dumps() == ["detborrowaug", image.HorizontalFlipAug(0.5).dumps()]
     assert json.loads(image.DetHorizontalFlipAug(0.5).dumps()) == ["detHorizontalFlipAug".lower(), {"p": 0.5}]

@@ -1,4 +1,4 @@
-"""ImageDetRecordIter: images, objects and the layout of labels, as MXNet 1.9.1 gives them for the same file."""
+"""ImageDetRecordIter returns the images, objects and label layout that MXNet 1.9.1 returns for the same file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def objects_of(number):
 
 @pytest.fixture
 def path(tmp_path):
-    """Five images with one, two, three, one and two objects; the header holds the size of the image."""
+    """A record file of five images with one, two, three, one and two objects; the header holds the image size."""
     file = str(tmp_path / "objects.rec")
     with recordio.MXRecordIO(file, "w") as records:
         for i in range(5):
@@ -39,7 +39,7 @@ def batches(path, **settings):
 
 
 def row(number, width, *, height=40, columns=50, pad=-1.0):
-    """What stands in the labels for an image whose objects did not move."""
+    """The expected label row of an image whose objects did not move."""
     values = [4, 5, WIDTH, HEIGHT, *np.ravel(objects_of(number))]
     return np.array([3, height, columns, len(values), *values] + [pad] * (width - len(values)), np.float32)
 
@@ -59,7 +59,7 @@ def test_labels_are_sizes_header_objects_and_padding(path):
     np.testing.assert_array_equal(next(iterator).label[0].asnumpy(), found[0].label[0].asnumpy())
 
 
-def test_labels_are_padded_as_told(path):
+def test_labels_are_padded_to_the_given_width(path):
     label = batches(path, label_pad_width=25, label_pad_value=-7)[0].label[0].asnumpy()
     np.testing.assert_array_equal(label, [row(0, 25, pad=-7), row(1, 25, pad=-7)])
 
@@ -95,7 +95,7 @@ def as_pixels(objects, image):
 
 
 def marked():
-    """An image whose only object is its white part."""
+    """Returns an image whose only object is its white part, and the object."""
     return picture(1), np.array([[3, 0.3, 0.25, 0.5, 0.5, 9]], np.float32)
 
 
@@ -129,7 +129,7 @@ def test_a_part_holds_as_much_of_the_object_as_asked_for(seed):
 
 @pytest.mark.parametrize("mode, kept", [("center", 0), ("overlap", 1)])
 def test_objects_leave_with_their_middle_or_with_their_area(mode, kept):
-    """Half of the part is left of the object's middle: a bit less than half of the object is in it."""
+    """The crop ends just left of the object's centre, so a bit less than half of the object is in it."""
     augment = DetectionAugmenter(80, 100, crop_emit_mode=mode, emit_overlap_thresh=0.3)
     found = augment._objects_in(np.array([[1, 0.2, 0.2, 0.6, 0.6]]), np.array([0.0, 0.0, 0.39, 1.0]))
     assert len(found) == kept
@@ -144,7 +144,7 @@ def test_a_part_without_any_object_is_not_taken():
         assert len(objects) == 1
 
 
-def test_colours_change_as_likely_as_told(path):
+def test_colours_change_with_the_given_probability(path):
     plain, changed = (
         batches(path, max_random_hue=90, random_hue_prob=p, max_random_contrast=0.5, random_contrast_prob=p)
         for p in (0.0, 1.0)

@@ -30,7 +30,7 @@ def _paeth(left, up, corner):
 
 
 def filtered_png(pixels, kinds):
-    """A PNG whose rows use the given filters."""
+    """Encodes pixels as a PNG whose rows use the given filters."""
     height, width, channels = pixels.shape
     flat = pixels.reshape(height, -1).astype(int)
     lines = b""
@@ -192,7 +192,7 @@ def test_augmenters_of_the_usual_list(rng):
         image.CreateAugmenter((3, 6, 5), mean=3)
 
 
-def test_colour_jitter_changes_what_it_says(rng):
+def test_colour_jitter_changes_one_property_and_keeps_others(rng):
     src = mx.nd.array(picture(rng), dtype="float32")
     brighter = image.BrightnessJitterAug(0.5)(src).asnumpy() / src.asnumpy().clip(1)
     bright = brighter[src.asnumpy() > 1]

@@ -11,7 +11,7 @@ import pytest
 
 
 def rounds(it, count=1):
-    """For each round, the batches as (data, label, pad)."""
+    """Returns the batches of each epoch as (data, label, pad)."""
     result = []
     for _ in range(count):
         result.append(
@@ -74,8 +74,8 @@ def test_named_and_listed_arrays():
     assert listed.provide_data[0].dtype == np.float32
 
 
-def test_arrays_of_numpy_come_as_float32_whatever_their_type():
-    """Labels of whole numbers, as NumPy makes them, meet networks of float32."""
+def test_numpy_arrays_of_any_dtype_become_float32():
+    """NumPy makes integer labels, but networks are float32."""
     it = mx.io.NDArrayIter(np.zeros((4, 2), "uint8"), np.arange(4), 2)
     assert it.provide_data[0].dtype == np.float32
     assert [batch.label[0].dtype for batch in it] == [np.float32, np.float32]
@@ -218,7 +218,7 @@ def test_iterators_over_files_give_arrays_themselves(tmp_path):
     assert it.next().data[0].shape == (2, 2)
 
 
-def test_libsvm_batches_cost_what_they_store(tmp_path):
+def test_libsvm_batches_cost_only_their_stored_values(tmp_path):
     file = tmp_path / "wide.libsvm"
     file.write_text("1 0:1 99999999:2\n0 5:3\n1\n")
     it = mx.io.LibSVMIter(str(file), (100_000_000,), batch_size=2)

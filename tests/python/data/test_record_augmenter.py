@@ -15,7 +15,7 @@ from hybridnet.io._warping import shift_hls, warp
 
 
 def _picture(rng, height=20, width=24):
-    """Smooth, so that interpolation and rounding stay close."""
+    """Returns a smooth image, for which interpolation and rounding errors are small."""
     y, x = np.mgrid[0:height, 0:width]
     waves = [np.sin(x / a + y / b) for a, b in ((4, 9), (7, 5), (11, 6))]
     return ((np.stack(waves, axis=2) + 1) * 127).astype(np.uint8)
@@ -42,7 +42,7 @@ def test_a_pixel_is_the_weighted_sum_of_four_at_a_position_in_steps_of_a_32nd(ma
     image = rng.integers(0, 256, size=(19, 23, 3)).astype(np.uint8)
     inverse = np.linalg.inv(np.vstack([matrix, [0, 0, 1]]))[:2]
     y, x = np.mgrid[0:21, 0:26]
-    # MXNet's OpenCV: parts of x and of the rest are rounded to 1/1024, their sum to 1/32.
+    # OpenCV, as MXNet uses it, rounds the term of x and the other terms to 1/1024 and their sum to 1/32.
     steps, rows = (
         np.rint(inverse[:, :1, None] * x * 1024),
         np.rint((inverse[:, 1:2, None] * y + inverse[:, 2:, None]) * 1024),
@@ -82,13 +82,13 @@ def test_colours_in_hls_are_those_of_opencv(rng):
     expected = cv2.cvtColor(values.clip(0, [180, 255, 255]).astype(np.uint8), cv2.COLOR_HLS2RGB)
     got = shift_hls(image, 20, -30, 40)
     difference = np.abs(got.astype(int) - expected)
-    assert (difference <= 2).mean() > 0.99 and difference.max() <= 8  # hue is a whole number in between
+    assert (difference <= 2).mean() > 0.99 and difference.max() <= 8  # OpenCV rounds the hue to an integer
     grey = np.full((2, 2, 3), 80, np.uint8)
     np.testing.assert_array_equal(shift_hls(grey, 0, 0, 0), grey)
 
 
 def _seconds(function):
-    """The shortest of some runs: what else the machine does only adds to it."""
+    """The shortest time of seven runs, because other work of the machine only adds time."""
     taken = []
     for _ in range(7):
         begin = time.perf_counter()
@@ -116,7 +116,7 @@ def test_augmenting_takes_about_as_long_as_with_opencv(rng):
         ]
     finally:
         cv2.setNumThreads(threads)
-    assert max(ratios) < 8  # 1.2, 1.4 and 0.8 where this was written
+    assert max(ratios) < 8  # 1.2, 1.4 and 0.8 on the author's machine
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", "int32", "float16", "float64", "bool"])
@@ -134,7 +134,7 @@ def test_colours_of_grey_images_are_refused(rng):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "float64", "int16"])
-def test_colour_changes_are_matrices_whatever_the_dtype(dtype, rng):
+def test_colour_changes_are_matrices_for_every_dtype(dtype, rng):
     image = rng.uniform(0, 255, size=(6, 7, 3)).astype(dtype)
     luminance = (image * np.array([0.299, 0.587, 0.114])).sum(axis=2, keepdims=True)
 
@@ -219,7 +219,7 @@ def test_a_least_size_leaves_room_around_the_image(draw, rng):
 def test_a_quarter_turn_turns_around_the_middle(draw, rng):
     image = _picture(rng, 16, 16)
     turned = RecordAugmenter(16, 16, rotate=90)(image, draw).astype(int)
-    # Pixel centres are whole numbers there: the middle lies between pixels 7 and 8, off by one.
+    # Pixel centres are integers, so the rotation is not around the middle between pixels 7 and 8: off by one.
     np.testing.assert_allclose(turned[1:], np.rot90(image)[:-1], atol=1)
 
 

@@ -1,4 +1,4 @@
-"""The trainers of c_api.h over ctypes, beside gluon.Trainer with the same parameters and gradients."""
+"""Trainers of c_api.h called by ctypes, and gluon.Trainer with the same parameters and gradients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def refusal(status: int) -> str:
 
 
 class CTrainer:
-    """A trainer over arrays of its own."""
+    """A trainer of the C API with its own copies of the parameters."""
 
     def __init__(self, values: Mapping[str, np.ndarray], optimizer: str, settings: Mapping[str, Any]) -> None:
         self.arrays = {name: to_handle(value) for name, value in values.items()}
@@ -43,7 +43,7 @@ class CTrainer:
         )  # fmt: skip
 
     def backward(self, grads: Mapping[str, np.ndarray]) -> None:
-        """Makes these the gradients: of the sum of weight * gradient."""
+        """Makes `grads` the gradients of the parameters: backward of sum(parameter * grad)."""
         heads, used = (Handle * len(grads))(), []
         check(LIBRARY.hn_autograd_set_recording(1, None))
         for place, (name, grad) in enumerate(grads.items()):
@@ -83,7 +83,7 @@ class CTrainer:
 
 
 class PythonTrainer:
-    """The same with gluon.Trainer."""
+    """The interface of CTrainer on a gluon.Trainer."""
 
     def __init__(self, values: Mapping[str, np.ndarray], optimizer: str, settings: Mapping[str, Any]) -> None:
         self.params = {}

@@ -1,4 +1,4 @@
-"""A page in headless Chromium, driven over the pipe of its DevTools protocol: no package is needed."""
+"""A page in headless Chromium, controlled over the pipe of its DevTools protocol, which needs no package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil
 
 
 class Page:
-    """One page."""
+    """A page of the browser."""
 
     def __init__(self, reads: int, writes: int) -> None:
         self._reads, self._writes, self._number, self._rest = reads, writes, 0, b""
@@ -45,30 +45,30 @@ class Page:
         return json.loads(text)
 
     def open(self, address: str) -> None:
-        """Loads a page to its end."""
+        """Opens an address and waits until the page has loaded."""
         self._ask("Page.navigate", url=address)
         self.wait_for("document.readyState == 'complete' && location.href != 'about:blank'")
 
     def value(self, expression: str) -> Any:
-        """What JavaScript says it is."""
+        """Evaluates a JavaScript expression."""
         result = self._ask("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
     def wait_for(self, expression: str, seconds: float = 30) -> None:
-        """Until it is true."""
+        """Waits until a JavaScript expression is true."""
         end = time.monotonic() + seconds
         while not self.value(expression):
             assert time.monotonic() < end, f"{expression} did not become true"
             time.sleep(0.02)
 
     def mouse(self, kind: str, x: float, y: float, pressed: bool) -> None:
-        """kind: mousePressed, mouseMoved or mouseReleased."""
+        """Sends a mouse event; kind: mousePressed, mouseMoved or mouseReleased."""
         buttons = {"button": "left", "buttons": 1 if pressed else 0, "clickCount": 1}
         self._ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **buttons)
 
     def drag(self, points: list[tuple[float, float]]) -> None:
-        """A stroke with the left button."""
+        """Drags along points with the left button."""
         self.mouse("mousePressed", *points[0], True)
         for x, y in points:
             self.mouse("mouseMoved", x, y, True)
@@ -77,10 +77,10 @@ class Page:
 
 @contextlib.contextmanager
 def page(folder: Any) -> Iterator[Page]:
-    """A page of a browser that lives as long as the block; folder: for its files."""
+    """Yields a page of a browser that runs until the `with` block ends and keeps its files in `folder`."""
     assert PROGRAM is not None
     commands, results = os.pipe(), os.pipe()
-    # The browser reads from 3 and writes to 4.
+    # The browser reads from file descriptor 3 and writes to 4.
     script = f'exec {PROGRAM} "$@" 3<&{commands[0]} 4>&{results[1]}'
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
     options += ["--remote-debugging-pipe", f"--user-data-dir={folder}", "--window-size=800,800"]

@@ -1,4 +1,4 @@
-"""Programs in C and C++ compiled as a user would: public headers and the flags of hybridnet.libinfo."""
+"""Compiles programs in C and C++ like a user: with public headers and the flags of hybridnet.libinfo."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def compile_program(source: pathlib.Path, program: pathlib.Path) -> pathlib.Path
 
 
 def run(program: pathlib.Path, arguments: Sequence[object] = (), timeout: float = 300) -> str:
-    """What the program prints; its complaint fails the test."""
+    """Runs a program and returns its output; a nonzero exit status fails the test."""
     done = subprocess.run(
         [str(program), *map(str, arguments)], capture_output=True, text=True, timeout=timeout, check=False
     )

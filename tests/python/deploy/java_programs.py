@@ -1,4 +1,4 @@
-"""Programs in Java, compiled and run as a user would, with the natives that tools/dev build made."""
+"""Compiles and runs programs in Java like a user, with the native libraries of `tools/dev build`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NATIVES = ROOT / "python" / "hybridnet"
 
 
 def output_of(*command: object, folder: pathlib.Path | None = None) -> str:
-    """What the command prints; its complaint fails the test."""
+    """Runs a command and returns its output; a nonzero exit status fails the test."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     done = subprocess.run(
         [str(word) for word in command], cwd=folder, capture_output=True, text=True, timeout=280, env=environment
@@ -23,5 +23,5 @@ def output_of(*command: object, folder: pathlib.Path | None = None) -> str:
 
 
 def java(jar: pathlib.Path, *words: object, folder: pathlib.Path | None = None) -> str:
-    """Runs a program (a file of source) with 64 MB of Java heap."""
+    """Runs a program (a source file) with 64 MB of Java heap."""
     return output_of("java", "-Xmx64m", "-cp", jar, f"-Djava.library.path={NATIVES}", *words, folder=folder)

@@ -1,4 +1,4 @@
-"""What programs in C give and take by c_api.h: head gradients of any dtype, arrays for results, memory to write."""
+"""Arrays that cross c_api.h: head gradients of any dtype, arrays for results, writable memory."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_arrays_for_results_must_fit(shape: tuple[int, ...], dtype: str) -> None
     assert (values_of(out) == 5).all()
 
 
-# -- memory that was given out -----------------------------------------------------------------------------------------
+# -- memory that callers may write -------------------------------------------------------------------------------------
 
 
 def by_pointer(handle: Handle) -> int:
@@ -104,7 +104,7 @@ def by_pointer(handle: Handle) -> int:
 def by_dlpack(handle: Handle) -> int:
     managed = ctypes.POINTER(ctypes.c_void_p)()
     check(LIBRARY.hn_array_to_dlpack(handle, ctypes.byref(managed)))
-    return managed[0] or 0  # its first member is the address
+    return managed[0] or 0  # the first member of DLTensor is the data pointer
 
 
 def _normalized() -> Any:
@@ -143,7 +143,7 @@ def test_parameters_that_are_written_from_outside(
 
     for _ in range(3):
         run()
-    number = ctypes.c_size_t(0)  # the weight
+    number = ctypes.c_size_t(0)  # index of the weight
     check(LIBRARY.hn_model_parameter(model, number, ctypes.byref(parameter)))
     name_of = ctypes.c_char_p()
     check(LIBRARY.hn_model_parameter_name(model, number, ctypes.byref(name_of)))

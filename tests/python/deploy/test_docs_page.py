@@ -1,4 +1,4 @@
-"""The programs of docs/deploy-cpp.md compile and run in the folder that its Python exports into."""
+"""The programs of docs/deploy-cpp.md compile and run in the folder into which its Python code exports."""
 
 from __future__ import annotations
 

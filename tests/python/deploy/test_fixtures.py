@@ -1,4 +1,4 @@
-"""Models that MXNet wrote give the same bits from C, C++, Java and Python: outputs and gradients."""
+"""Models that MXNet wrote give the same bits in C, C++, Java and Python: outputs and gradients."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def program(request, tmp_path_factory) -> pathlib.Path:
 
 
 def results_in_python(name: str, arrays: dict[str, mx.nd.NDArray], heads: dict[int, mx.nd.NDArray], wanted: list[str]):
-    """Outputs and gradients by the names that run_model gives them."""
+    """Returns outputs and gradients under the names that run_model uses."""
     case = CASES[name]
     net = mx.gluon.SymbolBlock.imports(
         str(FIXTURES / name / case["symbol"]), list(arrays), str(FIXTURES / name / case["params"])
@@ -48,7 +48,7 @@ def results_in_python(name: str, arrays: dict[str, mx.nd.NDArray], heads: dict[i
 
 
 def cases_of(name: str):
-    """(inputs, heads, names whose gradient is compared) of each run that is stored."""
+    """Yields (inputs, heads, names whose gradient is compared) for each stored run."""
     case = CASES[name]
     stored = np.load(FIXTURES / name / "inputs.npz")
     for run_name in case["runs"]:
@@ -67,7 +67,7 @@ def as_arrays(values: dict) -> dict:
 
 
 def write_case(name: str, inputs, heads, wanted, folder: pathlib.Path) -> list[pathlib.Path]:
-    """What the programs are given: files of the model, of the case, and of the result."""
+    """Writes a case and returns the arguments of the programs: files of the model, the case, and the result."""
     given = {f"input:{key}": value for key, value in as_arrays(inputs).items()}
     given |= {f"head:{key}": value for key, value in as_arrays(heads).items()}
     given |= {f"want:{key}": mx.nd.zeros((1,)) for key in wanted}
@@ -96,7 +96,7 @@ def test_outputs_and_gradients_have_the_bits_of_python(name: str, program: pathl
 
 @pytest.fixture(scope="module")
 def results_of_java(jar, tmp_path_factory) -> dict[str, list[pathlib.Path]]:
-    """Files of results by names of fixtures, one for each of its cases; of one Java machine."""
+    """The result files of each fixture, one per case, all written by one Java process."""
     folder = tmp_path_factory.mktemp("java")
     lines, results = [], {name: [] for name in MODELS}
     for name in MODELS:

@@ -1,4 +1,4 @@
-"""java/ beside its own tests (tools/dev test java): the guide's code runs, examples agree, the jar is whole."""
+"""java/, beside its own tests (tools/dev test java): the guide's code runs, examples agree, the jar is complete."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_digit_that_is_drawn_on_the_page_is_predicted(jar, tmp_path) -> None:
                     page.value("done = asked")
                     page.wait_for("document.getElementById('scores').textContent.startsWith('[')")
                 pixels = np.array(page.value("pixels"), "float32").reshape(1, 1, 8, 8)
-                assert 10 < (pixels > 0).sum() < 50  # a seven
+                assert 10 < (pixels > 0).sum() < 50  # the strokes draw a seven
                 assert pixels[0, 0, 1, 2] == pixels.max()
                 expected = net(mx.nd.array(pixels)).asnumpy()[0]
                 number = f"document.getElementById('answer').textContent == '{expected.argmax()}'"
@@ -156,7 +156,7 @@ class CopyArrays {
 
 
 def test_parameter_files_of_mxnet_go_through_java_with_the_bits_of_python(jar, tmp_path) -> None:
-    """Values and parts of every array become arrays of Java, and new arrays are made of those."""
+    """A Java program reads values and sparse parts of every array and makes new arrays of them."""
     files = sorted((ROOT / "tests" / "fixtures").glob("params_*/*.params"))
     expected = [mx.nd.load(str(path)) for path in files]
     (tmp_path / "CopyArrays.java").write_text(COPY_ARRAYS, "utf-8")

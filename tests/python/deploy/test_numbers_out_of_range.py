@@ -1,4 +1,4 @@
-"""Programs in C and C++ get the report of an index or length out of range: by callback, on stderr or as an error."""
+"""Programs in C and C++ get reports of indices and lengths out of range by callback, on stderr or as an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from .client_programs import ROOT, compile_program
 
 RESULTS = {
-    "pick": "0 4 8 11",  # of rows (0 1 2), (3 4 5), (6 7 8), (9 10 11) at 0, 1, 7 and 2
+    "pick": "0 4 8 11",  # elements 0, 1, 7 and 2 of the rows (0 1 2), (3 4 5), (6 7 8), (9 10 11)
     "SequenceLast": "9 1 11",
     "model": "-9 -1 -11",
 }

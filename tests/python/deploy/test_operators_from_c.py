@@ -1,4 +1,4 @@
-"""Every operator, called through the C ABI with attributes as text, gives the bits of Python; so do gradients."""
+"""Every operator called through the C ABI with attributes as text gives the bits of Python, in gradients too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIBRARY = ctypes.CDLL(libinfo.find_lib_path()[0])
 LIBRARY.hn_last_error.restype = ctypes.c_char_p
 Handle = ctypes.c_void_p
 CODES = {np.dtype(name): code for name, code in DTYPE_CODES.items() if name != "bfloat16"}
-CLASSIC_SHAPES = {"broadcast_to"}  # their samples use 0 in a shape for "as it was"
+CLASSIC_SHAPES = {"broadcast_to"}  # their samples use 0 in a shape for an unchanged size
 ROOM = 16
 
 
@@ -35,7 +35,7 @@ def to_handle(value: np.ndarray) -> Handle:
 
 
 def bytes_of(handle: Handle) -> tuple[tuple[int, ...], int, bytes]:
-    """Shape, dtype code and values."""
+    """Returns shape, dtype code and values."""
     ndim, dtype, shape = ctypes.c_int(), ctypes.c_int(), ctypes.POINTER(ctypes.c_int64)()
     check(LIBRARY.hn_array_ndim(handle, ctypes.byref(ndim)))
     check(LIBRARY.hn_array_dtype(handle, ctypes.byref(dtype)))
@@ -92,7 +92,7 @@ def test_operators_give_the_bits_of_python(use: Use) -> None:
         handles = [to_handle(value) for value in values]
         results = call(use, handles)
         assert [bytes_of(handle) for handle in results] == expected
-        # Update operators change the states of optimizers in place.
+        # Update operators change states in place.
         assert [bytes_of(handle) for handle in handles] == [expected_bytes(array) for array in arrays]
         for handle in handles + results:
             check(LIBRARY.hn_array_free(handle))
@@ -128,7 +128,7 @@ def test_gradients_have_the_bits_of_python(use: Use) -> None:
         finally:
             LIBRARY.hn_autograd_set_recording(before[0], None)
             LIBRARY.hn_autograd_set_training(before[1], None)
-        if not heads:  # nothing was recorded: a gradient of all results is an error
+        if not heads:  # nothing was recorded, so backward of all results is an error
             of = (Handle * len(results))(*results)
             assert LIBRARY.hn_autograd_backward(ctypes.c_size_t(len(results)), of, None, 0, 1) == -1
             assert LIBRARY.hn_last_error()

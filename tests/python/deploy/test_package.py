@@ -1,4 +1,4 @@
-"""What programs in C and C++ are built with: flags, pkg-config, CMake, and the archive that needs no Python."""
+"""Building programs in C and C++: flags, pkg-config, CMake, and the archive that needs no Python."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def package(archive, tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory) -> tuple[pathlib.Path, pathlib.Path, np.ndarray, np.ndarray]:
-    """Symbol and parameter file of a small net, an input and what Python computes for it."""
+    """Symbol and parameter file of a small network, an input, and Python's output for it."""
     folder = tmp_path_factory.mktemp("net")
     net = mx.gluon.nn.HybridSequential()
     net.add(mx.gluon.nn.Conv2D(4, 3, activation="relu"), mx.gluon.nn.Flatten(), mx.gluon.nn.Dense(3))
@@ -77,7 +77,7 @@ def test_libinfo_prints_flags_that_compile(tmp_path) -> None:
             [sys.executable, "-m", "hybridnet.libinfo", option], capture_output=True, text=True, timeout=100, check=True
         )
         assert len(done.stdout.splitlines()) == 1
-        assert done.stderr == ""  # builds that treat what a command says as an error
+        assert done.stderr == ""  # some builds treat output on stderr as an error
 
 
 FIND_PACKAGE = """
@@ -108,7 +108,7 @@ def test_cmake_and_pkg_config_find_the_python_package(tmp_path) -> None:
 
 
 def declared_functions(header: pathlib.Path) -> dict[str, str]:
-    """The functions of c_api.h and the version of its interface that each came with."""
+    """The functions of c_api.h, each with the interface version that introduced it."""
     found = re.findall(r"HN_API(?:_(\d+))? [a-z_ ]+[ *]+(hn_\w+)\(", header.read_text("utf-8"))
     return {name: f"hybridnet_{version or 1}" for version, name in found}
 
@@ -132,7 +132,7 @@ def test_the_archive_shows_the_c_functions_alone_each_with_its_version(package) 
     assert not [file for file in package.rglob("*") if "python" in file.name.lower() or file.name.startswith("_core")]
 
 
-def test_a_program_asks_for_the_versions_of_what_it_calls_alone(package, tmp_path) -> None:
+def test_a_program_requires_only_the_versions_of_the_functions_it_calls(package, tmp_path) -> None:
     for name, version in {"hn_wait_all()": "hybridnet_1", "hn_dtype_size(0, 0)": "hybridnet_2"}.items():
         (tmp_path / "main.c").write_text(f'#include "hybridnet/c_api.h"\nint main(void) {{ return {name}; }}\n')
         output_of(["cc", tmp_path / "main.c", "-o", tmp_path / "main", f"-I{package / 'include'}", f"-L{package}",
@@ -170,7 +170,7 @@ def test_the_archive_runs_in_a_root_that_holds_nothing_else(package, exported, t
     chroot = shutil.which("chroot", path=f"{os.environ['PATH']}:/usr/sbin") or "chroot"
     enter = [chroot] if os.geteuid() == 0 else [shutil.which("unshare") or "unshare", "--map-root-user", chroot]
     if subprocess.run([*enter, str(root), "/missing"], capture_output=True, check=False).returncode != 127:
-        pytest.skip("this machine lets nobody enter another root (chroot, or unshare with user namespaces)")
+        pytest.skip("this machine does not allow to enter another root (chroot, or unshare with user namespaces)")
     output_of(
         [*enter, root, "/run_model", "/net-symbol.json", "/net-0000.params", "/case.params", "/result.params"],
         env={"PATH": ""},
@@ -182,7 +182,7 @@ def test_the_archive_runs_in_a_root_that_holds_nothing_else(package, exported, t
 def test_pkg_config_finds_the_archive_wherever_it_lies(package, exported, tmp_path) -> None:
     if shutil.which("pkg-config") is None:
         pytest.skip("pkg-config is not installed")
-    moved = tmp_path / "hybridnet"  # flags are words, so the folder must have no spaces
+    moved = tmp_path / "hybridnet"  # flags are separated by spaces, so the folder must have none
     shutil.copytree(package, moved)
     environment = {**os.environ, "PKG_CONFIG_PATH": str(moved)}
     flags = output_of(["pkg-config", "--cflags", "--libs", "hybridnet"], env=environment)
@@ -200,7 +200,7 @@ def test_the_superbuild_example_needs_the_archive_alone(archive, tmp_path) -> No
     assert run(folder / "app" / "fit_line").startswith("y = ")
 
 
-def test_the_export_list_of_wheels_shows_what_the_extension_module_uses() -> None:
+def test_the_export_list_of_wheels_has_the_symbols_of_the_extension_module() -> None:
     text = (ROOT / "cmake" / "exports.map").read_text(encoding="utf-8")
     hidden = [pattern for part in re.findall(r"local:(.*?)\}", text, re.DOTALL) for pattern in part.split(";")]
     hidden = [pattern.strip() for pattern in hidden if pattern.strip()]

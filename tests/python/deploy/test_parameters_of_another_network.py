@@ -1,4 +1,4 @@
-"""Without Python, a model refuses the parameters of another network at load and names the first that differs."""
+"""Loading a model without Python refuses parameters of another network and names the first that differs."""
 
 from __future__ import annotations
 

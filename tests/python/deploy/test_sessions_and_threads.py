@@ -1,4 +1,4 @@
-"""Sessions allocate nothing and lock nothing; many threads on one model get the bits of one thread."""
+"""Sessions allocate no memory and take no lock; many threads on one model get the bits of one thread."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def dense(folder: pathlib.Path) -> list[str]:
 
 
 def packed(folder: pathlib.Path) -> list[str]:
-    """Layers that read their weights by packed copies, two of them by one kernel."""
+    """Layers that read packed copies of their weights; two of the layers share a kernel."""
     net = mx.gluon.nn.HybridSequential()
     for units in (128, 128, 128, 4):
         net.add(mx.gluon.nn.Dense(units, activation="relu"))
@@ -49,7 +49,7 @@ def packed(folder: pathlib.Path) -> list[str]:
 
 
 def lenet(folder: pathlib.Path) -> list[str]:
-    """Work that two cores share where calls follow each other closely."""
+    """A network whose work two cores share if calls follow each other closely."""
     net = mx.gluon.nn.HybridSequential()
     for channels in (20, 50):
         net.add(mx.gluon.nn.Conv2D(channels, 5, activation="relu"), mx.gluon.nn.MaxPool2D())
@@ -127,14 +127,14 @@ def test_a_session_allocates_nothing_and_takes_no_lock_in_a_hundred_thousand_run
     make, inputs, programs, tmp_path, monkeypatch
 ) -> None:
     symbol, params = make(tmp_path)
-    if make in (lstm_of_bytes, images_of_bytes):  # with VNNI, oneDNN multiplies bytes, by memory of its own
+    if make in (lstm_of_bytes, images_of_bytes):  # with VNNI, oneDNN multiplies bytes and allocates memory
         monkeypatch.setenv("HYBRIDNET_MAX_ISA", "avx2")
     text = run(programs["session_allocations.c"], [symbol, params, 100_000, *inputs])
     assert text.startswith("0 allocations, 0 locks,"), text
 
 
 def test_a_session_whose_work_cores_share_allocates_nothing(programs, tmp_path) -> None:
-    """Its team may lock: members sleep and wake."""
+    """The worker threads may take locks to sleep and wake."""
     symbol, params = lenet(tmp_path)
     text = run(programs["session_allocations.c"], [symbol, params, 100_000, "data", 1, 1, 28, 28])
     assert text.startswith("0 allocations,"), text

@@ -1,4 +1,4 @@
-"""Sparse arrays in C: those of files with the parts that they have in Python, and lazy updates with its bits."""
+"""Sparse arrays in C: files give the same parts as in Python, and lazy updates the same bits."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_matrix_of_a_file_has_the_parts_and_values_of_python(tmp_path) -> None
 
 
 def test_a_parameter_of_a_small_file_that_would_fill_the_memory_is_refused(tmp_path) -> None:
-    """Parameters of models are dense."""
+    """Model parameters become dense, so a sparse one of a huge shape is refused."""
     net = mx.gluon.nn.Dense(3, in_units=4, use_bias=False)
     net.initialize()
     net.hybridize()
@@ -86,7 +86,7 @@ def make_rows(values: np.ndarray, rows: np.ndarray, shape: tuple[int, ...]) -> H
 
 
 def read_table(trainer: CTrainer, numbers: np.ndarray, factors: np.ndarray) -> None:
-    """Backward of sum(table[numbers] * factors) in C."""
+    """Runs backward of sum(table[numbers] * factors) through the C API."""
     check(LIBRARY.hn_autograd_set_recording(1, None))
     taken, head = Handle(), Handle()
     for op, attributes, inputs, out in (
@@ -211,5 +211,5 @@ def test_sessions_say_that_they_need_dense_arrays(tmp_path) -> None:
     assert "UnsupportedError" in text and "sparse" in text
     text = refusal(LIBRARY.hn_session_create(model, one, dense, one, rows, ctypes.byref(session)))
     assert "UnsupportedError" in text and "output 0" in text
-    check(LIBRARY.hn_model_run_into(model, one, dense, one, rows))  # as in Python: the values replace those before
+    check(LIBRARY.hn_model_run_into(model, one, dense, one, rows))  # the values replace the earlier ones, as in Python
     assert bytes_of(Handle(rows[0]))[2] == bytes(24)

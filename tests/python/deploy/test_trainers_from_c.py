@@ -38,7 +38,7 @@ for name in _core.optimizer_names():
 
 
 def pair(name: str, settings, dtype: str = "float32", seed: int = 3):
-    """The trainers of C and of Python over equal parameters."""
+    """Returns trainers of C and of Python with equal parameters."""
     shapes = MATRICES if name == "GroupAdaGrad" else SHAPES
     values = draws(np.random.default_rng(seed), dtype, shapes)
     return CTrainer(values, name.lower(), settings), PythonTrainer(values, name, settings), shapes
@@ -78,7 +78,7 @@ def test_states_go_from_c_to_python_and_back(name: str, tmp_path) -> None:
     first.save(tmp_path / "c.states")
     second.trainer.save_states(str(tmp_path / "python.states"))
     values = {key: np.frombuffer(value, "float32").reshape(shapes[key]) for key, value in first.values().items()}
-    # New trainers that know the settings from the files alone.
+    # New trainers, which take the settings from the files.
     later, also = CTrainer(values, "sgd", {}), PythonTrainer(values, "sgd", {})
     check(later.load(tmp_path / "python.states"))
     also.trainer.load_states(str(tmp_path / "c.states"))
@@ -133,7 +133,7 @@ def test_schedules_give_the_rates_of_python_and_go_on_from_files(name: str, argu
 
 @pytest.mark.parametrize("factor", [1.0, 0.5, 0.999, 0.0, -0.5])
 def test_a_rate_that_stays_is_not_computed_again_and_again(factor: float, tmp_path) -> None:
-    """Beyond 10^12 updates, where the last change lies far behind; the rate and its update are as if each was made."""
+    """After 10^12 updates, long after the last change, rate and count are as if each change had been computed."""
     arguments = {"step": 3, "factor": factor, "base_lr": 0.3, "stop_factor_lr": 1e-8}
     ours = CTrainer({"w": np.ones((2,), "float32")}, "sgd", {})
     check(set_schedule(ours, "FactorScheduler", arguments))
@@ -231,7 +231,7 @@ def test_stale_gradients_are_named_or_passed_over() -> None:
     ours.close()
 
 
-def test_misuse_is_refused_with_what_there_is() -> None:
+def test_misuse_is_an_error_that_names_the_argument() -> None:
     trainer = CTrainer({"w": np.ones((2,), "float32")}, "adam", {})
     for batch_size in (0.0, -1.0, float("nan")):
         assert "batch_size" in refusal(trainer.step(batch_size))
@@ -285,7 +285,7 @@ def test_files_that_fit_other_models_or_are_damaged_change_nothing(tmp_path) -> 
         broken.write_bytes(content)
         if ours.load(broken) == -1:
             refused += 1
-        else:  # a value, such as another number in an array
+        else:  # the damage changed only a value, such as a number in an array
             check(ours.load(path))
     assert refused > len(whole) // 7
     check(ours.load(path))
@@ -307,12 +307,12 @@ def test_files_that_fit_other_models_or_are_damaged_change_nothing(tmp_path) -> 
     assert "'states' is no list" in load(lambda h: h.update(states=3))
     assert "Endless" in load(lambda h: h["optimizer"].update(scheduler={"class": "Endless", "settings": {}}))
     assert "FileError" in refusal(ours.load(tmp_path / "missing"))
-    steps(ours, theirs, shapes, "float32", 2, seed=9)  # as if nothing had been
+    steps(ours, theirs, shapes, "float32", 2, seed=9)  # refused files left no trace
     ours.close()
 
 
-def test_parameters_are_found_by_name_in_whatever_order(tmp_path) -> None:
-    """A list keeps its order in gluon.Trainer; trainers of C are in the order of names."""
+def test_parameters_are_found_by_name_in_any_order(tmp_path) -> None:
+    """gluon.Trainer keeps the order of a list; trainers of C order parameters by name."""
     values = draws(np.random.default_rng(2))
     ours = CTrainer(values, "adam", {})
     theirs = PythonTrainer(values, "adam", {})

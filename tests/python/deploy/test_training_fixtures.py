@@ -15,7 +15,7 @@ from .java_programs import java
 from .test_fixtures import CASES, FIXTURES, MODELS, as_arrays, cases_of
 
 STEPS = 5
-# Those with gradients of parameters.
+# The models whose cases have gradients of parameters.
 TRAINED = [name for name in MODELS if any(set(wanted) - set(inputs) for inputs, _, wanted in cases_of(name))]
 
 
@@ -31,11 +31,11 @@ def optimizers(name: str, inputs: dict) -> list[str]:
 
 
 def trained_in_python(name: str, inputs, heads, optimizer: str) -> Iterator[tuple[str, np.ndarray]]:
-    """Parameters after the first and the last step, by the names that train_fixture gives them."""
+    """Yields the parameters after the first and the last step under the names that train_fixture uses."""
     net = imported(name, inputs)
     net.hybridize(static_alloc=True)
     params = net.collect_params()
-    # GroupAdaGrad is for matrices, and gets those.
+    # GroupAdaGrad updates matrices only.
     chosen = {key: each for key, each in params.items() if optimizer != "GroupAdaGrad" or len(each.shape) == 2}
     trainer = mx.gluon.Trainer(chosen, optimizer, {"learning_rate": 0.01})
     mx.random.seed(7)
@@ -50,7 +50,7 @@ def trained_in_python(name: str, inputs, heads, optimizer: str) -> Iterator[tupl
 
 
 def command_of(name: str, folder: pathlib.Path) -> list[object]:
-    """What the programs are given, whose result goes to folder/result.params."""
+    """Writes a case and returns the arguments of the programs, which write folder/result.params."""
     inputs, heads, _ = next(each for each in cases_of(name) if each[1])
     given = {f"input:{key}": value for key, value in as_arrays(inputs).items()}
     given |= {f"head:{key}": value for key, value in as_arrays(heads).items()}
@@ -82,7 +82,7 @@ def test_steps_of_every_optimizer_have_the_bits_of_python(name: str, program, tm
 
 @pytest.fixture(scope="module")
 def trained_in_java(jar, tmp_path_factory) -> pathlib.Path:
-    """A folder of results by names of fixtures, of one Java machine."""
+    """A folder with the results of each fixture, all written by one Java process."""
     folder = tmp_path_factory.mktemp("java")
     lines = []
     for name in TRAINED:

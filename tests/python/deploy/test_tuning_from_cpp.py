@@ -1,4 +1,4 @@
-"""An exported LSTM, a loop, is tuned from C++: losses, parameters and states have the bits of Python's Trainer."""
+"""An exported LSTM loop is fine-tuned from C++: losses, parameters and states have the bits of Python's Trainer."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_hundred_steps_in_cpp_equal_those_in_python_to_the_bit(optimizer: str,
     for name, parameter in net.collect_params().items():
         assert tuned[f"arg:{name}"].asnumpy().tobytes() == parameter.data().asnumpy().tobytes(), name
 
-    # What C++ has kept is what Python keeps.
+    # The states that C++ saved equal those of Python.
     own = {index: _bytes(state) for index, state in trainer._updaters[0].states.items()}
     trainer.load_states(str(saved[2]))
     assert {index: _bytes(state) for index, state in trainer._updaters[0].states.items()} == own

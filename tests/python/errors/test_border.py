@@ -1,4 +1,4 @@
-"""Objects that are no arrays, or not the expected ones, are refused at the border to C++, never read."""
+"""The bindings refuse objects that are not arrays, or not the expected ones, and never read their memory."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from hybridnet import _core
     ],
     ids=["save", "take_over", "binary", "out", "shape", "dtype", "results", "specs"],
 )
-def test_what_is_no_array_is_refused_where_python_meets_the_library(call) -> None:
+def test_objects_that_are_not_arrays_are_refused_by_the_bindings(call) -> None:
     with pytest.raises(TypeError, match="expected"):
         call(mx.nd.ones((2,)))
 
 
-def test_shared_memory_must_be_what_the_array_will_read() -> None:
+def test_shared_memory_must_be_contiguous_and_of_the_dtype() -> None:
     for source, dtype in [(np.ones((4, 4))[:, ::2], np.float64), (np.ones((2,)), np.float32)]:
         with pytest.raises(ValueError, match="C-contiguous"):
             _core.from_numpy_shared(source, dtype)

@@ -1,4 +1,4 @@
-"""Every error of the Python package is a HybridNetError, and hybridnet/errors.py writes the texts."""
+"""Every error of the Python package is a HybridNetError whose text hybridnet/errors.py composes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 
 PACKAGE = Path(hybridnet.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-# What Python's protocols need, and what comparisons of test_utils report to pytest.
+# Builtin exceptions that Python's protocols need; comparisons of test_utils may raise AssertionError for pytest.
 ALLOWED = {"StopIteration"}
 ALLOWED_IN_TEST_UTILS = {"AssertionError"}
 
 
 def builtin_raises(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Lines that raise a builtin exception, and its name."""
+    """Yields (line, name) for each statement that raises a builtin exception."""
     imported = {a.asname or a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for a in n.names}
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise) and node.exc is not None:

@@ -1,4 +1,4 @@
-"""Errors name the operator, what was expected, what was given, and the line; they are builtin exceptions too."""
+"""Errors name the operator, the expected and the given value, and the line; they are builtin exceptions, too."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_an_object_that_is_no_parameter():
 
 
 def test_a_list_that_contains_itself_also_where_the_stack_is_small():
-    """In a process of its own, which a full stack would end."""
+    """This runs in a separate process, which a stack overflow would crash."""
     code = """
         import threading
         import hybridnet as mx
@@ -98,7 +98,7 @@ def test_lists_may_nest():
     nested = 0
     for _ in range(64):
         nested = [nested]
-    with pytest.raises(errors.ParamError, match="axes"):  # it was read, and is no tuple of integers
+    with pytest.raises(errors.ParamError, match="axes"):  # the list was read, but is not a tuple of integers
         mx.nd.transpose(mx.nd.ones((2, 3)), axes=nested)
     with pytest.raises(RecursionError, match="64"):
         mx.nd.transpose(mx.nd.ones((2, 3)), axes=[nested])
@@ -166,7 +166,7 @@ def run_python(code, **kwargs):
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs start with it ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs ignore SIGINT by default
         **kwargs,
     )
 
@@ -190,7 +190,7 @@ def test_ctrl_c_interrupts_a_wait():
     assert process.stdout.readline() == "ready\n"
     import time
 
-    time.sleep(0.3)  # the signal must come while the program waits; any later moment serves as well
+    time.sleep(0.3)  # the signal must arrive while the program waits; any later moment is right, too
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert "interrupted" in out, err

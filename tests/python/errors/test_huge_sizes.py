@@ -1,4 +1,4 @@
-"""Sizes beyond what 64 bits count, and more results than there are, are errors that name them; nothing wraps around."""
+"""Sizes beyond 64 bits and too large numbers of results are errors that name them; nothing wraps around."""
 
 from __future__ import annotations
 

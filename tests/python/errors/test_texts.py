@@ -16,14 +16,14 @@ HERE = __file__
 
 
 def text_of(call, kind=mx.MXNetError) -> str:
-    """Text of the error that call raises; this file's path shows as FILE."""
+    """Returns the text of the error that `call` raises, with FILE for the path of this file."""
     with pytest.raises(kind) as caught:
         call()
     return str(caught.value).replace(HERE, "FILE")
 
 
 def line_of(function, part: str) -> int:
-    """Number of the line of function that contains part."""
+    """Returns the number of the line of `function` that contains `part`."""
     lines, first = inspect.getsourcelines(function)
     return first + next(i for i, line in enumerate(lines) if part in line)
 
@@ -237,7 +237,7 @@ def test_parameters_of_another_shape(tmp_path):
         assert part in text
 
 
-# ------------------------------------------------------------------------------------------------ overwritten and async
+# --------------------------------------------------------------------------- overwritten values and asynchronous errors
 def overwrite():
     x = mx.nd.array([1.0, 2.0])
     x.attach_grad()
@@ -259,7 +259,7 @@ def test_an_overwritten_value():
 
 
 def fail_later(busy: bool):
-    """Work that fails in a worker, long after the line that asked for it, when the engine is busy; at once when not."""
+    """Starts work that fails: if `busy`, in a worker long after the call, else at once."""
     x = mx.nd.ones((900, 900))
     rows = mx.nd.dot(x, x) if busy else x
     taken = mx.nd.take(rows, mx.nd.array([5000]), mode="raise")

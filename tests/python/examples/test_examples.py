@@ -76,7 +76,7 @@ def test_runs_with_other_arguments(name, arguments, tmp_path):
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_help_says_what_it_shows_and_runs_nothing(name, tmp_path):
+def test_help_describes_the_example_and_runs_nothing(name, tmp_path):
     done = run(tmp_path, name, "--help")
     assert done.returncode == 0
     assert "usage:" in done.stdout and len(done.stdout.splitlines()) > 6

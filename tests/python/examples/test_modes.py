@@ -1,4 +1,4 @@
-"""The nets of the examples give the same numbers on arrays, hybridized, and exported to a program without Python."""
+"""Networks of the examples give the same numbers on arrays, hybridized, and exported to a program without Python."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def early_exit(rng):
     module = example("early_exit_cond")
     net, images = ready(module.EarlyExitNet()), uniform(rng, 12, 1, 8, 8)
     confidences = np.sort(net.cheap(images).softmax().max(axis=1).asnumpy())
-    net.confidence = float(confidences[5:7].mean())  # sure of half of them
+    net.confidence = float(confidences[5:7].mean())  # half of the images exit early
     return net, [images]
 
 
@@ -86,7 +86,7 @@ def test_outputs(name, rng, tmp_path):
     net, inputs = NETS[name](rng)
     wanted = flat(net(*inputs))
     if name == "early exit":
-        assert wanted[1].sum() == 6  # both branches are used
+        assert wanted[1].sum() == 6  # both branches run
     for options in ({}, {"static_alloc": True, "static_shape": True}, {"passes": "none"}, {"passes": "fast_compile"}):
         net.hybridize(**options)
         assert_all_close(flat(net(*inputs)), wanted, 1e-5)
@@ -114,7 +114,7 @@ def test_gradients(name, rng):
 
 
 def test_second_order_gradient_of_the_solver(rng):
-    """Curvature of the population with respect to the growth rate: closed form by central differences of its slope."""
+    """The second derivative of the population by the growth rate equals central differences of the exact slope."""
     module = example("ode_while")
     solve = module.AdaptiveSolver(module.logistic, tolerance=1e-9)
     solve.hybridize()

@@ -1,4 +1,4 @@
-"""Block and HybridBlock: both ways to write forward, children, hooks, files, tracing, errors."""
+"""Block and HybridBlock: forward and hybrid_forward, children, hooks, files, tracing, errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from threads import in_threads
 
 
 class Classic(gluon.HybridBlock):
-    """Dense layer and scale, written with hybrid_forward."""
+    """A dense layer and a scale, written with hybrid_forward."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -28,7 +28,7 @@ class Classic(gluon.HybridBlock):
 
 
 class Plain(gluon.HybridBlock):
-    """The same, written with forward."""
+    """The computation of Classic, written with forward."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -150,7 +150,7 @@ def test_shapes_may_change_between_calls(rng):
         np.testing.assert_allclose(net(x).asnumpy(), wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_branching_on_a_traced_value_says_where_and_what_to_use():
+def test_branching_on_a_traced_value_is_an_error_with_line_and_fix():
     class Branching(gluon.HybridBlock):
         def forward(self, x):
             if x.sum() > 0:
@@ -415,7 +415,7 @@ def _exported(net, folder):
     return symbol, ["data"], params
 
 
-def test_imports_says_what_is_wrong(tmp_path, rng):
+def test_imports_names_wrong_files_and_parameters(tmp_path, rng):
     net = nn.Dense(2, in_units=3, prefix="fc_")
     net.initialize()
     net.hybridize()
@@ -532,7 +532,7 @@ def test_representation_shows_the_tree():
 
 
 class _Chain(gluon.Block):
-    """Children whose names differ from object to object."""
+    """A block with children whose names differ from object to object."""
 
     def add(self, *blocks):
         for block in blocks:

@@ -1,4 +1,4 @@
-"""Checksums of exported models find every change of either file, and harm no reader."""
+"""Checksums of exported models detect every change of either file, and other readers ignore them."""
 
 from __future__ import annotations
 

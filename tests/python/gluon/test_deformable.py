@@ -1,4 +1,4 @@
-"""Deformable convolutions: ordinary ones at the beginning; offsets move the kernel's points; every mode."""
+"""Deformable convolutions are ordinary ones initially, offsets move the kernel's points, and all modes agree."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_whole_offset_reads_the_neighbour(kind, rng):
     layer = kind(1, 1, in_channels=4, offset_bias_initializer=mx.init.Zero())
     layer.initialize(mx.init.One())
     layer.offset_weight.initialize(mx.init.Zero(), force_reinit=True)
-    moves = [0.0, 1.0] + [0.0] * (layer.offset_bias.shape[0] - 2)  # one to the right
+    moves = [0.0, 1.0] + [0.0] * (layer.offset_bias.shape[0] - 2)  # moves the first point by one pixel to the right
     layer.offset_bias.set_data(mx.nd.array(moves))
     data = _data(rng)
     np.testing.assert_allclose(
@@ -74,7 +74,7 @@ def _files(exported):
     return exported[0], ["data"], exported[1]
 
 
-def test_layers_say_what_they_are_and_what_is_wrong():
+def test_layers_have_a_repr_and_name_wrong_arguments():
     layer = DeformableConvolution(3, 3, padding=1, dilation=2, groups=1, use_bias=False, activation="relu")
     assert repr(layer) == (
         "DeformableConvolution(None -> 3, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), dilation=(2, 2), "

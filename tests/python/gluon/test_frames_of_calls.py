@@ -1,4 +1,4 @@
-"""How many Python frames a call of a hybridized block runs: each takes a twentieth of a small call."""
+"""The number of Python frames in a call of a hybridized block: each takes a twentieth of the time of a small call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hybridnet.gluon import nn
 
 
 class Twice(mx.gluon.HybridBlock):
-    """Without parameters."""
+    """A block without parameters."""
 
     def forward(self, x: Any) -> Any:
         return x * 2
@@ -58,7 +58,7 @@ def test_the_warning_of_an_unused_input_names_the_line_of_the_call() -> None:
 
 
 def test_an_error_of_a_block_that_runs_imperatively_has_no_context() -> None:
-    """That the block could not be traced is no part of what went wrong."""
+    """The failed trace of the block is not part of the error."""
 
     class ReadsValues(mx.gluon.HybridBlock):
         def forward(self, x: Any) -> Any:

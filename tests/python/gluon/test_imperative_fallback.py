@@ -1,4 +1,4 @@
-"""Hybridized blocks that override forward and cannot be graphs run imperatively and say so."""
+"""Hybridized blocks that override forward and cannot be traced run imperatively with a warning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hybridnet import autograd, gluon
 
 
 class Choosing(gluon.HybridBlock):
-    """Reads a value, so no graph is right for all inputs."""
+    """A block that reads a value, so that no graph is right for all inputs."""
 
     def __init__(self):
         super().__init__()
@@ -42,7 +42,7 @@ def _made(block_class=Choosing, **options):
     return net
 
 
-def test_it_computes_what_forward_says_for_every_input():
+def test_forward_runs_for_every_input():
     net = _made()
     with pytest.warns(UserWarning, match="Choosing is hybridized, but runs imperatively: asscalar"):
         assert net(mx.nd.ones((1, 3))).asnumpy().tolist() == [[6, 6]]
@@ -93,7 +93,7 @@ def test_gradients_are_those_of_the_branch_that_ran():
     ],
     ids=["export", "plan_text", "optimize_for", "graph"],
 )
-def test_what_needs_a_graph_is_an_error_with_the_line(use, tmp_path):
+def test_methods_that_need_a_graph_are_errors_with_the_line(use, tmp_path):
     net = _made()
     net(mx.nd.ones((1, 3)))
     with pytest.raises(mx.errors.TraceError, match=r"(?s)asscalar\(\).*cond.*test_imperative_fallback.py:\d+"):
@@ -192,7 +192,7 @@ def test_a_block_that_draws_from_python_or_numpy_draws_in_every_call(name):
     net = _drawing(draw)
     with pytest.warns(UserWarning, match="Drawing is hybridized, but runs imperatively: random numbers") as caught:
         found = [net(mx.nd.ones((1,))).asscalar() for _ in range(4)]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)  # the trace has used none
+    np.testing.assert_allclose(found, expected, rtol=1e-6)  # tracing consumed no random numbers
     assert [(w.filename, w.lineno) for w in caught] == [(__file__, draw.__code__.co_firstlineno)]
 
 
@@ -226,7 +226,7 @@ def test_drawing_is_an_error_where_strict():
         net(mx.nd.ones((1,)))
 
 
-def test_the_first_call_initializes_what_waits_for_shapes():
+def test_the_first_call_initializes_deferred_parameters():
     net = Choosing()
     net.initialize()
     net.hybridize()

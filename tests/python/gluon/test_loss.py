@@ -1,4 +1,4 @@
-"""Losses against NumPy: values, weights, gradients; imperative as hybridized."""
+"""Losses against NumPy: values, weights, gradients, imperative and hybridized."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def floats(rng, *shape):
 
 
 def run(loss, *inputs, rtol=1e-4):
-    """The loss, the same hybridized, and a check of the gradient of its sum by differences."""
+    """Returns the loss; checks it hybridized, and checks the gradient of its sum by differences."""
     arrays = [None if x is None else mx.nd.array(x, dtype="float64") for x in inputs]
     pred = arrays[0]
     pred.attach_grad()
@@ -83,7 +83,7 @@ def test_losses_of_single_values(name, weighting, rng):
         got = run(make(), pred, label)
     elif weighting == "weight":
         got = run(make(weight=0.3), pred, label)
-        # L2Loss has weight 1 and a factor of one half besides.
+        # L2Loss has weight 1 by default and a separate factor of one half.
         expected = expected * 0.3
     else:
         samples = rng.uniform(size=(4, 1, 1))
@@ -210,7 +210,7 @@ def test_sdml(rng):
 
 
 def _ctc(logits, label, blank):
-    """Negative log likelihood of one sequence by the forward recursion over the label with blanks in between."""
+    """Negative log likelihood of one sequence, by the forward recursion over the label with blanks inserted."""
     logs = log_softmax(logits.astype("float64"))
     extended = [blank]
     for item in label:

@@ -1,4 +1,4 @@
-"""Networks of model_zoo.vision: names and numbers of MXNet, errors for missing files and names."""
+"""Networks of model_zoo.vision: parameter names and outputs of MXNet, errors for missing files and names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hybridnet.gluon.model_zoo import vision
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures"
 
-# The thin networks that MXNet 1.9.1 made and ran.
+# The thin networks of the fixtures, which MXNet 1.9.1 made and ran.
 THIN = {
     "resnet18_v1_thin": lambda: vision.ResNetV1(
         vision.BasicBlockV1, [2, 2, 2, 2], [4, 4, 6, 8, 10], classes=7, thumbnail=True, prefix="r18_"
@@ -24,7 +24,7 @@ THIN = {
     "mobilenet_v2_thin": lambda: vision.MobileNetV2(0.1, classes=5, prefix="mb_"),
 }
 
-# Model, number of parameters (arrays), number of values: for 10 classes.
+# Model, number of parameter arrays, number of their elements, for 10 classes.
 SIZES = [
     ("resnet18_v1", 102, 11191242),
     ("resnet50_v1", 299, 23600522),

@@ -1,4 +1,4 @@
-"""Layers of gluon.nn: values against NumPy, shapes, parameters, errors; imperative as hybridized."""
+"""Layers of gluon.nn: values against NumPy, shapes, parameters, errors, imperative and hybridized."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hybridnet.gluon import nn
 
 
 def run(layer, *inputs, train=False):
-    """The layer's output: imperative, and the same hybridized."""
+    """Returns the layer's output, and checks that hybridized and imperative outputs agree."""
     arrays = [mx.nd.array(x, dtype=x.dtype) for x in inputs]
     if any(param._data is None for param in layer.collect_params().values()):
         layer.initialize(mx.init.Uniform(1))

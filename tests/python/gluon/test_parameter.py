@@ -21,7 +21,7 @@ def test_initialize_makes_value_and_gradient():
         param.data(mx.cpu(2))
 
 
-def test_an_uninitialized_parameter_says_what_to_call():
+def test_an_uninitialized_parameter_is_an_error_that_names_initialize():
     param = gluon.Parameter("weight", shape=(3, 4))
     with pytest.raises(RuntimeError, match=r"weight.*\n.*initialize\(\)"):
         param.data()
@@ -104,7 +104,7 @@ def test_grad_req_null_frees_the_gradient_and_write_makes_it_again():
     assert param.grad().asnumpy().tolist() == [3, 3]
 
 
-def test_what_is_not_differentiable_never_has_a_gradient():
+def test_parameters_that_are_not_differentiable_never_have_a_gradient():
     param = gluon.Parameter("mean", shape=(2,), differentiable=False)
     param.grad_req = "add"
     assert param.grad_req == "null"
@@ -327,7 +327,7 @@ def test_save_and_load_strip_and_restore_prefixes(tmp_path):
         other.collect_params().load(file)
 
 
-def test_load_says_what_does_not_fit(tmp_path):
+def test_load_names_parameters_that_do_not_fit(tmp_path):
     file = str(tmp_path / "net.params")
     params = gluon.ParameterDict()
     params.get("weight", shape=(2, 3))
@@ -395,7 +395,7 @@ def test_an_unknown_storage_type_is_refused(what):
 
 
 class Doubled(gluon.Parameter):
-    """A parameter whose blocks compute with twice its value, as others compute with dropped weights."""
+    """A parameter whose data() is twice its array, like parameters of libraries that drop weights."""
 
     def __init__(self, source: gluon.Parameter) -> None:
         super().__init__(source.name, shape=source.shape, allow_deferred_init=True)
@@ -408,12 +408,12 @@ class Doubled(gluon.Parameter):
 
 @pytest.mark.parametrize("hybridized", [False, True])
 @pytest.mark.parametrize("contexts", [1, 2])
-def test_blocks_compute_with_what_a_parameter_says_its_data_is(hybridized, contexts, rng):
+def test_blocks_compute_with_the_data_of_a_parameter_subclass(hybridized, contexts, rng):
     net = nn.Dense(3, in_units=4, use_bias=False)
     net.initialize(mx.init.Uniform(), ctx=[mx.cpu(i) for i in range(contexts)])
     weight = net.weight.list_data()[0].asnumpy()
     doubled = Doubled(net.weight)
-    net._reg_params["weight"] = net.params._params[net.weight.name] = doubled  # where libraries put theirs
+    net._reg_params["weight"] = net.params._params[net.weight.name] = doubled  # like libraries do
     if hybridized:
         net.hybridize()
     last = mx.cpu(contexts - 1)
@@ -427,7 +427,7 @@ def test_blocks_compute_with_what_a_parameter_says_its_data_is(hybridized, conte
     )
 
 
-def test_a_traced_variable_carries_what_mxnet_writes_beside_a_parameter() -> None:
+def test_a_traced_variable_has_the_attributes_that_mxnet_writes() -> None:
     net = nn.Dense(2, in_units=3, weight_initializer=mx.init.Normal(0.5), prefix="fc_")
     net.initialize()
     net.hybridize()
@@ -444,7 +444,7 @@ def test_a_traced_variable_carries_what_mxnet_writes_beside_a_parameter() -> Non
 
 
 class Scaled(gluon.HybridBlock):
-    """A block with parameters that it made without a dictionary."""
+    """A block that makes its parameters without a ParameterDict."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -489,7 +489,7 @@ def test_a_parameter_of_another_block_stays_where_it_is():
     assert second.tied is first.weight
 
 
-def test_set_data_says_what_it_expects_and_what_it_got():
+def test_set_data_names_expected_and_given_shapes():
     param = gluon.Parameter("w", shape=(3,))
     param.initialize()
     with pytest.raises(ValueError, match=r"Expected shape \(3,\) is incompatible with given shape \(4,\)"):

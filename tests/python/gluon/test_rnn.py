@@ -1,4 +1,4 @@
-"""Recurrent cells and layers: MXNet's numbers, NumPy's numbers, cells against layers, lengths, modifiers, errors."""
+"""Recurrent cells and layers: outputs of MXNet and NumPy, cells against layers, lengths, modifiers, errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures"
 
 
 class Model(gluon.HybridBlock):
-    """A block made of a function body(self, F, *inputs)."""
+    """A block that calls a function body(self, F, *inputs)."""
 
     def __init__(self, body, children):
         super().__init__(prefix="net_")
@@ -41,7 +41,7 @@ def _bidirectional(s, F, x):
     return out, states[0], states[1], states[2]
 
 
-# The models that MXNet 1.9.1 made and ran.
+# The models of the fixtures, which MXNet 1.9.1 made and ran.
 MODELS = {
     "lstm_bi2": (
         lambda s, F, x, h, c: s.r(x, [h, c]),
@@ -226,7 +226,7 @@ VARIABLE = [
 @pytest.mark.parametrize("make", VARIABLE)
 @pytest.mark.parametrize("layout", ["NTC", "TNC"])
 @pytest.mark.parametrize("merge", [True, False])
-def test_valid_lengths_give_what_shorter_sequences_give(make, layout, merge, rng):
+def test_valid_lengths_equal_shorter_sequences(make, layout, merge, rng):
     cell = ready(make())
     axis = layout.find("T")
     lengths = [2, 5, 1, 4]
@@ -258,7 +258,7 @@ LAYERS = [
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("num_layers", [1, 2])
 @pytest.mark.parametrize("layout", ["TNC", "NTC"])
-@pytest.mark.parametrize("batch", [3, 14])  # few examples and many have kernels of their own
+@pytest.mark.parametrize("batch", [3, 14])  # small and large batches have different kernels
 def test_layers_agree_with_their_cells_in_value_and_gradient(make, bidirectional, num_layers, layout, batch, rng):
     layer = ready(make(num_layers=num_layers, bidirectional=bidirectional, layout=layout))
     x = floats(rng, 5, batch, 6) if layout == "TNC" else floats(rng, batch, 5, 6)
@@ -405,7 +405,7 @@ def test_wrong_states_and_arguments_are_named(rng):
         rnn.LSTM(4, projection_size=2)._unfuse()
 
 
-def test_unroll_names_what_does_not_fit(rng):
+def test_unroll_names_unsuitable_inputs(rng):
     cell = ready(rnn.RNNCell(4))
     x = floats(rng, 2, 3, 5)
     with pytest.raises(ValueError, match="length is 4 but the inputs have 3 steps"):
@@ -554,7 +554,7 @@ def test_a_layer_learns_to_sum(rng):
 
 
 def _correlate(x, weight, pad):
-    """Plain convolution over one spatial axis: x (N, C, W), weight (O, C, K)."""
+    """Convolves over one spatial axis: x (N, C, W), weight (O, C, K)."""
     x = np.pad(x, ((0, 0), (0, 0), (pad, pad)))
     windows = np.lib.stride_tricks.sliding_window_view(x, weight.shape[2], axis=2)
     return np.einsum("ncwk,ock->now", windows, weight)
@@ -628,7 +628,7 @@ def test_convolutional_cells_learn_channels_and_know_channels_last():
 @pytest.mark.parametrize(
     "arguments", [{"h2h_kernel": 2}, {"i2h_kernel": (3, 3)}, {"conv_layout": "NCHW"}, {"input_shape": (3,)}]
 )
-def test_convolutional_cells_refuse_what_does_not_fit(arguments):
+def test_convolutional_cells_refuse_unsuitable_shapes(arguments):
     with pytest.raises(ValueError):
         contrib_rnn.Conv1DRNNCell(
             **{"input_shape": (3, 7), "hidden_channels": 2, "i2h_kernel": 3, "h2h_kernel": 3, **arguments}

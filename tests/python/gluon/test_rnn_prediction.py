@@ -1,4 +1,4 @@
-"""Recurrent layers in compiled prediction: parameters are packed once, nothing is kept for a gradient, same values."""
+"""Recurrent layers in compiled prediction pack parameters once, keep nothing for a gradient, keep their values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sigmoid(x):
 
 
 def plain_lstm(net, x, states):
-    """One direction, in float64."""
+    """Computes a unidirectional LSTM in float64."""
     weights = {name[len(net.prefix) :]: p.data().asnumpy().astype("float64") for name, p in net.params.items()}
     seen, last = x.asnumpy().astype("float64"), []
     for layer in range(net._num_layers):
@@ -111,7 +111,7 @@ def test_packed_parameters_follow_a_write(kind):
     assert not np.allclose(after, before)
 
 
-def test_a_training_run_whose_gradient_nobody_wants_drops_as_one_that_keeps_all():
+def test_dropout_without_a_gradient_equals_dropout_of_a_recorded_run():
     net = make("LSTM", "float32", num_layers=3, dropout=0.5)
     net.hybridize()
     x, states = inputs(net, 5, 16, "float32")

@@ -63,11 +63,11 @@ def test_share_parameters_of_a_block():
     assert second[0].weight is first[0].weight
 
 
-def test_share_parameters_names_what_does_not_fit():
+def test_share_parameters_names_shapes_that_differ():
     first, other = nn.Dense(4, in_units=3), nn.Dense(4, in_units=2)
     with pytest.raises(ShapeError, match=r"'weight'.*\(4, 2\).*\(4, 3\)"):
         other.share_parameters(first)
-    nn.Dense(4).share_parameters(first)  # a shape that is not known yet fits
+    nn.Dense(4).share_parameters(first)  # an unknown shape fits any
 
 
 def test_a_compiled_copy_has_the_same_parameters_and_links_nothing():

@@ -1,4 +1,4 @@
-"""What Python decides while a block is traced is never frozen in silence: it is refused, traced again, or warned of."""
+"""Decisions of Python code in a trace are never frozen silently: they are refused, traced again, or warned of."""
 
 import collections
 import contextlib
@@ -245,7 +245,7 @@ WRITES = {
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 @pytest.mark.parametrize("place", ["attribute", "closure"])
-def test_what_was_computed_of_other_arrays_is_computed_again_when_these_are_written_to(use, write, place):
+def test_values_computed_from_captured_arrays_are_computed_again_after_writes(use, write, place):
     array = nd.array([1.0])
 
     class Net(gluon.HybridBlock):
@@ -369,7 +369,7 @@ def test_attributes_that_forward_did_not_read_keep_the_graph():
     net(x)
     graph = net._last_graph
     net.steps = 1
-    net.flag = True  # the same value
+    net.flag = True  # same value as before
     net.act = nd.tanh
     net(x)
     assert net._last_graph is graph
@@ -483,7 +483,7 @@ def test_is_recording_inside_of_pause_and_record():
 
 # ------------------------------------------------------------------------------------------------------------ the class
 @pytest.mark.parametrize(("interface", "cls"), [(mx.nd, mx.nd.NDArray), (mx.np, mx.np.ndarray)], ids=["nd", "np"])
-def test_a_traced_array_is_an_instance_of_what_it_stands_for(interface, cls):
+def test_a_traced_array_is_an_instance_of_the_array_class(interface, cls):
     class Net(gluon.HybridBlock):
         def forward(self, x):
             y = x + 1
@@ -575,7 +575,7 @@ def test_draws_of_generators_in_closures_and_hybrid_forward_are_warned_of():
 
 
 # --------------------------------------------------------------------------------------------------------------- export
-def test_export_lists_what_was_baked_in(tmp_path):
+def test_export_lists_the_values_fixed_in_the_trace(tmp_path):
     class Net(gluon.HybridBlock):
         def __init__(self, **kwargs):
             super().__init__(**kwargs)
@@ -609,7 +609,7 @@ def test_export_of_a_net_without_decisions_says_nothing(tmp_path):
     assert net.traced_decisions() == []
 
 
-def test_what_forward_itself_sets_does_not_trace_again():
+def test_attributes_set_by_forward_do_not_trace_again():
     traces = []
 
     class Net(gluon.HybridBlock):
@@ -632,9 +632,9 @@ def test_what_forward_itself_sets_does_not_trace_again():
     assert len(traces) == 1
 
 
-# ------------------------------------------------------------------------------- values that change without being set
+# ------------------------------------------------------------------------------ values that change without assignment
 class Holder(gluon.HybridBlock):
-    """Computes use(self, x); the keywords are its attributes."""
+    """Computes use(self, x); the keyword arguments become attributes."""
 
     def __init__(self, use, **attributes):
         super().__init__()
@@ -647,7 +647,7 @@ class Holder(gluon.HybridBlock):
 
 
 def assert_seen(net, change, x=None):
-    """A hybridized call after change() gives what an imperative one gives; calls after it keep the graph."""
+    """Checks that a hybridized call after change() equals an imperative one, and that later calls keep the graph."""
     x = nd.array(POSITIVE) if x is None else x
     net.hybridize()
     with warnings.catch_warnings():
@@ -668,7 +668,7 @@ def assert_seen(net, change, x=None):
 
 
 class Writable(np.ndarray):
-    """NumPy's view of memory, which it may write to; given_out keeps the memory given out."""
+    """A writable NumPy view of an array's memory; `given_out` keeps the exported memory alive."""
 
     given_out = None
 
@@ -691,13 +691,13 @@ FOREIGN_USES = {
 @pytest.mark.parametrize("use", FOREIGN_USES.values(), ids=FOREIGN_USES)
 @pytest.mark.parametrize("size", [2, 600_000])
 @pytest.mark.parametrize("origin", ["from_dlpack", "from_numpy", "given out", "given out later", "given back"])
-def test_what_was_computed_of_foreign_memory_is_computed_again_when_the_other_side_writes(use, size, origin):
+def test_values_computed_from_foreign_memory_are_computed_again_after_foreign_writes(use, size, origin):
     outside = np.ones(size, "float32")
     if origin.startswith("given"):
         array = nd.array(outside)
         held = [writable(array)] if origin == "given out" else []
     else:
-        # from_numpy makes the array that it gets read-only, but not the memory behind it.
+        # from_numpy makes its argument read-only, but not the memory behind it.
         array = nd.from_dlpack(outside) if origin == "from_dlpack" else nd.from_numpy(outside[:], zero_copy=True)
         held = [outside]
 
@@ -705,7 +705,7 @@ def test_what_was_computed_of_foreign_memory_is_computed_again_when_the_other_si
         target = held[0] if held else writable(array)
         target[:] = 5
         if origin == "given out later":
-            held.append(target)  # else the memory is back before the next call
+            held.append(target)  # otherwise the memory is released before the next call
 
     assert_seen(Holder(use, c=array), write)
 
@@ -908,7 +908,7 @@ def test_variables_that_code_names_are_compared(use, change, monkeypatch):
 
 
 @pytest.mark.parametrize(("old", "new"), [(0.0, -0.0), (True, 1), (1, 1.0), (np.float32(0), np.float32(-0.0))])
-def test_values_that_are_equal_but_not_the_same_are_told_apart(old, new):
+def test_equal_values_of_different_types_are_distinguished(old, new):
     def use(_, x, k):
         return x * {bool: 2, int: 3}.get(type(k), 4) + (1 if str(float(k)).startswith("-") else 0)
 

@@ -264,7 +264,7 @@ def test_a_small_convolutional_net_learns_digits(hybridize):
 
 
 def test_loops_that_drive_the_steps_of_a_trainer_themselves_work():
-    """As GluonNLP's trainer for mixed precision and the learning rate finder of MXNet's tutorials do."""
+    """GluonNLP's trainer for mixed precision and the learning rate finder of MXNet's tutorials do this."""
     net = gluon.nn.Dense(1, in_units=1, use_bias=False)
     net.initialize(mx.init.One())
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0})

@@ -1,4 +1,4 @@
-"""save_training and load_training: a training that was cut anywhere goes on to the bit."""
+"""save_training and load_training: training that stopped anywhere resumes with the same bits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EPOCHS, CUTS = 2, (0, 1, 4, 6, 7, 11)
 
 
 class Noisy:
-    """Samples with noise from numpy.random, as augmented images have."""
+    """Samples with noise from numpy.random, like augmented images."""
 
     def __init__(self) -> None:
         draw = np.random.RandomState(5)
@@ -51,7 +51,7 @@ def make(optimizer: str = "adam", **options: Any) -> tuple[gluon.HybridBlock, gl
 
 
 def train(net: Any, trainer: Any, loader: Any, done: int = 0, epoch: int = 0, stop: int = 1 << 30, path: str = ""):
-    """Losses of the steps; saves behind step `stop` and ends there."""
+    """Returns the losses of the steps; stops after step `stop` and saves there."""
     loss_of, losses = gluon.loss.SoftmaxCrossEntropyLoss(), []
     for number in range(epoch, EPOCHS):
         for data, label in loader:
@@ -89,7 +89,7 @@ def test_a_training_that_was_cut_goes_on_to_the_bit(tmp_path, options, optimizer
             first = []
         else:
             first = train(*parts, stop=cut, path=path)
-        begin(1000 + cut)  # another process has other numbers
+        begin(1000 + cut)  # another process has another random state
         net, trainer, loader = make(optimizer, **options)
         extra = load_training(path, net, trainer, loader)
         losses = first + train(net, trainer, loader, extra["done"], extra["epoch"])
@@ -176,7 +176,7 @@ def test_a_header_that_is_made_up_ends_in_an_error_of_this_package(saved, tmp_pa
             load_training(str(tmp_path / "wrong"), *parts)
 
 
-def test_what_is_missing_or_wrong_is_said(saved, tmp_path) -> None:
+def test_errors_name_missing_and_wrong_parts(saved, tmp_path) -> None:
     path, (net, trainer, loader) = saved
     assert load_training(path, net) == {"done": 2, "epoch": 0}
     with pytest.raises(FileError, match="load_training"):

@@ -1,4 +1,4 @@
-"""What a training step of a hybridized network holds at one time, as its plans say."""
+"""Peak memory of training steps of hybridized networks, as their plans report it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hybridnet.gluon import nn
 
 
 def arena_of_backward(net: nn.HybridSequential, kept: int, *shape: int) -> int:
-    """Bytes between the instructions of backward on data of this shape, of a step that keeps at most `kept` for it."""
+    """Arena bytes of the backward plan for data of this shape, if at most `kept` bytes are kept for backward."""
     net.initialize()
     net.hybridize(static_alloc=True, remat=kept)
     data = mx.nd.ones(shape)

@@ -44,7 +44,7 @@ CELLS = {
 
 
 class Unrolls(gluon.HybridBlock):
-    """cell over x, an array of the given layout or, with steps, a list; lengths are optional."""
+    """Unrolls a cell over x, an array of the given layout or, with `steps`, a list of its steps."""
 
     def __init__(self, cell, layout="NTC", merge=True, steps=False):
         super().__init__()
@@ -96,7 +96,7 @@ def test_states_that_are_not_given_have_the_type_of_the_inputs(name, hybridize, 
 @pytest.mark.parametrize("merge", [True, False, None])
 @pytest.mark.parametrize("with_lengths", [False, True])
 @pytest.mark.parametrize("name", CELLS)
-def test_graphs_give_what_arrays_give_for_every_size(name, with_lengths, merge, rng):
+def test_graphs_equal_arrays_for_every_size(name, with_lengths, merge, rng):
     for batch, length, layout, steps in [
         (2, 4, "NTC", False),
         (2, 4, "TNC", True),
@@ -178,7 +178,7 @@ def test_states_that_are_not_given_follow_the_batch_in_graphs_that_are_cut(rng):
 
 
 def gradients(block, inputs, arrays, directions):
-    """(loss, first-order gradients of it, gradients of their product with directions)."""
+    """Returns the loss, its first-order gradients, and the gradients of their product with `directions`."""
     for array in arrays:
         array.attach_grad()
     with autograd.record():
@@ -299,7 +299,7 @@ def test_variational_dropout_of_states_has_one_mask_for_all_steps_in_loops(hybri
     cell = contrib_rnn.VariationalDropoutCell(rnn.RNNCell(40, activation="relu"), drop_states=0.5)
     block = Unrolls(cell)
     block.initialize(mx.init.One())
-    # Each unit of the state is copied to itself, so a dropped unit is zero after each step.
+    # The state's weight is the identity, so a dropped unit is zero after each step.
     cell.base_cell.h2h_weight.set_data(mx.nd.eye(40))
     cell.base_cell.i2h_weight.shape = (40, 2)
     block(mx.nd.zeros((1, 1, 2)))
@@ -312,7 +312,7 @@ def test_variational_dropout_of_states_has_one_mask_for_all_steps_in_loops(hybri
             out = block(mx.nd.zeros((3, 5, 2)))[0].asnumpy()
         dropped = out[:, 1] == 1
         masks.append(dropped)
-        for t in range(1, 5):  # 1 without the state, 1 + 2 * state with it
+        for t in range(1, 5):  # dropped: 1; kept: 1 + 2 * state
             np.testing.assert_allclose(out[:, t], np.where(dropped, 1, 2.0 ** (t + 1) - 1))
         assert 0.3 < dropped.mean() < 0.7
     assert np.any(masks[0] != masks[1])
@@ -330,7 +330,7 @@ def test_sequences_without_steps_are_refused(rng):
 
 
 class Remembers(rnn.ModifierCell):
-    """Adds half of the output of the step before, which it stores in an attribute."""
+    """Adds half of the previous step's output, which it stores in an attribute."""
 
     def _alias(self):
         return "remembers"
@@ -346,7 +346,7 @@ class Remembers(rnn.ModifierCell):
 
 
 class Collects(Remembers):
-    """The same with a list, and without a reset of its own: the list is emptied by hand."""
+    """Sums all outputs so far, which it stores in a list that reset() empties."""
 
     def reset(self):
         rnn.ModifierCell.reset(self)

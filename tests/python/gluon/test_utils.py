@@ -59,7 +59,7 @@ def test_checksums(tmp_path):
     assert not utils.check_sha1(str(file), "0" * 40)
 
 
-def test_download_keeps_what_is_there_and_reads_urls(tmp_path):
+def test_download_keeps_existing_files_and_reads_urls(tmp_path):
     source = tmp_path / "source.bin"
     source.write_bytes(b"content")
     digest = hashlib.sha1(b"content").hexdigest()

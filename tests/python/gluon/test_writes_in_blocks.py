@@ -16,7 +16,7 @@ MODES = ["hybridized", "static_alloc", "exported", "c"]
 
 
 class Lambda(HybridBlock):
-    """F and arrays to what a function returns, in the classic way to write a block."""
+    """A block that calls a function of F and arrays, written with hybrid_forward."""
 
     def __init__(self, function):
         super().__init__()
@@ -28,7 +28,7 @@ class Lambda(HybridBlock):
 
 
 class PlainLambda(HybridBlock):
-    """The same in a forward of its own; strict, so that it cannot fall back to arrays."""
+    """A block that calls a function of nd and arrays, written with forward."""
 
     def __init__(self, function):
         super().__init__()
@@ -311,7 +311,7 @@ def test_one_graph_serves_batches_of_other_sizes():
 def test_whether_an_index_is_a_view_depends_on_the_sizes_of_the_call(rows):
     def columns(F, x):
         s = x * 1
-        v = s[:, 0:2]  # in one piece, and so a view, only if there is one row
+        v = s[:, 0:2]  # contiguous, and so a view, only if there is one row
         v += 1
         return s + 0
 
@@ -381,7 +381,7 @@ def test_floor_division_of_whole_numbers_is_exact_in_graphs(dtype):
         onp.testing.assert_array_equal(got, want)
 
 
-# --------------------------------------------------------------------------------------- writes to what is given
+# ------------------------------------------------------------------------------- writes to inputs and parameters
 def scale_input(F, x):
     x *= 2
     return x + 1
@@ -595,7 +595,7 @@ def test_operators_that_write_their_states_do_so_in_graphs(update):
         onp.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
-# ------------------------------------------------------------------------------------------------------- what is not
+# ------------------------------------------------------------------------------------------------------- other cases
 def test_symbols_outside_of_traces_stay_as_they_are():
     import hybridnet as mx
 
@@ -647,7 +647,7 @@ def detached_part(F, x):
 @pytest.mark.parametrize(
     "program", [paused_whole, paused_values, paused_part, detached_whole, detached_part], ids=lambda p: p.__name__
 )
-def test_what_is_written_unrecorded_is_constant_as_on_arrays(program):
+def test_values_written_without_recording_are_constant_as_on_arrays(program):
     found = []
     for active in (False, True):
         net = Lambda(lambda F, x: F.sum(F.square(program(F, x))) + F.sum(x))
@@ -711,7 +711,7 @@ def test_a_mask_without_elements_writes_nothing(rows, tmp_path):
 
 
 class Scaled(HybridBlock):
-    """Multiplies by a state and doubles the state behind that."""
+    """Multiplies by a state and then doubles the state."""
 
     def __init__(self):
         super().__init__()

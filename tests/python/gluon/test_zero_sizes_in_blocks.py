@@ -1,4 +1,4 @@
-"""Sizes of 0 that a block gives explicitly are sizes in its graph too, as they are for arrays."""
+"""Explicit sizes of 0 in a block mean 0 in its graph, too, not an unknown size."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Plain(HybridBlock):
 
 
 def joined(make):
-    """The rows that make gives in front of those of x."""
+    """Returns a function that puts the rows of make(F) in front of the rows of x."""
     return lambda F, x: F.concat(make(F), x, dim=0)
 
 

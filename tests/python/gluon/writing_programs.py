@@ -1,7 +1,7 @@
-"""Random programs that write to arrays in place, through aliases and views, and what they compute by NumPy.
+"""Random programs that write to arrays in place, through aliases and views, with NumPy as the reference.
 
-A program is a list of statements over numbered arrays; array 0 is the argument. NumPy runs it on memory of its own,
-where a view is a view because it shows the same buffer; what is no view for arrays of the package is copied.
+A program is a list of statements over numbered arrays; array 0 is the argument. NumPy runs it on its own memory, where
+views share buffers; values that are not views for the package's arrays are copied.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Statement = tuple[Any, ...]
 
 
 class Program:
-    """Statements and the numbers of the arrays that are the results."""
+    """A list of statements, and the numbers of the arrays that are its results."""
 
     def __init__(self, seed: int, length: int = 12) -> None:
         self._random = random.Random(seed)
-        self.statements: list[Statement] = [("scaled", 0, 1.0)]  # the argument itself is written by other tests
+        self.statements: list[Statement] = [("scaled", 0, 1.0)]  # other tests write to the argument itself
         self._arrays: list[np.ndarray] = []
         while len(self.statements) < length:
             candidate = self._draw()
@@ -99,7 +99,7 @@ class Program:
 
 
 def _own(array: np.ndarray) -> np.ndarray:
-    """Arrays of the package are views only where they lie in one piece."""
+    """Copies an array unless it is contiguous, because only contiguous parts are views in the package."""
     return array if array.flags.c_contiguous else array.copy()
 
 

@@ -1,4 +1,4 @@
-"""Damaged copies of files: what a broken disk, a cut transfer or a stranger with ideas makes of them."""
+"""Damages copies of files like broken disks, interrupted transfers and malicious programs do."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ KINDS = [_bits, _bits, _cut, _remove, _repeat, _number, _number, _text, _noise]
 
 
 def damaged(draw: random.Random, content: bytes) -> bytes:
-    """content with one to three damages of kinds drawn at random."""
+    """Returns `content` with one to three damages of random kinds."""
     data = bytearray(content)
     for _ in range(draw.choice([1, 1, 2, 3])):
         draw.choice(KINDS)(draw, data)

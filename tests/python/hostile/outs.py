@@ -1,8 +1,8 @@
-"""Calls operators with ``out=`` arrays that nobody would give: ``python -m hostile.outs [--minutes 30] [--seed 0]``.
+"""Calls operators with unusual ``out=`` arrays: ``python -m hostile.outs [--minutes 30] [--seed 0]``.
 
 Every case is a sample of the registry whose results go into arrays of random shapes, dtypes, storages and places:
-views beside, over and partly over inputs and each other, foreign memory, too many and too few. It is right if the call
-gives the values that it gives without ``out=``, or an error of the library, and if nothing around the arrays changes.
+views beside, over and partly over inputs and each other, foreign memory, too many and too few. A case is right if the
+call gives the values of the call without ``out=``, or an error of the library, and no memory around the arrays changes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def function(op: str) -> Any:
 
 @cache
 def uses() -> list[Use]:
-    # Rows of `_lazy` operators are those of a sparse array, each once; their samples repeat some.
+    # `_lazy` operators expect the row indices of a sparse array, without duplicates; their samples have some.
     names = sorted(name for name in OPS if not name.startswith("_lazy_"))
     return [Use(name, index) for name in names for index in range(len(OPS[name]["samples"]))]
 
@@ -53,12 +53,12 @@ def run(use: Use, arrays: list[Any], **kwargs: Any) -> list[Any]:
 
 
 def shaped(view: Any, shape: tuple[int, ...]) -> Any:
-    """Without the codes of ``reshape`` for sizes below 1."""
+    """Reshapes without the special meaning of sizes below 1 in ``reshape``."""
     return _core.reshaped(view, shape)
 
 
 class Room:
-    """Memory with a margin on both sides of an array, whose bytes must stay."""
+    """An array in memory with a margin on both sides whose bytes must not change."""
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, values: np.ndarray | None = None, foreign: bool = False):
         self.size = int(np.prod(shape, dtype=np.int64))
@@ -74,7 +74,7 @@ class Room:
         return shaped(self.base[MARGIN + shift : MARGIN + shift + self.size], self.shape)
 
     def is_whole(self, low: int = 0, high: int = 0) -> bool:
-        """Are the margins as they were, but for so many elements beside the array?"""
+        """True if the margins are unchanged, except for `low` and `high` elements next to the array."""
         content = self.base.asnumpy()
         before, behind = content[: MARGIN + min(low, 0)], content[MARGIN + self.size + max(high, 0) :]
         return bool((before == 1).all() and (behind == 1).all())
@@ -82,7 +82,7 @@ class Room:
 
 @dataclass
 class Case:
-    """What was drawn, and what came of it."""
+    """A drawn case and its outcome."""
 
     use: Use
     dtype: str
@@ -98,13 +98,13 @@ def same(got: Any, wanted: Any) -> bool:
 
 
 def close(got: Any, wanted: Any) -> bool:
-    """For results whose last bits depend on where they lie, or that were cast."""
+    """Compares results that were cast, or whose last bits depend on their position in memory."""
     a, b = (x.asnumpy().astype(np.float64) for x in (got, wanted))
     return a.shape == b.shape and np.allclose(a, b, rtol=2e-2, atol=1e-3, equal_nan=True)
 
 
 class Attack:
-    """One case: the same call twice, with and without ``out=``."""
+    """Runs one case: the same call with and without ``out=``."""
 
     def __init__(self, draw: random.Random, use: Use) -> None:
         self.draw = draw
@@ -153,13 +153,13 @@ class Attack:
         case.outcome = self.judge(wanted, outs, rooms, after)
         return case
 
-    # -- what is given ----------------------------------------------------------------------------------------------
+    # -- output arrays ----------------------------------------------------------------------------------------------
 
     def draw_outs(self, inputs: list[Any], wanted: list[Any]) -> tuple[list[Any], list[Room]]:
         count = len(wanted)
         if self.draw.random() < 0.1:
             count = self.draw.randint(1, len(wanted) + 2)
-        fits = self.draw.random() < 0.3  # each kind alone is found out soon by what is wrong with another
+        fits = self.draw.random() < 0.3  # otherwise a wrong output next to it soon fails the call
         outs, rooms = [], []
         for index in range(count):
             like = wanted[min(index, len(wanted) - 1)]
@@ -206,7 +206,7 @@ class Attack:
         room = Room(shape, dtype, foreign=kind == "foreign")
         return (room.array if kind != "fits" else mx.nd.array(room.array.asnumpy(), dtype=dtype)), room, kind
 
-    # -- what came --------------------------------------------------------------------------------------------------
+    # -- judgement --------------------------------------------------------------------------------------------------
 
     def judge_refusal(self, message: str) -> str:
         fits = all(kind in FITTING for kind in self.case.kinds)
@@ -217,7 +217,7 @@ class Attack:
 
     def judge(self, wanted: list[Any], outs: list[Any], rooms: list[Room], after: list[np.ndarray]) -> str:
         compare = close if self.is_inexact() else same
-        draws = self.case.use.described["random"]  # another dtype takes other draws
+        draws = self.case.use.described["random"]  # another dtype draws other numbers
         for kind, out, value in zip(self.case.kinds, outs, wanted, strict=False):
             if draws and kind == "dtype":
                 continue
@@ -245,7 +245,7 @@ class Attack:
 
 
 def attack(seed: int, minutes: float, count: int | None = None) -> tuple[Counter, list[str]]:
-    """Outcomes by kind, and what was found."""
+    """Returns the counts of outcomes, and descriptions of the failures."""
     outcomes: Counter = Counter()
     found: list[str] = []
     end, number = time.monotonic() + 60 * minutes, 0

@@ -1,4 +1,4 @@
-"""Everything that reads a file: how to write a small valid one, and how a program would read it."""
+"""All readers of files, each with a function that writes a small valid file and one that reads it like a program."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hybridnet import gluon
 
 @dataclass(frozen=True)
 class Reader:
-    """write(folder) -> names of the files that may be damaged; read(folder) reads all of them."""
+    """write(folder) returns the names of the files that may be damaged; read(folder) reads all files."""
 
     write: Callable[[pathlib.Path], list[str]]
     read: Callable[[pathlib.Path], object]
@@ -140,7 +140,7 @@ def _write_symbol(folder: pathlib.Path) -> list[str]:
 
 @_reader("symbol", _write_symbol)
 def _read_symbol(folder: pathlib.Path) -> object:
-    """A loop: inferred, bound, run and differentiated."""
+    """Loads a loop, binds it, and runs it forward and backward."""
     executor = mx.sym.load(str(folder / "s.json")).simple_bind(mx.cpu(), data=(2, 3))
     executor.forward(is_train=True)
     executor.backward([mx.nd.ones(output.shape) for output in executor.outputs])
@@ -187,7 +187,7 @@ def _read_states(folder: pathlib.Path) -> object:
 
 
 def _write_training(folder: pathlib.Path) -> list[str]:
-    """The pieces of a file of save_training(): damage in a whole one is found by its checksums alone."""
+    """Writes the parts of a file of save_training() separately, because its checksums would detect all damage."""
     net = gluon.nn.Dense(2, in_units=3)
     net.initialize()
     trainer = gluon.Trainer(net.collect_params(), "adam")
@@ -243,7 +243,7 @@ def _write_checkpoints(folder: pathlib.Path) -> list[str]:
 
 @_reader("CheckpointHandler", _write_checkpoints)
 def _read_checkpoints(folder: pathlib.Path) -> object:
-    with tempfile.TemporaryDirectory() as copy:  # training that goes on adds checkpoints
+    with tempfile.TemporaryDirectory() as copy:  # resumed training adds checkpoints
         shutil.copytree(folder, copy, dirs_exist_ok=True)
         return _fit(pathlib.Path(copy), 2, True)
 

@@ -1,6 +1,6 @@
 """Damages files and reads them: ``python -m hostile.run [--readers a,b] [--count 1000] [--seed 0]``.
 
-Prints, for each reader, how many damaged files were read, refused, and ended in anything but an error of the library.
+Prints for each reader how many damaged files were read, were refused, and raised an error not of the library.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from hostile.readers import READERS
 
 
 def attack(name: str, count: int, seed: int) -> tuple[Counter, dict[str, tuple[int, str]]]:
-    """Outcomes by kind, and (number, traceback) of the first of each kind of foreign error and of slow reads."""
+    """Returns counts of outcomes, and (number, traceback) of the first foreign error of each kind and slow read."""
     reader, outcomes, foreign = READERS[name], Counter(), {}
     with tempfile.TemporaryDirectory() as valid_folder, tempfile.TemporaryDirectory() as folder:
         valid, work = pathlib.Path(valid_folder), pathlib.Path(folder)
         names = reader.write(valid)
-        reader.read(valid)  # else every damage would be refused
+        reader.read(valid)  # an invalid file would always be refused
         contents = {str(file.relative_to(valid)): file.read_bytes() for file in valid.rglob("*") if file.is_file()}
         for number in range(count):
             draw = random.Random(f"{name} {seed} {number}")

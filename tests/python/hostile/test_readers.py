@@ -35,10 +35,10 @@ def test_damaged_files_are_read_or_refused() -> None:
     assert done.stdout.count("refused") == len(READERS)
 
 
-# The program reads the file itself, or the folder: CheckpointHandler goes on from what is there.
+# The program reads the bytes itself, or a folder: CheckpointHandler resumes from the files that exist.
 _NOT_BY_NAME = {"imdecode .png", "imdecode .jpg", "load_frombuffer", "training", "graph text", "CheckpointHandler"}
 _NOT_NEEDED = {("records", "r.idx"), ("ImageRecordIter", "r.idx"), ("ImageFolderDataset", "a/0.png")}
-_TEXTS = {("vision.CIFAR10", "test_batch.bin"): "cifar-10-binary.tar.gz"}  # would be unpacked from there
+_TEXTS = {("vision.CIFAR10", "test_batch.bin"): "cifar-10-binary.tar.gz"}  # this archive would be unpacked instead
 
 
 @pytest.mark.parametrize("name", sorted(READERS.keys() - _NOT_BY_NAME))
@@ -81,7 +81,7 @@ def test_a_link_stays_a_link_when_its_file_is_replaced(tmp_path: pathlib.Path) -
 
 
 def test_a_pipe_is_written_to_and_stays_one(tmp_path: pathlib.Path) -> None:
-    """As root a device in /dev would be replaced by a file."""
+    """Otherwise root could replace a device in /dev by a file."""
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     with _files.replacing(tmp_path / "pipe", "test") as file:
@@ -92,7 +92,7 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path: pathlib.Path) -> None:
     assert os.listdir(tmp_path) == ["pipe"]
 
 
-def test_what_cannot_be_written_or_read_says_who_wanted_it(tmp_path: pathlib.Path) -> None:
+def test_unreadable_and_unwritable_files_are_errors_that_name_the_caller(tmp_path: pathlib.Path) -> None:
     with (
         pytest.raises(mx.errors.FileError, match=r"Owner: cannot write '.*none/x'"),
         _files.replacing(tmp_path / "none" / "x", "Owner"),

@@ -1,4 +1,4 @@
-"""What other packages say about damaged data comes as an error of this library, with the file and the place."""
+"""Errors of other packages about damaged data become errors of this library that name the file and the place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 
 def _png(width: int, height: int) -> bytes:
-    """A PNG file that says it has so many pixels, and holds a few."""
+    """Returns a PNG file whose header states this size, with the data of a few pixels."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
@@ -57,7 +57,7 @@ def test_heads_of_detection_labels_that_are_no_numbers_are_refused(first: str) -
 
 
 def test_a_parameter_without_a_value_is_named(tmp_path: pathlib.Path) -> None:
-    """A record whose rank is 0 has no value: MXNet's way to write an array that was never set."""
+    """MXNet writes an array that was never set as a record of rank 0, which has no value."""
     record = struct.pack("<IiiI", 0xF993FAC9, 0, 0, 0)[:-4]
     name = b"weight"
     content = struct.pack("<QQQ", 0x112, 0, 1) + record + struct.pack("<QQ", 1, len(name)) + name

@@ -1,4 +1,4 @@
-"""mx.jit.train_step: a step is the body of the hybridized loop, to the bit, as one plan."""
+"""mx.jit.train_step runs the body of a hybridized training loop as one plan, with the same bits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def mlp():
 
 
 def matrices():
-    """Every parameter is a matrix, as GroupAdaGrad needs."""
+    """Returns a network whose parameters are all matrices, as GroupAdaGrad requires."""
     net = nn.HybridSequential()
     net.add(nn.Dense(16, activation="relu", use_bias=False), nn.Dropout(0.3), nn.Dense(10, use_bias=False))
     return net
@@ -76,7 +76,7 @@ def values(net):
 
 
 def looped(build, optimizer, options, data, dtype="float32", setup=None, clip=None, size=None):
-    """Losses and final values of the hybridized loop."""
+    """Runs the hybridized loop and returns losses, final values, network and trainer."""
     net, trainer = made(build, optimizer, options, data[0][0], dtype, setup)
     loss = gluon.loss.SoftmaxCrossEntropyLoss()
     net.hybridize(static_alloc=True)
@@ -97,7 +97,7 @@ def looped(build, optimizer, options, data, dtype="float32", setup=None, clip=No
 
 
 def stepped(build, optimizer, options, data, dtype="float32", setup=None, clip=None, size=None, **more):
-    """The same by train_step, and the step."""
+    """Runs train_step and returns losses, final values, network, trainer and step."""
     net, trainer = made(build, optimizer, options, data[0][0], dtype, setup)
     step = mx.jit.train_step(net, gluon.loss.SoftmaxCrossEntropyLoss(), trainer, clip_global_norm=clip, **more)
     mx.random.seed(7)
@@ -200,7 +200,7 @@ class TestEqualsTheLoop:
         free = stepped(mlp, "sgd", lambda: {"momentum": 0.9}, data)
         assert not np.array_equal(free[1][0], step[1][0])
 
-    def test_where_gradients_add_up(self):
+    def test_accumulated_gradients(self):
         def setup(net):
             net.collect_params().setattr("grad_req", "add")
 
@@ -211,7 +211,7 @@ class TestEqualsTheLoop:
             if a.grad_req == "add":
                 np.testing.assert_array_equal(a.grad().asnumpy(), b.grad().asnumpy())
 
-    def test_where_layers_are_frozen(self):
+    def test_frozen_layers(self):
         def setup(net):
             net[0].collect_params().setattr("grad_req", "null")
 
@@ -219,7 +219,7 @@ class TestEqualsTheLoop:
         loop, step = (run(mlp, "adam", dict, data, setup=setup) for run in (looped, stepped))
         check_equal(loop, step)
 
-    def test_where_layers_share_parameters(self):
+    def test_shared_parameters(self):
         def tied():
             net = nn.HybridSequential()
             first = nn.Dense(12, in_units=12, activation="tanh")
@@ -272,7 +272,7 @@ class TestPlans:
         data = [next(batches((size, 12), seed=size)) for size in (8, 6, 5, 7, 9, 11)]
         step = stepped(mlp, "adam", dict, data)[4]
         assert step.num_plans == 1
-        assert step._last.op.num_rewritten == 2  # the second size proves the graph for all others
+        assert step._last.op.num_rewritten == 2  # the graph of the second size serves all others
 
     def test_new_lengths_are_laid_out_as_in_hybridized_blocks(self):
         data = [next(batches((length, 3, 6), seed=length, axis=1)) for length in (5, 9, 7, 6, 8)]
@@ -301,14 +301,14 @@ class TestPlans:
 
         step = stepped(deep, "sgd", dict, list(batches((4, 128), steps=1)))[4]
         arena = int(step.pass_report().split("arena ")[1].split(" ")[0])
-        assert arena < 3 * 128 * 128 * 4  # of eight gradients
+        assert arena < 3 * 128 * 128 * 4  # less than three of the eight gradients
 
-    def test_the_gradient_of_the_loss_takes_the_place_of_what_the_net_gave(self):
+    def test_the_gradient_of_the_loss_reuses_the_memory_of_the_outputs(self):
         step = stepped(mlp, "sgd", dict, list(batches((8, 12), steps=1)))[4]
         [line] = [line for line in step.plan_text().splitlines() if "_log_softmax_pick_backward (" in line]
         assert " (in place) float32(8, 10)" in line
 
-    def test_what_the_net_gave_stays_where_it_is_wanted(self):
+    def test_outputs_keep_their_memory_if_they_are_returned(self):
         net, trainer = made(mlp, "sgd", dict, nd.ones((8, 12)))
         step = mx.jit.train_step(net, gluon.loss.SoftmaxCrossEntropyLoss(), trainer, outputs=True)
         (data, label), *_ = batches((8, 12))
@@ -359,7 +359,7 @@ class TestTrainer:
         net.load_parameters(str(tmp_path / "params"))
         trainer.load_states(str(tmp_path / "states"))
         mx.random.seed(7)
-        for _ in data[:3]:  # the draws that the first steps took
+        for _ in data[:3]:  # skips the random draws of the first steps
             nd.random.uniform(shape=(1,)).wait_to_read()
         again = [step(x, y).asnumpy() for x, y in data[3:]]
         np.testing.assert_array_equal(first, losses[:3])
@@ -436,7 +436,7 @@ class TestResults:
         losses = [float(step((x, y)).mean().asscalar()) for _ in range(60)]
         assert losses[-1] < 0.2 * losses[0]
 
-    def test_the_first_batch_tells_shapes(self):
+    def test_the_first_batch_determines_shapes(self):
         net = mlp()
         net.initialize()
         trainer = gluon.Trainer(net.collect_params(), "sgd")
@@ -460,7 +460,7 @@ class TestLossScale:
         from hybridnet.contrib.amp.loss_scaler import LossScaler
 
         trainer = trainer or gluon.Trainer(net.collect_params(), "sgd", {"momentum": 0.9, "multi_precision": True})
-        trainer._amp_loss_scaler = LossScaler(init_scale=scale)  # as amp.init_trainer does
+        trainer._amp_loss_scaler = LossScaler(init_scale=scale)  # like amp.init_trainer
         trainer._amp_original_scale = trainer._scale
         return trainer
 
@@ -500,7 +500,7 @@ class TestLossScale:
         for one, other in zip(before, all_values(), strict=True):
             np.testing.assert_equal(other, one)
         step(x, y)
-        assert all_values()[1] != before[1]  # there are float32 copies of the weights
+        assert all_values()[1] != before[1]  # the states contain float32 copies of the weights
 
     def test_the_scale_does_not_change_float32_results(self):
         data = list(batches((8, 12)))
@@ -509,7 +509,7 @@ class TestLossScale:
         step = mx.jit.train_step(net, gluon.loss.SoftmaxCrossEntropyLoss(), self.trainer(net, 1024.0))
         mx.random.seed(7)
         losses = [step(x, y).asnumpy() for x, y in data]
-        check_equal(plain[:2], (losses, values(net)))  # a power of two
+        check_equal(plain[:2], (losses, values(net)))  # scaling by a power of two is exact
 
 
 class TestExport:
@@ -687,7 +687,7 @@ def test_the_profile_debug_follows_every_rewrite_of_a_step():
 
 
 def layers_of(make):
-    """What make() gives, over (length, batch, 6), and a layer on its last row."""
+    """Returns a block that runs make() over (length, batch, 6) and a dense layer on its last row."""
 
     class Layers(gluon.HybridBlock):
         def __init__(self):
@@ -717,7 +717,7 @@ RECURRENT_LAYERS = {
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("length", [1, 6])
 @pytest.mark.parametrize("kind", RECURRENT_LAYERS)
-def test_the_gradient_of_recurrent_layers_may_take_the_memory_of_what_they_kept(kind, length, dtype):
+def test_the_gradient_of_recurrent_layers_may_reuse_their_kept_memory(kind, length, dtype):
     build = layers_of(RECURRENT_LAYERS[kind])
     data = list(batches((length, 3, 6), dtype, steps=3, axis=1))
     options = lambda: {"learning_rate": 0.1, "momentum": 0.9}  # noqa: E731
@@ -737,7 +737,7 @@ def test_the_gradient_of_rows_of_unequal_lengths_may_take_that_memory_too():
                 self.out = nn.Dense(10)
 
         def hybrid_forward(self, F, x):
-            lengths = F.sum(F.sum(x > 0, axis=0), axis=1) / 6  # of each example, from 0 to all
+            lengths = F.sum(F.sum(x > 0, axis=0), axis=1) / 6  # per example, from 0 to the full length
             return self.out(F.SequenceLast(self.layers(x, sequence_length=lengths)))
 
     data = list(batches((6, 5, 6), steps=3, axis=1))
@@ -753,7 +753,7 @@ def test_the_gradient_of_a_sequence_is_made_where_it_is_wanted_only(wanted):
     net.initialize()
     net.hybridize()
     grads = []
-    for _ in range(2):  # imperative arrays, too
+    for _ in range(2):  # hybridized, then imperative
         x.attach_grad("write" if wanted else "null")
         with autograd.record():
             out = net(x).sum()
@@ -769,7 +769,7 @@ def test_the_gradient_of_a_sequence_is_made_where_it_is_wanted_only(wanted):
         np.testing.assert_allclose(hybridized, imperative, rtol=1e-5, atol=1e-6)
 
 
-def test_the_gradient_of_a_recurrent_layer_leaves_alone_what_it_may_not_write():
+def test_without_inplace_the_gradient_of_a_recurrent_layer_overwrites_nothing():
     build, data = layers_of(RECURRENT_LAYERS["lstm"]), list(batches((6, 3, 6), steps=2, axis=1))
     options = lambda: {"learning_rate": 0.1}  # noqa: E731
     kept = stepped(build, "sgd", options, data, passes="fast_run,-inplace")
@@ -777,7 +777,7 @@ def test_the_gradient_of_a_recurrent_layer_leaves_alone_what_it_may_not_write():
     assert "(in place)" not in kept[4].plan_text()
 
 
-def test_backward_runs_again_over_what_a_recurrent_layer_kept():
+def test_backward_may_run_twice_over_values_kept_by_a_recurrent_layer():
     net, x = rnn.LSTM(8), nd.ones((4, 3, 6))
     net.initialize()
     net.hybridize()

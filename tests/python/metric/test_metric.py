@@ -1,4 +1,4 @@
-"""Metrics: values by hand or by scikit-learn, local and global tallies, making by name."""
+"""Metrics: values computed by hand or by scikit-learn, local and global counts, creation by name."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_perplexity_adds_logarithms_of_the_predictions_dtype():
     chances = np.array([0.8, 0.8, 1.0], "float32")
     perplexity = metric.Perplexity(ignore_label=None)
     perplexity.update([arr([0, 1, 1])], [arr([[0.8, 0.2], [0.2, 0.8], [0, 1.0]])])
-    assert perplexity.get()[1] == math.exp(-float(np.log(chances).sum()) / 3)  # MXNet's, to the last digit
+    assert perplexity.get()[1] == math.exp(-float(np.log(chances).sum()) / 3)  # equals MXNet's to the last digit
     halves = metric.Perplexity(ignore_label=None)
     halves.update([arr([1])], [mx.nd.array([[1.0, 0.0]], dtype="float16")])
     assert halves.get()[1] == pytest.approx(1e10, rel=1e-4)
@@ -154,7 +154,7 @@ def test_pearson_correlation_agrees_with_numpy(rng, average):
     assert m.get()[1] == pytest.approx(expected, abs=1e-6)
 
 
-def test_loss_averages_what_the_network_computed():
+def test_loss_averages_the_outputs_of_the_network():
     loss = metric.Loss()
     loss.update(None, [arr([1.0, 2.0]), arr([6.0])])
     assert loss.get() == ("loss", pytest.approx(3.0))

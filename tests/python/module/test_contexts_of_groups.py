@@ -1,4 +1,4 @@
-"""group2ctxs says on which context of a module the parameters of a group live."""
+"""group2ctxs chooses the context of a module on which the parameters of a group are stored."""
 
 from __future__ import annotations
 

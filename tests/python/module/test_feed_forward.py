@@ -25,7 +25,7 @@ def made(**kwargs):
     return FeedForward(classifier(), mx.cpu(), initializer=mx.init.Xavier(), **settings)
 
 
-def test_a_network_learns_from_arrays_and_says_what_it_sees(rng, tmp_path):
+def test_a_network_learns_from_arrays_and_predicts(rng, tmp_path):
     data, labels = clusters(rng)
     model = made(momentum=0.9)
     model.fit(data, labels, eval_data=(data, labels))
@@ -34,7 +34,7 @@ def test_a_network_learns_from_arrays_and_says_what_it_sees(rng, tmp_path):
     assert (seen.argmax(1) == labels).mean() > 0.95
     assert model.score(mx.io.NDArrayIter(data, labels, 20)) > 0.95
     outputs, inputs, again = model.predict(mx.io.NDArrayIter(data, labels, 50), return_data=True)
-    np.testing.assert_allclose(outputs, seen, rtol=1e-4, atol=1e-6)  # batches of 50 and of 20 rows
+    np.testing.assert_allclose(outputs, seen, rtol=1e-4, atol=1e-6)  # predicted in batches of 50 and of 20 rows
     np.testing.assert_allclose(inputs, data.astype("float32"))
     assert again.tolist() == labels.tolist()
     model.save(str(tmp_path / "model"))
@@ -122,7 +122,7 @@ def test_a_loss_in_python_trains_a_row_of_modules(rng):
     data, labels = clusters(rng)
 
     def gradient(scores, label):
-        """Of the multiclass hinge loss of Crammer and Singer."""
+        """Gradient of the multiclass hinge loss of Crammer and Singer."""
         margins = scores.asnumpy()
         rows, truth = np.arange(len(margins)), label.asnumpy().astype(int)
         margins = margins + 1
@@ -142,7 +142,7 @@ def test_a_loss_in_python_trains_a_row_of_modules(rng):
     assert loss.get_input_grads()[0].shape == (20, 3)
 
 
-def test_modules_in_python_say_what_is_wrong():
+def test_errors_of_modules_in_python_name_the_fault():
     with pytest.raises(mx.MXNetError, match="one label"):
         mx.mod.PythonLossModule(label_names=["a", "b"])
     loss = mx.mod.PythonLossModule()

@@ -1,4 +1,4 @@
-"""Key-value stores of one process."""
+"""Key-value stores in one process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_lists_of_keys():
     assert [value(out) for out in outs] == [[5], [2, 2]]
 
 
-def test_updaters_change_what_is_stored():
+def test_updaters_change_the_stored_values():
     store = mx.kv.create()
     store.init("w", mx.nd.ones((2,)))
 
@@ -189,7 +189,7 @@ def test_a_store_without_push_and_pull_trains():
 
 
 def trained(store, contexts, sparse=False):
-    """(module, parameters) after three steps of momentum on a bilinear net."""
+    """Returns (module, parameters) after three steps of SGD with momentum on a linear network."""
     data = mx.sym.Variable("data")
     weight = mx.sym.Variable("fc_weight", stype="row_sparse" if sparse else None)
     out = mx.sym.FullyConnected(data, weight=weight, num_hidden=2, name="fc")
@@ -222,7 +222,7 @@ def test_a_store_that_is_given_to_a_module_holds_its_parameters_and_updates_them
         np.testing.assert_allclose(held.asnumpy(), array, rtol=1e-5)
     mod.save_optimizer_states(str(tmp_path / "states"))
     mod.load_optimizer_states(str(tmp_path / "states"))
-    # Rows that one batch does not need may be left out; the store has them.
+    # A batch may pull only the rows that it needs; the store has the others.
     store.row_sparse_pull("fc_weight", mod._exec_group.param_arrays[0], row_ids=mx.nd.array([1]))
     assert not mod._exec_group.param_arrays[0][0].asnumpy()[0].any()
     mod._params_dirty = True

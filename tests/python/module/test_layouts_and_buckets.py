@@ -1,4 +1,4 @@
-"""Modules where the batch is not the first axis, buckets whose names are made anew, shapes that are no shapes."""
+"""Modules whose batch axis is not the first, buckets that generate names again, and invalid shapes."""
 
 from __future__ import annotations
 

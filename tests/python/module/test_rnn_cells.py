@@ -1,4 +1,4 @@
-"""mx.rnn: cells that make graphs, their weights, sentences in buckets."""
+"""mx.rnn: symbolic cells, their weights, and bucketed sentences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _shapes(*shape):
 
 
 def _run(outputs, shapes, values=None, seed=0):
-    """Values of outputs, with random (or given) arguments; (outputs, arguments)."""
+    """Evaluates outputs with given or random arguments; returns (outputs, arguments)."""
     group = mx.sym.Group(outputs) if isinstance(outputs, list) else outputs
     found = dict(zip(group.list_arguments(), group.infer_shape(**shapes)[0], strict=True))
     random = np.random.RandomState(seed)

@@ -1,4 +1,4 @@
-"""SVRGModule: gradients of less variance; and batches that hold data alone."""
+"""SVRGModule reduces the variance of gradients and accepts batches without labels."""
 
 from __future__ import annotations
 

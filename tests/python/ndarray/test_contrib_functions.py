@@ -1,4 +1,4 @@
-"""Functions of nd.contrib and sym.contrib that are made of operators."""
+"""Functions of nd.contrib and sym.contrib that are composed of operators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 @pytest.mark.parametrize("name", ["isinf", "isnan", "isfinite"])
-def test_what_numbers_are(name: str) -> None:
+def test_predicates_of_special_values(name: str) -> None:
     values = np.array([[np.nan, np.inf, -np.inf], [0.0, -1.5, 3e38]], dtype="float32")
     expected = getattr(np, name)(values)
     np.testing.assert_array_equal(getattr(mx.nd.contrib, name)(mx.nd.array(values)).asnumpy(), expected)

@@ -1,4 +1,4 @@
-"""Making arrays, moving them to and from the outside."""
+"""Creation of arrays, conversions, contexts, pickles."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_an_array_keeps_its_dtype_and_is_copied():
 @pytest.mark.parametrize(
     "source", [["a"], [[1], [2, 3]], object(), None, {"a": 1}], ids=["str", "ragged", "object", "None", "dict"]
 )
-def test_what_is_no_array_is_refused(source):
+def test_objects_that_are_not_arrays_are_refused(source):
     with pytest.raises(TypeError, match="array"):
         mx.nd.array(source)
 
@@ -294,7 +294,7 @@ def test_objects_do_not_leak():
     assert mx._core.memory_statistics(1, 0)["in_use"] == before
 
 
-def test_gpu_says_what_is_missing():
+def test_gpu_is_an_unsupported_error():
     with pytest.raises(mx.errors.UnsupportedError, match="gpu"):
         mx.nd.ones((2,), ctx=mx.gpu(0))
     with pytest.raises(mx.errors.UnsupportedError):
@@ -316,7 +316,7 @@ def test_contexts():
 
 
 def mxnet_record(values, device_type=1):
-    """What MXNet's pickles hold of a float32 vector: one record of a .params file."""
+    """Returns the bytes of a float32 vector in MXNet's pickles: one record of a .params file."""
     return struct.pack("<IiIqiii", 0xF993FAC9, 0, 1, len(values), device_type, 0, 0) + np.array(values, "f").tobytes()
 
 

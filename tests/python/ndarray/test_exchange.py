@@ -28,7 +28,7 @@ def test_dlpack_from_numpy(dtype):
     assert np.dtype(x.dtype) == dtype
     np.testing.assert_array_equal(x.asnumpy(), a)
     a[0, 0] = 7
-    assert x[0, 0].asscalar() == 7  # the same memory
+    assert x[0, 0].asscalar() == 7  # shares the memory
     del a
     gc.collect()
     assert x[0, 0].asscalar() == 7
@@ -51,7 +51,7 @@ def test_torch_both_ways(dtype):
         assert t[0, 1] == 9
 
 
-def test_torch_sees_what_was_still_being_computed():
+def test_torch_waits_for_pending_values():
     torch = pytest.importorskip("torch")
     x = mx.nd.ones((500, 500))
     for _ in range(20):
@@ -59,7 +59,7 @@ def test_torch_sees_what_was_still_being_computed():
     assert torch.equal(torch.from_dlpack(x), torch.ones(500, 500))
 
 
-def test_what_is_not_contiguous_is_copied_or_refused():
+def test_memory_that_is_not_contiguous_is_copied_or_refused():
     torch = pytest.importorskip("torch")
     t = torch.arange(6.0).reshape(2, 3).T
     try:
@@ -95,7 +95,7 @@ def test_ufuncs_of_both_kinds_give_our_arrays(function):
         np.testing.assert_allclose(result.asnumpy(), function(a, b))
 
 
-# ------------------------------------------------------------------------------------------------ dtypes among another
+# ------------------------------------------------------------------------------------------ conversions between dtypes
 @pytest.mark.parametrize("left", DTYPES)
 @pytest.mark.parametrize("right", DTYPES)
 def test_one_dtype_for_both_sides(left, right):

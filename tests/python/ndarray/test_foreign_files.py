@@ -1,4 +1,4 @@
-"""nd.load reads what NumPy and safetensors write, and refuses what is damaged."""
+"""nd.load reads files of NumPy and safetensors, and refuses damaged ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _value(dtype, shape=(2, 3)):
 
 
 def _write(path, tensors, metadata=None, header=None):
-    """A file as the definition of the format says; header: other text in its place."""
+    """Writes a safetensors file by the definition of the format; `header` replaces the header."""
     described, body = {}, b""
     for name, (kind, value) in tensors.items():
         described[name] = {
@@ -151,7 +151,7 @@ def test_files_of_mxnet_load_as_before(tmp_path):
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("ending", ["npz", "safetensors", "npy"])
-def test_what_save_writes_by_its_ending_load_reads_back(tmp_path, dtype, ending):
+def test_load_reads_every_format_that_save_chooses_by_file_ending(tmp_path, dtype, ending):
     path = str(tmp_path / f"x.{ending}")
     arrays = {
         name: mx.nd.array(np.arange(size).reshape(shape), dtype=dtype)
@@ -173,7 +173,7 @@ def test_what_save_writes_by_its_ending_load_reads_back(tmp_path, dtype, ending)
         np.testing.assert_array_equal(array.asnumpy(), arrays[name].asnumpy())
 
 
-def test_numpy_reads_what_save_writes(tmp_path):
+def test_numpy_reads_files_of_save(tmp_path):
     x = mx.nd.array([[1, 2], [3, 4]], dtype="int32")
     mx.nd.save(str(tmp_path / "x.npz"), [x, x + 1])
     with np.load(tmp_path / "x.npz") as found:
@@ -194,7 +194,7 @@ def test_tensors_of_a_safetensors_file_are_aligned(tmp_path):
     assert header["a"]["data_offsets"] == [16, 19]
 
 
-def test_save_refuses_what_a_form_cannot_hold(tmp_path):
+def test_save_refuses_arrays_that_a_format_cannot_hold(tmp_path):
     x = mx.nd.ones((2,))
     with pytest.raises(mx.errors.ValueError, match="names"):
         mx.nd.save(str(tmp_path / "x.safetensors"), [x])

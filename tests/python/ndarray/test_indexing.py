@@ -1,4 +1,4 @@
-"""Reading and writing x[key] agrees with NumPy for every kind of key."""
+"""Reading and writing x[key] agree with NumPy for every kind of key."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def values() -> np.ndarray:
 
 
 def classic(expected: np.ndarray) -> np.ndarray:
-    """One element is of shape (1,) outside NumPy shape semantics."""
+    """A single element has shape (1,) without NumPy shape semantics."""
     return np.reshape(expected, (1,)) if np.ndim(expected) == 0 else expected
 
 

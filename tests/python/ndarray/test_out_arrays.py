@@ -1,4 +1,4 @@
-"""``out=``: the values of the call in the arrays of the caller, or an error that names operator, `out` and reason."""
+"""``out=`` puts results into arrays of the caller, or raises an error that names operator, `out` and reason."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_error_names_operator_and_both_sides() -> None:
         nd.split(nd.ones((4, 2)), num_outputs=2, axis=0, out=[nd.zeros((2, 2)), nd.zeros((2, 2), dtype="float64")])
 
 
-def test_what_mxnet_allows_stays_allowed() -> None:
+def test_uses_that_mxnet_allows_stay_allowed() -> None:
     drawn = nd.zeros((3, 2), dtype="float64")
     assert mx.nd.random.uniform(low=1, high=2, out=drawn) is drawn
     assert (drawn.asnumpy() >= 1).all()
@@ -112,7 +112,7 @@ def test_parts_of_an_input_are_read_before_they_are_written(shift: int) -> None:
 @pytest.mark.parametrize("shift", [1, 2, 16])
 @pytest.mark.parametrize("operator", ["square", "negative", "relu", "cumsum", "sort", "reverse"])
 def test_foreign_memory_over_foreign_memory(operator: str, shift: int) -> None:
-    """Longer than what a kernel reads at once, in both directions: results must not be read as inputs."""
+    """Arrays longer than a kernel's block overlap in both directions: a kernel must not read results as inputs."""
     arguments = {"reverse": {"axis": 0}, "cumsum": {"axis": 0}}.get(operator, {})
     function = getattr(nd, operator)
     for forwards in (True, False):
@@ -140,7 +140,7 @@ def test_results_that_would_overwrite_each_other_are_refused() -> None:
         with pytest.raises(HybridNetValueError, match=r"(?s)SliceChannel.*out.*overlap"):
             nd.split(data, num_outputs=2, axis=0, out=out)
     assert (a.asnumpy() == 0).all()
-    nd.split(data, num_outputs=2, axis=0, out=[base[0:2], base[2:4]])  # side by side
+    nd.split(data, num_outputs=2, axis=0, out=[base[0:2], base[2:4]])  # adjacent parts of one array
     assert base.asnumpy().tolist() == [1, 2, 3, 4, 0, 0]
     x = mx.sym.var("x")
     function = mx.function([x], [x + 1, x * 2])
@@ -151,7 +151,7 @@ def test_results_that_would_overwrite_each_other_are_refused() -> None:
     assert pair.asnumpy().tolist() == [2, 2, 2, 2]
 
 
-def test_states_that_share_memory_with_what_is_read() -> None:
+def test_states_that_share_memory_with_inputs() -> None:
     weight, gradient = nd.array([1.0, 2.0, 3.0]), nd.array([4.0, 5.0, 6.0])
     with pytest.raises(HybridNetValueError, match=r"(?s)sgd_mom_update.*overlap"):
         nd.sgd_mom_update(weight, gradient, weight, lr=0.1, momentum=0.9, out=weight)

@@ -1,4 +1,4 @@
-"""Random keys: slices, numbers, None, ellipsis, arrays of indices and of bools, in any mix, against NumPy."""
+"""Random keys against NumPy: mixes of slices, numbers, None, ellipsis, index arrays and masks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def shapes_and_keys(draw: st.DrawFn, advanced: bool = True) -> tuple[tuple[int, 
         elif kind == "int":
             key.append(draw(st.integers(-size, size - 1)))
         elif kind == "mask":
-            # As many as the index arrays have elements, or one: masks must fit the others.
+            # Masks have as many true elements as the index arrays, or one, because they broadcast with them.
             wanted = together[-1] if together and together[-1] <= size else 1
             mask = np.zeros(size, bool)
             mask[draw(st.permutations(range(size)))[:wanted]] = True
@@ -63,7 +63,7 @@ def numbered(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def numpy_result(values: np.ndarray, key: tuple) -> np.ndarray | None:
-    """None where NumPy refuses the key."""
+    """Returns values[key], or None if NumPy refuses the key."""
     try:
         return values[key]
     except IndexError:
@@ -97,7 +97,7 @@ def test_writing(case, kind):
         with mx.util.np_shape(True), pytest.raises(IndexError):
             mx.nd.array(values)[key] = -1.5
         return
-    # Each place is written once only, or with one value: the order among duplicates is not defined.
+    # Each element is written only once, or with one value: the order among duplicates is undefined.
     if kind in ("same", "numpy") and np.unique(selected).size != selected.size:
         kind = "number"
     new = {
@@ -136,7 +136,7 @@ def test_gradient_of_reading(case):
 @SETTINGS
 @given(shapes_and_keys(advanced=False))
 def test_writing_through_views(case):
-    """A basic slice of the leading axis shares memory: what is written into it arrives in the array."""
+    """A basic slice of the leading axis shares memory: a write to the slice changes the array."""
     shape, _ = case
     x = mx.nd.array(numbered(shape))
     half = x[: (shape[0] + 1) // 2]

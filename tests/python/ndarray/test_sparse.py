@@ -1,4 +1,4 @@
-"""Changes of storage, of arrays and in graphs."""
+"""Storage conversions of arrays and in graphs."""
 
 from __future__ import annotations
 

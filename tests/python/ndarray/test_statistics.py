@@ -1,4 +1,4 @@
-"""Methods of arrays that NumPy's arrays have: std, var, round(); and what notebooks show."""
+"""Methods of NumPy's arrays: std, var, round(), and the display in notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear algebra and sums of products, as tables: what the sweeps of this folder run."""
+"""Tables of cases for the sweeps of this folder: linear algebra and sums of products."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _symmetric(np: Any, x: Any) -> Any:
 
 
 def _gram(np: Any, x: Any) -> Any:
-    """Symmetric and positive definite."""
+    """Returns x x^T, which is symmetric and positive definite."""
     return np.matmul(x, _transposed(np, x))
 
 
@@ -33,7 +33,7 @@ def _thin_svd(np: Any, x: Any) -> tuple[Any, Any, Any]:
     return onp.linalg.svd(x, full_matrices=False) if np is onp else np.linalg.svd(x)
 
 
-# Functions of factors that do not depend on their signs and order.
+# Functions of factorizations that do not depend on signs and order of the factors.
 def _svd_function(np: Any, x: Any) -> list[Any]:
     u, s, v = _thin_svd(np, x)
     return [s, np.matmul(u * _row(np, s * s), v), np.matmul(u * _row(np, s), _transposed(np, u))]
@@ -45,7 +45,7 @@ def _eigh_function(np: Any, x: Any, uplo: str = "L") -> list[Any]:
 
 
 def _real(np: Any, x: Any) -> Any:
-    """NumPy 2.5 gives complex numbers also where all eigenvalues are real."""
+    """Drops imaginary parts, because NumPy 2.5 returns complex numbers even if all eigenvalues are real."""
     return onp.real(x) if np is onp else x
 
 
@@ -68,7 +68,7 @@ def _diagonal(np: Any, r: Any) -> Any:
 
 
 def _linalg(name: str, shape: tuple[int, ...], call: Callable[..., Any] | None = None, **options: Any) -> Case:
-    """A call of mx.np.linalg with one matrix or stack."""
+    """A case that calls a function of mx.np.linalg with one matrix or stack of matrices."""
     call = call or (lambda np, *arrays: getattr(np.linalg, name)(*arrays))
     options = {"dtypes": REALS, "whole": "float", "call": call, **options}
     return Case(name, (shape,), **options)

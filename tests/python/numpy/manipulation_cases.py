@@ -1,4 +1,4 @@
-"""Cases of functions that move, cut, sort, search and summarize: more rows for the sweeps of numpy_cases.py."""
+"""Tables of cases for the sweeps: functions that move, cut, sort, search and summarize."""
 
 from __future__ import annotations
 

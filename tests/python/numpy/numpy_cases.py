@@ -1,4 +1,4 @@
-"""Functions of mx.np with arguments, as tables: what the sweeps of this folder run."""
+"""Tables of cases for the sweeps of this folder: functions of mx.np with arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL = (*WHOLE, *FLOATS)
 class Case:
     """A call: ``getattr(np, name)(*arrays, **kwargs)``, or ``call(np, *arrays)``.
 
-    whole: dtype of the result for whole numbers: "keep" that of the inputs, "float" float32, or a dtype.
+    whole: dtype of the result for integer inputs: "keep" for the dtype of the inputs, "float" for float32, or a dtype.
     """
 
     name: str
@@ -28,10 +28,10 @@ class Case:
     high: float = 3
     dtypes: tuple[str, ...] = ALL
     whole: str = "keep"
-    result: str = ""  # dtype of the result whatever the inputs
-    smooth: bool = True  # has gradients that central differences agree with at random points
+    result: str = ""  # dtype of the result for all inputs, if any
+    smooth: bool = True  # central differences at random points agree with the gradients
     call: Callable[..., Any] | None = None
-    of_sequence: bool = False  # the arrays are one argument
+    of_sequence: bool = False  # the arrays are passed as one list
 
     def __str__(self) -> str:
         kwargs = ",".join(f"{k}={v}" for k, v in self.kwargs.items())
@@ -53,7 +53,7 @@ class Case:
         return [onp.asarray(rng.integers(low, int(self.high) + 1, s)).astype(dtype) for s in self.shapes]
 
     def expected_dtype(self, dtypes: list[str], numpy_result: onp.ndarray) -> onp.dtype:
-        """MXNet's rules where they are not NumPy's: a float wins over whole numbers, reals of these are float32."""
+        """MXNet's rules, if not NumPy's: floats win over integers, real functions of integers are float32."""
         if self.result:
             return onp.dtype(self.result)
         if numpy_result.dtype == bool:

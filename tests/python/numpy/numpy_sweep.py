@@ -1,4 +1,4 @@
-"""Running a case on arrays, as a hybridized block, and as differences: shared by the sweeps of this folder."""
+"""Helpers of the sweeps: run a case on arrays, as a hybridized block, and for central differences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def as_list(result: Any) -> list[Any]:
 
 
 def wide(value: onp.ndarray) -> onp.ndarray:
-    """What the reference computes with: its own rounding must not count."""
+    """Converts floats to float64, so that the reference has no rounding of its own."""
     return value.astype("float64") if value.dtype.name in FLOATS else value
 
 
@@ -38,7 +38,7 @@ def assert_same(got: Any, want: onp.ndarray, dtype: str, what: str) -> None:
 
 
 class Calling(mx.gluon.HybridBlock):
-    """A block that does what a case does, with the functions of mx.np."""
+    """A block that runs a case with the functions of mx.np."""
 
     def __init__(self, case: Case) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ class FloorDivision(mx.gluon.HybridBlock):
 
 
 def expected_of(a, b):
-    """0 beside a divisor 0; the smallest number divided by -1 wraps around."""
+    """Returns quotient and remainder: 0 for a divisor of 0; the smallest number divided by -1 wraps around."""
     with onp.errstate(all="ignore"):
         return onp.where(b == 0, 0, a // b).astype(a.dtype), onp.where(b == 0, 0, a % b).astype(a.dtype)
 

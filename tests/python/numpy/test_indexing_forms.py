@@ -1,4 +1,4 @@
-"""x[key] reads alike imperatively, recorded and traced, for mx.nd and mx.np, and as NumPy does."""
+"""x[key] equals NumPy's imperatively, recorded and traced, for mx.nd and mx.np."""
 
 import warnings
 
@@ -51,7 +51,7 @@ IDS = [f"{number}: {str(key)[:40]}" for number, key in enumerate(KEYS)]
 
 
 def with_arrays(key, made):
-    """The key with arrays of mx in the places of NumPy's."""
+    """Replaces NumPy arrays in a key by arrays that `made` makes."""
     if isinstance(key, np.ndarray):
         return made(key)
     return tuple(with_arrays(item, made) for item in key) if isinstance(key, tuple) else key
@@ -62,7 +62,7 @@ def parts_of(key):
 
 
 class Item(gluon.HybridBlock):
-    """x[key], with arrays of the key as they are, or given as arguments."""
+    """Returns x[key]; arrays of the key are constants or, if given, arguments."""
 
     def __init__(self, key, **kwargs):
         super().__init__(**kwargs)
@@ -87,7 +87,7 @@ def is_same(found, expected, interface):
 
 
 def usable(key, interface):
-    """mx.nd has no arrays without axes."""
+    """Returns whether the interface has the arrays of the key: mx.nd has no arrays without axes."""
     return interface is mx.np or not any(part.ndim == 0 for part in parts_of(key))
 
 
@@ -199,7 +199,7 @@ def test_a_comparison_of_nd_is_read_as_positions_with_a_warning(hybridize):
     with pytest.warns(UserWarning, match="read as positions") as seen:
         found = net(x) if hybridize else by_other_line(x)
     assert seen[0].filename == __file__
-    assert found.asnumpy().tolist() == [1.0, 1.0, 2.0]  # rows 1, 1 and 0, as in MXNet
+    assert found.asnumpy().tolist() == [1.0, 1.0, 2.0]  # elements 1, 1 and 0, as in MXNet
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         net(x) if hybridize else by_other_line(x)
@@ -231,7 +231,7 @@ def test_arrays_without_axes_write_as_in_numpy(key, value):
 
 
 class Compared(gluon.HybridBlock):
-    """x[key] >= 0 of mx.np, which is bool only if x[key] is an array of mx.np."""
+    """Returns x[key] >= 0, which is bool only if x[key] is an array of mx.np."""
 
     def __init__(self, key):
         super().__init__()
@@ -242,7 +242,7 @@ class Compared(gluon.HybridBlock):
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if not parts_of(key)], ids=str)
-def test_what_a_key_selects_of_mx_np_is_an_array_of_mx_np(key):
+def test_indexing_an_array_of_mx_np_gives_an_array_of_mx_np(key):
     with mx.util.np_shape(True), mx.util.np_array(True):
         net = Compared(key)
         net.hybridize(strict=True)

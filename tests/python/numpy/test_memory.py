@@ -1,4 +1,4 @@
-"""What functions of mx.np take while they run is in proportion to what they give."""
+"""The memory that functions of mx.np take while they run is proportional to their results."""
 
 from __future__ import annotations
 

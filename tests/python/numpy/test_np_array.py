@@ -1,4 +1,4 @@
-"""The array class of mx.np: creation, promotion, indexing, conversion, gradients, and what it refuses."""
+"""The array class of mx.np: creation, promotion, indexing, conversion, gradients, and refused uses."""
 
 from __future__ import annotations
 

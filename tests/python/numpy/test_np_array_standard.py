@@ -1,4 +1,4 @@
-"""Names of the Array API standard beside MXNet's: results are NumPy's, gradients flow where there are any."""
+"""Names of the Array API standard in addition to MXNet's: results equal NumPy's, and gradients exist where defined."""
 
 from __future__ import annotations
 
@@ -322,10 +322,10 @@ def test_bounds_and_axes_have_numpy_2s_names_and_defaults():
     check(np.take_along_axis(x, np.array(places)), onp.take_along_axis(X, places, -1))
 
 
-# ------------------------------------------------------------------------------------------- what the standard asks for
+# ------------------------------------------------------------------------------------- forms that the standard requires
 @pytest.mark.parametrize("shape", [(4, 2), (2, 4), (3, 3), (2, 5, 3), (0, 3, 2), (3, 0), (0, 2)])
 def test_svd_with_full_matrices(shape):
-    """Square factors, also where columns depend on each other."""
+    """The factors are square, also for linearly dependent columns."""
     x = onp.random.default_rng(0).normal(size=shape)
     if x.size and shape[-1] > 1:
         x[..., 1] = x[..., 0]

@@ -1,4 +1,4 @@
-"""Functions of mx.np that are operators for the usual call: every other call means what the function says."""
+"""Functions of mx.np whose usual calls go directly to operators: all other calls follow the Python function."""
 
 from __future__ import annotations
 

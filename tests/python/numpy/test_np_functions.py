@@ -1,4 +1,4 @@
-"""Every function of mx.np in the tables of numpy_cases.py, compared with NumPy in every way that users reach it."""
+"""Every function of mx.np in the tables of numpy_cases.py, compared with NumPy in every mode of calls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DIFFERENTIATED = [case for case in CASES if case.smooth and "float64" in case.dt
 
 @pytest.fixture(params=[False, True], ids=["classic", "set_np"])
 def switched(request: pytest.FixtureRequest):
-    """NumPy's interface does not depend on npx.set_np()."""
+    """Runs each test with and without npx.set_np(), on which NumPy's interface does not depend."""
     if request.param:
         mx.npx.set_np()
     yield

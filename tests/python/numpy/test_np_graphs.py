@@ -1,4 +1,4 @@
-"""Blocks and Symbols with NumPy's interface: hybridized, exported, loaded, and the switches that Gluon asks."""
+"""Blocks and Symbols with NumPy's interface: hybridized, exported, loaded, and the switches that Gluon reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def numpy_semantics():
 
 
 class Functional(nn.HybridBlock):
-    """Written with mx.np."""
+    """A block whose forward calls mx.np."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Functional(nn.HybridBlock):
 
 
 class Classic(Functional):
-    """The same with F."""
+    """The computation of Functional in hybrid_forward, with F."""
 
     def forward(self, *args):
         return nn.HybridBlock.forward(self, *args)
@@ -150,7 +150,7 @@ def test_the_switches_switch():
 
 @npx.use_np
 class Summed(gluon.HybridBlock):
-    """Everything but its forward pass is inherited."""
+    """A decorated class that inherits everything but its forward pass."""
 
     def __init__(self):
         super().__init__()
@@ -169,7 +169,7 @@ class Summed(gluon.HybridBlock):
 
 
 class Halved(Summed):
-    """Inherits from a decorated class."""
+    """A class that inherits from a decorated class."""
 
     def hybrid_forward(self, F, x, weight):
         return super().hybrid_forward(F, x, weight) / 2

@@ -1,4 +1,4 @@
-"""mx.np.linalg and einsum: what the tables cannot say, large and rank-deficient matrices, and errors."""
+"""mx.np.linalg and einsum beyond the tables: large and rank-deficient matrices, and errors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_least_squares_of_a_deficient_matrix_are_the_shortest():
     assert residuals.shape == (0,) and int(rank) == 1
 
 
-def test_errors_name_the_matrix_and_what_is_wrong():
+def test_errors_name_the_matrix_and_its_fault():
     singular = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]]])
     with pytest.raises(mx.errors.ValueError, match="matrix 1, which is singular"):
         np.linalg.inv(singular).asnumpy()

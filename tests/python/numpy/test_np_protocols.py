@@ -1,4 +1,4 @@
-"""Operators of Python, functions of NumPy called on arrays of mx.np, and functions that NumPy computes."""
+"""Python operators, NumPy functions called on arrays of mx.np, and functions that NumPy computes."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_functions_that_numpy_computes(call):
     onp.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
-def test_what_numpy_computes_has_no_gradient_and_no_graph():
+def test_functions_that_numpy_computes_have_no_gradient_and_no_graph():
     x = np.array(REAL)
     x.attach_grad()
     with autograd.record(), pytest.raises(mx.errors.GradientError, match="no gradient"):

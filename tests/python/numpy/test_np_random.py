@@ -15,7 +15,7 @@ N = 20_000
 
 @pytest.fixture(params=[False, True], ids=["classic", "set_np"])
 def switched(request: pytest.FixtureRequest):
-    """NumPy's interface does not depend on npx.set_np()."""
+    """Runs each test with and without npx.set_np(), on which NumPy's interface does not depend."""
     if request.param:
         mx.npx.set_np()
     yield
@@ -23,7 +23,7 @@ def switched(request: pytest.FixtureRequest):
 
 
 def kolmogorov_distance(sample: onp.ndarray, cumulative: Callable[[onp.ndarray], onp.ndarray]) -> float:
-    """The largest gap between the sample's cumulative frequencies and those that it should have."""
+    """The largest gap between the cumulative frequencies of the sample and the expected ones."""
     sample = onp.sort(sample.astype("float64").ravel())
     expected = cumulative(sample)
     steps = onp.arange(len(sample) + 1) / len(sample)
@@ -38,7 +38,7 @@ def _normal(loc: float, scale: float) -> Callable[[onp.ndarray], onp.ndarray]:
 
 
 def _erlang2(scale: float) -> Callable[[onp.ndarray], onp.ndarray]:
-    """Gamma of shape 2."""
+    """The cumulative function of a gamma distribution of shape 2."""
     return lambda x: 1 - onp.exp(-x / scale) * (1 + x / scale)
 
 
@@ -91,7 +91,7 @@ def test_numbers_follow_their_distribution(name, parameters, cumulative, form, s
     mx.npx.seed(17)
     sample = drawn(name, parameters, form)
     assert type(sample) is mx.np.ndarray and sample.shape == (N // 4, 4)
-    # 1.95 / sqrt(n) is exceeded by one sample in a thousand.
+    # One sample in a thousand exceeds 1.95 / sqrt(n).
     assert kolmogorov_distance(sample.asnumpy(), cumulative) < 1.95 / math.sqrt(N)
 
 
@@ -107,7 +107,7 @@ def test_shapes_are_the_size_or_that_of_the_parameters(name, parameters, cumulat
     assert function(mx.np.array(parameters[0]), *parameters[1:]).shape == ()
     assert function(onp.full((2, 2), parameters[0]), *parameters[1:]).shape == (2, 2)
     assert function(mx.np.full((0, 3), parameters[0]), *parameters[1:]).shape == (0, 3)
-    if len(parameters) == 2:  # one number per element of the array, not one for all
+    if len(parameters) == 2:  # one draw per element of the array, not one for all
         two = function(parameters[0], mx.np.full((50,), parameters[1])).asnumpy()
         assert len(set(two.tolist())) > 40
     with pytest.raises(mx.errors.ShapeError, match="broadcasts"):
@@ -132,7 +132,7 @@ def test_the_same_seed_gives_the_same_numbers_and_no_others_follow(name, paramet
 
 
 # ------------------------------------------------------------------------------------------------------- gradients
-# d sample / d parameter, from the sample and the parameters.
+# d sample / d parameter as functions of the sample and the parameters.
 SLOPES = {
     "uniform": lambda x, low, high: [(high - x) / (high - low), (x - low) / (high - low)],
     "normal": lambda x, loc, scale: [onp.ones_like(x), (x - loc) / scale],
@@ -150,7 +150,7 @@ SLOPES = {
 
 
 class Drawing(mx.gluon.HybridBlock):
-    """A block that draws with the arrays it is given as parameters."""
+    """A block that draws numbers whose parameters are its inputs."""
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         super().__init__()
@@ -192,7 +192,7 @@ def test_hybridized_blocks_draw_anew_at_every_call(name, parameters, cumulative)
 
 
 class Noisy(mx.gluon.HybridBlock):
-    """Numbers drawn without inputs, in a graph."""
+    """A block that draws numbers without inputs."""
 
     def forward(self, x: Any) -> Any:
         return x + mx.np.random.normal(0, 1, size=(2, 3)) + mx.np.random.randint(0, 2, size=(2, 3))
@@ -213,7 +213,7 @@ def test_symbols_draw():
     assert result.shape == (2, 3) and (result >= 3).all() and (result < 4).all()
 
 
-# ------------------------------------------------------------------------------------------------- whole numbers
+# ------------------------------------------------------------------------------------------------------ integers
 def test_randint_gives_every_number_equally_often(switched):
     mx.npx.seed(1)
     drawn = mx.np.random.randint(-2, 3, size=(N,)).asnumpy()
@@ -245,7 +245,7 @@ def test_choice_draws_from_ranges_and_arrays_with_and_without_weights(switched):
     assert set(choice(pool, 9, p=[0.0, 0.0, 1.0]).asnumpy().tolist()) == {3.5}
 
 
-def test_choice_names_what_cannot_be_chosen():
+def test_choice_names_impossible_choices():
     with pytest.raises(mx.errors.ParamError, match="replace=True"):
         mx.np.random.choice(3, 4, replace=False)
     with pytest.raises(mx.errors.ParamError, match="at least one place"):
@@ -278,7 +278,7 @@ def test_multinomial_counts_of_many_experiments_have_binomial_mean_and_deviation
 
 def test_multinomial_frequencies_are_the_probabilities():
     mx.npx.seed(4)
-    counts = mx.np.random.multinomial(10, [0.2, 0.3, 0.4], size=2000).asnumpy()  # the last one completes the sum
+    counts = mx.np.random.multinomial(10, [0.2, 0.3, 0.4], size=2000).asnumpy()  # the last chance completes the sum
     onp.testing.assert_allclose(counts.mean(0), [2, 3, 5], atol=0.1)
     onp.testing.assert_allclose(counts.var(0), [1.6, 2.1, 2.5], atol=0.2)
     with pytest.raises(mx.errors.ValueError, match="sum of at most 1"):

@@ -1,4 +1,4 @@
-"""Composed operators in calls like one before: what the first call emitted serves the later ones, and no others."""
+"""Repeated calls of composed operators reuse the operators that the first call emitted; other calls do not."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_reductions_without_nan_are_those_of_numpy_with_gradients(ours, theirs):
         total = ours(x, axis=1)
     total.backward()
     check(total, theirs(values, axis=1))
-    step = onp.float32(0.25)  # the functions are linear in each element
+    step = onp.float32(0.25)  # a difference is exact, because the functions are linear in each element
     expected = onp.zeros_like(values)
     for place in onp.ndindex(values.shape):
         moved = values.copy()

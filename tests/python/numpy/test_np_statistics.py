@@ -1,4 +1,4 @@
-"""Statistics of mx.np at their edges: infinite data, falling bins, narrow whole numbers, norms below order 0."""
+"""Edge cases of mx.np's statistics: infinite data, decreasing bins, narrow integers, norms of negative order."""
 
 import hybridnet as mx
 import numpy as onp

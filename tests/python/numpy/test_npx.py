@@ -1,4 +1,4 @@
-"""mx.npx: files, checks, control flow, images, and operators under their names there."""
+"""mx.npx: files, checks, control flow, images, and its names of operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridnet import np, npx
 
 @pytest.fixture(params=[False, True], ids=["classic", "set_np"])
 def switched(request: pytest.FixtureRequest):
-    """NumPy's interface does not depend on npx.set_np()."""
+    """Runs each test with and without npx.set_np(), on which NumPy's interface does not depend."""
     if request.param:
         npx.set_np()
     yield
@@ -42,7 +42,7 @@ def test_saved_arrays_are_loaded_with_their_shapes_and_dtypes(tmp_path, switched
         npx.save(file, [1.5])
 
 
-def test_numpy_reads_what_savez_writes(tmp_path):
+def test_numpy_reads_files_of_savez(tmp_path):
     file = tmp_path / "arrays.npz"
     npx.savez(file, np.array([1.0, 2.0]), scale=np.array(3.0))
     with onp.load(file) as loaded:
@@ -53,7 +53,7 @@ def test_numpy_reads_what_savez_writes(tmp_path):
 
 
 class Checked(mx.gluon.HybridBlock):
-    """Multiplies by a check that x is positive."""
+    """Multiplies by the result of a check that x is positive."""
 
     def forward(self, x: Any) -> Any:
         return x * npx.constraint_check(np.greater(x, 0), "x must be positive")
@@ -71,7 +71,7 @@ def test_a_violated_constraint_stops_the_computation_with_its_message(hybrid, sw
 
 
 class Looping(mx.gluon.HybridBlock):
-    """A loop and a branch of mx.npx."""
+    """A block with a loop and a branch of mx.npx."""
 
     def forward(self, x: Any) -> Any:
         out, state = npx.foreach(lambda row, s: (row * 2 + s, s + row), x, np.zeros_like(x[0]))
@@ -105,7 +105,7 @@ def test_images_are_arrays_of_np():
         _ = npx.image.no_such
 
 
-# A call of each operator that mx.npx has under a name of its own: arrays by shape, keywords, shape of the result.
+# A call of each operator that has its own name in mx.npx: shapes of arrays, keywords, shape of the result.
 OPERATOR_CALLS: list[tuple[str, list[tuple[int, ...]], dict[str, Any], tuple[int, ...]]] = [
     ("activation", [(2, 3)], {"act_type": "relu"}, (2, 3)),
     ("arange_like", [(2, 3)], {"axis": 1}, (3,)),

@@ -1,7 +1,7 @@
 """Operators and rules of shared objects: mx.library.load.
 
-test_library.py runs this file in a process of its own: what is loaded stays until the process ends, and tests that walk
-over all operators would meet it.
+test_library.py runs this file in a separate process: loaded operators stay until the process ends, and tests of all
+operators would include them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COMPILER = next((found for name in _NAMES if name and (found := shutil.which(nam
 
 
 def compiled(source: str | pathlib.Path, folder: pathlib.Path, name: str = "liboperators.so") -> pathlib.Path:
-    """The shared object of a C source, a file or its text."""
+    """Compiles a C source, given as a file or as text, to a shared object."""
     if isinstance(source, str):
         file = folder / f"{name}.c"
         file.write_text(source)
@@ -51,12 +51,12 @@ def compiled(source: str | pathlib.Path, folder: pathlib.Path, name: str = "libo
 
 
 def include_folder() -> str:
-    """Where hybridnet/c_api.h lies: beside an installed package, or in the source tree."""
+    """The folder of hybridnet/c_api.h: in an installed package or in the source tree."""
     return libinfo.find_include_path()
 
 
 def declaring(*operators: str) -> str:
-    """The source of a library with these operators: assignments to the fields of `op`, ; between them."""
+    """Returns the source of a library with these operators; each is a text of assignments to fields of `op`."""
     body = "\n".join(
         f"  {{ HnOperator op = {{sizeof(HnOperator)}}; op.num_inputs = op.num_outputs = 1; op.forward = run; {fields};"
         " if (register_operator(&op)) return 7; }"
@@ -83,7 +83,7 @@ def declaring(*operators: str) -> str:
 
 
 def ruling(rule: str, fields: str = "", before: str = "") -> str:
-    """The source of a library with one rule: its function's body, and assignments to the fields of `rule`."""
+    """Returns the source of a library with one rule: the body of its function, and assignments to fields of `rule`."""
     return f"""
         #include <hybridnet/c_api.h>
         #include <string.h>
@@ -103,7 +103,7 @@ def ruling(rule: str, fields: str = "", before: str = "") -> str:
 
 @contextlib.contextmanager
 def loaded(source: str, folder: pathlib.Path):
-    """Loads a library with the rule rule_in_c, and takes the rule out again."""
+    """Loads a library with the rule rule_in_c, and unregisters the rule at the end."""
     mx.library.load(compiled(source, folder), verbose=False)
     try:
         yield
@@ -144,7 +144,7 @@ def test_sizes_of_all_kinds(shape):
 
 
 class Net(gluon.HybridBlock):
-    """Dense layers around an operator of the library, inside a loop too."""
+    """Dense layers around an operator of the library, which is also inside a loop."""
 
     def __init__(self):
         super().__init__()
@@ -198,7 +198,7 @@ def test_symbols_know_the_operators_and_infer():
     assert outputs == [(3,), (3,)]
 
 
-def test_what_is_wrong_in_a_call_is_said():
+def test_errors_name_the_fault_of_a_call():
     with pytest.raises(mx.errors.HybridNetError, match=r"row_extremes.*\n?.*data must have two axes"):
         nd.row_extremes(nd.ones((2, 3, 4)))
     with pytest.raises(mx.errors.HybridNetError, match="every input must be float32"):
@@ -261,7 +261,7 @@ def test_a_library_that_overlooks_a_failed_declaration_registers_nothing(tmp_pat
     assert not hasattr(nd, "good_one")
 
 
-def test_what_is_no_operator_library_is_said(tmp_path, example):
+def test_other_files_are_refused_as_operator_libraries(tmp_path, example):
     with pytest.raises(mx.errors.FileError, match="cannot load"):
         mx.library.load(tmp_path / "missing.so")
     text = tmp_path / "text.so"
@@ -278,7 +278,7 @@ def test_what_is_no_operator_library_is_said(tmp_path, example):
 
 
 def test_programs_without_python_load_it_too(example):
-    """Through the C interface: hn_library_load, in a process that knows the shared library only."""
+    """A process without Python's package loads it through the C function hn_library_load."""
     code = f"""if True:
         import ctypes
         core = ctypes.CDLL({libinfo.find_lib_path()[0]!r})
@@ -309,7 +309,7 @@ def test_programs_without_python_load_it_too(example):
     assert done.returncode == 0, done.stderr
 
 
-def test_load_says_what_came(tmp_path, capsys):
+def test_load_prints_the_loaded_operators(tmp_path, capsys):
     mx.library.load(compiled(declaring('op.name = "printed_name"'), tmp_path))
     assert "operators printed_name" in capsys.readouterr().out
 
@@ -318,7 +318,7 @@ def test_load_says_what_came(tmp_path, capsys):
 
 
 class Squares(gluon.HybridBlock):
-    """3 square(x), also in a loop and a branch."""
+    """Computes 3 square(x), and squares in a loop and in a branch."""
 
     def hybrid_forward(self, F, x):
         rows, _ = F.contrib.foreach(lambda row, state: (F.square(row) * 2 + state, state), x, x[0] * 0)

@@ -14,7 +14,7 @@ class Square(mx.operator.CustomOp):
         self.assign(out_data[0], req[0], in_data[0] * in_data[0])
 
     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
-        assert self.trained  # the object of the forward pass
+        assert self.trained  # this is the object of the forward pass
         self.assign(in_grad[0], req[0], 2 * in_data[0] * out_grad[0])
 
 
@@ -25,7 +25,7 @@ class SquareProp(mx.operator.CustomOpProp):
 
 
 class Softmax(mx.operator.CustomOp):
-    """With NumPy, as the tutorial of MXNet does."""
+    """A softmax loss computed with NumPy, from MXNet's tutorial."""
 
     def __init__(self, scale):
         super().__init__()
@@ -202,7 +202,7 @@ def test_errors():
         mx.nd.Custom(x)
 
 
-def test_what_it_kept_must_not_be_overwritten():
+def test_overwriting_arrays_kept_for_backward_is_an_error():
     x = leaf([1.0])
     with autograd.record():
         y = x * 2

@@ -1,4 +1,4 @@
-"""Operators written in Python inside hybridized blocks: one instruction of one plan."""
+"""Operators written in Python are instructions of the plan of a hybridized block."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CREATED: list[mx.operator.CustomOp] = []
 
 
 class Scaled(mx.operator.CustomOp):
-    """Its input times a factor that it draws anew in each call, so that only its own object knows the gradient."""
+    """Multiplies by a factor that may change between calls, so that only the operator's object knows the gradient."""
 
     factor = 1.0
 
@@ -66,7 +66,7 @@ def test_the_operator_is_one_instruction_between_fused_stacks_and_linked_once(rn
     assert len(linked) == len(CREATED) == net._cached_op.num_plans == 1
     text = net._cached_op.graph_text()
     assert text.count("Custom(") == 1
-    assert text.count("_fused_fully_connected(") == text.count("FullyConnected(") == 2, text  # relu within the product
+    assert text.count("_fused_fully_connected(") == text.count("FullyConnected(") == 2, text  # with relu
     assert "Activation(" not in text, text
 
 
@@ -109,14 +109,14 @@ def test_calls_whose_gradients_are_outstanding_have_objects_of_their_own():
         np.testing.assert_array_equal(x.grad.asnumpy(), [factor] * 2)
     del x, out, calls
     recorded(net, [1.0, 2.0], 7.0)[1].backward()
-    assert len(CREATED) == 3  # one of them serves the new call
+    assert len(CREATED) == 3  # one of the objects serves the new call
 
 
 def test_iterations_of_a_loop_have_objects_of_their_own():
     class Loop(gluon.HybridBlock):
         def forward(self, x):
             def body(row, state):
-                Scaled.factor += 1.0  # on arrays: each iteration; in graphs: once, while the body is traced
+                Scaled.factor += 1.0  # on arrays in each iteration, in graphs once, when the body is traced
                 out = Scale()(row + state)
                 return out, out
 
@@ -138,7 +138,7 @@ def test_iterations_of_a_loop_have_objects_of_their_own():
         ScaledProp.create_operator = (lambda self, *given: Counts()) if hybridized else original
         try:
             if hybridized:
-                Scaled.factor = 0.0  # tracing adds one
+                Scaled.factor = 0.0  # tracing adds 1
             with autograd.record():
                 out = net(x)
             out.backward()
@@ -149,7 +149,7 @@ def test_iterations_of_a_loop_have_objects_of_their_own():
         np.testing.assert_allclose(two, one)
 
 
-def test_what_the_operator_keeps_of_its_inputs_stays_as_it_was():
+def test_inputs_that_an_operator_keeps_stay_unchanged():
     net = Scale()
     net.hybridize()
     kept = []

@@ -1,4 +1,4 @@
-"""Operators written in Python that request their inputs one by one: other inputs are not computed."""
+"""Operators written in Python may request their inputs one by one: other inputs are not computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RAN: list[str] = []
 
 
 class Traced(mx.operator.CustomOp):
-    """Passes data on and says that it ran."""
+    """Copies its input and records that it ran."""
 
     def __init__(self, tag):
         super().__init__()
@@ -37,7 +37,7 @@ class TracedProp(mx.operator.CustomOpProp):
 
 
 class Select(mx.operator.CustomOp):
-    """Row by row one of two inputs, as the signs of the first say; requests only those that it needs."""
+    """Selects rows of two inputs by the signs of the first input; requests only the inputs that it needs."""
 
     def lazy_step(self, is_train, req, in_data, out_data, aux):
         if in_data[0] is None:
@@ -98,13 +98,13 @@ CASES = {
 
 @pytest.mark.parametrize("hybridized", [False, True], ids=["imperative", "hybridized"])
 @pytest.mark.parametrize("case", CASES)
-def test_only_what_is_asked_for_runs_forwards_and_backwards(case, hybridized):
+def test_only_requested_inputs_run_forward_and_backward(case, hybridized):
     test, ran, expected = CASES[case]
     net = Net()
     net.initialize()
     net.hybridize(hybridized)
     for parameter in (net.a, net.b):
-        parameter.data()  # initialized
+        parameter.data()  # raises if it is not initialized
         parameter.grad()[:] = 7
     RAN.clear()
     with autograd.record():
@@ -169,7 +169,7 @@ class AsksProp(mx.operator.CustomOpProp):
         return Asks(self.wanted)
 
 
-def test_an_operator_that_asks_for_what_it_has_is_stalled():
+def test_an_operator_that_requests_available_inputs_is_stalled():
     with pytest.raises(errors.ValueError, match=r"'asks_of_lazy_tests' has stalled.*data"):
         nd.Custom(nd.ones((2,)), op_type="asks_of_lazy_tests", wanted=0)
 
@@ -183,7 +183,7 @@ STEPS: list[tuple[bool, ...]] = []
 
 
 class Early(mx.operator.CustomOp):
-    """Sets one output as soon as its first input is there, the other when the second is."""
+    """Sets one output as soon as its first input is available, and the other after the second."""
 
     def lazy_step(self, is_train, req, in_data, out_data, aux):
         STEPS.append(tuple(a is not None for a in in_data))
@@ -192,7 +192,7 @@ class Early(mx.operator.CustomOp):
         if in_data[1] is None:
             self.assign(out_data[0], req[0], in_data[0] * 2)
             return [1]
-        self.assign(out_data[1], req[1], out_data[0] + in_data[1])  # values of earlier steps
+        self.assign(out_data[1], req[1], out_data[0] + in_data[1])  # reads values of earlier steps
         return []
 
     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):

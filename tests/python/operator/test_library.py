@@ -1,4 +1,4 @@
-"""Operators of shared objects (library_cases.py), in a process of their own."""
+"""Runs library_cases.py, operators of shared objects, in a separate process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumpyOp and NDArrayOp: MXNet's first interface of operators in Python."""
+"""NumpyOp and NDArrayOp: MXNet's first interface for operators in Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 def softmax_code(base, exp):
     class Softmax(base):
-        """A loss: its gradient is what it predicted less the label."""
+        """A loss whose gradient is the prediction minus the label."""
 
         def __init__(self):
             super().__init__(need_top_grad=False)

@@ -1,7 +1,7 @@
 """Expressions on arrays whose element types are compared with MXNet 1.9.1's: operators of Python, methods, functions.
 
 tools/record_mxnet_dtypes.py runs them with MXNet, test_mxnet_dtypes.py with HybridNet. x and y are arrays of shape
-(2, 3) with values 0 and 1; the keys are the expressions as they are read.
+(2, 3) with values 0 and 1; the keys are the expressions as text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ VALUES = np.array([[1, 0, 1], [1, 1, 0]])
 
 
 def written(x: Any, row: Any) -> Any:
-    """x with another first row."""
+    """Writes the first row of x and returns x."""
     x[0] = row
     return x
 

@@ -19,14 +19,14 @@ from hybridnet import _core
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-# Relative to the largest magnitude of a result: what the fewer digits of a dtype leave.
+# Tolerance by dtype, relative to the largest magnitude of a result.
 TOLERANCE = {"float16": 1e-2, "bfloat16": 6e-2, "float32": 5e-5, "float64": 1e-7}
-# As in files of parameters.
+# The dtype codes of parameter files.
 DTYPE_CODES = {"float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4, "int8": 5, "int64": 6, "bool": 7}
 DTYPE_CODES["bfloat16"] = 12
-# Beside data of half precision their parameters stay in float32.
+# Their parameters stay float32 with data of half precision.
 FLOAT32_PARAMETERS = {"BatchNorm", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU", "_batch_norm_apply"}
-# Whatever the dtype of the data, their parameters are signed bytes and floats.
+# Their parameters are int8 and floats for every dtype of the data.
 INT8_PARAMETERS = {
     "_contrib_quantized_conv",
     "_contrib_quantized_fully_connected",
@@ -44,7 +44,7 @@ def numpy_dtype(name: str) -> np.dtype:
 
 
 def load_references() -> dict[str, Callable[..., list[np.ndarray]]]:
-    """Operator name -> reference(inputs, attrs), of all files in references/."""
+    """Returns the references of all files in references/: operator name -> reference(inputs, attrs)."""
     found: dict[str, Callable[..., list[np.ndarray]]] = {}
     for path in sorted((pathlib.Path(__file__).parent / "references").glob("*.py")):
         if path.stem not in ("__init__", "attributes"):
@@ -60,7 +60,7 @@ for _runs_python_code in ("Custom", "_backward_Custom", "_subgraph"):  # tests/p
 
 @dataclass(frozen=True)
 class Use:
-    """One sample of one operator; with `dtype`, run in this dtype also where the sample names another one."""
+    """One sample of one operator; `dtype`, if given, replaces the dtype that the sample names."""
 
     op: str
     index: int
@@ -79,7 +79,7 @@ class Use:
 
     @property
     def attrs(self) -> dict[str, str]:
-        """Without inputs it is the parameter `dtype` that says the dtype, by its name or by its code."""
+        """Attributes of the sample; without inputs, the parameter `dtype` (a name or a code) sets the dtype."""
         if not self.dtype or not self.generates:
             return self.sample["attrs"]
         kind = next(field["kind"] for field in self.described["fields"] if field["name"] == "dtype")
@@ -110,12 +110,12 @@ class Use:
 
     @property
     def fixes_dtypes(self) -> bool:
-        """The sample says the dtype of every input: kernels are declared for that of the first."""
+        """True if the sample names the dtype of every input; kernels are declared for the dtype of the first."""
         given, shapes = self.sample["dtypes"], self.sample["shapes"]
         return bool(shapes) and len(given) == len(shapes) and None not in given
 
     def runs_in(self, dtype: str) -> bool:
-        """False where no value of the dtype is within the sample's bounds, or nothing can be given in it."""
+        """False if no value of the dtype is within the sample's bounds, or the sample has no input of that dtype."""
         if not self.sample["shapes"] and not self.generates:
             return dtype == self.described["dtypes"][0]
         if dtype == "bool":
@@ -123,7 +123,7 @@ class Use:
         return True
 
     def inputs(self, swept: str = "float32", shapes: Any = None) -> list[np.ndarray]:
-        """Values as the sample declares them; the same for every call."""
+        """Draws input values as the sample declares them; the same in every call."""
         rng = np.random.default_rng(zlib.crc32(str(self).encode()))
         low, high = self.sample["low"], self.sample["high"]
         values = []
@@ -140,7 +140,7 @@ class Use:
         return values
 
     def differentiated(self) -> list[int]:
-        """Inputs that gradients are checked for."""
+        """The inputs whose gradients are checked."""
         named = self.described["inputs"]
         auxiliary = (
             {i for i, item in enumerate(named) if item["auxiliary"]} if not self.described["variadic"] else set()
@@ -161,12 +161,12 @@ def in_dtype(op: str, dtype: str) -> list[Use]:
 
 
 def wide(value: np.ndarray) -> np.ndarray:
-    """Floating values in float64, whole numbers as they are."""
+    """Converts floating values to float64 and leaves integers unchanged."""
     return value.astype("float64") if value.dtype.name in FLOATS else value
 
 
 def reference_outputs(use: Use, inputs: list[np.ndarray], train: bool = False) -> list[np.ndarray | None]:
-    """Of inputs in float64, so that the reference has no rounding of its own to speak of. None: not to be compared."""
+    """Outputs of the reference for inputs in float64, which keeps its own rounding small. None: not compared."""
     reference = REFERENCES[use.op]
     mode = {"train": train} if "train" in inspect.signature(reference).parameters else {}
     outputs = reference([wide(value) for value in inputs], dict(use.attrs), **mode)
@@ -174,7 +174,7 @@ def reference_outputs(use: Use, inputs: list[np.ndarray], train: bool = False) -
 
 
 def assert_agrees(actual: np.ndarray, expected: np.ndarray, dtype: str, what: str) -> None:
-    """Same shape; values within what the dtype can hold."""
+    """Checks that shapes are equal and values agree within the tolerance of the dtype."""
     assert tuple(actual.shape) == tuple(expected.shape), f"{what}: expected shape {expected.shape}, got {actual.shape}"
     if actual.dtype.name not in FLOATS:
         np.testing.assert_array_equal(actual, expected.astype(actual.dtype), err_msg=what)

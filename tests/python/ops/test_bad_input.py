@@ -1,4 +1,4 @@
-"""Inputs and parameters that fit badly give a result or an error of ours; never a crash, never another exception."""
+"""Unsuitable inputs and parameters give a result or an error of the library; never a crash or another exception."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def array(values: np.ndarray) -> Any:
 
 
 def calls(use: Use) -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
-    """What is wrong, inputs, attributes."""
+    """Yields (description of the fault, inputs, attributes)."""
     dtypes = use.described["dtypes"]
     base = [array(values) for values in use.inputs("float32" if "float32" in dtypes else dtypes[0])]
     for i, good in enumerate(base):

@@ -1,4 +1,4 @@
-"""Boxes: examples with known answers."""
+"""Box operators: examples with known answers."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_box_encode_names_a_match_that_does_not_exist():
         mx.nd.contrib.box_encode(*[mx.nd.array(x) for x in arrays])[0].asnumpy()
 
 
-def test_multibox_head_finds_what_it_was_taught():
-    """Targets made from an object, given back as predictions, give the object."""
+def test_multibox_detection_finds_the_object_of_multibox_target():
+    """Targets that MultiBoxTarget makes from an object, read as predictions by MultiBoxDetection, give the object."""
     anchors = mx.nd.contrib.MultiBoxPrior(mx.nd.zeros((1, 3, 4, 4)), sizes=(0.3, 0.6), ratios=(1, 2))
     truth = np.array([[[1.0, 0.1, 0.2, 0.4, 0.6], [-1, -1, -1, -1, -1]]])
     scores = mx.nd.zeros((1, 4, anchors.shape[1]))

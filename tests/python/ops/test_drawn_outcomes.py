@@ -1,4 +1,4 @@
-"""Outcomes drawn by probabilities, and classes drawn without replacement."""
+"""Random draws from given probabilities, and classes drawn without replacement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_multinomial_draws_as_often_as_probabilities_say(rng):
     assert shares[0, 1] == 0
 
 
-def test_multinomial_scales_what_does_not_sum_to_one():
+def test_multinomial_scales_probabilities_to_sum_to_one():
     drawn = mx.nd.sample_multinomial(mx.nd.array([3.0, 0.0, 1.0]), shape=4000).asnumpy()
     assert set(drawn) == {0, 2} and abs((drawn == 0).mean() - 0.75) < 0.04
 

@@ -1,4 +1,4 @@
-"""Elementwise functions far from 0 and at values that are no ordinary numbers."""
+"""Elementwise functions far from 0 and at NaN, infinities and other special values."""
 
 import hybridnet as mx
 import numpy as np
@@ -48,7 +48,7 @@ ROUNDED = {
     "ceil": np.ceil,
     "trunc": np.trunc,
     "fix": np.fix,
-    "rint": lambda x: np.ceil(x - 0.5),  # halves go down, as in MXNet
+    "rint": lambda x: np.ceil(x - 0.5),  # halves round down, as in MXNet
     "round": lambda x: np.trunc(x + np.copysign(0.5, x)),
 }
 

@@ -1,4 +1,4 @@
-"""Gradients of operators whose samples cannot show them: some inputs have none, or values must hang together."""
+"""Gradients that the samples of operators cannot check: some inputs have none, or the inputs depend on each other."""
 
 from __future__ import annotations
 

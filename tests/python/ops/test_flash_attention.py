@@ -1,4 +1,4 @@
-"""What _contrib_flash_attention promises beside its samples: tiles, masks without keys, the same bits on all cores."""
+"""_contrib_flash_attention beyond its samples: tiles, masks without keys, the same bits on any number of cores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _operands(rng: np.random.Generator, sizes: tuple[int, ...], dtype: str = "fl
 
 
 def _run(operands: list[np.ndarray], head: np.ndarray, **attrs: Any) -> list[np.ndarray]:
-    """The output, and the gradients of query, key and value."""
+    """Returns the output, and the gradients of query, key and value."""
     arrays = [mx.nd.array(x, dtype=x.dtype) for x in operands]
     for array in arrays[:3]:
         array.attach_grad()

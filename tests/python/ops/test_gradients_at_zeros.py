@@ -1,4 +1,4 @@
-"""Gradients at points where a rule that divides by its input, or takes its logarithm, would give NaN or zeros.
+"""Gradients at points where formulas that divide by the input, or take its logarithm, would give NaN or zeros.
 
 Products with zeros, powers with zeros in base and exponent: first, second and third derivatives against PyTorch in
 float64, on arrays and hybridized.
@@ -20,7 +20,7 @@ np_ = mx.np
 
 
 class Net(mx.gluon.HybridBlock):
-    """A function of one array."""
+    """A block that calls a function of one array."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ def test_products_with_zeros(name: str, order: int, hybrid: bool) -> None:
 @pytest.mark.parametrize("name", POWERS)
 def test_powers_with_zeros(name: str, order: int, hybrid: bool) -> None:
     x, ours, theirs = POWERS[name]
-    want = np.nan_to_num(expected(theirs, x, order), nan=0.0)  # the second derivatives that PyTorch has no number for
+    want = np.nan_to_num(expected(theirs, x, order), nan=0.0)  # 0 where PyTorch gives NaN
     np.testing.assert_allclose(derivative(ours, x, order, hybrid, "float64"), want, rtol=1e-9, atol=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""Images: random operators, and properties that no reference can show."""
+"""Image operators: random ones, and properties that references cannot check."""
 
 from __future__ import annotations
 

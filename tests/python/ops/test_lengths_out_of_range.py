@@ -1,4 +1,4 @@
-"""Lengths, images and places out of range: the nearest length, said once for each operator and line, in every mode."""
+"""Lengths and indices out of range are clipped and reported once per operator and line, in every mode."""
 
 import os
 import subprocess
@@ -12,9 +12,9 @@ from hybridnet import autograd, gluon, nd
 
 TIME, BATCH = 4, 3
 DATA = np.arange(TIME * BATCH * 2, dtype="float32").reshape(TIME, BATCH, 2) / 10
-WORDS = 2  # in the longest label
+WORDS = 2  # length of the longest label
 
-# Operator and input that report, the call, and the lengths that the operator accepts.
+# Name -> (input that the report names, call, least and largest length that the operator accepts).
 OPERATORS = {
     "SequenceMask": ("sequence_length", "F.SequenceMask(x, n, use_sequence_length=True, value=-1)", (0, TIME)),
     "SequenceLast": ("sequence_length", "F.SequenceLast(x, n, use_sequence_length=True)", (1, TIME)),
@@ -51,7 +51,7 @@ def in_a_loop(function):
 
 
 def at_its_own_line(text, name):
-    """What the text gives, in a file of this name: reports are said once for each line."""
+    """Evaluates the text in a file of this name, because reports are given once per file and line."""
     return eval(compile(text, name, "eval"))
 
 
@@ -117,7 +117,7 @@ def test_zero_steps_have_no_last_one():
     np.testing.assert_array_equal(last, [DATA[3, 0], DATA[0, 1], DATA[0, 2]])
 
 
-# Layers and functions that pass lengths on.
+# Layers and functions that pass lengths on to operators.
 WRAPPERS = {
     "npx.sequence_mask": (
         lambda n: mx.npx.sequence_mask(mx.np.array(DATA), mx.np.array(n), use_sequence_length=True),
@@ -199,7 +199,7 @@ def test_flash_attention_reports_lengths(dtype):
     np.testing.assert_array_equal(value, attention(query, key, key, nd.array([[5], [5]], dtype=dtype)).asnumpy())
 
 
-# ---------------------------------------------------------------------------------------------------- images of regions
+# --------------------------------------------------------------------------------------------- image numbers of regions
 def regions(image):
     return nd.array([[0, 0, 0, 3, 3], [1, 0, 0, 3, 3], [image, 0, 0, 3, 3]])
 
@@ -222,7 +222,7 @@ def test_negative_images_leave_regions_of_roi_align_out():
         nd.contrib.ROIAlign(nd.ones((2, 1, 4, 4)), regions(2), **align).wait_to_read()
 
 
-# ---------------------------------------------------------------------------------------------- places in other tensors
+# ------------------------------------------------------------------------------------------- positions in other tensors
 def test_tuples_and_places_outside_of_a_shape_are_said():
     with pytest.warns(UserWarning, match="'_ravel_multi_index'.*'data': expected .* 0 to 4, got 7 at position 3"):
         nd.ravel_multi_index(nd.array([[0, 1], [2, 7]]), shape=(3, 5)).wait_to_read()

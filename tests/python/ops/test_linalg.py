@@ -1,4 +1,4 @@
-"""Factorizations beyond what random samples can show: larger matrices, symmetric inputs, failures."""
+"""Factorizations beyond random samples: larger matrices, symmetric inputs, failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def array(x):
 
 
 def gradient_of(function, x, weights):
-    """Gradient of sum(weights * function(x)), one array of weights per output."""
+    """Returns the gradient of sum(weights * function(x)), with one array of weights per output."""
     a = array(x)
     a.attach_grad()
     with autograd.record():
@@ -150,7 +150,7 @@ def test_syevd_gradient_is_that_of_symmetric_matrices(rng):
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-7)
 
 
-def test_syevd_refuses_what_is_not_finite():
+def test_syevd_refuses_matrices_that_are_not_finite():
     with pytest.raises(ValueError, match="finite"):
         mx.nd.linalg.syevd(array([[np.nan, 1.0], [1.0, 2.0]]))[0].asnumpy()
 
@@ -158,7 +158,7 @@ def test_syevd_refuses_what_is_not_finite():
 @pytest.mark.parametrize("n", [2, 8, 9, 33, 400])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_finite_ends_in_an_error_or_in_the_result(rng, n, dtype, value):
+def test_matrices_that_are_not_finite_give_an_error_or_show_in_the_result(rng, n, dtype, value):
     a = positive_definite(rng, n, n)
     a[n // 2, n // 2] = value
     a = mx.nd.array(a, dtype=dtype)

@@ -1,4 +1,4 @@
-"""Element types of results are those of MXNet 1.9.1, for every operator and many expressions.
+"""Results have the dtypes of MXNet 1.9.1, for every operator and many expressions.
 
 The table (tests/fixtures/dtypes) was written by tools/record_mxnet_dtypes.py, which says how.
 """
@@ -24,18 +24,18 @@ ROOT = Path(__file__).resolve().parents[3]
 TABLE = json.loads((ROOT / "tests" / "fixtures" / "dtypes" / "mxnet-1.9.1.json").read_text(encoding="utf-8"))
 WHOLE = "Bbil?"
 
-# Refused here, with an error that says so: MXNet rounds fractions to whole numbers in each of these.
+# Integer inputs are refused with an error: MXNet rounds fractions to integers in each of these operators.
 FLOATING_ONLY = {
     "Convolution", "LeakyReLU", "_contrib_div_sqrt_dim", "_contrib_hawkesll", "_image_normalize", "log_softmax",
     "moments", "smooth_l1", "softmax", "softmin",
 }  # fmt: skip
-# Refused here: inputs that must have one type. MXNet takes any beside data.
+# Inputs of different dtypes are refused; MXNet accepts any dtype for inputs other than data.
 ONE_TYPE = {"IdentityAttachKLSparseReg", "_contrib_BilinearResize2D"}
-# Colors are numbers: no operator on them takes truth values.
+# Image operators do not accept bool.
 NO_TRUTH_VALUES = {"_image_adjust_lighting", "_image_random_hue", "_image_resize"}
-# MXNet gives bytes the other byte type without converting them.
+# MXNet returns bytes as the other byte dtype without converting them.
 OTHER_TYPE = {("_contrib_quantize_v2", "B"): "Bff", ("_contrib_quantize_v2", "b"): "bff"}
-# The same for expressions.
+# Expressions that are refused for integers like FLOATING_ONLY.
 REFUSED_EXPRESSIONS = {"nd.smooth_l1(x)", "nd.moments(x, axes=0)", "nd.smooth_l1(x - y)"}
 
 
@@ -46,7 +46,7 @@ def _letters(value: Any) -> str:
 
 
 def _arrays(use: Use, letters: str) -> list[Any]:
-    """Values as the sample bounds them, which every type can hold."""
+    """Arrays of values within the bounds of the sample that every dtype can hold."""
     rng = np.random.default_rng(0)
     arrays = []
     for shape, letter in zip(use.sample["shapes"], letters, strict=True):

@@ -1,4 +1,4 @@
-"""Numbers that a dtype does not hold: a defined result, the same in each run, and indices that are out of bounds."""
+"""Numbers beyond the range of a dtype give a defined result, the same in each run, and are out of bounds as indices."""
 
 import hybridnet as mx
 import numpy as np
@@ -106,7 +106,7 @@ def test_casts_of_floats_wrap_around_in_narrow_integers(given, dtype):
 
 @pytest.mark.parametrize(("value", "whole"), [(np.inf, -1), (-np.inf, 0), (np.nan, 0), (1e30, -1), (-1e30, 0)])
 @pytest.mark.parametrize("dtype", NARROW)
-def test_casts_of_what_int64_does_not_hold_saturate_there_first(value, whole, dtype):
+def test_casts_of_numbers_beyond_int64_saturate_at_int64_first(value, whole, dtype):
     expected = np.array([whole, 1]).astype(dtype)
     np.testing.assert_array_equal(mx.nd.array([value, 1.0]).astype(dtype).asnumpy(), expected)
 

@@ -1,4 +1,4 @@
-"""mx.operator: what operators there are and what they take."""
+"""mx.operator: the list of operators and their parameters."""
 
 from __future__ import annotations
 

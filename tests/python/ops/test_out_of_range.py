@@ -1,4 +1,4 @@
-"""Labels and indices out of range: MXNet's result and a warning with the line; HYBRIDNET_STRICT=1: IndexError."""
+"""Labels and indices out of range: MXNet's result and a warning with the line, IndexError if HYBRIDNET_STRICT=1."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ def reference_pick(index):
     return DATA[np.arange(4), np.clip(index, 0, 2)]
 
 
-# Each gives an index outside of its bounds at position 2; with the operator, the input and the value that it reports.
+# Calls with an index out of range at position 2, with the operator and input and the value that the warning names.
 CASES = {
     "pick": (lambda: nd.pick(nd.array(DATA), nd.array([0, 1, 3, 2])), "'pick', input 'index'", "3"),
     "pick negative": (lambda: nd.pick(nd.array(DATA), nd.array([0, 1, -1, 2])), "'pick', input 'index'", "-1"),
@@ -63,7 +63,7 @@ def test_an_index_out_of_range_is_said_with_the_line(run, names, value):
         run().wait_to_read()
     assert seen[0].filename == __file__
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # once for each line
+        warnings.simplefilter("error")  # each line warns once
         run().wait_to_read()
 
 
@@ -93,7 +93,7 @@ def test_losses_say_which_label_is_no_class(hybridize):
     with pytest.warns(UserWarning, match=message) as seen:
         if hybridize:
             value = loss(nd.array(DATA), nd.array([1, 2, 3, 1])).asnumpy()
-        else:  # another line: each warns once
+        else:  # another line, which warns again
             value = loss(nd.array(DATA), nd.array([1, 2, 3, 1])).asnumpy()
     assert seen[0].filename == __file__
     assert np.isfinite(value).all()

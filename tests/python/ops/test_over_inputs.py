@@ -1,6 +1,6 @@
-"""Every differentiable operator whose result is written over one of its inputs while recording.
+"""Every differentiable operator, with its result written over one of its inputs while recording.
 
-The gradients are those of the same call into a new array; what cannot be kept is an error that names both lines.
+The gradients equal those of the same call into a new array; if a needed value is lost, the error names both lines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def numpy_shapes(request: pytest.FixtureRequest):
 
 
 def gradients(use: Use, values: list[np.ndarray], over: int | None) -> list[np.ndarray]:
-    """Of the weighted sum of the first output, which lies over input `over`; then the output itself."""
+    """Returns gradients of the weighted sum of the first output, written over input `over`, and the output itself."""
     mx.random.seed(3)
     leaves = arrays_of(values)
     wanted = use.differentiated()
@@ -33,15 +33,15 @@ def gradients(use: Use, values: list[np.ndarray], over: int | None) -> list[np.n
         result = call(use, arrays, **({} if over is None else {"out": arrays[over]}))[0]
         weights = np.random.default_rng(5).normal(size=result.shape).astype(result.dtype)
         total = (result * mx.nd.array(weights, dtype=weights.dtype)).sum()
-        total = total + sum(leaves[i].sum().astype(total.dtype) * 0 for i in wanted)  # reaches all of them
+        total = total + sum(leaves[i].sum().astype(total.dtype) * 0 for i in wanted)  # depends on all inputs
     total.backward()
     return [leaves[i].grad.asnumpy() for i in wanted] + [result.asnumpy()]
 
 
 def places(use: Use, values: list[np.ndarray]) -> list[int]:
-    """Inputs that the first output, the only visible one, may be written over."""
+    """The inputs over which the first output, if it is the only visible one, may be written."""
     counted = use.attrs.get(use.described["count_param"] or "")
-    if counted is not None and int(counted) != len(values):  # a name of files alone: the function counts its arguments
+    if counted is not None and int(counted) != len(values):  # for files only: Python counts the arguments
         return []
     result = call(use, arrays_of(values))
     if len(result) != 1 or use.described["random"]:

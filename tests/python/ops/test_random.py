@@ -1,4 +1,4 @@
-"""Draws have the moments of their distribution; the same seed gives the same bits."""
+"""Random draws have the moments of their distribution; the same seed gives the same bits."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ DISTRIBUTIONS = [
     ("generalized_negative_binomial", {"mu": 2.0, "alpha": 0.3}, 2.0, 2.0 + 0.3 * 4.0),
 ]
 IDS = [f"{name}-{index}" for index, (name, *_) in enumerate(DISTRIBUTIONS)]
-# What the operators with array parameters call them, where it is not the same.
+# Names of the parameters in operators with array parameters, where they differ.
 SAMPLED = {"normal": {"loc": "mu", "scale": "sigma"}}
 
 
 def assert_moments(draws: np.ndarray, mean: float, variance: float) -> None:
-    """Within six standard errors: one failure in 10**8 runs, and the seed is fixed."""
+    """Checks moments within six standard errors: one failure in 10**8 runs, and the seed is fixed."""
     assert np.isfinite(draws).all()
     assert abs(draws.mean() - mean) < 6 * (variance / draws.size) ** 0.5
     fourth = np.mean((draws - draws.mean()) ** 4)
@@ -85,7 +85,7 @@ def test_floating_dtypes(dtype):
 
 
 def test_samples_of_parameters_that_are_none_are_nan_and_end():
-    """Found by fuzzing: samplers by rejection accepted nothing for ever."""
+    """Fuzzing found this: rejection samplers looped forever."""
     wrong = mx.nd.array([-2.0, -0.5, float("nan")])
     one = mx.nd.ones((3,))
     assert np.isnan(mx.nd.sample_gamma(wrong, one, shape=(4,)).asnumpy()).all()

@@ -1,4 +1,4 @@
-"""Recurrent layers where the sweep does not reach: dropout between layers, sequences of their own length."""
+"""Recurrent layers beyond the sweep: dropout between layers, sequences of different lengths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def parameter_count(mode: str) -> int:
 
 
 def layers(mode: str, data: mx.nd.NDArray, weights: mx.nd.NDArray, **attrs) -> mx.nd.NDArray:
-    """Two bidirectional layers that drop half of what lies between them, the same half every time."""
+    """Runs two bidirectional layers with dropout 0.5 between them and the same mask in every call."""
     state = mx.nd.ones((2 * LAYERS, BATCH, HIDDEN), dtype="float64")
     states = [state, state] if mode == "lstm" else [state]
     mx.random.seed(7)
@@ -33,7 +33,7 @@ def test_dropped_layers_are_differentiable_twice(mode: str):
     direction = mx.nd.array(rng.normal(size=(STEPS, BATCH, INPUTS)), dtype="float64")
 
     def directional(values: np.ndarray) -> tuple[float, float, np.ndarray, np.ndarray]:
-        """<heads, out> and <direction, gradient>, and the gradients of both by data."""
+        """Returns <heads, out> and <direction, gradient>, and the gradients of both by data."""
         data = mx.nd.array(values, dtype="float64")
         data.attach_grad()
         with mx.autograd.record():
@@ -54,7 +54,7 @@ def test_dropped_layers_are_differentiable_twice(mode: str):
 
 
 def test_half_of_the_outputs_between_layers_is_dropped_and_the_rest_doubled():
-    """With identity-like weights (relu of the input alone), a second layer shows what reached it."""
+    """With identity weights (relu of the input alone), the second layer outputs its inputs."""
     size = 64
     identity, nothing = np.eye(size), np.zeros((size, size))
     weights = np.concatenate([identity.ravel(), nothing.ravel()] * 2 + [np.zeros(4 * size)])

@@ -1,4 +1,4 @@
-"""Where positions of a write repeat, the last value stays, and it alone has a gradient: of any order."""
+"""If positions of a write repeat, the last value stays, and only it has gradients, of any order."""
 
 from __future__ import annotations
 

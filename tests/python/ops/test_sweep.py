@@ -1,4 +1,4 @@
-"""Every operator of the registry, run from its samples in every way that a user can reach it.
+"""Runs the samples of every operator of the registry in every mode that users can call it in.
 
 Forward agrees with the NumPy reference in every declared dtype; gradients agree with central differences, first and
 second order; imperative, compiled and saved-and-loaded graphs agree; zero sizes give empty results or an error, never a
@@ -17,17 +17,17 @@ import pytest
 from hybridnet import _core
 from sweep import FLOATS, OPS, REFERENCES, Use, assert_agrees, in_dtype, numpy_dtype, reference_outputs, uses, wide
 
-# Operators without a reference, and why.
+# Operators without a reference, with the reason.
 WITHOUT_REFERENCE = {
     "_linalg_syevd": "eigenvectors have no sign of their own: test_linalg.py",
     "_npi_eigh": "eigenvectors have no sign of their own: numpy/linalg_cases.py",
     "_npi_svd": "singular vectors have no sign of their own: numpy/linalg_cases.py",
 }
-# Their outputs are drawn at random: test_random.py and numpy/test_np_random.py compare distributions.
+# Outputs of these are random: test_random.py and numpy/test_np_random.py compare distributions.
 RANDOM_PREFIXES = ("_random_", "_sample_", "_shuffle", "_image_random_", "_npi_")
-# What they say of a shape has no gradient.
+# Their results depend on the shape only and have no gradient.
 WHOLE_NUMBERS = {"shape_array", "size_array"}
-# Their samples use 0 in a shape for "as it was", which classic shapes allow.
+# Their samples use 0 in a shape for an unchanged size, which classic shapes allow.
 CLASSIC_SHAPES = {"broadcast_to"}
 
 
@@ -37,7 +37,7 @@ def function(op: str, symbolic: bool = False) -> Any:
 
 
 def call(use: Use, arrays: list[Any], *, symbolic: bool = False, **kwargs: Any) -> list[Any]:
-    """All visible outputs of the operator; attributes are given as text, as files give them."""
+    """Calls the operator with attributes as text, like files, and returns all visible outputs."""
     run = function(use.op, symbolic)
     if use.described["variadic"]:
         out = run(*arrays, **use.attrs, **kwargs)
@@ -54,7 +54,7 @@ def arrays_of(values: list[np.ndarray]) -> list[Any]:
 
 @pytest.fixture(autouse=True)
 def numpy_shapes(request: pytest.FixtureRequest):
-    """Samples may be scalars: () means a scalar here, as everywhere with NumPy shape semantics."""
+    """Samples may be scalars, so () means a scalar (NumPy shape semantics)."""
     given = getattr(request.node, "callspec", None)
     names = {value.op if isinstance(value, Use) else value for value in given.params.values()} if given else set()
     with mx.util.np_shape(not names & CLASSIC_SHAPES):
@@ -86,7 +86,7 @@ def test_forward_agrees_with_the_reference(name: str, dtype: str):
 
 
 def compare_with_reference(use: Use, values: list[np.ndarray], dtype: str, train: bool) -> None:
-    """Visible outputs, and the inputs that the operator overwrites."""
+    """Compares visible outputs, and the inputs that the operator overwrites."""
     with np.errstate(all="ignore"):
         expected = reference_outputs(use, values, train)
     arrays = arrays_of(values)
@@ -102,7 +102,7 @@ def compare_with_reference(use: Use, values: list[np.ndarray], dtype: str, train
 
 
 def loosest(use: Use, dtype: str) -> str:
-    """The dtype with the fewest digits among the inputs: it decides how exact a result can be."""
+    """The least precise dtype among the inputs, which limits the precision of the results."""
     order = ("bfloat16", "float16", "float32", "float64")
     return min((d for d in use.dtypes(dtype) if d in FLOATS), key=order.index, default=dtype)
 
@@ -111,7 +111,7 @@ def loosest(use: Use, dtype: str) -> str:
 def projected(
     use: Use, values: list[np.ndarray], weights: list[np.ndarray], wanted: list[int], train: bool, order: int
 ):
-    """Scalar sum of weighted outputs (order 0) or of weighted first gradients (order 1), and its gradients."""
+    """Returns the sum of weighted outputs (order 0) or of weighted first gradients (order 1), and its gradients."""
     mx.random.seed(11)
     arrays = arrays_of(values)
     for i in wanted:
@@ -125,13 +125,13 @@ def projected(
             grads = mx.autograd.grad(outputs, [arrays[i] for i in wanted], heads, create_graph=True, train_mode=train)
             pairs = zip(grads, weights[len(outputs) :], strict=True)
             total = sum((g * mx.nd.array(w, dtype=w.dtype)).sum().astype("float64") for g, w in pairs)
-    if _core.needs_gradient(total):  # else it does not depend on the inputs: their gradients stay zero
+    if _core.needs_gradient(total):  # otherwise it does not depend on the inputs, whose gradients stay zero
         total.backward(train_mode=train)
     return float(total.asscalar()), [arrays[i].grad.asnumpy() for i in wanted]
 
 
 def check_gradient(use: Use, train: bool, order: int) -> None:
-    """Central differences along random directions and along single coordinates, per input."""
+    """Compares gradients with central differences along random directions and single coordinates, per input."""
     dtype = use.gradient_dtype()
     values, wanted = use.inputs(dtype), use.differentiated()
     rng = np.random.default_rng(7)
@@ -172,7 +172,7 @@ def differentiable(op: dict[str, Any]) -> bool:
 
 
 def loadable(op: dict[str, Any]) -> bool:
-    """Operators that graph files may use; the others are steps of gradients and passes, which trust what made them."""
+    """True if graph files may use the operator; gradients and passes make the others, which trust their makers."""
     return not op["subgraphs"] and (not op["internal"] or op["name"].startswith("_advanced_index"))
 
 
@@ -207,7 +207,7 @@ def graph_of(use: Use) -> Any:
 
 
 def in_graph_order(graph: Any, arrays: list[Any]) -> list[Any]:
-    """Arrays by the numbers in the names that graph_of gave."""
+    """Orders arrays by the numbers in the names of graph_of()."""
     return [arrays[int(name[2 : name.index("_")])] for name in graph.list_inputs()]
 
 
@@ -230,7 +230,7 @@ def test_imperative_compiled_and_loaded_agree(use: Use):
         for i, (got, want) in enumerate(zip(results, plain, strict=True)):
             assert np.dtype(got.dtype) == want.dtype
             if use.described["random"]:
-                assert got.shape == want.shape  # draws differ: a graph has a stream of its own
+                assert got.shape == want.shape  # draws differ: a graph has its own random stream
                 continue
             assert_agrees(got.asnumpy(), want, loosest(use, "float32"), f"{use} compiled, output {i}")
 
@@ -272,7 +272,7 @@ def test_compiled_gradients_agree_with_imperative_ones(use: Use):
     [
         use
         for use in uses(lambda op: not op["random"] and not op["data_dependent_shape"])
-        if max(use.use["writebacks"], default=-1) < 0  # others write into their inputs anyway
+        if max(use.use["writebacks"], default=-1) < 0  # others write into their inputs
     ],
     ids=str,
 )
@@ -302,7 +302,7 @@ def test_inference_agrees_with_the_results(use: Use):
 
 
 @pytest.mark.parametrize("use", uses(lambda op: bool(op["inputs"]) and loadable(op)), ids=str)
-@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")  # the references' own
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom")  # warnings of the references
 def test_zero_sizes_give_empty_results_or_an_error(use: Use):
     dtype = "float32" if "float32" in use.described["dtypes"] else use.described["dtypes"][0]
     shapes = use.sample["shapes"]

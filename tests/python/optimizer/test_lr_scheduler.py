@@ -50,7 +50,7 @@ def test_poly_and_cosine_follow_their_formulas():
         (lambda: lr_scheduler.LRScheduler(warmup_mode="square"), "linear and constant"),
     ],
 )
-def test_bad_arguments_say_what_was_expected(make, text):
+def test_errors_of_bad_arguments_name_the_expected_values(make, text):
     with pytest.raises(ValueError, match=text):
         make()
 

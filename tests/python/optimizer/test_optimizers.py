@@ -15,7 +15,7 @@ STEPS = 4
 
 
 class _Rule:
-    """One optimizer in NumPy: step(weight, grad, state, t, lr, wd) gives the new weight; state is a dict per weight."""
+    """An optimizer in NumPy: step(weight, grad, state, t, lr, wd) returns the weight; state is a dict per weight."""
 
     def __init__(self, clip=None, **settings):
         self.clip = clip
@@ -186,7 +186,7 @@ class Lars(_Rule):
     momentum, eta, eps = 0.0, 0.001, 0.0
 
     def step(self, w, g, s, t, lr, wd):
-        # The trust ratio is that of the gradient as it came: it is cut afterwards.
+        # The trust ratio uses the gradient before it is clipped.
         norm, grad = np.linalg.norm(w), np.linalg.norm(g)
         rate = lr * self.eta * norm / (grad + wd * norm + self.eps)
         s["mom"] = self.momentum * s.get("mom", 0) - rate * (self.cut(g) + wd * w)
@@ -251,7 +251,7 @@ def _expected(rule, settings, general, weights, grads):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_optimizers_follow_their_formula(name, rule, settings, general, dtype, rng):
     weights, grads, got = _run(name, settings, general, dtype, rng)
-    # The norms of LARS are float32 whatever the weights are.
+    # LARS computes norms in float32 for all weights.
     tolerance = 1e-3 if dtype == "float32" else 1e-6 if name == "lars" else 1e-8
     for found, wanted in zip(got, _expected(rule, settings, general, weights, grads), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance / 10)
@@ -266,7 +266,7 @@ def test_multi_precision_keeps_a_float32_copy(name, rule, settings, rng):
     weights, grads, got = _run(name, settings, {"wd": 0.03}, "float16", rng, precise=True)
     for found, wanted in zip(got, _expected(rule, settings, {"wd": 0.03}, weights, grads), strict=True):
         assert found.dtype == np.float16
-        # One rounding to half precision at the end, none in between.
+        # Values round to half precision once, at the end.
         np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-3)
 
 
@@ -417,7 +417,7 @@ def test_states_with_any_byte_changed_or_missing_are_an_error_or_a_value():
             fresh.set_states(states)
         except mx.MXNetError:
             refused += 1
-    assert refused > len(whole)  # every truncation, for one
+    assert refused > len(whole)  # at least every truncation is refused
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The library's table of optimizers: Python's classes have its settings, and every update is data."""
+"""The library's table of optimizers: the Python classes have its settings and defaults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def klass_of(name: str) -> type:
 
 def test_every_optimizer_of_the_library_is_in_the_table() -> None:
     classes = (k for k in optimizer.Optimizer.opt_registry.values() if k.__module__.startswith("hybridnet."))
-    registered = {k.__name__ for k in classes if not k.__name__.startswith("_")}  # others only pass on to one of these
+    registered = {k.__name__ for k in classes if not k.__name__.startswith("_")}  # the others delegate to these
     assert registered == set(NAMES)
 
 
@@ -39,7 +39,7 @@ def test_the_classes_have_the_settings_and_defaults_of_the_table(name: str) -> N
 
 @pytest.mark.parametrize("name", NAMES)
 def test_settings_may_change_between_steps(name: str) -> None:
-    """An optimizer whose attribute is set equals one that was made so, where no state depends on it."""
+    """Setting an attribute later equals passing the setting to the constructor, if no state depends on it."""
     rule = _core.UpdateRule(name)
     (changed, value) = ("clip_gradient", 0.125)
     results = []
@@ -54,7 +54,7 @@ def test_settings_may_change_between_steps(name: str) -> None:
     np.testing.assert_array_equal(*results)
 
 
-def test_a_subclass_may_override_what_it_likes() -> None:
+def test_a_subclass_may_override_methods() -> None:
     class Double(optimizer.Adam):
         def update(self, index, weight, grad, state):
             for i, w, g, s in zip(index, weight, grad, state, strict=True):
@@ -76,7 +76,7 @@ def test_a_subclass_may_override_what_it_likes() -> None:
 
 
 def test_lbsgd_keeps_the_sum_of_gradients_in_its_state() -> None:
-    """So that a file written in the middle of a large batch holds it."""
+    """A file written in the middle of a large batch must contain the sum."""
 
     def made():
         return optimizer.get_updater(optimizer.LBSGD(learning_rate=0.1, momentum=0.9, batch_scale=3, warmup_epochs=0))

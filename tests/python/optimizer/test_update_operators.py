@@ -39,7 +39,7 @@ def test_update_operators_compute_their_formula(name, number, rng):
     arrays = [mx.nd.array(x, dtype=x.dtype) for x in inputs]
     out = _call(name, arrays, sample["attrs"])
     results = out if isinstance(out, (list, tuple)) else [out]
-    # Hidden outputs are the inputs that the operator replaces: match them by what changed.
+    # Hidden outputs replace inputs of the operator: they are compared with the inputs that changed.
     rest = expected[len(results) :]
     changed = [a.asnumpy() for a, x in zip(arrays, inputs, strict=True) if not np.array_equal(a.asnumpy(), x)]
     for got, wanted in zip(results, expected, strict=False):

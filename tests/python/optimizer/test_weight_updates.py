@@ -1,4 +1,4 @@
-"""The functions of nd.contrib that make steps of AdamW and LAMB."""
+"""The functions of nd.contrib that run steps of AdamW and LAMB."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_adamw_in_half_precision_keeps_a_copy(rng):
 
 
 def lamb_step(weight, grad, lr, wd):
-    """First step from zero states without bias correction: You et al., Large Batch Optimization, algorithm 2."""
+    """First LAMB step from zero states without bias correction: You et al., Large Batch Optimization, algorithm 2."""
     mean, var = 0.1 * grad, 0.001 * grad**2
     direction = mean / (np.sqrt(var) + 1e-6) + wd * weight
     return weight - lr * np.linalg.norm(weight) / np.linalg.norm(direction) * direction

@@ -1,4 +1,4 @@
-"""Random chains of elementwise operators, as machine code and as the interpreter runs them: the same bits.
+"""Random chains of elementwise operators that must give the same bits as machine code and in the interpreter.
 
 HYBRIDNET_JIT=now PYTHONPATH=python:tests/python python -m plan.chain_programs --programs 200
 """
@@ -13,12 +13,12 @@ import hybridnet as mx
 import numpy as np
 from control_flow.native_programs import BINARY, DTYPES, OF_WHOLE_NUMBERS, UNARY
 
-SHAPES = ((70, 90), (70, 90), (70, 90), (90,), (70, 1), (1,), (1, 1))  # 6,300 elements: tiles, and a part of one
-LARGE = (2100, 2100)  # results that go past the caches
+SHAPES = ((70, 90), (70, 90), (70, 90), (90,), (70, 1), (1,), (1, 1))  # 6,300 elements: full tiles and a partial one
+LARGE = (2100, 2100)  # results are written past the caches
 
 
 class Chain(mx.gluon.HybridBlock):
-    """Elementwise operators over arrays of one dtype that broadcast: what it computes follows from the seed."""
+    """Elementwise operators over broadcast arrays of one dtype; the seed determines the operators."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -49,20 +49,20 @@ class Chain(mx.gluon.HybridBlock):
 
     def hybrid_forward(self, F: Any, whole: Any, *others: Any) -> Any:
         draw = random.Random(self.seed + 1)
-        # A value that nobody else reads gives its memory to a result.
+        # A result may reuse the memory of this value, because it has no other reader.
         values = [F.reverse(whole, axis=0), *others]
         if draw.random() < 0.3:
             values[0] = whole
         first = len(values)
         for _ in range(draw.randint(2, 14)):
             values.append(self.value(F, draw, values))
-        # Everything has the shape of the whole, so that it can join one chain.
+        # All values have the shape of the whole, so that all can be in one chain.
         results = draw.sample(values[first:], draw.randint(1, min(3, len(values) - first)))
         return [F.broadcast_add(values[0], result) if draw.random() < 0.5 else result for result in results]
 
 
 def check(seed: int) -> bool:
-    """Whether some chain ran as machine code; raises if it gave other bits."""
+    """Returns whether a chain ran as machine code; raises if its bits differ from the interpreter's."""
     chain = Chain(seed)
     inputs = chain.inputs()
     results = []

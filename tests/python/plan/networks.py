@@ -1,4 +1,4 @@
-"""Networks that exercise the compiler, each with the shape of its input."""
+"""Networks that exercise the compiler, with the shapes of their inputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridnet.gluon import nn
 
 
 class Residual(gluon.HybridBlock):
-    """relu(body(x) + x), the sum in either order."""
+    """Computes relu(body(x) + x), with the sum in either order."""
 
     def __init__(self, channels: int, flipped: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -28,7 +28,7 @@ class Residual(gluon.HybridBlock):
 
 
 class Branches(gluon.HybridBlock):
-    """Two convolutions of one input joined by concat, with a multiplication by a pooled value."""
+    """Concatenates two convolutions of one input and multiplies by a pooled value."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -46,7 +46,7 @@ class Branches(gluon.HybridBlock):
 
 
 class Dense(gluon.HybridBlock):
-    """Layers that read all layers before them, parts of the result, and the means over space."""
+    """Layers that read all previous layers; outputs are parts of the result and means over space."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -123,14 +123,14 @@ NETWORKS: dict[str, tuple[Callable[[], gluon.HybridBlock], Sequence[int]]] = {
 
 
 def make(name: str, seed: int) -> tuple[gluon.HybridBlock, mx.nd.NDArray]:
-    """A network with fixed parameters, statistics that are not those of a fresh BatchNorm, and an input for it."""
+    """Returns a network with fixed parameters and nondefault BatchNorm statistics, and an input for it."""
     build, shape = NETWORKS[name]
     rng = np.random.default_rng(seed)
     net = build()
     net.initialize()
     x = mx.nd.array(rng.standard_normal(shape, dtype="float32"))
     net(x)
-    for key, param in net.collect_params().items():  # in the order of the network, whatever the names count up to
+    for key, param in net.collect_params().items():  # in the order of the network, not of the numbered names
         values = rng.standard_normal(param.shape, dtype="float32") * 0.3
         if key.endswith(("running_var", "gamma")):
             values = np.abs(values) + 0.5
@@ -139,10 +139,10 @@ def make(name: str, seed: int) -> tuple[gluon.HybridBlock, mx.nd.NDArray]:
 
 
 def values_of(net: gluon.HybridBlock) -> list[np.ndarray]:
-    """Parameters and states, in the order of the network."""
+    """The parameters and states in the order of the network."""
     return [param.data().asnumpy() for param in net.collect_params().values()]
 
 
 def gradients_of(net: gluon.HybridBlock) -> list[np.ndarray]:
-    """Gradients of the trained parameters, in the order of the network."""
+    """The gradients of the trained parameters in the order of the network."""
     return [param.grad().asnumpy() for param in net.collect_params().values() if param.grad_req != "null"]

@@ -1,10 +1,10 @@
-"""Random networks on NaN, infinities and 1e30: hybridized calls have them where imperative calls have them.
+"""Random networks with NaN, infinities and 1e30: hybridized calls have these where imperative calls have them.
 
     PYTHONPATH=python:tests/python/plan python -m special_networks --count 120 --seed 1
 
 Each network has convolutions, dense layers, pooling, BatchNorm, activations, sums with earlier values, joins, Dropout,
 LayerNorm, softmax, an embedding or a recurrent layer, in an order drawn from its seed. Special values stand in one row
-each, so that a row that has none also shows what spreads to where it does not belong.
+each, so that a row without any shows values that spread to wrong rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ACTIVATIONS = ("relu", "sigmoid", "tanh", "softrelu", "leaky", "elu", "gelu", "r
 
 
 class Act(gluon.HybridBlock):
-    """One of ACTIVATIONS."""
+    """Applies one of ACTIVATIONS."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Act(gluon.HybridBlock):
 
 
 class Images(gluon.HybridBlock):
-    """Image layers, each on one of the last two values, then dense ones; all images have one size until the end."""
+    """Image layers that each read one of the last two values, then dense layers; all images have one size."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class Images(gluon.HybridBlock):
 
 
 class Rows(gluon.HybridBlock):
-    """Dense layers and what stands between them, on rows or (with `units`) on sequences of rows."""
+    """Dense layers with norms, dropout and activations, on rows or (with `units`) on sequences of rows."""
 
     def __init__(self, rng: np.random.Generator, units: int | None) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class Rows(gluon.HybridBlock):
 
 
 class Words(gluon.HybridBlock):
-    """An embedding, a sum with the data, a recurrent layer or dense ones, with the time as the second axis."""
+    """An embedding added to the data, then a recurrent layer or dense ones; time is the second axis."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ class Words(gluon.HybridBlock):
 
 
 def network(seed: int) -> tuple[gluon.HybridBlock, np.ndarray]:
-    """The network of a seed, with values, and data for it without special values."""
+    """Returns the initialized network of a seed, and data for it without special values."""
     rng = np.random.default_rng(seed)
     mx.random.seed(seed)
     rows = len(VALUES) + 1
@@ -145,7 +145,7 @@ def network(seed: int) -> tuple[gluon.HybridBlock, np.ndarray]:
 
 
 def differences_of_network(seed: int) -> list[str]:
-    """How hybridized predictions and recorded calls of the network of a seed differ from imperative ones."""
+    """Describes how hybridized predictions and recorded calls of a seed's network differ from imperative ones."""
     net, x = network(seed)
     rng = np.random.default_rng(seed + 1)
     for row, value in enumerate(VALUES):

@@ -1,7 +1,7 @@
-"""Layers, what may follow them in one kernel, and NaN, infinities, signed zeros and huge numbers in all their inputs.
+"""Layers with post-operations, and NaN, infinities, signed zeros and huge numbers in all their inputs.
 
-The lists of post-operations and of operators that take them come from the registry: one that is added there and not
-here fails test_special_values.py.
+test_special_values.py compares the lists of post-operations and of operators that take them with the registry, and
+fails if one is added there only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hybridnet.gluon import nn
 
 SPECIAL = (np.nan, np.inf, -np.inf, 1e30, -3e38, -0.0, 1e-41)
 
-# act_type of the fused operators -> the same as operators of its own.
+# act_type of the fused operators -> the same function of separate operators.
 POST_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "none": lambda F, y: y,
     "relu": lambda F, y: F.relu(y),
@@ -31,7 +31,7 @@ POST_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "leaky": lambda F, y: F.LeakyReLU(y, act_type="leaky", slope=0.2),
 }
 
-# What stands behind a layer and is no post-operation of its kernel.
+# Functions behind a layer that are not post-operations of its kernel.
 OTHER_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "selu": lambda F, y: F.LeakyReLU(y, act_type="selu"),
     "softsign": lambda F, y: F.Activation(y, act_type="softsign"),
@@ -61,7 +61,7 @@ LAYERS: dict[str, tuple[Callable[[], gluon.HybridBlock], tuple[int, ...], str]] 
 
 
 def fused_operators() -> Iterator[tuple[str, list[str]]]:
-    """Names of the operators that take a post-operation, each with those that it takes."""
+    """Yields the operators that take a post-operation, with the post-operations that they take."""
     for name, _, _ in _core.op_names():
         fields = {field["name"]: field for field in _core.describe_op(name)["fields"]}
         if "act_type" in fields and "act_alpha" in fields:
@@ -69,7 +69,7 @@ def fused_operators() -> Iterator[tuple[str, list[str]]]:
 
 
 class Followed(gluon.HybridBlock):
-    """after(layer(x) + addend), with BatchNorm behind the layer or without, and a convolution in front or without."""
+    """Computes after(layer(x) + addend), optionally with BatchNorm behind the layer."""
 
     def __init__(self, layer: gluon.HybridBlock, after: Callable[[Any, Any], Any], norm: bool = False) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class Followed(gluon.HybridBlock):
 
 
 def put_special(array: np.ndarray, rng: np.random.Generator, values: tuple[float, ...] = SPECIAL) -> np.ndarray:
-    """One special value in each row (of the first axis) until there are no more values; the last row has none."""
+    """Puts one special value into each row of the first axis until all values are used; the last row has none."""
     rows = max(len(array) - 1, 1)
     result = array.copy()
     flat = result.reshape(len(array), -1)
@@ -96,10 +96,10 @@ def put_special(array: np.ndarray, rng: np.random.Generator, values: tuple[float
 
 
 def difference(found: np.ndarray, expected: np.ndarray, tolerance: float = 1e-3) -> str:
-    """How two results differ, row by row; empty where they agree.
+    """Describes how two results differ, row by row; empty if they agree.
 
-    NaN and infinities must be in the same places, zeros have the same sign, and finite values be equal within the
-    rounding of the largest value of their row: other rows may hold larger ones.
+    NaN and infinities must be in the same places, zeros must have the same sign, and finite values must be equal within
+    the rounding of the largest value of their row, because other rows may hold larger ones.
     """
     found, expected = (np.asarray(a, "float64").reshape(len(a), -1) if a.ndim else a for a in (found, expected))
     kinds = [np.isnan, lambda a: a == np.inf, lambda a: a == -np.inf]
@@ -121,7 +121,7 @@ def difference(found: np.ndarray, expected: np.ndarray, tolerance: float = 1e-3)
 
 
 def run(net: gluon.HybridBlock, inputs: list[nd.NDArray], mode: str) -> list[np.ndarray]:
-    """Results of a prediction, or results and all gradients of a recorded call (`predict`, `record`, `train`)."""
+    """Returns results of a prediction (`predict`), or results and gradients of a recorded call (`record`, `train`)."""
     inputs = [x.copy() for x in inputs]
     if mode == "predict":
         return [net(*inputs).asnumpy()]
@@ -138,9 +138,9 @@ def differences(
     net: gluon.HybridBlock, inputs: list[nd.NDArray], modes: tuple[str, ...], seed: int = 0, parameters: bool = True,
     values: tuple[float, ...] = SPECIAL, tolerance: float = 1e-3,
 ) -> list[str]:  # fmt: skip
-    """How hybridized calls differ from imperative ones, with special values in each input and parameter in turn."""
+    """Describes how hybridized calls differ from imperative ones, with special values in each input and parameter."""
     rng = np.random.default_rng(seed)
-    net(*inputs)  # makes what is deferred
+    net(*inputs)  # initializes deferred parameters
     held = list(net.collect_params().values())
     for p in held:
         if p.name.endswith(("bias", "beta", "running_mean")):
@@ -174,7 +174,7 @@ def differences(
 
 
 def make(name: str, after: Callable[[Any, Any], Any], addend: bool, norm: bool, dtype: str = "float32") -> Any:
-    """A layer with what follows it, and its inputs."""
+    """Returns a layer with the functions that follow it, and its inputs."""
     layer, shape, _ = LAYERS[name]
     mx.random.seed(3)
     rng = np.random.default_rng(5)

@@ -1,4 +1,4 @@
-"""How graphs are called: shapes that change, aliases, inputs that are outputs, constants, threads."""
+"""Calls of graphs: changing shapes, aliases, inputs that are outputs, constants, threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STATIC = [{}, {"static_alloc": True}, {"static_alloc": True, "static_shape": Tru
 
 
 class Function(gluon.HybridBlock):
-    """A block made of a function of F and arrays."""
+    """A block that calls a function of F and arrays."""
 
     def __init__(self, function: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -47,7 +47,7 @@ def test_shapes_change_between_calls(name: str, flags: dict[str, bool], rng: np.
     found = [net(i).asnumpy() for i in inputs]
     for f, e in zip(found, expected, strict=True):
         assert_close(f, e)
-    for i, f in zip(inputs, found, strict=True):  # plans for other shapes were made and used meanwhile
+    for i, f in zip(inputs, found, strict=True):  # after plans for other shapes were made and used
         np.testing.assert_array_equal(net(i).asnumpy(), f)
 
 
@@ -81,7 +81,7 @@ def test_an_output_that_is_an_input(flags: dict[str, bool]) -> None:
     np.testing.assert_array_equal(first.asnumpy(), [1, 2])
     np.testing.assert_array_equal(total.asnumpy(), [4, 6])
     np.testing.assert_array_equal(last.asnumpy(), [3, 4])
-    first[:] = 100  # a result is the caller's: writing to it changes no input
+    first[:] = 100  # the caller owns the result: writing to it changes no input
     np.testing.assert_array_equal(x.asnumpy(), [1, 2])
 
 
@@ -147,7 +147,7 @@ def test_batches_without_images(name: str, capfd: pytest.CaptureFixture[str]) ->
         y.backward()
         assert y.shape == (0, *net(x).shape[1:])
         assert empty.grad.shape == empty.shape
-    assert capfd.readouterr().err == ""  # no rewrite complains
+    assert capfd.readouterr().err == ""  # no rewrite reports a problem
 
 
 def test_updates_in_place_between_calls_are_seen() -> None:

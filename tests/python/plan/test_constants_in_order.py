@@ -1,4 +1,4 @@
-"""Arrays from outside that a graph holds are read behind the work that computes them, and before later writes."""
+"""Graphs read captured arrays after the work that computes them, and before later writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SIZE = 600
 
 
 def slow(w):
-    """A constant that is not computed yet when this returns."""
+    """Returns an array whose computation is still queued."""
     return nd.dot(w, w).mean()
 
 

@@ -1,4 +1,4 @@
-"""Convolutions in prediction are equal to sums in float64 whatever kernel computes them; kernels run where they pay."""
+"""Convolutions in prediction equal float64 sums for every kernel, and kernels run where they pay."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ ACTIVATIONS = {
 
 
 def convolution(x, w, b, stride, pad, groups):
-    """In float64, tap by tap."""
+    """Computes a convolution in float64, tap by tap."""
     n, _, h, width = x.shape
     o, per_group, kh, kw = w.shape
     x = np.pad(x.astype("float64"), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
@@ -40,7 +40,7 @@ def convolution(x, w, b, stride, pad, groups):
 
 
 class Chain(nn.HybridBlock):
-    """A convolution, what is under test, and another one: so that a plan lays all of them channels-last."""
+    """The tested convolution between two others, so that a plan makes all of them channels-last."""
 
     def __init__(self, channels, filters, activation, residual, **options):
         super().__init__()
@@ -116,7 +116,7 @@ def test_convolutions_end_with_any_activation(rng, activation, residual):
     check(rng, (6, 5), 8, 8, activation, residual, kernel_size=5, padding=2)
 
 
-# In a process of its own: the kernels are chosen for AVX2.
+# Runs in a separate process, in which kernels are chosen for AVX2.
 CHOICE = """
 import hybridnet as mx
 from hybridnet import nd
@@ -141,5 +141,5 @@ def test_a_mobilenet_predicts_by_packed_products_and_depthwise_kernels():
     packed, depthwise = map(int, done.stdout.split())
     if "avx2" not in mx.runtime.isa() and (packed, depthwise) == (0, 0):
         pytest.skip("the machine has no AVX2")
-    assert packed >= 9  # images of at most 512 pixels
+    assert packed >= 9  # the layers with images of at most 512 pixels
     assert depthwise == 13

@@ -1,4 +1,4 @@
-"""A donated array's memory is taken over only where nobody else reads it: everybody else's values stay."""
+"""The memory of a donated array is reused only if it has no other reader, so all other arrays keep their values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_an_array_over_the_same_memory_by_dlpack(donating: Any) -> None:
     result.wait_to_read()
     assert (neighbour.asnumpy() == 1).all()
     assert (outside == 1).all()
-    # Once the others are gone, memory is taken over again.
+    # After the other arrays are freed, the memory is reused again.
     given, place = fresh(), None
     neighbour = nd.from_dlpack(given)
     place = address(given)
@@ -43,7 +43,7 @@ def test_an_array_over_the_same_memory_by_dlpack(donating: Any) -> None:
     assert address(donating(given)) == place
 
 
-def test_a_capsule_that_nobody_has_taken(donating: Any) -> None:
+def test_an_unconsumed_capsule_keeps_its_values(donating: Any) -> None:
     given = fresh()
     capsule = given.to_dlpack_for_write()
     donating(given).wait_to_read()

@@ -1,4 +1,4 @@
-"""mx.function around loops, random operators, shapes that depend on values, gradients of any order, and threads."""
+"""mx.function with loops, random operators, shapes that depend on values, gradients of any order, and threads."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_shapes_that_depend_on_values(atomic):
     assert f(mx.nd.array(-values)).shape == (1, 2)
 
 
-def test_an_update_of_the_wrong_size_that_only_running_tells():
+def test_an_update_whose_wrong_size_is_known_at_run_time_is_an_error():
     x = mx.sym.var("x")
     kept = mx.shared(mx.nd.zeros(2), name="kept")
     f = mx.function([x], x * 2, updates={kept: mx.sym.contrib.boolean_mask(x, x)})

@@ -19,7 +19,7 @@ ISA_WORDS = ("sse4", "avx2", "avx512", "avx512_bf16", "amx")
 
 
 def results_of_networks() -> list[np.ndarray]:
-    """What test_instruction_sets_agree_within_rounding compares; each process of it runs this."""
+    """Returns the results that each process of test_instruction_sets_agree_within_rounding computes."""
     found = []
     for name in NETWORKS:
         for run in (predict, train):
@@ -39,7 +39,7 @@ def draws() -> list[np.ndarray]:
 
 
 def run_capped(word: str, folder: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Results and draws of a process with HYBRIDNET_MAX_ISA=word."""
+    """Returns results and draws of a process with HYBRIDNET_MAX_ISA=word."""
     file = folder / f"{word}.npz"
     code = f"""
 import hybridnet as mx, numpy as np, test_instruction_sets

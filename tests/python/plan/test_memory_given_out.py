@@ -1,4 +1,4 @@
-"""Memory that code outside of the library may write is never read through a copy: packed, folded or joined."""
+"""Parameters whose memory other code may write are never read through a packed, folded or joined copy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _conv(*layers: Any) -> Any:
     return net
 
 
-# Net, and the shape of its input: for each kind of copy that is kept of parameters.
+# Network and shape of its input, for each kind of copy that is kept of parameters.
 NETS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
     "dense": (lambda: nn.Dense(256, in_units=256, activation="relu"), (8, 256)),
     "convolution": (lambda: _conv(nn.Conv2D(32, 3, padding=1, in_channels=32)), (2, 32, 28, 28)),
@@ -82,7 +82,7 @@ def changed(rng: np.random.Generator, array: Any) -> np.ndarray:
 
 
 def check_writes(net: Any, run: Callable[[Any], Any], x: Any, arrays: list[Any], route: Any, rng: Any) -> None:
-    """Writes each parameter from outside, again and again; `net` imperatively is the judge."""
+    """Writes each parameter from outside repeatedly and compares with `net` run imperatively."""
     for _ in range(2):
         run(x).wait_to_read()
     kept = []
@@ -92,7 +92,7 @@ def check_writes(net: Any, run: Callable[[Any], Any], x: Any, arrays: list[Any],
             got = run(x).asnumpy()
             wanted = judge(net, x)
             np.testing.assert_allclose(got, wanted, rtol=2e-3, atol=2e-3 * np.abs(wanted).max())
-    # Given back: copies are kept again, and of the new values.
+    # After the memory is returned, copies are kept again, of the new values.
     kept.clear()
     gc.collect()
     for _ in range(2):
@@ -104,7 +104,7 @@ def check_writes(net: Any, run: Callable[[Any], Any], x: Any, arrays: list[Any],
 
 
 def judge(net: Any, x: Any) -> np.ndarray:
-    """The net on copies of its parameters, not hybridized."""
+    """Runs the network imperatively on copies of its parameters."""
     twin = net.twin()
     for (_, p), (_, q) in zip(
         sorted(twin._collect_params_with_prefix().items()),
@@ -131,7 +131,7 @@ def make(name: str, rng: np.random.Generator) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("name", NETS)
-def test_a_hybridized_net_sees_what_is_written_from_outside(name: str, route: str, rng: np.random.Generator) -> None:
+def test_a_hybridized_net_sees_outside_writes(name: str, route: str, rng: np.random.Generator) -> None:
     net, x = make(name, rng)
     net.hybridize(static_alloc=len(route) % 2 == 0)
     check_writes(net, net, x, parameters(net), ROUTES[route], rng)
@@ -188,7 +188,7 @@ def test_a_function_reads_weights_that_are_written_from_outside(rng: np.random.G
 
 @pytest.mark.parametrize("route", ["torch", "in place"])
 def test_constants_that_a_trace_has_captured(route: str, rng: np.random.Generator) -> None:
-    """What is computed from a constant in advance is computed anew when the constant was written to."""
+    """Values computed from a constant in advance are computed again after a write to the constant."""
     factor, weight = nd.array([1.0, 2.0]), nd.array(rng.normal(size=(256, 256)))
     block = nn.HybridLambda(lambda F, x: F.broadcast_mul(x, F.square(F.ones((2,)) * factor)))
     layer = nn.HybridLambda(lambda F, x: F.FullyConnected(x, weight, num_hidden=256, no_bias=True))

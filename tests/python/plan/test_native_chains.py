@@ -1,4 +1,4 @@
-"""Chains of elementwise operators as machine code: the interpreter's bits on every instruction set."""
+"""Chains of elementwise operators as machine code give the interpreter's bits on every instruction set."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_random_chains_give_the_same_bits(isa, tmp_path) -> None:
     said = python(program, tmp_path, HYBRIDNET_JIT="now", **capped)
     programs, native = (int(word) for word in said.split() if word.isdigit())
     assert programs == 25
-    assert native > 8, said  # others have no two neighbours with a form in C, or are of halves
+    assert native > 8, said  # others are float16, or have no two adjacent operators with a form in C
 
 
 @needs_compiler

@@ -1,4 +1,4 @@
-"""What new shapes cost a hybridized block, and what it keeps for them."""
+"""The cost of new shapes for a hybridized block, and the memory that it keeps for them."""
 
 import gc
 import os
@@ -23,7 +23,7 @@ def perceptron():
 
 
 def run(net, data):
-    """The output, and the gradients of the data and of all parameters."""
+    """Returns the output, and the gradients of the data and of all parameters."""
     data.attach_grad()
     with autograd.record():
         out = net(data)
@@ -66,12 +66,12 @@ def test_memory_is_flat_after_the_first_500_of_5000_shapes(static_alloc):
         net(nd.ones((n, t, UNITS))).wait_to_read()
         if i % 500 == 499:
             seen.append(resident())
-    # A leak of one plan per shape would be 90 MB; the C library's heap fragments by a few.
+    # Leaking one plan per shape would take 90 MB; heap fragmentation takes a few MB.
     assert max(seen[1:]) < seen[0] + 24 * 2**20, [bytes_ >> 20 for bytes_ in seen]
 
 
 class Recurrent(mx.gluon.HybridBlock):
-    """A recurrent layer by foreach, an output layer over all rows, and the last state."""
+    """A recurrent layer by foreach with an output layer over all rows; also returns the last state."""
 
     def __init__(self):
         super().__init__()
@@ -114,10 +114,10 @@ def test_a_loop_of_fifty_lengths_is_rewritten_a_few_times_and_gives_the_same_bit
     found = [run_loop(net, length) for length in lengths]
     op = net._cached_op
     assert op.num_layouts == 2 * len(lengths)
-    assert op.num_plans == op.num_linked == 2  # for training and for prediction
+    assert op.num_plans == op.num_linked == 2  # one for training and one for prediction
     assert op.num_rewritten <= 2 * 9
     for length, arrays in list(zip(lengths, found, strict=True))[::5]:
-        net.hybridize()  # forgets all plans
+        net.hybridize()  # drops all plans
         for one, other in zip(arrays, run_loop(net, length), strict=True):
             np.testing.assert_array_equal(one, other)
 
@@ -134,7 +134,7 @@ def test_a_loop_serves_other_batches_by_compiling_anew(rng):
 
 
 class Shapes(mx.gluon.HybridBlock):
-    """Values that are made of sizes, inside a loop and outside of it, and a gradient that they scale."""
+    """Computes with sizes inside and outside of a loop, which also scale the gradient."""
 
     def hybrid_forward(self, F, x):
         sizes = F.shape_array(F.tanh(x)).astype("float32")
@@ -159,7 +159,7 @@ def run_shapes(net, shape):
 
 
 def questions(net, shape):
-    """How often the plan for this shape asks a value for its shape."""
+    """Counts the shape_array and size_array instructions in the plan for this shape."""
     net(nd.ones(shape))
     text = net.plan_text()
     return len(re.findall(r"(?:shape|size)_array ", text))

@@ -1,4 +1,4 @@
-"""What docs/numerics.md promises: where results are equal to the bit, and where they agree within rounding."""
+"""The promises of docs/numerics.md: which results are equal to the bit, and which agree within rounding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def predict(net: gluon.HybridBlock, x: nd.NDArray) -> list[np.ndarray]:
 
 
 def train(net: gluon.HybridBlock, x: nd.NDArray) -> list[np.ndarray]:
-    """Result, gradients and new states of a training step; the states are then as before."""
+    """Returns result, gradients and new states of a training step, and restores the states."""
     before = values_of(net)
     x = x.copy()
     x.attach_grad()
@@ -66,7 +66,7 @@ def test_plans_of_one_graph_give_the_same_bits(name: str, run: Callable) -> None
     net.hybridize()
     expected = run(net, x)
     for flags in ({}, {"static_alloc": True}, {"static_alloc": True, "static_shape": True}):
-        net.hybridize(**flags)  # drops the plans that there are
+        net.hybridize(**flags)  # drops all plans
         assert_same_bits(run(net, x), expected)
         run(net, nd.concat(x, x, dim=0))  # a plan for other shapes changes nothing
         assert_same_bits(run(net, x), expected)
@@ -103,7 +103,7 @@ def test_rows_of_batches_of_other_sizes_agree_within_rounding(rng: np.random.Gen
             assert_close(net(rows[:size]).asnumpy(), whole[:size])
 
 
-def test_a_row_does_not_depend_on_what_the_others_hold(rng: np.random.Generator) -> None:
+def test_a_row_does_not_depend_on_other_rows(rng: np.random.Generator) -> None:
     net = sequential(dense(128, 96, rng), dense(16, 128, rng))
     first, second = rng.standard_normal((2, 40, 96))
     second[17] = first[17]
@@ -156,7 +156,7 @@ def factorizations(x: nd.NDArray) -> list[nd.NDArray]:
     return found
 
 
-# What does not depend on the number of cores: functions of an array of shape (4, 64, 1024) or more.
+# Functions of an array of shape (4, 64, 1024) or larger whose results do not depend on the number of cores.
 SAME_ON_ANY_CORES: dict[str, Callable] = {
     "elementwise": lambda x: nd.tanh(x) * x + nd.erf(x) / (x + 9),
     "sum": lambda x: [nd.sum(x), nd.sum(x, axis=0), nd.sum(x, axis=1), nd.sum(x, axis=2), nd.norm(x)],
@@ -211,7 +211,7 @@ def test_networks_on_any_number_of_cores_agree_within_rounding(
 
 
 @pytest.mark.parametrize("offset", [1, 3])
-def test_where_an_array_lies_changes_no_bit(offset: int, rng: np.random.Generator) -> None:
+def test_the_address_of_an_array_changes_no_bit(offset: int, rng: np.random.Generator) -> None:
     values = nd.array(rng.standard_normal(100 * 1001))
     shifted = nd.zeros(100 * 1001 + offset)
     shifted[offset:] = values

@@ -1,4 +1,4 @@
-"""Packed copies of weights in predictions: one per weight and layout, as long as it is of use."""
+"""Packed copies of weights in predictions: one per weight and layout, kept while it is useful."""
 
 import gc
 import os
@@ -12,12 +12,12 @@ import pytest
 from hybridnet import nd
 from hybridnet.gluon import nn
 
-# Dense layers of this size pack for few rows on every machine that can (kernels/dnnl/dense_choice.cc).
+# Every machine with packed kernels packs dense layers of this size for few rows (kernels/dnnl/dense_choice.cc).
 UNITS = 256
 
 
 def kept():
-    gc.collect()  # networks of earlier tests
+    gc.collect()  # frees networks of earlier tests
     mx.nd.waitall()
     return mx._core.memory_statistics(1, 0)["derived"]
 
@@ -28,7 +28,7 @@ def before():
 
 
 def dense_net(sharing_with=None):
-    """Two layers; with the parameters of another such net if given."""
+    """Returns a network of two dense layers, which may share the parameters of another."""
     net = nn.HybridSequential()
     for activation, layer in zip(("relu", None), sharing_with or (None, None), strict=True):
         net.add(nn.Dense(UNITS, in_units=UNITS, activation=activation, params=layer.params if layer else None))
@@ -65,7 +65,7 @@ def test_image_sizes_share_folded_and_packed_weights(rng, before):
     assert first > 0
     for size in sizes:
         net(nd.array(data[:, :, :size, :size])).wait_to_read()
-    # Sizes may differ in the layout that is best for them, but copies do not grow with their number.
+    # The best layout may depend on the size, but the number of copies does not grow with the number of sizes.
     layouts = 4
     assert kept() - before <= layouts * first
     grown = kept()

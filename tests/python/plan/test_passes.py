@@ -21,7 +21,7 @@ def dense_net() -> nn.HybridSequential:
 
 
 class Loop(gluon.HybridBlock):
-    """A recurrent step over the rows of data, with a product that rewrites can take out of the loop."""
+    """A recurrent step over the rows of data, with a product that rewrites can move out of the loop."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ def test_the_report_is_readable(rng) -> None:
     assert "cond_sink" not in report
 
 
-def test_the_report_shows_what_happened_in_bodies(rng) -> None:
+def test_the_report_shows_rewrites_in_bodies(rng) -> None:
     net = Loop()
     net.initialize()
     net.hybridize()
@@ -163,7 +163,7 @@ def test_the_debug_profile_finds_every_rewrite_of_a_network_right(rng, train, ca
     assert "failed" not in capfd.readouterr().err
 
 
-def test_the_pipeline_says_what_each_of_its_rewrites_does() -> None:
+def test_the_pipeline_describes_each_of_its_rewrites() -> None:
     rows = _core.pipeline_rows()
     stages = [stage["name"] for stage in _core.pipeline_stages()]
     assert sorted((row["stage"] for row in rows), key=stages.index) == [row["stage"] for row in rows]

@@ -12,7 +12,7 @@ from hybridnet.gluon import nn
 
 
 class RandomNetwork(gluon.HybridBlock):
-    """A graph drawn from a seed: each step reads values made before it, several values leave it."""
+    """A random graph with several outputs; each step reads earlier values."""
 
     def __init__(self, seed: int, steps: int = 14, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -45,7 +45,7 @@ class RandomNetwork(gluon.HybridBlock):
         return F.tanh(values[-1]), means, F.relu(values[len(values) // 2]), F.sum(values[-2], axis=1)
 
     def _step(self, F: Any, rng: np.random.Generator, values: list[Any], layer: Any) -> Any:
-        """All values have 8 channels and one size."""
+        """Adds a random step; all values have 8 channels and one size."""
 
         def pick() -> Any:
             return values[max(0, len(values) - 1 - int(rng.integers(4)))]
@@ -74,7 +74,7 @@ def build(seed: int, x: mx.nd.NDArray) -> RandomNetwork:
     net = RandomNetwork(seed)
     net.initialize(mx.init.Xavier())
     with autograd.train_mode():
-        net(x)  # learns shapes; every network of one seed gets the same values below
+        net(x)  # infers shapes; below, every network of one seed gets the same values
     rng = np.random.default_rng(seed)
     for key, param in net.collect_params().items():
         if param._data is None:

@@ -1,4 +1,4 @@
-"""Hybridized networks give what imperative ones give: values, gradients, states."""
+"""Hybridized networks have the values, gradients and states of imperative ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLAGS = [
 
 
 def train_once(net: gluon.HybridBlock, x: mx.nd.NDArray) -> tuple[np.ndarray, np.ndarray]:
-    """Output and gradient of the input; parameters get their gradients."""
+    """Returns the output and the gradient of the input, and computes the parameters' gradients."""
     x = x.copy()
     x.attach_grad()
     with autograd.record():

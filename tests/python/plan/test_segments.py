@@ -1,4 +1,4 @@
-"""Hybridized blocks with sizes that only running tells: cut into segments, run by the engine, as on arrays."""
+"""Hybridized blocks with sizes known only at run time are cut into segments that the engine runs, as on arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from threads import in_threads
 
 
 class Masked(gluon.HybridBlock):
-    """Dense layers before and behind a choice of rows."""
+    """Dense layers in front of and behind a boolean mask."""
 
     def __init__(self):
         super().__init__()
@@ -43,7 +43,7 @@ def test_a_net_with_a_mask_trains_as_on_arrays():
         net = made(np.random.default_rng(1), hybridized)
         trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
         values = []
-        for step, rows in enumerate((6, 9, 6, 4)):  # other numbers of rows go through the same segments
+        for step, rows in enumerate((6, 9, 6, 4)):  # all numbers of rows use the same segments
             with autograd.record():
                 out = net(*batch(rows, step))
                 loss = (out * out).sum()
@@ -112,7 +112,7 @@ def test_errors_come_where_the_result_is_read_and_name_the_operator_and_the_line
     with pytest.raises(errors.ShapeError, match=r"\(4, 3\)") as caught:
         result.asnumpy()
     assert "test_segments.py" in str(caught.value)
-    assert block(nd.ones((4, 3)), nd.array([1, 0, 1, 0])).shape == (2, 3)  # the graph serves further calls
+    assert block(nd.ones((4, 3)), nd.array([1, 0, 1, 0])).shape == (2, 3)  # the graph still works
 
 
 def test_pending_arrays_go_into_operators_other_blocks_and_lists():
@@ -135,7 +135,7 @@ def test_gradients_reach_through_pending_arrays_to_the_leaves():
     with autograd.record():
         out = twice(block(x, nd.array([1, 0, 1])))
     out.backward()
-    np.testing.assert_allclose(x.grad.asnumpy(), [4, 0, 108])  # of x ** 4
+    np.testing.assert_allclose(x.grad.asnumpy(), [4, 0, 108])  # the gradient of x ** 4
 
 
 def test_random_numbers_of_segments_differ_and_come_again_with_the_seed():
@@ -149,7 +149,7 @@ def test_random_numbers_of_segments_differ_and_come_again_with_the_seed():
         draws.append(block(*arrays).asnumpy())
     np.testing.assert_array_equal(draws[0], draws[1])
     assert (draws[0] != draws[2]).any()
-    assert (draws[0] != 0).any()  # the two draws are not the same numbers
+    assert (draws[0] != 0).any()  # the two operators draw different numbers
 
 
 def test_bound_graphs_with_a_mask():

@@ -1,4 +1,4 @@
-"""Outputs of a graph are arrays of their own: writing to one changes no other, no input, no later call."""
+"""Outputs of a graph are separate arrays: writing to one changes no other output, no input, no later call."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ CASES = {
     "without gradient": lambda x: (lambda y: (y, nd.BlockGrad(y)))(x * 2),
     "parts of a split": lambda x: tuple(nd.split(x * 2, num_outputs=1, axis=0, squeeze_axis=False) for _ in "12"),
 }
-# What shares memory outside of graphs: one array, and its views (docs/differences-from-mxnet.md).
+# Outputs that share memory without a graph: an array twice, and a view (docs/differences-from-mxnet.md).
 SHARED = {"handed out twice": same_array, "a view": view}
 
 
 def written(function, hybridized):
-    """The second output after writing to the first, and the other way round."""
+    """Returns the second output after a write to the first, and the first after a write to the second."""
     found = []
     for first in (0, 1):
         block = Block(function)
@@ -84,7 +84,7 @@ def test_gradients_of_equal_outputs_add_up(name):
     np.testing.assert_array_equal(found[1], found[0])
 
 
-# ------------------------------------------------------------------------------------------ memory of its own, always
+# --------------------------------------------------------------------------------------------- always separate memory
 def identity(x):
     return x, x * 2
 
@@ -116,7 +116,7 @@ class WithParameter(gluon.HybridBlock):
 
 
 def check_apart(outputs, others, again):
-    """Writing to an output changes no other output, none of the other arrays, and no result of again()."""
+    """Checks that writing to an output changes no other output, none of `others`, and no result of again()."""
     before = [a.asnumpy() for a in others]
     for i, output in enumerate(outputs):
         kept = [a.asnumpy() for a in outputs]

@@ -1,4 +1,4 @@
-"""What a layer and the functions behind it do as one kernel equals what they do one after the other, also on NaN,
+"""A layer and the functions behind it give the same results as one kernel and one after the other, also on NaN,
 infinities, signed zeros and huge numbers: the sweep over kernels that take post-operations (docs/numerics.md)."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NON_FINITE = (np.nan, np.inf, -np.inf)
 
 
 def is_of_bytes(name: str) -> bool:
-    """Bytes have no NaN."""
+    """True for operators on bytes, which have no NaN."""
     return "quantized" in name
 
 
@@ -64,7 +64,7 @@ def test_batch_norm_in_the_weights_keeps_special_values(layer: str) -> None:
 def test_recorded_calls_and_gradients_keep_special_values(layer: str) -> None:
     found = []
     for name, after in {**POST_OPERATIONS, **OTHER_FUNCTIONS}.items():
-        if name == "gelu_tanh":  # as one function it has a gradient at infinity, where its parts make NaN
+        if name == "gelu_tanh":  # the fused function has a gradient at infinity, the separate operators give NaN
             continue
         net, inputs = make(layer, after, False, norm=False)
         found += [f"{name}: {text}" for text in differences(net, inputs, ("record",), values=NON_FINITE)]
@@ -80,7 +80,7 @@ def test_networks_keep_special_values(seed: int) -> None:
 @pytest.mark.parametrize("kernel", [(2, 2), (3, 1), (5, 7)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_maximum_of_a_window_with_nan_is_nan(layout: str, kernel: tuple[int, int], dtype: str) -> None:
-    """Whichever place it has; the gradient goes to the first one."""
+    """NaN may have any place in the window; the gradient goes to the first maximum."""
     rng = np.random.default_rng(0)
     shape = (2, 5, 7, 21)
     for at in range(int(np.prod(kernel))):
@@ -130,7 +130,7 @@ def test_a_broken_row_changes_no_bits_of_the_others() -> None:
 
 
 def test_winograd_does_not_spread_huge_numbers() -> None:
-    """The transforms mix a tile: what does not depend on the pixel must not change."""
+    """Winograd transforms mix the pixels of a tile, but outputs that do not depend on the pixel must not change."""
     net, (x,) = make("3x3", POST_OPERATIONS["none"], False, norm=False)
     net.hybridize()
     clean = net(x).asnumpy()

@@ -1,4 +1,4 @@
-"""Outputs of a hybridized call that no loss reads count as if they were not there, as without hybridize()."""
+"""Outputs of a hybridized call that no loss reads do not affect gradients, as without hybridize()."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROUNDS = [(0,), (0,), (0, 1), (1,), (0, 1), (0,)]  # outputs that the loss reads
 
 
 class Parts(gluon.HybridBlock):
-    """The outputs of a function of (F, x)."""
+    """Returns the outputs of a function of (F, x)."""
 
     def __init__(self, function):
         super().__init__()
@@ -24,7 +24,7 @@ class Parts(gluon.HybridBlock):
         return self.function(F, x)
 
 
-# An output whose derivative is finite at 0, and one whose derivative is not.
+# Pairs of outputs: the derivative of the first is finite at 0, that of the second is not.
 PAIRS = {
     "sqrt": lambda F, x: (x * 2, F.sqrt(x)),
     "log": lambda F, x: (F.sin(x), F.log(x)),
@@ -58,7 +58,7 @@ def test_gradients_are_those_of_the_outputs_that_were_read(name, mode):
 
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
-def test_gradients_of_gradients_leave_out_what_was_not_read(mode):
+def test_second_order_gradients_ignore_unread_outputs(mode):
     net = Parts(lambda F, x: (x * x * x, F.sqrt(x)))
     net.hybridize(**mode)
     for _ in range(2):
@@ -70,7 +70,7 @@ def test_gradients_of_gradients_leave_out_what_was_not_read(mode):
         np.testing.assert_allclose(x.grad.asnumpy(), [0.0, 12.0])
 
 
-def test_what_was_drawn_and_what_was_updated_stays_as_in_the_call():
+def test_random_draws_and_state_updates_stay_as_in_the_call():
     net = nn.HybridSequential()
     net.add(nn.BatchNorm(in_channels=2), Parts(lambda F, x: (F.Dropout(x, p=0.5), F.sqrt(x))))
     net.initialize()

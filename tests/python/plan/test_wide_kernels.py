@@ -1,4 +1,4 @@
-"""Convolutions whose kernels are as wide as their data: gradients by kernels that do not sum zeros."""
+"""Gradients of convolutions whose kernels are as wide as their data use kernels that do not sum zeros."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ F = torch.nn.functional
 
 
 class Words(mx.gluon.HybridBlock):
-    """A convolution over whole words, and the largest value over a sentence: a network that classifies text."""
+    """A text classifier: a convolution over whole words, then the maximum over a sentence."""
 
     def __init__(self, kernel, length):
         super().__init__()
@@ -27,7 +27,7 @@ class Words(mx.gluon.HybridBlock):
     ("shape", "kernel"), [((8, 1, 24, 60), (3, 60)), ((8, 2, 24, 60), (5, 60)), ((9, 1, 30), (26,))]
 )
 def test_gradients_of_kernels_that_are_wider_than_their_results_do_not_sum_zeros(shape, kernel, rng) -> None:
-    """Channels-last, oneDNN sums over the whole kernel for each pixel of the data: 24 times the work here."""
+    """With channels last, oneDNN sums over the whole kernel for each pixel of the data, 24 times the work here."""
     net = Words(kernel, shape[2])
     net.hybridize()
     values = [rng.normal(size=s).astype("float32") for s in (shape, (16, shape[1], *kernel), (16,))]

@@ -9,7 +9,7 @@ import time
 
 
 def start(code: str) -> subprocess.Popen[str]:
-    """Python running code, with interrupts as a terminal delivers them: background jobs start with them ignored."""
+    """Starts Python code with SIGINT enabled, as in a terminal; background jobs ignore SIGINT by default."""
     return subprocess.Popen(
         [sys.executable, "-c", code],
         stdout=subprocess.PIPE,
@@ -20,7 +20,7 @@ def start(code: str) -> subprocess.Popen[str]:
 
 
 def interrupted(process: subprocess.Popen[str], after: float = 0) -> tuple[str, str]:
-    """What the process wrote until an interrupt, so many seconds from now, ended it; one that goes on is killed."""
+    """Interrupts the process after some seconds and returns its output; kills the process if it does not end."""
     time.sleep(after)
     process.send_signal(signal.SIGINT)
     try:

@@ -1,4 +1,4 @@
-"""Every way to write the parameters of a network of dense layers, for tests of what is kept beside them."""
+"""Every way to write the parameters of a network of dense layers, for tests of copies of parameters."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ WRITES = ["set_data", "in place", "slice", "trainer", "dlpack", "copyto"]
 
 
 def write_parameters(how: str, net: gluon.nn.HybridSequential, values: list[np.ndarray], data: mx.nd.NDArray) -> None:
-    """Writes the weight of the first layer, or with "trainer", after a step with these data, all parameters.
+    """Writes the weight of the first layer, or with "trainer" all parameters, by a training step on `data`.
 
-    values: of all parameters; replaced by what they are then.
+    values: the values of all parameters, which the function updates.
     """
     weight = net[0].weight
     if how == "set_data":
@@ -33,10 +33,10 @@ def write_parameters(how: str, net: gluon.nn.HybridSequential, values: list[np.n
         values[0] = values[0] * 2
         mx.nd.array(values[0]).copyto(weight.data())
     elif how == "dlpack":
-        view = np.from_dlpack(weight.data())  # which NumPy does not write, but other libraries do
+        view = np.from_dlpack(weight.data())  # read-only for NumPy, but other libraries may write to it
         row = np.full(values[0].shape[1], 3, "float32")
         ctypes.memmove(view[7].ctypes.data, row.ctypes.data, row.nbytes)
-        weight.data()[8] = 4  # a write that the library knows of: what others wrote is seen from here on
+        weight.data()[8] = 4  # after this write by the library, writes of others are visible
         values[0] = values[0].copy()
         values[0][7], values[0][8] = 3, 4
     else:

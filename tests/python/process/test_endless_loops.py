@@ -1,4 +1,4 @@
-"""Ctrl-C ends a loop in a graph that would never end, and other work goes on."""
+"""Ctrl-C ends an endless loop in a graph, and other work continues."""
 
 from __future__ import annotations
 

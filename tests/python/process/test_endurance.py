@@ -1,4 +1,4 @@
-"""A process that trains for long keeps its memory; one that is interrupted or forks ends cleanly."""
+"""The memory of a long training process does not grow; a process that is interrupted or forks ends cleanly."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_an_interrupt_in_the_middle_of_a_step_ends_the_process_cleanly() -> None
     process = start(code)
     assert process.stdout
     assert process.stdout.readline() == "running\n"
-    time.sleep(0.2)  # into the loop; whatever the moment, the promise holds
+    time.sleep(0.2)  # the process is in the loop now, but any moment must work
     out, err = interrupted(process)
     assert process.returncode == 0, err
     assert out == "interrupted\n"

@@ -1,4 +1,4 @@
-"""What a process holds that loads a network and predicts: gradients, files, packed copies."""
+"""Memory of a process that loads a network and predicts: gradients, files, packed copies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hybridnet.gluon import nn
 from process.parameter_writes import WRITES, write_parameters
 
 MIB = 1 << 20
-UNITS = 1024  # a weight has 4 MiB
+UNITS = 1024  # a weight takes 4 MiB
 
 
 def in_use() -> int:
@@ -36,7 +36,7 @@ def dense_layers(count: int = 2) -> nn.HybridSequential:
 
 @pytest.fixture
 def saved(tmp_path: Path) -> tuple[str, list[np.ndarray]]:
-    """A file of parameters, and their values."""
+    """A parameter file, and the values of its parameters."""
     net = dense_layers()
     net.initialize(mx.init.Xavier())
     path = str(tmp_path / "net.params")
@@ -106,7 +106,7 @@ def test_gradients_that_were_never_read_are_written_by_backward(req: str, hybrid
     assert not net.weight.grad().asnumpy().any()
 
 
-def test_a_gradient_held_before_backward_shows_what_backward_writes() -> None:
+def test_a_gradient_held_before_backward_shows_the_new_values() -> None:
     net = nn.Dense(1, in_units=2, use_bias=False)
     net.initialize()
     gradient = net.weight.grad()
@@ -194,7 +194,7 @@ def test_parameters_that_were_initialized_before_become_those_of_the_file(saved:
     net(mx.nd.array(some_rows())).wait_to_read()
     weight, bias = net[0].weight.data(), net[0].bias.data()
     gradient = net[0].weight.grad()
-    held = net[1].weight.data().reshape((-1,))  # shows the memory, which is overwritten therefore
+    held = net[1].weight.data().reshape((-1,))  # a view of the memory, so load_parameters must write into it
     net.load_parameters(path)
     assert in_use() - before < (4 + 2 * 4 + 3) * MIB, "the memory that is shown, packed copies, an arena"
     check(net, values)
@@ -220,7 +220,7 @@ def test_a_parameter_of_a_file_that_is_written_after_predictions(saved: tuple[st
     write_parameters(how, net, values, mx.nd.array(some_rows(3)))
     for seed in range(3):
         check(net, values, seed)
-        net(mx.nd.array(np.ones((seed + 1, UNITS), "float32"))).wait_to_read()  # other plans, packed again
+        net(mx.nd.array(np.ones((seed + 1, UNITS), "float32"))).wait_to_read()  # other plans, which pack again
     np.testing.assert_allclose(weight.data().asnumpy(), values[0], rtol=1e-5, atol=1e-6)
     assert Path(path).read_bytes() == stored
 
@@ -232,7 +232,7 @@ def test_a_file_may_be_replaced_while_its_parameters_live(saved: tuple[str, list
     other.initialize(mx.init.Constant(0.25))
     other.save_parameters(path)
     check(net, values)
-    net.save_parameters(path)  # onto the name of the file that it was loaded from
+    net.save_parameters(path)  # over the file that it was loaded from
     os.unlink(path)
     check(net, values, 1)
     for param, value in zip(net.collect_params().values(), values, strict=True):
@@ -317,7 +317,7 @@ def run(body: str, **env: str) -> subprocess.CompletedProcess:
 
 @pytest.mark.parametrize("mapped", ["1", "0"])
 def test_resident_size_after_the_first_prediction_is_that_of_the_packed_weights(tmp_path: Path, mapped: str) -> None:
-    units, layers = 2048, 6  # 16 MiB each: 96 MiB
+    units, layers = 2048, 6  # 6 layers of 16 MiB: 96 MiB
     net = nn.HybridSequential()
     net.add(*(nn.Dense(units, in_units=units) for _ in range(layers)))
     net.initialize(mx.init.Xavier())

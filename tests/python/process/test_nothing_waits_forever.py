@@ -1,4 +1,4 @@
-"""Waits end: at exit, beside threads that never stop, across forks, and where a task needs the GIL."""
+"""Waits end: at exit, beside threads that never stop, across forks, and for tasks that need the GIL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import textwrap
 
 LIMIT = 200  # seconds; each takes about one on a quiet machine
 
-# A block whose plan is long enough to be queued, and warns, for which it needs the GIL.
+# A block whose plan is long enough to be queued and issues a warning, which needs the GIL.
 WARNING_LOOP = """
     import os, threading, time, warnings
     import hybridnet as mx
@@ -38,7 +38,7 @@ def run(code: str, **environment: str) -> str:
 
 
 def test_an_object_that_computes_when_the_interpreter_ends() -> None:
-    """Workers are gone by then: the thread that waits computes."""
+    """The workers have ended by then, so the waiting thread computes."""
     text = run(
         """
         import hybridnet as mx

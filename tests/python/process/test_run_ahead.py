@@ -1,4 +1,4 @@
-"""A program that reads no results does not queue all its work: pushes wait (docs/environment-variables.md)."""
+"""A program that reads no results does not queue all of its work: pushes wait (docs/environment-variables.md)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ LOOP = """
 
 
 def test_an_unsynchronized_training_loop_holds_at_most_twice_the_memory() -> None:
-    """With one worker; several run independent forward passes side by side, and each needs its memory."""
+    """The test has one worker; several would run independent forward passes in parallel, each with its own memory."""
     body = "    print(peak(lambda: steps(True)), peak(lambda: steps(False)), _core.run_ahead_waits())"
     synchronized, ahead, waits = map(int, run(LOOP + body, HYBRIDNET_CPU_WORKER_NTHREADS="1").split())
     assert waits > 0
@@ -93,7 +93,7 @@ def test_imperative_operators_wait_as_well() -> None:
     )
     megabytes, waits = map(int, text.split())
     assert waits > 0
-    assert megabytes <= 6 * 4  # of 400: results take their memory when they are computed
+    assert megabytes <= 6 * 4  # 400 if all results took memory at once
 
 
 def test_data_made_ahead_of_a_slow_step_does_not_pile_up() -> None:
@@ -111,7 +111,7 @@ def test_data_made_ahead_of_a_slow_step_does_not_pile_up() -> None:
         """,
         HYBRIDNET_RUN_AHEAD_MS="20",
     )
-    assert int(text) <= 120  # of 320
+    assert int(text) <= 120  # 320 if all data were kept
 
 
 def test_other_python_threads_run_while_a_push_waits() -> None:
@@ -142,7 +142,7 @@ def test_other_python_threads_run_while_a_push_waits() -> None:
 
 
 def test_tasks_that_need_the_gil_do_not_lock_out_a_waiting_push() -> None:
-    """The last reference to memory of NumPy is dropped by a worker, which needs the GIL for that."""
+    """A worker drops the last reference to NumPy's memory, for which it needs the GIL."""
     text = run(
         """
         for _ in range(100):

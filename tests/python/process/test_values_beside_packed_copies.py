@@ -1,4 +1,4 @@
-"""Parameters of no file, of which hybridized predictions read packed copies only: they take memory once."""
+"""Parameters without a file that hybridized predictions read only as packed copies take memory only once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hybridnet.gluon import nn
 
 from process.parameter_writes import WRITES, write_parameters
 
-UNITS = 1024  # a weight has 4 MiB
+UNITS = 1024  # a weight takes 4 MiB
 
 
 def some_rows(seed: int = 0) -> mx.nd.NDArray:
@@ -27,7 +27,7 @@ def some_rows(seed: int = 0) -> mx.nd.NDArray:
 
 
 class Predicted:
-    """A network after a prediction, and what it was before."""
+    """A network after a hybridized prediction, and its values and results before."""
 
     def __init__(self) -> None:
         self.net = nn.HybridSequential(prefix="net_")

@@ -1,4 +1,4 @@
-"""What the profiler records, and the forms of its output."""
+"""The records of the profiler, and the formats of its output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridnet import gluon, profiler, test_utils
 
 @pytest.fixture
 def profile(tmp_path):
-    """Path of the trace; the profiler is off and empty before and after."""
+    """The path of the trace; the profiler is off and empty before and after the test."""
     path = tmp_path / "profile.json"
     profiler.set_config(profile_all=True, filename=str(path), aggregate_stats=True)
     profiler.dumps(reset=True)
@@ -88,7 +88,7 @@ def test_exec_counts_show_which_nodes_ran(profile):
     with test_utils.exec_counts() as ran:
         mx.nd.sin(x)
     assert ran == {("sin", ""): 1}
-    assert table() == {}  # the profiler was off, and has recorded nothing
+    assert table() == {}  # the profiler was off and recorded nothing
 
 
 def test_exec_counts_show_copies_that_are_no_operators(profile):
@@ -108,7 +108,7 @@ def test_exec_counts_show_copies_that_are_no_operators(profile):
     copies = {node: count for (op, node), count in ran.items() if op == "copy"}
     assert copies.pop("data") == 1  # the input that is an output
     assert copies.pop("data0") == 3  # the row of data that an iteration stacks
-    assert copies.pop("net_foreach0") in (3, 4, 5)  # the same as the second output; last states
+    assert copies.pop("net_foreach0") in (3, 4, 5)  # the row as the second output, and last states
     assert copies == {}
     with test_utils.exec_counts() as ran:
         Handed()(x)
@@ -175,7 +175,7 @@ def test_dump_is_a_trace(profile):
     assert by_kind["i"][0]["name"] == "here"
     assert all(e["dur"] >= 0 for e in by_kind["X"])
     assert [e["ts"] for e in events] == sorted(e["ts"] for e in events)
-    assert "relu" not in profiler.dumps()  # dump() begins anew
+    assert "relu" not in profiler.dumps()  # dump() clears the records
 
 
 def test_pause_resume_and_scope(profile):
@@ -201,7 +201,7 @@ def test_objects_of_the_program(profile):
     for span in (task, frame, event):
         span.start()
         span.stop()
-        span.stop()  # nothing was begun
+        span.stop()  # the span is not running
     counter += 5
     counter -= 2
     assert str(task), str(counter) == ("t", "c")
@@ -241,7 +241,7 @@ class SquareProp(mx.operator.CustomOpProp):
 def test_custom_operators_are_recorded_with_the_operators_that_they_call(profile):
     x = mx.nd.ones((3,))
     x.attach_grad()
-    mx.nd.Custom(x, op_type="profiled_square")  # not recorded: the profiler does not run yet
+    mx.nd.Custom(x, op_type="profiled_square")  # not recorded, because the profiler is not running yet
     profiler.start()
     with mx.autograd.record():
         y = mx.nd.Custom(x, op_type="profiled_square")

@@ -1,4 +1,4 @@
-"""What operators give, on values with errors and derivatives: NumPy in float64, rounded to the dtype of the result."""
+"""Results of operators on values with errors and derivatives: NumPy in float64, rounded to the dtype of the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Operand = Value | Number
 
 
 def common_dtype(values: Sequence[Value]) -> np.dtype:
-    """The dtype in which arrays of mx.np meet."""
+    """The common dtype of arrays of mx.np."""
     dtypes = [value.dtype for value in values]
     floats = [dtype for dtype in dtypes if dtype.kind == "f"]
     return max(floats, key=lambda dtype: dtype.itemsize) if floats else np.dtype(np.result_type(*dtypes))
@@ -33,7 +33,7 @@ def _times(partial: np.ndarray, error: np.ndarray) -> np.ndarray:
 def combined(
     shape: tuple[int, ...], terms: Sequence[tuple[np.ndarray | float, np.ndarray | None]], flat: float = 0
 ) -> Any:
-    """The slope of a result from its partial derivatives and the slopes of its operands; None if all are constant."""
+    """Returns the slope of a result from partial derivatives and slopes of operands; None if all are constant."""
     total: Any = None
     for partial, slope in terms:
         if slope is None:
@@ -59,11 +59,11 @@ def pointwise(
     jump: Callable[..., Any] | None = None,
     loose: Callable[..., Any] | None = None,
 ) -> Value:
-    """An operator that works element by element.
+    """Computes an elementwise operator.
 
-    function: of arrays, in float64 for floating results and in the dtype itself for others. partials: derivatives by
-    each operand. jump: distance from the next place where the function or its derivative jumps. loose: where the sign
-    of a zero is not determined. flat: what derivatives may be off by where they come from a difference, as 1 - y * y.
+    function: computes on arrays, in float64 for floating results and in the dtype for others. partials: derivatives by
+    each operand. jump: distance to the next jump of the function or its derivative. loose: where the sign of a zero is
+    undetermined. flat: error of derivatives that are computed as a difference, such as 1 - y * y.
     """
     arrays = [operand if isinstance(operand, Value) else constant(operand, dtype) for operand in operands]
     if dtype.kind != "f":
@@ -99,7 +99,7 @@ def _check_jump(distance: np.ndarray, errors: list[np.ndarray], differentiated: 
 
 
 def compare(operands: Sequence[Operand], dtype: np.dtype, function: Callable[..., Any]) -> Value:
-    """A comparison: ones and zeros of a dtype. Operands are compared in float64, or whole numbers as such."""
+    """Compares operands, in float64 or, for integers, exactly; the result is ones and zeros of a dtype."""
     arrays = [operand if isinstance(operand, Value) else None for operand in operands]
     known = [array for array in arrays if array is not None]
     meet = common_dtype(known)
@@ -116,7 +116,7 @@ def compare(operands: Sequence[Operand], dtype: np.dtype, function: Callable[...
 
 
 def select(condition: Value, yes: Operand, no: Operand, dtype: np.dtype) -> Value:
-    """where(condition, yes, no)."""
+    """Computes where(condition, yes, no)."""
     arrays = [operand if isinstance(operand, Value) else constant(operand, dtype) for operand in (yes, no)]
     if np.any(certain(condition.error) > 0):
         raise Unclear("a rounded condition")
@@ -142,7 +142,7 @@ def _axes(axis: Any, rank: int) -> tuple[int, ...]:
 
 
 def _sum_of_exact(terms: np.ndarray, total_of_absolute: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether sums of these terms are exact in whatever order."""
+    """True if sums of these terms are exact in any order."""
     bits = 10 if dtype == np.float16 else 23
     for shift in (0, 2, 4, 8, 12):
         scaled = terms * 2.0**shift
@@ -152,7 +152,7 @@ def _sum_of_exact(terms: np.ndarray, total_of_absolute: np.ndarray, dtype: np.dt
 
 
 def _sum_error(terms: np.ndarray, absolute: np.ndarray, error: np.ndarray, count: int, dtype: np.dtype) -> np.ndarray:
-    """What a sum in any order may be off by."""
+    """The largest error of a sum in any order."""
     finite = np.isfinite(absolute)
     if np.sum(np.abs(terms[np.isfinite(terms)])) > 0.5 * LARGEST[dtype]:
         raise Unclear("a sum that may overflow")
@@ -186,7 +186,7 @@ def summed(value: Value, axis: Any, keepdims: bool, dtype: np.dtype, mean: bool 
 
 
 def extreme(value: Value, axis: Any, keepdims: bool, largest: bool) -> Value:
-    """max and min; NaN if there is one."""
+    """Computes max or min; NaN if an element is NaN."""
     axes = _axes(axis, value.data.ndim)
     if math.prod(value.shape[a] for a in axes) == 0:
         raise Unclear("the largest of nothing")
@@ -212,7 +212,7 @@ def extreme(value: Value, axis: Any, keepdims: bool, largest: bool) -> Value:
 
 
 def position(value: Value, axis: int, largest: bool, dtype: np.dtype) -> Value:
-    """argmax and argmin, where all elements differ."""
+    """Computes argmax or argmin of elements that all differ."""
     if value.shape[axis] == 0:
         raise Unclear("the largest of nothing")
     if value.dtype.kind == "f" and not np.all(np.isfinite(value.data)):
@@ -257,7 +257,7 @@ def bilinear(
     left: Value, right: Value, dtype: np.dtype, function: Callable[[np.ndarray, np.ndarray], np.ndarray], terms: int,
     *, exact: bool = True, slack: float = 1,
 ) -> Value:  # fmt: skip
-    """A sum of products of elements of two arrays. exact: whether kernels compute nothing but these sums."""
+    """Computes sums of products of elements of two arrays. exact: kernels compute only these sums."""
     if dtype.kind != "f":
         return constant(function(left.data.astype(dtype), right.data.astype(dtype)), dtype)
     a, b = wide(left), wide(right)
@@ -322,7 +322,7 @@ def convolution(data: Value, weight: Value, pad: int) -> Value:
 
 
 def pooled(data: Value, kind: str) -> Value:
-    """Pooling of 2x2 windows with stride 2."""
+    """Computes pooling of 2x2 windows with stride 2."""
     n, c, h, w = data.shape
     if h < 2 or w < 2 or n * c == 0:
         raise Unclear("too small to pool")
@@ -339,9 +339,9 @@ def pooled(data: Value, kind: str) -> Value:
     return summed(parts, -1, False, data.dtype, mean=True)
 
 
-# ------------------------------------------------------------------------------------------------ elements as they are
+# ------------------------------------------------------------------------------------------------------ moved elements
 def moved(values: Sequence[Value], function: Callable[..., np.ndarray]) -> Value:
-    """What only moves elements, such as transpose and concat: function takes arrays."""
+    """Computes an operator that only moves elements, such as transpose and concat; `function` takes arrays."""
     data = np.ascontiguousarray(function(*(value.data for value in values)))
     data = data.reshape(function(*(value.data for value in values)).shape)
     error = np.asarray(function(*(value.error for value in values)))

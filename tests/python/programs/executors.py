@@ -1,4 +1,4 @@
-"""Ways to run a program with the library, and the comparison of what each gives with the reference."""
+"""The ways to run a program with the library, and the comparison of their results with the reference."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ HYBRIDIZE = {
 
 @dataclass
 class Outcome:
-    """What came of one program."""
+    """The outcome of one program."""
 
-    ran: Counter[str] = field(default_factory=Counter)  # executors, and "compared"
-    refused: Counter[tuple[str, str]] = field(default_factory=Counter)  # executor, kind of error
-    failures: list[tuple[str, str]] = field(default_factory=list)  # executor, what differs
+    ran: Counter[str] = field(default_factory=Counter)  # runs of each executor, and "compared" arrays
+    refused: Counter[tuple[str, str]] = field(default_factory=Counter)  # counts by (executor, kind of error)
+    failures: list[tuple[str, str]] = field(default_factory=list)  # (executor, description of the difference)
 
 
 class Different(Exception):
-    """A value that is not the expected one."""
+    """Raised for a value that differs from the expected one."""
 
 
 # ---------------------------------------------------------------------------------------------------------- comparison
@@ -53,7 +53,7 @@ def as_numpy(array: Any) -> np.ndarray:
 
 
 def check(label: str, given: Any, expected: Value | Gradient) -> None:
-    """Raises Different where given is not expected."""
+    """Raises Different if `given` differs from `expected`."""
     if given is None:
         raise Different(f"{label}: None, expected {expected.data.tolist()}")
     got = as_numpy(given)
@@ -96,7 +96,7 @@ _LINE = re.compile(r"\.py:\d+|line \d+|<program[^>]*>:\d+")
 
 
 def kind_of(error: Exception) -> str:
-    """The first line of an error without numbers and names, and whether it names a line of the program."""
+    """Returns the first line of an error without numbers and names, and whether it names a line of the program."""
     text = str(error)
     first = text.strip().split("\n")[0]
     first = re.sub(r"'[^']*'", "'*'", first)
@@ -139,7 +139,7 @@ class Runner:
         except mx.base.MXNetError as error:
             outcome.refused[name, kind_of(error)] += 1
         except AttributeError as error:
-            if "Symbol' object has no attribute" in str(error):  # a method that only arrays have
+            if "Symbol' object has no attribute" in str(error):  # a method that Symbols lack
                 outcome.refused[name, f"{kind_of(error)[:-10]}"] += 1
             else:
                 outcome.failures.append((name, f"{type(error).__name__}: {error}"))
@@ -169,7 +169,7 @@ class Runner:
         return {"__name__": "program", "prepare": prepare, "note": self.note}
 
     def session(self, mode: str) -> None:
-        """The whole program as it stands."""
+        """Runs the whole program in a mode."""
         names = self.names(HYBRIDIZE[mode])
         source = self.source
         if mode == "unrecorded":
@@ -177,7 +177,7 @@ class Runner:
         self.execute(source.text().split("\n"), names)
 
     def started(self) -> tuple[dict[str, Any], list[Any]]:
-        """Names in front of the first call, and its arguments."""
+        """Returns the names before the first call, and the arguments of the call."""
         names = self.names({})
         first = self.source.rounds[0]
         self.execute(self.source.imports + self.source.block + first.begin, names)
@@ -191,7 +191,7 @@ class Runner:
             self.outcome.ran["compared"] += 1
 
     def exported(self) -> None:
-        """The first call from files, in Python and through the C functions."""
+        """Runs the first call from exported files, in Python and through the C functions."""
         values, inputs, symbol, params = self.exported_files()
         if not inputs:
             return
@@ -204,14 +204,14 @@ class Runner:
         self.outputs(results, "through the C functions")
 
     def exported_files(self) -> tuple[list[np.ndarray], dict[str, int], str, str]:
-        """Values of the arguments, which of them is which input of the files, and the files."""
+        """Returns the values of the arguments, the argument number of each input of the files, and the files."""
         names, arguments = self.started()
         values = [as_numpy(argument) for argument in arguments]
         before = {p.name: names[p.name].asnumpy() for p in self.program.parameters}
         self.outputs(names["net"](*arguments), "before export")
         self.stateful = any(not np.array_equal(names[n].asnumpy(), v, equal_nan=True) for n, v in before.items())
         module = mx.np if self.program.is_np else mx.nd
-        for name, value in before.items():  # which the block may have written to
+        for name, value in before.items():  # restores parameters that the block may have written
             getattr(names["net"], name).set_data(module.array(value, dtype=value.dtype))
         prefix = str(self.folder / "program")
         names["net"].export(prefix)
@@ -221,7 +221,7 @@ class Runner:
         return values, {name: int(name[4:] or 0) for name in inputs}, symbol, params
 
     def donated(self) -> None:
-        """A function of the graph that takes its arguments over, while others still see their memory."""
+        """Runs a function that donates its arguments, while other arrays share the memory of some."""
         import torch
 
         values, inputs, symbol, params = self.exported_files()
@@ -249,7 +249,7 @@ class Runner:
 
 
 def run(program: Program, expected: Expected, only: str | None = None) -> Outcome:
-    """Runs a program in every way that it can be run."""
+    """Runs a program with all of its executors, or with one."""
     with tempfile.TemporaryDirectory() as folder:
         runner = Runner(program, expected, pathlib.Path(folder))
         ways: dict[str, Callable[[], None]] = {}

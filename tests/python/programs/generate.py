@@ -1,4 +1,4 @@
-"""Random programs, made step by step beside the reference, so that every instruction can run and be compared."""
+"""Generates random programs step by step beside the reference, so that every instruction can run and be compared."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Generator:
         self.rng = random.Random(seed)
         self.seed = seed
         self.count = 0
-        self.read_only: set[str] = set()  # neighbours that must not be written to
+        self.read_only: set[str] = set()  # arrays of other libraries that must not be written to
         self.pure = False
         self.symbolic = False  # the block is traced with Symbols, which lack some methods
 
@@ -67,7 +67,7 @@ class Generator:
                 drawn = [rng.choice(pool) if rng.random() < 0.4 else number for number in drawn]
         elif dtype == "bool":
             drawn = [rng.random() < 0.5 for _ in range(size)]
-        elif rng.random() < 0.25:  # close to the ends: sums and products wrap around
+        elif rng.random() < 0.25:  # close to the limits of the dtype: sums and products wrap around
             ends = np.iinfo(kind)
             drawn = [rng.choice((ends.max, ends.min, ends.max - 1, rng.randint(0, 9))) for _ in range(size)]
         else:
@@ -140,7 +140,7 @@ class Generator:
     def fill(self, program: Program, layers: bool) -> None:
         rng = self.rng
         session = Session(program)
-        self.pure = rng.random() < 0.25  # a block that writes nothing
+        self.pure = rng.random() < 0.25  # a block without writes
         self.symbolic = program.style == "hybrid_forward" and not program.imperative_only
         with np.errstate(all="ignore"):
             session.begin(0)
@@ -246,7 +246,7 @@ class Generator:
     ) -> list[tuple[float, Callable[[State], Any]]]:
         gradient = {array.name for array in [*program.inputs, *program.parameters] if array.gradient}
         if before:
-            # Views of leaves that are made outside of record() are no leaves: what they give is not defined.
+            # Views of leaves made outside of record() are not leaves, and their gradients are undefined.
             def keep(draw: Callable[[State], Any]) -> Callable[[State], Any]:
                 def wrapped(state: State) -> Any:
                     instruction = draw(state)
@@ -274,14 +274,14 @@ class Generator:
             return wrapped
 
         return [
-            # What other libraries write behind a recorded call is seen by its gradient: nobody tells the library.
+            # Gradients see writes of other libraries after a recorded call, because the library is not notified.
             (2.0, writable(self.in_place)), (2.0, writable(self.assign)),
             (0.0 if program.record else 1.0, writable(self.neighbour_write)),
             (0.5, self.neighbour),
         ]  # fmt: skip
 
     def written_alone(self, program: Program, session: Session) -> set[str]:
-        """Names whose memory hybridized blocks need not share with an output of theirs."""
+        """The names whose memory hybridized blocks need not share with their outputs."""
         names = session.caller.names
         outputs = [f"y{k}" for k in range(len(session.outputs))]
         heads = set(outputs) if program.record else set()
@@ -326,7 +326,7 @@ class Generator:
 
     # ---------------------------------------------------------------------------------------------------- instructions
     def pick(self, state: State, test: Callable[[Any], bool] = lambda handle: True) -> str | None:
-        """A name of what fits; later ones more often."""
+        """Picks a name whose handle passes the test; later names more often."""
         names = [name for name, handle in state.names.items() if test(handle) and not name.startswith("n")]
         if not names:
             return None
@@ -582,7 +582,7 @@ def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
 
 
 def make(seed: int, number: int) -> tuple[Program, Any] | None:
-    """A program with what the reference expects; None where the second round cannot be compared either."""
+    """Returns a program with the results of the reference, or None if even its second round cannot be compared."""
     program = Generator(f"{seed}/{number}").program()
     return complete(program)
 

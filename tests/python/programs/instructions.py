@@ -1,4 +1,4 @@
-"""The instructions of random programs: how each is written in Python, and what it does to memory."""
+"""The instructions of random programs: their Python source and their effect on memory."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Operand = Name | float | int
 
 @dataclass
 class State:
-    """What names mean at a place of a program."""
+    """The meaning of names at a point of a program."""
 
     names: dict[Name, Handle]
     is_np: bool
     recording: bool = False
-    written: list[Any] = field(default_factory=list)  # buffers, in the order of writes
+    written: list[Any] = field(default_factory=list)  # written buffers, in order
 
     def handle(self, name: Name) -> Handle:
         if name not in self.names:
@@ -50,7 +50,7 @@ class State:
 
     @contextlib.contextmanager
     def attempt(self) -> Iterator[None]:
-        """Leaves everything as it was if an instruction turns out to be Unclear."""
+        """Restores names and buffers if an instruction raises Unclear."""
         names = dict(self.names)
         buffers = {id(handle.buffer): handle.buffer for handle in names.values()}
         saved = [
@@ -107,7 +107,7 @@ def visible_shape(shape: tuple[int, ...], is_np: bool) -> tuple[int, ...]:
 
 # -------------------------------------------------------------------------------------------------------- instructions
 class Instruction:
-    """One or more lines. run() raises Unclear, before it changes anything, where the instruction does not fit."""
+    """One or more lines of a program. run() raises Unclear, before it changes anything, if it cannot run."""
 
     def run(self, state: State) -> None:
         raise NotImplementedError
@@ -217,7 +217,7 @@ class Alias(Instruction):
         return [f"{self.target} = {self.source}"]
 
 
-VIEWS = {  # source, new shape of the shape
+VIEWS = {  # method -> (source, function of the old shape that returns the new one)
     "detach": ("{}.detach()", lambda shape: shape),
     "flatten_inplace": ("{}.flatten(inplace=True)", lambda shape: (shape[0], math.prod(shape[1:]))),
     "expand_inplace": ("{}.expand_dims(0, inplace=True)", lambda shape: (1, *shape)),
@@ -236,7 +236,7 @@ class View(Instruction):
 
     target: Name
     source: Name
-    method: str  # of VIEWS, or "reshape"
+    method: str  # a key of VIEWS, or "reshape"
     shape: tuple[int, ...] = ()
 
     def run(self, state: State) -> None:
@@ -263,7 +263,7 @@ class View(Instruction):
 
 @dataclass
 class Index(Instruction):
-    """target = source[key]: a view where the elements lie side by side, else a copy."""
+    """target = source[key]: a view if the elements are contiguous, else a copy."""
 
     target: Name
     source: Name
@@ -381,7 +381,7 @@ class MaskAssign(Instruction):
 
 @dataclass
 class ChangeItem(Instruction):
-    """name[key] += operand: reads, computes, and assigns."""
+    """name[key] += operand, which reads, computes, and assigns."""
 
     name: Name
     key: Any
@@ -453,7 +453,7 @@ class ForRows(Instruction):
 
 @dataclass
 class Helper(Instruction):
-    """target = a function that is called with arrays, may write into them, and returns one of its names."""
+    """target = helper(arguments): the function may write into its arguments and returns one of its names."""
 
     target: Name
     function: str
@@ -491,7 +491,7 @@ NEIGHBOURS = {
 
 @dataclass
 class Neighbour(Instruction):
-    """target = somebody else's array over the same memory, by DLPack."""
+    """target = an array of another library over the same memory, by DLPack."""
 
     target: Name
     source: Name
@@ -512,7 +512,7 @@ class Neighbour(Instruction):
 
 @dataclass
 class NeighbourWrite(Instruction):
-    """name[key] = number, by another library, after the library's own work is done."""
+    """name[key] = number by another library, after the library's own work is done."""
 
     name: Name
     key: Any
@@ -531,7 +531,7 @@ class NeighbourWrite(Instruction):
 class SetData(Instruction):
     """net.w0.set_data(...)"""
 
-    name: Name  # of a parameter
+    name: Name  # name of a parameter
     numbers: list[Any]
 
     def run(self, state: State) -> None:

@@ -1,7 +1,7 @@
-"""Memory that can be seen: buffers of cells, handles that name some of them, and what a cell may be off by.
+"""Explicit memory: buffers of cells with error bounds, and handles that name some of the cells.
 
-Each cell holds a value, a bound of what another right implementation may differ by (0: to the bit), and its derivatives
-by the cells of the leaves. Views share cells, so that a write is seen through all of them, derivatives included.
+Each cell holds a value, a bound on the difference of another right implementation (0: same bits), and its derivatives
+by the cells of the leaves. Views share cells, so that a write changes all of them, derivatives included.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-SIGN_OF_ZERO = 1e-300  # an error that says: equal, but zeros may have either sign
+SIGN_OF_ZERO = 1e-300  # an error bound that means: equal, but zeros may have either sign
 NEGLIGIBLE = 1e-200
 EPSILON = {np.dtype(t): float(np.finfo(t).eps) for t in ("float16", "float32", "float64")}
 SMALLEST = {np.dtype(t): float(np.finfo(t).smallest_subnormal) for t in ("float16", "float32", "float64")}
@@ -20,12 +20,12 @@ LARGEST = {np.dtype(t): float(np.finfo(t).max) for t in ("float16", "float32", "
 
 
 class Unclear(Exception):
-    """An instruction cannot run here, or what it gives is not determined well enough to be compared."""
+    """Raised if an instruction cannot run, or its result is not determined well enough to be compared."""
 
 
 @dataclass
 class Value:
-    """What is read from memory, or about to be written."""
+    """A value read from memory, or about to be written."""
 
     data: np.ndarray
     error: np.ndarray  # float64, of the same shape
@@ -52,12 +52,12 @@ class Buffer:
 
 @dataclass
 class Handle:
-    """A name's meaning: some cells of a buffer in row-major order."""
+    """The cells of a buffer that a name stands for, in row-major order."""
 
     buffer: Buffer
     offset: int
     shape: tuple[int, ...]
-    detached: bool = False  # gradients do not pass
+    detached: bool = False  # no gradient passes
 
     @property
     def size(self) -> int:
@@ -89,7 +89,7 @@ class Handle:
         cells = np.asarray(cells)
         self.buffer.data[cells] = value.data
         self.buffer.error[cells] = value.error
-        if self.detached and self.buffer.is_leaf:  # which stays one, whatever its values are
+        if self.detached and self.buffer.is_leaf:  # a leaf stays a leaf with any values
             return
         if value.slope is None:
             if self.buffer.slope is not None:
@@ -105,7 +105,7 @@ class Handle:
         return self.buffer is other.buffer
 
     def seed(self, first: int, count: int) -> None:
-        """Makes the cells leaves: number first and following of count."""
+        """Makes the cells leaves, with numbers from `first` of `count`."""
         self.buffer.is_leaf = True
         self.buffer.slope = np.zeros((2, count, self.buffer.data.size))
         for cell in range(self.size):
@@ -113,7 +113,7 @@ class Handle:
 
 
 def new(value: Value) -> Handle:
-    """A handle of new memory that holds the value."""
+    """Copies a value to new memory and returns its handle."""
     slope = value.slope
     buffer = Buffer(
         value.data.reshape(-1).copy(),
@@ -124,13 +124,13 @@ def new(value: Value) -> Handle:
 
 
 def constant(data: Any, dtype: Any = None) -> Value:
-    """A value that is known to the bit."""
+    """Returns a value without error."""
     array = np.array(data, dtype=dtype)
     return Value(array, np.zeros(array.shape))
 
 
 def with_rank(slope: np.ndarray, rank: int) -> np.ndarray:
-    """The slope of a value with leading axes of size 1 up to a rank."""
+    """Reshapes a slope to a rank of the value, with leading axes of size 1."""
     shape = slope.shape[2:]
     if len(shape) >= rank:
         return slope.reshape(*slope.shape[:2], *shape[len(shape) - rank :]) if rank < len(shape) else slope
@@ -138,15 +138,15 @@ def with_rank(slope: np.ndarray, rank: int) -> np.ndarray:
 
 
 def certain(error: np.ndarray) -> np.ndarray:
-    """The errors, without those that concern the signs of zeros only."""
+    """Returns the errors, with 0 for those that concern only the signs of zeros."""
     return np.where(error <= NEGLIGIBLE, 0, error)
 
 
 def rounded(wide: np.ndarray, dtype: np.dtype, error: np.ndarray, ulps: float) -> Value:
-    """float64 results rounded to a dtype: error is what the operands' errors amount to.
+    """Rounds float64 results to a dtype; `error` is the error caused by the operands' errors.
 
-    ulps: what the operation itself may be off by; 0 where every implementation rounds once, so that results that the
-    dtype can hold are the same in all.
+    ulps: the error of the operation itself; 0 if every implementation rounds once, so that results that the dtype can
+    hold are the same in all.
     """
     data = wide.astype(dtype)
     back = data.astype(np.float64)
@@ -155,14 +155,14 @@ def rounded(wide: np.ndarray, dtype: np.dtype, error: np.ndarray, ulps: float) -
     if ulps:
         exact &= ~np.isfinite(wide) | (wide == 0)
     rounding = np.where(np.isfinite(back), (1 + ulps) * EPSILON[dtype] * np.abs(wide) + 2 * SMALLEST[dtype], 0)
-    if ulps:  # functions may give 0 for what is smaller than normal numbers
+    if ulps:  # functions may flush subnormal results to 0
         rounding = rounding + np.where(np.isfinite(back), float(np.finfo(dtype).tiny), 0)
     total = np.where(exact, error, error + rounding)
     return checked(Value(data, total))
 
 
 def checked(value: Value) -> Value:
-    """The value, if its error lets it be compared."""
+    """Returns the value, or raises Unclear if its error is too large to compare it."""
     finite = np.isfinite(value.data)
     if not np.all(np.isfinite(value.error)) or np.any(value.error[~finite] > 0):
         raise Unclear("not finite by an error")
@@ -173,7 +173,7 @@ def checked(value: Value) -> Value:
 
 
 def cast(value: Value, dtype: Any) -> Value:
-    """The value in another dtype, as astype gives it."""
+    """Converts the value to another dtype like astype."""
     dtype = np.dtype(dtype)
     if dtype == value.dtype:
         return Value(value.data.copy(), value.error.copy(), value.slope)

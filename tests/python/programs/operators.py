@@ -1,4 +1,4 @@
-"""The operators of random programs: how they are written in mx.nd and in mx.np, and what they give."""
+"""The operators of random programs: their source in mx.nd and mx.np, and their results."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Draw = Callable[[random.Random, Sequence[Any], bool], Params | None]
 class Operator:
     """nd, np: the source of a call; {a}: operands, {0}, {1}: each of them, {k}: parameters, and out= if there is one.
 
-    run(operands, is_np, **params) gives the result; draw(random, operands, is_np) the parameters, None where there are
-    none that fit. numbers: how many operands, from the end, may be numbers.
+    run(operands, is_np, **params) computes the result; draw(random, operands, is_np) draws the parameters, or None if
+    none fit. numbers: how many operands, from the end, may be numbers.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Operator:
     numbers: int = 0
     takes_out: bool = True
     weight: float = 1.0
-    special: bool = True  # may meet NaN and infinities
+    special: bool = True  # operands may be NaN and infinities
 
 
 def _none(_: random.Random, operands: Sequence[Any], is_np: bool) -> Params:
@@ -50,7 +50,7 @@ def _add(name: str, arity: int, nd: str | None, np_: str | None, run: Run, draw:
     OPERATORS[name] = Operator(name, arity, nd, np_, run, draw, **more)
 
 
-# -------------------------------------------------------------------------------------------------------- of one array
+# ---------------------------------------------------------------------------------------------- operators on one array
 def _unary(
     name: str, function: Any, derivative: Any, *, nd: str | None = "", np_: str | None = "", ulps: float = 0,
     jump: Any = None, loose: Any = None, whole: bool = False, flat: float = 0, weight: float = 1.0,
@@ -169,9 +169,9 @@ def _isnan(operands: Sequence[Value], is_np: bool) -> Value:
 _add("isnan", 1, None, "np.isnan({a}{k})", _isnan, weight=0.5)
 
 
-# ------------------------------------------------------------------------------------------------------- of two arrays
+# --------------------------------------------------------------------------------------------- operators on two arrays
 def meeting(operands: Sequence[Any], is_np: bool) -> np.dtype:
-    """The dtype of a result of arithmetic; numbers take that of the array."""
+    """The dtype of arithmetic on the operands; numbers take the dtype of the array."""
     arrays = [operand for operand in operands if isinstance(operand, Value)]
     numbers = [operand for operand in operands if not isinstance(operand, Value)]
     dtype = ar.common_dtype(arrays)
@@ -240,12 +240,12 @@ _add_of_either_sign = _binary(
 
 
 def _add_or_nothing(operands: Sequence[Any], is_np: bool) -> Value:
-    """A sum; x + 0 of a graph is x, so that -0.0 keeps its sign there (docs/numerics.md)."""
+    """Adds; graphs replace x + 0 by x, which keeps the sign of -0.0 (docs/numerics.md)."""
     nothing = any(not isinstance(operand, Value) and operand == 0 for operand in operands)
     return (_add_of_either_sign if nothing else _plain_add)(operands, is_np)
 
 
-ARITHMETIC: dict[str, tuple[str, str, str, Run]] = {  # sign, function of mx.nd, of mx.np, what it gives
+ARITHMETIC: dict[str, tuple[str, str, str, Run]] = {  # infix sign, function of mx.nd, function of mx.np, result
     "add": ("+", "broadcast_add", "add", _add_or_nothing),
     "sub": ("-", "broadcast_sub", "subtract",
             _binary("sub", np.subtract, lambda a, b: [np.ones_like(a), -np.ones_like(b)])),
@@ -363,7 +363,7 @@ def _draw_axis(rng: random.Random, operands: Sequence[Any], is_np: bool) -> Para
 
 
 def _visible(value: Value, is_np: bool) -> Value:
-    """Classic arrays have at least one axis."""
+    """Adds an axis to a scalar in mx.nd, whose arrays have at least one axis."""
     if is_np or value.data.ndim:
         return value
     slope = None if value.slope is None else value.slope.reshape(*value.slope.shape[:2], 1)
@@ -499,7 +499,7 @@ _add("Activation", 1, "F.Activation({a}{k})", "npx.activation({a}{k})", _activat
      takes_out=False)  # fmt: skip
 
 
-# ------------------------------------------------------------------------------------------------ elements as they are
+# ------------------------------------------------------------------------------------------------------ moved elements
 def _moved(function: Any) -> Run:
     def run(operands: Sequence[Value], is_np: bool, **params: Any) -> Value:
         if len({operand.dtype for operand in operands}) > 1:
@@ -579,7 +579,7 @@ _add("slice_axis", 1, "F.slice_axis({a}{k})", None, _moved(_slice_axis), _draw_s
 
 
 def other_shapes(rng: random.Random, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Another shape of as many elements."""
+    """Draws another shape with the same number of elements."""
     size = math.prod(shape)
     if size == 0:
         return None
@@ -643,7 +643,7 @@ _add("broadcast_to", 1, "F.broadcast_to({a}{k})", "np.broadcast_to({0}, {shape})
 
 
 def result(operator: Operator, operands: Sequence[Any], is_np: bool, params: Params) -> Value:
-    """What a call gives; raises Unclear where it cannot run or be compared."""
+    """Computes the result of a call; raises Unclear if it cannot run or be compared."""
     if not all(isinstance(operand, Value) for operand in operands[: operator.arity - operator.numbers]):
         raise Unclear("a number where an array is needed")
     if not any(isinstance(operand, Value) for operand in operands):
@@ -658,13 +658,13 @@ def result(operator: Operator, operands: Sequence[Any], is_np: bool, params: Par
 
 
 def source(operator: Operator, operands: Sequence[str], is_np: bool, params: Params, out: str | None = None) -> str:
-    """The call as Python."""
+    """Returns the Python source of the call."""
     template = operator.np if is_np else operator.nd
     assert template is not None
     in_text = {name for name in params if "{" + name + "}" in template}
     keywords = [f"{name}={value!r}" for name, value in params.items() if name not in in_text]
     keywords += [f"out={out}"] if out else []
     text = "".join(f", {keyword}" for keyword in keywords)
-    if "({k})" in template:  # all arguments are keywords
+    if "({k})" in template:  # without operands all arguments are keywords
         text = ", ".join(keywords)
     return template.format(*operands, a=", ".join(operands), k=text, **{name: params[name] for name in in_text})

@@ -1,4 +1,4 @@
-"""A random program: arrays, a block, and a caller that calls it, with what the reference says that it gives."""
+"""Random programs: arrays, a block and its caller, and the reference that computes the expected results."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .memory import EPSILON, Handle, Unclear, Value, constant, new
 
 @dataclass
 class Array:
-    """An array that the caller makes, or a parameter: its values in each round of calls."""
+    """An array of the caller, or a parameter, with its values in each round of calls."""
 
     name: str
     dtype: str
-    values: list[np.ndarray]  # one per round; parameters have one
+    values: list[np.ndarray]  # one per round; a single one for parameters
     gradient: bool = False
 
 
 @dataclass
 class Head:
-    """A gradient that arrives at an output; dtype None: ones that backward() makes itself."""
+    """The head gradient of an output; dtype None: ones, which backward() makes itself."""
 
     output: int
     dtype: str | None = None
@@ -32,10 +32,10 @@ class Head:
 
 @dataclass
 class Program:
-    """What a caller does in each round, and the block that it calls.
+    """The instructions of the caller in each round, and the block that it calls.
 
-    Arrays are made anew in each round; parameters live on. `before` runs before the call, outside of record();
-    `between` after it and before backward(); `last` of round 0 at its end, before the block is called again.
+    Each round makes new arrays; parameters persist. `before` runs before the call, outside of record(); `between` after
+    the call and before backward(); `last` at the end of round 0, before the block is called again.
     """
 
     seed: str
@@ -43,14 +43,14 @@ class Program:
     style: str  # "hybrid_forward" or "forward"
     inputs: list[Array]
     parameters: list[Array]
-    shared: bool = False  # the block reads its first parameter under two names
+    shared: bool = False  # the block has two names for its first parameter
     record: bool = False
     train: bool = True
     grad_req: str = "write"
     retain: bool = False
     special: bool = False
     before: list[Instruction] = field(default_factory=list)
-    arguments: list[str] = field(default_factory=list)  # expressions of the call: names
+    arguments: list[str] = field(default_factory=list)  # names of the arguments of the call
     body: list[Instruction] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     between: list[Instruction] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Program:
 
     @property
     def parameter_names(self) -> list[str]:
-        """Names under which the body reads parameters."""
+        """The names of the parameters in the body."""
         names = [parameter.name for parameter in self.parameters]
         return [*names, "ws"] if self.shared else names
 
@@ -74,13 +74,13 @@ class Program:
 
 @dataclass
 class Gradient:
-    """A gradient, and how far a right one may be off."""
+    """An expected gradient and its error bound."""
 
     data: np.ndarray
     error: np.ndarray
 
 
-Expected = list[tuple[str, Any]]  # label; a Value or a Gradient
+Expected = list[tuple[str, Any]]  # (label, Value or Gradient)
 
 
 class Session:
@@ -105,7 +105,7 @@ class Session:
             handle.buffer.slope, handle.buffer.is_leaf = None, False
 
     def seed(self) -> None:
-        """Makes leaves of what has a gradient."""
+        """Makes leaves of the arrays that have a gradient."""
         leaves = self.leaves()
         total = sum(self.caller.names[name].size for name in leaves)
         first = 0
@@ -119,7 +119,7 @@ class Session:
         return [a.name for a in [*program.inputs, *program.parameters] if a.gradient] if program.record else []
 
     def enter(self) -> State:
-        """The body's names: x0, x1, ... for arguments, and those of the parameters."""
+        """Returns the state of the body: names x0, x1, ... for arguments, and the names of the parameters."""
         program = self.program
         body = State({}, program.is_np, recording=program.record)
         for number, argument in enumerate(program.arguments):
@@ -160,7 +160,7 @@ class Session:
                 self.added[name] = gradient
                 self.found.append((f"round {number}: gradient of {name}, backward {time + 1}", gradient))
         if program.grad_req == "add":
-            for array in program.inputs:  # made anew
+            for array in program.inputs:  # new arrays in each round
                 self.added.pop(array.name, None)
 
     def _gradients(self, factor: float) -> dict[str, Gradient]:
@@ -191,7 +191,7 @@ class Session:
         for name, handle in self.caller.names.items():
             self.note(f"round {number}: {name} at the end", handle)
 
-    # ------------------------------------------------------------------------------------------------------- all of it
+    # ----------------------------------------------------------------------------------------------- the whole program
     def run(self) -> Expected:
         program = self.program
         self.coarseness = coarseness(program)
@@ -216,7 +216,7 @@ class Session:
         return self.found
 
     def grow(self, body: State) -> None:
-        """Notes how large relative errors have become: derivatives are off by as much."""
+        """Records the largest relative error so far, which bounds the relative errors of derivatives."""
         for handle in body.names.values():
             buffer = handle.buffer
             if buffer.data.dtype.kind == "f" and buffer.error.size:
@@ -226,7 +226,7 @@ class Session:
 
 
 def coarseness(program: Program) -> float:
-    """The largest relative rounding of the program's dtypes."""
+    """The largest epsilon of the program's floating dtypes."""
     names = {array.dtype for array in [*program.inputs, *program.parameters]}
     for instruction in [i for part in program.lists() for i in part]:
         text = repr(instruction)

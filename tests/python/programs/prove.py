@@ -1,14 +1,14 @@
-"""Proof of memory and numbers: thousands of random programs, every way they can run.
+"""Checks memory and numbers with thousands of random programs, in every way that they can run.
 
     PYTHONPATH=python:tests/python python -m programs.prove [--programs 20000] [--jobs 2] [--seed 0] [--minutes 0]
 
 Programs of 5 to 30 lines write in place, share memory, mix dtypes and meet special values. Each runs on arrays,
 recorded and not, as a hybridized block with both allocations, from its exported file in Python and through the C
-functions, and as a function that takes its arguments over; every value and gradient is compared with a small
-interpreter in NumPy that has explicit memory. An error of the library that names what it refuses is a right answer and
-is counted; another value is not, nor is a crash.
+functions, and as a function with donated arguments; every value and gradient is compared with a small interpreter in
+NumPy that has explicit memory. An error of the library that names the refused operation is right and is counted; a
+different value or a crash is a failure.
 
-Prints what ran, what was refused, and the failures as small programs; the exit status is 1 if there is any.
+Prints counts of runs and refusals, and the failures as small programs; the exit status is 1 if there are failures.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .program import Program
 
 @dataclass
 class Report:
-    """Sums over programs."""
+    """Sums over all programs."""
 
     programs: int = 0
     ran: Counter[str] = field(default_factory=Counter)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
-    examples: dict[str, int] = field(default_factory=dict)  # of refusals
+    examples: dict[str, int] = field(default_factory=dict)  # a program for each kind of refusal
     failures: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
 
     def add(self, number: int, outcome: executors.Outcome) -> None:
@@ -68,7 +68,7 @@ class Report:
 
 
 def prove(numbers: Iterator[int], jobs: int, seed: int, minutes: float = 0) -> Report:
-    """Runs programs until there are no more numbers, or for some minutes."""
+    """Runs programs until the numbers end, or for some minutes."""
     report, end = Report(), time.monotonic() + 60 * minutes
     limited = itertools.takewhile(lambda _: not minutes or time.monotonic() < end, numbers)
     for number, outcome in workers.run(jobs, seed, limited):
@@ -78,7 +78,7 @@ def prove(numbers: Iterator[int], jobs: int, seed: int, minutes: float = 0) -> R
 
 
 def minimal(seed: int, number: int, failure: tuple[str, str], seconds: float) -> str:
-    """A failure as a small program in Python."""
+    """Returns the source of a small program with the same failure."""
     program = workers.regenerate(seed, number)
     assert program is not None
     worker = workers.Worker()
@@ -90,7 +90,7 @@ def minimal(seed: int, number: int, failure: tuple[str, str], seconds: float) ->
 
 
 def describe(program: Program, executor: str, text: str, origin: str) -> str:
-    """A program as it fails, with what came and what is expected."""
+    """Returns the source of a failing program, with the wrong and the expected result."""
     flags = executors.HYBRIDIZE.get(executor, {})
     prepare = "" if flags is None else f"net.hybridize({', '.join(f'{k}={v}' for k, v in flags.items())})"
     code = source.make(program).text(prepare, notes=False)
@@ -99,7 +99,7 @@ def describe(program: Program, executor: str, text: str, origin: str) -> str:
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=20000)
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1), help="processes")

@@ -1,4 +1,4 @@
-"""The smallest program that still fails in the same way."""
+"""Shrinks a program to the smallest one that fails in the same way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Ask = Callable[[Program], Outcome | None]
 
 
 def signature(failure: tuple[str, str]) -> str:
-    """What stays of a failure's text when programs become smaller."""
+    """The part of a failure's text that stays the same when programs become smaller."""
     executor, text = failure
     text = re.sub(r"round \d+: |\by\d+|\b[atwn]\d+", "", text.split(":", 2)[-1] if text.startswith("round") else text)
     kind = (
@@ -25,7 +25,7 @@ def signature(failure: tuple[str, str]) -> str:
 
 
 def smallest(program: Program, failure: tuple[str, str], ask: Ask, seconds: float = 30) -> tuple[Program, str]:
-    """The program without what its failure does not need, and the failure's text."""
+    """Returns the smallest program found with the same failure, and the text of the failure."""
     wanted, text = signature(failure), failure[1]
     end = time.monotonic() + seconds
     progress = True
@@ -101,7 +101,7 @@ def _smaller(program: Program) -> Iterator[Program]:
 
 
 def _without(program: Program, part: int, target: str | None) -> bool:
-    """Drops what needs the name; False if the program cannot do without it."""
+    """Drops all instructions that need the name; False if the program needs one of them."""
     if target is None:
         return True
     for number, instructions in enumerate(program.lists()):

@@ -1,4 +1,4 @@
-"""A program as Python source, which executors run and which is printed where it fails."""
+"""Python source of programs, which executors run and reports print."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Round:
 
 @dataclass
 class Source:
-    """The lines of a program. `prepare(net)` and `note(label, array)` are the executor's."""
+    """The lines of a program. The executor defines `prepare(net)` and `note(label, array)`."""
 
     imports: list[str]
     block: list[str]
     rounds: list[Round]
 
     def text(self, prepare: str | None = None, notes: bool = True) -> str:
-        """All of it; prepare: what stands in the place of prepare(net)."""
+        """Returns the whole source; `prepare` replaces the line with prepare(net), `notes` keeps note() lines."""
         lines = self.imports + self.block
         for part in self.rounds:
             lines = [*lines, "", *part.begin, *part.call, *part.end]
@@ -41,7 +41,7 @@ class Source:
 
 
 def numbers_text(values: np.ndarray) -> str:
-    """An expression for a NumPy array."""
+    """Returns an expression for a NumPy array."""
     return f"onp.array({values.tolist()!r}, dtype={str(values.dtype)!r}).reshape({values.shape!r})"
 
 

@@ -1,6 +1,6 @@
-"""Random programs give what a small interpreter with explicit memory gives, in every way that they can run.
+"""Random programs give the results of a small interpreter with explicit memory, in every way that they can run.
 
-A small sample of what prove.py does with thousands.
+This is a small sample of the thousands of programs that prove.py runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ONE_TWO_THREE = np.array([1.0, 2.0, 3.0])
 
 
 def simple(body, outputs, record=False, **more):
-    """A program of one argument x0 = [1, 2, 3]."""
+    """Returns a program with one argument x0 = [1, 2, 3]."""
     inputs = [Array("a0", "float64", [ONE_TWO_THREE], gradient=record)]
     return Program(
         "test", False, "forward", inputs, [], record=record, arguments=["a0"], body=body, outputs=outputs, **more
@@ -29,7 +29,7 @@ def simple(body, outputs, record=False, **more):
 
 
 class TestTheReference:
-    """Memory that is written through views, in numbers that can be checked by hand."""
+    """The reference on memory written through views, with numbers that can be checked by hand."""
 
     def test_a_view_writes_into_its_base_and_gradients_follow(self):
         body = [
@@ -51,7 +51,7 @@ class TestTheReference:
         found = dict(Session(simple([View("t1", "x0", "reshape", (1, 3)), Assign("t1", 0, 7)], ["t1"])).run())
         assert found["round 0: a0 after the call"].data.tolist() == [7, 7, 7]
 
-    def test_what_is_written_over_has_no_gradient(self):
+    def test_overwritten_values_have_no_gradient(self):
         body = [Call("t1", "square", ("x0",), {}), Assign("t1", slice(1, None), 4)]
         program = simple(body, ["t1"], record=True)
         program.heads = [generate.Head(0)]
@@ -78,7 +78,7 @@ class TestTheReference:
 
 
 def smooth(program):
-    """Whether differences of its outputs are its gradients: float64, and nothing that gradients do not pass through."""
+    """True if differences of the program's outputs equal its gradients: all float64, and no part stops gradients."""
     text = repr(program)
     return (
         program.heads
@@ -102,7 +102,7 @@ def compare_with_differences(program, expected):
 
 
 def moved(program, array, index, distance):
-    """The weighted sum of the outputs after one element has moved."""
+    """Returns the weighted sum of the outputs after a change of one element."""
     kept = array.values[0]
     array.values[0] = kept.copy()
     array.values[0][index] += distance
@@ -115,7 +115,7 @@ def moved(program, array, index, distance):
 
 
 class TestSample:
-    """Fixed programs, in all ways."""
+    """Fixed programs in all executors."""
 
     PROGRAMS = 150
 
@@ -134,7 +134,7 @@ class TestSample:
             program, _ = generate.make(20, number)
             pytest.fail(prove.describe(program, *failures[0], f"seed 20, program {number}"))
 
-    def test_it_compares_what_it_says(self, report):
+    def test_all_checks_compare_values(self, report):
         assert report.programs > 0.95 * self.PROGRAMS
         assert report.ran["compared"] > 4 * self.PROGRAMS
 
@@ -148,7 +148,7 @@ class TestSample:
 
 
 class TestTheProgramItself:
-    """A check that cannot fail proves nothing."""
+    """The comparison finds wrong results; a check that cannot fail proves nothing."""
 
     BODY = [Call("t1", "square", ("x0",), {}), Call("t2", "infix_add", ("t1", 1), {})]
 

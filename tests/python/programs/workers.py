@@ -1,4 +1,4 @@
-"""Worker processes: a program that crashes or hangs ends its worker, and is known."""
+"""Worker processes, so that a program that crashes or hangs ends only its worker and is reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE = 120  # seconds for one program
 
 
 def _serve(connection: Any) -> None:
-    """A worker's loop: takes (seed, number) or programs, gives outcomes."""
+    """The loop of a worker: receives (seed, number) or programs, sends outcomes."""
     warnings.simplefilter("ignore")
     while True:
         job = connection.recv()
@@ -34,7 +34,7 @@ def _answer(job: Any) -> Outcome | None:
 
 
 class Worker:
-    """A process that runs programs, started anew after a crash."""
+    """A process that runs programs and is restarted after a crash."""
 
     def __init__(self) -> None:
         self.context = multiprocessing.get_context("spawn")
@@ -51,7 +51,7 @@ class Worker:
         self.connection.send(job)
 
     def receive(self) -> Outcome | None:
-        """The outcome, once there is one; a crash is an outcome too."""
+        """Waits for the outcome and returns it; a crash is an outcome, too."""
         try:
             return self.connection.recv()  # type: ignore[no-any-return]
         except (EOFError, ConnectionResetError):
@@ -86,7 +86,7 @@ class Worker:
 
 
 def run(jobs: int, seed: int, numbers: Iterator[int]) -> Iterator[tuple[int, Outcome | None]]:
-    """Outcomes of programs, as workers finish them."""
+    """Yields (number, outcome) of programs in the order in which workers finish them."""
     workers = [Worker() for _ in range(jobs)]
     at_work: dict[Any, tuple[Worker, int]] = {}
 

@@ -1,4 +1,4 @@
-"""Layers that MXNet's oneDNN backend fused: its files load, run, and are written again in its form."""
+"""Layers fused by MXNet's oneDNN backend: its files load, run, and are saved in the same form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONV = {"kernel": "(3, 3)", "num_filter": "8", "pad": "(1, 1)", "no_bias": "True
 
 
 class GraphFile:
-    """Symbol JSON, node by node."""
+    """Builds symbol JSON node by node."""
 
     def __init__(self):
         self.nodes = []

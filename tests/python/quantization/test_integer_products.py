@@ -1,4 +1,4 @@
-"""Products of bytes are exact sums, whatever the instruction set."""
+"""Products of bytes are exact sums with every instruction set."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASES = {  # batch, channels, size, outputs, kernel, stride, pad, groups
 
 
 def _bytes(rng, shape, kind, extreme):
-    """Extreme: near the ends of the range, where sums of two products leave 16 bits."""
+    """Draws bytes; `extreme` ones are near the maximum, where sums of two products exceed 16 bits."""
     if not extreme:
         return rng.integers(-128 if kind == "int8" else 0, 128 if kind == "int8" else 256, shape).astype(kind)
     return ((127 if kind == "int8" else 255) - rng.integers(0, 3, shape)).astype(kind)

@@ -1,4 +1,4 @@
-"""Rewrites that a test registers end with the test."""
+"""Unregisters the rewrites that a test registered."""
 
 from __future__ import annotations
 

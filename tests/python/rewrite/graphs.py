@@ -1,4 +1,4 @@
-"""Graphs that the tests of mx.rewrite begin with."""
+"""Graphs and helpers for tests of mx.rewrite."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHAPE = (2, 3)
 
 
 class Function(gluon.HybridBlock):
-    """A block without parameters that calls a function of F and its arguments."""
+    """A block without parameters that calls a function of F and the arguments."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
@@ -29,12 +29,12 @@ def variables(*names: str) -> list[Any]:
 
 
 def graph_of(symbol: Any, shape: tuple[int, ...] = SHAPE, train: bool = False) -> Any:
-    """A graph whose variables all have one shape."""
+    """Returns a graph whose variables all have one shape."""
     return rw.graph(symbol, dict.fromkeys(symbol.list_inputs(), shape), train=train)
 
 
 def tutorial() -> Any:
-    """div(mul(add(y, z), x), add(y, z)), after merge: x."""
+    """Returns the merged graph of div(mul(add(y, z), x), add(y, z)), which equals x."""
     x, y, z = variables("x", "y", "z")
     graph = graph_of(((y + z) * x) / (y + z))
     rw.apply(graph, "merge")
@@ -42,7 +42,7 @@ def tutorial() -> Any:
 
 
 def ops(graph: Any) -> list[str]:
-    """Names of the operators of a graph, each behind its producers."""
+    """The operator names of a graph in topological order."""
     return [node.op for node in graph.nodes if node.op]
 
 
@@ -51,7 +51,7 @@ def output_names(graph: Any) -> list[str]:
 
 
 def run(graph: Any, **arrays: np.ndarray) -> list[np.ndarray]:
-    """Values of the outputs."""
+    """Runs a graph and returns the values of its outputs."""
     symbol = graph.symbol()
     given = {name: mx.nd.array(array, dtype=array.dtype) for name, array in arrays.items()}
     args = {name: given[name] for name in symbol.list_arguments()}
@@ -59,7 +59,7 @@ def run(graph: Any, **arrays: np.ndarray) -> list[np.ndarray]:
 
 
 def x_times_y_over_y(graph: Any, node: Any) -> Any:
-    """x * y / y is x."""
+    """Rewrites x * y / y to x."""
     product, divisor = node.operands
     if not isinstance(product, rw.Entry) or product.node.op not in ("elemwise_mul", "broadcast_mul"):
         return None

@@ -1,4 +1,4 @@
-"""A backend for tests: elementwise operators by NumPy, with gradients, and a note of each part that it was given."""
+"""A backend for tests that runs elementwise operators by NumPy, with gradients, and records the compiled parts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GRADIENTS: dict[str, Any] = {  # (gradient, output, inputs) -> one per input
 
 
 class NumPyBackend:
-    """``make`` of a partition. seen: names of the operators of each part, in order."""
+    """The ``make`` function of a partition; `seen` holds the operator names of each part, in order."""
 
     def __init__(self, gradient: bool = False, views: bool = False, all_sizes: bool = False) -> None:
         self.gradient, self.views, self.all_sizes = gradient, views, all_sizes

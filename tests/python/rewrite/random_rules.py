@@ -1,4 +1,4 @@
-"""Random graphs, edits and rules, good and bad: no crash, and the books of the graph stay right.
+"""Random graphs, edits and rules, right and wrong ones: no crash, and graphs stay consistent.
 
 PYTHONPATH=python:tests/python python -m rewrite.random_rules --programs 10000
 """
@@ -19,7 +19,7 @@ BINARY = ("add", "sub", "mul", "div", "maximum")
 
 
 def random_graph(draw: random.Random, nodes: int) -> Any:
-    """A graph over three inputs of one shape; a loop among its nodes now and then."""
+    """Returns a random graph over three inputs of one shape, sometimes with loops."""
     made = [mx.sym.var(name) for name in "xyz"]
     for _ in range(nodes):
         kind = draw.random()
@@ -35,7 +35,7 @@ def random_graph(draw: random.Random, nodes: int) -> Any:
 
 
 def random_edit(draw: random.Random, graph: Any, kept: list[Any]) -> None:
-    """One edit through the API, often a wrong one."""
+    """Makes one edit through the API, often an invalid one."""
     nodes = graph.nodes
     some = draw.choice(nodes)
     other = draw.choice(kept) if kept and draw.random() < 0.2 else draw.choice(nodes)
@@ -77,7 +77,7 @@ def random_edit(draw: random.Random, graph: Any, kept: list[Any]) -> None:
 
 
 def random_body_edit(draw: random.Random, graph: Any, kept: list[Any]) -> None:
-    """Takes a loop apart, edits its body, and perhaps puts it together again."""
+    """Makes a view of a loop, edits a body, and usually freezes the view."""
     loops = [node for node in graph.nodes if node.bodies]
     if not loops:
         return
@@ -100,7 +100,7 @@ def random_body_edit(draw: random.Random, graph: Any, kept: list[Any]) -> None:
 
 
 def try_edit(draw: random.Random, graph: Any, kept: list[Any]) -> bool:
-    """True: it was possible. Only errors of the library are expected."""
+    """Tries a random edit; True if it was valid. Only errors of the library are expected."""
     try:
         random_edit(draw, graph, kept)
     except (mx.base.MXNetError, ValueError, TypeError, IndexError):
@@ -109,7 +109,7 @@ def try_edit(draw: random.Random, graph: Any, kept: list[Any]) -> bool:
 
 
 def random_rule(draw: random.Random, kept: list[Any]) -> Any:
-    """A rule that is right, or wrong in one of the ways that rules are wrong."""
+    """Returns a rule that is right, or wrong in one of several ways."""
     tracks = draw.choice([None, ["relu"], ["add"], ["mul", "sub"], ["_foreach"], list(UNARY)])
     kind = draw.randrange(15)
 
@@ -158,7 +158,7 @@ def random_rule(draw: random.Random, kept: list[Any]) -> Any:
 
 
 def random_program(seed: int) -> None:
-    """Rules on a graph by some navigator; what they do must be whole. Raises where it is not."""
+    """Applies random rules by a random navigator; raises if the graph becomes inconsistent."""
     draw = random.Random(seed)
     graph = random_graph(draw, draw.randint(1, 15))
     kept: list[Any] = []

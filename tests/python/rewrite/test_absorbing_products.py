@@ -1,4 +1,4 @@
-"""Products of matrices read transposed operands as they lie, and take a factor and a summand along."""
+"""Matrix products absorb transposes of operands, a factor and a summand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rewrite.graphs import Function
 
 Case = tuple[Callable[..., Any], Callable[..., Any], list[tuple[int, ...]], str]
-# How it is written, the same in NumPy, shapes, and the product that is left.
+# Name -> (expression, the same in NumPy, shapes, the product that remains).
 ABSORBED: dict[str, Case] = {
     "right": (lambda F, a, b: F.dot(a, F.transpose(b)), lambda a, b: a @ b.T, [(7, 5), (6, 5)], "dot"),
     "left": (lambda F, a, b: F.dot(a.T, b), lambda a, b: a.T @ b, [(5, 7), (5, 6)], "dot"),
@@ -108,13 +108,13 @@ def test_values_and_gradients_are_those_of_the_parts(case, dtype, rng):
     wide = [a.astype("float64") for a in arrays]
     assert_allclose(got[0], expected(*wide), rtol=RTOL[dtype], atol=RTOL[dtype] * np.abs(apart[0]).max())
     plan = _plan_of_prediction(net, arrays)
-    assert f" {product} " in plan or (dtype, case) == ("float64", "summand")  # that takes its summand in float32 only
+    assert f" {product} " in plan or (dtype, case) == ("float64", "summand")  # a summand is absorbed in float32 only
     assert "transpose " not in plan
     assert "SwapAxis" not in plan
 
 
 @pytest.mark.parametrize("case", ["factor", "divisor", "summand", "all of them"])
-def test_infinities_and_nan_stay_what_they_were(case, rng):
+def test_infinities_and_nan_are_kept(case, rng):
     function, _, shapes, _ = ABSORBED[case]
     arrays = [rng.normal(size=shape).astype("float32") for shape in shapes]
     for array, value in zip(arrays, (np.inf, -np.inf, np.nan), strict=False):
@@ -184,7 +184,7 @@ LEFT_ALONE: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], str]] = {
 
 
 @pytest.mark.parametrize("case", LEFT_ALONE)
-def test_what_gains_nothing_or_would_change_stays(case, rng):
+def test_products_without_gain_or_with_other_values_stay(case, rng):
     function, shapes, kept = LEFT_ALONE[case]
     arrays = [mx.nd.array(rng.normal(size=shape)) for shape in shapes]
     net = Function(function)

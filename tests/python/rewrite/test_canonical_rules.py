@@ -1,8 +1,8 @@
-"""What the rules of `canonicalize`, `stabilize` and `fuse_with_gradient` promise of values, rule by rule.
+"""Values under each rule of `canonicalize`, `stabilize` and `fuse_with_gradient`.
 
-Each rule runs alone and not at all: results are equal to the bit where it promises the same bits, infinities, NaN, -0.0
-and denormals included; within the dtype's tolerance of a float64 result where it may round; and rules that may change
-results for zeros, infinities and NaN run only with "fast_math".
+Graphs are compared with a single rule and without rules: results have the same bits if the rule promises them,
+including infinities, NaN, -0.0 and denormals; they are within the dtype's tolerance of a float64 result if the rule may
+round; and rules that may change results for zeros, infinities and NaN run only with "fast_math".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SPECIAL = [np.inf, -np.inf, np.nan, -0.0, 0.0, 1e-40, -1e-310, 1.0, -1.0, 6e4, -
 
 
 class Net(mx.gluon.HybridBlock):
-    """One expression of x and further arrays."""
+    """A block that computes one expression of x and further arrays."""
 
     def __init__(self, expression: Callable[..., Any]) -> None:
         super().__init__()
@@ -36,10 +36,10 @@ class Net(mx.gluon.HybridBlock):
 
 @dataclass
 class Case:
-    rule: str  # by name
+    rule: str  # name of the rule
     expression: Callable[..., Any]
     low: float = -3.0
-    integers: bool = False  # it fires for whole numbers, too
+    integers: bool = False  # the rule fires for integers, too
 
 
 def layer_norm(F, x, power=False):
@@ -49,7 +49,7 @@ def layer_norm(F, x, power=False):
 
 
 def corner(F, x):
-    """One element as (1, 1, 1)."""
+    """Returns one element with shape (1, 1, 1)."""
     return F.reshape(F.slice(x, begin=(0, 0), end=(1, 1)), shape=(1, 1, 1))
 
 
@@ -122,7 +122,7 @@ UNSAFE = [
     Case("cancel_factors", lambda F, x, y, z: (x / y) * (y * z), low=1.0),
     Case("join_factors", lambda F, x, y, z: (x * 3 / y) / z * 7, low=0.1),
 ]
-# What a rule looks for is what another one leaves.
+# Rules whose patterns the results of other rules make.
 NEEDS = {
     "layer_norm": ["square_of_self"],
     "reciprocal_root": ["reciprocal"],
@@ -140,7 +140,7 @@ def fired(net: Net, rule: str) -> bool:
 
 
 def run(case: Case, arrays: list[np.ndarray], words: str, gradient: bool = True) -> tuple[list[np.ndarray], bool]:
-    """Values and gradients of a net compiled with these words, and whether the rule fired."""
+    """Returns values and gradients of a network compiled with these passes, and whether the rule fired."""
     net = Net(case.expression)
     net.hybridize(passes=words)
     inputs = [mx.nd.array(array, dtype=array.dtype) for array in arrays]
@@ -170,7 +170,7 @@ def special(dtype: str) -> list[np.ndarray]:
 
 
 def assert_same_bits(got: np.ndarray, want: np.ndarray) -> None:
-    """NaN is NaN, whatever its payload."""
+    """Checks equal bits; NaN equals NaN with any payload."""
     assert got.dtype == want.dtype
     nan = np.isnan(want.astype("float64"))
     np.testing.assert_array_equal(np.isnan(got.astype("float64")), nan)
@@ -200,7 +200,7 @@ def test_rules_that_promise_the_same_bits_keep_them(case: Case, dtype: str, rng)
 
 @pytest.mark.parametrize("case", [c for c in SAME if c.integers], ids=ids([c for c in SAME if c.integers]))
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
-def test_whole_numbers_keep_theirs(case: Case, dtype: str, rng) -> None:
+def test_integer_results_keep_their_bits(case: Case, dtype: str, rng) -> None:
     arrays = [rng.integers(0, 127, SHAPE).astype(dtype) for _ in range(3)]
     got, did_fire = run(case, arrays, with_rule(case), gradient=False)
     assert did_fire
@@ -215,7 +215,7 @@ def test_rules_that_may_round_leave_whole_numbers_alone(case: Case, dtype: str) 
     try:
         want = net(*arrays).asnumpy()
     except mx.MXNetError:
-        return  # an operator takes no whole numbers
+        return  # an operator does not accept integers
     net.hybridize()
     np.testing.assert_array_equal(net(*arrays).asnumpy(), want)
 
@@ -236,7 +236,7 @@ def test_whole_numbers_are_absorbed_but_their_quotients_are_not(dtype: str, rng)
 @pytest.mark.parametrize("dtype", list(RTOL))
 def test_values_and_gradients_stay_within_the_tolerance_of_float64(case: Case, dtype: str, rng) -> None:
     if case.rule in ("join_casts", "shape_of_source") and dtype != "float32":
-        return  # casts fix the dtypes; shapes have no gradient
+        return  # casts have fixed dtypes; shapes have no gradient
     arrays = ordinary(rng, case, dtype)
     got, did_fire = run(case, arrays, with_rule(case), gradient=case.rule != "shape_of_source")
     assert did_fire
@@ -288,7 +288,7 @@ def test_unsafe_rules_run_with_fast_math_only(case: Case, dtype: str, rng) -> No
         np.testing.assert_array_equal(np.isnan(plain[0].astype("float64")).any(), True)
     arrays = ordinary(rng, case, dtype)
     assert run(case, arrays, with_rule(case, unsafe=True), gradient=False)[1]
-    # With gradients, backward nodes may read what it would cancel; halves round those by more than they are.
+    # Backward nodes may read values that the rule would cancel, which half precision rounds by more than their size.
     gradient = dtype in ("float32", "float64")
     got, _ = run(case, arrays, with_rule(case, unsafe=True), gradient)
     want, _ = run(case, [array.astype("float64") for array in arrays], "none", gradient)
@@ -347,7 +347,7 @@ def test_chains_that_overflow_or_lose_all_digits_do_not_any_more(expression, ref
     assert np.isfinite(x.grad.asnumpy()).all()
 
 
-def test_sums_of_exponentials_of_infinities_are_what_they_were() -> None:
+def test_sums_of_exponentials_of_infinities_are_kept() -> None:
     inf = np.inf
     data = np.array([[-inf, -inf], [inf, 1.0], [-inf, 1.0], [np.nan, 1.0], [-inf, inf]], "float32")
     net = Net(lambda F, x, y, z: F.log(F.sum(F.exp(x), axis=1)))
@@ -356,7 +356,7 @@ def test_sums_of_exponentials_of_infinities_are_what_they_were() -> None:
     np.testing.assert_allclose(net(x, x, x).asnumpy(), [-inf, inf, 1.0, np.nan, inf], rtol=1e-6)
 
 
-def test_gelu_by_tanh_stays_what_it_is() -> None:
+def test_gelu_by_tanh_is_not_rewritten() -> None:
     net = Net(lambda F, x, y, z: 0.5 * x * (1 + F.tanh(0.7978845608028654 * (x + 0.044715 * x**3))))
     net.hybridize()
     x = mx.nd.array(np.linspace(-3, 3, 12).reshape(SHAPE))
@@ -420,7 +420,7 @@ def test_scale_and_shift_become_those_of_the_layer_norm(rng) -> None:
     ],
 )
 def test_values_that_no_longer_count_still_get_zero_gradients(expression) -> None:
-    """A gradient that is not written would keep what an earlier call has left."""
+    """An unwritten gradient would keep the values of an earlier call."""
     net = Net(expression)
     net.hybridize(passes="fast_run,fast_math")
     x, y, z = (mx.nd.array(np.full(SHAPE, 1.5)) for _ in range(3))

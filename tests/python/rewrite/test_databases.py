@@ -1,4 +1,4 @@
-"""Databases and queries: order, choice, names, and the pipeline of the process."""
+"""Databases and queries: order, selection, names, and the pipeline of the process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_positions_then_names_decide_the_order() -> None:
     assert log == ["a", "half"]
 
 
-# tags of four rewrites: a: x, b: x y, c: y z, d: z
+# The four rewrites have the tags a: x, b: x y, c: y z, d: z.
 QUERIES = [
     ({"include": ["x"]}, "ab"),
     ({"include": ["x", "y"]}, "abc"),
@@ -101,7 +101,7 @@ def test_names_are_taken_once_and_tags_are_no_names(make) -> None:
         db.register("rule", *place)
 
 
-def test_an_equilibrium_reaches_what_several_rules_lead_to() -> None:
+def test_an_equilibrium_reaches_the_result_of_several_rules() -> None:
     db = rw.EquilibriumDB("chain")
     db.register(rw.OpSub("sin", "cos", name="b_to_c"))
     db.register(rw.OpSub("relu", "sin", name="a_to_b"))
@@ -146,12 +146,12 @@ def test_compiled_plans_stay_and_the_next_ones_have_the_rule() -> None:
     before = rw.generation()
     relu_becomes_abs(db="canonicalize", values="unsafe", tags=["fast_run"])
     assert rw.generation() == before + 1
-    assert run_net(net) == [1, 2]  # the plan that there was
+    assert run_net(net) == [1, 2]  # the existing plan
     assert run_net(net, 3) == [1, 2, 3]  # unsafe rules need fast_math
     rw.unregister("relu_to_abs")
     relu_becomes_abs(db="canonicalize")
     assert run_net(net) == [1, 2]
-    assert run_net(net, 4) == [2, 2, 3, 4]  # new sizes are compiled anew
+    assert run_net(net, 4) == [2, 2, 3, 4]  # a new size is compiled with the new rule
     net.hybridize()
     assert run_net(net) == [2, 2]
     net.hybridize(exclude=["relu_to_abs"])
@@ -159,7 +159,7 @@ def test_compiled_plans_stay_and_the_next_ones_have_the_rule() -> None:
 
 
 def test_a_rule_that_looks_at_a_shape_is_asked_for_each_size() -> None:
-    """Graphs that were rewritten for some sizes serve others, but not where a rule may have decided by them."""
+    """A graph rewritten for some sizes serves others, unless a rule may have decided by the sizes."""
 
     @rw.local(tracks=["relu"], db="canonicalize", name="large_only")
     def large_only(graph, node):
@@ -222,7 +222,7 @@ def test_a_stage_takes_a_query_of_its_own() -> None:
     assert run_net(net) == [1, 2]
 
 
-def test_scopes_choose_for_what_is_compiled_inside() -> None:
+def test_scopes_choose_passes_for_graphs_compiled_inside() -> None:
     relu_becomes_abs(db="canonicalize")
     net = Net()
     net.hybridize()
@@ -283,7 +283,7 @@ def test_wrong_registrations_are_errors_and_leave_the_pipeline_as_it_was(wrong, 
     assert [row["name"] for row in rw.rows()] == before
 
 
-def test_reports_count_what_rules_do() -> None:
+def test_reports_count_the_work_of_rules() -> None:
     graph = graph_of(mx.sym.relu(mx.sym.relu(mx.sym.var("x"))) + 1.0)
     report = rw.Walk([relu_becomes_abs(), rw.OpSub("sin", "cos", name="idle")]).apply(graph)
     (line, idle) = report.lines

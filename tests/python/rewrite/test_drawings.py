@@ -1,4 +1,4 @@
-"""Drawings of graphs: regions are boxes, names never break out, and without Graphviz there is the text."""
+"""Drawings of graphs: regions are boxes, names are escaped, and without Graphviz the source is shown."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_regions_are_boxes_in_boxes() -> None:
 def test_names_do_not_break_out() -> None:
     graph = graph_of(mx.sym.relu(mx.sym.var(EVIL), name=EVIL))
     for line in graph.dot().splitlines():
-        assert re.fullmatch(r'[^"]*("([^"\\]|\\.)*"[^"]*)*', line), line  # quotes end where they began
+        assert re.fullmatch(r'[^"]*("([^"\\]|\\.)*"[^"]*)*', line), line  # quotes are balanced within the line
     assert "<script>" not in graph._repr_html_()
 
 
@@ -65,7 +65,7 @@ def test_without_graphviz_there_is_the_text(without_dot: None) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a shell script stands for dot")
-def test_what_dot_says_is_in_the_error(tmp_path, monkeypatch) -> None:
+def test_the_error_contains_the_message_of_dot(tmp_path, monkeypatch) -> None:
     program = tmp_path / "dot"
     program.write_text("#!/bin/sh\necho 'syntax error in line 3' >&2\nexit 1\n")
     program.chmod(0o755)

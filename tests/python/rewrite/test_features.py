@@ -1,4 +1,4 @@
-"""Features: they see each edit in order, may refuse it, and go with the rewrite that attached them."""
+"""Features see each edit in order, may refuse it, and are detached with the rewrite that attached them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Log(rw.Feature):
         self.events.append(("prune", node.op))
 
 
-def test_a_feature_sees_what_happens_in_order() -> None:
+def test_a_feature_sees_events_in_order() -> None:
     graph, log = tutorial(), Log()
     graph.attach(log)
     graph.replace_validate({graph.outputs[0]: graph.add("tanh", graph.named("x"))}, reason="by hand")
@@ -85,7 +85,7 @@ def test_a_feature_that_refuses_undoes_the_edit() -> None:
     graph.check()
 
 
-def test_what_a_callback_raises_is_told_when_the_edit_is_validated() -> None:
+def test_errors_of_callbacks_are_raised_when_the_edit_is_validated() -> None:
     class Broken(rw.Feature):
         def on_import(self, graph, node, reason):
             raise RuntimeError(f"cannot take {node.op}")
@@ -195,7 +195,7 @@ def test_lines_of_the_program_pass_to_replacements() -> None:
     assert origins.of(graph.find("abs")[0]) == line
 
 
-def test_regions_tell_which_loop_needs_a_node() -> None:
+def test_regions_name_the_loop_that_needs_a_node() -> None:
     class Net(mx.gluon.HybridBlock):
         def hybrid_forward(self, F, x, p):
             doubled = x * 2.0
@@ -214,7 +214,7 @@ def test_regions_tell_which_loop_needs_a_node() -> None:
     assert regions.of(x) == []
 
 
-def test_a_tracker_tells_whether_something_changed() -> None:
+def test_a_tracker_reports_changes() -> None:
     graph, tracker, others = tutorial(), rw.ChangeTracker(), rw.ChangeTracker(["somebody"])
     graph.attach(tracker)
     graph.attach(others)
@@ -226,7 +226,7 @@ def test_a_tracker_tells_whether_something_changed() -> None:
     assert not tracker.changed
 
 
-def test_the_report_tells_what_callbacks_of_features_take() -> None:
+def test_the_report_shows_the_time_of_feature_callbacks() -> None:
     @rw.global_(db="canonicalize", requirements=lambda graph: graph.attach(rw.OpIndex()))
     def with_index(graph):
         for relu in graph.find("relu"):
@@ -241,7 +241,7 @@ def test_the_report_tells_what_callbacks_of_features_take() -> None:
     net(mx.nd.ones((2,)))
     rows = [line.split() for line in net.pass_report().splitlines() if line.strip().startswith("feature ")]
     counts = {row[1]: int(row[3]) for row in rows}
-    assert counts["OpIndex.on_attach"] == 2  # the second sweep of the stage changes nothing
+    assert counts["OpIndex.on_attach"] == 2  # once per sweep; the second sweep of the stage changes nothing
     assert counts["OpIndex.on_import"] == counts["OpIndex.on_prune"] == 1
     assert counts["OpIndex.on_change_input"] >= 1
     assert counts["OpIndex.validate"] >= 1

@@ -1,4 +1,4 @@
-"""Node.flops: operations of a use, a multiply-add being two, from formulas written here once more."""
+"""Node.flops counts the operations of a node, a multiply-add as two, and equals independent formulas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LSTM_SIZES = {"a": (7, 3, 5), "b": (1584,), "c": (4, 3, 6), "d": (4, 3, 6)}
             {"a": (5, 4, 9, 8), "b": (4, 3, 2, 2)},
             2 * 5 * 4 * 9 * 8 * (3 * 2 * 2),
         ),
-        # Two directions of two layers: 4 gates of 6 from 5 inputs, then from 12, and from the 6 of the state.
+        # Two layers of two directions: 4 gates of 6 units read 5 inputs, then 12, and 6 units of the state.
         (LSTM, LSTM_SIZES, 2 * 2 * 7 * 3 * 4 * 6 * ((5 + 6) + (12 + 6))),
         (mx.sym.Pooling(a, kernel=(2, 2), stride=(2, 2)), {"a": (1, 3, 8, 6)}, 3 * 8 * 6),
         (mx.sym.sum(a, axis=1), {"a": (3, 4)}, 12),
@@ -42,7 +42,7 @@ LSTM_SIZES = {"a": (7, 3, 5), "b": (1584,), "c": (4, 3, 6), "d": (4, 3, 6)}
         (mx.sym.topk(a), {"a": (3, 4)}, None),
     ],
 )  # fmt: skip
-def test_operators_say_what_they_compute(symbol, shapes, expected) -> None:
+def test_operators_count_their_operations(symbol, shapes, expected) -> None:
     with mx.np_shape(True):
         graph = rw.graph(symbol, shapes, dict.fromkeys(shapes, "float32"))
     (node,) = (node for node in graph.nodes if node.op is not None and not node.is_input)

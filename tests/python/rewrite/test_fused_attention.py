@@ -1,4 +1,4 @@
-"""Attention written out runs as one operator, with and without dropout, where nobody sees its weights."""
+"""Attention composed of operators runs as one operator, with and without dropout, if nothing else reads its weights."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ LEFT_ALONE = {
 
 
 @pytest.mark.parametrize("case", LEFT_ALONE)
-def test_what_is_no_such_attention_stays(case, rng):
+def test_similar_graphs_that_are_not_attention_stay(case, rng):
     function, inputs = LEFT_ALONE[case]
     net = Function(function)
     net.hybridize()

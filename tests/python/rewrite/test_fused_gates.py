@@ -1,4 +1,4 @@
-"""x * sigmoid(x), and gelu in its form with tanh, run as one activation, which layers take along."""
+"""x * sigmoid(x), and gelu by tanh, run as one activation, which layers fuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalizations written out run as one operator: the root mean square norm in its usual forms."""
+"""Normalizations composed of operators run as one operator: the root mean square norm in its usual forms."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_every_form_is_one_operator_with_the_right_gradient(form, dtype, rng):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_infinities_nan_and_signed_zeros_stay_what_they_were(form):
+def test_infinities_nan_and_signed_zeros_are_kept(form):
     x = np.array([[[np.inf, 1, -2, 0], [np.nan, 1, 0, 2], [-0.0, 0.0, 3, -1e30], [-0.0, 0.0, -0.0, 1e-40]]], "float32")
     w = np.array([1, -0.0, np.inf, 2], "float32")
     results = []
@@ -160,7 +160,7 @@ def test_other_functions_stay_themselves(case, rng):
     assert "rms_norm" not in net.plan_text()
 
 
-def test_a_layer_norm_written_out_is_not_the_root_mean_square_norm_of_what_is_centered(rng):
+def test_a_composed_layer_norm_is_not_a_root_mean_square_norm_of_centered_data(rng):
     def written_out(F: Any, x: Any, w: Any) -> Any:
         centered = F.broadcast_sub(x, F.mean(x, axis=-1, keepdims=True))
         return F.broadcast_mul(F.broadcast_mul(centered, F.rsqrt(_mean_square(F, centered))), w)

@@ -1,4 +1,4 @@
-"""Handles of graphs, nodes and entries: what they tell, and what they refuse."""
+"""Handles of graphs, nodes and entries: their properties, and errors for wrong uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridnet import rewrite as rw
 from rewrite.graphs import graph_of, ops, output_names, run, tutorial, variables
 
 
-def test_a_graph_tells_of_its_nodes() -> None:
+def test_a_graph_lists_its_nodes() -> None:
     x, w = variables("x", "w")
     graph = graph_of(mx.sym.FullyConnected(x, w, num_hidden=2, no_bias=True, flatten=False, name="layer"))
     node = graph.named("layer")
@@ -30,7 +30,7 @@ def test_a_graph_tells_of_its_nodes() -> None:
     assert "FullyConnected" in graph.text()
 
 
-def test_shapes_that_nothing_tells_are_asked_for() -> None:
+def test_shapes_that_cannot_be_inferred_must_be_given() -> None:
     x, y = variables("x", "y")
     with pytest.raises(mx.base.MXNetError, match=r"(?s)shape.*give"):
         rw.graph(mx.sym.FullyConnected(x, y, num_hidden=2, no_bias=True))
@@ -163,7 +163,7 @@ def test_checkpoints_nest_and_take_edits_back() -> None:
     graph.check()
 
 
-def test_clones_know_what_stands_for_what() -> None:
+def test_clones_map_original_nodes_to_copies() -> None:
     graph = tutorial()
     copy, equivalent = graph.clone()
     assert copy.fingerprint() == graph.fingerprint()

@@ -1,4 +1,4 @@
-"""The projections of attention are one product where their weights are, or can be made, one array for good."""
+"""The projections of attention become one product if their weights are, or can permanently become, one array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""partition(): which sets of nodes a backend gets, what becomes of what it gives back, and that results stay."""
+"""partition(): the sets of nodes that a backend gets, its compiled functions, and unchanged results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rewrite.random_rules import random_graph
 
 
 class Block(mx.gluon.HybridBlock):
-    """A function as a block."""
+    """A block that calls a function."""
 
     def __init__(self, function: Any) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ def test_a_chain_is_one_set() -> None:
     assert names(rw.convex_sets(graph, ["tanh", "relu", "abs"])) == [["tanh0", "relu1", "abs2"]]
 
 
-def test_what_leaves_and_comes_back_cuts_a_set() -> None:
+def test_paths_that_leave_and_reenter_cut_a_set() -> None:
     x = mx.sym.var("x")
     a = mx.sym.tanh(x, name="a")
     outside = mx.sym.sort(a, name="outside")
@@ -61,7 +61,7 @@ def test_what_leaves_and_comes_back_cuts_a_set() -> None:
     assert names(rw.convex_sets(graph, ["tanh", "elemwise_add"])) == [["a"], ["b"]]
 
 
-def test_what_others_compute_of_inputs_alone_cuts_nothing() -> None:
+def test_outside_work_on_graph_inputs_cuts_no_set() -> None:
     x = mx.sym.var("x")
     mask = mx.sym.sort(x, name="mask")
     a = mx.sym.tanh(x, name="a")
@@ -100,7 +100,7 @@ def test_draws_operators_of_users_and_updates_of_statistics_are_never_in_a_set()
 
 
 def check_sets(graph: Any, sets: list[list[Any]], supports: Any) -> None:
-    """Disjoint, supported, connected; with each set as one node the graph has no cycle."""
+    """Checks that sets are disjoint, supported and connected, and that merging each set makes no cycle."""
     set_of: dict[Any, int] = {}
     for number, nodes in enumerate(sets):
         for node in nodes:
@@ -124,7 +124,7 @@ def check_sets(graph: Any, sets: list[list[Any]], supports: Any) -> None:
     reads: dict[Any, set[Any]] = {key: set() for key in point.values()}
     for node in graph.nodes:
         reads[point[node]] |= {point[entry.node] for entry in node.inputs} - {point[node]}
-    while reads:  # takes away what reads nothing that is left
+    while reads:  # removes the points that read no remaining point
         free = [key for key, sources in reads.items() if not sources & reads.keys()]
         assert free, "the sets read each other in a circle"
         for key in free:
@@ -296,7 +296,7 @@ def test_element_types(dtype) -> None:
     assert backend.runs == 1
 
 
-def test_constants_are_part_of_what_is_compiled() -> None:
+def test_constants_are_part_of_compiled_sets() -> None:
     backend = NumPyBackend()
     graph = graph_of(mx.sym.var("x") + 0.0)
     factor = graph.constant(array(np.arange(6, dtype="float32").reshape(2, 3)))
@@ -378,7 +378,7 @@ FUNCTION = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.POINTER(Call))
 
 
 def doubled(call: Any) -> None:
-    """Writes twice the input, as code of another language would."""
+    """Writes twice the input through pointers, like compiled code."""
     source, target = call.contents.inputs[0], call.contents.outputs[0]
     size = int(np.prod([source.shape[i] for i in range(source.ndim)]))
     floats = ctypes.POINTER(ctypes.c_float)
@@ -386,7 +386,7 @@ def doubled(call: Any) -> None:
     np.ctypeslib.as_array(ctypes.cast(target.data, floats), (size,))[:] = 2 * from_array
 
 
-def test_native_functions_run_and_say_what_is_wrong() -> None:
+def test_native_functions_run_and_report_errors() -> None:
     functions = {"good": FUNCTION(doubled), "bad": FUNCTION(lambda call: b"no more beans")}
     for name, function in functions.items():
         rw.partition(["tanh"], 1, lambda graph, f=function: rw.NativeCode(f), name=name)
@@ -454,7 +454,7 @@ def test_the_warning_names_the_backend_and_the_line() -> None:
     assert "fragile" in warning and "unwell" in warning and "test_partition.py" in warning
 
 
-def test_what_a_run_raises_names_the_backend() -> None:
+def test_errors_of_a_run_name_the_backend() -> None:
     wrong: dict[str, Any] = {
         "unwell": raising(RuntimeError("unwell")),
         r"expected 1 outputs, got 2|1 outputs": lambda x: [x, x],

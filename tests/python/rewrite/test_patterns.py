@@ -1,4 +1,4 @@
-"""Patterns: what matches, what must not, and what takes the place of a match."""
+"""Patterns: matches, non-matches, and replacements of matches."""
 
 from __future__ import annotations
 

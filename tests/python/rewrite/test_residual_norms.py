@@ -92,7 +92,7 @@ def test_every_form_is_one_operator_in_prediction(form, rng):
 
 
 @pytest.mark.parametrize("remat", ["auto", 5000])
-def test_what_is_made_again_has_the_bits_of_what_was_kept(remat, rng):
+def test_recomputed_values_have_the_bits_of_kept_ones(remat, rng):
     arrays = _arrays(rng, "float32")
     kept, _ = _trained(_twice, arrays, remat="none")
     again, _ = _trained(_twice, arrays, remat=remat)

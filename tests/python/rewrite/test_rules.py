@@ -1,4 +1,4 @@
-"""Local and global rules: what they may give back, how often they run, and what becomes of wrong ones."""
+"""Local and global rules: their return values, how often they run, and errors of wrong ones."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_fusion_of_two_operators_of_a_loop_body() -> None:
         (lambda g, n: {}, ["elemwise_div"]),
     ],
 )
-def test_what_a_rule_may_give_back(result, becomes) -> None:
+def test_values_that_a_rule_may_return(result, becomes) -> None:
     graph = tutorial()
     rw.Walk(rw.local(tracks=["div"], name="rule")(result)).apply(graph)
     assert ops(graph)[-1:] == becomes
@@ -136,7 +136,7 @@ def test_a_wrong_rule_is_named_and_leaves_the_graph_as_it_was(result, text, navi
     graph.check()
 
 
-def test_what_a_rule_does_beside_its_result_is_undone_when_it_wants_nothing() -> None:
+def test_edits_of_a_rule_that_returns_none_are_undone() -> None:
     graph = tutorial()
     before = graph.fingerprint()
 
@@ -148,7 +148,7 @@ def test_what_a_rule_does_beside_its_result_is_undone_when_it_wants_nothing() ->
     graph.check()
 
 
-def test_nodes_that_a_rule_makes_and_nobody_reads_go() -> None:
+def test_unread_nodes_of_a_rule_are_removed() -> None:
     graph = tutorial()
 
     def spare(graph, node):
@@ -209,7 +209,7 @@ def test_an_interrupt_ends_the_rewriting_and_is_no_failure_of_the_rule() -> None
 
 def test_a_global_rewrite_with_its_requirements() -> None:
     class Halve(rw.GlobalRewriter):
-        """Every second relu goes."""
+        """Removes every second relu."""
 
         def requirements(self, graph):
             self.index = rw.OpIndex()

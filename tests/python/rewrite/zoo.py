@@ -1,4 +1,4 @@
-"""Graphs of every kind: nets, loops, branches, whatever operators there are."""
+"""Graphs of every kind: networks, loops, branches, and many operators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ contrib = mx.contrib
 
 
 class Net(mx.gluon.HybridBlock):
-    """A block of one function of its input."""
+    """A block that calls a function of F, its input and its layers."""
 
     def __init__(self, function: Callable[[Any, Any], Any], *layers: Any) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ def cumulative(F: Any, x: Any) -> Any:
 
 
 def folded(F: Any, x: Any) -> Any:
-    """No outputs, several carries in a list."""
+    """A loop without outputs and with several states in a list."""
     return F.contrib.foreach(lambda row, s: ([], [s[1], s[0] + row]), x, [F.zeros((3,)), F.ones((3,))])[1]
 
 
@@ -90,8 +90,8 @@ NETS: dict[str, Callable[[], Any]] = {
 
 
 def graphs_of(name: str) -> list[Any]:
-    """Graphs of a net: as traced for prediction and for training, and both as the first half of the pipeline leaves
-    them, where constants are folded and loops are rewritten."""
+    """Returns the graphs of a network: traced for prediction and for training, and both rewritten by the first half of
+    the pipeline, which folds constants and rewrites loops."""
     net = NETS[name]()
     net.initialize()
     net.hybridize()

@@ -1,4 +1,4 @@
-"""Sparse arrays: how they are made, shown, converted, written, copied, pickled and exchanged with SciPy."""
+"""Sparse arrays: creation, display, conversion, writes, copies, pickles and exchange with SciPy."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_matrices_of_scipy_are_put_in_order():
     ours = mx.nd.sparse.csr_matrix(loose)
     ours.check_format()
     assert ours.indices.asnumpy().tolist() == [0, 2] and ours.data.asnumpy().tolist() == [2, 5]
-    assert loose.nnz == 3  # the matrix itself is left as it is
+    assert loose.nnz == 3  # SciPy's matrix is unchanged
 
 
 def test_row_sparse_parts_are_the_rows_that_are_not_zeros(rng):
@@ -110,7 +110,7 @@ def test_rows_that_come_twice_are_summed():
     assert array.asnumpy().tolist() == [[2.0], [5.0]]
 
 
-def test_a_shape_that_no_index_tells_is_asked_for():
+def test_a_shape_that_no_index_determines_must_be_given():
     with pytest.raises(ValueError, match="columns"):
         mx.nd.sparse.csr_matrix(([], [], [0, 0]))
     assert mx.nd.sparse.csr_matrix(([], [], [0, 0]), shape=(1, 4)).shape == (1, 4)
@@ -141,7 +141,7 @@ def test_check_format_finds_broken_csr(parts):
         array.check_format()
 
 
-def test_broken_indices_are_errors_of_whoever_uses_them():
+def test_broken_indices_are_errors_of_the_operator_that_reads_them():
     with pytest.raises(mx.errors.FormatError, match=r"indices of a csr array.*0 to 2"):
         mx.nd.sparse.csr_matrix(([1.0], [5], [0, 1, 1]), shape=(2, 3)).asnumpy()
     with pytest.raises(mx.errors.FormatError, match="row_sparse"):

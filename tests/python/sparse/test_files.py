@@ -1,4 +1,4 @@
-"""Sparse records of .params files: MXNet's are read, ours have its layout."""
+"""Sparse records of .params files: files of MXNet load, and saved files have the same layout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_csr_record_has_the_bytes_of_mxnet(tmp_path):
     np.testing.assert_array_equal(mx.nd.load_frombuffer(file)[0].asnumpy(), matrix.asnumpy())
 
 
-def test_large_arrays_cost_what_they_store(tmp_path):
+def test_large_arrays_cost_only_their_stored_values(tmp_path):
     rows = mx.nd.sparse.row_sparse_array((np.ones((2, 64), "float32"), [5, 999_999_999]), shape=(10**9, 64))
     mx.nd.save(tmp_path / "a.params", [rows])
     assert (tmp_path / "a.params").stat().st_size < 2000

@@ -1,4 +1,4 @@
-"""Every operator of the registry that is a function of one element: sparse arrays keep storage where f(0) = 0."""
+"""Every elementwise operator of one array in the registry: sparse arrays keep their storage if f(0) = 0."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def dtype_of(name):
 
 
 def values_of(name, sample, rng):
-    """A third of the sample's values are zeros, and the middle row is."""
+    """Draws values for a sample; about a third are zeros, and so is the whole middle row."""
     low, high = sample["low"], sample["high"]
     values = rng.uniform(low, high, (5, 4)) * (rng.random((5, 4)) < 0.7)
     values[2] = 0

@@ -109,7 +109,7 @@ def test_gradients_of_transposed_products(rng):
     right = mx.nd.array(rng.random((4, 2)))
     right.attach_grad()
     with warnings.catch_warnings(), autograd.record():
-        warnings.simplefilter("ignore")  # the product is row_sparse, and its gradient is recorded on a dense copy
+        warnings.simplefilter("ignore")  # warns that the gradient of the row_sparse product is recorded on a dense copy
         loss = (mx.nd.dot(mx.nd.array(left).tostype("csr"), right, transpose_a=True) * 2).sum()
     loss.backward()
     np.testing.assert_allclose(right.grad.asnumpy(), 2 * left @ np.ones((6, 2)), rtol=1e-5)
@@ -124,7 +124,7 @@ def test_second_order_gradients_pass_through_products_with_csr():
         (slope,) = autograd.grad((product**3).sum(), [weight], create_graph=True)
         total = slope.sum()
     total.backward()
-    # d/dw of 3 x^3 w^2
+    # the derivative of 3 x^3 w^2 by w
     np.testing.assert_allclose(weight.grad.asnumpy().ravel(), [6 * 3, 6 * 8 * 5], rtol=1e-5)
 
 
@@ -138,7 +138,7 @@ def test_a_change_of_storage_passes_gradients():
 
 
 def updated(optimizer, stype, steps, shape=(9, 4)):
-    """A weight after steps of an optimizer whose gradients reach rows 2 and 5."""
+    """Returns a weight after steps of an optimizer with gradients in rows 2 and 5."""
     weight = mx.nd.array(np.linspace(-1, 1, 36).reshape(shape))
     updater = mx.optimizer.get_updater(optimizer)
     for step in range(steps):
@@ -275,8 +275,8 @@ def test_stores_pull_rows_and_update_by_rows():
     assert everything.asnumpy()[:, 0].tolist() == [1, 1, 1, 1, 1, 1, -1, 1]
 
 
-def test_a_step_costs_what_its_rows_cost():
-    """A table of a million rows: a step of ten rows takes no second table."""
+def test_a_step_costs_only_its_rows():
+    """A training step on ten rows of a table of a million takes no memory of a second table."""
     gc.collect()
     others = mx._core.memory_statistics(1, 0)["in_use"]
     net = nn.Embedding(1_000_000, 16, sparse_grad=True)

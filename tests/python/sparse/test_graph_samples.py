@@ -1,4 +1,4 @@
-"""Parts of graphs that are csr matrices of edge numbers; expected values are those that MXNet 1.9.1 gives."""
+"""Samples and subgraphs of graphs stored as csr matrices of edge numbers; expected values are from MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hybridnet.ndarray import contrib
 
 @pytest.fixture
 def graph():
-    """Five vertices, each with an edge to every other one; edges are numbered from 1, row by row."""
+    """A graph of five vertices, each with an edge to every other one; edges are numbered from 1, row by row."""
     columns = [j for i in range(5) for j in range(5) if i != j]
     edges = (np.arange(1, 21), columns, np.arange(0, 21, 4))
     return mx.nd.sparse.csr_matrix(edges, shape=(5, 5), dtype="int64")
@@ -120,7 +120,7 @@ def test_a_graph_without_edges():
     assert contrib.dgl_subgraph(empty, vertices(0, 1)).asnumpy().tolist() == [[0, 0], [0, 0]]
 
 
-def test_wrong_calls_say_what_was_expected(graph):
+def test_errors_of_wrong_calls_name_the_expected_input(graph):
     for wrong, match in (
         (lambda: contrib.dgl_subgraph(graph, vertices(4, 0)), "rising"),
         (lambda: contrib.dgl_subgraph(graph, vertices(5)), "from 0 to 4"),

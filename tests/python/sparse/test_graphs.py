@@ -49,7 +49,7 @@ class Chain(gluon.HybridBlock):
 
 
 def run_block(net, x, w, wants, train, head):
-    """Output, and gradients where wanted, of one call."""
+    """Returns the output, and the gradients that `wants` names, of one call."""
     arrays = {"x": x, "w": w}
     for name, stype in wants.items():
         arrays[name].attach_grad(stype=stype)
@@ -65,7 +65,7 @@ def run_block(net, x, w, wants, train, head):
 @pytest.mark.parametrize("wants", [{}, {"w": None}, {"w": "row_sparse"}, {"x": "row_sparse", "w": None}], ids=str)
 @pytest.mark.parametrize("stypes", PAIRS, ids="-".join)
 @pytest.mark.parametrize("chain", CHAINS)
-def test_hybridized_blocks_give_what_imperative_calls_give_in_the_same_storage(chain, stypes, wants, static_alloc, rng):
+def test_hybridized_blocks_equal_imperative_calls_in_values_and_storage(chain, stypes, wants, static_alloc, rng):
     values = [drawn(rng), drawn(rng, (COLUMNS, 4), 0.7)]
     net = Chain(CHAINS[chain])
     head = mx.nd.array(rng.standard_normal(net(*map(mx.nd.array, values)).shape))
@@ -89,7 +89,7 @@ def test_hybridized_blocks_give_what_imperative_calls_give_in_the_same_storage(c
 @pytest.mark.parametrize("grad_stype", ["default", "row_sparse"])
 @pytest.mark.parametrize("stypes", PAIRS, ids="-".join)
 @pytest.mark.parametrize("chain", CHAINS)
-def test_executors_give_what_imperative_calls_give_in_the_same_storage(chain, stypes, grad_stype, grad_req, train, rng):
+def test_executors_equal_imperative_calls_in_values_and_storage(chain, stypes, grad_stype, grad_req, train, rng):
     values = {"x": drawn(rng), "w": drawn(rng, (COLUMNS, 4), 0.7)}
     stype_of = dict(zip("xw", stypes, strict=True))
 
@@ -155,7 +155,7 @@ def test_the_product_with_csr_reaches_a_row_sparse_gradient_through_layers(rng, 
     assert grads["w"].indices.asnumpy().tolist() == np.flatnonzero(features.any(0)).tolist()
 
 
-def test_a_changed_argument_is_read_and_backward_uses_what_forward_read(rng, no_fallback):
+def test_forward_reads_changed_arguments_and_backward_the_values_of_forward(rng, no_fallback):
     first, second, weight = drawn(rng), drawn(rng), rng.standard_normal((COLUMNS, 2))
     arrays = {"x": mx.nd.array(first).tostype("csr"), "w": mx.nd.array(weight)}
     grads = {"w": mx.nd.zeros(weight.shape)}
@@ -238,7 +238,7 @@ def test_loops_and_branches_read_dense_copies(rng):
 
 
 @pytest.mark.filterwarnings("ignore:.*dense copies")
-def test_sizes_that_only_running_tells_and_custom_operators_stand_beside_sparse_values(rng):
+def test_sizes_known_at_run_time_and_custom_operators_work_beside_sparse_values(rng):
     class Thrice(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
             self.assign(out_data[0], req[0], in_data[0] * 3)
@@ -390,7 +390,7 @@ def test_gradients_of_gradients_are_those_of_dense_arrays(stype, hybrid, rng):
 
 
 def test_squares_of_rows_have_gradients_by_rows(rng, no_fallback):
-    """The second term of a factorization machine: dot(x ** 2, _square_sum(v)) costs what the batch's columns cost."""
+    """The second term of a factorization machine, dot(x ** 2, _square_sum(v)), costs only the batch's columns."""
     features, table = drawn(rng), rng.standard_normal((COLUMNS, 3)).astype("float32")
     v = mx.nd.array(table).tostype("row_sparse")
     v.attach_grad(stype="row_sparse")
@@ -404,7 +404,7 @@ def test_squares_of_rows_have_gradients_by_rows(rng, no_fallback):
     assert v.grad.indices.asnumpy().tolist() == np.flatnonzero(features.any(0)).tolist()
 
 
-def test_graphs_take_memory_of_what_is_stored(rng, no_fallback):
+def test_graphs_take_memory_for_stored_values_only(rng, no_fallback):
     rows, columns, per_row = 1000, 1_000_000, 10
     gc.collect()
     mx.nd.waitall()

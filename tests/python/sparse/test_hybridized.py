@@ -1,4 +1,4 @@
-"""Hybridized blocks and executors: gradients of tables leave the backward plan as rows."""
+"""Hybridized blocks and executors return gradients of tables in row_sparse storage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hybridnet.gluon import nn
 
 
 class TwoLookups(gluon.HybridBlock):
-    """Reads one table twice."""
+    """Looks up rows of one table twice."""
 
     def __init__(self, rows):
         super().__init__()
@@ -86,7 +86,7 @@ def test_gradients_are_added_to_rows():
     assert net.weight.grad().data.asnumpy()[:, 0].tolist() == [2, 4, 2]
 
 
-def test_a_hybridized_step_costs_what_its_rows_cost():
+def test_a_hybridized_step_costs_only_its_rows():
     gc.collect()
     before = mx._core.memory_statistics(1, 0)["in_use"]
     net = nn.HybridSequential()

@@ -1,4 +1,4 @@
-"""Operators on sparse arrays: values are those of dense arrays, storage is that of MXNet 1.9.1."""
+"""Operators on sparse arrays give the values of dense arrays in the storage of MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ DENSE = {
 
 @pytest.mark.parametrize("stype", STYPES)
 @pytest.mark.parametrize("name", [*KEEPING, *DENSE])
-def test_storage_follows_what_zeros_become(name, stype, rng):
+def test_storage_stays_sparse_if_zeros_stay_zeros(name, stype, rng):
     function = {**KEEPING, **DENSE}[name]
     values = abs(drawn(rng))
     with warnings.catch_warnings():
@@ -111,7 +111,7 @@ def test_storage_follows_what_zeros_become(name, stype, rng):
     np.testing.assert_array_equal(result.asnumpy(), function(mx.nd.array(values)).asnumpy())
 
 
-PAIRS = {  # operator: storage of the result by that of the inputs (d: default, c: csr, r: row_sparse); others: default
+PAIRS = {  # operator: storages of inputs (d: default, c: csr, r: row_sparse) -> storage of the result; others: default
     "elemwise_add": {"cc": "csr", "rr": "row_sparse"},
     "elemwise_sub": {"cc": "csr", "rr": "row_sparse"},
     "elemwise_mul": {"cc": "csr", "rr": "row_sparse", "cd": "csr", "dc": "csr", "rd": "row_sparse", "dr": "row_sparse"},
@@ -202,7 +202,7 @@ def test_square_sum_of_rows(axis, rng, no_fallback):
 
 
 @pytest.mark.parametrize("stype", STYPES)
-def test_norm_reads_what_is_stored(stype, rng, no_fallback):
+def test_norm_reads_stored_values_only(stype, rng, no_fallback):
     values = drawn(rng)
     np.testing.assert_allclose(
         mx.nd.norm(mx.nd.array(values).tostype(stype)).asscalar(), np.linalg.norm(values), rtol=1e-6
@@ -249,7 +249,7 @@ def test_dense_times_csr_is_csr(transpose_b, rng, no_fallback):
     np.testing.assert_allclose(result.asnumpy(), left @ (right.T if transpose_b else right), rtol=1e-5, atol=1e-6)
 
 
-def test_products_name_what_does_not_fit():
+def test_products_name_shapes_that_do_not_fit():
     with pytest.raises(mx.errors.ShapeError, match=r"rhs.*3 elements"):
         mx.nd.dot(mx.nd.zeros((2, 3), stype="csr"), mx.nd.ones((4, 2)))
     with pytest.raises(mx.errors.DTypeError, match="rhs"):
@@ -314,7 +314,7 @@ def test_results_are_written_into_arrays_of_any_storage(stype, rng):
 
 
 def _tall_csr(rng, rows=300, columns=5000, stored=6000, dtype="float32"):
-    """More columns than are used, rows without values, enough values for loops of their own."""
+    """Returns a matrix with unused columns, a row without values, and enough values for parallel loops."""
     places = rng.integers(0, rows - 1, stored), rng.integers(0, columns, stored)
     dense = np.zeros((rows, columns), dtype)
     dense[places] = rng.integers(1, 5, stored)
@@ -328,7 +328,7 @@ def test_products_with_vectors(dtype, transposed, rng):
     wanted = dense.T if transposed else dense
     for shape in [(wanted.shape[1], 1), (wanted.shape[1],)]:
         factor = rng.integers(-3, 4, shape).astype(dtype)
-        for _ in range(2):  # the second finds what the first has kept
+        for _ in range(2):  # the second call uses data cached by the first
             got = mx.nd.dot(matrix, mx.nd.array(factor, dtype=dtype), transpose_a=transposed)
             np.testing.assert_array_equal(got.asnumpy(), wanted @ factor)
     rows = mx.nd.dot(matrix, mx.nd.array(factor.reshape(-1, 1), dtype=dtype), transpose_a=True) if transposed else None
@@ -337,7 +337,7 @@ def test_products_with_vectors(dtype, transposed, rng):
         np.testing.assert_array_equal(rows.indices.asnumpy(), used)
 
 
-def test_products_see_what_is_written_to_the_indices(rng):
+def test_products_see_writes_to_the_indices(rng):
     dense, matrix = _tall_csr(rng)
     factor = mx.nd.array(rng.integers(-3, 4, (5000, 1)).astype("float32"))
     back = mx.nd.array(rng.integers(-3, 4, (300, 1)).astype("float32"))
@@ -365,4 +365,4 @@ def test_products_with_vectors_take_about_as_long_as_scipys(rng):
         theirs @ factor
         seconds["theirs"].append(time.perf_counter() - between)
         seconds["ours"].append(between - begin)
-    assert min(seconds["ours"]) < 3 * min(seconds["theirs"])  # 0.94 where this was written, 7.7 before
+    assert min(seconds["ours"]) < 3 * min(seconds["theirs"])  # 0.94 on the author's machine, formerly 7.7

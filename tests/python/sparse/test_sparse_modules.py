@@ -125,7 +125,7 @@ def test_factorization_machines_have_the_gradients_of_float64(rng):
 @pytest.mark.parametrize(
     ("make", "label_shape", "megabytes"), [(linear, (ROWS,), 1), (factorization_machine, (ROWS, 1), 5)]
 )
-def test_a_step_of_a_module_costs_what_the_batch_stores(make, label_shape, megabytes, rng):
+def test_a_step_of_a_module_costs_only_stored_values(make, label_shape, megabytes, rng):
     gc.collect()
     module = bound(make(COLUMNS), ROWS, COLUMNS, label_shape, learning_rate=0.1)
     batches = [csr_batch(rng, ROWS, COLUMNS, PER_ROW) for _ in range(3)]
@@ -177,7 +177,7 @@ def test_rows_that_are_pulled_per_batch_train_like_whole_tables(make, rng):
 
 
 def wide_and_deep(columns, sparse=True):
-    """A linear model of csr features beside a network over looked-up rows and dense features."""
+    """Returns a linear model of csr features plus a network over embedding rows and dense features."""
     stype = "row_sparse" if sparse else "default"
     wide = mx.sym.sparse.dot(
         mx.sym.var("features", stype="csr" if sparse else "default"),

@@ -1,4 +1,4 @@
-"""Executors: gradients, monitors, and the memory that runs need."""
+"""Executors: gradients, monitors, and memory of runs."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_debug_str_shows_the_memory_of_runs():
     assert total_megabytes(training) > total_megabytes(inference) == total_megabytes(blocked)
 
 
-def test_plan_text_shows_what_the_last_run_and_its_gradient_run():
+def test_plan_text_shows_the_last_run_and_its_gradient():
     executor = filled(monitored_network().simple_bind(mx.cpu(), data=(2, 4)))
     assert executor.plan_text() == ""
     executor.forward()

@@ -1,4 +1,4 @@
-"""mx.sym.gradient: gradients are values of a graph, which outputs, updates, losses and files may hold."""
+"""mx.sym.gradient: gradients are values of a graph and may be part of outputs, updates, losses and files."""
 
 import hybridnet as mx
 import numpy as np

@@ -1,5 +1,5 @@
-"""Symbols that were made inside the function of a loop or branch stand for nothing outside of it. A program that reads
-them there gets an error with the value, the body and the line; no input of the same name is read in their place."""
+"""Symbols made inside a body of a loop or branch are undefined outside of it. Reading them there is an error that names
+the value, the body and the line; no input of the same name is read instead."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_values_of_the_surrounding_graph_and_of_an_outer_body_may_be_read():
 
     def outer(d, s):
         doubled = d * 2
-        kept.append(X.sum())  # reads nothing of the loop, and is computed in front of it
+        kept.append(X.sum())  # reads no value of the loop, so it is computed in front of it
         inner, _ = foreach(lambda e, t: (add(add(e, doubled), add(outside.sum(), kept[-1])), t), d, s)
         return add(inner, doubled), s
 

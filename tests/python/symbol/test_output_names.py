@@ -1,6 +1,6 @@
-"""Names of arguments, states and outputs are those that MXNet 1.9.1 lists, for the whole registry.
+"""Names of arguments, states and outputs equal those of MXNet 1.9.1, for the whole registry.
 
-tests/fixtures/names/mxnet-1.9.1.json holds its answers; tools/record_mxnet_names.py wrote it and says how.
+tests/fixtures/names/mxnet-1.9.1.json holds MXNet's names; tools/record_mxnet_names.py, which wrote it, explains how.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from hybridnet import _core
 ROOT = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "names"
 ANSWERS = json.loads((ROOT / "mxnet-1.9.1.json").read_text())
 
-# Operators whose inputs have other names here. Variables get these names only where a program gives no inputs by
-# symbol, which the functions of mx.np never do.
+# Operators whose inputs have other names here. Variables get these names only if a program omits input symbols, which
+# the functions of mx.np never do.
 OTHER_ARGUMENTS = {
     "_np_copy": "one operator with mx.nd's",
     "_npi_absolute": "one operator with mx.nd's",
@@ -53,7 +53,7 @@ def test_the_answers_cover_the_operators_that_programs_call() -> None:
 
 @pytest.mark.parametrize("op", ["Concat", "add_n", "stack"])
 def test_variables_stand_for_inputs_that_a_symbol_lacks(op: str) -> None:
-    """As in MXNet: num_args says how many inputs there are."""
+    """num_args is the number of inputs, as in MXNet."""
     symbol = composed(op, {"num_args": "3"}, ["x"])
     assert symbol.list_arguments() == ["x", "g_arg1", "g_arg2"]
     with pytest.raises(mx.MXNetError, match="num_args"):

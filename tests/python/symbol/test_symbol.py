@@ -1,4 +1,4 @@
-"""Building graphs, querying them, running them."""
+"""Building, querying and running Symbols."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_bind_runs_forward_and_backward(rng):
     executor.backward(mx.nd.ones((8, 2)))
     np.testing.assert_allclose(grads["fc2_bias"].asnumpy(), [8, 8])
     np.testing.assert_allclose(grads["fc2_weight"].asnumpy(), np.ones((2, 8)) @ hidden, rtol=1e-4)
-    assert executor.grad_dict["data"] is grads["data"]  # bound, asked for nothing
+    assert executor.grad_dict["data"] is grads["data"]  # bound, but no gradient was requested
     assert not grads["data"].asnumpy().any()
     assert executor.output_dict.keys() == {"fc2_output"}
     executor.forward(data=np.zeros((8, 3)))
@@ -228,7 +228,7 @@ def test_simple_bind_allocates_everything():
         dense_net().simple_bind(mx.cpu())
 
 
-def test_bind_names_what_is_missing():
+def test_bind_names_missing_arguments():
     with pytest.raises(ValueError, match="fc1_weight"):
         dense_net().bind(mx.cpu(), {"data": mx.nd.ones((8, 3))})
 
@@ -408,7 +408,7 @@ def test_a_range_without_end_is_a_vector_as_long_as_its_reader_needs():
         total.infer_shape(data=(4, 2))
 
 
-def test_a_column_as_bias_is_not_folded_with_what_follows(rng):
+def test_a_column_as_bias_is_not_folded_into_later_work(rng):
     data, bias = mx.sym.var("data"), mx.sym.var("bias", shape=(3, 1))
     dense = mx.sym.FullyConnected(data, mx.sym.var("weight"), bias, num_hidden=3, name="fc")
     net = mx.sym.BatchNorm(dense, name="bn", fix_gamma=False)
@@ -435,7 +435,7 @@ def test_the_slope_of_prelu_starts_at_a_quarter():
     assert "__init__" not in str(mx.sym.LeakyReLU(mx.sym.var("data"), act_type="leaky").attr_dict())
 
 
-def test_optimizing_for_a_backend_checks_what_is_given_and_keeps_the_graph():
+def test_optimizing_for_a_backend_checks_arguments_and_keeps_the_graph():
     graph = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     args = {"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.ones(2), "other": mx.nd.ones(1)}
     made = graph.optimize_for("MKLDNN", args, {}, mx.cpu(), shape_dict={"data": (4, 3)})

@@ -1,4 +1,4 @@
-"""Traced arrays: shape and dtype are known, deferred parameters are completed, values are refused."""
+"""Traced arrays: shape and dtype are known, deferred parameters are initialized, reading values is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""mx.test_utils: correct cases pass, wrong ones fail and name the place."""
+"""Checks of mx.test_utils: correct cases pass, wrong ones fail and name the place."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_numeric_gradient_accepts_right_and_rejects_wrong_gradients() -> None:
     x = mx.sym.Variable("x")
     point = {"x": np.array([[0.5, -0.3], [0.2, 0.9]])}
     tu.check_numeric_gradient(mx.sym.tanh(x), point, dtype=np.float64)
-    wrong = mx.sym.BlockGrad(x) * x  # its gradient is x, finite differences say 2 x
+    wrong = mx.sym.BlockGrad(x) * x  # its gradient is x, finite differences give 2 x
     with pytest.raises(AssertionError, match="BACKWARD_x"):
         tu.check_numeric_gradient(wrong, point, dtype=np.float64)
 
@@ -81,7 +81,7 @@ def test_generators_are_judged() -> None:
     assert not tu.mean_check(lambda n: rng.normal(1.5, 2, n), 1, 2, 10000)
 
 
-def test_buckets_count_what_lies_from_their_low_end_to_below_their_high_end() -> None:
+def test_buckets_include_their_low_end_and_exclude_their_high_end() -> None:
     samples = np.array([0.0, 0.5, 1.0, 1.5, 3.0, 3.5, -1.0])
     found = tu.chi_square_check(lambda n: samples, [(0, 1), (1, 2), (3, 3.5)], [0.4, 0.4, 0.2])[1]
     np.testing.assert_array_equal(found, [2, 2, 1])

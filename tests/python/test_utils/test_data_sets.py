@@ -1,4 +1,4 @@
-"""Data sets that are on this machine already."""
+"""Functions of mx.test_utils for data sets that are already on the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 
 def write_digits(folder, counts=(6, 4)):
-    """MNIST's four files with a few random images; returns images and labels by part."""
+    """Writes MNIST's four files with a few random images; returns images and labels by part."""
     folder.mkdir(exist_ok=True)
     written = {}
     for part, count in zip(("train", "t10k"), counts, strict=True):
@@ -58,7 +58,7 @@ def test_digits_are_unpacked_once_and_iterated(folder):
     assert next(iter(flat)).data[0].shape == (2, 784)
 
 
-def test_archives_are_unpacked_beside_what_is_there(folder):
+def test_archives_are_unpacked_into_their_folders(folder):
     (folder / "source").mkdir()
     with zipfile.ZipFile(folder / "source" / "some.zip", "w") as archive:
         archive.writestr("inside.txt", "text")

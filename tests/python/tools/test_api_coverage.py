@@ -1,4 +1,4 @@
-"""docs/api-coverage.md tells what is there, and gives a reason for every name that is not."""
+"""docs/api-coverage.md lists the available names of MXNet, and a reason for every missing one."""
 
 from __future__ import annotations
 

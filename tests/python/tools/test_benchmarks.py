@@ -1,4 +1,4 @@
-"""The benchmarks: each case is known to its sides, loops run, rows say what reached its goal, files keep other rows."""
+"""The benchmarks: sides implement each case, loops run, rows show reached goals, files keep other rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODULES = ("cases", "quiet", "sections", "run", "growth", "stability", "cold_sid
 
 @pytest.fixture(scope="module")
 def benchmark():
-    """The modules by name, as when a script of the folder runs."""
+    """The benchmark modules by name, imported as by a script of the folder."""
     paths = [str(BENCHMARKS), str(BENCHMARKS / "sides")]
     sys.path[:0] = paths
     before = set(sys.modules)
@@ -40,7 +40,7 @@ def sections(benchmark):
 
 
 def names_in(side: str) -> set[str]:
-    """Cases of a side's files, "NAME/VARIANT", read and not run: the peers may not be installed."""
+    """Returns the cases "NAME/VARIANT" in the files of a side, without running them: peers may not be installed."""
     text = "".join(file.read_text(encoding="utf-8") for file in (BENCHMARKS / "sides").glob(f"{side}_*.py"))
     networks = re.findall(r'^    "(\w+)": ', text, re.MULTILINE)
     variants = re.findall(r'f"\{name\}/(\w+)"', text)
@@ -96,7 +96,7 @@ def test_a_case_that_fails_is_reported_each_time(run):
 
 @pytest.fixture
 def line_of(benchmark):
-    """The cells of a row: of our times by mode, and of peers with theirs."""
+    """Returns a function that makes the cells of a row from our times by mode and the times of peers."""
 
     def build(ours, peers, **fields):
         cases, run = benchmark["cases"], benchmark["run"]
@@ -123,7 +123,7 @@ def test_a_row_compares_the_better_mode_with_the_best_peer(benchmark, line_of):
 
 
 @pytest.mark.parametrize(("ours", "met"), [(1e-3, "yes"), (1.5e-3, "ahead"), (2.5e-3, "NO")])
-def test_a_row_says_what_reached_its_goal(benchmark, line_of, ours, met):
+def test_a_row_shows_reached_goals(benchmark, line_of, ours, met):
     assert line_of({"imperative": [ours]}, [(peer(benchmark, "p"), [2e-3])])[5] == met
 
 
@@ -191,7 +191,7 @@ def test_merging_twice_changes_nothing(sections):
 
 
 @pytest.mark.parametrize(("own", "remark"), [(3, ""), (1, "disturbed: others took ")])
-def test_what_others_take_disturbs_a_measurement_and_own_work_does_not(benchmark, monkeypatch, own, remark):
+def test_work_of_other_processes_disturbs_a_measurement_and_own_work_does_not(benchmark, monkeypatch, own, remark):
     quiet = benchmark["quiet"]
     ticks = {"busy": iter([1000, 1000 + 3 * quiet.TICKS]), "own": iter([10, 10 + own * quiet.TICKS])}
     monkeypatch.setattr(quiet, "_busy_ticks", lambda: next(ticks["busy"]))

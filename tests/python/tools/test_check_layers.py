@@ -1,4 +1,4 @@
-"""tools/check_layers.py on tiny made-up trees: includes and imports that it must report, and others."""
+"""tools/check_layers.py on tiny generated trees: includes and imports that it must report, and allowed ones."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ FORBIDDEN = {
         "room 'engine' includes room 'storage'",
     ),
     "Python in the library": ({"src/runtime/a.cc": "# include <Python.h>\n"}, "room 'runtime' includes <Python.h>"),
-    "a header nobody knows": ({"src/ops/a.cc": '#include "hybridnet/new.h"\n'}, '"hybridnet/new.h" is in no known'),
+    "an unknown header": ({"src/ops/a.cc": '#include "hybridnet/new.h"\n'}, '"hybridnet/new.h" is in no known'),
     "a public header without a room": ({"include/hybridnet/new.h": ""}, "include/hybridnet/new.h:1: this file belongs"),
     "the environment": ({"src/ops/a.cc": 'if (std::getenv("X")) {}\n'}, "src/ops/a.cc:1: an environment variable"),
     "a Python import upwards": (

@@ -1,4 +1,4 @@
-"""tools/client_libraries.py says of every model which stage it reached. The libraries themselves are not needed."""
+"""tools/client_libraries.py reports the stage that each model reached. The libraries themselves are not needed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tool():
 
 
 class Model:
-    """Gives its outputs in turn; training fails if it is told to."""
+    """A model that returns given outputs in turn, and whose training may fail."""
 
     def __init__(self, *outputs, training_fails=False):
         self.outputs = list(outputs)
@@ -52,7 +52,7 @@ def test_a_model_that_works_reaches_every_stage(tool, capsys):
     assert stages(tool, capsys, lambda: Model([1, 2], [1, 2.0001])) == (list(tool.STAGES), [])
 
 
-def test_a_difference_of_the_graph_is_told_and_training_goes_on(tool, capsys):
+def test_a_difference_of_the_graph_is_reported_and_training_continues(tool, capsys):
     reached, problems = stages(tool, capsys, lambda: Model([1, 2], [1, 2.1]))
     assert reached == ["constructed", "forward", "hybridized", "trained"]
     assert problems == ["output 0: differs by 0.1, its largest value is 2"]
@@ -71,7 +71,7 @@ def test_the_stage_that_fails_is_named(tool, capsys):
 
 
 def test_a_library_is_run_model_by_model_in_processes_of_their_own(tmp_path):
-    """A stand-in for d2l that has one module that imports, one that does not, and no models."""
+    """The library is a fake d2l with a module that can be imported, one that cannot, and no models."""
     package = tmp_path / "d2l"
     package.mkdir()
     (package / "__init__.py").write_text("")

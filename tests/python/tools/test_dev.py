@@ -1,4 +1,4 @@
-"""tools/dev: help and complaints come before any set-up."""
+"""tools/dev prints help and errors about arguments before any set-up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COMMANDS = [
 
 
 def _dev(*arguments):
-    # No Python and no environment to be found: a set-up would fail.
+    # There is no Python and no environment, so a set-up would fail.
     environment = {"PATH": "/usr/bin:/bin", "PYTHON": "/nowhere/python", "HOME": "/nowhere"}
     command = ["bash", str(_ROOT / "tools" / "dev"), *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)

@@ -1,4 +1,4 @@
-"""Code and files that the documentation shows exist in the repository."""
+"""Code in the documentation runs, and files that it names exist."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", ["functions.md", "rewriting.md", "scan.md", "serving.md"])
 def test_python_of_a_page_runs(page: str) -> None:
-    """All blocks of a page are one program."""
+    """Runs all Python blocks of a page as one program."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text("utf-8"), re.DOTALL)
     assert blocks
     exec(compile("\n".join(blocks), page, "exec"), {"__name__": page})

@@ -1,4 +1,4 @@
-"""The checked-in stubs agree with the registry, so that a review shows how the API changes."""
+"""The generated stubs agree with the registry, so that reviews show API changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STUBS = ROOT / "python" / "hybridnet" / "ops" / "_generated.pyi"
 
 
 @pytest.mark.parametrize("generator", ["gen_frontend.py", "gen_cpp_frontend.py"])
-def test_what_is_generated_from_the_registry_is_up_to_date(generator):
+def test_generated_files_are_up_to_date(generator):
     check = subprocess.run(
         [sys.executable, str(ROOT / "tools" / generator), "--check"],
         capture_output=True,
@@ -28,7 +28,7 @@ def test_what_is_generated_from_the_registry_is_up_to_date(generator):
 def test_the_stubs_name_every_public_operator():
     tree = ast.parse(STUBS.read_text(encoding="utf-8"))
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    # Of a process of its own: other tests load libraries of operators into this one.
+    # Lists operators in a separate process, because other tests load operator libraries into this one.
     listing = "from hybridnet import _core; print(*(name for name, _, internal in _core.op_names() if not internal))"
     done = subprocess.run(
         [sys.executable, "-c", listing],

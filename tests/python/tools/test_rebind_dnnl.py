@@ -1,4 +1,4 @@
-"""The build gives oneDNN our threads in place of libgomp's, and our operators new and delete (cmake/rebind_dnnl.py)."""
+"""The build makes oneDNN use our threads instead of libgomp, and our operators new and delete (rebind_dnnl.py)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL = "".join(f"    {name.decode()}();\n" for name in NAMES)
 
 
 def library(folder: Path, calls: str) -> Path:
-    """A shared library that names libgomp and calls these functions."""
+    """Builds a shared library that links libgomp and calls these functions."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler")
@@ -80,7 +80,7 @@ def test_a_copy_that_is_up_to_date_is_not_written_again(tmp_path: Path) -> None:
     assert target.read_bytes() == rebind_dnnl.rebind(source.read_bytes())
 
 
-def test_what_is_no_such_library_is_refused(tmp_path: Path) -> None:
+def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="ELF"):
         rebind_dnnl.rebind(b"\x7fELF\x01\x01" + bytes(100))
     with pytest.raises(ValueError, match="is not among its names"):

@@ -55,7 +55,7 @@ def test_shapes_that_do_not_suffice_are_an_error():
         mx.viz.print_summary(network(), positions=(0.5, 1.0))
 
 
-def test_the_drawing_has_operators_inputs_and_what_passes_between_them():
+def test_the_drawing_shows_operators_inputs_and_shapes_of_edges():
     pytest.importorskip("graphviz", reason="plot_network makes objects of this package")
     dot = mx.viz.plot_network(
         network(), "net", "svg", {"data": (2, 3, 8, 8)}, {"data": np.float32}, node_attrs={"fixedsize": "false"}

@@ -13,8 +13,8 @@ import org.hybridnet.NDArray;
 import org.hybridnet.Trainer;
 
 /**
- * Runs and trains models as tests/cpp/clients/run_model.c and train_fixture.cc do: {@code RunFixtures CASES}, where CASES is
- * a file of lines whose words are separated by tabs.
+ * Runs and trains models like tests/cpp/clients/run_model.c and train_fixture.cc: {@code RunFixtures
+ * CASES}, where CASES is a file of lines whose words are separated by tabs.
  *
  * <pre>
  * run SYMBOL PARAMS CASE RESULT                          outputs and gradients
@@ -37,7 +37,7 @@ class RunFixtures {
     return model.inputs().stream().map(name -> given.get("input:" + name)).toArray(NDArray[]::new);
   }
 
-  /** The gradients of the outputs that have a head in the file; whether there is one. */
+  /** Computes gradients for the outputs that have a head in the file; returns false if none has. */
   private static boolean backward(NDArray[] outputs, Map<String, NDArray> given) {
     List<NDArray> heads = new ArrayList<>();
     List<NDArray> arriving = new ArrayList<>();
@@ -76,7 +76,7 @@ class RunFixtures {
     }
   }
 
-  /** Over all parameters; GroupAdaGrad is for matrices, and gets those. */
+  /** Makes a trainer of all parameters; for GroupAdaGrad, which needs matrices, only of matrices. */
   private static Trainer makeTrainer(Model model, String optimizer) {
     Map<String, Object> settings = Map.of("learning_rate", 0.01);
     if (!optimizer.equals("GroupAdaGrad")) {

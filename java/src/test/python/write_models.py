@@ -1,4 +1,4 @@
-"""Writes models with inputs and the outputs that Python computes for them: what the tests of java/ compare with.
+"""Writes models with inputs and the outputs that Python computes for them: the reference for the tests of java/.
 
 ``python write_models.py FOLDER`` writes into FOLDER:
   cases.txt                      a line per case: name, graph file, parameter file ("-": none), file of arrays
@@ -6,7 +6,7 @@
   net-*, lstm-*, decoder-*       a classifier, a recurrent net by foreach, and a model that is a while_loop
   NAME-tuned-VARIANT.params      parameters after 20 steps of Python's Trainer
   lstm-OPTIMIZER.params          losses of 105 steps of each optimizer, parameters after 100 and after 105 steps
-  lstm-OPTIMIZER.states          what Trainer.save_states has written after 100 steps
+  lstm-OPTIMIZER.states          the file of Trainer.save_states after 100 steps
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Decoder(HybridBlock):
 
 
 class Recurrent(HybridBlock):
-    """An LSTM of width 4 over ``data`` (time, batch, 3) by foreach: its outputs."""
+    """Returns the outputs of an LSTM of width 4 over ``data`` (time, batch, 3), run by foreach."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ VARIANTS = {
 
 
 def write_tuned(folder: Path, name: str, example: mx.nd.NDArray) -> None:
-    """Trains FOLDER/NAME to give ones, by each of VARIANTS, and writes the parameters."""
+    """Trains FOLDER/NAME to output ones, with each of VARIANTS, and writes the parameters."""
     for variant, (optimizer, settings) in VARIANTS.items():
         prefix = str(folder / name)
         net = SymbolBlock.imports(f"{prefix}-symbol.json", ["data"], f"{prefix}-0000.params")
@@ -73,7 +73,7 @@ def write_tuned(folder: Path, name: str, example: mx.nd.NDArray) -> None:
 
 
 def write_trained(folder: Path, example: mx.nd.NDArray) -> None:
-    """Trains FOLDER/lstm by every optimizer that takes all its parameters."""
+    """Trains FOLDER/lstm with every optimizer that accepts all its parameters; writes losses, states and parameters."""
     prefix = str(folder / "lstm")
     for name in _core.optimizer_names():
         if name == "GroupAdaGrad":  # for matrices
@@ -113,7 +113,7 @@ def write_case(
 
 
 def write_fixtures(folder: Path) -> list[str]:
-    """Every model of tests/fixtures with outputs, for each of its inputs."""
+    """Runs every model of tests/fixtures on each of its inputs; returns the lines of cases.txt."""
     lines = []
     for path in sorted(FIXTURES.glob("*/case.json")):
         case = json.loads(path.read_text(encoding="utf-8"))

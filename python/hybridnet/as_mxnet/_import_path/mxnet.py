@@ -1,3 +1,3 @@
-"""What ``import mxnet`` finds when this folder is on ``sys.path``; the import below puts HybridNet in its place."""
+"""The target of ``import mxnet`` if this folder is on ``sys.path``; the import below replaces it by HybridNet."""
 
 import hybridnet.as_mxnet  # noqa: F401

@@ -1,7 +1,7 @@
-"""Automatic mixed precision: products in 16 bits, everything that needs range or accuracy in 32.
+"""Automatic mixed precision: products in 16 bits, operators that need range or accuracy in 32.
 
-``amp.init()`` once, before networks run; ``amp.init_trainer(trainer)``; then losses are scaled so that small gradients
-do not underflow::
+Call ``amp.init()`` once, before networks run; then ``amp.init_trainer(trainer)``; then losses are scaled so that small
+gradients do not underflow::
 
     with autograd.record():
         loss = loss_function(net(data), label)

@@ -1,4 +1,4 @@
-"""Graphs, parameters, blocks and modules converted to mixed precision, for inference."""
+"""Conversion of graphs, parameters, blocks and modules to mixed precision, for inference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["convert_bucketing_module", "convert_hybrid_block", "convert_model", 
 
 
 class _Casts:
-    """Nodes of a graph copied one by one, with casts in front of their inputs; one cast per value and type."""
+    """Copies nodes of a graph one by one, with casts of their inputs; one cast per value and type."""
 
     def __init__(self, graph: dict[str, Any], target: str, kinds: dict[str, str]) -> None:
         self._graph = graph
@@ -70,23 +70,23 @@ def convert_symbol(
     data_names: Sequence[str] | None = None,
     cast_optional_params: bool = False,
 ) -> Symbol:
-    """The graph with casts in front of operators: products in target_dtype, what needs accuracy in float32.
+    """Inserts casts before operators: products run in target_dtype, operators that need accuracy in float32.
 
     Parameters
     ----------
     symbol : Symbol
     target_dtype : {'float16', 'bfloat16'}
     target_dtype_ops, fp32_ops, conditional_fp32_ops
-        As amp.init.
+        See amp.init.
     excluded_sym_names : list of str, optional
         Nodes that stay in float32.
     data_names : list of str, optional
-        Inputs, which keep their type; default: arguments named data, and labels.
+        Inputs that keep their type; default: arguments named data, and labels.
     cast_optional_params : bool, default False
-        Whether parameters that are read in target_dtype only are of this type themselves; else they keep float32 and
-        are cast inside of the graph.
+        Whether parameters that are only read in target_dtype are converted; else they stay float32 and are cast inside
+        of the graph.
 
-    Raises ParamError for unknown types and for names that are no nodes.
+    Raises ParamError for unknown types and for names that are not nodes.
     """
     target = target_name(target_dtype)
     graph = json.loads(symbol.tojson(remove_amp_cast=False))
@@ -111,7 +111,7 @@ def convert_symbol(
     return sym.load_json(json.dumps(converted))
 
 
-# Element types as numbers, as graphs hold them.
+# Codes of element types in graph files.
 _DTYPE_CODES = {"float16": 2, "bfloat16": 12}
 
 
@@ -122,7 +122,7 @@ def _inputs(symbol: Symbol, data_names: Sequence[str] | None) -> set[str]:
 
 
 def _read_only_as(graph: dict[str, Any], dtype: str) -> set[str]:
-    """Variables that nothing reads but casts to dtype."""
+    """Returns variables that are read only by casts to dtype."""
     nodes = graph["nodes"]
     read: dict[int, set[bool]] = {}
     for node in nodes:
@@ -137,7 +137,7 @@ def _read_only_as(graph: dict[str, Any], dtype: str) -> set[str]:
 def convert_model(
     sym: Symbol, arg_params: dict[str, Any], aux_params: dict[str, Any], target_dtype: Any = "float16", **options: Any
 ) -> tuple[Symbol, dict[str, Any], dict[str, Any]]:
-    """(converted graph, arg_params, aux_params). Options as convert_symbol.
+    """Returns (converted graph, arg_params, aux_params). Options: see convert_symbol.
 
     Parameters stay in float32, except those that cast_optional_params=True converts.
     """
@@ -149,9 +149,9 @@ def convert_model(
 
 
 def convert_hybrid_block(block: Any, target_dtype: Any = "float16", ctx: Any = None, **options: Any) -> Any:
-    """A SymbolBlock in mixed precision with the parameters of a hybridized block that has run once.
+    """Returns a SymbolBlock in mixed precision with the parameters of a hybridized block that has run once.
 
-    Options as convert_symbol. Raises ParamError if the block has no graph yet.
+    Options: see convert_symbol. Raises ParamError if the block has no graph yet.
     """
     import os
     import tempfile
@@ -169,11 +169,11 @@ def convert_hybrid_block(block: Any, target_dtype: Any = "float16", ctx: Any = N
 
 
 def convert_bucketing_module(bucketing_mod: Any, target_dtype: Any = "float16", **options: Any) -> Any:
-    """A BucketingModule in mixed precision with the parameters of one that is bound; bind it before use.
+    """Returns a BucketingModule in mixed precision with the parameters of a bound one; bind it before use.
 
-    Graphs of all buckets are converted when they are made. Options as convert_symbol; names in excluded_sym_names must
-    be nodes of the default bucket's graph. Raises ParamError for anything else than a BucketingModule, and for one
-    without parameters.
+    Graphs of all buckets are converted when they are created. Options: see convert_symbol; names in excluded_sym_names
+    must be nodes of the default bucket's graph. Raises ParamError unless bucketing_mod is a BucketingModule with
+    parameters.
     """
     from ...module import BucketingModule
 

@@ -1,4 +1,4 @@
-"""init, init_trainer, scale_loss, unscale: training in mixed precision."""
+"""Training in mixed precision: init, init_trainer, scale_loss, unscale."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SECTIONS = ("", "_internal", "contrib", "linalg")
 _DUNDERS = ("add", "sub", "mul", "truediv", "radd", "rsub", "rmul", "rtruediv", "eq", "ne", "gt", "ge", "lt", "le")
 
 
-# Libraries look at these: whether init() was called, and a scaler of init_trainer(), if there is one.
+# Libraries read these: whether init() was called, and the scaler of init_trainer(), if any.
 _amp_initialized = False
 _amp_loss_scale_initialized = False
 _loss_scaler: LossScaler | None = None
@@ -44,7 +44,7 @@ _target: str | None = None
 
 
 def target_name(target_dtype: Any) -> str:
-    """'float16' or 'bfloat16'. Raises ParamError for other types."""
+    """Returns 'float16' or 'bfloat16'. Raises ParamError for other types."""
     name = target_dtype if isinstance(target_dtype, str) else np.dtype(target_dtype).name
     if name not in ("float16", "bfloat16"):
         raise ParamError("amp: target_dtype must be 'float16' or 'bfloat16'", given=repr(target_dtype))
@@ -74,7 +74,7 @@ def _cast(value: Any, dtype: str) -> Any:
 
 
 def _widest(values: Sequence[Any]) -> list[Any]:
-    """values with all tensors among them in the widest of their types."""
+    """Casts all tensors in values to the widest of their types."""
     places = [i for i, value in enumerate(values) if _is_tensor(value) and _floating(value)]
     tensors = [values[i] for i in places]
     result = list(values)
@@ -118,7 +118,7 @@ def _agreeing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _replace(operators: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]]) -> None:
-    """Puts wrapped functions into mx.nd, mx.sym and their submodules; operators: name -> wrapper."""
+    """Replaces functions in mx.nd, mx.sym and their submodules by wrapped ones; operators: name -> wrapper."""
     for package in (ndarray, symbol):
         for section in _SECTIONS:
             modules = [getattr(package, section)] if section else [package, package.op]
@@ -133,7 +133,7 @@ def _replace(operators: dict[str, Callable[[Callable[..., Any]], Callable[..., A
 
 
 def _replace_methods(wrappers: dict[str, Callable[..., Any]]) -> None:
-    """x + y with arrays of different types, and x.softmax() as nd.softmax(x)."""
+    """Wraps methods: x + y with arrays of different types, and x.softmax() like nd.softmax(x)."""
     for kind in (NDArray, Symbol):
         for name in _DUNDERS:
             setattr(kind, f"__{name}__", _agreeing(getattr(kind, f"__{name}__")))
@@ -148,7 +148,7 @@ def init(
     conditional_fp32_ops: Sequence[tuple[str, str, Sequence[str]]] | None = None,
     fp32_ops: Sequence[str] | None = None,
 ) -> None:
-    """Makes operators cast their inputs, for the rest of the process. Call it before networks run or are hybridized.
+    """Makes operators cast their inputs for the rest of the process. Call it before networks run or are hybridized.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def init(
 
 
 def init_trainer(optimizer_or_trainer: Any) -> None:
-    """Gives a Trainer a loss scale, for scale_loss. Raises ParamError before init() and for other objects."""
+    """Sets a loss scale in a Trainer, for scale_loss. Raises ParamError before init() and for other objects."""
     from ...gluon import Trainer
 
     global _amp_loss_scale_initialized, _loss_scaler
@@ -198,7 +198,7 @@ def init_trainer(optimizer_or_trainer: Any) -> None:
             "amp.init_trainer: optimizer_or_trainer should be a Gluon Trainer",
             given=type(optimizer_or_trainer).__name__,
         )
-    # bfloat16 has the range of float32: nothing is lost without a scale.
+    # bfloat16 has the range of float32, so it needs no scale.
     scaler = LossScaler() if _target == "float16" else LossScaler(init_scale=1.0, max_scale=1.0)
     trainer: Any = optimizer_or_trainer
     trainer._amp_loss_scaler = _loss_scaler = scaler
@@ -215,7 +215,7 @@ def _scaler(trainer: Any, function: str) -> LossScaler:
 
 @contextlib.contextmanager
 def scale_loss(loss: Any, optimizer_or_trainer: Any) -> Iterator[Any]:
-    """The loss, or list of losses, times the trainer's loss scale; its step() divides gradients again.
+    """Yields the loss, or list of losses, times the trainer's loss scale; its step() divides gradients again.
 
     Raises ParamError unless init_trainer was called.
     """
@@ -225,7 +225,7 @@ def scale_loss(loss: Any, optimizer_or_trainer: Any) -> Iterator[Any]:
 
 
 def unscale(optimizer_or_trainer: Any) -> None:
-    """Divides gradients by the loss scale now, for clipping before update(). Raises as scale_loss."""
+    """Divides gradients by the loss scale now, for clipping before update(). Raises the errors of scale_loss."""
     scale = _scaler(optimizer_or_trainer, "unscale").loss_scale
     for param in optimizer_or_trainer._params:
         if param.grad_req != "null":
@@ -235,49 +235,49 @@ def unscale(optimizer_or_trainer: Any) -> None:
 
 
 def list_lp16_ops(target_dtype: Any = "float16") -> list[str]:
-    """Operators that run in target_dtype. Raises ParamError for other types, as all these functions do."""
+    """Returns operators that run in target_dtype. Raises ParamError for other types, like all these functions."""
     target_name(target_dtype)
     return list(lists.TARGET)
 
 
 def list_fp32_ops(target_dtype: Any = "float16") -> list[str]:
-    """Operators that run in float32."""
+    """Returns operators that run in float32."""
     target_name(target_dtype)
     return list(lists.FLOAT32)
 
 
 def list_conditional_fp32_ops(target_dtype: Any = "float16") -> list[tuple[str, str, list[str]]]:
-    """(operator, parameter, values): operators that run in float32 if the parameter has one of the values."""
+    """Returns (operator, parameter, values): operators that run in float32 if the parameter has one of the values."""
     target_name(target_dtype)
     return [(operator, parameter, list(values)) for operator, parameter, values in lists.CONDITIONAL]
 
 
 def list_widest_type_cast(target_dtype: Any = "float16") -> list[str]:
-    """Operators whose inputs are cast to the widest type among them."""
+    """Returns operators with inputs that are cast to the widest type among them."""
     target_name(target_dtype)
     return list(lists.WIDEST)
 
 
 def list_lp16_fp32_ops(target_dtype: Any = "float16") -> list[str]:
-    """Operators that run in the type that arrives: all that are on no other list."""
+    """Returns operators that run in the type of their inputs: all that are on no other list."""
     target_name(target_dtype)
     listed = {*lists.TARGET, *lists.FLOAT32, *lists.WIDEST, *(operator for operator, _, _ in lists.CONDITIONAL)}
     return [primary for primary, _, _ in _core.op_names() if primary not in listed]
 
 
 def list_loss_output_functions(target_dtype: Any = "float16") -> list[str]:
-    """Operators whose backward pass starts a gradient of its own."""
+    """Returns operators whose backward pass starts a new gradient."""
     target_name(target_dtype)
     return list(lists.LOSSES)
 
 
 def list_lp16_use_fp32_params(target_dtype: Any = "float16") -> dict[str, list[str]] | None:
-    """Parameters of 16-bit operators that stay in float32: none, which MXNet says by None."""
+    """Returns parameters of 16-bit operators that stay in float32: always None, MXNet's form of an empty result."""
     target_name(target_dtype)
     return None
 
 
-# MXNet has the conversions in this module too.
+# MXNet also has the conversions in this module.
 __getattr__, __dir__ = names_from(
     __name__, {"_convert": "convert_bucketing_module convert_hybrid_block convert_model convert_symbol"}
 )

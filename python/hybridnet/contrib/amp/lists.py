@@ -1,13 +1,13 @@
-"""Which operators run in 16 bits, which in 32, and which in the widest type of their inputs."""
+"""Lists of the operators that run in 16 bits, in 32 bits, and in the widest type of their inputs."""
 
 from __future__ import annotations
 
 __all__ = ["CONDITIONAL", "FLOAT32", "LOSSES", "TARGET", "WIDEST"]
 
-# Products of matrices: fast in 16 bits, and accumulated in 32.
+# Matrix products: fast in 16 bits, with accumulation in 32.
 TARGET = ("Convolution", "Deconvolution", "FullyConnected", "RNN")
 
-# What leaves the range of 16 bits or loses too much in it: exponents, powers, sums of many, normalization, losses.
+# Operators that overflow or lose too much accuracy in 16 bits: exponents, powers, long sums, normalization, losses.
 FLOAT32 = (
     *("arccos", "arcsin", "arctanh", "cosh", "erfinv", "sinh", "tan", "exp", "expm1", "log", "log10", "log1p", "log2"),
     *("broadcast_power", "broadcast_hypot", "square", "reciprocal", "rsqrt", "rcbrt", "gamma", "gammaln"),
@@ -25,10 +25,10 @@ FLOAT32 = (
     *("_contrib_DeformableConvolution", "_contrib_DeformablePSROIPooling", "IdentityAttachKLSparseReg"),
 )
 
-# In 32 bits for some values of a parameter only.
+# Run in 32 bits only for some values of a parameter.
 CONDITIONAL = (("Activation", "act_type", ("softrelu",)), ("LeakyReLU", "act_type", ("elu", "selu")))
 
-# Several inputs that must agree.
+# Have several inputs that must have the same type.
 WIDEST = (
     *("Concat", "stack", "add_n", "where", "dot", "batch_dot", "Correlation"),
     *("elemwise_add", "elemwise_sub", "elemwise_mul", "elemwise_div"),
@@ -41,5 +41,5 @@ WIDEST = (
     *("_contrib_interleaved_matmul_selfatt_qk", "_contrib_interleaved_matmul_selfatt_valatt"),
 )
 
-# Outputs that are predictions and start a gradient of their own.
+# Have outputs that are predictions; their backward pass starts a new gradient.
 LOSSES = ("SoftmaxOutput", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput")

@@ -1,4 +1,4 @@
-"""LossScaler: the factor that keeps small gradients from underflow in 16 bits."""
+"""LossScaler: the loss scale that avoids underflow of small gradients in 16 bits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["LossScaler"]
 
 
 class LossScaler:
-    """Halves the factor when gradients overflow, doubles it after scale_window steps without.
+    """Halves the scale if gradients overflow, doubles it after scale_window steps without overflow.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class LossScaler:
         self._finite_steps = 0
 
     def has_overflow(self, params: Iterable[Parameter]) -> bool:
-        """Whether a gradient is infinite or NaN; changes the factor for the next step."""
+        """Whether a gradient is infinite or NaN; also updates the scale for the next step."""
         gradients: list[Any] = [
             gradient for param in params if param.grad_req != "null" for gradient in param.list_grad()
         ]
@@ -48,7 +48,7 @@ class LossScaler:
         return self._note(finite)
 
     def _note(self, finite: bool) -> bool:
-        """Counts a step, whose gradients were all finite or not; whether they overflowed."""
+        """Counts a step with or without finite gradients; returns whether they overflowed."""
         if not finite:
             self.loss_scale = max(1.0, self.loss_scale / self._scale_factor)
             self._finite_steps = 0

@@ -1,1 +1,1 @@
-"""Backends for mx.rewrite.partition: compilers outside the library that take over parts of graphs."""
+"""Backends for mx.rewrite.partition: external compilers that run parts of graphs."""

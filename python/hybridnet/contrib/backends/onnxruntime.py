@@ -1,4 +1,4 @@
-"""Parts of graphs run by ONNX Runtime. Needs the packages ``onnx`` and ``onnxruntime``.
+"""ONNX Runtime as a backend for parts of graphs. Needs the packages ``onnx`` and ``onnxruntime``.
 
 ::
 
@@ -22,12 +22,12 @@ from ...errors import ImportError as HybridNetImportError
 __all__ = ["make", "model_of", "register", "supports"]
 
 OPSET = 17
-IR_VERSION = 8  # of that opset: older runtimes read it, too
+IR_VERSION = 8  # older runtimes also read this version
 
 Write = Callable[["_Writer", Any, list[str], list[str]], None]
 Accepts = Callable[[Any], bool]
 _WITH_STATISTICS = ("BatchNorm", "_contrib_BatchNormWithReLU", "LayerNorm", "_contrib_rms_norm", "_flash_attention")
-_TABLE: dict[str, tuple[Write, Accepts | None]] = {}  # by operator: how it is written, and which uses
+_TABLE: dict[str, tuple[Write, Accepts | None]] = {}  # operator -> its writer, and a filter of supported uses
 
 
 def _needed(package: str) -> Any:
@@ -40,7 +40,7 @@ def _needed(package: str) -> Any:
 
 
 def supports(node: Any) -> bool:
-    """Whether ONNX Runtime computes this Node: float32 values that are not empty, operators of the table below."""
+    """Whether ONNX Runtime supports this Node: non-empty float32 values, operators of the table below."""
     entry = _TABLE.get(node.op)
     if entry is None:
         return False
@@ -51,7 +51,7 @@ def supports(node: Any) -> bool:
 
 
 def model_of(graph: Any) -> Any:
-    """A Graph of supported nodes as an ``onnx.ModelProto``; inputs and outputs stand in the order of the graph's."""
+    """Converts a Graph of supported nodes to an ``onnx.ModelProto``; inputs and outputs keep the graph's order."""
     onnx = _needed("onnx")
     writer = _Writer(onnx)
     inputs = [writer.value_info(entry, writer.name(entry)) for entry in graph.inputs]
@@ -62,7 +62,7 @@ def model_of(graph: Any) -> Any:
             reads, makes = [writer.name(entry) for entry in node.inputs], [writer.name(entry) for entry in node.outputs]
             _TABLE[node.op][0](writer, node, reads, makes)
     outputs = []
-    for number, entry in enumerate(graph.outputs):  # a value may be an output twice, or an input
+    for number, entry in enumerate(graph.outputs):  # a value may be several outputs, or an input
         name = f"output{number}"
         writer.add("Identity", [writer.name(entry)], [name])
         outputs.append(writer.value_info(entry, name))
@@ -74,7 +74,7 @@ def model_of(graph: Any) -> Any:
 
 
 def make(graph: Any, threads: int = 0) -> rewrite.Compiled:
-    """A Graph of supported nodes as a session of ONNX Runtime; threads: those of the session, 0: all cores."""
+    """Compiles a Graph of supported nodes to an ONNX Runtime session; threads: of the session, 0: all cores."""
     runtime = _needed("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -92,21 +92,21 @@ def make(graph: Any, threads: int = 0) -> rewrite.Compiled:
 def register(
     min_nodes: int = 3, *, name: str = "onnxruntime", tags: Iterable[str] = (), threads: int = 0
 ) -> rewrite.Partition:
-    """Puts the backend into the pipeline (mx.rewrite.partition).
+    """Registers the backend in the pipeline (mx.rewrite.partition).
 
     Parameters
     ----------
     min_nodes : int, default 3
-        Smaller sets of nodes stay with the library.
+        Smaller sets of nodes are not given to the backend.
     name : str, default 'onnxruntime'
-        What hybridize(backend=...) and queries call it.
+        The name for hybridize(backend=...) and queries.
     tags : iterable of str, default ()
-        With ("fast_run",) all graphs have it, else those of blocks that ask for it.
+        With ("fast_run",) it is active for all graphs, else for blocks that select it.
     threads : int, default 0
-        Of each session; 0: as many as there are cores.
+        Threads of each session; 0: the number of cores.
 
-    Weights are inputs of the sessions, so that training may change them; ONNX Runtime packs them in each call.
-    Raises ImportError where a package is missing.
+    Weights are inputs of the sessions, so that training may change them; ONNX Runtime packs them in each call. Raises
+    ImportError if a package is missing.
     """
     _needed("onnx")
     _needed("onnxruntime")
@@ -139,7 +139,7 @@ class _Writer:
         self.nodes.append(self.onnx.helper.make_node(op, list(inputs), list(outputs), **attributes))
 
     def then(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
-        """The name of the one output of a new node."""
+        """Adds a node with one output and returns the output's name."""
         self._made += 1
         name = f"made{self._made}"
         self.add(op, inputs, [name], **attributes)
@@ -162,7 +162,7 @@ def _operator(*names: str, when: Accepts | None = None) -> Callable[[Write], Wri
 
 
 def _visible(node: Any) -> list[Any]:
-    """Outputs that matter: behind the first one stand statistics, which only training reads."""
+    """Returns the relevant outputs: those after the first are statistics, which only training reads."""
     return node.outputs[:1] if node.op in _WITH_STATISTICS else node.outputs
 
 
@@ -191,7 +191,7 @@ def _rsqrt(w: _Writer, node: Any, reads: list[str], makes: list[str]) -> None:
 
 
 def _gelu(w: _Writer, reads: list[str], makes: list[str]) -> None:
-    """By the error function; the operator Gelu came with a later set than the one that is written."""
+    """Writes GELU with the error function; the operator Gelu belongs to a later opset than the one written here."""
     grown = w.then("Add", [w.then("Erf", [w.then("Mul", [reads[0], w.constant(0.5**0.5)])]), w.constant(1)])
     w.add("Mul", [w.then("Mul", [reads[0], w.constant(0.5)]), grown], makes)
 
@@ -390,7 +390,7 @@ def _is_whole_attention(node: Any) -> bool:
 
 @_operator("_flash_attention", when=_is_whole_attention)
 def _attention(w: _Writer, node: Any, reads: list[str], makes: list[str]) -> None:
-    """In its parts, which ONNX Runtime fuses as it sees fit."""
+    """Writes attention as separate operators, which ONNX Runtime may fuse."""
     rank = len(node.inputs[0].shape)
     keys = w.then("Transpose", [reads[1]], perm=[*range(rank - 2), rank - 1, rank - 2])
     scores = w.then("Mul", [w.then("MatMul", [reads[0], keys]), w.constant(node.params["scale"])])

@@ -1,4 +1,4 @@
-"""Networks of bytes: float32 networks whose convolutions and products run in int8, for prediction on the CPU.
+"""Quantized networks: float32 networks with convolutions and products in int8, for prediction on the CPU.
 
 ::
 
@@ -6,7 +6,7 @@
     quantized.hybridize()
     quantized(batch)
 
-``quantize_model`` does the same to a Symbol and its parameters. docs/quantization.md says what the arguments do.
+``quantize_model`` does the same for a Symbol and its parameters. docs/quantization.md explains the arguments.
 """
 
 from ._collectors import *

@@ -1,4 +1,4 @@
-"""What is seen of each value of a network while calibration data runs through it, and the ranges that follow."""
+"""Collectors of calibration statistics: observed values of a network, and the resulting ranges."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from ...ndarray import NDArray
 __all__ = ["CalibrationCollector", "combine_histogram"]
 
 Range = tuple[float, float]
-Histogram = tuple[Any, Any, float, float, float]  # counts, edges, least and largest value, end of the last bin
+Histogram = tuple[Any, Any, float, float, float]  # counts, edges, minimum, maximum, end of the last bin
 
-NUM_BINS = 8001  # odd: zero is the middle of a bin
+NUM_BINS = 8001  # odd, so that zero is the middle of a bin
 
 
 class CalibrationCollector:
-    """Base of collectors: ``collect`` sees values, ``min_max_dict`` holds the ranges that follow.
+    """Base of collectors: ``collect`` observes values, ``min_max_dict`` holds the resulting ranges.
 
-    Derive from it for ranges of your own, and pass an object to ``quantize_net_v2(calib_mode="customize")``; an object
-    of any class with these two members will do, too. ``collect`` is called as the monitor of an executor is, so that a
-    collector of ``quantize_graph`` is also given to ``set_monitor_callback``.
+    Derive from it for custom ranges, and pass an object to ``quantize_net_v2(calib_mode="customize")``; an object of
+    any class with these two members is accepted. ``collect`` has the signature of an executor's monitor, so that a
+    collector of ``quantize_graph`` can also be passed to ``set_monitor_callback``.
 
     Parameters
     ----------
     include_layer : collection of str, optional
-        Names of the values that matter; None: all.
+        Names of the values to observe; None: all.
     logger : optional
     """
 
@@ -41,20 +41,20 @@ class CalibrationCollector:
         self.min_max_dict: dict[str, Range] = {}
 
     def collect(self, name: str, arr: NDArray) -> None:
-        """Sees arr, the value called name (``conv0_output``), for one batch."""
+        """Observes arr, the value called name (``conv0_output``), for one batch."""
         raise not_overridden(self, "collect(name, arr)")
 
     def wants(self, name: str) -> bool:
-        """Whether a value of this name matters."""
+        """Whether a value of this name is observed."""
         return self.include_layer is None or name in self.include_layer
 
     def ranges(self, quantized_dtype: str) -> dict[str, Range]:
-        """(least, largest) by name, to be told apart by bytes."""
+        """Returns (minimum, maximum) by name: the range that bytes represent."""
         return self.min_max_dict
 
 
 class LayerOutputMinMaxCollector(CalibrationCollector):
-    """The least and the largest value: calib_mode 'naive'."""
+    """Records the minimum and the maximum of values: calib_mode 'naive'."""
 
     def collect(self, name: str, arr: NDArray) -> None:
         if not self.wants(name):
@@ -69,9 +69,9 @@ class LayerOutputMinMaxCollector(CalibrationCollector):
 
 
 class LayerHistogramCollector(CalibrationCollector):
-    """How often values occur; ranges that lose the least information: calib_mode 'entropy'.
+    """Records histograms of values, and finds the ranges that lose the least information: calib_mode 'entropy'.
 
-    Attributes: ``hist_dict``, by name: counts, edges of the bins, least and largest value, end of the last bin.
+    Attributes: ``hist_dict``, by name: counts, bin edges, minimum, maximum, end of the last bin.
     """
 
     def __init__(
@@ -110,21 +110,21 @@ def _ends(arr: NDArray) -> Range:
 
 
 def _histogram(arr: Any, num_bins: int, reach: float) -> tuple[Any, Any]:
-    """Counts of the values in num_bins bins of equal width from -reach to reach, and their edges."""
+    """Counts the values in num_bins bins of equal width from -reach to reach; also returns the bin edges."""
     values = arr if isinstance(arr, NDArray) else ndarray.array(arr)
     counts, edges = ndarray.histogram(values.reshape(-1), bins=num_bins, range=(-reach, reach))
     return counts.asnumpy(), edges.asnumpy()
 
 
 def combine_histogram(old_hist: Histogram, arr: Any, new_min: float, new_max: float, new_th: float) -> Histogram:
-    """The histogram with the values of arr counted as well; it gets more bins of the same width where they lie outside.
+    """Returns the histogram with the values of arr added; adds bins of the same width for values outside.
 
     Parameters
     ----------
-    old_hist : counts, edges, least and largest value, end of the last bin
+    old_hist : counts, bin edges, minimum, maximum, end of the last bin
     arr : NDArray or numpy.ndarray
     new_min, new_max, new_th : float
-        The least and the largest value of arr, and the largest absolute value.
+        Minimum and maximum of arr, and the largest absolute value.
     """
     counts, edges, low, high, reach = old_hist
     low, high = min(low, new_min), max(high, new_max)
@@ -139,7 +139,7 @@ def combine_histogram(old_hist: Histogram, arr: Any, new_min: float, new_max: fl
 
 
 def entropy_range(histogram: Histogram, quantized_dtype: str, num_quantized_bins: int = 255) -> Range:
-    """The range for which bytes differ least from the values, by the Kullback-Leibler divergence of their histograms.
+    """Returns the range with the smallest Kullback-Leibler divergence between the histograms of values and bytes.
 
     Source: Migacz, "8-bit inference with TensorRT", GTC 2017.
     """
@@ -155,13 +155,13 @@ def entropy_range(histogram: Histogram, quantized_dtype: str, num_quantized_bins
 
 
 def make_collector(calib_mode: str, entries: Collection[str], logger: Any) -> CalibrationCollector:
-    """The collector of calib_mode 'naive' or 'entropy'."""
+    """Returns the collector for calib_mode 'naive' or 'entropy'."""
     if calib_mode == "naive":
         return LayerOutputMinMaxCollector(entries, logger)
     return LayerHistogramCollector(include_layer=entries, logger=logger)
 
 
 def note(logger: Any, text: str, *values: Any) -> None:
-    """Tells logger, if there is one; logging's module counts."""
+    """Logs to logger, if there is one; the logging module is accepted as well."""
     if logger is not None and (logger is not logging or logging.getLogger().isEnabledFor(logging.INFO)):
         logger.info(text, *values)

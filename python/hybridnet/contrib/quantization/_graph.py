@@ -1,4 +1,4 @@
-"""quantize_model and its parts: graphs and their parameters."""
+"""quantize_model and its parts: quantization of graphs and their parameters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_choice(where: str, name: str, given: Any, choices: Sequence[str]) -> N
 
 
 def check_settings(where: str, ctx: Context | None, quantized_dtype: str, quantize_mode: str, granularity: str) -> None:
-    """Raises ValueError for arguments that no network can be quantized with."""
+    """Raises ValueError for unsupported arguments."""
     check_choice(where, "quantized_dtype", quantized_dtype, ("int8", "uint8", "auto"))
     check_choice(where, "quantize_mode", quantize_mode, ("full", "smart"))
     check_choice(where, "quantize_granularity", granularity, ("tensor-wise", "channel-wise"))
@@ -53,13 +53,13 @@ def check_settings(where: str, ctx: Context | None, quantized_dtype: str, quanti
 
 
 def operator_nodes(symbol: Symbol) -> list[str]:
-    """Names of the graph's nodes, variables left out."""
+    """Returns the names of the graph's nodes without variables."""
     inside = symbol.get_internals()
     return [str(entry.name) for entry in inside if _core.symbol_op(entry) is not None]
 
 
 def check_excluded_names(where: str, names: Iterable[str], symbol: Symbol) -> set[str]:
-    """The names as a set. Raises ValueError for one that no operator of the graph has."""
+    """Returns the names as a set. Raises ValueError for a name that no operator of the graph has."""
     nodes = operator_nodes(symbol)
     for name in names:
         if name not in nodes:
@@ -72,7 +72,7 @@ def check_excluded_names(where: str, names: Iterable[str], symbol: Symbol) -> se
 
 
 def check_excluded_operators(where: str, names: Iterable[str]) -> set[str]:
-    """The names as a set. Raises ValueError for one that is no operator."""
+    """Returns the names as a set. Raises ValueError for an unknown operator."""
     known = set(get_all_registered_operators())
     for name in names:
         if name not in known:
@@ -85,7 +85,7 @@ def check_excluded_operators(where: str, names: Iterable[str]) -> set[str]:
 
 
 def check_parameters(where: str, parameters: Parameters) -> None:
-    """Raises DTypeError where a parameter is in 16 bits or in 64."""
+    """Raises DTypeError if a parameter has 16 or 64 bits."""
     for name, array in parameters.items():
         if np.dtype(array.dtype).name in ("float16", "bfloat16", "float64"):
             raise DTypeError(
@@ -97,7 +97,7 @@ def check_parameters(where: str, parameters: Parameters) -> None:
 
 
 def quantize_parameters(where: str, qsym: Symbol, parameters: Parameters) -> Parameters:
-    """The parameters that a quantized graph reads: bytes of those it wants as bytes, others as they are."""
+    """Returns the parameters that a quantized graph reads: quantized where it needs bytes, others unchanged."""
     result: Parameters = {}
     narrow = _core.weights_beside_unsigned_data(qsym)
     for name in qsym.list_arguments():
@@ -124,7 +124,7 @@ def _missing(where: str, name: str) -> HybridNetValueError:
 def fold_batch_norms(
     where: str, symbol: Symbol, arg_params: Parameters, aux_params: Parameters, excluded: Collection[str]
 ) -> tuple[Symbol, Parameters, Parameters]:
-    """The graph without batch norms behind layers, and the parameters of such a graph."""
+    """Folds batch norms into the layers before them; returns the graph and its parameters."""
     folded, changed = _core.fold_batch_norms(symbol, set(excluded))
     known = {**arg_params, **aux_params}
     new = {}
@@ -142,7 +142,7 @@ def fold_batch_norms(
 
 
 class Settings:
-    """What is quantized, and how: the arguments that all functions share."""
+    """The quantization settings: the arguments that all functions share."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Settings:
         self.excluded_operators = excluded_operators
 
     def quantize(self, symbol: Symbol, parameters: Collection[str], calibrated: bool) -> tuple[Symbol, list[str]]:
-        """The quantized graph, and the values of the given one whose ranges it should know."""
+        """Returns the quantized graph, and the values of the given graph whose ranges are needed."""
         made: tuple[Symbol, list[str]] = _core.quantize_symbol(
             symbol=symbol,
             excluded_nodes=self.excluded_names,
@@ -173,7 +173,7 @@ class Settings:
 
 
 def batches(where: str, calib_data: Any, data_names: Sequence[str] | None) -> Iterator[list[NDArray]]:
-    """Arrays of each batch, in the order of data_names; None: all arrays."""
+    """Yields the arrays of each batch, in the order of data_names; None: all arrays."""
     if calib_data is None:
         raise HybridNetValueError(
             f"{where}: calib_data",
@@ -221,12 +221,12 @@ def _arrays_of(where: str, batch: Any, data_names: Sequence[str] | None, descrip
     return arrays[:count] if data_names is None else [a.as_nd_ndarray() for a in arrays[:count]]
 
 
-# Values of a batch that are looked at in one run of the graph: there are more of them than a plan keeps at a time.
+# Limit of the observed values per run of the graph, because a run keeps all observed values at once.
 WATCHED_BYTES = 1 << 30
 
 
 class Watch:
-    """Runs of a float graph that give some of its inner values."""
+    """Runs a float graph and returns some of its inner values."""
 
     def __init__(self, where: str, symbol: Symbol, entries: Sequence[str], feeds: Parameters) -> None:
         inside = symbol.get_internals()
@@ -247,7 +247,7 @@ class Watch:
         self._runs = [(part, g.list_inputs(), _core.CachedOp(g)) for part, g in zip(parts, graphs, strict=True)]
 
     def values(self, feeds: Parameters) -> Iterator[tuple[str, NDArray]]:
-        """Name and value of each entry, for these inputs and parameters."""
+        """Yields name and value of each entry for these inputs and parameters."""
         for entries, names, run in self._runs:
             values = run(*[feeds[name] for name in names])
             yield from zip(entries, [values] if isinstance(values, NDArray) else values, strict=True)
@@ -264,7 +264,7 @@ def run_calibration(
     collector: Any,
     logger: Any,
 ) -> None:
-    """Shows collector the entries of the float graph, for batches until there are num_examples."""
+    """Passes the entries of the float graph to collector, batch by batch until num_examples."""
     watch: Watch | None = None
     seen = count = 0
     with autograd.pause(train_mode=False):
@@ -281,7 +281,7 @@ def run_calibration(
 
 
 def calibrated(qsym: Symbol, collector: Any, quantized_dtype: str) -> Symbol:
-    """The graph with the ranges that collector has found."""
+    """Returns the graph with the ranges of collector."""
     ranges = collector.ranges(quantized_dtype) if hasattr(collector, "ranges") else collector.min_max_dict
     found = {str(name): (float(low), float(high)) for name, (low, high) in ranges.items()}
     made: Symbol = _core.set_quantized_ranges(qsym, found)
@@ -305,36 +305,38 @@ def quantize_model(
     quantize_granularity: str = "tensor-wise",
     logger: Any = None,
 ) -> tuple[Symbol, Parameters, Parameters]:
-    """The graph with convolutions and products of bytes, and its parameters.
+    """Returns the graph with convolutions and products in 8 bits, and its parameters.
 
     Parameters
     ----------
     sym : Symbol
-        In float32. Batch norms behind convolutions and dense layers become part of their weights.
+        A graph in float32. Batch norms after convolutions and dense layers are folded into their weights.
     arg_params, aux_params : dict of str to NDArray
     data_names : sequence of str
-        The inputs that calib_data gives.
+        The names of the inputs in calib_data.
     label_names : accepted
     ctx : Context, default cpu()
     excluded_sym_names, excluded_op_names : sequence of str, optional
-        Nodes, and operators, that stay in float32.
+        Nodes and operators that stay in float32.
     calib_mode : str
-        Where ranges of values come from: 'none', each batch its own; 'naive', the least and the largest of calib_data;
-        'entropy', the range for which bytes say most about the values of calib_data.
+        Source of the value ranges: 'none', each batch separately; 'naive', minimum and maximum over calib_data;
+        'entropy', the range with which bytes preserve most information of calib_data.
     calib_data : DataIter, DataLoader, or another iterable of batches
     num_calib_examples : int, optional
-        How many examples are enough.
+        Number of examples after which calibration ends.
     quantized_dtype : str
-        'int8'; 'auto' and 'uint8': bytes without a sign where no value is below zero, which are twice as fine.
+        Type of the bytes: 'int8'; 'auto' and 'uint8': unsigned bytes for values without negatives, with half the step
+        size.
     quantize_mode : str
-        'full': all operators that can run on bytes. 'smart': convolutions, products, and what stands between them.
+        Operators to quantize: 'full': all that can run on bytes. 'smart': convolutions, products, and operators
+        between.
     quantize_granularity : str
-        One scale per tensor; 'channel-wise' is accepted.
+        One scale per tensor; 'channel-wise' is accepted without effect.
     logger : optional
 
-    Returns the graph, arg_params, aux_params. A weight w is held as w_quantize, w_quantize_min and w_quantize_max.
-    Raises ValueError for names that the graph does not have and where calib_data lacks; DTypeError for parameters that
-    are not in float32.
+    Returns the graph, arg_params, aux_params. A weight w is stored as w_quantize, w_quantize_min and w_quantize_max.
+    Raises ValueError for names that the graph does not have and for missing calib_data; DTypeError for parameters that
+    are not float32.
     """
     where = "quantize_model"
     check_choice(where, "calib_mode", calib_mode, MODES)
@@ -366,7 +368,7 @@ def quantize_and_calibrate(
     collector: Any,
     logger: Any,
 ) -> tuple[Symbol, Parameters, Parameters]:
-    """quantize_model, for checked arguments. collector: the user's, or None."""
+    """Runs quantize_model with validated arguments. collector: the user's, or None."""
     where = settings.where
     unknown = [name for name in data_names if name not in symbol.list_arguments()]
     if unknown:
@@ -403,7 +405,7 @@ def quantize_model_mkldnn(
     quantize_granularity: str = "tensor-wise",
     logger: Any = None,
 ) -> tuple[Symbol, Parameters, Parameters]:
-    """quantize_model: plans fuse what oneDNN runs as one operation, whichever function made the graph."""
+    """Same as quantize_model: plans fuse the operators that oneDNN runs as one, whichever function made the graph."""
     return quantize_model(
         sym, arg_params, aux_params, data_names, label_names, ctx, excluded_sym_names, excluded_op_names, calib_mode,
         calib_data, num_calib_examples, quantized_dtype, quantize_mode, quantize_granularity, logger,
@@ -424,11 +426,11 @@ def quantize_graph(
     LayerOutputCollector: Any = None,
     logger: Any = None,
 ) -> tuple[Symbol, Parameters, Parameters, Any]:
-    """The first half of quantize_model, for programs that run the calibration data themselves.
+    """Runs the first half of quantize_model, for programs that run the calibration data themselves.
 
-    Arguments as in quantize_model. Returns the graph, its parameters, and a collector (None for calib_mode 'none';
-    LayerOutputCollector for 'customize'): give ``collector.collect`` to ``set_monitor_callback(..., monitor_all=True)``
-    of an executor of the float graph, run batches, then call calib_graph. Batch norms stay operators.
+    Arguments: see quantize_model. Returns the graph, its parameters, and a collector (None for calib_mode 'none';
+    LayerOutputCollector for 'customize'): pass ``collector.collect`` to ``set_monitor_callback(..., monitor_all=True)``
+    of an executor of the float graph, run batches, then call calib_graph. Batch norms are not folded.
     """
     where = "quantize_graph"
     check_choice(where, "calib_mode", calib_mode, (*MODES, "customize"))
@@ -449,7 +451,7 @@ def quantize_graph(
 
 
 def check_collector(where: str, collector: Any) -> Any:
-    """Raises ValueError for what is no collector of the user's."""
+    """Raises ValueError unless the user's object is a collector."""
     if not hasattr(collector, "collect") or not hasattr(collector, "min_max_dict"):
         raise HybridNetValueError(
             f"{where}: LayerOutputCollector",
@@ -469,10 +471,10 @@ def calib_graph(
     quantized_dtype: str = "int8",
     logger: Any = logging,
 ) -> tuple[Symbol, Parameters, Parameters]:
-    """The second half of quantize_model: the graph of quantize_graph with the ranges that its collector has seen.
+    """Runs the second half of quantize_model: sets the collected ranges in a graph of quantize_graph.
 
-    arg_params: those of the float graph, or those that quantize_graph gave. Raises ValueError for calib_mode 'none' and
-    for a collector that has seen nothing.
+    arg_params: those of the float graph, or those of quantize_graph. Raises ValueError for calib_mode 'none' and for a
+    collector without values.
     """
     where = "calib_graph"
     check_choice(where, "calib_mode", calib_mode, ("naive", "entropy", "customize"))

@@ -1,4 +1,4 @@
-"""quantize_net: blocks."""
+"""quantize_net: quantization of blocks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _shape_of(description: Any) -> tuple[int, ...]:
 
 
 def _given_examples(data_shapes: Any, calib_data: Any) -> list[NDArray] | None:
-    """Arrays of the shapes that the caller or an iterator tells; None: neither does."""
+    """Returns arrays of the shapes given by the caller or an iterator; None if neither is given."""
     if data_shapes is not None:
         descriptions = [data_shapes] if isinstance(data_shapes[0], int) else list(data_shapes)
     else:
@@ -63,7 +63,7 @@ def _graph_of(where: str, network: HybridBlock, arrays: Sequence[NDArray]) -> tu
 
 
 def _trace(where: str, network: Any, examples: Sequence[NDArray], may_have_labels: bool) -> tuple[list[Symbol], Symbol]:
-    """Inputs and outputs of the network's graph for prediction. Of a batch, the last arrays may be labels."""
+    """Returns inputs and outputs of the network's graph for prediction. The last arrays of a batch may be labels."""
     if not isinstance(network, HybridBlock):
         raise HybridNetTypeError(
             f"{where}: network",
@@ -76,12 +76,12 @@ def _trace(where: str, network: Any, examples: Sequence[NDArray], may_have_label
             try:
                 return _graph_of(where, network, examples[:count])
             except TypeError:
-                continue  # forward takes fewer
+                continue  # forward takes fewer arguments
         return _graph_of(where, network, examples[:1] if may_have_labels else examples)
 
 
 def _parameters(network: HybridBlock) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Values of the variables of the graph that was traced last: parameters, and auxiliary states."""
+    """Returns the values of the variables of the last traced graph: parameters, and auxiliary states."""
     graph = network._graph_to_export()
     states = set(graph.outputs.list_auxiliary_states())
     arguments: dict[str, NDArray] = {}
@@ -121,40 +121,43 @@ def quantize_net_v2(
     LayerOutputCollector: Any = None,
     logger: Any = None,
 ) -> SymbolBlock:
-    """A block that predicts as network does, with convolutions and products of bytes.
+    """Returns a block that predicts like network, with convolutions and products in 8 bits.
 
     Parameters
     ----------
     network : HybridBlock
-        In float32, trained. It stays as it is.
+        A trained network in float32. It is not modified.
     quantized_dtype : str
-        'int8'; 'auto' and 'uint8': bytes without a sign where no value is below zero, which are twice as fine.
+        Type of the bytes: 'int8'; 'auto' and 'uint8': unsigned bytes for values without negatives, with half the step
+        size.
     quantize_mode : str
-        'full': all operators that can run on bytes. 'smart': convolutions, products, and what stands between them.
+        Operators to quantize: 'full': all that can run on bytes. 'smart': convolutions, products, and operators
+        between.
     quantize_granularity : str
-        One scale per tensor; 'channel-wise' is accepted.
+        One scale per tensor; 'channel-wise' is accepted without effect.
     exclude_layers : sequence of str, optional
-        Nodes of the graph that stay in float32: ``resnetv10_conv0_fwd``.
+        Nodes of the graph that stay in float32, such as ``resnetv10_conv0_fwd``.
     exclude_layers_match : sequence of str, optional
-        Parts of their names: ``["dense"]``.
+        Substrings of the names of such nodes: ``["dense"]``.
     exclude_operators : sequence of str, optional
         Operators that stay in float32: ``["Pooling"]``.
     calib_data : DataIter, DataLoader, or another iterable of batches
-        What the network will see, some hundred examples. Labels behind the inputs are left out.
+        Representative inputs, some hundred examples. Labels after the inputs are ignored.
     data_shapes : list of tuple or of DataDesc, optional
-        Shapes of the inputs; calib_data tells them, too.
+        Shapes of the inputs; default: those of calib_data.
     calib_mode : str
-        Where ranges of values come from: 'none', each batch its own; 'naive', the least and the largest of calib_data;
-        'entropy', the range for which bytes say most about the values of calib_data; 'customize', LayerOutputCollector.
+        Source of the value ranges: 'none', each batch separately; 'naive', minimum and maximum over calib_data;
+        'entropy', the range with which bytes preserve most information of calib_data; 'customize',
+        LayerOutputCollector.
     num_calib_examples : int, optional
-        How many examples are enough.
+        Number of examples after which calibration ends.
     ctx : Context, default cpu()
     LayerOutputCollector : CalibrationCollector
         An object with collect(name, arr) and min_max_dict.
     logger : optional
 
-    Raises ValueError for names that the graph does not have and where calib_data lacks; DTypeError for parameters that
-    are not in float32; UnsupportedError for a network that cannot be traced, and inside of autograd.record().
+    Raises ValueError for names that the graph does not have and for missing calib_data; DTypeError for parameters that
+    are not float32; UnsupportedError for a network that cannot be traced, and inside of autograd.record().
     """
     where = "quantize_net"
     check_choice(where, "calib_mode", calib_mode, (*MODES, "customize"))
@@ -170,7 +173,7 @@ def quantize_net_v2(
                 fix="pass data_shapes=[(1, 3, 224, 224)], or calib_data",
             )
         if iter(calib_data) is calib_data:
-            calib_data = list(calib_data)  # it can be read once, and is read twice
+            calib_data = list(calib_data)  # it can be read only once, but is needed twice
         examples = next(iter(batches(where, calib_data, None)))
     inputs, outputs = _trace(where, network, examples, may_have_labels)
     arguments, auxiliaries = _parameters(network)
@@ -200,7 +203,7 @@ def quantize_net(
     ctx: Context | None = None,
     logger: Any = None,
 ) -> SymbolBlock:
-    """quantize_net_v2 with the arguments of MXNet before 1.9."""
+    """Same as quantize_net_v2, with the arguments of MXNet before 1.9."""
     return quantize_net_v2(
         network, quantized_dtype, quantize_mode, "tensor-wise", exclude_layers, exclude_layers_match,
         exclude_operators, calib_data, data_shapes, calib_mode, num_calib_examples, ctx, None, logger,

@@ -1,4 +1,4 @@
-"""SVRGModule: a Module whose gradients have less variance, by those of all data at a snapshot of the parameters."""
+"""SVRGModule: a Module that reduces gradient variance with full-data gradients at a snapshot of the parameters."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["SVRGModule"]
 
 
 class SVRGModule(Module):
-    """A Module that is updated by ``g(w) - g(s) + mean of g(s) over all batches``.
+    """A Module with the update ``g(w) - g(s) + mean of g(s) over all batches``.
 
     g is the gradient of a batch, w are the parameters, s a snapshot of them that fit takes every update_freq epochs.
-    Loops of your own call update_full_grads where they want a snapshot. Each batch is computed twice.
+    Custom training loops call update_full_grads to take a snapshot. Each batch is computed twice.
 
     Parameters
     ----------
     update_freq : int
         Epochs between snapshots.
-    Others as Module.
+    Other arguments: see Module.
 
     Raises ParamError unless update_freq is a positive int.
     """
@@ -57,25 +57,25 @@ class SVRGModule(Module):
         }
         super().__init__(symbol, compression_params=compression_params, **settings)
         self.update_freq = update_freq
-        self._mod_aux = Module(symbol, **settings)  # runs with the parameters of the snapshot
+        self._mod_aux = Module(symbol, **settings)  # runs with the snapshot's parameters
         self._full_grads: list[list[Any] | None] = []  # per parameter, per context
 
     def bind(
         self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True, *args: Any, **kwargs: Any
     ) -> None:
-        """As Module.bind, for both sets of parameters."""
+        """Same as Module.bind, for both sets of parameters."""
         super().bind(data_shapes, label_shapes, for_training, *args, **kwargs)
         if for_training:
             self._mod_aux.bind(data_shapes, label_shapes, for_training, *args, **kwargs)
 
     def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
-        """As Module.reshape, for both sets of parameters."""
+        """Same as Module.reshape, for both sets of parameters."""
         super().reshape(data_shapes, label_shapes)
         if self._mod_aux.binded:
             self._mod_aux.reshape(data_shapes, label_shapes)
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Runs the graph; in training with the snapshot, too."""
+        """Runs the graph; in training also with the snapshot."""
         super().forward(data_batch, is_train)
         if self._full_grads and (self.for_training if is_train is None else is_train):
             self._mod_aux.forward(data_batch, is_train)
@@ -87,7 +87,7 @@ class SVRGModule(Module):
             self._mod_aux.backward(out_grads)
 
     def update(self) -> None:
-        """Updates parameters by the gradients of the last backward, with less variance once there is a snapshot."""
+        """Updates parameters by the last gradients, with reduced variance once there is a snapshot."""
         if self._full_grads:
             columns = zip(
                 self._exec_group.grad_arrays, self._mod_aux._exec_group.grad_arrays, self._full_grads, strict=True
@@ -98,7 +98,7 @@ class SVRGModule(Module):
         super().update()
 
     def update_full_grads(self, train_data: Any) -> None:
-        """Takes a snapshot of the parameters and the mean of its gradients over train_data, which is reset."""
+        """Takes a snapshot of the parameters and computes its mean gradients over train_data, which is then reset."""
         self._mod_aux.set_params(*self.get_params())
         train_data.reset()
         totals: list[list[Any] | None] = []
@@ -117,7 +117,7 @@ class SVRGModule(Module):
         self._full_grads = [None if total is None else [summed / count for summed in total] for total in totals]
 
     def _make_optimizer(self, optimizer: Any, params: Any, names: dict[int, str]) -> Any:
-        """Programs find what they asked for as the default_opt of an _SVRGOptimizer; it updates all parameters."""
+        """Wraps the requested optimizer as the default_opt of an _SVRGOptimizer, which updates all parameters."""
         default = super()._make_optimizer(optimizer, params, names)
         made = _SVRGOptimizer(default, param_idx2name=names, rescale_grad=default.rescale_grad)
         made.lr, made.wd = default.lr, default.wd

@@ -1,4 +1,4 @@
-"""The optimizers of SVRGModule: one that stores full gradients, and one that chooses by the name of what is updated."""
+"""The optimizers of SVRGModule: one that stores full gradients, and one that selects by the name of the parameter."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _OWN_SETTINGS = (
 
 @opt.register
 class _AssignmentOptimizer(opt.Optimizer):
-    """Puts the gradient in the weight's place: a store sums full gradients that way."""
+    """Assigns the gradient to the weight: a store sums full gradients this way."""
 
     def create_state(self, index: Any, weight: Any) -> None:
-        """Nothing is remembered."""
+        """Returns None: there is no state."""
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """weight becomes grad."""
+        """Sets weight to grad."""
         weight[:] = grad
 
 
@@ -38,8 +38,8 @@ class _AssignmentOptimizer(opt.Optimizer):
 class _SVRGOptimizer(opt.Optimizer):
     """Assigns to parameters with "full" in their name; updates others by default_optimizer.
 
-    default_optimizer: an Optimizer, or a name, which is made with all of settings; those that every optimizer has
-    are also this one's own.
+    default_optimizer: an Optimizer, or a name, which is created with all settings; settings that every optimizer has
+    also apply to this one.
     """
 
     def __init__(self, default_optimizer: str | opt.Optimizer, **settings: Any) -> None:
@@ -53,7 +53,7 @@ class _SVRGOptimizer(opt.Optimizer):
         return self.aux_opt if "full" in name else self.default_opt
 
     def create_state(self, index: Any, weight: Any) -> Any:
-        """The state of the optimizer that is responsible."""
+        """Creates the state with the optimizer that updates this weight."""
         return self._chosen(index).create_state(index, weight)
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:

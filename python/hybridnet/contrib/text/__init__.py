@@ -1,4 +1,4 @@
-"""Tokens, vocabularies and vectors of tokens."""
+"""Tokens, vocabularies and token embeddings."""
 
 from . import embedding, utils, vocab
 

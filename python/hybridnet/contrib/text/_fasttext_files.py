@@ -1,10 +1,10 @@
-"""Names of the files of vectors that fastText's authors publish: https://fasttext.cc/docs/en/pretrained-vectors.html."""
+"""Names of the vector files that fastText's authors publish: https://fasttext.cc/docs/en/pretrained-vectors.html."""
 
 from __future__ import annotations
 
 __all__ = ["FASTTEXT_FILES"]
 
-# Codes of Wikipedia's editions.
+# Codes of Wikipedia's language editions.
 _EDITIONS = """
     aa ab ace ady af ak als am an ang ar arc arz as ast av ay az azb ba bar bat_smg bcl be bg bh bi
     bjn bm bn bo bpy br bs bug bxr ca cbk_zam cdo ce ceb ch cho chr chy ckb co cr crh cs csb cu cv
@@ -18,7 +18,7 @@ _EDITIONS = """
     sv sw szl ta tcy te tet tg th ti tk tl tn to tpi tr ts tt tum tw ty tyv udm ug uk ur uz ve vec
     vep vi vls vo wa war wo wuu xal xh xmf yi yo za zea zh zh_classical zh_min_nan zh_yue zu
 """
-# Of vectors that are aligned across languages.
+# Languages with vectors aligned to those of other languages.
 _ALIGNED = """
     ar bg ca cs da de el en es et fi fr he hr hu id it mk nl no pl pt ro ru sk sl sv tr uk vi
 """

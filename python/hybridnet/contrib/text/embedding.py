@@ -1,4 +1,4 @@
-"""Vectors of tokens from text files, one token per line."""
+"""Token embeddings: vectors of tokens from text files with one token per line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _registry: dict[str, type[_TokenEmbedding]] = {}
 
 
 def register(embedding_cls: type[_TokenEmbedding]) -> type[_TokenEmbedding]:
-    """Class decorator: makes an embedding available to create by its lower-case name."""
+    """Class decorator that registers an embedding for create under its lower-case name."""
     _registry[embedding_cls.__name__.lower()] = embedding_cls
     return embedding_cls
 
@@ -45,12 +45,12 @@ def _known(embedding_name: str) -> type[_TokenEmbedding]:
 
 
 def create(embedding_name: str, **kwargs: Any) -> _TokenEmbedding:
-    """An embedding by name: 'glove', 'fasttext', or one that was registered. Raises KeyError for others."""
+    """Creates an embedding by name: 'glove', 'fasttext', or a registered one. Raises KeyError for others."""
     return _known(embedding_name)(**kwargs)
 
 
 def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
-    """Names of files that an embedding reads, or of all embeddings, by name. Raises KeyError for unknown ones."""
+    """Returns the names of files that an embedding (default: each, by name) reads. Raises KeyError for unknown ones."""
     if embedding_name is not None:
         return list(_known(embedding_name).pretrained_file_name_sha1)
     return {name: list(cls.pretrained_file_name_sha1) for name, cls in _registry.items()}
@@ -59,14 +59,14 @@ def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
 class _TokenEmbedding(Vocabulary):
     """A vocabulary with one vector per token."""
 
-    # Files that the embedding reads, and their checksums where known.
+    # Files that the embedding reads, and their checksums if known.
     pretrained_file_name_sha1: dict[str, str] = {}
     namespace = ""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._vec_len = 0
-        self._idx_to_vec: Any = None  # an NDArray as soon as vectors are known
+        self._idx_to_vec: Any = None  # an NDArray once vectors are known
 
     @classmethod
     def _check_pretrained_file_names(cls, pretrained_file_name: str) -> None:
@@ -95,7 +95,7 @@ class _TokenEmbedding(Vocabulary):
         init_unknown_vec: Callable[..., NDArray],
         encoding: str = "utf8",
     ) -> None:
-        """Reads all vectors; tokens of the file are appended to the known ones. Raises FileError, TextError."""
+        """Reads all vectors; appends new tokens of the file. Raises FileError, TextError."""
         path = os.path.expanduser(pretrained_file_path)
         vectors: list[list[float]] = []
         unknown: list[float] | None = None
@@ -128,19 +128,19 @@ class _TokenEmbedding(Vocabulary):
             values = [float(text) for text in texts]
         except ValueError as error:
             raise TextError(f"embedding: line {number}: {error}") from error
-        # A first line of two numbers is a header, as fastText writes it.
+        # A first line of two numbers is a header of fastText.
         if length is not None and len(values) != length and len(values) > 1:
             raise TextError(f"embedding: line {number} has a vector of length {len(values)}, others have {length}")
         return token, values
 
     def _use_vocabulary(self, vocabulary: Vocabulary, embeddings: Sequence[_TokenEmbedding]) -> None:
-        """Takes over the tokens of vocabulary, with the vectors of embeddings side by side."""
+        """Takes the tokens of vocabulary, with the concatenated vectors of embeddings."""
         if not isinstance(vocabulary, Vocabulary):
             raise TextError("embedding: vocabulary must be a Vocabulary", given=type(vocabulary).__name__)
         tokens = vocabulary.idx_to_token
         columns = [embedding.get_vecs_by_tokens(tokens).asnumpy().copy() for embedding in embeddings]
         for column, embedding in zip(columns, embeddings, strict=True):
-            # Whatever the unknown token is called, it stays the unknown one.
+            # The unknown token stays the unknown one, whatever its name is.
             column[UNKNOWN_IDX] = embedding.idx_to_vec[UNKNOWN_IDX].asnumpy()  # type: ignore[index]
         self._token_to_idx = dict(vocabulary.token_to_idx)
         self._idx_to_token = list(tokens)
@@ -151,18 +151,18 @@ class _TokenEmbedding(Vocabulary):
 
     @property
     def vec_len(self) -> int:
-        """Length of vectors."""
+        """The length of the vectors."""
         return self._vec_len
 
     @property
     def idx_to_vec(self) -> NDArray | None:
-        """Vectors by number: (tokens, vec_len)."""
+        """The vectors by number: (tokens, vec_len)."""
         return self._idx_to_vec
 
     def get_vecs_by_tokens(self, tokens: Any, lower_case_backup: bool = False) -> NDArray:
-        """Vector of a token (vec_len,), or those of a list (n, vec_len); unknown ones have that of the unknown token.
+        """Returns vectors: (vec_len,) of a token, (n, vec_len) of a list; unknown tokens have the unknown token's.
 
-        lower_case_backup: whether unknown tokens are looked up in lower case.
+        lower_case_backup: whether unknown tokens are also looked up in lower case.
         """
         single = not isinstance(tokens, list)
         numbers = [
@@ -177,9 +177,9 @@ class _TokenEmbedding(Vocabulary):
         return vectors[0] if single else vectors
 
     def update_token_vectors(self, tokens: Any, new_vectors: NDArray) -> None:
-        """Changes vectors: one of a token, or (n, vec_len) of a list.
+        """Replaces vectors: one for a token, or (n, vec_len) for a list.
 
-        Raises TextError if new_vectors does not fit, ParamError for unknown tokens.
+        Raises TextError if new_vectors has another shape, ParamError for unknown tokens.
         """
         listed = tokens if isinstance(tokens, list) else [tokens]
         fits = isinstance(new_vectors, NDArray) and new_vectors.size == len(listed) * self._vec_len
@@ -223,11 +223,11 @@ class GloVe(_FileEmbedding):
     ----------
     pretrained_file_name : str, default 'glove.840B.300d.txt'
     embedding_root : str, default $HYBRIDNET_HOME/embeddings
-        The file lies in its folder 'glove'.
+        Folder of embeddings; the file is in its folder 'glove'.
     init_unknown_vec : callable, default mx.nd.zeros
         Vector of the unknown token.
     vocabulary : Vocabulary, optional
-        Tokens to keep; default: all of the file.
+        Tokens to keep; default: all tokens of the file.
 
     Raises KeyError for unknown names, FileError if the file is missing.
     """
@@ -251,7 +251,7 @@ class GloVe(_FileEmbedding):
 class FastText(_FileEmbedding):
     """fastText vectors. Source: Bojanowski et al., arXiv 1607.04606, https://fasttext.cc.
 
-    pretrained_file_name: default 'wiki.simple.vec'; other arguments as GloVe, folder 'fasttext'.
+    pretrained_file_name: default 'wiki.simple.vec'; other arguments: see GloVe, with folder 'fasttext'.
     """
 
     namespace = "fasttext"
@@ -262,20 +262,20 @@ class FastText(_FileEmbedding):
 
 
 class CustomEmbedding(_TokenEmbedding):
-    """Vectors of your own file, one token per line: ``hello 0.1 0.2 0.3``.
+    """Vectors of a user-defined file, one token per line: ``hello 0.1 0.2 0.3``.
 
     Parameters
     ----------
     pretrained_file_path : str
     elem_delim : str, default ' '
-        Between token and numbers.
+        Separator of the token and the numbers.
     encoding : str, default 'utf8'
     init_unknown_vec : callable, default mx.nd.zeros
         Vector of the unknown token, unless the file has one.
     vocabulary : Vocabulary, optional
-        Tokens to keep; default: all of the file.
+        Tokens to keep; default: all tokens of the file.
 
-    Raises FileError, TextError for the file.
+    Raises FileError, TextError.
     """
 
     def __init__(
@@ -294,7 +294,7 @@ class CustomEmbedding(_TokenEmbedding):
 
 
 class CompositeEmbedding(_TokenEmbedding):
-    """The vectors of several embeddings side by side, for the tokens of a vocabulary.
+    """Concatenates the vectors of several embeddings, for the tokens of a vocabulary.
 
     vocabulary: Vocabulary; token_embeddings: an embedding or a list of them. Raises TextError for others.
     """

@@ -15,17 +15,17 @@ def count_tokens_from_str(
     to_lower: bool = False,
     counter_to_update: Counter[str] | None = None,
 ) -> Counter[str]:
-    """How often each token occurs in a text.
+    """Counts the tokens in a text.
 
     Parameters
     ----------
     source_str : str
     token_delim, seq_delim : str
-        Regular expressions between tokens and between sequences.
+        Regular expressions that separate tokens and sequences.
     to_lower : bool, default False
-        Whether tokens are counted in lower case.
+        Whether tokens are converted to lower case.
     counter_to_update : Counter, optional
-        Counted into; default: a new one.
+        Counter to add to; default: a new one.
     """
     counter: Counter[str] = Counter() if counter_to_update is None else counter_to_update
     tokens = [token for token in re.split(f"{token_delim}|{seq_delim}", source_str) if token]

@@ -1,4 +1,4 @@
-"""Vocabulary: numbers of tokens."""
+"""Vocabulary: the mapping between tokens and numbers."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ UNKNOWN_IDX = 0
 
 
 class TextError(ParamError, AssertionError):
-    """Arguments do not fit. Also an AssertionError, which MXNet raised here."""
+    """Arguments do not match. Also an AssertionError, which MXNet raised here."""
 
 
 class Vocabulary:
-    """Tokens by number, the most frequent first; 0 is the unknown token, then come reserved ones.
+    """Numbered tokens, the most frequent first; 0 is the unknown token, followed by reserved ones.
 
     Parameters
     ----------
     counter : collections.Counter, optional
-        How often tokens occur.
+        Number of occurrences of each token.
     most_freq_count : int, optional
-        At most that many tokens of counter.
+        Maximum number of tokens taken from counter.
     min_freq : int, default 1
-        Tokens that occur less are left out.
+        Less frequent tokens are left out.
     unknown_token : hashable, default '<unk>'
     reserved_tokens : list, optional
-        Tokens that are there in any case.
+        Tokens that are always included.
 
-    Raises TextError (a ValueError) for min_freq < 1 and reserved tokens that repeat or are the unknown one.
+    Raises TextError (a ValueError) for min_freq < 1 and reserved tokens that are repeated or equal the unknown one.
     """
 
     def __init__(
@@ -66,32 +66,32 @@ class Vocabulary:
 
     @property
     def token_to_idx(self) -> dict[Any, int]:
-        """Number of each token."""
+        """The number of each token."""
         return self._token_to_idx
 
     @property
     def idx_to_token(self) -> list[Any]:
-        """Tokens by number."""
+        """The tokens in order of their numbers."""
         return self._idx_to_token
 
     @property
     def unknown_token(self) -> Any:
-        """The token that stands for all others."""
+        """The token that represents all tokens outside of the vocabulary."""
         return self._unknown_token
 
     @property
     def reserved_tokens(self) -> list[Any] | None:
-        """Tokens that are there in any case."""
+        """The tokens that are always included."""
         return self._reserved_tokens
 
     def to_indices(self, tokens: Any) -> Any:
-        """Number of a token, or list of numbers of a list; unknown ones are 0."""
+        """Returns the number of a token, or the numbers of a list; unknown tokens have 0."""
         if isinstance(tokens, list):
             return [self._token_to_idx.get(token, UNKNOWN_IDX) for token in tokens]
         return self._token_to_idx.get(tokens, UNKNOWN_IDX)
 
     def to_tokens(self, indices: Any) -> Any:
-        """Token of a number, or list of tokens of a list. Raises ParamError for unknown numbers."""
+        """Returns the token of a number, or the tokens of a list. Raises ParamError for unknown numbers."""
         numbers = indices if isinstance(indices, list) else [indices]
         for number in numbers:
             if not isinstance(number, int) or not 0 <= number < len(self):

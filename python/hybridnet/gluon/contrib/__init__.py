@@ -1,4 +1,4 @@
-"""Layers and loops beside the main ones. Submodules are imported when they are first used."""
+"""Additional layers and loops. Submodules are imported on first use."""
 
 from ..._lazy_names import names_from
 

@@ -6,5 +6,5 @@ from .dataloader import *
 from .dataset import *
 from .sampler import *
 
-# Image datasets and transforms bring layers and readers along; most programs need neither.
+# Imported on first use: image datasets and transforms load layers and readers that most programs do not need.
 __getattr__, __dir__ = names_from(__name__, modules="vision")

@@ -1,7 +1,7 @@
-"""Loaders on a pool of ``multiprocessing``, with MXNet's names, for libraries that derive classes from these.
+"""Iterators on a ``multiprocessing`` pool, with MXNet's names, for libraries that subclass them.
 
-A derived iterator overrides ``_push_next`` to send other arguments to a worker function of its own. HybridNet's own
-DataLoader has faster workers (``_worker_pool.py``); it makes a pool for these classes when ``_worker_pool`` is read.
+A subclass overrides ``_push_next`` to send other arguments to its own worker function. HybridNet's DataLoader has
+faster workers (``_worker_pool.py``); it creates a pool for these classes when ``_worker_pool`` is read.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ._worker_pool import DataLoaderTimeout
 
 __all__ = ["_MultiWorkerIter", "_thread_worker_fn", "_thread_worker_initializer", "_worker_fn", "_worker_initializer"]
 
-# The dataset of this worker process: sent once, when the process starts.
+# The dataset of this worker process, sent once when the process starts.
 _worker_dataset: Any = None
 
 
 def _thread_worker_initializer(active_shape: bool, active_array: bool) -> None:
-    """Gives a worker thread the np_shape and np_array modes of the thread that made the pool."""
+    """Sets in a worker thread the np_shape and np_array modes of the pool's creator thread."""
     if active_array:
         set_np(shape=active_shape, array=True)
     else:
@@ -34,14 +34,14 @@ def _thread_worker_initializer(active_shape: bool, active_array: bool) -> None:
 
 
 def _worker_initializer(dataset: Any, active_shape: bool, active_array: bool) -> None:
-    """Gives a worker process its dataset and the modes of the thread that made the pool."""
+    """Sets in a worker process its dataset and the modes of the pool's creator thread."""
     global _worker_dataset
     _worker_dataset = dataset
     _thread_worker_initializer(active_shape, active_array)
 
 
 def _worker_fn(samples: Sequence[Any], batchify_fn: Callable[[list[Any]], Any], dataset: Any = None) -> bytes:
-    """The batch of the samples with these indices, pickled. The worker's own dataset serves, not the argument."""
+    """Returns the batch of these sample indices, pickled. Uses the worker's own dataset, not the argument."""
     batch = batchify_fn([_worker_dataset[i] for i in samples])
     buffer = io.BytesIO()
     ForkingPickler(buffer, pickle.HIGHEST_PROTOCOL).dump(batch)
@@ -49,17 +49,18 @@ def _worker_fn(samples: Sequence[Any], batchify_fn: Callable[[list[Any]], Any], 
 
 
 def _thread_worker_fn(samples: Sequence[Any], batchify_fn: Callable[[list[Any]], Any], dataset: Any) -> Any:
-    """The batch of the samples with these indices."""
+    """Returns the batch of these sample indices."""
     return batchify_fn([dataset[i] for i in samples])
 
 
 class _MultiWorkerIter:
-    """Batches in order, requested ahead from a pool.
+    """Yields batches in order, requested ahead from a pool.
 
-    worker_pool: has ``apply_async``. worker_fn is called with (indices, batchify_fn, dataset). dataset: of a pool of
-    threads; None means that results are pickled. prefetch: batches requested at once.
+    worker_pool: has ``apply_async``. worker_fn is called with (indices, batchify_fn, dataset). dataset: for a pool of
+    threads; None means that results are pickled. prefetch: number of batches requested ahead.
 
-    Raises DataLoaderTimeout if a batch takes longer than timeout seconds, and what workers raise; both end the pool.
+    Raises DataLoaderTimeout if a batch takes longer than timeout seconds, and the exceptions of workers; both end the
+    pool.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class _MultiWorkerIter:
         self._batch_sampler = batch_sampler
         self._worker_fn = worker_fn
         self._dataset = dataset
-        self._data_loader = data_loader  # keeps the loader, which owns the pool
+        self._data_loader = data_loader  # keeps the loader alive, which owns the pool
         self._pin_memory, self._pin_device_id = pin_memory, pin_device_id
         self._timeout = timeout
         self._data_buffer: dict[int, Any] = {}
@@ -93,7 +94,7 @@ class _MultiWorkerIter:
         return len(self._batch_sampler)
 
     def _push_next(self) -> None:
-        """Requests one more batch; does nothing behind the last one."""
+        """Requests one more batch; does nothing after the last one."""
         indices = next(self._iter, None)
         if indices is None:
             return

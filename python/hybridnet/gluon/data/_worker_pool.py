@@ -1,7 +1,7 @@
-"""Worker processes that make batches, and the pool that feeds them.
+"""Worker processes that make batches, and the pool that distributes tasks.
 
 Each worker has a pipe for tasks and one for results. Arrays travel through shared buffers, everything else through the
-pipe. The pool waits for results and for the end of workers at once, so a killed worker is noticed immediately.
+pipe. The pool waits for results and for worker exits at once, so a killed worker is noticed immediately.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from .batchify import default_batchify
 
 __all__ = ["DataLoaderTimeout", "WorkerDied", "WorkerPool"]
 
-# Pools that run. A collection that finds a loader in a cycle would otherwise end its pool's processes and pipes, in any
-# order, before the loader's finalizer stops the pool.
+# Running pools are kept alive here. Otherwise, a garbage collection of a loader in a cycle could destroy its pool's
+# processes and pipes, in any order, before the loader's finalizer stops the pool.
 _RUNNING: set[WorkerPool] = set()
 
 # Interval, in seconds, in which an idle worker checks that its parent is alive.
@@ -47,7 +47,7 @@ class DataLoaderTimeout(HybridNetError, TimeoutError):
 
 
 class _RemoteTraceback(Exception):
-    """Text of the traceback in the worker, as the cause of the exception raised here."""
+    """The traceback text from the worker, attached as the cause of the exception raised here."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -57,14 +57,14 @@ class _RemoteTraceback(Exception):
 
 
 def _seed(value: int) -> None:
-    """One seed per batch: random augmentation is the same for any number of workers."""
+    """Sets one seed per batch: random augmentation is the same for any number of workers."""
     random.seed(value)
     np.random.seed(value & 0xFFFFFFFF)
     _seed_arrays(value & 0x7FFFFFFF)
 
 
 class _Worker:
-    """Runs in the worker process."""
+    """The loop inside the worker process."""
 
     def __init__(self, dataset: Any, batchify: Callable[[list[Any]], Any] | None) -> None:
         self._dataset = dataset
@@ -72,7 +72,7 @@ class _Worker:
         self._buffers = BufferPool()
 
     def make(self, indices: Sequence[Any]) -> Any:
-        """The batch with arrays replaced by SharedArrays."""
+        """Makes the batch, with arrays replaced by SharedArrays."""
         samples = [self._dataset[i] for i in indices]
         if self._batchify is not None:
             return self._share(self._batchify(samples))
@@ -109,7 +109,7 @@ class _Worker:
         return self._buffers.describe(handle, shared, nd)
 
     def serve(self, tasks: Any, results: Any, parent: int) -> None:
-        """Runs tasks until the pool stops it or the parent is gone."""
+        """Runs tasks until the pool stops it or the parent process is gone."""
         while True:
             while not tasks.poll(_PARENT_CHECK):
                 if os.getppid() != parent:
@@ -133,7 +133,7 @@ class _Worker:
     def _send(self, results: Any, answer: Any) -> None:
         text = pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
         if len(text) > 1 << 14:
-            # Long answers go through a buffer, so that writing to the pipe never has to wait for a reader.
+            # Long results go through a buffer, so that writing to the pipe never blocks.
             handle, array = self._buffers.allocate((len(text),), np.dtype(np.uint8))
             array[:] = np.frombuffer(text, np.uint8)
             text = pickle.dumps(self._buffers.describe(handle, array, False))
@@ -141,7 +141,7 @@ class _Worker:
 
 
 def _portable(error: Exception) -> tuple[bytes | None, str]:
-    """The exception pickled, or None if it cannot be, and its traceback as text."""
+    """Returns the exception pickled, or None if it cannot be, and its traceback as text."""
     text = traceback.format_exc()
     try:
         pickled = pickle.dumps(error)
@@ -152,14 +152,14 @@ def _portable(error: Exception) -> tuple[bytes | None, str]:
 
 
 def _worker_main(dataset: Any, batchify: Any, tasks: Any, results: Any, parent: int) -> None:
-    # Ctrl-C is for the main process, which stops its workers.
+    # Ctrl-C is handled by the main process, which stops its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         _Worker(dataset, batchify).serve(tasks, results, parent)
 
 
 class _Handle:
-    """What the pool knows about one worker."""
+    """The pool's record of one worker."""
 
     def __init__(self, process: Any, tasks: Any, results: Any) -> None:
         self.process = process
@@ -179,7 +179,7 @@ class WorkerPool:
         self._answers: dict[int, Any] = {}
         self._waiting: deque[tuple[int, Any, int]] = deque()
         self._abandoned: set[int] = set()
-        # Tickets given up by a finalizer, which may run at any allocation of a thread that holds the lock.
+        # Tickets abandoned by a finalizer, which may run at any allocation of a thread that holds the lock.
         self._given_up: deque[int] = deque()
         self._next_ticket = 0
         self._workers: list[_Handle] = []
@@ -201,7 +201,7 @@ class WorkerPool:
         return _Handle(process, task_writer, result_reader)
 
     def submit(self, indices: Sequence[Any], seed: int) -> int:
-        """Asks for a batch; the ticket is for get."""
+        """Requests a batch; returns a ticket for get()."""
         with self._lock:
             self._drop_given_up()
             ticket = self._next_ticket
@@ -211,7 +211,7 @@ class WorkerPool:
         return ticket
 
     def _feed(self) -> None:
-        """Gives waiting tasks to the least busy workers, at most two to each."""
+        """Sends waiting tasks to the least busy workers, at most two to each."""
         while self._waiting:
             worker = min(self._workers, key=lambda w: w.outstanding)
             if worker.outstanding >= 2:
@@ -224,9 +224,9 @@ class WorkerPool:
                 self._complain(worker)
 
     def get(self, ticket: int, timeout: float) -> Any:
-        """The batch of a ticket.
+        """Returns the batch of a ticket.
 
-        Raises what the worker raised, WorkerDied, or DataLoaderTimeout after timeout seconds.
+        Raises the worker's exception, WorkerDied, or DataLoaderTimeout after timeout seconds.
         """
         limit = time.monotonic() + timeout
         while True:
@@ -243,7 +243,8 @@ class WorkerPool:
         try:
             raise error from _RemoteTraceback(text)
         finally:
-            # This frame and the error's traceback would hold each other, and the round with them, until a collection.
+            # This frame and the error's traceback would reference each other, and keep the epoch alive until a
+            # collection.
             del error
 
     def _receive(self, limit: float, timeout: float) -> None:
@@ -257,7 +258,7 @@ class WorkerPool:
                 fix="pass a larger timeout= to DataLoader, or try num_workers=0 to see where it stands",
             )
         for item in ready:
-            # The results of a worker are read before its death is reported.
+            # Reads a worker's results before reporting its death.
             if item in pipes:
                 self._take_answer(pipes[item])
         if not any(item in pipes for item in ready):
@@ -277,7 +278,7 @@ class WorkerPool:
         if ticket in self._abandoned:
             self._abandoned.discard(ticket)
             if good:
-                _restore(payload, worker.reader)  # and forgotten at once, which frees its buffers
+                _restore(payload, worker.reader)  # dropped at once, which frees its buffers
             return
         self._answers[ticket] = (good, _restore(payload, worker.reader) if good else payload)
 
@@ -300,7 +301,7 @@ class WorkerPool:
         )
 
     def abandon(self, tickets: Sequence[int]) -> None:
-        """Tickets whose results are not needed any more. Safe in finalizers: it never waits."""
+        """Marks tickets whose results are no longer needed. Safe in finalizers: it never waits."""
         self._given_up.extend(tickets)
         if self._lock.acquire(blocking=False):
             try:
@@ -309,7 +310,7 @@ class WorkerPool:
                 self._lock.release()
 
     def _drop_given_up(self) -> None:
-        """Forgets tickets given up: those waiting, those answered, and later those that workers have now."""
+        """Drops abandoned tickets: waiting ones, finished ones, and later those in progress."""
         while self._given_up:
             ticket = self._given_up.popleft()
             if ticket in self._answers:
@@ -323,7 +324,7 @@ class WorkerPool:
 
     @property
     def alive(self) -> bool:
-        """Whether the workers run."""
+        """Whether the workers are running."""
         return bool(self._workers)
 
     def stop(self) -> None:
@@ -343,7 +344,7 @@ class WorkerPool:
 
 
 def _restore(batch: Any, reader: BufferReader) -> Any:
-    """The batch with SharedArrays replaced by arrays on their buffers."""
+    """Replaces SharedArrays in the batch by arrays on their buffers."""
     if isinstance(batch, SharedArray):
         array = reader.array(batch)
         return ndarray.from_numpy(array, zero_copy=True) if batch.nd else array

@@ -1,4 +1,4 @@
-"""Functions that make a batch of a list of samples: stack, pad, group, or leave as a list."""
+"""Functions that combine a list of samples into a batch: stack, pad, group, or leave as a list."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _numpy(sample: Any) -> np.ndarray:
 
 
 def stack_arrays(samples: Sequence[Any], allocate: Callable[[tuple[int, ...], np.dtype], np.ndarray]) -> np.ndarray:
-    """Samples of one shape as one NumPy array with a new first axis, in memory that allocate(shape, dtype) returns.
+    """Stacks samples of one shape into a NumPy array with a new first axis, in memory from allocate(shape, dtype).
 
     Raises ParamError if shapes differ.
     """
@@ -60,20 +60,20 @@ class Stack:
 
 
 class Pad:
-    """Stacks samples whose sizes differ, filling the rest.
+    """Stacks samples of different sizes, padding them to the largest.
 
     Parameters
     ----------
     axis : int, default 0
-        Kept for MXNet's signature; every axis is padded to the largest size.
+        Has no effect; kept for MXNet's signature; every axis is padded to the largest size.
     val : float, optional
-        Filler, default 0 (with a warning, because 0 may be a valid value).
+        Padding value, default 0 (with a warning, because 0 may be a valid value).
     dtype : optional
-        Of the batch; default: the samples'.
+        Element type of the batch; default: that of the samples.
     ret_length : bool, default False
-        Whether to give (batch, sizes along axis) instead of the batch alone.
+        Whether to return (batch, sizes along axis) instead of the batch alone.
 
-    Called with the samples; raises ParamError if there is none or they differ in rank.
+    Called with the samples; raises ParamError if the list is empty or ranks differ.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Pad:
 
 
 class Append:
-    """A list of arrays, one per sample; with expand each gets a first axis of size 1."""
+    """Returns a list of arrays, one per sample; with expand each has an additional first axis of size 1."""
 
     def __init__(self, expand: bool = True, batch_axis: int = 0, use_shared_mem: bool = False) -> None:
         self._expand = expand
@@ -131,14 +131,14 @@ class Append:
 
 
 class AsList:
-    """The samples as a list."""
+    """Returns the samples as a list."""
 
     def __call__(self, data: Sequence[Any]) -> list[Any]:
         return list(data)
 
 
 class Group:
-    """One function per part of tuple samples: ``Group(Stack(), Pad(val=0))``. Raises ParamError on a wrong count."""
+    """Applies one function per part of tuple samples: ``Group(Stack(), Pad(val=0))``. ParamError on a wrong count."""
 
     def __init__(self, fn: Any, *args: Callable[[Sequence[Any]], Any]) -> None:
         self._fn = tuple(fn) if isinstance(fn, (list, tuple)) else (fn, *args)

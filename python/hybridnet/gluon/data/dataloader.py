@@ -1,4 +1,4 @@
-"""DataLoader: batches of a dataset, made here, by threads, or by worker processes."""
+"""DataLoader: batches of a dataset, made in the calling thread, in threads, or in worker processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from multiprocessing.pool import ThreadPool
-from multiprocessing.reduction import ForkingPickler as ForkingPickler  # for worker functions of libraries
+from multiprocessing.reduction import ForkingPickler as ForkingPickler  # for libraries' worker functions
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +51,7 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
 
 
 def default_mp_batchify_fn(data: Sequence[Any]) -> Any:
-    """Same as default_batchify_fn; worker processes put its arrays into shared memory."""
+    """Same as default_batchify_fn; worker processes put the arrays into shared memory."""
     return default_batchify_fn(data)
 
 
@@ -63,34 +63,34 @@ class DataLoader:
     dataset : Dataset, or anything with length and indices
     batch_size : int
     shuffle : bool, default False
-        Whether each round has a new random order (from numpy.random).
+        Whether each epoch has a new random order (from numpy.random).
     sampler : Sampler, optional
         Order of the samples, instead of shuffle.
     last_batch : {'keep', 'discard', 'rollover'}, default 'keep'
         See BatchSampler.
     batch_sampler : iterable of lists of indices, optional
-        Instead of batch_size, shuffle, sampler and last_batch.
+        Replaces batch_size, shuffle, sampler and last_batch.
     batchify_fn : callable, optional
-        Makes a batch of a list of samples; default: stacks.
+        Combines a list of samples into a batch; default: stacks.
     num_workers : int, default 0
-        Processes (or threads) that make batches ahead of time; 0: batches are made when they are read.
+        Processes (or threads) that make batches ahead; 0: batches are made when they are read.
     pin_memory : bool, default False
-        Whether arrays of batches are on mx.cpu_pinned(pin_device_id), from which devices copy faster.
+        Whether the arrays of batches are on mx.cpu_pinned(pin_device_id), from which copies to devices are faster.
     pin_device_id : int, default 0
     prefetch : int, optional
         Batches made ahead, default 2 * num_workers.
     thread_pool : bool, default False
-        Whether workers are threads: for datasets that spend their time outside of Python.
+        Whether workers are threads, for datasets that spend their time outside of Python.
     timeout : float, default 120
         Seconds to wait for a batch of a worker.
     auto_reload : bool, default False
-        Whether the next round is prefetched when one ends.
+        Whether the next epoch is prefetched when one ends.
 
-    Batches come in order. Workers are processes that start with the first round and stay; they get one seed per batch,
-    drawn from numpy.random, so random transforms do not depend on the number of workers.
+    Batches come in order. Worker processes start with the first epoch and are kept; they get one seed per batch, drawn
+    from numpy.random, so random transforms do not depend on the number of workers.
 
-    Raises ParamError for contradicting arguments; while iterating: what the dataset raises, WorkerDied within seconds
-    of a worker's death, DataLoaderTimeout.
+    Raises ParamError for contradicting arguments; during iteration: the exceptions of the dataset, WorkerDied within
+    seconds of a worker's death, DataLoaderTimeout.
     """
 
     def __init__(
@@ -127,8 +127,8 @@ class DataLoader:
         self._threads: Any = None
         self.auto_reload = auto_reload
         self._iter: Iterator[Any] | None = None
-        self._round: dict[str, Any] | None = None  # how the present round began, and how many of its batches were read
-        self._resumed: dict[str, Any] | None = None  # the next round goes on from there
+        self._round: dict[str, Any] | None = None  # start of the current epoch, and number of batches read
+        self._resumed: dict[str, Any] | None = None  # the position from which the next epoch resumes
         if auto_reload:
             self.refresh()
 
@@ -170,7 +170,7 @@ class DataLoader:
             self.refresh()
 
     def refresh(self) -> None:
-        """Starts prefetching a new round."""
+        """Starts prefetching a new epoch."""
         if self._num_workers == 0:
             self._iter = self._iterate_here()
             return
@@ -182,23 +182,23 @@ class DataLoader:
             self._iter = _Prefetched(source, self._batch_sampler, self._prefetch, done)
 
     def clean(self) -> None:
-        """Forgets a prefetched round."""
+        """Discards a prefetched epoch."""
         self._iter = None
         self._round = None
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 
     def position(self) -> dict[str, Any]:
-        """Where iteration stands, as plain values for set_position(): how the round began, and batches read so far.
+        """Returns the position as plain values for set_position(): the start of the epoch, and the batches read.
 
-        Orders are those that samplers take from numpy.random when a round begins, as those of this package do.
+        Valid for samplers that draw their order from numpy.random when an epoch begins, like those of this package.
         """
         if self._round is not None:
             return dict(self._round)
         return {"numpy": None, "rollover": self._rollover(), "batches": 0}
 
     def set_position(self, position: dict[str, Any]) -> None:
-        """The next iteration goes on behind the batches that were read where position() was called."""
+        """Makes the next iteration continue after the batches that were read when position() was called."""
         self.clean()
         if position["numpy"] is None:
             self._set_rollover(position["rollover"])
@@ -214,7 +214,7 @@ class DataLoader:
 
     @contextlib.contextmanager
     def _begun_round(self) -> Iterator[int]:
-        """Begins a round, or the one of set_position() as it began; gives the number of batches to pass over."""
+        """Begins an epoch, or restarts the one of set_position(); yields the number of batches to skip."""
         resumed, self._resumed = self._resumed, None
         if resumed is None:
             self._round = {"numpy": numpy_random_state(), "rollover": self._rollover(), "batches": 0}
@@ -257,7 +257,7 @@ class DataLoader:
         return _ThreadRound(self._threads, self._make, self._timeout)
 
     def _workers(self) -> WorkerPool:
-        # A pool belongs to the process that made it: after a fork a new one is needed.
+        # A pool belongs to the process that created it: after a fork a new one is needed.
         if self._pool is None or not self._pool.alive or self._pool_owner != os.getpid():
             from ._worker_pool import WorkerPool
 
@@ -267,7 +267,7 @@ class DataLoader:
 
     @cached_property
     def _worker_pool(self) -> Any:
-        """A pool for iterators that libraries derive from _MultiWorkerIter; None without workers."""
+        """A pool for iterators that subclass _MultiWorkerIter; None without workers."""
         if self._num_workers == 0:
             return None
         modes = (is_np_shape(), is_np_array())
@@ -280,14 +280,14 @@ class DataLoader:
         derived = self.__dict__.get("_worker_pool")
         if derived is not None and self.__dict__.get("_worker_pool_owner") == os.getpid():
             derived.terminate()
-        # Threads end by themselves when their executor is gone; its shutdown would take locks, here in a finalizer.
+        # Threads end by themselves with their executor; its shutdown would take locks, here in a finalizer.
         pool = getattr(self, "_pool", None)
         if pool is not None and self._pool_owner == os.getpid():
             pool.stop()
 
 
 class _ThreadRound:
-    """Batches made by threads."""
+    """One epoch of batches made by threads."""
 
     def __init__(self, threads: Any, make: Callable[[Sequence[Any]], Any], timeout: float) -> None:
         self._threads = threads
@@ -318,7 +318,7 @@ class _ThreadRound:
 
 
 class _ProcessRound:
-    """Batches made by worker processes."""
+    """One epoch of batches made by worker processes."""
 
     def __init__(self, pool: WorkerPool, timeout: float) -> None:
         self._pool = pool
@@ -340,7 +340,7 @@ class _ProcessRound:
 
 
 class _Prefetched:
-    """One round: requests `prefetch` batches ahead and returns them in order."""
+    """One epoch: requests `prefetch` batches ahead and returns them in order."""
 
     def __init__(self, source: Any, batch_sampler: Any, prefetch: int, done: int = 0) -> None:
         self._source = source
@@ -377,7 +377,7 @@ class _Prefetched:
             self._source.abandon(list(tickets))
 
 
-# What libraries look for here, as in MXNet.
+# Libraries look for these names here.
 __getattr__, __dir__ = names_from(
     __name__,
     {"_pool_iterator": "_MultiWorkerIter _thread_worker_fn _worker_fn"},

@@ -1,4 +1,4 @@
-"""Datasets: objects with a length and samples by number."""
+"""Datasets: objects with a length and indexed samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
 
 
 class Dataset:
-    """Base of datasets. Subclasses write ``__getitem__`` and ``__len__``."""
+    """Base of datasets. Subclasses define ``__getitem__`` and ``__len__``."""
 
     def __getitem__(self, idx: int) -> Any:
         raise not_overridden(self, "__getitem__()")
@@ -27,11 +27,11 @@ class Dataset:
         raise not_overridden(self, "__len__()")
 
     def filter(self, fn: Callable[[Any], bool]) -> Dataset:
-        """The samples for which fn(sample) is true; fn runs on all of them now."""
+        """Returns the samples for which fn(sample) is true; fn runs on all samples immediately."""
         return _SampledDataset(self, FilterSampler(fn, self))
 
     def shard(self, num_shards: int, index: int) -> Dataset:
-        """Part number index of num_shards contiguous parts whose lengths differ by at most one.
+        """Returns part number index of num_shards contiguous parts whose lengths differ by at most one.
 
         Raises ParamError unless 0 <= index < num_shards.
         """
@@ -44,30 +44,30 @@ class Dataset:
         return _SampledDataset(self, SequentialSampler(each + (index < rest), start))
 
     def take(self, count: int | None) -> Dataset:
-        """The first count samples; all for None or a larger count. Raises ParamError if count < 0."""
+        """Returns the first count samples; all for None or a larger count. Raises ParamError if count < 0."""
         if count is not None and count < 0:
             raise ParamError("Dataset.take", expected="a count >= 0 or None", given=str(count))
         length = len(self)
         return _SampledDataset(self, SequentialSampler(length if count is None else min(count, length)))
 
     def sample(self, sampler: Sampler) -> Dataset:
-        """The samples that sampler names, in its order. Raises TypeError unless it is a Sampler."""
+        """Returns the samples at the sampler's indices, in its order. Raises TypeError unless it is a Sampler."""
         if not isinstance(sampler, Sampler):
             raise HybridNetTypeError(f"Invalid sampler type: {type(sampler)}. Expected gluon.data.Sampler instead.")
         return _SampledDataset(self, sampler)
 
     def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
-        """fn applied to each sample (to its parts, if it is a tuple); lazy: when a sample is read."""
+        """Applies fn to each sample (to its parts, if it is a tuple); lazy: when the sample is read."""
         transformed = _LazyTransformDataset(self, fn)
         return transformed if lazy else SimpleDataset([transformed[i] for i in range(len(transformed))])
 
     def transform_first(self, fn: Callable[[Any], Any], lazy: bool = True) -> Dataset:
-        """fn applied to the first part of each sample, such as the image of (image, label)."""
+        """Applies fn to the first part of each sample, such as the image of (image, label)."""
         return self.transform(_TransformFirstClosure(fn), lazy)
 
 
 class SimpleDataset(Dataset):
-    """A list, or anything with length and indices, as a Dataset."""
+    """Wraps a list, or any object with length and indices, as a Dataset."""
 
     def __init__(self, data: Any) -> None:
         self._data = data
@@ -116,7 +116,7 @@ class _SampledDataset(Dataset):
 
 
 class ArrayDataset(Dataset):
-    """Arrays of equal length side by side: sample i is (a[i], b[i], ...), or a[i] if there is one.
+    """Combines arrays of equal length: sample i is (a[i], b[i], ...), or a[i] for a single array.
 
     args: NDArrays, NumPy arrays, lists. Raises ParamError if there is none or lengths differ.
     """
@@ -132,7 +132,7 @@ class ArrayDataset(Dataset):
                     f"All arrays must have the same length; array[0] has length {self._length} while array[{i}] has "
                     f"{len(data)}."
                 )
-            # Labels: numbers instead of arrays of one element each.
+            # A vector (labels) gives numbers instead of arrays of one element.
             if isinstance(data, ndarray.NDArray) and len(data.shape) == 1:
                 data = data.asnumpy()
             self._data.append(data)
@@ -146,7 +146,7 @@ class ArrayDataset(Dataset):
         return tuple(data[idx] for data in self._data)
 
     def _gather(self, indices: Sequence[int]) -> Any | None:
-        """The batch of these samples as default_batchify_fn makes it; None if a part is neither NDArray nor NumPy."""
+        """Returns the batch of these samples as default_batchify_fn makes it; None unless all are NDArray or NumPy."""
         if not all(isinstance(data, (np.ndarray, ndarray.NDArray)) for data in self._data):
             return None
         rows = np.asarray(indices)
@@ -167,7 +167,7 @@ class ArrayDataset(Dataset):
 
 
 class RecordFileDataset(Dataset):
-    """Raw records of a RecordIO file that has an index file (``.idx``) beside it."""
+    """Raw records of a RecordIO file with its index file (``.idx``)."""
 
     def __init__(self, filename: str) -> None:
         from ... import recordio
@@ -184,7 +184,7 @@ class RecordFileDataset(Dataset):
 
 
 class _DownloadedDataset(Dataset):
-    """Base of datasets whose files lie in a folder: images and labels read at once."""
+    """Base of datasets in a folder of files: images and labels are read at once."""
 
     def __init__(self, root: str, transform: Callable[[Any, Any], Any] | None) -> None:
         self._transform = transform
@@ -206,5 +206,5 @@ class _DownloadedDataset(Dataset):
         raise not_overridden(self, "_get_data()")
 
 
-# Programs reach these modules through this one, as in MXNet.
+# MXNet programs reach these modules through this one.
 __getattr__, __dir__ = names_from(__name__, modules={"recordio": "...recordio"})

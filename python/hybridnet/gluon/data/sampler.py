@@ -1,4 +1,4 @@
-"""Samplers: orders in which samples are taken."""
+"""Samplers: iteration orders over samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["BatchSampler", "FilterSampler", "IntervalSampler", "RandomSampler", 
 
 
 class Sampler:
-    """Base of samplers. Subclasses write ``__iter__`` and ``__len__``."""
+    """Base of samplers. Subclasses define ``__iter__`` and ``__len__``."""
 
     def __iter__(self) -> Iterator[Any]:
         raise not_overridden(self, "__iter__()")
@@ -23,7 +23,7 @@ class Sampler:
 
 
 class SequentialSampler(Sampler):
-    """start, start + 1, ..., start + length - 1."""
+    """Yields start, start + 1, ..., start + length - 1."""
 
     def __init__(self, length: int, start: int = 0) -> None:
         self._length = length
@@ -37,7 +37,7 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """0 to length - 1 in a new random order each time, from numpy.random."""
+    """Yields 0 to length - 1 in a new random order each time, from numpy.random."""
 
     def __init__(self, length: int) -> None:
         self._length = length
@@ -50,7 +50,7 @@ class RandomSampler(Sampler):
 
 
 class FilterSampler(Sampler):
-    """Numbers of the samples for which fn(sample) is true."""
+    """Yields the indices of the samples for which fn(sample) is true."""
 
     def __init__(self, fn: Callable[[Any], bool], dataset: Any) -> None:
         self._fn = fn
@@ -65,10 +65,10 @@ class FilterSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Groups the numbers of a sampler into lists of batch_size.
+    """Groups the indices of a sampler into lists of batch_size.
 
-    last_batch: what becomes of an incomplete last group: 'keep' gives it, 'discard' drops it, 'rollover' puts it in
-    front of the next round. Raises ParamError for other values or batch_size < 1.
+    last_batch: treatment of an incomplete last group: 'keep' yields it, 'discard' drops it, 'rollover' puts it at the
+    start of the next epoch. Raises ParamError for other values or batch_size < 1.
     """
 
     def __init__(self, sampler: Sampler, batch_size: int, last_batch: str = "keep") -> None:
@@ -103,7 +103,7 @@ class BatchSampler(Sampler):
 
 
 class IntervalSampler(Sampler):
-    """0, interval, 2 * interval, ...; with rollover then 1, 1 + interval, ... until all of length are given.
+    """Yields 0, interval, 2 * interval, ...; with rollover then 1, 1 + interval, ... until all length indices are done.
 
     Raises ParamError unless 1 <= interval <= length.
     """

@@ -1,3 +1,3 @@
-"""Networks that are ready to use."""
+"""Predefined networks."""
 
 from . import model_store, vision

@@ -1,4 +1,4 @@
-"""Files of trained parameters on this machine. Nothing is fetched: Apache MXNet's server may be switched off."""
+"""Local files of trained parameters. There are no downloads: Apache MXNet's server may be switched off."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..utils import check_sha1
 
 __all__ = ["get_model_file", "purge"]
 
-# SHA-1 of the files that Apache MXNet published; the first eight digits are part of their names.
+# SHA-1 of the files that Apache MXNet published; the first eight digits are part of the file names.
 _model_sha1 = {
     "alexnet": "44335d1f0046b328243b32a26a4fbd62d9057b45",
     "densenet121": "f27dbf2dbd5ce9a80b102d89c7483342cd33cb31",
@@ -52,7 +52,7 @@ _URL = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/gluon/models/
 
 
 def short_hash(name: str) -> str:
-    """First eight digits of a published file's hash. Raises ParamError (a ValueError) for unknown names."""
+    """Returns the first eight digits of a published file's hash. Raises ParamError (a ValueError) for unknown names."""
     if name not in _model_sha1:
         raise ParamError(f"Pretrained model for {name} is not available.")
     return _model_sha1[name][:8]
@@ -63,17 +63,17 @@ def _model_root(root: str | None) -> str:
 
 
 def get_model_file(name: str, root: str | None = None) -> str:
-    """Path of the published parameters of a model, if they are on this machine.
+    """Returns the path of a model's published parameters, if they are on this machine.
 
     Parameters
     ----------
     name : str
-        Such as 'resnet18_v1'.
+        Name such as 'resnet18_v1'.
     root : str, optional
         Folder to look in; default: ``$HYBRIDNET_HOME/models``, then MXNet's ``~/.mxnet/models``.
 
-    Raises ParamError for unknown names, FormatError if the file is not the published one, FileError, with the way to
-    get it, if there is none.
+    Raises ParamError for unknown names, FormatError if the file is not the published one, FileError, with instructions,
+    if there is none.
     """
     file_name = f"{name}-{short_hash(name)}"
     folders = [_model_root(root)]
@@ -101,7 +101,7 @@ def get_model_file(name: str, root: str | None = None) -> str:
 
 
 def purge(root: str | None = None) -> None:
-    """Deletes the parameter files in root (default as get_model_file)."""
+    """Deletes the parameter files in root (default: see get_model_file)."""
     folder = _model_root(root)
     if not os.path.isdir(folder):
         return

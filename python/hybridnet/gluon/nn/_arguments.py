@@ -1,4 +1,4 @@
-"""Checks of what layers are built with."""
+"""Checks of the arguments of layers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ __all__ = ["one_of", "positive", "sizes", "unknown_or_positive"]
 
 
 def positive(what: str, value: int) -> int:
-    """value if it is an int >= 1. what: "Dense.units". Raises ParamError."""
+    """Returns value if it is an int >= 1. `what`: "Dense.units". Raises ParamError."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
         raise ParamError(what, expected="an int >= 1", given=repr(value))
     return int(value)
 
 
 def unknown_or_positive(what: str, value: int) -> int:
-    """value if it is an int >= 1, or 0 or -1 for a size that is found from the first batch. Raises ParamError."""
+    """Returns value if it is an int >= 1, or 0 or -1 for a size that the first batch determines. Raises ParamError."""
     if not isinstance(value, (int, numbers.Integral)) or isinstance(value, bool) or value < -1:
         raise ParamError(what, expected="an int >= 1, or 0 or -1 for unknown", given=repr(value))
     return max(int(value), 0)
 
 
 def sizes(what: str, value: int | Sequence[int], count: int, minimum: int) -> tuple[int, ...]:
-    """count ints >= minimum from one int or a sequence. Raises ParamError."""
+    """Returns count ints >= minimum from one int or a sequence. Raises ParamError."""
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         result: tuple[Any, ...] = (int(value),) * count
     else:
@@ -40,7 +40,7 @@ def sizes(what: str, value: int | Sequence[int], count: int, minimum: int) -> tu
 
 
 def one_of(what: str, value: str, choices: Sequence[str]) -> str:
-    """value if it is one of choices. Raises ParamError."""
+    """Returns value if it is one of choices. Raises ParamError."""
     if value not in choices:
         raise ParamError(what, expected=f"one of {', '.join(map(repr, choices))}", given=repr(value))
     return value

@@ -12,7 +12,7 @@ __all__ = ["BatchNorm", "BatchNormReLU", "GroupNorm", "InstanceNorm", "LayerNorm
 
 
 class _Norm(HybridBlock):
-    """Scale (gamma) and shift (beta) and how they are shown."""
+    """Base of normalization layers: scale (gamma), shift (beta) and the text form."""
 
     _kwargs: dict[str, Any]
 
@@ -45,7 +45,7 @@ class _Norm(HybridBlock):
 
 
 class _BatchNorm(_Norm):
-    """What BatchNorm and BatchNormReLU share. Arguments: see BatchNorm."""
+    """Base of BatchNorm and BatchNormReLU. Arguments: see BatchNorm."""
 
     fuse_relu = False
 
@@ -103,7 +103,7 @@ class BatchNorm(_BatchNorm):
     momentum : float, default 0.9
     epsilon : float, default 1e-5
     center, scale : bool, default True
-        Whether beta is added, whether gamma is learned (else it is 1).
+        Whether beta is added; whether gamma is learned (otherwise it is 1).
     use_global_stats : bool, default False
         Whether running statistics are used in training too.
     beta_initializer, gamma_initializer, running_mean_initializer, running_variance_initializer
@@ -113,15 +113,15 @@ class BatchNorm(_BatchNorm):
 
 
 class BatchNormReLU(_BatchNorm):
-    """BatchNorm followed by ReLU. Arguments as BatchNorm."""
+    """BatchNorm followed by ReLU. Arguments: see BatchNorm."""
 
     fuse_relu = True
 
 
 class SyncBatchNorm(BatchNorm):
-    """BatchNorm whose statistics cover the whole batch. Arguments as BatchNorm with axis 1; num_devices is accepted.
+    """BatchNorm with statistics over the whole batch. Arguments: see BatchNorm, with axis 1; num_devices is accepted.
 
-    All CPU contexts are one device, so one call sees the whole batch and statistics are those of BatchNorm.
+    All CPU contexts are one device, so one call has the whole batch, and the statistics are those of BatchNorm.
     """
 
     def __init__(

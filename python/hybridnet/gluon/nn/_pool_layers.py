@@ -30,7 +30,7 @@ _LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
 class _Pooling(HybridBlock):
-    """What all pooling layers share. Shapes: see MaxPool2D."""
+    """Base of all pooling layers. Shapes: see MaxPool2D."""
 
     _dimensions = 2
 
@@ -76,7 +76,7 @@ class _Pooling(HybridBlock):
 
 
 class MaxPool1D(_Pooling):
-    """Maximum of windows over one axis. Layouts NCW and NWC; arguments as MaxPool2D."""
+    """Maximum of windows over one axis. Layouts NCW and NWC; arguments: see MaxPool2D."""
 
     _dimensions = 1
 
@@ -123,7 +123,7 @@ class MaxPool2D(_Pooling):
 
 
 class MaxPool3D(_Pooling):
-    """Maximum of windows over depth, height and width. Layouts NCDHW and NDHWC; arguments as MaxPool2D."""
+    """Maximum of windows over depth, height and width. Layouts NCDHW and NDHWC; arguments: see MaxPool2D."""
 
     _dimensions = 3
 
@@ -140,7 +140,7 @@ class MaxPool3D(_Pooling):
 
 
 class AvgPool1D(_Pooling):
-    """Mean of windows over one axis. Layouts NCW and NWC; arguments as AvgPool2D."""
+    """Mean of windows over one axis. Layouts NCW and NWC; arguments: see AvgPool2D."""
 
     _dimensions = 1
 
@@ -160,8 +160,8 @@ class AvgPool1D(_Pooling):
 class AvgPool2D(_Pooling):
     """Mean of windows over height and width.
 
-    Shapes and arguments as MaxPool2D; count_include_pad (default True): whether padding counts as zeros, else windows
-    are averaged over the values they hold.
+    Shapes and arguments: see MaxPool2D. count_include_pad (default True): whether the mean includes the zeros of the
+    padding; otherwise windows are averaged over their values inside the input.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class AvgPool2D(_Pooling):
 
 
 class AvgPool3D(_Pooling):
-    """Mean of windows over depth, height and width. Layouts NCDHW and NDHWC; arguments as AvgPool2D."""
+    """Mean of windows over depth, height and width. Layouts NCDHW and NDHWC; arguments: see AvgPool2D."""
 
     _dimensions = 3
 

@@ -1,4 +1,4 @@
-"""Activation layers: elementwise functions, shape and dtype of the input."""
+"""Activation layers: elementwise functions that keep shape and dtype."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ACTIVATIONS = ("relu", "sigmoid", "tanh", "softrelu", "softsign")
 
 
 class Activation(HybridBlock):
-    """The activation of that name: relu, sigmoid, tanh, softrelu, softsign.
+    """Activation function by name: relu, sigmoid, tanh, softrelu, softsign.
 
     Raises ParamError for other names.
     """
@@ -56,7 +56,7 @@ class LeakyReLU(HybridBlock):
 class PReLU(HybridBlock):
     """LeakyReLU with a learned slope: one for all (in_channels=1) or one per channel (axis 1).
 
-    Shapes: data (N, ...) or (N, in_channels, ...); alpha (in_channels,), 0.25 unless alpha_initializer says otherwise.
+    Shapes: data (N, ...) or (N, in_channels, ...); alpha (in_channels,), 0.25 by default (alpha_initializer).
     Source: He et al., Delving Deep into Rectifiers, arXiv 1502.01852.
     """
 
@@ -89,7 +89,7 @@ class SELU(HybridBlock):
 
 
 class GELU(HybridBlock):
-    """``x * Phi(x)``, Phi the normal distribution function. Source: Hendrycks and Gimpel, arXiv 1606.08415."""
+    """``x * Phi(x)``, Phi is the normal distribution function. Source: Hendrycks and Gimpel, arXiv 1606.08415."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.LeakyReLU(x, act_type="gelu", name="fwd")

@@ -32,7 +32,7 @@ __all__ = [
 
 
 class _Container(Block):
-    """What Sequential and HybridSequential share: blocks in order, by number."""
+    """Base of Sequential and HybridSequential: an ordered list of blocks."""
 
     def add(self, *blocks: Any) -> None:
         """Appends blocks."""
@@ -44,7 +44,7 @@ class _Container(Block):
         return "{}(\n{}\n)".format(type(self).__name__, "\n".join(lines))
 
     def __getitem__(self, key: int | slice) -> Any:
-        """A block, or for a slice a container of the same blocks."""
+        """Returns a block, or for a slice a container of the same blocks."""
         layers = list(self._children.values())[key]
         if not isinstance(layers, list):
             return layers
@@ -78,7 +78,7 @@ class Sequential(_Container):
         return [x, *args] if args else x
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
-        """Hybridizes the HybridBlocks inside, each by itself."""
+        """Hybridizes each HybridBlock inside separately."""
         if self._children and all(isinstance(child, HybridBlock) for child in self._children.values()):
             warnings.warn(
                 f"All children of this Sequential layer '{self.prefix}' are HybridBlocks. Consider using "
@@ -117,9 +117,9 @@ class Dense(HybridBlock):
         See Activation.
     use_bias : bool, default True
     flatten : bool, default True
-        Whether all axes behind the first count as one.
+        Whether all axes after the first are flattened.
     dtype : str or numpy dtype, default 'float32'
-        Of the parameters.
+        Element type of the parameters.
     weight_initializer, bias_initializer : Initializer or str, optional
     in_units : int, default 0
         Size of the input; 0 or -1: found from the first batch.
@@ -182,7 +182,7 @@ class Dropout(HybridBlock):
     rate : float
         In [0, 1); 0 does nothing.
     axes : tuple of int, default ()
-        Axes along which one decision is shared.
+        Axes along which all elements share one random decision.
 
     Raises ParamError if rate is not in [0, 1].
     """
@@ -213,7 +213,7 @@ class Embedding(HybridBlock):
     dtype : str or numpy dtype, default 'float32'
     weight_initializer : Initializer or str, optional
     sparse_grad : bool, default False
-        Whether the gradient of the table is row_sparse: memory and time of a step follow the rows that were looked up.
+        Whether the gradient of the table is row_sparse: memory and time of a step depend on the looked-up rows only.
     """
 
     def __init__(
@@ -249,7 +249,7 @@ class Embedding(HybridBlock):
 
 
 class Flatten(HybridBlock):
-    """(N, a, b, ...) becomes (N, a * b * ...)."""
+    """Flattens (N, a, b, ...) to (N, a * b * ...)."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.Flatten(x)
@@ -346,7 +346,7 @@ class HybridLambda(HybridBlock):
         return f"{type(self).__name__}({self._func_name})"
 
 
-# MXNet has these in this file.
+# MXNet also has these in this file.
 __getattr__, __dir__ = names_from(
     __name__,
     {

@@ -17,14 +17,15 @@ __all__ = ["Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "
 def _weight_shape(
     transposed: bool, channels: int, in_channels: int, groups: int, kernel: tuple[int, ...], layout: str
 ) -> tuple[int, ...]:
-    """Convolution: (channels, in / groups, kernel...); transposed: (in, channels / groups, kernel...). With the
-    channels last in layout, they come behind the kernel."""
+    """Shape of the weight. Convolution: (channels, in / groups, kernel...); transposed: (in, channels / groups,
+    kernel...). If the layout has the channels last, they come after the kernel.
+    """
     first, second = (in_channels, channels // groups) if transposed else (channels, in_channels // groups)
     return (first, *kernel, second) if layout.endswith("C") else (first, second, *kernel)
 
 
 class _Conv(HybridBlock):
-    """What all convolutions share. Shapes and errors: see Conv2D."""
+    """Base of all convolutions. Shapes and errors: see Conv2D."""
 
     _dimensions = 2
     _layouts: tuple[str, ...] = ()
@@ -116,7 +117,7 @@ class _Conv(HybridBlock):
 
 
 class _PlainConv(_Conv):
-    """The public constructor of convolutions; layout None stands for channels first."""
+    """Adds the public constructor of convolutions; layout None means channels first."""
 
     def __init__(
         self,
@@ -152,7 +153,7 @@ class _PlainConv(_Conv):
 
 
 class _TransposedConv(_Conv):
-    """The public constructor of transposed convolutions; layout None stands for channels first."""
+    """Adds the public constructor of transposed convolutions; layout None means channels first."""
 
     _transposed = True
 
@@ -192,14 +193,14 @@ class _TransposedConv(_Conv):
 
 
 class Conv1D(_PlainConv):
-    """Convolution over one axis of positions. Layout NCW; arguments as Conv2D."""
+    """Convolution over one axis of positions. Layout NCW; arguments: see Conv2D."""
 
     _dimensions = 1
     _layouts = ("NCW",)
 
 
 class Conv2D(_PlainConv):
-    """Convolution over height and width (a cross-correlation, as everywhere in deep learning).
+    """Convolution over height and width (a cross-correlation, as usual in deep learning).
 
     Shapes (layout NCHW): data (N, in_channels, H, W); weight (channels, in_channels / groups, kernel height, kernel
     width); bias (channels,); out (N, channels, H', W') with
@@ -209,10 +210,10 @@ class Conv2D(_PlainConv):
     Parameters
     ----------
     channels : int
-        Channels of the output, >= 1.
+        Number of output channels, >= 1.
     kernel_size, strides, padding, dilation : int or 2 ints
     groups : int, default 1
-        Divides channels and in_channels; each group of outputs sees its group of inputs only.
+        Divides channels and in_channels; each group of outputs reads only its group of inputs.
     layout : {'NCHW', 'NHWC'}, default 'NCHW'
     activation : str, optional
         See Activation.
@@ -229,14 +230,14 @@ class Conv2D(_PlainConv):
 
 
 class Conv3D(_PlainConv):
-    """Convolution over depth, height and width. Layouts NCDHW and NDHWC; arguments as Conv2D."""
+    """Convolution over depth, height and width. Layouts NCDHW and NDHWC; arguments: see Conv2D."""
 
     _dimensions = 3
     _layouts = ("NCDHW", "NDHWC")
 
 
 class Conv1DTranspose(_TransposedConv):
-    """Transposed convolution over one axis. Layout NCW; arguments as Conv2DTranspose."""
+    """Transposed convolution over one axis. Layout NCW; arguments: see Conv2DTranspose."""
 
     _dimensions = 1
     _layouts = ("NCW",)
@@ -254,7 +255,7 @@ class Conv2DTranspose(_TransposedConv):
     output_padding : int or 2 ints, default 0
         Rows and columns added at one side of the output, smaller than the stride.
     others
-        As Conv2D.
+        Same as for Conv2D.
     """
 
     _dimensions = 2
@@ -262,13 +263,13 @@ class Conv2DTranspose(_TransposedConv):
 
 
 class Conv3DTranspose(_TransposedConv):
-    """Transposed convolution over depth, height and width. Layouts NCDHW and NDHWC; arguments as Conv2DTranspose."""
+    """Transposed convolution over depth, height and width. Layouts NCDHW and NDHWC; arguments: see Conv2DTranspose."""
 
     _dimensions = 3
     _layouts = ("NCDHW", "NDHWC")
 
 
-# MXNet has these in this file.
+# MXNet also has these in this file.
 __getattr__, __dir__ = names_from(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""Cells made of cells: one on top of the other, and one in each direction."""
+"""Cells made of cells: stacked, or one in each direction."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["BidirectionalCell", "HybridSequentialRNNCell", "SequentialRNNCell"]
 
 
 class _CellContainer(RecurrentCell):
-    """States of all children one after the other."""
+    """Base of containers: the states of all children in sequence."""
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """States of all cells, in order."""
+        """Returns the states of all cells, in order."""
         return [info for cell in self._children.values() for info in cell.state_info(batch_size)]
 
     def begin_state(self, **kwargs: Any) -> list[Any]:  # type: ignore[override]
-        """States of all cells before the first step; arguments as RecurrentCell.begin_state."""
+        """Returns the initial states of all cells; arguments: see RecurrentCell.begin_state."""
         self._check_not_modified()
         return [state for cell in self._children.values() for state in cell.begin_state(**kwargs)]
 
@@ -40,7 +40,7 @@ class _Stack(_CellContainer):
         return "{}(\n{}\n)".format(type(self).__name__, "\n".join(lines))
 
     def add(self, cell: RecurrentCell) -> None:
-        """Puts a cell on top."""
+        """Adds a cell on top."""
         self.register_child(cell)
 
     def __getitem__(self, i: int) -> Any:
@@ -68,7 +68,7 @@ class _Stack(_CellContainer):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
-        """Runs each cell over the whole sequence before the next. Arguments as RecurrentCell.unroll."""
+        """Unrolls each cell over the whole sequence before the next. Arguments: see RecurrentCell.unroll."""
         self.reset()
         inputs = format_sequence(length, inputs, layout, None)[0]
         begin_state = begin_state_of(self, begin_state, inputs, layout)
@@ -76,7 +76,7 @@ class _Stack(_CellContainer):
         position = 0
         between = None
         if is_traced_sequence(inputs, layout):
-            between = True  # one array keeps the next cell a loop
+            between = True  # one array, so that the next cell is a loop too
             if merge_outputs is None:
                 merge_outputs = self._gives_array(valid_length is not None, True)
         for i, cell in enumerate(self._children.values()):
@@ -100,31 +100,31 @@ class _Stack(_CellContainer):
 
 
 class SequentialRNNCell(_Stack):
-    """Cells on top of each other: the output of one is the input of the next. Add them with add()."""
+    """Stacked cells: the output of one is the input of the next. Add them with add()."""
 
     def forward(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
-        """One step through all cells."""
+        """Runs one step through all cells."""
         return self._step(inputs, states)
 
 
 class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
-    """Hybrid cells on top of each other, hybridized as one graph. Add them with add()."""
+    """Stacked hybrid cells, hybridized as one graph. Add them with add()."""
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
         return self._step(inputs, states)
 
 
 class BidirectionalCell(_CellContainer, HybridRecurrentCell):
-    """One cell from the first step to the last, another backwards; outputs are joined along the features.
+    """Runs one cell from the first step to the last, another backwards, and joins their outputs along the features.
 
-    It has no single step, only unroll. States: those of l_cell, then those of r_cell.
+    It cannot run a single step, only unroll. States: those of l_cell, then those of r_cell.
 
     Parameters
     ----------
     l_cell, r_cell : RecurrentCell
         Forward and backward.
     output_prefix : str, default 'bi_'
-        In front of the outputs' names.
+        Prefix of the outputs' names.
     """
 
     def __init__(self, l_cell: RecurrentCell, r_cell: RecurrentCell, output_prefix: str = "bi_") -> None:
@@ -154,7 +154,7 @@ class BidirectionalCell(_CellContainer, HybridRecurrentCell):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
-        """Runs both cells over the sequence. Arguments as RecurrentCell.unroll."""
+        """Runs both cells over the sequence. Arguments: see RecurrentCell.unroll."""
         if layout not in ("NTC", "TNC"):
             raise ParamError("BidirectionalCell.unroll: layout must be 'NTC' or 'TNC'", given=repr(layout))
         self.reset()
@@ -181,7 +181,7 @@ class BidirectionalCell(_CellContainer, HybridRecurrentCell):
     def _loops(
         self, length: int, inputs: Any, states: list[Any], layout: str, merge_outputs: bool | None, valid_length: Any
     ) -> tuple[Any, list[Any]]:
-        """unroll as one loop in each direction."""
+        """Unrolls as one loop in each direction."""
         ends = {"sequence_length": valid_length, "use_sequence_length": True} if valid_length is not None else {}
         sequence, axis = traced_sequence(length, inputs, layout)
         left, right = self._children.values()
@@ -200,7 +200,7 @@ class BidirectionalCell(_CellContainer, HybridRecurrentCell):
 
     def _gives_array(self, ends: bool, given: bool) -> bool:
         left, _ = self._children.values()
-        return left._gives_array(ends, False)  # without a graph it gets a list
+        return left._gives_array(ends, False)  # without a graph, the left cell gets a list
 
     def _join(self, functions: Any, left: Any, right: list[Any], axis: int, merge: bool) -> Any:
         if merge:

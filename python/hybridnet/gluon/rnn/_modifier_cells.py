@@ -27,9 +27,9 @@ __all__ = ["DropoutCell", "ModifierCell", "ResidualCell", "ZoneoutCell"]
 
 
 class DropoutCell(HybridRecurrentCell):
-    """Dropout of the inputs in training; it has no states. Unrolled over one array, all steps drop at once.
+    """Dropout of the inputs in training; it has no states. Over one merged array, all steps are dropped in one call.
 
-    rate : float in [0, 1]; axes : tuple of int, default (): axes along which one decision is shared.
+    rate : float in [0, 1]; axes : tuple of int, default (): axes along which all elements share one decision.
     """
 
     def __init__(self, rate: float, axes: tuple[int, ...] = (), prefix: str | None = None, params: Any = None) -> None:
@@ -43,7 +43,7 @@ class DropoutCell(HybridRecurrentCell):
         return f"{type(self).__name__}(rate={self._rate}, axes={self._axes})"
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """No states."""
+        """There are no states."""
         return []
 
     def _alias(self) -> str:
@@ -63,7 +63,7 @@ class DropoutCell(HybridRecurrentCell):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
-        """Drops inputs of all steps. Arguments as RecurrentCell.unroll."""
+        """Applies dropout to the inputs of all steps. Arguments: see RecurrentCell.unroll."""
         self.reset()
         inputs, _, functions, _ = format_sequence(length, inputs, layout, merge_outputs)
         if isinstance(inputs, tensor_types):
@@ -89,16 +89,16 @@ class ModifierCell(HybridRecurrentCell):
 
     @property
     def params(self) -> ParameterDict:
-        """Those of the wrapped cell."""
+        """The parameters of the wrapped cell."""
         return self.base_cell.params
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """States of the wrapped cell."""
+        """Returns the states of the wrapped cell."""
         return self.base_cell.state_info(batch_size)
 
     @contextlib.contextmanager
     def _unwrapped(self) -> Iterator[RecurrentCell]:
-        """The wrapped cell, callable by itself inside."""
+        """Context in which the wrapped cell can be called directly."""
         self.base_cell._modified = False
         try:
             yield self.base_cell
@@ -106,7 +106,7 @@ class ModifierCell(HybridRecurrentCell):
             self.base_cell._modified = True
 
     def begin_state(self, func: Callable[..., Any] = symbol.zeros, **kwargs: Any) -> list[Any]:  # type: ignore[override]
-        """States of the wrapped cell before the first step."""
+        """Returns the initial states of the wrapped cell."""
         self._check_not_modified()
         with self._unwrapped() as cell:
             return cell.begin_state(func=func, **kwargs)
@@ -127,7 +127,7 @@ def _check_steps(base_cell: RecurrentCell, what: str) -> None:
 
 
 class ZoneoutCell(ModifierCell):
-    """Keeps outputs and states of the step before, each value by chance, in training.
+    """Keeps outputs and states of the previous step, each value with some probability, in training.
 
     Source: Krueger et al., arXiv 1606.01305.
 
@@ -135,7 +135,7 @@ class ZoneoutCell(ModifierCell):
     ----------
     base_cell : RecurrentCell
     zoneout_outputs, zoneout_states : float, default 0
-        Probabilities of keeping.
+        Probabilities of keeping a value.
 
     Raises ParamError for a BidirectionalCell.
     """
@@ -154,7 +154,7 @@ class ZoneoutCell(ModifierCell):
         return "zoneout"
 
     def reset(self) -> None:
-        """Forgets the output of the step before."""
+        """Deletes the output of the previous step."""
         super().reset()
         self._prev_output = None
 
@@ -166,7 +166,7 @@ class ZoneoutCell(ModifierCell):
         output, next_states = self.base_cell(inputs, states)
         if self.zoneout_outputs:
             before = self._prev_output
-            # An output of another mode (an array while tracing, or the reverse) belongs to another sequence.
+            # An output of another mode (an array while tracing, or vice versa) belongs to another sequence.
             if type(before) is not type(output):
                 before = F.zeros_like(output)
             self._prev_output = output = self._mix(F, self.zoneout_outputs, output, before)
@@ -185,7 +185,7 @@ class ZoneoutCell(ModifierCell):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
-        """Runs the cell over a sequence. Arguments as RecurrentCell.unroll."""
+        """Unrolls the cell over a sequence. Arguments: see RecurrentCell.unroll."""
         if not self.zoneout_outputs or not is_traced_sequence(inputs, layout):
             return super().unroll(length, inputs, begin_state, layout, merge_outputs, valid_length)
         states = begin_state_of(self, begin_state, inputs, layout)
@@ -199,11 +199,11 @@ class ZoneoutCell(ModifierCell):
 
         given = [*states, before]
         outputs, states = run_steps(self.base_cell, step, length, inputs, given, layout, merge_outputs, valid_length)
-        self._prev_output = None  # the loop's own
+        self._prev_output = None  # belongs to the loop
         return outputs, states[:-1]
 
     def _no_output(self, length: int, inputs: Any, layout: str, states: list[Any]) -> Any:
-        """Zeros like an output. A step is made to learn their shape; what it computes is not used."""
+        """Returns zeros like an output. Runs one step to find the shape; the step's result is unused."""
         sequence, _ = traced_sequence(length, inputs, layout)
         attributes = Attributes(self.base_cell)
         output, _ = self.base_cell(sequence[0], states)
@@ -233,7 +233,7 @@ class ResidualCell(ModifierCell):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
-        """Runs the wrapped cell and adds the inputs of all steps. Arguments as RecurrentCell.unroll."""
+        """Runs the wrapped cell and adds the inputs of all steps. Arguments: see RecurrentCell.unroll."""
         self.reset()
         with self._unwrapped() as cell:
             outputs, states = cell.unroll(length, inputs, begin_state, layout, merge_outputs, valid_length)

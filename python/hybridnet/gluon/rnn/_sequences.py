@@ -1,4 +1,4 @@
-"""Sequences as one array with a time axis or as a list with one array per step; masks and reversal by valid length."""
+"""Sequences as one array with a time axis or as a list of steps; masks and reversal by valid length."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TENSORS = (NDArray, Symbol)
 
 
 def namespace_of(value: Any) -> Any:
-    """mx.sym for a Symbol (or a list that starts with one), else mx.nd."""
+    """Returns mx.sym for a Symbol (or a list that starts with one), else mx.nd."""
     first = value[0] if isinstance(value, (list, tuple)) else value
     return symbol if isinstance(first, Symbol) else ndarray
 
@@ -60,14 +60,14 @@ def _split(inputs: Any, length: int | None, axis: int) -> list[Any]:
     if length is None:
         raise ParamError("unroll: a Symbol needs length to be cut into steps")
     steps = namespace_of(inputs).split(inputs, axis=axis, num_outputs=length, squeeze_axis=1)
-    # While tracing, x[0] of a single output is its first row.
+    # While tracing, x[0] of a Symbol with one output is its first row.
     return [steps] if length == 1 and isinstance(steps, _TENSORS) else [steps[i] for i in range(length)]
 
 
 def format_sequence(
     length: int | None, inputs: Any, layout: str, merge: bool | None, in_layout: str | None = None
 ) -> tuple[Any, int, Any, int]:
-    """inputs as a list of steps (merge False), as one array in layout (merge True), or as they are (None).
+    """Converts inputs to a list of steps (merge False) or one array in layout (merge True); None keeps them.
 
     Returns (inputs, time axis of layout, mx.nd or mx.sym, batch size; 0 for Symbols: inference finds it).
     Raises ParamError for a layout without T or N and if inputs is None, ShapeError if length disagrees.
@@ -94,7 +94,7 @@ def format_sequence(
 
 
 def is_traced_sequence(inputs: Any, layout: str) -> bool:
-    """Whether inputs is one array of known sizes in a block that is being traced."""
+    """Whether inputs is one array of known sizes in a block under tracing."""
     if not isinstance(inputs, Symbol) or not isinstance(_tracing.current(), _tracing.Trace):
         return False
     shape = _traced_shape(inputs)
@@ -102,7 +102,7 @@ def is_traced_sequence(inputs: Any, layout: str) -> bool:
 
 
 def _traced_shape(inputs: Any) -> tuple[int, ...] | None:
-    """What the trace knows of the shape; unlike inputs.shape it does not tie the graph to it."""
+    """Returns the shape known to the trace; unlike inputs.shape, this does not make the graph depend on it."""
     try:
         return inputs._spec[0]
     except AttributeError:  # outside of traces
@@ -110,14 +110,14 @@ def _traced_shape(inputs: Any) -> tuple[int, ...] | None:
 
 
 def traced_sequence(length: int | None, inputs: Symbol, layout: str) -> tuple[Symbol, int]:
-    """(inputs with time first, time axis of layout). Raises ShapeError if length disagrees."""
+    """Returns (inputs with time first, time axis of layout). Raises ShapeError if length disagrees."""
     axis = _axis(layout, "T")
     _check_length(length, inputs.shape[axis])
     return (inputs if axis == 0 else symbol.swapaxes(inputs, dim1=0, dim2=axis)), axis
 
 
 def mask_beyond(functions: Any, data: Any, length: int, valid_length: Any, axis: int, merge: bool) -> Any:
-    """data with zeros behind each sample's valid length; one array if merge, else a list of steps."""
+    """Zeros data beyond each sample's valid length; returns one array if merge, else a list of steps."""
     if not isinstance(data, _TENSORS):
         data = functions.stack(*data, axis=axis)
     data = functions.SequenceMask(data, sequence_length=valid_length, use_sequence_length=True, axis=axis)
@@ -125,7 +125,7 @@ def mask_beyond(functions: Any, data: Any, length: int, valid_length: Any, axis:
 
 
 def reversed_in_time(steps: Sequence[Any], length: int, valid_length: Any = None) -> list[Any]:
-    """The steps backwards; with valid_length, each sample's valid part only, the rest stays where it is."""
+    """Reverses the steps; with valid_length, only each sample's valid part, and the rest stays in place."""
     if valid_length is None:
         return list(reversed(steps))
     functions = namespace_of(steps)
@@ -135,7 +135,7 @@ def reversed_in_time(steps: Sequence[Any], length: int, valid_length: Any = None
 
 
 def begin_state_of(cell: Any, begin_state: Any, inputs: Any, layout: str) -> Any:
-    """begin_state, or the cell's zeros for the inputs' batch size, element type and context."""
+    """Returns begin_state, or the cell's zeros for the inputs' batch size, element type and context."""
     if begin_state is not None:
         return begin_state
     _check_given(inputs)
@@ -151,17 +151,17 @@ def begin_state_of(cell: Any, begin_state: Any, inputs: Any, layout: str) -> Any
 
 
 def _dtype_of(dtype: Any) -> dict[str, Any]:
-    """The element type of states for such inputs: float32, unless they have another floating type."""
+    """Returns the dtype argument for states of such inputs: float32, unless they have another floating type."""
     # float32 is not passed on, because begin_state of some cells takes no dtype.
     return {} if dtype is None or dtype == np.float32 or np.dtype(dtype).kind in "iub" else {"dtype": dtype}
 
 
 def zeros_for_batch(inputs: Symbol, batch_axis: int) -> Callable[..., Symbol]:
-    """A function of shape, name, ... for states of zeros. Their batch size is that of inputs when the graph runs."""
+    """Returns a function of shape, name, ... for zero states. The batch size is that of inputs when the graph runs."""
 
     def zeros(shape: Any, name: str | None = None, dtype: Any = None, **attrs: Any) -> Symbol:
         axis = max(attrs.get("__layout__", "N").find("N"), 0)
-        if [i for i, size in enumerate(shape) if size == 0] != [axis]:  # more sizes than the batch size are unknown
+        if [i for i, size in enumerate(shape) if size == 0] != [axis]:  # other sizes than the batch size are unknown
             return symbol.zeros(shape, dtype=dtype, name=name, **attrs)
         row = symbol.zeros((*shape[:axis], 1, *shape[axis + 1 :]), dtype=dtype)
         return symbol.broadcast_like(row, inputs, lhs_axes=(axis,), rhs_axes=(batch_axis,), name=name, **attrs)

@@ -1,4 +1,4 @@
-"""Running a step over a sequence: step by step, or as one loop of the graph of a block that is being traced."""
+"""Unrolling of a step over a sequence: step by step, or as one loop in the graph of a block under tracing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Attributes", "Step", "run_steps"]
 
 Step = Callable[[Any, list[Any]], tuple[Any, list[Any]]]
 
-_COUNTERS = {"_counter", "_init_counter"}  # of steps; names are made of them
+_COUNTERS = {"_counter", "_init_counter"}  # step counters, which are parts of names
 
 
 def _blocks(block: Block) -> Iterator[Block]:
@@ -29,14 +29,14 @@ def _symbols(value: Any) -> set[int]:
 
 
 class Attributes:
-    """The attributes of a cell and of the blocks below, to find out whether a step stores values for the next one."""
+    """The attributes of a cell and its descendants, to detect whether a step stores values for the next one."""
 
     def __init__(self, cell: Block) -> None:
         self._of = [(block, dict(vars(block))) for block in _blocks(cell)]
         self._symbols = [{name: _symbols(value) for name, value in before.items()} for _, before in self._of]
 
     def changed(self) -> bool:
-        """Whether an attribute was set since, or a Symbol put into one."""
+        """Whether an attribute was set since, or a Symbol was put into one."""
         for (block, before), symbols in zip(self._of, self._symbols, strict=True):
             for name, value in vars(block).items():
                 if name in _COUNTERS:
@@ -62,9 +62,9 @@ def run_steps(
     merge_outputs: bool | None,
     valid_length: Any,
 ) -> tuple[Any, list[Any]]:
-    """step, a step of cell, over the inputs from states on; arguments and results as RecurrentCell.unroll.
+    """Runs step, a step of cell, over the inputs from states on; arguments and results: see RecurrentCell.unroll.
 
-    A graph holds one step for all, unless the cell stores values for the next step in its attributes.
+    A graph holds one step for all steps, unless the cell stores values for the next step in its attributes.
     """
     if is_traced_sequence(inputs, layout):
         attributes = Attributes(cell)
@@ -83,7 +83,7 @@ def run_steps(
         if valid_length is not None:
             all_states.append(states)
     if valid_length is not None:
-        # Samples of length 0 keep their first states, as in _loop.
+        # Samples of length 0 keep their initial states, as in _loop.
         at_least_one = functions.maximum(valid_length, 1)
         states = [
             functions.where(
@@ -108,10 +108,10 @@ def _loop(
     merge_outputs: bool | None,
     valid_length: Any,
 ) -> tuple[Any, list[Any]]:
-    """One foreach; states of samples that have ended stay as they are."""
+    """Unrolls with one foreach; states of samples that have ended do not change."""
     sequence, axis = traced_sequence(length, inputs, layout)
     ends = valid_length is not None
-    last = F.cast(valid_length, dtype="float32") if ends else None  # numbers of steps may exceed what their type holds
+    last = F.cast(valid_length, dtype="float32") if ends else None  # step numbers may exceed its dtype's range
 
     def step_of_some(t: Any, x: Any, before: list[Any]) -> tuple[Any, list[Any]]:
         output, after = step(x, before)
@@ -123,5 +123,5 @@ def _loop(
         outputs = F.SequenceMask(outputs, sequence_length=valid_length, use_sequence_length=True)
     if axis != 0:
         outputs = F.swapaxes(outputs, dim1=0, dim2=axis)
-    merge = ends if merge_outputs is None else bool(merge_outputs)  # as without a graph
+    merge = ends if merge_outputs is None else bool(merge_outputs)  # same as without a graph
     return format_sequence(length, outputs, layout, merge)[0], states

@@ -26,9 +26,9 @@ __all__ = [
 
 
 class RecurrentCell(Block):
-    """Base of cells. A call is one step: ``output, states = cell(input, states)``.
+    """Base of recurrent cells. A call is one step: ``output, states = cell(input, states)``.
 
-    Subclasses write state_info and forward(inputs, states) or, derived from HybridRecurrentCell, hybrid_forward. A
+    Subclasses define state_info and forward(inputs, states) or, derived from HybridRecurrentCell, hybrid_forward. A
     cell that stores values for the next step in its attributes is unrolled step by step in graphs; reset deletes them.
     """
 
@@ -38,7 +38,7 @@ class RecurrentCell(Block):
         self.reset()
 
     def reset(self) -> None:
-        """Forgets how many steps were made; unroll calls it."""
+        """Resets the step counter; unroll calls it."""
         self._init_counter = -1
         self._counter = -1
         for cell in self._children.values():
@@ -46,18 +46,18 @@ class RecurrentCell(Block):
                 cell.reset()
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """Shape and layout of each state: ``[{"shape": (batch_size, n), "__layout__": "NC"}]``."""
+        """Returns shape and layout of each state: ``[{"shape": (batch_size, n), "__layout__": "NC"}]``."""
         raise not_overridden(self, "state_info()")
 
     def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = ndarray.zeros, **kwargs: Any) -> list[Any]:
-        """States before the first step.
+        """Returns the initial states.
 
         Parameters
         ----------
         batch_size : int, default 0
-            0 only with functions of mx.sym: inference finds it.
+            0 is allowed only with functions of mx.sym: inference finds the size.
         func : callable, default mx.nd.zeros
-            Makes a state from name=, shape= and kwargs: mx.nd.ones, mx.sym.zeros, mx.sym.var.
+            Creates a state from name=, shape= and kwargs: mx.nd.ones, mx.sym.zeros, mx.sym.var.
 
         Raises ParamError if a modifier (ZoneoutCell, ...) holds this cell.
         """
@@ -95,11 +95,11 @@ class RecurrentCell(Block):
         begin_state : list, optional
             Default: zeros.
         layout : str, default 'NTC'
-            Of inputs, if they are one array, and of merged outputs.
+            Layout of inputs, if they are one array, and of merged outputs.
         merge_outputs : bool, optional
             True: one array; False: a list of steps; None: the form that needs no conversion.
         valid_length : NDArray or Symbol (N,), optional
-            Outputs beyond are zero, and the states are those after each sample's last valid step.
+            Outputs beyond it are zero, and the states are those after each sample's last valid step.
 
         Returns (outputs, states). Raises ShapeError if length disagrees with inputs, ParamError for a bad layout.
 
@@ -110,11 +110,11 @@ class RecurrentCell(Block):
         return run_steps(self, self, length, inputs, states, layout, merge_outputs, valid_length)
 
     def _gives_array(self, ends: bool, given: bool) -> bool:
-        """Whether unroll with merge_outputs=None gives one array. ends: with valid_length; given: from one array."""
+        """Whether unroll with merge_outputs=None returns one array. ends: with valid_length; given: from one array."""
         return ends
 
     def _get_activation(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:
-        """activation applied to inputs: a name, a LeakyReLU layer, or anything callable."""
+        """Applies activation to inputs: a name, a LeakyReLU layer, or a callable."""
         if isinstance(activation, str):
             function = {"tanh": "tanh", "relu": "relu", "sigmoid": "sigmoid", "softsign": "softsign"}.get(activation)
             if function is not None:
@@ -125,20 +125,20 @@ class RecurrentCell(Block):
         return activation(inputs, **kwargs)
 
     def __call__(self, inputs: Any, states: Any, *args: Any, **kwargs: Any) -> Any:
-        """One step: (output, next states)."""
+        """Runs one step: returns (output, next states)."""
         self._counter += 1
         return super().__call__(inputs, states, *args, **kwargs)
 
 
 class HybridRecurrentCell(RecurrentCell, HybridBlock):
-    """Base of cells that can be hybridized; subclasses write hybrid_forward(F, inputs, states, ...)."""
+    """Base of cells that can be hybridized; subclasses define hybrid_forward(F, inputs, states, ...)."""
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         raise not_overridden(self, "hybrid_forward()")
 
 
 class _GatedCell(HybridRecurrentCell):
-    """What RNN, LSTM and GRU share: input-to-hidden and hidden-to-hidden maps of all gates at once."""
+    """Base of RNN, LSTM and GRU: input-to-hidden and hidden-to-hidden maps of all gates at once."""
 
     _gates = 1
     _states = 1
@@ -171,7 +171,7 @@ class _GatedCell(HybridRecurrentCell):
         return self._hidden_size
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """One state (N, hidden_size); LSTM: output and memory."""
+        """The state shapes: one state (N, hidden_size); LSTM: output and memory."""
         return [{"shape": (batch_size, self._hidden_size), "__layout__": "NC"} for _ in range(self._states)]
 
     def _maps(self, F: Any, inputs: Any, state: Any, t: str, weights: tuple[Any, Any], biases: tuple[Any, Any]) -> Any:
@@ -255,9 +255,9 @@ class LSTMCell(_GatedCell):
     input_size : int, default 0
         0: found from the first batch.
     activation : str, default 'tanh'
-        Of candidate and memory.
+        Activation of candidate and memory.
     recurrent_activation : str, default 'sigmoid'
-        Of the gates.
+        Activation of the gates.
     """
 
     _gates = 4
@@ -293,7 +293,7 @@ class LSTMCell(_GatedCell):
         return "lstm"
 
     def _next(self, F: Any, i2h: Any, h2h: Any, memory: Any, t: str, name: str = "out") -> tuple[Any, Any]:
-        """Output gate times activated memory, and the memory."""
+        """Returns the output gate times the activated memory, and the memory."""
         gates = F.SliceChannel(F.elemwise_add(i2h, h2h, name=t + "plus0"), num_outputs=4, name=t + "slice")
         in_gate = self._get_activation(F, gates[0], self._recurrent_activation, name=t + "i")
         forget = self._get_activation(F, gates[1], self._recurrent_activation, name=t + "f")
@@ -316,8 +316,8 @@ class LSTMCell(_GatedCell):
 class GRUCell(_GatedCell):
     """Gated recurrent unit: gates in the order reset, update, candidate; the reset gate is applied after the product.
 
-    ``h' = (1 - z) * tanh(i2h_n + r * h2h_n) + z * h``. Source: Cho et al., arXiv 1406.1078, as cuDNN computes it.
-    Arguments: hidden_size, initializers and input_size as RNNCell.
+    ``h' = (1 - z) * tanh(i2h_n + r * h2h_n) + z * h``. Source: Cho et al., arXiv 1406.1078, in cuDNN's form.
+    Arguments: hidden_size, initializers and input_size: see RNNCell.
     """
 
     _gates = 3
@@ -346,7 +346,7 @@ class GRUCell(_GatedCell):
         return output, [output]
 
 
-# MXNet has all cells in this module.
+# MXNet also has all cells in this module.
 __getattr__, __dir__ = names_from(
     __name__,
     {

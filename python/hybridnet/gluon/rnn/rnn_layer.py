@@ -24,7 +24,7 @@ _PARAMETER = re.compile(r"([lr])(\d+)_(i2h|h2h|h2r)_(weight|bias)\Z")
 
 
 class _RNNLayer(HybridBlock):
-    """What RNN, LSTM and GRU share. Arguments: see LSTM."""
+    """Base of RNN, LSTM and GRU. Arguments: see LSTM."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class _RNNLayer(HybridBlock):
         return text + (", bidirectional)" if self._dir == 2 else ")")
 
     def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
-        # MXNet names them in files as those of the cells that _unfuse makes.
+        # Parameter names in files follow MXNet: the names of the cells that _unfuse makes.
         if prefix:
             prefix += "."
         result = {}
@@ -116,17 +116,17 @@ class _RNNLayer(HybridBlock):
         return result
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """Shape, layout and element type of each state: (num_layers * directions, N, hidden_size)."""
+        """Returns shape, layout and element type of each state: (num_layers * directions, N, hidden_size)."""
         shape = (self._num_layers * self._dir, batch_size, self._hidden_size)
         return [{"shape": shape, "__layout__": "LNC", "dtype": self._dtype}]
 
     def cast(self, dtype: Any) -> None:
-        """Converts parameters, and the states that begin_state makes, to another element type."""
+        """Converts parameters, and the states that begin_state creates, to another element type."""
         super().cast(dtype)
         self._dtype = dtype
 
     def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = ndarray.zeros, **kwargs: Any) -> list[Any]:
-        """States before the first step. Arguments as RecurrentCell.begin_state."""
+        """Returns the initial states. Arguments: see RecurrentCell.begin_state."""
         return for_user(
             [
                 func(name=f"{self.prefix}h0_{i}", **{**info, **kwargs})
@@ -135,7 +135,7 @@ class _RNNLayer(HybridBlock):
         )
 
     def __call__(self, inputs: Any, states: Any = None, sequence_length: Any = None, **kwargs: Any) -> Any:
-        """Runs the layer over a sequence; without states it starts from zeros and gives the outputs only."""
+        """Runs the layer over a sequence; without states it starts from zeros and returns the outputs only."""
         skip_states = states is None
         self._learn_input_size(inputs)
         if states is None:
@@ -143,7 +143,7 @@ class _RNNLayer(HybridBlock):
                 batch_size = inputs.shape[self._layout.find("N")]
                 states = self.begin_state(batch_size, ctx=inputs.context, dtype=inputs.dtype)
             else:
-                # A size of 0 is one that inference finds, but with NumPy's shapes it is one.
+                # A size of 0 is inferred later, but with NumPy's shapes 0 is a valid size.
                 batch_axis = self._layout.find("N")
                 states = self.begin_state(
                     0, func=zeros_for_batch(inputs, batch_axis) if is_np_shape() else symbol.zeros
@@ -157,7 +157,7 @@ class _RNNLayer(HybridBlock):
         return outputs if skip_states else (outputs, states)
 
     def _learn_input_size(self, inputs: Any) -> None:
-        # Inference cannot find it with two directions: only the sum of two unknown sizes of the packed vector is known.
+        # Inference cannot find it for two directions: only the sum of two unknown sizes in the packed vector is known.
         if self.l0_i2h_weight.shape[1] > 0:
             return
         shape = inputs.shape if isinstance(inputs, NDArray) else getattr(inputs, "_spec", (None,))[0]
@@ -167,7 +167,7 @@ class _RNNLayer(HybridBlock):
                 param.shape = ((param.shape or (0,))[0], shape[2])
 
     def infer_shape(self, inputs: Any, *args: Any) -> None:
-        """Fills in the parameters' unknown sizes. Arguments as forward."""
+        """Infers the parameters' unknown sizes. Arguments: see forward."""
         self._learn_input_size(inputs)
         super().infer_shape(inputs, *args)
 
@@ -205,7 +205,7 @@ class _RNNLayer(HybridBlock):
         return outputs, states
 
     def _packed(self, F: Any, params: dict[str, Any]) -> Any:
-        """All weights, then all biases, as one vector: layer by layer, direction by direction."""
+        """Returns all weights, then all biases, as one vector: layer by layer, direction by direction."""
         parts: list[Any] = []
         for kind in ("weight", "bias"):
             groups = ("i2h", "h2h", "h2r") if self._projection_size and kind == "weight" else ("i2h", "h2h")
@@ -222,7 +222,7 @@ class _RNNLayer(HybridBlock):
         return rnn_cell.RNNCell(self._hidden_size, activation=self._mode[len("rnn_") :], **kwargs)
 
     def _unfuse(self) -> rnn_cell.HybridSequentialRNNCell:
-        """Cells with the same parameters. Raises UnsupportedError with projection or clipping."""
+        """Returns cells with the same parameters. Raises UnsupportedError with projection or clipping."""
         if self._projection_size or any(value not in (None, False) for value in self._clip.values()):
             raise UnsupportedError(f"{type(self).__name__}._unfuse: cells have neither projection nor clipped states")
         stack = rnn_cell.HybridSequentialRNNCell(prefix=self.prefix, params=self.params)
@@ -243,7 +243,7 @@ class _RNNLayer(HybridBlock):
 class RNN(_RNNLayer):
     """Layers of ``h' = activation(i2h_weight x + i2h_bias + h2h_weight h + h2h_bias)``.
 
-    activation: 'relu' or 'tanh'; other arguments and shapes as LSTM; one state.
+    activation: 'relu' or 'tanh'; other arguments and shapes: see LSTM; one state.
     """
 
     def __init__(
@@ -296,21 +296,21 @@ class LSTM(_RNNLayer):
     hidden_size : int
     num_layers : int, default 1
     layout : {'TNC', 'NTC'}
-        Of inputs and outputs.
+        Layout of inputs and outputs.
     dropout : float, default 0
-        Between layers, in training.
+        Dropout rate between layers, in training.
     bidirectional : bool, default False
         Whether each layer also runs backwards; outputs of both directions are joined.
     input_size : int, default 0
         0: found from the first batch.
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
     projection_size : int, optional
-        Outputs are projected to that size. Source: Sak et al., arXiv 1402.1128.
-    h2r_weight_initializer : of the projection
+        Size that outputs are projected to. Source: Sak et al., arXiv 1402.1128.
+    h2r_weight_initializer : initializer of the projection
     state_clip_min, state_clip_max : float, optional
-        Bounds of the memory.
+        Bounds of the memory cell.
     state_clip_nan : bool, default False
-        Whether clipping replaces NaN too.
+        Whether clipping also replaces NaN.
     dtype : default 'float32'
     use_sequence_length : bool, default False
         Whether calls take the valid lengths (N,) as third argument.
@@ -361,14 +361,14 @@ class LSTM(_RNNLayer):
         )
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """Output and memory: (num_layers * directions, N, hidden_size), the output with projection_size."""
+        """State shapes: output, memory (num_layers * directions, N, hidden_size), the output with projection_size."""
         (memory,) = super().state_info(batch_size)
         shape = (*memory["shape"][:2], self._projection_size or self._hidden_size)
         return [{**memory, "shape": shape}, memory]
 
 
 class GRU(_RNNLayer):
-    """Layers of gated recurrent units (see GRUCell). Arguments and shapes as LSTM without projection; one state."""
+    """Layers of gated recurrent units (see GRUCell). Arguments and shapes: see LSTM, without projection; one state."""
 
     def __init__(
         self,

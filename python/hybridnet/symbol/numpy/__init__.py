@@ -1,6 +1,6 @@
 """``mx.sym.np``: Symbols with NumPy's interface.
 
-The functions are those of ``mx.np``; calls without inputs make nodes here.
+The functions are those of ``mx.np``; calls without inputs create nodes here.
 """
 
 from .._mirror import mirror

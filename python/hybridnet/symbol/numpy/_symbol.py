@@ -27,23 +27,23 @@ class _Symbol(Symbol):
         return ndarray
 
     def as_np_ndarray(self) -> _Symbol:
-        """This Symbol itself."""
+        """Returns this Symbol itself."""
         return self
 
     @property
     def dtype(self) -> Any:
-        """numpy.dtype of a traced array's elements."""
+        """The numpy.dtype of a traced array."""
         return onp.dtype(super().dtype)
 
     def as_nd_ndarray(self) -> Symbol:
-        """The same outputs as a Symbol of ``mx.sym``."""
+        """Returns the same outputs as a Symbol of ``mx.sym``."""
         return _core.symbol_of_class(self, False)
 
     def __getitem__(self, key: Any) -> Any:
         before = _core.set_np_shape(True)
         try:
             made = super().__getitem__(key)
-            return made if isinstance(made, _Symbol) else made.as_np_ndarray()  # take has indices of mx.nd
+            return made if isinstance(made, _Symbol) else made.as_np_ndarray()  # take uses mx.nd for its indices
         finally:
             _core.set_np_shape(before)
 
@@ -63,7 +63,7 @@ class _Symbol(Symbol):
     def astype(  # type: ignore[override]  # NumPy's arguments
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> Any:
-        """The values in another dtype; with copy=False a traced array of that dtype itself."""
+        """Converts the values to another dtype; with copy=False returns a traced array of that dtype itself."""
         from ...ndarray._dtypes import dtype_name, numpy_dtype
 
         if not copy and self._is_traced_array and onp.dtype(self.dtype) == numpy_dtype(dtype):
@@ -72,7 +72,7 @@ class _Symbol(Symbol):
         return np_operator("_npi_cast")(self, dtype=dtype_name(dtype))
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
-        """Another shape; one size may be -1, which is inferred. Of a traced array: a view, which writes go through."""
+        """Reshapes; one size may be -1, which is inferred. For a traced array: a view that shares writes."""
         if "newshape" in kwargs or "shape" in kwargs:
             shape = (kwargs.get("newshape") or kwargs.get("shape"),)
         if len(shape) == 1 and isinstance(shape[0], Sequence):
@@ -80,13 +80,13 @@ class _Symbol(Symbol):
         return _core.traced_view(np_operator("_np_reshape")(self, newshape=shape), self)
 
     def transpose(self, *axes: Any) -> Any:
-        """The axes in another order; reversed when none is given."""
+        """Permutes the axes; reverses them if none is given."""
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], Sequence)):
             axes = axes[0]
         return np_operator("_np_transpose")(self, axes=axes or None)
 
     def flatten(self, order: str = "C") -> Any:  # type: ignore[override]  # NumPy's arguments
-        """The elements as a vector of its own."""
+        """Returns the elements as a vector, copied."""
         return np_operator("_np_reshape")(self, newshape=(-1,))
 
     def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
@@ -96,7 +96,7 @@ class _Symbol(Symbol):
         return numpy.clip(self, min, max, out=out)
 
     def sort(self, axis: int = -1, kind: str | None = None, order: Any = None) -> Any:
-        """Sorts a traced array in place along an axis; of a Symbol outside of traces: the sorted values."""
+        """Sorts a traced array in place along an axis; for a Symbol outside of traces, returns the sorted values."""
         from ... import numpy
 
         made = numpy.sort(self, axis, kind, order)
@@ -107,12 +107,12 @@ class _Symbol(Symbol):
 
     @property
     def T(self) -> Any:
-        """The axes in reverse order; a traced vector as it is."""
+        """The Symbol with its axes in reverse order; a traced vector stays as it is."""
         return self if self._is_traced_array and self.ndim < 2 else self.transpose()
 
 
 def _method(name: str) -> Any:
-    """The function of mx.np of this name as a method."""
+    """Returns the mx.np function of this name as a method."""
 
     def method(self: _Symbol, *args: Any, **kwargs: Any) -> Any:
         from ... import numpy
@@ -134,7 +134,7 @@ del _name
 
 
 def _operator_method(name: str, *, reverse: bool = False) -> Any:
-    """The function of mx.np of this name as an operator of Python."""
+    """Returns the mx.np function of this name as a Python operator."""
 
     def method(self: _Symbol, *other: Any) -> Any:
         from ... import numpy

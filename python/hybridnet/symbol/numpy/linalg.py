@@ -1,4 +1,4 @@
-"""``mx.sym.np.linalg``: the functions of ``mx.np.linalg``, which take Symbols and make nodes without inputs too."""
+"""``mx.sym.np.linalg``: the functions of ``mx.np.linalg`` for Symbols; calls without inputs create nodes too."""
 
 from .._mirror import mirror
 

@@ -1,4 +1,4 @@
-"""``mx.sym.np.random``: the functions of ``mx.np.random``, which take Symbols and make nodes without inputs too."""
+"""``mx.sym.np.random``: the functions of ``mx.np.random`` for Symbols; calls without inputs create nodes too."""
 
 from .._mirror import mirror
 

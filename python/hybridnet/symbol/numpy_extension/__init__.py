@@ -1,4 +1,4 @@
-"""``mx.sym.npx``: the functions of ``mx.npx``, which take Symbols too."""
+"""``mx.sym.npx``: the functions of ``mx.npx`` for Symbols."""
 
 from .._mirror import mirror
 

@@ -1,4 +1,4 @@
-"""``mx.sym.npx.image``: the functions of ``mx.npx.image``, which take Symbols and make nodes without inputs too."""
+"""``mx.sym.npx.image``: the functions of ``mx.npx.image`` for Symbols; calls without inputs create nodes too."""
 
 from .._mirror import mirror
 

@@ -1,4 +1,4 @@
-"""``mx.sym.npx.random``: the functions of ``mx.npx.random``, which take Symbols and make nodes without inputs too."""
+"""``mx.sym.npx.random``: the functions of ``mx.npx.random`` for Symbols; calls without inputs create nodes too."""
 
 from .._mirror import mirror
 

@@ -19,7 +19,7 @@ double loss_of(const Shape& shape, const std::vector<double>& data, const std::v
 }
 
 TEST(CtcLoss, CountsAlignments) {
-  // Two steps, two symbols of equal probability: the label "1" has the alignments 11, 01 and 10 of the four.
+  // Two steps, two symbols of equal probability: the label "1" has three of the four alignments: 11, 01 and 10.
   EXPECT_NEAR(loss_of({2, 1, 2}, {0, 0, 0, 0}, {1}), -std::log(0.75), 1e-12);
   EXPECT_NEAR(loss_of({2, 1, 2}, {0, 0, 0, 0}, {0}, {{"blank_label", "last"}}), -std::log(0.75), 1e-12);
   EXPECT_NEAR(loss_of({2, 1, 2}, {0, 0, 0, 0}, {0}), -std::log(0.25), 1e-12);  // no symbols: only blanks

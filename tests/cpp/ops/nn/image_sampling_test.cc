@@ -1,4 +1,4 @@
-// Operators that resample images or read them at points and regions.
+// Tests of operators that resample images or read them at points and regions.
 #include "hybridnet/threads.h"
 #include "ops/op_samples.h"
 
@@ -25,7 +25,7 @@ TEST(RegionOps, Float32AgreesWithFloat64) {
     check_dtype(op, DType::kFloat32, 1e-4);
 }
 
-// Gradients of data alone, to second order: regions have none.
+// Checks gradients of data only, to second order: regions have none.
 void expect_linear_gradient(const std::string& op, const Shape& data_shape, const NDArray& rois,
                             const TextAttrs& attrs) {
   NDArray data = random_array(data_shape, 1);

@@ -1,4 +1,4 @@
-// Operators whose gradient is that of a loss, whatever arrives from behind.
+// Tests of operators whose gradient is the gradient of a loss, independent of the output gradient.
 #include "ops/op_samples.h"
 
 namespace hybridnet {
@@ -6,7 +6,7 @@ namespace {
 
 using namespace hybridnet::testing;
 
-// The gradient of data when `head` arrives at the operator's output.
+// Returns the gradient of data for the output gradient `head`.
 std::vector<double> data_gradient(const std::string& op, NDArray data, const NDArray& label, const TextAttrs& attrs,
                                   double head = 1.0) {
   Recording on;
@@ -19,7 +19,7 @@ std::vector<double> data_gradient(const std::string& op, NDArray data, const NDA
   return values_of(grad(outputs, heads, variables, true, false, true)[0]);
 }
 
-// Sum of head2 * gradient, differentiated by central differences and by the tape.
+// Compares the derivative of sum(head2 * gradient) by central differences and by the tape.
 void expect_second_order(const std::string& op, const Shape& shape, const std::vector<double>& labels,
                          const Shape& label_shape, const TextAttrs& attrs) {
   const std::vector<double> at = random_values(shape.size(), -1, 1, 3), weights = random_values(shape.size(), -1, 1, 4);
@@ -66,7 +66,7 @@ TEST(SoftmaxOutput, IgnoredLabelsHaveNoGradientAndDoNotCount) {
   const NDArray label = array_of({2}, {0, 1});
   const TextAttrs ignore = {{"use_ignore", "True"}, {"ignore_label", "0"}, {"normalization", "valid"}};
   expect_values(data_gradient("SoftmaxOutput", two_by_two(), label, ignore), {0, 0, 0.25, -0.25});
-  // Without use_ignore the label still does not count, but has its gradient.
+  // Without use_ignore the label is still not counted, but has its gradient.
   expect_values(
       data_gradient("SoftmaxOutput", two_by_two(), label, {{"ignore_label", "0"}, {"normalization", "valid"}}),
       {-0.5, 0.5, 0.25, -0.25});

@@ -21,7 +21,7 @@ TextAttrs with(TextAttrs attrs, const std::string& name, const std::string& valu
   return attrs;
 }
 
-// One direction at a time: an example of length 2 among 4 steps gives what a sequence of 2 steps gives.
+// In both directions, an example of length 2 among 4 steps has the same results as a sequence of 2 steps.
 TEST(Rnn, StepsBehindAnExamplesLengthChangeNothing) {
   const NDArray data = random_array({4, 2, 3}, 1), parameters = random_array({2 * kLstmParameters}, 2);
   const NDArray state = random_array({2, 2, 2}, 3), cell = random_array({2, 2, 2}, 4), lengths = array_of({2}, {2, 2});
@@ -63,7 +63,7 @@ TEST(Rnn, DropsOutputsBetweenLayersInTrainingOnly) {
   EXPECT_EQ(run(plain, true), expected);
 }
 
-// With everything between the layers dropped, only the second layer's own parameters and the state matter.
+// If all values between the layers are dropped, the result depends only on the second layer's parameters and state.
 TEST(Rnn, DroppedInputsPassNoGradient) {
   const TextAttrs attrs = {{"mode", "gru"}, {"state_size", "2"}, {"num_layers", "2"}, {"p", "1"}};
   NDArray data = random_array({3, 2, 3}, 1);

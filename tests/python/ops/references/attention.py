@@ -1,4 +1,4 @@
-"""What the attention operators of src/ops/contrib compute, in NumPy, as MXNet's documentation spells them out."""
+"""NumPy references of the attention operators of src/ops/contrib, after MXNet's documentation."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from .attributes import value
 
 
 def _part(projection, heads, parts, which):
-    """(length, batch, heads * parts * size) to (batch * heads, length, size)."""
+    """Extracts one part: (length, batch, heads * parts * size) to (batch * heads, length, size)."""
     length, batch, _ = projection.shape
     split = np.asarray(projection, "float64").reshape(length, batch, heads, parts, -1)[:, :, :, which]
     return split.transpose(1, 2, 0, 3).reshape(batch * heads, length, -1)
 
 
 def _joined(matrices, heads, parts=1, which=0):
-    """The way back; other parts are zero."""
+    """Inverse of _part(); other parts are zero."""
     batch, (length, size) = matrices.shape[0] // heads, matrices.shape[1:]
     out = np.zeros((length, batch, heads, parts, size))
     out[:, :, :, which] = matrices.reshape(batch, heads, length, size).transpose(2, 0, 1, 3)
@@ -63,7 +63,7 @@ def _general_mix(inputs, attrs):
 
 
 def _attended(query, key, values, attrs, mask=None):
-    """(batch..., length, size) each; the output and the logarithms of the sums of e^scores."""
+    """Returns the output and the logarithms of the sums of e^scores; all operands are (batch..., length, size)."""
     query, key, values = (np.asarray(x, "float64") for x in (query, key, values))
     scale = attrs.get("scale", "None")
     scores = query @ np.swapaxes(key, -1, -2)
@@ -87,7 +87,7 @@ def _attended(query, key, values, attrs, mask=None):
 
 
 def _matrices(inputs, attrs):
-    """Queries, keys, values and the mask of the inputs of fused attention."""
+    """Returns queries, keys, values and mask from the inputs of fused attention."""
     parts, heads = value(attrs, "parts", 0), value(attrs, "heads", 1)
     count = 4 - parts if parts else 3
     mask = inputs[count] if value(attrs, "mask_type", "none") != "none" else None
@@ -113,7 +113,7 @@ def _flash_attention(inputs, attrs):
 
 
 def _backward_flash_attention(inputs, attrs):
-    """By the formulas of algorithm 4, for any output and log_sums."""
+    """Gradients by the formulas of algorithm 4 of FlashAttention, for any output and log_sums."""
     query, key, values, out, sums, dy = (np.asarray(x, "float64") for x in inputs)
     scale = 1 / np.sqrt(max(query.shape[-1], 1))
     weights = np.exp(scale * query @ np.swapaxes(key, -1, -2) - sums[..., None])

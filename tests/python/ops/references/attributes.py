@@ -1,4 +1,4 @@
-"""Attributes of a sample, as text in the graph format, read as Python values."""
+"""Converts attributes of samples, texts of the graph format, to Python values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def value(attrs: dict[str, str], name: str, default: Any = None) -> Any:
-    """The attribute as a number, bool, None or tuple where its text is one, else the text; `default` if not given."""
+    """Returns the attribute as a number, bool, None or tuple if its text is one, else as text; `default` if missing."""
     if name not in attrs:
         return default
     try:
@@ -17,6 +17,6 @@ def value(attrs: dict[str, str], name: str, default: Any = None) -> Any:
 
 
 def tuple_value(attrs: dict[str, str], name: str, default: Any = ()) -> tuple:
-    """The attribute as a tuple; a single number becomes a tuple of one."""
+    """Returns the attribute as a tuple; a single number becomes a tuple of one element."""
     found = value(attrs, name, default)
     return tuple(found) if isinstance(found, (tuple, list)) else (found,)

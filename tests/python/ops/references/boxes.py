@@ -1,4 +1,4 @@
-"""What the box operators of src/ops/contrib compute, in NumPy: one box at a time, in the words of the papers."""
+"""NumPy references of the box operators of src/ops/contrib: one box at a time, as the papers define them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _box_nms(inputs, attrs):
 
 
 def _format_matrix(source, target):
-    """The linear map from one box format to the other, as rows."""
+    """The matrix of the linear map from one box format to the other."""
     return np.array([_changed(unit, source, target) for unit in np.eye(4)]).T
 
 

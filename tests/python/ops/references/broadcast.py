@@ -1,4 +1,4 @@
-"""What the operators of src/ops/broadcast compute, in NumPy."""
+"""NumPy references of the operators of src/ops/broadcast."""
 
 from __future__ import annotations
 

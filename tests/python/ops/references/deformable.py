@@ -1,4 +1,4 @@
-"""What deformable convolution computes, in NumPy: one kernel point of one output pixel at a time."""
+"""NumPy reference of deformable convolution: one kernel point of one output pixel at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .attributes import tuple_value, value
 
 
 def _axis_weights(position, size, zero_border, derivative):
-    """How much each of `size` places weighs at a position, or how that changes with the position."""
+    """The interpolation weights of `size` places at a position, or their derivatives by the position."""
     weights = np.zeros(size)
     lowest = -1 if zero_border else 0
     inside = lowest < position < size if zero_border else 0 <= position < size
@@ -34,7 +34,7 @@ def _geometry(attrs):
 
 
 def _sampling(image_shape, offset, attrs, zero_border, along=(False, False)):
-    """(groups, taps, batch, points, height, width): what every point takes from every pixel."""
+    """The weight of every pixel in every point: (groups, taps, batch, points, height, width)."""
     batch, _, height, width = image_shape
     kernel, stride, dilate, pad = _geometry(attrs)
     groups, taps = value(attrs, "num_deformable_group", 1), kernel[0] * kernel[1]

@@ -1,4 +1,4 @@
-"""What the operators of src/ops/elementwise compute, in NumPy: functions of one array, of one array and a number."""
+"""NumPy references of the operators of src/ops/elementwise: functions of one array, and of an array and a number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .attributes import value
 
 
 def _each(function, *, outside=math.nan):
-    """A function of one Python float, over arrays; `outside` where it is not defined."""
+    """Applies a function of one Python float to arrays; the result is `outside` where the function is undefined."""
 
     def at(x):
         try:
@@ -23,7 +23,7 @@ def _each(function, *, outside=math.nan):
 
 
 def _digamma(x):
-    """By the recurrence up to 12, then the asymptotic series."""
+    """Computes digamma by its recurrence up to 12, then by the asymptotic series."""
     total = 0.0
     while x < 12:
         total -= 1 / x
@@ -45,7 +45,7 @@ def _trigamma(x):
 def _erfinv(x):
     if abs(x) == 1:
         return math.copysign(math.inf, x)
-    tail = (1 - abs(x)) / 2  # of the normal distribution; it keeps the digits that 1 - tail loses
+    tail = (1 - abs(x)) / 2  # the tail of the normal distribution, which has the digits that 1 - tail would lose
     return math.copysign(-statistics.NormalDist().inv_cdf(tail) / math.sqrt(2), x)
 
 
@@ -58,7 +58,7 @@ def _unary(function):
 
 
 def _wide(function):
-    """Computed in float64, also for integers."""
+    """A reference that computes in float64, also for integers."""
     return _unary(lambda x: function(np.asarray(x, "float64")))
 
 
@@ -69,7 +69,7 @@ def _integer_reciprocal(x):
 
 
 def _rint(x):
-    """Halves go down."""
+    """Rounds to the nearest integer, halves down."""
     low, high = np.floor(x), np.ceil(x)
     return np.where(x - low <= high - x, low, high)
 
@@ -146,7 +146,7 @@ UNARY = {
 
 
 def _scalar_result(x, attrs):
-    """The dtype of array-and-number operators."""
+    """The result dtype of operators of an array and a number."""
     is_int = value(attrs, "is_int", True)
     is_int = is_int in (True, 1, "True", "true")
     if x.dtype == bool:
@@ -160,7 +160,7 @@ def _with_scalar(function, *, reverse=False, compares=False):
         dtype = _scalar_result(x, attrs)
         if compares:
             return [function(x.astype("float64"), s).astype(dtype)]
-        inner = dtype if dtype.kind == "f" else np.dtype("int64")  # numbers count in full, results wrap around
+        inner = dtype if dtype.kind == "f" else np.dtype("int64")  # computes in int64, then results wrap around
         x = x.astype(inner)
         s = np.asarray(s).astype(inner)
         return [(function(s, x) if reverse else function(x, s)).astype(dtype)]
@@ -169,7 +169,7 @@ def _with_scalar(function, *, reverse=False, compares=False):
 
 
 def divide(a, b):
-    """Integers: rounded toward zero, 0 where b is 0."""
+    """Divides; integers round toward zero, and are 0 where b is 0."""
     if np.result_type(a, b).kind == "f":
         return a / b
     safe = np.where(b == 0, 1, b)
@@ -183,12 +183,12 @@ def divide(a, b):
 
 
 def remainder(a, b):
-    """The sign of b; 0 where b is 0."""
+    """The remainder with the sign of b; 0 where b is 0."""
     return np.where(b == 0, 0, np.mod(a, np.where(b == 0, 1, b)))
 
 
 def power(a, b):
-    """Integers wrap around; 1 / a^-b rounded toward zero for negative exponents."""
+    """The power a^b; integers wrap around, and negative exponents give 1 / a^-b rounded toward zero."""
     if np.result_type(a, b).kind == "f":
         return np.power(a, b)
     dtype = np.result_type(a, b)
@@ -233,7 +233,7 @@ COMPARISONS = {
 
 
 def binary(function):
-    """Two arrays of one dtype; bool arithmetic is done on 0 and 1, the result is true where it is not 0."""
+    """A reference for two arrays of one dtype; bools are computed as 0 and 1, and nonzero results are true."""
 
     def reference(inputs, attrs):
         a, b = inputs
@@ -290,7 +290,7 @@ def _activation(inputs, attrs):
 
 
 def _leaky_relu(inputs, attrs, train=False):
-    """Random slopes are their mean, except in training."""
+    """LeakyReLU; random slopes are their mean, except in training."""
     x, kind = inputs[0], attrs.get("act_type", "leaky")
     slope = float(value(attrs, "slope", 0.25))
     if kind == "gelu":
@@ -360,7 +360,7 @@ def _polygamma(inputs, attrs):
 
 
 def _gradient(slope):
-    """out_grad times the slope at the saved value."""
+    """A reference that computes out_grad times the slope at the saved value."""
 
     def reference(inputs, attrs):
         dy, saved = (np.asarray(x, "float64") for x in inputs)
@@ -430,7 +430,7 @@ _STEPS = {
 
 
 def _fused(inputs, attrs):
-    """Steps without parameters: 'square(0); elemwise_add(1, 0) -> 2@0'."""
+    """Runs a program of steps without parameters, such as 'square(0); elemwise_add(1, 0) -> 2@0'."""
     steps, outputs = attrs["program"].split("->")
     slots = list(inputs)
     for step in steps.split(";"):

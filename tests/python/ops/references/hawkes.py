@@ -1,4 +1,4 @@
-"""Hawkes processes in NumPy: sums over pairs of events, without the recursion that the kernel uses."""
+"""NumPy reference of Hawkes processes: sums over pairs of events, without the recursion of the kernel."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 
 
 def _events(inputs, sample, kind):
-    """Times of one process' events in one sample."""
+    """The times of one process's events in one sample."""
     lags, marks, valid = inputs[4][sample], inputs[5][sample], int(np.ceil(inputs[6][sample]))
     times = np.cumsum(lags[:valid])
     return times[marks[:valid] == kind]
 
 
 def _memory(times, t, beta, state):
-    """Decayed number of events before t, and how it changes with beta."""
+    """The decayed number of events before t, and its derivative by beta."""
     since = np.append(t - times[times < t], t)
     counts = np.append(np.ones(len(since) - 1), state)
     decay = counts * np.exp(-beta * since)

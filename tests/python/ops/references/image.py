@@ -1,4 +1,4 @@
-"""What the operators of src/ops/image compute, in NumPy."""
+"""NumPy references of the operators of src/ops/image."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _kernel(method, distance):
 
 
 def _axis_matrix(old, new, method):
-    """Row i: how much of every old pixel is in new pixel i."""
+    """The resampling matrix of one axis: row i holds the weights of the old pixels in new pixel i."""
     scale, matrix = old / new, np.zeros((new, old))
     for i in range(new):
         if method == 0:

@@ -1,4 +1,4 @@
-"""What convolutions and pooling compute, in NumPy: one kernel position at a time."""
+"""NumPy references of convolutions and pooling: one kernel position at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .attributes import tuple_value, value
 
 
 def _channels_first(data, attrs):
-    """Data with channels after the batch, and whether they were last."""
+    """Returns data with channels after the batch axis, and whether they were last."""
     last = attrs.get("layout", "None") in ("NWC", "NHWC", "NDHWC")
     return (np.moveaxis(data, -1, 1) if last else data), last
 
@@ -26,7 +26,7 @@ def _geometry(attrs, dims):
 
 
 def _window(padded, offset, stride, dilate, out):
-    """What kernel position `offset` sees of each output position."""
+    """The elements that kernel position `offset` reads for each output position."""
     place = [slice(o * d, o * d + s * (n - 1) + 1, s) for o, d, s, n in zip(offset, dilate, stride, out)]
     return padded[(slice(None), slice(None), *place)]
 
@@ -92,7 +92,7 @@ def _pooled_sizes(sizes, kernel, stride, pad, convention):
     return [(n + 2 * p - k) // s + 1 for n, k, s, p in zip(sizes, kernel, stride, pad)]
 
 
-_ROOTS = {1: lambda x: x, 2: np.sqrt, 3: np.cbrt}  # lp adds up powers with their sign
+_ROOTS = {1: lambda x: x, 2: np.sqrt, 3: np.cbrt}  # lp pooling sums signed powers
 
 
 def _pooling(inputs, attrs):

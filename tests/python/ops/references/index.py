@@ -1,4 +1,4 @@
-"""What the operators of src/ops/index compute, in NumPy."""
+"""NumPy references of the operators of src/ops/index."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _tuples(indices):
 
 def _gather_nd(inputs, attrs):
     data, indices = inputs
-    if not len(indices):  # no axis is indexed: every place holds all of data
+    if not len(indices):  # no axis is indexed: every element of the result is all of data
         return [np.broadcast_to(data, indices.shape[1:] + data.shape)]
     return [data[_tuples(indices)]]
 
@@ -123,7 +123,7 @@ def _advanced_index_set(inputs, attrs):
 
 
 def _order(data, axis, ascending):
-    """Indices that sort stably; for a descending order equal elements keep theirs, too."""
+    """Indices of a stable sort; equal elements keep their order in descending sorts, too."""
     if ascending:
         return np.argsort(data, axis=axis, kind="stable")
     last = data.shape[axis] - 1

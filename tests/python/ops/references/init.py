@@ -1,4 +1,4 @@
-"""What the operators of src/ops/init compute, in NumPy."""
+"""NumPy references of the operators of src/ops/init."""
 
 from __future__ import annotations
 

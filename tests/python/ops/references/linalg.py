@@ -1,4 +1,4 @@
-"""What the factorizations and matrix operators of src/ops/linalg compute, in NumPy."""
+"""NumPy references of the factorizations and matrix operators of src/ops/linalg."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operators at the end of networks compute, in NumPy: forward values only, their gradients are losses'."""
+"""NumPy references of output operators: forward values only, because their gradients are those of losses."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _collapse(path, blank):
 
 
 def _ctc_loss(inputs, attrs):
-    """Sums the probabilities of all paths that collapse to the label."""
+    """CTC loss by summing the probabilities of all paths that collapse to the label."""
     data, label = inputs[:2]
     first = attrs.get("blank_label", "first") == "first"
     steps, batch, symbols = data.shape

@@ -1,4 +1,4 @@
-"""What the internal operators of src/ops/nn compute, in NumPy: layers with their activation, and gradients."""
+"""NumPy references of the internal operators of src/ops/nn: layers with their activation, and gradients."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _fused_fully_connected(inputs, attrs):
 
 
 def _convolution_of_data(inputs, attrs):
-    """The deconvolution whose output has exactly data_size elements."""
+    """The gradient of data: a deconvolution whose output has exactly data_size elements."""
     dy, _ = _channels_first(inputs[0], attrs)
     kernel = tuple_value(attrs, "kernel")
     stride, pad, dilate = _geometry(attrs, len(kernel))

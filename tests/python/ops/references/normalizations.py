@@ -1,4 +1,4 @@
-"""What softmaxes and normalizations compute, in NumPy. None stands for an output that is not compared."""
+"""NumPy references of softmaxes and normalizations. None stands for an output that is not compared."""
 
 from __future__ import annotations
 

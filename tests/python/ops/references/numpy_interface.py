@@ -1,4 +1,4 @@
-"""What the operators of NumPy's interface compute, in NumPy: src/ops/numpy and their kin."""
+"""NumPy references of the operators of NumPy's interface: src/ops/numpy and related ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _real(inputs):
 
 
 def _arithmetic(function, whole="keep"):
-    """Bools are computed as numbers and given back as bools; whole="float": whole numbers give floats."""
+    """Computes bools as numbers and returns bools; with whole="float", integers give floats."""
 
     def reference(inputs, attrs):
         kinds = {x.dtype.kind for x in inputs}
@@ -57,7 +57,7 @@ def _keepdims(attrs):
 
 
 def _reduction(function, start=None):
-    """start: how an initial value takes part."""
+    """Reduces over axes; `start` combines the result with an initial value."""
 
     def reference(inputs, attrs):
         x = inputs[0]
@@ -88,7 +88,7 @@ def _reshape(inputs, attrs):
     return [inputs[0].reshape(tuple_value(attrs, "newshape"))]
 
 
-# Results of the samples' codes, worked out by hand.
+# Shapes that the codes in the samples stand for, computed by hand.
 _CODED_SHAPES = {
     "(-2, -1)": (2, 12),
     "(-5, -4)": (6, 4),
@@ -116,7 +116,7 @@ def _filled(number):
 
 
 def _sum_product(function):
-    """Bools are multiplied and added as numbers."""
+    """Multiplies and adds bools as numbers."""
 
     def reference(inputs, attrs):
         if inputs[0].dtype.kind == "b":
@@ -201,7 +201,7 @@ def _percentile(inputs, attrs):
 
 
 def _ediff1d(inputs, attrs):
-    """Bools differ or not."""
+    """Differences of adjacent elements; for bools, whether they differ."""
     if inputs[0].dtype.kind == "b":
         return [_ediff1d([x.astype("int8") for x in inputs], attrs)[0] != 0]
     x, rest = inputs[0], list(inputs[1:])

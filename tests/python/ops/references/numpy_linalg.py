@@ -1,4 +1,4 @@
-"""What the linear algebra and the sums of products of NumPy's interface compute, in NumPy."""
+"""NumPy references of linear algebra and sums of products of NumPy's interface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .numpy_interface import _axis, _keepdims, _real
 
 
 def _wide_dtype(function, whole="float"):
-    """In float64, whole numbers too where whole is "float"; bools as numbers where it is "keep"."""
+    """Computes in float64; whole="keep" computes integers in their dtype, and bools as numbers."""
 
     def reference(inputs, attrs):
         if whole == "keep" and inputs[0].dtype.kind in "iu":
@@ -31,7 +31,7 @@ def _norm(x, attrs):
 
 
 def _solve(a, b, attrs):
-    """b holds a vector for each matrix where its sizes are a's without the last one."""
+    """Solves a x = b; b holds a vector for each matrix if its shape is a's without the last axis."""
     return np.linalg.solve(a, b[..., None])[..., 0] if b.shape == a.shape[:-1] else np.linalg.solve(a, b)
 
 

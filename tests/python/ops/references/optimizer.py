@@ -1,4 +1,4 @@
-"""What the operators of src/ops/optimizer compute, in NumPy: updated weights first, then updated states."""
+"""NumPy references of the operators of src/ops/optimizer: updated weights first, then updated states."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _adamw(w, g, states, lr, wd, attrs):
 
 
 def _rescaled_by_tensor(reference):
-    """The factor of the gradient is the last input."""
+    """A reference whose last input is the factor of the gradient."""
 
     def with_factor(inputs, attrs):
         factor = repr(float(np.asarray(inputs[-1], "float64").ravel()[0]))

@@ -1,4 +1,4 @@
-"""What products of matrices compute, in NumPy."""
+"""NumPy references of matrix products."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .attributes import value
 
 
 def _transposed(inputs, attrs):
-    """Both inputs, last two axes exchanged where asked for."""
+    """Returns both inputs, with the last two axes swapped for transpose_a and transpose_b."""
     return [
         np.swapaxes(x, -1, -2) if value(attrs, name, False) else x
         for x, name in zip(inputs, ("transpose_a", "transpose_b"))

@@ -1,4 +1,4 @@
-"""Bytes for floats, and questions to sparse matrices, in NumPy."""
+"""NumPy references of quantization, and of queries of sparse matrices."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _kind(attrs):
 
 def _quantize_v2(inputs, attrs):
     low, high, kind = _kind(attrs)
-    if inputs[0].dtype.kind != "f":  # bytes stay as they are
+    if inputs[0].dtype.kind != "f":  # int8 and uint8 data stay unchanged
         ends = (0, 255.5) if inputs[0].dtype == np.uint8 else (-127.5, 127.5)
         return [inputs[0], *_ends(ends[0] if low is None else low, ends[1] if high is None else high)]
     if low is None or high is None:
@@ -88,7 +88,7 @@ def _operands(inputs, attrs):
 
 
 def _quantized_conv(inputs, attrs):
-    """Sums in int64, tap by tap."""
+    """Convolution of bytes: sums in int64, tap by tap."""
     x, w, bias, x_reach, w_reach, bias_reach = _operands(inputs, attrs)
     n = x.ndim - 2
     stride, dilate = (tuple_value(attrs, name, (1,) * n) or (1,) * n for name in ("stride", "dilate"))
@@ -113,7 +113,7 @@ def _quantized_conv(inputs, attrs):
 
 
 def _fused_quantized(sums_of, inputs, attrs):
-    """The sums as floats, with the addend, relu, and as bytes."""
+    """Converts the sums to floats, adds the addend, applies relu, and quantizes."""
     adds = value(attrs, "with_addend", False)
     operands = inputs[:-3] if adds else inputs
     sums, _, reach = sums_of(operands, attrs)
@@ -211,7 +211,7 @@ def _quantized_flatten(inputs, attrs):
 
 
 def _layer_end(sums, w_steps, bias, data, addend, attrs, by_channel):
-    """Bytes of relu(act(sums) + addend): in units, then in steps of the output."""
+    """Computes relu(act(sums) + addend) in real units, then quantizes it to steps of the output."""
     x_steps, last_axes = _per_unit(data[0], data[1:]), (1,) * (sums.ndim - 2)
     low, high = value(attrs, "min_calib_range"), value(attrs, "max_calib_range")
     relu, relu_of_sum = attrs.get("act_type") == "relu", value(attrs, "relu_of_sum", False)
@@ -238,7 +238,7 @@ def _per_unit(x, ends):
 
 
 def _layer_weights(weight, rest, attrs, by_channel):
-    """The weights as bytes, their steps per unit, and the bias in units."""
+    """Returns the weights as bytes, their steps per unit, and the bias in real units."""
     bias = None if value(attrs, "no_bias", False) else rest[0]
     weight = np.asarray(weight, "float64")
     if value(attrs, "with_bn", False):

@@ -1,4 +1,4 @@
-"""What the recurrent operators compute, in NumPy, one example and one step at a time."""
+"""NumPy references of the recurrent operators: one example and one step at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _sigmoid(x):
 
 
 def _unpack(flat, attrs, inputs):
-    """Matrices and biases of every (layer, direction): a list of dicts."""
+    """Returns a list of dicts: matrices and biases of every (layer, direction)."""
     hidden, layers = value(attrs, "state_size"), value(attrs, "num_layers")
     directions = 2 if value(attrs, "bidirectional", False) else 1
     projection = value(attrs, "projection_size")
@@ -100,7 +100,7 @@ def _bytes(x, scale, shift):
 
 
 def _quantized_rnn(inputs, attrs):
-    """Weights in one scale per gate of all layers; inputs and states in the scale of the data."""
+    """Quantized RNN: one weight scale per gate for all layers; inputs and states have the scale of the data."""
     data, flat, states, memories, scale, shift = inputs
     scale, shift = float(scale[0]), float(shift[0])
     cells, directions = _unpack(flat, attrs, data.shape[2])

@@ -1,4 +1,4 @@
-"""What the operators of src/ops/reduce compute, in NumPy."""
+"""NumPy references of the operators of src/ops/reduce."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _is_on(attrs, name):
 
 
 def _reduction(function, *, widens=True):
-    """Integers are reduced as int64 and wrap around; bool as 0 and 1."""
+    """Reduces integers as int64 with wrap-around, and bools as 0 and 1."""
 
     def reference(inputs, attrs):
         x = inputs[0]

@@ -1,4 +1,4 @@
-"""What region proposals and region pooling compute, in NumPy, one region at a time."""
+"""NumPy references of region proposals and region pooling: one region at a time."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _round(x):
 
 
 def _psroi_matrix(attrs, rois, shape):
-    """(regions, output channels, bins, bins) by data elements: what every output takes."""
+    """The weights of the data elements in every output: (regions, output channels, bins, bins) + data shape."""
     _batch, _channels, height, width = shape
     scale, dim, bins = (value(attrs, k) for k in ("spatial_scale", "output_dim", "pooled_size"))
     groups = value(attrs, "group_size", 0) or bins
@@ -96,7 +96,7 @@ def _psroi_matrix(attrs, rois, shape):
 
 
 def _rotated_matrix(attrs, rois, shape):
-    """(regions, bins, bins) by the pixels of one channel of every image."""
+    """The weights of the pixels of one channel: (regions, bins, bins, batch, height, width)."""
     batch, _, height, width = shape
     bins, ratio = tuple_value(attrs, "pooled_size"), value(attrs, "sampling_ratio", -1)
     out = np.zeros((len(rois), *bins, batch, height, width))
@@ -142,7 +142,7 @@ def _rotated_back(inputs, attrs):
 
 
 def _neighbours(position, size):
-    """Weights of `size` places at a position held inside, and how they change with it."""
+    """The weights of `size` places at a clamped position, and their derivatives by the position."""
     inside, position = 0 <= position <= size - 1, np.clip(position, 0, size - 1)
     first = min(int(position), size - 1)
     weights, change = np.zeros((2, size))
@@ -155,7 +155,7 @@ def _neighbours(position, size):
 
 
 def _moved_bins(data_shape, rois, trans, attrs):
-    """Per output: weights of all data elements, their changes with x and y, the places of x and y in trans."""
+    """Yields for each output the weights of the data, their derivatives by x and y, and the places of x, y in trans."""
     scale, dim, bins, groups = (value(attrs, k) for k in ("spatial_scale", "output_dim", "pooled_size", "group_size"))
     parts, samples = value(attrs, "part_size", 0) or bins, value(attrs, "sample_per_part", 1)
     std, (_, _, height, width) = value(attrs, "trans_std", 0.0), data_shape

@@ -1,4 +1,4 @@
-"""What the operators that resample images or read them at points and regions compute, in NumPy."""
+"""NumPy references of operators that resample images or read them at points and regions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operators of src/ops/shape compute, in NumPy."""
+"""NumPy references of the operators of src/ops/shape."""
 
 from __future__ import annotations
 

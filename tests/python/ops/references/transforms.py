@@ -1,4 +1,4 @@
-"""Fourier transforms and sketches."""
+"""NumPy references of Fourier transforms and count sketches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pixels under kernels as columns, and patches compared with patches, in NumPy."""
+"""NumPy references of im2col, col2im and the correlation of patches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .attributes import tuple_value, value
 
 
 def _axis(attrs, k, size):
-    """(kernel points, steps): the place that a kernel point reads at a step, maybe outside of the image."""
+    """Returns (kernel points, steps): the place that a kernel point reads at a step, possibly outside of the image."""
     axes = len(tuple_value(attrs, "kernel"))
     stride, dilate, pad = (
         (tuple_value(attrs, name, ()) or (default,) * axes)[k]
@@ -20,7 +20,7 @@ def _axis(attrs, k, size):
 
 
 def _matrix(attrs, size):
-    """(kernel points, positions, pixels): 1 where a column's element is a pixel."""
+    """Returns (kernel points, positions, pixels): 1 where the element of a column is the pixel, else 0."""
     matrix = np.ones((1, 1, 1))
     for k, s in enumerate(size):
         hit = (_axis(attrs, k, s)[..., None] == np.arange(s)).astype("float64")
@@ -44,7 +44,7 @@ def _col2im(inputs, attrs):
 
 
 def _patches(inputs, attrs):
-    """Padded images, and for every output place the corners of the two patches that are compared."""
+    """Returns the padded images, and for every output element the corners of the two patches that it compares."""
     pad, reach = value(attrs, "pad_size", 0), value(attrs, "max_displacement", 1)
     kernel, step, hop = (value(attrs, k, 1) for k in ("kernel_size", "stride1", "stride2"))
     padded = [np.pad(np.asarray(x, "float64"), ((0, 0), (0, 0), (pad, pad), (pad, pad))) for x in inputs]

@@ -1,3 +1,3 @@
-"""Convolutions beside those of gluon.nn."""
+"""Additional convolutions beside those of gluon.nn."""
 
 from .conv_layers import *

@@ -1,5 +1,6 @@
-"""Convolutions that learn where to look: each point of the kernel is moved by an offset that another convolution
-computes. Dai et al., Deformable convolutional networks (2017); Zhu et al., Deformable ConvNets v2 (2018)."""
+"""Deformable convolutions: an offset computed by another convolution moves each point of the kernel.
+Dai et al., Deformable convolutional networks (2017); Zhu et al., Deformable ConvNets v2 (2018).
+"""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 class DeformableConvolution(HybridBlock):
     """2-D convolution with learned offsets of the kernel's points, per output pixel.
 
-    Shapes: data (N, in_channels, H, W); out (N, channels, H', W'), H' and W' as Conv2D. Parameters
+    Shapes: data (N, in_channels, H, W); out (N, channels, H', W'), H' and W' as for Conv2D. Parameters
     deformable_conv_weight (channels, in_channels / groups, kernel...), deformable_conv_bias (channels,), offset_weight
-    and offset_bias, which start at zero: then it is an ordinary convolution.
+    and offset_bias. The offsets start at zero, which gives an ordinary convolution.
 
     Parameters
     ----------
     channels, kernel_size, strides, padding, dilation, groups, use_bias, in_channels, activation, weight_initializer, \\
     bias_initializer : see Conv2D
     num_deformable_group : int, default 1
-        Groups of channels with offsets of their own.
+        Number of channel groups with their own offsets.
     layout : {'NCHW'}
     offset_weight_initializer, offset_bias_initializer : default 'zeros'
     offset_use_bias : bool, default True
@@ -33,7 +34,7 @@ class DeformableConvolution(HybridBlock):
     """
 
     _op_name = "DeformableConvolution"
-    _numbers_per_point = 2  # how far down, how far right
+    _numbers_per_point = 2  # offset down, offset right
 
     def __init__(
         self,
@@ -136,9 +137,9 @@ class DeformableConvolution(HybridBlock):
 
 
 class ModulatedDeformableConvolution(DeformableConvolution):
-    """DeformableConvolution whose kernel points also have factors from 0 to 2, per output pixel, 1 at the beginning.
+    """DeformableConvolution with a factor from 0 to 2 for each kernel point and output pixel, initially 1.
 
-    Shapes, parameters and errors as there; offset_weight has a third more rows, which give the factors.
+    Shapes, parameters and errors: see DeformableConvolution; offset_weight has 3 instead of 2 rows per point.
     """
 
     _op_name = "ModulatedDeformableConvolution"

@@ -1,4 +1,4 @@
-"""IntervalSampler, under the name that MXNet gave it."""
+"""IntervalSampler, under MXNet's module name."""
 
 from ...data.sampler import IntervalSampler
 

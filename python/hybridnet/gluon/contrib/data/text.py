@@ -1,4 +1,4 @@
-"""WikiText: running text for language models, from files on this machine."""
+"""WikiText: text for language models, from files on this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FILES = {"train": "wiki.train.tokens", "validation": "wiki.valid.tokens", "test
 
 
 class _WikiText(Dataset):
-    """Arguments: see WikiText2."""
+    """Base of the WikiText datasets. Arguments: see WikiText2."""
 
     _folder = ""
 
@@ -57,12 +57,12 @@ class _WikiText(Dataset):
 
     @property
     def vocabulary(self) -> text.vocab.Vocabulary:
-        """Numbers of tokens."""
+        """The vocabulary: the numbers of the tokens."""
         return self._vocab
 
     @property
     def frequencies(self) -> Counter[str]:
-        """How often tokens occur."""
+        """The number of occurrences of each token."""
         return self._counter
 
     def __getitem__(self, idx: int) -> tuple[Any, Any]:
@@ -73,18 +73,18 @@ class _WikiText(Dataset):
 
 
 class WikiText2(_WikiText):
-    """WikiText-2: sequences of seq_len numbers, and the same one token later. Source: Merity et al., arXiv 1609.07843.
+    """WikiText-2: sequences of seq_len token numbers, with the targets one token later.
 
     Parameters
     ----------
     root : str, default $HYBRIDNET_HOME/datasets/wikitext-2
-        Where the files ``wiki.*.tokens`` lie.
+        Folder of the files ``wiki.*.tokens``.
     segment : {'train', 'validation', 'test'}
     vocab : Vocabulary, optional
-        Default: made of the segment's tokens and '<eos>', which ends each line.
+        Default: built from the segment's tokens and '<eos>', which ends each line.
     seq_len : int, default 35
 
-    Raises FileError if the file is missing.
+    Source: Merity et al., arXiv 1609.07843. Raises FileError if the file is missing.
     """
 
     _folder = "wikitext-2"

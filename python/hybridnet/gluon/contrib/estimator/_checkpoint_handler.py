@@ -1,4 +1,4 @@
-"""CheckpointHandler: saves parameters and optimizer states while training, and continues from them."""
+"""CheckpointHandler: saves parameters and optimizer states during training, and resumes from them."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ def _state_in(path: str) -> Any:
 
 class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     """Writes ``prefix-epoch0batch9.params``, ``.states`` and ``.random`` into a folder, and a ``prefix-symbol.json`` if
-    hybridized. Training that goes on from the end of an epoch has the random numbers that it would have had.
+    hybridized. Training resumed from the end of an epoch continues with the same random numbers.
 
     Parameters
     ----------
     model_dir : str
-        Made if it does not exist.
+        Created if it does not exist.
     model_prefix : str, default 'model'
     monitor : EvalMetric, optional
-        Needed by save_best.
+        Required for save_best.
     verbose : int, default 0
-        1: logs what is saved.
+        1: logs each saved file.
     save_best : bool, default False
         Whether the best model, by monitor, is kept as ``prefix-best.params``.
     mode : {'auto', 'min', 'max'}
         Whether smaller or larger is better; 'auto': larger for accuracy and F1.
     epoch_period, batch_period : int, optional
-        Every how many epochs (default 1) or batches.
+        Number of epochs (default 1) or batches between two checkpoints.
     max_checkpoints : int, default 5
-        How many are kept besides the best.
+        Number of checkpoints that are kept besides the best.
     resume_from_checkpoint : bool, default False
-        Whether training goes on from the last checkpoint in the folder.
+        Whether training resumes from the last checkpoint in the folder.
 
     Raises ParamError for save_best without a metric, and if there is nothing left to train.
     """
@@ -81,7 +81,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         self.batch_period = batch_period
         self.current_batch = 0
         self.current_epoch = 0
-        # Done before, by the checkpoint that training goes on from.
+        # Set before this by the checkpoint from which training resumes.
         self.trained_epoch = -1
         self.trained_batch = -1
         self.max_checkpoints = max_checkpoints
@@ -157,7 +157,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             self._save_if_best(estimator)
 
     def _save(self, estimator: Any, prefix: str) -> None:
-        # The parameters last: what goes on looks for them, so a checkpoint that is there is whole.
+        # The parameters last: resuming looks for them, so a checkpoint with parameters is complete.
         path = os.path.join(self.model_dir, prefix)
         with replacing(path + ".random", "CheckpointHandler") as file:
             file.write(json.dumps(random.get_state()).encode())

@@ -1,4 +1,4 @@
-"""EarlyStoppingHandler: stops when a metric gets no better."""
+"""EarlyStoppingHandler: stops when a metric does not improve any more."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
     Parameters
     ----------
     monitor : EvalMetric
-        One of the estimator's.
+        One of the estimator's metrics.
     min_delta : float, default 0
-        Smallest change that counts.
+        Smallest change that counts as an improvement.
     patience : int, default 0
     mode : {'auto', 'min', 'max'}
         Whether smaller or larger is better; 'auto': larger for accuracy and F1.
     baseline : float, optional
-        To be beaten from the start.
+        Value that the metric must improve on from the start.
 
     Raises ParamError unless monitor is a simple metric.
     """

@@ -1,4 +1,4 @@
-"""Events of a training loop: what handlers derive from."""
+"""Events of a training loop: the base classes of handlers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = [
 
 
 class EventHandler:
-    """Base of handlers. ``priority``: smaller ones run earlier."""
+    """Base class of handlers. ``priority``: handlers with smaller values run earlier."""
 
 
 def handler_list(handlers: Any) -> list[EventHandler]:
-    """One handler, a list or None as a list. Raises ParamError for anything else."""
+    """Converts one handler, a list or None to a list. Raises ParamError for anything else."""
     if isinstance(handlers, EventHandler):
         return [handlers]
     listed = list(handlers or ())
@@ -37,28 +37,28 @@ class TrainBegin(EventHandler):
     """Called before training."""
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Override it."""
+        """Called before training; override it."""
 
 
 class TrainEnd(EventHandler):
     """Called after training."""
 
     def train_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Override it."""
+        """Called after training; override it."""
 
 
 class EpochBegin(EventHandler):
     """Called before each epoch, and before validation."""
 
     def epoch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Override it."""
+        """Called before each epoch; override it."""
 
 
 class EpochEnd(EventHandler):
     """Called after each epoch, and after validation."""
 
     def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool | None:
-        """Override it; true stops training."""
+        """Called after each epoch; override it. A true result stops training."""
         return False
 
 
@@ -66,12 +66,12 @@ class BatchBegin(EventHandler):
     """Called before each batch with batch=."""
 
     def batch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Override it."""
+        """Called before each batch; override it."""
 
 
 class BatchEnd(EventHandler):
     """Called after each batch with batch=, pred=, label= and loss=."""
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool | None:
-        """Override it; true stops training."""
+        """Called after each batch; override it. A true result stops training."""
         return False

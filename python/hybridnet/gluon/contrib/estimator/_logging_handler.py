@@ -1,4 +1,4 @@
-"""LoggingHandler: lines about epochs, batches and metrics."""
+"""LoggingHandler: logs epochs, batches and metrics."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
     Parameters
     ----------
     log_interval : int or 'epoch', default 'epoch'
-        Every how many batches.
+        Number of batches between two log lines.
     metrics : list of EvalMetric, optional
     priority : float, default inf
 
-    Raises ParamError for another log_interval.
+    Raises ParamError for an invalid log_interval.
     """
 
     def __init__(self, log_interval: int | str = "epoch", metrics: Any = None, priority: float = math.inf) -> None:

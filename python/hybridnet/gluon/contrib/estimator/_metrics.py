@@ -1,4 +1,4 @@
-"""Which metrics an Estimator and its handlers work with."""
+"""Selection and checks of the metrics of an Estimator and its handlers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["check_known", "metric_list", "suggested_metric"]
 
 
 def metric_list(metrics: Any) -> list[EvalMetric]:
-    """One metric, a list, a composite or None as a list. Raises ParamError for anything else."""
+    """Converts one metric, a list, a composite or None to a list. Raises ParamError for anything else."""
     if isinstance(metrics, CompositeEvalMetric):
         return [metric for part in metrics.metrics for metric in metric_list(part)]
     if isinstance(metrics, EvalMetric):
@@ -40,5 +40,5 @@ def check_known(handler: Any, known: Collection[EvalMetric]) -> None:
 
 
 def suggested_metric(loss: Any) -> EvalMetric | None:
-    """Accuracy for softmax cross entropy."""
+    """Returns Accuracy for softmax cross entropy, else None."""
     return Accuracy() if isinstance(loss, SoftmaxCrossEntropyLoss) else None

@@ -1,4 +1,4 @@
-"""Handlers that make an Estimator train: stopping, metrics, validation, updates."""
+"""Handlers that run the training of an Estimator: stopping, metrics, validation, updates."""
 
 from __future__ import annotations
 

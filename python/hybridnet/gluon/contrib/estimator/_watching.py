@@ -1,4 +1,4 @@
-"""Whether a metric improved, for checkpoints and early stopping."""
+"""Comparison of metric values for checkpoints and early stopping."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _less(a: float, b: float) -> bool:
 
 
 def comparison_for(mode: str, monitor: Any, handler: str) -> Callable[[float, float], bool]:
-    """greater or less, by mode 'max', 'min' or 'auto': greater for accuracy and F1, else less."""
+    """Returns greater or less, by mode 'max', 'min' or 'auto': greater for accuracy and F1, else less."""
     if mode not in ("auto", "min", "max"):
         warnings.warn(f"{handler}: mode {mode} is unknown, fallback to auto mode", RuntimeWarning, stacklevel=3)
         mode = "auto"
@@ -30,5 +30,5 @@ def comparison_for(mode: str, monitor: Any, handler: str) -> Callable[[float, fl
 
 
 def worst(comparison: Callable[[float, float], bool]) -> float:
-    """The value that every other value improves on."""
+    """The value that is worse than every other value."""
     return -math.inf if comparison is _greater else math.inf

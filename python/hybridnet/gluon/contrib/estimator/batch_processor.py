@@ -1,4 +1,4 @@
-"""BatchProcessor: what an Estimator does with one batch."""
+"""BatchProcessor: the processing of one batch by an Estimator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BatchProcessor:
     def evaluate_batch(
         self, estimator: Any, val_batch: Any, batch_axis: int = 0
     ) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
-        """(data, labels, predictions, losses), one of each per context."""
+        """Returns (data, labels, predictions, losses), lists with one entry per context."""
         data, label = self._get_data_and_label(val_batch, estimator.context, batch_axis)
         pred = [estimator.val_net(x) for x in data]
         loss = [estimator.val_loss(out, y) for out, y in zip(pred, label, strict=True)]
@@ -32,7 +32,7 @@ class BatchProcessor:
     def fit_batch(
         self, estimator: Any, train_batch: Any, batch_axis: int = 0
     ) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
-        """As evaluate_batch, and computes gradients."""
+        """Same as evaluate_batch, and computes gradients."""
         data, label = self._get_data_and_label(train_batch, estimator.context, batch_axis)
         with autograd.record():
             pred = [estimator.net(x) for x in data]

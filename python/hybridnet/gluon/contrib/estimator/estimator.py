@@ -58,13 +58,13 @@ class Estimator:
     train_metrics, val_metrics : EvalMetric or list, optional
         Default: accuracy for softmax cross entropy, and the loss; val_metrics: copies of train_metrics.
     initializer : Initializer, optional
-        For a net that is not initialized.
+        For a net that is not initialized yet.
     trainer : Trainer, optional
         Default: SGD with learning rate 0.001.
     context : Context or list of Context, optional
         Default: the first GPU, if there is one, else the CPU.
     val_net, val_loss : optional
-        Used to evaluate; default: net and loss.
+        Net and loss for evaluation; default: net and loss.
     batch_processor : BatchProcessor, optional
 
     Attributes: ``logger``. Raises ParamError for wrong arguments.
@@ -168,12 +168,12 @@ class Estimator:
 
     @property
     def train_metrics(self) -> list[EvalMetric]:
-        """Metrics of training."""
+        """The training metrics."""
         return self._train_metrics
 
     @property
     def val_metrics(self) -> list[EvalMetric]:
-        """Metrics of validation."""
+        """The validation metrics."""
         return self._val_metrics
 
     # -- loops ------------------------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ class Estimator:
     ) -> None:
         """Trains for a number of epochs or of batches, evaluating on val_data after each epoch.
 
-        Handlers for updating, metrics, validation and logging are added unless event_handlers has its own.
+        Handlers for updates, metrics, validation and logging are added unless event_handlers contains such a handler.
         Raises ParamError unless exactly one of epochs and batches is given.
         """
         _check_loader(train_data)
@@ -228,7 +228,7 @@ class Estimator:
             for handler in epoch_begin:
                 handler.epoch_begin(self)
             self._fit_epoch(train_data, handlers[2], handlers[3], batch_axis)
-            # A list, so that all handlers are called, also those behind one that stops.
+            # A list, so that every handler is called, even after one that stops training.
             answers = [handler.epoch_end(self) for handler in epoch_end]
             stop = any(answers)
         for handler in train_end:
@@ -282,5 +282,5 @@ class Estimator:
 
     @staticmethod
     def _categorize_handlers(event_handlers: Sequence[EventHandler]) -> tuple[list[Any], ...]:
-        """Handlers of (train begin, epoch begin, batch begin, batch end, epoch end, train end)."""
+        """Returns the handlers of (train begin, epoch begin, batch begin, batch end, epoch end, train end)."""
         return tuple([handler for handler in event_handlers if isinstance(handler, kind)] for kind in _EVENTS)

@@ -1,4 +1,4 @@
-"""All events and handlers, under the module name that MXNet has."""
+"""All events and handlers, under MXNet's module name."""
 
 from ._checkpoint_handler import CheckpointHandler
 from ._early_stopping import EarlyStoppingHandler

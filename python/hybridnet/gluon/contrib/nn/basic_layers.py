@@ -1,4 +1,4 @@
-"""Parallel containers, batch normalization over several devices, pixel shuffles."""
+"""Parallel containers, batch normalization across devices, pixel shuffles."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class HybridConcurrent(nn.HybridConcatenate):
 
 
 class Identity(nn.Identity):
-    """Returns its input: the short cut in ``HybridConcurrent``."""
+    """Returns its input: the shortcut in ``HybridConcurrent``."""
 
 
 class SparseEmbedding(nn.Embedding):
-    """Embedding whose gradient is row_sparse: a step costs what the rows cost that were looked up."""
+    """Embedding with a row_sparse gradient: the cost of a step depends on the looked-up rows only."""
 
     def __init__(
         self, input_dim: int, output_dim: int, dtype: Any = "float32", weight_initializer: Any = None, **kwargs: Any
@@ -43,14 +43,14 @@ class SparseEmbedding(nn.Embedding):
 
 
 class SyncBatchNorm(nn.BatchNorm):
-    """BatchNorm (axis 1) whose mean and variance are those of the batch of all devices together.
+    """BatchNorm (axis 1) with mean and variance over the batch of all devices together.
 
     Parameters
     ----------
     in_channels : int, default 0
     num_devices : int, optional
         Devices that share one batch; default: the number of GPUs, at least 1. On one device it is BatchNorm.
-    momentum, epsilon, center, scale, use_global_stats and initializers : as in BatchNorm
+    momentum, epsilon, center, scale, use_global_stats and initializers : see BatchNorm
 
     Raises ParamError if num_devices < 1.
     """
@@ -112,7 +112,7 @@ class _PixelShuffle(HybridBlock):
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         n, factors = self._dimensions, self._factors
-        # One factor after the other leaves the channel axis: (N, C * f1 * rest, ...) -> (N, C, f1, ..., fn, ...).
+        # The factors leave the channel axis one at a time: (N, C * f1 * rest, ...) -> (N, C, f1, ..., fn, ...).
         rest = 1
         for factor in reversed(factors):
             rest *= factor
@@ -129,16 +129,16 @@ class _PixelShuffle(HybridBlock):
 
 
 class PixelShuffle1D(_PixelShuffle):
-    """(N, C * f, W) to (N, C, W * f). factor: int >= 1."""
+    """Rearranges (N, C * f, W) to (N, C, W * f). factor: int >= 1."""
 
     _dimensions = 1
 
 
 class PixelShuffle2D(_PixelShuffle):
-    """(N, C * f1 * f2, H, W) to (N, C, H * f1, W * f2). factor: int or 2 ints, >= 1."""
+    """Rearranges (N, C * f1 * f2, H, W) to (N, C, H * f1, W * f2). factor: int or 2 ints, >= 1."""
 
 
 class PixelShuffle3D(_PixelShuffle):
-    """(N, C * f1 * f2 * f3, D, H, W) to (N, C, D * f1, H * f2, W * f3). factor: int or 3 ints, >= 1."""
+    """Rearranges (N, C * f1 * f2 * f3, D, H, W) to (N, C, D * f1, H * f2, W * f3). factor: int or 3 ints, >= 1."""
 
     _dimensions = 3

@@ -1,4 +1,4 @@
-"""Recurrent cells whose maps are convolutions: states are images.
+"""Recurrent cells that use convolutions: states are images.
 
 Sources: Shi et al., arXiv 1506.04214 (LSTM); Ballas et al., arXiv 1511.06432 (GRU).
 """
@@ -28,7 +28,7 @@ _LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
 class _ConvCell(HybridRecurrentCell):
-    """What all convolutional cells share: the convolutions of input and state, for all gates at once.
+    """Base of all convolutional cells: the convolutions of input and state, for all gates at once.
 
     Arguments: see Conv2DLSTMCell.
     """
@@ -101,7 +101,7 @@ class _ConvCell(HybridRecurrentCell):
         return (rows, *self._in_layout(channels, kernel))
 
     def _decide_shapes(self, input_shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-        """Channels of the input, and the state's shape without N."""
+        """Returns the number of input channels, and the state's shape without N."""
         if len(input_shape) != self._dims + 1:
             raise ShapeError(
                 f"{type(self).__name__}: input_shape has {self._dims + 1} sizes ({self._layout[1:]})",
@@ -116,7 +116,7 @@ class _ConvCell(HybridRecurrentCell):
         return channels, self._in_layout(self._hidden_channels, outputs)
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """Each state: (N, hidden_channels, *sizes) in conv_layout; LSTM has output and memory."""
+        """The state shapes: (N, hidden_channels, *sizes) in conv_layout; LSTM has output and memory."""
         shape = (batch_size, *self._state_shape)
         return [{"shape": shape, "__layout__": self._layout} for _ in range(self._states)]
 
@@ -222,11 +222,11 @@ class Conv2DLSTMCell(_ConvLSTMCell):
     Parameters
     ----------
     input_shape : tuple of int
-        Of one sample and step, in conv_layout without N: (channels, *sizes) or (*sizes, channels). Channels may be 0:
-        found from the first batch.
+        Shape of one sample and step, in conv_layout without N: (channels, *sizes) or (*sizes, channels). Channels may
+        be 0: found from the first batch.
     hidden_channels : int
     i2h_kernel, h2h_kernel : int or tuple of int
-        h2h_kernel is odd: the state keeps its size.
+        h2h_kernel must be odd, so that the state keeps its size.
     i2h_pad, i2h_dilate, h2h_dilate : int or tuple of int
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
     conv_layout : str

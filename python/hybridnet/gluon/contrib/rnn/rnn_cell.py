@@ -1,4 +1,4 @@
-"""Variational dropout, LSTM with projection, and unrolling by a loop operator."""
+"""Variational dropout, LSTM with projection, and unrolling with a loop operator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class VariationalDropoutCell(ModifierCell):
     ----------
     base_cell : RecurrentCell
     drop_inputs, drop_states, drop_outputs : float, default 0
-        Rates; of the states the first one is dropped.
+        Dropout rates; only the first state is dropped.
 
     Raises ParamError for drop_states of a BidirectionalCell, which has no steps.
     """
@@ -41,7 +41,7 @@ class VariationalDropoutCell(ModifierCell):
         return "vardrop"
 
     def reset(self) -> None:
-        """Forgets the masks: the next step draws new ones."""
+        """Deletes the masks: the next step draws new ones."""
         super().reset()
         self._masks = {}
 
@@ -52,7 +52,7 @@ class VariationalDropoutCell(ModifierCell):
         if not rate:
             return value
         mask = self._masks.get(what)
-        # A mask of another mode (an array while tracing, or the reverse) belongs to another sequence.
+        # A mask of another mode (an array while tracing, or vice versa) belongs to another sequence.
         if type(mask) is not type(value):
             mask = self._masks[what] = F.Dropout(F.ones_like(value), p=rate)
         return value * mask
@@ -72,7 +72,7 @@ class VariationalDropoutCell(ModifierCell):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
-        """Runs the wrapped cell with one mask for all steps. Arguments as RecurrentCell.unroll."""
+        """Runs the wrapped cell with one mask for all steps. Arguments: see RecurrentCell.unroll."""
         self.reset()
         states = begin_state_of(self, begin_state, inputs, layout)
         inputs, axis, functions, _ = format_sequence(length, inputs, layout, True)
@@ -90,7 +90,7 @@ class VariationalDropoutCell(ModifierCell):
     def _unroll_base(
         self, functions: Any, length: int, inputs: Any, states: list[Any], layout: str, valid_length: Any
     ) -> tuple[Any, list[Any]]:
-        """The wrapped cell over one array; of its states the first one is dropped."""
+        """Unrolls the wrapped cell over one array; only its first state is dropped."""
         if not self.drop_states:
             with self._unwrapped() as cell:
                 return cell.unroll(length, inputs, states, layout, True, valid_length)
@@ -179,7 +179,7 @@ class LSTMPCell(LSTMCell):
 
 
 def _loop_body(F: Any, cell: RecurrentCell, valid_length: Any) -> Any:
-    """What foreach does per step. With valid_length the last state counts steps, and states stop changing there."""
+    """The body of foreach: one step. With valid_length, the last state counts steps, and states stop changing there."""
     if valid_length is None:
         return cell
     last = F.cast(valid_length, dtype="float32")
@@ -202,7 +202,7 @@ def dynamic_unroll(
     layout: str = "TNC",
     valid_length: Any = None,
 ) -> tuple[Any, list[Any]]:
-    """Runs a cell over a sequence of any length by the operator foreach: the graph holds one step only.
+    """Unrolls a cell over a sequence of any length with the operator foreach: the graph holds one step only.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def dynamic_unroll(
     drop_inputs, drop_outputs : float, default 0
         Rates of dropout, with one mask for all steps.
     valid_length : NDArray or Symbol (N,), optional
-        Outputs beyond are zero, and the states are those after each sample's last valid step.
+        Outputs beyond it are zero, and the states are those after each sample's last valid step.
 
     Returns (outputs in layout, states).
     """
@@ -226,7 +226,7 @@ def dynamic_unroll(
     attributes = Attributes(cell)
     begin = states if valid_length is None else [*states, F.zeros((1,))]
     outputs, after = F.contrib.foreach(_loop_body(F, cell, valid_length), inputs, begin)
-    if is_traced_sequence(inputs, "TNC") and attributes.changed():  # the loop of a graph has nothing but its states
+    if is_traced_sequence(inputs, "TNC") and attributes.changed():  # a loop in a graph can only carry its states
         attributes.restore()
         outputs, after = cell.unroll(inputs.shape[0], inputs, states, "TNC", True, valid_length)
     elif valid_length is not None:

@@ -1,4 +1,4 @@
-"""Image datasets. Files are used where they lie; missing ones are fetched, or the error says where to put them."""
+"""Image datasets. Local files are used in place; missing ones are downloaded, or the error names the folder."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class MNIST(dataset._DownloadedDataset):
     Parameters
     ----------
     root : str, default $HYBRIDNET_HOME/datasets/mnist
-        Where the files lie or are put.
+        Folder of the files, also for downloads.
     train : bool, default True
     transform : callable (image, label), optional
 
-    Raises FileError naming the folder if files are missing and cannot be fetched, FormatError if one is broken.
+    Raises FileError with the folder if files are missing and cannot be downloaded, FormatError if one is broken.
     """
 
     _namespace = "mnist"
@@ -81,7 +81,7 @@ class MNIST(dataset._DownloadedDataset):
 
 
 class FashionMNIST(MNIST):
-    """Clothing in MNIST's format: https://github.com/zalandoresearch/fashion-mnist. Arguments as MNIST."""
+    """Clothing in MNIST's format: https://github.com/zalandoresearch/fashion-mnist. Arguments: see MNIST."""
 
     _namespace = "fashion-mnist"
     _files = {
@@ -96,7 +96,7 @@ class CIFAR10(dataset._DownloadedDataset):
     """Small photographs: 50000 training and 10000 test images (32, 32, 3) uint8 with int32 labels 0 to 9.
 
     Files are those of cifar-10-binary.tar.gz (https://www.cs.toronto.edu/~kriz/cifar.html), unpacked or not.
-    Arguments and errors as MNIST.
+    Arguments and errors: see MNIST.
     """
 
     _namespace = "cifar10"
@@ -135,7 +135,7 @@ class CIFAR10(dataset._DownloadedDataset):
         wanted = {*self._files[True], *self._files[False]}
         with tarfile.open(path) as archive:
             for member in archive.getmembers():
-                # Only the known files, by their last name: an archive must not write anywhere else.
+                # Extracts only known files, by their base name: an archive must not write anywhere else.
                 base = os.path.basename(member.name)
                 if member.isfile() and base in wanted:
                     source = archive.extractfile(member)
@@ -164,7 +164,7 @@ class CIFAR10(dataset._DownloadedDataset):
 
 
 class CIFAR100(CIFAR10):
-    """As CIFAR10 with 100 classes; fine_label=False gives the 20 classes above them."""
+    """CIFAR-10's counterpart with 100 classes; fine_label=False selects the 20 superclasses."""
 
     _namespace = "cifar100"
     _archive = ("cifar-100-binary.tar.gz", "a0bb982c76b83111308126cc779a992fa506b90b")
@@ -248,5 +248,5 @@ class ImageFolderDataset(dataset.Dataset):
         return self._transform(image, label) if self._transform is not None else (image, label)
 
 
-# Programs reach these modules through this one, as in MXNet.
+# MXNet programs reach these modules through this one.
 __getattr__, __dir__ = names_from(__name__, modules={"image": "....image", "recordio": "....recordio"})

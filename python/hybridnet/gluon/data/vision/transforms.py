@@ -1,4 +1,4 @@
-"""Transforms of images, as blocks. Images are NDArrays height x width x channels; ToTensor turns them around."""
+"""Image transforms, as blocks. Images are NDArrays (height, width, channels); ToTensor moves the channels first."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 class Compose(Sequential):
-    """Transforms one after the other; neighbours that are HybridBlocks are hybridized together."""
+    """Applies transforms in sequence; adjacent HybridBlocks are hybridized together."""
 
     def __init__(self, transforms: Sequence[Block]) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class Compose(Sequential):
 
 
 class HybridCompose(HybridSequential):
-    """HybridBlock transforms one after the other, hybridized. Raises ParamError if one is no HybridBlock."""
+    """Applies HybridBlock transforms in sequence, hybridized. Raises ParamError if one is not a HybridBlock."""
 
     def __init__(self, transforms: Sequence[HybridBlock]) -> None:
         super().__init__()
@@ -87,14 +87,14 @@ class Cast(HybridBlock):
 
 
 class ToTensor(HybridBlock):
-    """(H, W, C) or (N, H, W, C) with values 0 to 255 becomes float32 (C, H, W) or (N, C, H, W) with values 0 to 1."""
+    """Converts (H, W, C) or (N, H, W, C) in 0..255 to float32 (C, H, W) or (N, C, H, W) in 0..1."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.to_tensor(x)
 
 
 class Normalize(HybridBlock):
-    """``(x - mean) / std`` of float (C, H, W) or (N, C, H, W); mean and std: a number or one per channel."""
+    """Normalizes float (C, H, W) or (N, C, H, W): ``(x - mean) / std``; mean and std: a number or one per channel."""
 
     def __init__(self, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0) -> None:
         super().__init__()
@@ -106,10 +106,10 @@ class Normalize(HybridBlock):
 
 
 class _HostTransform(Block):
-    """A transform that works on NumPy arrays, single images or batches (N, H, W, C) of them."""
+    """Base of transforms on NumPy arrays: single images or batches (N, H, W, C)."""
 
     def _apply(self, image: np.ndarray) -> np.ndarray:
-        """One image (H, W, C), transformed."""
+        """Transforms one image (H, W, C)."""
         raise not_overridden(self, "_apply(image)")
 
     def forward(self, x: Any) -> Any:
@@ -122,7 +122,7 @@ class _HostTransform(Block):
 
 
 def _pair(size: int | Sequence[int]) -> tuple[int, int]:
-    """(width, height). Raises ParamError unless size is an int or two."""
+    """Returns (width, height). Raises ParamError unless size is an int or two."""
     sizes = [size, size] if isinstance(size, (int, numbers.Integral)) else list(size)
     if len(sizes) != 2:
         raise ParamError("size must be an int or (width, height)", given=repr(size))
@@ -130,12 +130,12 @@ def _pair(size: int | Sequence[int]) -> tuple[int, int]:
 
 
 class Resize(_HostTransform):
-    """Resizes.
+    """Resizes images.
 
     Parameters
     ----------
     size : int or (width, height)
-        An int: a square, or with keep_ratio the shorter side.
+        An int: a square; with keep_ratio: the length of the shorter side.
     keep_ratio : bool, default False
     interpolation : int, default 1
         0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos, 9 automatic, 10 random.
@@ -157,7 +157,7 @@ class Resize(_HostTransform):
 
 
 class CenterCrop(_HostTransform):
-    """The middle, size (an int or (width, height)); resized if the image is smaller."""
+    """Crops the center of the given size (an int or (width, height)); resizes if the image is smaller."""
 
     def __init__(self, size: int | Sequence[int], interpolation: int = 1) -> None:
         super().__init__()
@@ -169,7 +169,7 @@ class CenterCrop(_HostTransform):
 
 
 class CropResize(_HostTransform):
-    """A fixed rectangle, with its corner at column x, row y, resized to size if given."""
+    """Crops a fixed rectangle with its corner at column x, row y, and resizes it to size if given."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class CropResize(_HostTransform):
 
 
 class RandomCrop(_HostTransform):
-    """A random part of size (an int or (width, height)), after pad zeros were put around the image.
+    """Crops a random part of size (an int or (width, height)), after padding the image with pad zeros.
 
     Images that are smaller are enlarged first.
     """
@@ -213,7 +213,7 @@ class RandomCrop(_HostTransform):
 
 
 class RandomResizedCrop(_HostTransform):
-    """A random part, by share of the area (scale) and ratio of the sides, resized to size."""
+    """Crops a random part, by fraction of the area (scale) and aspect ratio, and resizes it to size."""
 
     def __init__(
         self,
@@ -252,7 +252,7 @@ class RandomFlipTopBottom(_HostTransform):
 
 
 class _RandomFactor(_HostTransform):
-    """A colour change by a factor drawn from [max(0, 1 - amount), 1 + amount]."""
+    """Base of colour changes by a factor drawn from [max(0, 1 - amount), 1 + amount]."""
 
     _change: Callable[[np.ndarray, float], np.ndarray]
 
@@ -269,7 +269,7 @@ class _RandomFactor(_HostTransform):
 
 
 class RandomBrightness(_RandomFactor):
-    """Brightness times a factor from [max(0, 1 - brightness), 1 + brightness]."""
+    """Multiplies brightness by a random factor from [max(0, 1 - brightness), 1 + brightness]."""
 
     _change = staticmethod(_pixels.adjust_brightness)
 
@@ -278,7 +278,7 @@ class RandomBrightness(_RandomFactor):
 
 
 class RandomContrast(_RandomFactor):
-    """Contrast times a factor from [max(0, 1 - contrast), 1 + contrast]."""
+    """Multiplies contrast by a random factor from [max(0, 1 - contrast), 1 + contrast]."""
 
     _change = staticmethod(_pixels.adjust_contrast)
 
@@ -287,7 +287,7 @@ class RandomContrast(_RandomFactor):
 
 
 class RandomSaturation(_RandomFactor):
-    """Saturation times a factor from [max(0, 1 - saturation), 1 + saturation]."""
+    """Multiplies saturation by a random factor from [max(0, 1 - saturation), 1 + saturation]."""
 
     _change = staticmethod(_pixels.adjust_saturation)
 
@@ -296,7 +296,7 @@ class RandomSaturation(_RandomFactor):
 
 
 class RandomHue(_HostTransform):
-    """Hue turned by a share of half a circle from [-hue, hue]."""
+    """Rotates the hue by a random fraction of a half circle from [-hue, hue]."""
 
     def __init__(self, hue: float) -> None:
         super().__init__()
@@ -308,7 +308,7 @@ class RandomHue(_HostTransform):
 
 
 class RandomColorJitter(_HostTransform):
-    """Brightness, contrast, saturation and hue changed at random, in random order."""
+    """Changes brightness, contrast, saturation and hue at random, in random order."""
 
     def __init__(self, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0) -> None:
         super().__init__()
@@ -327,7 +327,7 @@ class RandomColorJitter(_HostTransform):
 
 
 class RandomLighting(_HostTransform):
-    """Noise along the principal components of ImageNet's colours, with standard deviation alpha.
+    """Adds noise along the principal components of ImageNet's colours, with standard deviation alpha.
 
     Source: Krizhevsky et al., ImageNet Classification with Deep Convolutional Neural Networks, 2012, section 4.1.
     """
@@ -355,7 +355,7 @@ def _rotated(x: Any, degrees: float, zoom_in: bool, zoom_out: bool) -> Any:
 
 
 class Rotate(Block):
-    """Turns float32 (C, H, W) or (N, C, H, W) counter-clockwise by degrees. zoom_in, zoom_out: see pixels.rotate.
+    """Rotates float32 (C, H, W) or (N, C, H, W) counter-clockwise by degrees. zoom_in, zoom_out: see pixels.rotate.
 
     Raises DTypeError for other element types.
     """
@@ -369,7 +369,7 @@ class Rotate(Block):
 
 
 class RandomRotation(Block):
-    """Turns by an angle from angle_limits (degrees) with probability rotate_with_proba. Otherwise as Rotate.
+    """Rotates by an angle from angle_limits (degrees) with probability rotate_with_proba. Otherwise like Rotate.
 
     Raises ParamError for unordered limits or a probability outside [0, 1].
     """

@@ -1,7 +1,7 @@
-"""Networks for images: AlexNet, DenseNet, Inception v3, MobileNet v1 and v2, ResNet v1 and v2, SqueezeNet, VGG.
+"""Image networks: AlexNet, DenseNet, Inception v3, MobileNet v1 and v2, ResNet v1 and v2, SqueezeNet, VGG.
 
 ``get_model("resnet18_v1", classes=10)`` or ``resnet18_v1(classes=10)``. Parameter names are MXNet's, so that parameters
-saved there load here.
+saved by MXNet load here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _models: dict[str, Callable[..., Any]] = {
 
 
 def get_model(name: str, **kwargs: Any) -> Any:
-    """A network by name, such as 'resnet50_v1', 'mobilenetv2_1.0', 'vgg16_bn'; letters may be upper case.
+    """Returns a network by name, such as 'resnet50_v1', 'mobilenetv2_1.0', 'vgg16_bn'; case is ignored.
 
     Parameters
     ----------

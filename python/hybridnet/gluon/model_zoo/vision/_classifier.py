@@ -1,4 +1,4 @@
-"""What all networks of this folder share: features, then output."""
+"""Base of all networks of this folder: features, then output."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["Classifier", "load_pretrained"]
 
 
 class Classifier(HybridBlock):
-    """``output(features(x))``: x (N, 3, H, W) gives class scores (N, classes).
+    """Computes ``output(features(x))``: x (N, 3, H, W) gives class scores (N, classes).
 
-    features : HybridSequential, all layers before the classes
-    output : HybridBlock, the layer that makes the classes
+    features : HybridSequential, all layers before the classifier
+    output : HybridBlock, the classifier
     """
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
@@ -22,7 +22,7 @@ class Classifier(HybridBlock):
 
 
 def load_pretrained(net: HybridBlock, name: str, pretrained: bool, ctx: Any, root: str | None) -> Any:
-    """net, with published parameters if pretrained. Raises FileError if they are not on this machine."""
+    """Returns net, with published parameters if pretrained. Raises FileError if they are not on this machine."""
     if pretrained:
         net.load_parameters(model_store.get_model_file(name, root=root), ctx=ctx)
     return net

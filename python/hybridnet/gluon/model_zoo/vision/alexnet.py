@@ -11,7 +11,7 @@ __all__ = ["AlexNet", "alexnet"]
 
 
 class AlexNet(Classifier):
-    """AlexNet: (N, 3, 224, 224) to (N, classes)."""
+    """AlexNet: maps (N, 3, 224, 224) to (N, classes)."""
 
     def __init__(self, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -35,5 +35,5 @@ class AlexNet(Classifier):
 
 
 def alexnet(pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any) -> AlexNet:
-    """AlexNet. pretrained, ctx, root: as get_resnet; kwargs: classes, prefix."""
+    """AlexNet. pretrained, ctx, root: see get_resnet; kwargs: classes, prefix."""
     return load_pretrained(AlexNet(**kwargs), "alexnet", pretrained, ctx, root)

@@ -1,4 +1,4 @@
-"""DenseNet (https://arxiv.org/abs/1608.06993), 121 to 201 layers."""
+"""DenseNet (https://arxiv.org/abs/1608.06993)with 121 to 201 layers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["DenseNet", "densenet121", "densenet161", "densenet169", "densenet201
 
 
 def _dense_layer(growth_rate: int, bn_size: int, dropout: float) -> HybridConcurrent:
-    """Joins growth_rate new channels to the input's."""
+    """A dense layer: concatenates growth_rate new channels to the input."""
     new = nn.HybridSequential(prefix="")
     new.add(nn.BatchNorm(), nn.Activation("relu"), nn.Conv2D(bn_size * growth_rate, kernel_size=1, use_bias=False))
     new.add(nn.BatchNorm(), nn.Activation("relu"))
@@ -34,7 +34,7 @@ def _dense_block(layers: int, bn_size: int, growth_rate: int, dropout: float, in
 
 
 def _transition(channels: int) -> nn.HybridSequential:
-    """Halves the image."""
+    """A transition layer: halves height and width."""
     out = nn.HybridSequential(prefix="")
     out.add(nn.BatchNorm(), nn.Activation("relu"), nn.Conv2D(channels, kernel_size=1, use_bias=False))
     out.add(nn.AvgPool2D(pool_size=2, strides=2))
@@ -42,20 +42,20 @@ def _transition(channels: int) -> nn.HybridSequential:
 
 
 class DenseNet(Classifier):
-    """DenseNet: (N, 3, 224, 224) to (N, classes).
+    """DenseNet: maps (N, 3, 224, 224) to (N, classes).
 
     Parameters
     ----------
     num_init_features : int
-        Channels of the stem.
+        Number of channels of the stem.
     growth_rate : int
-        Channels that each layer adds.
+        Number of channels that each layer adds.
     block_config : list of int
-        Layers in each dense block.
+        Number of layers in each dense block.
     bn_size : int, default 4
         Channels of the 1x1 convolutions, as a multiple of growth_rate.
     dropout : float, default 0
-        After each layer.
+        Dropout rate after each layer.
     classes : int, default 1000
     """
 
@@ -96,7 +96,7 @@ densenet_spec = {
 def get_densenet(
     num_layers: int, pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any
 ) -> DenseNet:
-    """DenseNet. num_layers: 121, 161, 169 or 201; pretrained, ctx, root: as get_resnet; kwargs: as DenseNet."""
+    """Returns a DenseNet. num_layers: 121, 161, 169, 201; pretrained, ctx, root: see get_resnet; kwargs: DenseNet's."""
     if num_layers not in densenet_spec:
         raise ParamError(f"get_densenet: invalid number of layers: {num_layers}. Options are {list(densenet_spec)}")
     net = DenseNet(*densenet_spec[num_layers], **kwargs)
@@ -104,20 +104,20 @@ def get_densenet(
 
 
 def densenet121(**kwargs: Any) -> DenseNet:
-    """DenseNet-121. Arguments: as get_densenet."""
+    """DenseNet-121. Arguments: see get_densenet."""
     return get_densenet(121, **kwargs)
 
 
 def densenet161(**kwargs: Any) -> DenseNet:
-    """DenseNet-161. Arguments: as get_densenet."""
+    """DenseNet-161. Arguments: see get_densenet."""
     return get_densenet(161, **kwargs)
 
 
 def densenet169(**kwargs: Any) -> DenseNet:
-    """DenseNet-169. Arguments: as get_densenet."""
+    """DenseNet-169. Arguments: see get_densenet."""
     return get_densenet(169, **kwargs)
 
 
 def densenet201(**kwargs: Any) -> DenseNet:
-    """DenseNet-201. Arguments: as get_densenet."""
+    """DenseNet-201. Arguments: see get_densenet."""
     return get_densenet(201, **kwargs)

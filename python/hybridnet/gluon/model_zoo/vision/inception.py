@@ -10,10 +10,10 @@ from ._classifier import Classifier, load_pretrained
 
 __all__ = ["Inception3", "inception_v3"]
 
-# channels, kernel and, where they are not 1 and 0, strides and padding
+# (channels, kernel, strides, padding); strides 1 and padding 0 may be omitted
 Conv = tuple[Any, ...]
 
-# The paper's asymmetric kernels, with the padding that keeps the size.
+# The paper's asymmetric kernels, with the padding that preserves the size.
 _WIDE, _TALL = ((1, 7), 1, (0, 3)), ((7, 1), 1, (3, 0))
 
 
@@ -25,7 +25,7 @@ def _conv(channels: int, kernel: Any, strides: Any = 1, padding: Any = 0) -> nn.
 
 
 def _branch(pool: str | None, *convs: Conv) -> nn.HybridSequential:
-    """Convolutions one after the other, behind an average ('avg') or a shrinking maximum ('max') pooling."""
+    """A branch of convolutions, after an average ('avg') or a strided maximum ('max') pooling, or without pooling."""
     out = nn.HybridSequential(prefix="")
     if pool == "avg":
         out.add(nn.AvgPool2D(pool_size=3, strides=1, padding=1))
@@ -95,7 +95,7 @@ def _e(prefix: str) -> HybridConcurrent:
 
 
 class Inception3(Classifier):
-    """Inception v3: (N, 3, 299, 299) to (N, classes)."""
+    """Inception v3: maps (N, 3, 299, 299) to (N, classes)."""
 
     def __init__(self, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -110,5 +110,5 @@ class Inception3(Classifier):
 
 
 def inception_v3(pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any) -> Inception3:
-    """Inception v3. pretrained, ctx, root: as get_resnet; kwargs: classes, prefix."""
+    """Inception v3. pretrained, ctx, root: see get_resnet; kwargs: classes, prefix."""
     return load_pretrained(Inception3(**kwargs), "inceptionv3", pretrained, ctx, root)

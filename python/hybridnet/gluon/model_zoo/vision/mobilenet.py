@@ -25,7 +25,7 @@ __all__ = [
 
 
 class RELU6(HybridBlock):
-    """min(max(x, 0), 6)."""
+    """Activation min(max(x, 0), 6)."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.clip(x, 0, 6, name="relu6")
@@ -48,14 +48,14 @@ def _add_conv(
 
 
 class LinearBottleneck(HybridBlock):
-    """MobileNet v2's block: widens t times, convolves each channel, narrows without activation; adds x if sizes agree.
+    """MobileNet v2's block: expands by t, depthwise convolution, linear projection; adds x if shapes agree.
 
     Parameters
     ----------
     in_channels, channels : int
-        Of input and output.
+        Numbers of input and output channels.
     t : int
-        Factor of widening.
+        Expansion factor.
     stride : int
     """
 
@@ -75,14 +75,14 @@ class LinearBottleneck(HybridBlock):
 
 
 class MobileNet(Classifier):
-    """MobileNet v1: (N, 3, H, W) to (N, classes).
+    """MobileNet v1: maps (N, 3, H, W) to (N, classes).
 
     multiplier : float, default 1.0
-        Factor of all numbers of channels, >= 0.25.
+        Factor of all channel numbers, >= 0.25.
     classes : int, default 1000
     """
 
-    # (channels of the output, stride) of each pair of depthwise and 1x1 convolution
+    # (output channels, stride) of each pair of depthwise and 1x1 convolution
     _layers = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((512, 1),) * 5, (1024, 2), (1024, 1))
 
     def __init__(self, multiplier: float = 1.0, classes: int = 1000, **kwargs: Any) -> None:
@@ -101,9 +101,9 @@ class MobileNet(Classifier):
 
 
 class MobileNetV2(Classifier):
-    """MobileNet v2: (N, 3, H, W) to (N, classes). Arguments: as MobileNet."""
+    """MobileNet v2: maps (N, 3, H, W) to (N, classes). Arguments: see MobileNet."""
 
-    # The paper's table 2: widening, channels, repetitions, first stride.
+    # The paper's table 2: expansion, channels, repetitions, first stride.
     _stages = (
         (1, 16, 1, 1),
         (6, 24, 2, 2),
@@ -135,7 +135,7 @@ class MobileNetV2(Classifier):
 
 
 def _version(multiplier: float) -> str:
-    """'1.0', '0.75', '0.5', '0.25', as the published files are named."""
+    """'1.0', '0.75', '0.5', '0.25': the number in the names of published files."""
     text = f"{multiplier:.2f}"
     return text[:-1] if text in ("1.00", "0.50") else text
 
@@ -143,7 +143,7 @@ def _version(multiplier: float) -> str:
 def get_mobilenet(
     multiplier: float, pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any
 ) -> MobileNet:
-    """MobileNet v1. multiplier: factor of channels; pretrained, ctx, root: as get_resnet; kwargs: classes, prefix."""
+    """MobileNet v1. multiplier: factor of channels; pretrained, ctx, root: see get_resnet; kwargs: classes, prefix."""
     net = MobileNet(multiplier, **kwargs)
     return load_pretrained(net, f"mobilenet{_version(multiplier)}", pretrained, ctx, root)
 
@@ -151,46 +151,46 @@ def get_mobilenet(
 def get_mobilenet_v2(
     multiplier: float, pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any
 ) -> MobileNetV2:
-    """MobileNet v2. Arguments: as get_mobilenet."""
+    """MobileNet v2. Arguments: see get_mobilenet."""
     net = MobileNetV2(multiplier, **kwargs)
     return load_pretrained(net, f"mobilenetv2_{_version(multiplier)}", pretrained, ctx, root)
 
 
 def mobilenet1_0(**kwargs: Any) -> MobileNet:
-    """MobileNet v1 with 1.0 times the channels. Arguments: as get_mobilenet."""
+    """MobileNet v1 with 1.0 times the channels. Arguments: see get_mobilenet."""
     return get_mobilenet(1.0, **kwargs)
 
 
 def mobilenet0_75(**kwargs: Any) -> MobileNet:
-    """MobileNet v1 with 0.75 times the channels. Arguments: as get_mobilenet."""
+    """MobileNet v1 with 0.75 times the channels. Arguments: see get_mobilenet."""
     return get_mobilenet(0.75, **kwargs)
 
 
 def mobilenet0_5(**kwargs: Any) -> MobileNet:
-    """MobileNet v1 with 0.5 times the channels. Arguments: as get_mobilenet."""
+    """MobileNet v1 with 0.5 times the channels. Arguments: see get_mobilenet."""
     return get_mobilenet(0.5, **kwargs)
 
 
 def mobilenet0_25(**kwargs: Any) -> MobileNet:
-    """MobileNet v1 with 0.25 times the channels. Arguments: as get_mobilenet."""
+    """MobileNet v1 with 0.25 times the channels. Arguments: see get_mobilenet."""
     return get_mobilenet(0.25, **kwargs)
 
 
 def mobilenet_v2_1_0(**kwargs: Any) -> MobileNetV2:
-    """MobileNet v2 with 1.0 times the channels. Arguments: as get_mobilenet_v2."""
+    """MobileNet v2 with 1.0 times the channels. Arguments: see get_mobilenet_v2."""
     return get_mobilenet_v2(1.0, **kwargs)
 
 
 def mobilenet_v2_0_75(**kwargs: Any) -> MobileNetV2:
-    """MobileNet v2 with 0.75 times the channels. Arguments: as get_mobilenet_v2."""
+    """MobileNet v2 with 0.75 times the channels. Arguments: see get_mobilenet_v2."""
     return get_mobilenet_v2(0.75, **kwargs)
 
 
 def mobilenet_v2_0_5(**kwargs: Any) -> MobileNetV2:
-    """MobileNet v2 with 0.5 times the channels. Arguments: as get_mobilenet_v2."""
+    """MobileNet v2 with 0.5 times the channels. Arguments: see get_mobilenet_v2."""
     return get_mobilenet_v2(0.5, **kwargs)
 
 
 def mobilenet_v2_0_25(**kwargs: Any) -> MobileNetV2:
-    """MobileNet v2 with 0.25 times the channels. Arguments: as get_mobilenet_v2."""
+    """MobileNet v2 with 0.25 times the channels. Arguments: see get_mobilenet_v2."""
     return get_mobilenet_v2(0.25, **kwargs)

@@ -40,12 +40,12 @@ def _conv1x1(channels: int, stride: int, in_channels: int) -> nn.Conv2D:
 
 
 class _BlockV1(HybridBlock):
-    """``relu(body(x) + shortcut(x))``; the shortcut is a 1x1 convolution where downsample, else x itself.
+    """Computes ``relu(body(x) + shortcut(x))``; the shortcut is a 1x1 convolution if downsample, else x itself.
 
     Parameters
     ----------
     channels : int
-        Of the output.
+        Number of output channels.
     stride : int
     downsample : bool, default False
         Whether the shortcut changes size or channels.
@@ -74,7 +74,7 @@ class _BlockV1(HybridBlock):
 
 
 class BasicBlockV1(_BlockV1):
-    """Two 3x3 convolutions: ResNet v1 with 18 and 34 layers. Arguments: channels, stride, downsample, in_channels."""
+    """Two 3x3 convolutions, for ResNet v1 with 18, 34 layers. Arguments: channels, stride, downsample, in_channels."""
 
     def _fill(self, body: nn.HybridSequential, channels: int, stride: int, in_channels: int) -> None:
         body.add(_conv3x3(channels, stride, in_channels), nn.BatchNorm(), nn.Activation("relu"))
@@ -82,17 +82,17 @@ class BasicBlockV1(_BlockV1):
 
 
 class BottleneckV1(_BlockV1):
-    """1x1, 3x3, 1x1 convolutions: ResNet v1 with 50 and more layers. Arguments: as BasicBlockV1."""
+    """1x1, 3x3, 1x1 convolutions, for ResNet v1 with 50 and more layers. Arguments: see BasicBlockV1."""
 
     def _fill(self, body: nn.HybridSequential, channels: int, stride: int, in_channels: int) -> None:
-        # The 1x1 convolutions have a bias, as in the files that MXNet published.
+        # The 1x1 convolutions have a bias, like the files that MXNet published.
         body.add(nn.Conv2D(channels // 4, kernel_size=1, strides=stride), nn.BatchNorm(), nn.Activation("relu"))
         body.add(_conv3x3(channels // 4, 1, channels // 4), nn.BatchNorm(), nn.Activation("relu"))
         body.add(nn.Conv2D(channels, kernel_size=1, strides=1), nn.BatchNorm())
 
 
 class _BlockV2(HybridBlock):
-    """Normalizes before it convolves; the shortcut starts behind the first activation where downsample, else at x."""
+    """Normalizes before each convolution; the shortcut starts after the first activation if downsample, else at x."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         residual = x
@@ -104,12 +104,12 @@ class _BlockV2(HybridBlock):
         return x + residual
 
     def _steps(self) -> tuple[tuple[Any, Any], ...]:
-        """(normalization, convolution) of each step."""
+        """Returns (normalization, convolution) of each step."""
         raise not_overridden(self, "_steps()")
 
 
 class BasicBlockV2(_BlockV2):
-    """Two 3x3 convolutions: ResNet v2 with 18 and 34 layers. Arguments: as BasicBlockV1."""
+    """Two 3x3 convolutions, for ResNet v2 with 18 and 34 layers. Arguments: see BasicBlockV1."""
 
     def __init__(
         self, channels: int, stride: int, downsample: bool = False, in_channels: int = 0, **kwargs: Any
@@ -126,7 +126,7 @@ class BasicBlockV2(_BlockV2):
 
 
 class BottleneckV2(_BlockV2):
-    """1x1, 3x3, 1x1 convolutions: ResNet v2 with 50 and more layers. Arguments: as BasicBlockV1."""
+    """1x1, 3x3, 1x1 convolutions, for ResNet v2 with 50 and more layers. Arguments: see BasicBlockV1."""
 
     def __init__(
         self, channels: int, stride: int, downsample: bool = False, in_channels: int = 0, **kwargs: Any
@@ -154,7 +154,7 @@ def _stage(block: type, layers: int, channels: int, stride: int, index: int, in_
 
 
 class _ResNet(Classifier):
-    """Stem, stages and classifier; the versions differ in the layers around them. Arguments: see ResNetV1."""
+    """Stem, stages and classifier; the versions differ in the layers around the stages. Arguments: see ResNetV1."""
 
     def __init__(
         self,
@@ -189,35 +189,35 @@ class _ResNet(Classifier):
             self.features.add(nn.Activation("relu"), nn.MaxPool2D(3, 2, 1))
 
     def _first(self) -> list[HybridBlock]:
-        """Layers before the stem."""
+        """Returns the layers before the stem."""
         return []
 
     def _last(self) -> list[HybridBlock]:
-        """Layers between the stages and the classifier."""
+        """Returns the layers between the stages and the classifier."""
         return [nn.GlobalAvgPool2D()]
 
 
 class ResNetV1(_ResNet):
-    """ResNet v1: (N, 3, H, W) to (N, classes).
+    """ResNet v1: maps (N, 3, H, W) to (N, classes).
 
     Parameters
     ----------
     block : class
         BasicBlockV1 or BottleneckV1.
     layers : list of int
-        Blocks in each stage.
+        Number of blocks in each stage.
     channels : list of int
-        Of the stem and of each stage.
+        Channels of the stem and of each stage.
     classes : int, default 1000
     thumbnail : bool, default False
-        Whether images are small: the stem is one 3x3 convolution then.
+        Whether images are small: the stem is then one 3x3 convolution.
 
     Raises ParamError unless channels has one entry more than layers.
     """
 
 
 class ResNetV2(_ResNet):
-    """ResNet v2, with BasicBlockV2 or BottleneckV2. Arguments: as ResNetV1."""
+    """ResNet v2, with BasicBlockV2 or BottleneckV2. Arguments: see ResNetV1."""
 
     def _first(self) -> list[HybridBlock]:
         return [nn.BatchNorm(scale=False, center=False)]
@@ -243,7 +243,7 @@ resnet_block_versions: list[dict[str, Any]] = [
 def get_resnet(
     version: int, num_layers: int, pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any
 ) -> Any:
-    """A ResNet.
+    """Returns a ResNet.
 
     Parameters
     ----------
@@ -268,50 +268,50 @@ def get_resnet(
 
 
 def resnet18_v1(**kwargs: Any) -> ResNetV1:
-    """ResNet-18 v1. Arguments: as get_resnet."""
+    """ResNet-18 v1. Arguments: see get_resnet."""
     return get_resnet(1, 18, **kwargs)
 
 
 def resnet34_v1(**kwargs: Any) -> ResNetV1:
-    """ResNet-34 v1. Arguments: as get_resnet."""
+    """ResNet-34 v1. Arguments: see get_resnet."""
     return get_resnet(1, 34, **kwargs)
 
 
 def resnet50_v1(**kwargs: Any) -> ResNetV1:
-    """ResNet-50 v1. Arguments: as get_resnet."""
+    """ResNet-50 v1. Arguments: see get_resnet."""
     return get_resnet(1, 50, **kwargs)
 
 
 def resnet101_v1(**kwargs: Any) -> ResNetV1:
-    """ResNet-101 v1. Arguments: as get_resnet."""
+    """ResNet-101 v1. Arguments: see get_resnet."""
     return get_resnet(1, 101, **kwargs)
 
 
 def resnet152_v1(**kwargs: Any) -> ResNetV1:
-    """ResNet-152 v1. Arguments: as get_resnet."""
+    """ResNet-152 v1. Arguments: see get_resnet."""
     return get_resnet(1, 152, **kwargs)
 
 
 def resnet18_v2(**kwargs: Any) -> ResNetV2:
-    """ResNet-18 v2. Arguments: as get_resnet."""
+    """ResNet-18 v2. Arguments: see get_resnet."""
     return get_resnet(2, 18, **kwargs)
 
 
 def resnet34_v2(**kwargs: Any) -> ResNetV2:
-    """ResNet-34 v2. Arguments: as get_resnet."""
+    """ResNet-34 v2. Arguments: see get_resnet."""
     return get_resnet(2, 34, **kwargs)
 
 
 def resnet50_v2(**kwargs: Any) -> ResNetV2:
-    """ResNet-50 v2. Arguments: as get_resnet."""
+    """ResNet-50 v2. Arguments: see get_resnet."""
     return get_resnet(2, 50, **kwargs)
 
 
 def resnet101_v2(**kwargs: Any) -> ResNetV2:
-    """ResNet-101 v2. Arguments: as get_resnet."""
+    """ResNet-101 v2. Arguments: see get_resnet."""
     return get_resnet(2, 101, **kwargs)
 
 
 def resnet152_v2(**kwargs: Any) -> ResNetV2:
-    """ResNet-152 v2. Arguments: as get_resnet."""
+    """ResNet-152 v2. Arguments: see get_resnet."""
     return get_resnet(2, 152, **kwargs)

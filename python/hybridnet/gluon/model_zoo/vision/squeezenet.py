@@ -19,7 +19,7 @@ def _fire_conv(channels: int, kernel_size: int, padding: int = 0) -> nn.HybridSe
 
 
 def _fire(squeeze: int) -> nn.HybridSequential:
-    """Squeezes to few channels, then expands fourfold by 1x1 and by 3x3 convolutions."""
+    """Fire module: squeezes to few channels, then expands fourfold by 1x1 and by 3x3 convolutions."""
     out = nn.HybridSequential(prefix="")
     out.add(_fire_conv(squeeze, 1))
     paths = HybridConcurrent(axis=1, prefix="")
@@ -28,13 +28,13 @@ def _fire(squeeze: int) -> nn.HybridSequential:
     return out
 
 
-# Stem (channels, kernel), then fire modules between poolings.
+# Stem (channels, kernel), followed by fire modules between poolings.
 _STEMS = {"1.0": (96, 7), "1.1": (64, 3)}
 _FIRES = {"1.0": [[16, 16, 32], [32, 48, 48, 64], [64]], "1.1": [[16, 16], [32, 32], [48, 48, 64, 64]]}
 
 
 class SqueezeNet(Classifier):
-    """SqueezeNet: (N, 3, 224, 224) to (N, classes). version: '1.0' or '1.1'."""
+    """SqueezeNet: maps (N, 3, 224, 224) to (N, classes). version: '1.0' or '1.1'."""
 
     def __init__(self, version: str, classes: int = 1000, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -55,15 +55,15 @@ class SqueezeNet(Classifier):
 def get_squeezenet(
     version: str, pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any
 ) -> SqueezeNet:
-    """SqueezeNet. version: '1.0' or '1.1'; pretrained, ctx, root: as get_resnet; kwargs: classes, prefix."""
+    """SqueezeNet. version: '1.0' or '1.1'; pretrained, ctx, root: see get_resnet; kwargs: classes, prefix."""
     return load_pretrained(SqueezeNet(version, **kwargs), f"squeezenet{version}", pretrained, ctx, root)
 
 
 def squeezenet1_0(**kwargs: Any) -> SqueezeNet:
-    """SqueezeNet 1.0. Arguments: as get_squeezenet."""
+    """SqueezeNet 1.0. Arguments: see get_squeezenet."""
     return get_squeezenet("1.0", **kwargs)
 
 
 def squeezenet1_1(**kwargs: Any) -> SqueezeNet:
-    """SqueezeNet 1.1. Arguments: as get_squeezenet."""
+    """SqueezeNet 1.1. Arguments: see get_squeezenet."""
     return get_squeezenet("1.1", **kwargs)

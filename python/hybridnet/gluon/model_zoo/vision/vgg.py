@@ -14,14 +14,14 @@ __all__ = ["VGG", "get_vgg", "vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16", 
 
 
 class VGG(Classifier):
-    """VGG: (N, 3, 224, 224) to (N, classes).
+    """VGG: maps (N, 3, 224, 224) to (N, classes).
 
     Parameters
     ----------
     layers : list of int
-        Convolutions in each stage.
+        Number of convolutions in each stage.
     filters : list of int
-        Channels in each stage.
+        Number of channels in each stage.
     classes : int, default 1000
     batch_norm : bool, default False
     """
@@ -66,7 +66,7 @@ vgg_spec = {
 
 
 def get_vgg(num_layers: int, pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any) -> VGG:
-    """VGG. num_layers: 11, 13, 16 or 19; pretrained, ctx, root: as get_resnet; kwargs: classes, batch_norm, prefix."""
+    """VGG. num_layers: 11, 13, 16 or 19; pretrained, ctx, root: see get_resnet; kwargs: classes, batch_norm, prefix."""
     if num_layers not in vgg_spec:
         raise ParamError(f"get_vgg: invalid number of layers: {num_layers}. Options are {list(vgg_spec)}")
     suffix = "_bn" if kwargs.get("batch_norm") else ""
@@ -74,40 +74,40 @@ def get_vgg(num_layers: int, pretrained: bool = False, ctx: Any = None, root: st
 
 
 def vgg11(**kwargs: Any) -> VGG:
-    """VGG-11. Arguments: as get_vgg."""
+    """VGG-11. Arguments: see get_vgg."""
     return get_vgg(11, **kwargs)
 
 
 def vgg13(**kwargs: Any) -> VGG:
-    """VGG-13. Arguments: as get_vgg."""
+    """VGG-13. Arguments: see get_vgg."""
     return get_vgg(13, **kwargs)
 
 
 def vgg16(**kwargs: Any) -> VGG:
-    """VGG-16. Arguments: as get_vgg."""
+    """VGG-16. Arguments: see get_vgg."""
     return get_vgg(16, **kwargs)
 
 
 def vgg19(**kwargs: Any) -> VGG:
-    """VGG-19. Arguments: as get_vgg."""
+    """VGG-19. Arguments: see get_vgg."""
     return get_vgg(19, **kwargs)
 
 
 def vgg11_bn(**kwargs: Any) -> VGG:
-    """VGG-11 with batch normalization. Arguments: as get_vgg."""
+    """VGG-11 with batch normalization. Arguments: see get_vgg."""
     return get_vgg(11, **{**kwargs, "batch_norm": True})
 
 
 def vgg13_bn(**kwargs: Any) -> VGG:
-    """VGG-13 with batch normalization. Arguments: as get_vgg."""
+    """VGG-13 with batch normalization. Arguments: see get_vgg."""
     return get_vgg(13, **{**kwargs, "batch_norm": True})
 
 
 def vgg16_bn(**kwargs: Any) -> VGG:
-    """VGG-16 with batch normalization. Arguments: as get_vgg."""
+    """VGG-16 with batch normalization. Arguments: see get_vgg."""
     return get_vgg(16, **{**kwargs, "batch_norm": True})
 
 
 def vgg19_bn(**kwargs: Any) -> VGG:
-    """VGG-19 with batch normalization. Arguments: as get_vgg."""
+    """VGG-19 with batch normalization. Arguments: see get_vgg."""
     return get_vgg(19, **{**kwargs, "batch_norm": True})

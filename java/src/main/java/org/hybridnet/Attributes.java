@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.StringJoiner;
 
-/** Attributes of operators as texts: what {@code -symbol.json} files hold. */
+/** Attributes of operators as texts, the form in {@code -symbol.json} files. */
 final class Attributes {
   final byte[][] keys;
   final byte[][] values;
@@ -22,7 +22,7 @@ final class Attributes {
     }
   }
 
-  /** "2", "0.5", "True", "(2, 2)", "relu", "float32", "None". */
+  /** Returns the value as "2", "0.5", "True", "(2, 2)", "relu", "float32" or "None". */
   static String text(Object value) {
     if (value == null) {
       return "None";

@@ -2,15 +2,15 @@ package org.hybridnet;
 
 /**
  * Gradients. Operators and models that run inside {@code try (var scope = Autograd.record())} are
- * recorded, and {@link #backward(NDArray...)} computes the gradients of the arrays that {@link
- * NDArray#attachGrad()} was called on, parameters of models included.
+ * recorded, and {@link #backward(NDArray...)} computes the gradients of the arrays with {@link
+ * NDArray#attachGrad()}, parameters of models included.
  *
  * <p>Recording and training are set for each thread.
  */
 public final class Autograd {
   private Autograd() {}
 
-  /** What a thread does until the end of a block: {@link #close} sets what it did before. */
+  /** The modes of a thread until the end of a block: {@link #close} restores the previous ones. */
   public static final class Scope implements AutoCloseable {
     private final Thread thread = Thread.currentThread();
     private final boolean recordingBefore;
@@ -25,7 +25,7 @@ public final class Autograd {
     /**
      * Ends the scope; a second call does nothing.
      *
-     * @throws IllegalStateException if called by another thread than the one that opened it
+     * @throws IllegalStateException if called on another thread than the one that opened it
      */
     @Override
     public void close() {
@@ -44,7 +44,8 @@ public final class Autograd {
   }
 
   /**
-   * Records; operators behave as in training: dropout drops, batch normalization uses the batch.
+   * Starts recording; operators behave as in training: dropout drops, batch normalization uses the
+   * statistics of the batch.
    *
    * @return the scope, to be closed
    */
@@ -53,7 +54,7 @@ public final class Autograd {
   }
 
   /**
-   * Records.
+   * Starts recording.
    *
    * @param trainMode whether operators behave as in training
    * @return the scope, to be closed
@@ -63,7 +64,7 @@ public final class Autograd {
   }
 
   /**
-   * Records nothing; operators behave as in prediction.
+   * Pauses recording; operators behave as in prediction.
    *
    * @return the scope, to be closed
    */
@@ -72,7 +73,7 @@ public final class Autograd {
   }
 
   /**
-   * Operators behave as in training; recording is as before.
+   * Makes operators behave as in training; recording does not change.
    *
    * @return the scope, to be closed
    */
@@ -81,7 +82,7 @@ public final class Autograd {
   }
 
   /**
-   * Operators behave as in prediction; recording is as before.
+   * Makes operators behave as in prediction; recording does not change.
    *
    * @return the scope, to be closed
    */
@@ -110,7 +111,7 @@ public final class Autograd {
   /**
    * Computes the gradients of the sum of the heads.
    *
-   * @param heads what was computed while recording, at least one
+   * @param heads arrays computed while recording, at least one
    * @throws GradientError if a head was not recorded
    */
   public static void backward(NDArray... heads) {
@@ -120,10 +121,10 @@ public final class Autograd {
   /**
    * Computes gradients.
    *
-   * @param heads what was computed while recording, at least one
-   * @param headGrads what arrives at each head; null, or null for one of them, stands for ones
-   * @param retainGraph keep what a second call needs
-   * @param trainMode whether gradients are those of training
+   * @param heads arrays computed while recording, at least one
+   * @param headGrads the gradient of each head; null, or null for one of them, means ones
+   * @param retainGraph keep the values that a second call needs
+   * @param trainMode whether to compute gradients in training mode
    * @throws GradientError if a head was not recorded
    */
   public static void backward(NDArray[] heads, NDArray[] headGrads, boolean retainGraph, boolean trainMode) {
@@ -133,11 +134,11 @@ public final class Autograd {
   /**
    * Computes the gradients of the sum of the heads with respect to variables as new arrays.
    *
-   * @param heads what was computed while recording, at least one
+   * @param heads arrays computed while recording, at least one
    * @param variables arrays with {@link NDArray#attachGrad()}, at least one
    * @param createGraph record the computation, so that gradients of the gradients can be computed
    * @return one gradient per variable, to be closed
-   * @throws GradientError if a head was not recorded or does not stem from a variable
+   * @throws GradientError if a head was not recorded or does not depend on a variable
    */
   public static NDArray[] grad(NDArray[] heads, NDArray[] variables, boolean createGraph) {
     return NDArray.take(Native.gradients(heads, variables, createGraph, createGraph, true));

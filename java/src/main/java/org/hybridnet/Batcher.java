@@ -3,25 +3,25 @@ package org.hybridnet;
 import java.time.Duration;
 
 /**
- * A model whose calls many threads share, made by {@link Model#batcher}: for servers, whose threads
- * ask for predictions of a row or a few. Requests that wait at one time run as one call of the model,
- * and each gets its own rows. Any number of threads may call {@link #predict}.
+ * A model whose calls many threads share, made by {@link Model#batcher}: for servers whose threads
+ * request predictions of one or a few rows. Requests that wait at the same time run as one call of
+ * the model, and each gets its own rows. Any number of threads may call {@link #predict}.
  *
- * <p>What is wrong with a request fails that request alone.
+ * <p>An error in a request fails only that request.
  */
 public final class Batcher extends NativeObject {
   private final int outputs;
 
   /**
-   * How requests share calls.
+   * The rules by which requests share calls.
    *
-   * @param maxRows of a shared call; a request of more has a call of its own. 0: 64
-   * @param maxWait how long a request waits for others; zero: only while calls run
+   * @param maxRows largest number of rows of a shared call; a larger request has its own call. 0: 64
+   * @param maxWait time that a request waits for others; zero: only while calls run
    * @param maxWaiting requests that may wait; more fail at once with an EngineError. 0: 1024
-   * @param calls at one time. 0: 1
+   * @param calls number of calls at one time. 0: 1
    */
   public record Options(int maxRows, Duration maxWait, int maxWaiting, int calls) {
-    /** Calls of 64 rows, one at a time; requests wait only while it runs. */
+    /** Calls of at most 64 rows, one at a time; requests wait only while a call runs. */
     public Options() {
       this(0, Duration.ZERO, 0, 0);
     }
@@ -33,9 +33,9 @@ public final class Batcher extends NativeObject {
   }
 
   /**
-   * Predicts, and returns when the outputs hold their values.
+   * Predicts, and returns when the outputs are computed.
    *
-   * @param inputs one array per input of the model, all of one number of rows, 1 or more
+   * @param inputs one array per input of the model, all with the same number of rows, 1 or more
    * @return the outputs, to be closed
    * @throws EngineError if too many requests wait, or after {@link #shutdown}
    * @throws HybridNetError if the inputs do not fit, or an operator fails
@@ -44,7 +44,7 @@ public final class Batcher extends NativeObject {
     return NDArray.take(Native.batcherRun(this, inputs, outputs));
   }
 
-  /** Takes no more requests, and returns when those that it has are answered. */
+  /** Accepts no more requests, and returns when the accepted ones are answered. */
   public void shutdown() {
     Native.batcherClose(this);
   }

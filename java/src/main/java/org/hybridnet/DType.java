@@ -32,9 +32,9 @@ public enum DType {
   }
 
   /**
-   * The number that stands for the type in files and in the C interface.
+   * The code of the type in files and in the C interface.
    *
-   * @return the code, as in {@code enum HnDType}
+   * @return the code, a value of {@code enum HnDType}
    */
   public int code() {
     return code;
@@ -49,7 +49,7 @@ public enum DType {
     return bytes;
   }
 
-  /** The name as attributes of operators write it, such as {@code float32}. */
+  /** The name in attributes of operators, such as {@code float32}. */
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT);

@@ -1,6 +1,6 @@
 package org.hybridnet;
 
-/** The engine that runs operators was used in a way that it does not allow. */
+/** Invalid use of the engine that runs operators. */
 public class EngineError extends HybridNetError {
   private static final long serialVersionUID = 1L;
 

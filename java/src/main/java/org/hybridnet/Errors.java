@@ -2,11 +2,11 @@ package org.hybridnet;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-/** The exceptions of failures in native code. */
+/** Makes the exceptions for failures in native code. */
 final class Errors {
   private Errors() {}
 
-  /** The exception of a kind as hn_last_error_kind() names it; called by the native library. */
+  /** Returns the exception for a kind of hn_last_error_kind(); called by the native library. */
   static RuntimeException make(byte[] kind, byte[] utf8) {
     String text = new String(utf8, UTF_8);
     return switch (new String(kind, UTF_8)) {

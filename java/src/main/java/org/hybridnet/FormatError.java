@@ -1,6 +1,6 @@
 package org.hybridnet;
 
-/** A file or text is not what its format promises: it is damaged, or of another kind. */
+/** A file or text does not have the expected format: it is damaged, or of another kind. */
 public class FormatError extends HybridNetError {
   private static final long serialVersionUID = 1L;
 

@@ -4,7 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.util.Objects;
 
-/** The library in this process. */
+/** Functions for the whole process: version, engine, cores, random numbers. */
 public final class HybridNet {
   private HybridNet() {}
 
@@ -18,7 +18,7 @@ public final class HybridNet {
   }
 
   /**
-   * The instruction sets in use: the machine's, at most those that {@code HYBRIDNET_MAX_ISA} allows.
+   * The instruction sets in use: those of the machine, limited by {@code HYBRIDNET_MAX_ISA}.
    *
    * @return for example {@code avx2 (Highway AVX2, oneDNN AVX2)}
    */
@@ -27,7 +27,7 @@ public final class HybridNet {
   }
 
   /**
-   * How operators are run, set by {@code HYBRIDNET_ENGINE_TYPE}.
+   * The engine that runs operators, set by {@code HYBRIDNET_ENGINE_TYPE}.
    *
    * @return {@code ThreadedEnginePerDevice} or {@code NaiveEngine}
    */
@@ -38,23 +38,23 @@ public final class HybridNet {
   /**
    * Waits until all work is done.
    *
-   * @throws HybridNetError the first failure that was not reported before
+   * @throws HybridNetError for the first failure that was not reported before
    */
   public static void waitAll() {
     Native.waitAll();
   }
 
   /**
-   * The cores that the library may use: by default all that the process has.
+   * The number of cores that the library may use: by default all cores of the process.
    *
-   * @return their number
+   * @return the number of cores
    */
   public static int numThreads() {
     return Native.numThreads();
   }
 
   /**
-   * Sets how many cores the library may use.
+   * Sets the number of cores that the library may use.
    *
    * @param cores 1 or more
    * @throws HybridNetError if it is less
@@ -64,19 +64,19 @@ public final class HybridNet {
   }
 
   /**
-   * Binds the calling thread to the first of these cores and the threads that help it to the others,
-   * until it ends. What runs on this thread, such as {@link Session#run}, uses these cores. Without
-   * cores it may run anywhere again.
+   * Binds the calling thread to the first of these cores and its helper threads to the others, until
+   * it ends. Calls on this thread, such as {@link Session#run}, use these cores. An empty list
+   * removes the binding.
    *
-   * @param cores numbers of cores that the process may use, each once, at most {@link #numThreads}
-   * @throws ValueError for others
+   * @param cores indices of cores that the process may use, each once, at most {@link #numThreads}
+   * @throws ValueError for other numbers
    */
   public static void pinThread(int... cores) {
     Native.pinThread(Objects.requireNonNull(cores, "cores"));
   }
 
   /**
-   * Starts the random numbers anew: same seed, same numbers, for any number of threads.
+   * Seeds the random numbers: the same seed gives the same numbers, for any number of threads.
    *
    * @param seed any number
    */
@@ -85,21 +85,21 @@ public final class HybridNet {
   }
 
   /**
-   * Sets whether this thread has NumPy's shapes: a scalar has shape (), and a size of 0 is one. Every
-   * thread begins with MXNet's shapes: results of one number have shape (1), and sizes of 0 in
-   * attributes and files stand for what is not known. Set it before a model is loaded.
+   * Sets whether this thread uses NumPy's shapes: a scalar has shape (), and 0 is a valid size. Every
+   * thread starts with MXNet's shapes: results of one number have shape (1), and sizes of 0 in
+   * attributes and files mean unknown. Set it before a model is loaded.
    *
    * @param on true for NumPy's shapes
-   * @return what it was
+   * @return the previous setting
    */
   public static boolean setNumpyShapes(boolean on) {
     return Native.setNumpyShapes(on);
   }
 
   /**
-   * Whether this thread has NumPy's shapes.
+   * Whether this thread uses NumPy's shapes.
    *
-   * @return what {@link #setNumpyShapes} has set
+   * @return the setting of {@link #setNumpyShapes}
    */
   public static boolean hasNumpyShapes() {
     return Native.hasNumpyShapes();

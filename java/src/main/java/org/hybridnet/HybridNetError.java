@@ -1,8 +1,8 @@
 package org.hybridnet;
 
 /**
- * A failure in HybridNet. The message names the operator, the node or the argument, what was
- * expected, what was given and how to fix it. Subclasses are named as in Python and C++.
+ * A failure in HybridNet. The message contains the operator, node or argument, the expected and the
+ * given value, and a fix. Subclasses have the same names as in Python and C++.
  *
  * <p>An operator or model may report a failure later than its call, when its result is read.
  */

@@ -11,10 +11,10 @@ import java.util.Objects;
 import java.util.Set;
 
 /**
- * A model that {@code HybridBlock.export()} wrote, or MXNet 1.x: a graph, loops and branches
+ * A model exported by {@code HybridBlock.export()} or by MXNet 1.x: a graph, loops and branches
  * included, with its parameters. Any number of threads may run it at once.
  *
- * <p>Nothing in its files is executed; a damaged file is an error.
+ * <p>Its files contain no code that is executed; a damaged file is an error.
  */
 public final class Model extends NativeObject {
   private final List<String> inputs;
@@ -31,7 +31,7 @@ public final class Model extends NativeObject {
   /**
    * Loads {@code PREFIX-symbol.json} and {@code PREFIX-0000.params}.
    *
-   * @param prefix what was given to {@code export()}
+   * @param prefix the argument of {@code export()}
    * @return the model, to be closed
    * @throws FileError if a file cannot be read
    * @throws FormatError if a file is damaged
@@ -85,17 +85,17 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * What the file says of the inputs' shapes and dtypes.
+   * The shapes and dtypes of the inputs in the file; unknown if the file does not have them.
    *
-   * @return one per input
+   * @return one spec per input
    */
   public List<TensorSpec> inputSpecs() {
     return TensorSpec.read(Native.modelInputSpecs(this));
   }
 
   /**
-   * The parameters: the arrays that the model reads. What is written into one counts from the next
-   * run on.
+   * The parameters: the arrays that the model reads. Writes to them take effect from the next run
+   * on.
    *
    * @return the parameters by name, to be closed
    */
@@ -153,7 +153,7 @@ public final class Model extends NativeObject {
   /**
    * Shapes and dtypes of the outputs, without running the model.
    *
-   * @param inputs what the inputs will be, known in full
+   * @param inputs specs of the inputs, completely known
    * @return one per output
    * @throws ShapeError if the inputs do not fit the graph
    */
@@ -215,10 +215,11 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * Runs the model into arrays that are there, of the shapes and dtypes of its outputs.
+   * Runs the model and writes the outputs to existing arrays with the shapes and dtypes of the
+   * outputs.
    *
    * @param inputs one array per input
-   * @param outputs what is written, one per output
+   * @param outputs the arrays to write, one per output
    * @throws HybridNetError if the arrays do not fit
    */
   public void predictInto(NDArray[] inputs, NDArray... outputs) {
@@ -250,12 +251,12 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * Gathers requests of many threads into calls of this model: see {@link Batcher}. The model is run
-   * on made-up rows first.
+   * Gathers requests of many threads into calls of this model: see {@link Batcher}. First the model
+   * is run on generated rows, to check it.
    *
-   * @param options how calls are shared
-   * @param inputs shape and dtype of what requests bring, the first size being any; none: as the file
-   *     says
+   * @param options the rules by which requests share calls
+   * @param inputs shapes and dtypes of the inputs of requests, with an arbitrary first size; none:
+   *     those in the file
    * @return a batcher, to be closed
    * @throws HybridNetError if outputs do not have the rows of the inputs, or rows depend on each other
    */
@@ -268,10 +269,10 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * Writes {@code PREFIX-symbol.json} and {@code PREFIX-0000.params} with the present values of the
+   * Writes {@code PREFIX-symbol.json} and {@code PREFIX-0000.params} with the current values of the
    * parameters.
    *
-   * @param prefix path and beginning of the names
+   * @param prefix path and beginning of the file names
    * @throws FileError if a file cannot be written
    */
   public void save(String prefix) {
@@ -279,9 +280,9 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * Says what gradients compute again instead of keeping it, from the next run on.
+   * Sets which values gradients recompute instead of keeping them, from the next run on.
    *
-   * @param remat "auto" (the default), "none", or a number of bytes that bounds what a run keeps
+   * @param remat "auto" (the default), "none", or the largest number of bytes that a run keeps
    * @throws ParamError for another text
    */
   public void setRemat(String remat) {
@@ -289,7 +290,7 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * What the latest run executed, for people: instructions in order, with implementation, memory and
+   * A readable list of the instructions of the latest run in order, with implementation, memory and
    * node.
    *
    * @return the text; empty before the first run

@@ -10,18 +10,18 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * A tensor: numbers of one {@link DType} in row-major order. Its values may still be computed;
+ * A tensor: numbers of one {@link DType} in row-major order. Its values may still be in computation;
  * reading them waits.
  *
- * <p>The memory lies outside Java's heap and is freed by {@link #close}, or after the garbage
- * collector has found that the array was forgotten.
+ * <p>The memory is outside Java's heap and is freed by {@link #close}, or after the garbage
+ * collector has found the array unreachable.
  */
 public final class NDArray extends NativeObject {
   private NDArray(long handle, long bytes) {
     super(handle, bytes, Native::arrayFree);
   }
 
-  /** The arrays of {handle, bytes} pairs. */
+  /** Makes arrays from {handle, bytes} pairs. */
   static NDArray[] take(long[] pairs) {
     NDArray[] arrays = new NDArray[pairs.length / 2];
     for (int i = 0; i < arrays.length; i++) {
@@ -34,7 +34,7 @@ public final class NDArray extends NativeObject {
     return new NDArray(pair[0], pair[1]);
   }
 
-  /** One more object for memory that others own: it is not counted again. */
+  /** Makes an array for memory that another array owns: its bytes are not counted again. */
   static NDArray takeView(long[] pair) {
     return new NDArray(pair[0], 0);
   }
@@ -104,7 +104,7 @@ public final class NDArray extends NativeObject {
   /**
    * A new array of any dtype from the bytes of its memory, in this machine's byte order.
    *
-   * @param dtype the element type: for INT8, UINT8 and BOOL a byte is a value
+   * @param dtype the element type: for INT8, UINT8 and BOOL each byte is a value
    * @param bytes the memory, row-major; it is copied
    * @param shape the sizes; none for a scalar
    * @return the array
@@ -115,15 +115,15 @@ public final class NDArray extends NativeObject {
   }
 
   /**
-   * An array over the remaining bytes of a direct buffer, without a copy: what is written into one
-   * is seen in the other. The buffer is kept from the garbage collector while the array lives.
+   * An array over the remaining bytes of a direct buffer, without a copy: writes to one are visible
+   * in the other. The buffer is kept from the garbage collector while the array lives.
    *
    * @param buffer a direct buffer in this machine's byte order, {@code ByteOrder.nativeOrder()}, not
    *     read-only, whose position is aligned for the elements
    * @param dtype the element type
    * @param shape the sizes; none for a scalar
    * @return the array
-   * @throws ValueError if the buffer is not such a one, or of another size
+   * @throws ValueError if the buffer does not meet these conditions, or has another size
    */
   public static NDArray wrap(ByteBuffer buffer, DType dtype, long... shape) {
     if (!buffer.isDirect() || buffer.isReadOnly()) {
@@ -144,11 +144,11 @@ public final class NDArray extends NativeObject {
   }
 
   /**
-   * A sparse array that keeps some rows and is zeros elsewhere.
+   * A sparse array that stores some rows; the others are zero.
    *
-   * @param data the rows that are kept, one for each index; the memory is shared
-   * @param indices the numbers of the rows, int64, in any order; rows that repeat are summed
-   * @param shape the sizes of the whole
+   * @param data the stored rows, one for each index; the memory is shared
+   * @param indices the indices of the rows, int64, in any order; rows with equal index are summed
+   * @param shape the sizes of the whole array
    * @return the array
    * @throws HybridNetError if sizes do not fit together or an index is out of bounds
    */
@@ -159,10 +159,10 @@ public final class NDArray extends NativeObject {
   /**
    * A sparse matrix in compressed rows.
    *
-   * @param data the values that are kept, row after row; the memory is shared
+   * @param data the stored values, row after row; the memory is shared
    * @param indices the column of each value, int64
-   * @param indptr where the values of each row begin, int64, and the number of values
-   * @param shape rows and columns of the whole
+   * @param indptr the position of the first value of each row, int64, and the number of values
+   * @param shape rows and columns of the matrix
    * @return the array
    * @throws HybridNetError if sizes do not fit together or an index is out of bounds
    */
@@ -171,12 +171,12 @@ public final class NDArray extends NativeObject {
     return takeOne(Native.arraySparse(Native.utf8("csr"), shape, data, indices, indptr));
   }
 
-  // --- what it is
+  // --- properties
 
   /**
-   * How the values are kept.
+   * The storage type.
    *
-   * @return {@code default}, that is dense, {@code row_sparse} or {@code csr}
+   * @return {@code default} (dense), {@code row_sparse} or {@code csr}
    */
   public String storage() {
     return new String(Native.arrayStorage(this), StandardCharsets.UTF_8);
@@ -194,7 +194,7 @@ public final class NDArray extends NativeObject {
   }
 
   /**
-   * The values in another storage.
+   * The values in another storage type.
    *
    * @param storage {@code default}, {@code row_sparse} or {@code csr}
    * @return a new array
@@ -324,7 +324,7 @@ public final class NDArray extends NativeObject {
   /**
    * Copies the values of a float32 array.
    *
-   * @param target takes them, row-major; its length is the array's size
+   * @param target receives the values, row-major; its length is the array's size
    * @throws HybridNetError if dtype or size do not fit
    */
   public void copyTo(float[] target) {
@@ -334,7 +334,7 @@ public final class NDArray extends NativeObject {
   /**
    * Copies the values of a float64 array.
    *
-   * @param target takes them, row-major; its length is the array's size
+   * @param target receives the values, row-major; its length is the array's size
    * @throws HybridNetError if dtype or size do not fit
    */
   public void copyTo(double[] target) {
@@ -344,7 +344,7 @@ public final class NDArray extends NativeObject {
   /**
    * Copies the values of an int32 array.
    *
-   * @param target takes them, row-major; its length is the array's size
+   * @param target receives the values, row-major; its length is the array's size
    * @throws HybridNetError if dtype or size do not fit
    */
   public void copyTo(int[] target) {
@@ -354,7 +354,7 @@ public final class NDArray extends NativeObject {
   /**
    * Copies the values of an int64 array.
    *
-   * @param target takes them, row-major; its length is the array's size
+   * @param target receives the values, row-major; its length is the array's size
    * @throws HybridNetError if dtype or size do not fit
    */
   public void copyTo(long[] target) {
@@ -364,8 +364,8 @@ public final class NDArray extends NativeObject {
   /**
    * Copies the memory of an array of any dtype.
    *
-   * @param target takes it; its length is the array's size in bytes
-   * @throws ValueError if the length is another
+   * @param target receives the bytes; its length is the array's size in bytes
+   * @throws ValueError if it has another length
    */
   public void copyTo(byte[] target) {
     Native.arrayRead(this, target, Native.BYTES);
@@ -422,13 +422,13 @@ public final class NDArray extends NativeObject {
   }
 
   /**
-   * The array's memory as a direct buffer, without a copy, in this machine's byte order. It stays
-   * valid as long as the buffer, or one made from it, can be reached, also after {@link #close}. It
-   * does not wait for operators that are called later: read or write it while none runs on the
-   * array.
+   * The array's memory as a direct buffer, without a copy, in this machine's byte order. The memory
+   * stays valid as long as the buffer, or one made from it, is reachable, also after {@link #close}.
+   * The buffer does not wait for operators that are called later: read or write it only while no
+   * operator runs on the array.
    *
    * @return a buffer of the array's size in bytes
-   * @throws ValueError if the array is larger than a buffer can be, 2147483647 bytes
+   * @throws ValueError if the array is larger than the largest buffer, 2147483647 bytes
    */
   public ByteBuffer buffer() {
     long handle = Native.arrayShare(this)[0];
@@ -445,7 +445,7 @@ public final class NDArray extends NativeObject {
   // --- views and copies
 
   /**
-   * Another object for the same array, to be closed by itself.
+   * Another object for the same array, to be closed separately.
    *
    * @return the array
    */
@@ -454,7 +454,7 @@ public final class NDArray extends NativeObject {
   }
 
   /**
-   * A new array of equal values.
+   * A new array with the same values.
    *
    * @return the copy
    */
@@ -463,7 +463,7 @@ public final class NDArray extends NativeObject {
   }
 
   /**
-   * The same memory, which gradients do not pass through.
+   * An array over the same memory through which gradients do not pass.
    *
    * @return the array
    */
@@ -472,21 +472,21 @@ public final class NDArray extends NativeObject {
   }
 
   /**
-   * The same memory with another shape.
+   * A view of the same memory with another shape.
    *
    * @param shape sizes with the same product
    * @return the view
-   * @throws ShapeError if the product is another
+   * @throws ShapeError if the product differs
    */
   public NDArray reshape(long... shape) {
     return takeView(Native.arrayReshape(this, shape));
   }
 
   /**
-   * Rows of the leading axis, in the same memory.
+   * A view of rows along the first axis, in the same memory.
    *
-   * @param begin the first
-   * @param end the first that does not belong to them
+   * @param begin the first row
+   * @param end the row after the last one
    * @return the view
    * @throws HybridNetError if there are no such rows
    */
@@ -504,10 +504,10 @@ public final class NDArray extends NativeObject {
     return Operator.invoke("Cast", Map.of("dtype", dtype), this)[0];
   }
 
-  // --- arithmetic; Kotlin writes these as operators
+  // --- arithmetic; operators in Kotlin
 
   /**
-   * The sum {@code this + other}, broadcast where an axis of one has size 1.
+   * The sum {@code this + other}, broadcast along axes of size 1.
    *
    * @param other the other summand
    * @return a new array
@@ -527,9 +527,9 @@ public final class NDArray extends NativeObject {
   }
 
   /**
-   * The difference {@code this - other}, broadcast where an axis of one has size 1.
+   * The difference {@code this - other}, broadcast along axes of size 1.
    *
-   * @param other what is subtracted
+   * @param other the subtrahend
    * @return a new array
    */
   public NDArray minus(NDArray other) {
@@ -539,7 +539,7 @@ public final class NDArray extends NativeObject {
   /**
    * The difference {@code this - scalar}.
    *
-   * @param scalar what is subtracted
+   * @param scalar the subtrahend
    * @return a new array
    */
   public NDArray minus(double scalar) {
@@ -547,7 +547,7 @@ public final class NDArray extends NativeObject {
   }
 
   /**
-   * The product of elements {@code this * other}, broadcast where an axis of one has size 1.
+   * The elementwise product {@code this * other}, broadcast along axes of size 1.
    *
    * @param other the other factor
    * @return a new array
@@ -567,7 +567,7 @@ public final class NDArray extends NativeObject {
   }
 
   /**
-   * The quotient of elements {@code this / other}, broadcast where an axis of one has size 1.
+   * The elementwise quotient {@code this / other}, broadcast along axes of size 1.
    *
    * @param other the divisor
    * @return a new array
@@ -607,7 +607,7 @@ public final class NDArray extends NativeObject {
 
   /**
    * Makes the array a variable whose gradient {@link Autograd#backward(NDArray...)} computes: each
-   * call replaces the one before.
+   * call replaces the previous gradient.
    */
   public void attachGrad() {
     attachGrad("write");
@@ -617,7 +617,7 @@ public final class NDArray extends NativeObject {
    * Makes the array a variable whose gradient {@link Autograd#backward(NDArray...)} computes.
    *
    * @param gradReq {@code write}: each call replaces the gradient; {@code add}: it adds to it; {@code
-   *     null} (the text): there is none
+   *     null} (the text): the array has no gradient
    * @throws HybridNetError if it is another text, or the dtype has no gradients
    */
   public void attachGrad(String gradReq) {
@@ -625,10 +625,10 @@ public final class NDArray extends NativeObject {
   }
 
   /**
-   * The same with a gradient in another storage: {@code row_sparse} keeps the rows that are reached,
-   * and trainers whose setting {@code lazy_update} is true update these alone.
+   * The same with a gradient of another storage type: {@code row_sparse} stores only rows with a
+   * gradient, and trainers whose setting {@code lazy_update} is true update only these rows.
    *
-   * @param gradReq as above
+   * @param gradReq {@code write}, {@code add} or {@code null}
    * @param storage {@code default}, {@code row_sparse} or {@code csr}
    */
   public void attachGrad(String gradReq, String storage) {
@@ -645,7 +645,7 @@ public final class NDArray extends NativeObject {
     return takeView(Native.grad(this));
   }
 
-  /** Computes the gradients of the sum of this array with respect to the variables it stems from. */
+  /** Computes the gradients of this array's sum with respect to the variables it depends on. */
   public void backward() {
     Autograd.backward(this);
   }
@@ -656,8 +656,8 @@ public final class NDArray extends NativeObject {
    * Reads a file of named arrays ({@code .params}); sparse ones stay sparse.
    *
    * @param path the file
-   * @return the arrays by name, in the order of the file, of equal names the last; a file without
-   *     names has 0, 1, ...
+   * @return the arrays by name, in the order of the file; of arrays with equal names the last; a
+   *     file without names gives the names 0, 1, ...
    * @throws HybridNetError if the file is missing or damaged
    */
   public static Map<String, NDArray> load(Path path) {
@@ -675,7 +675,7 @@ public final class NDArray extends NativeObject {
   }
 
   /**
-   * Reads a file of arrays ({@code .params}) whether they have names or not.
+   * Reads a file of arrays ({@code .params}) with or without names.
    *
    * @param path the file
    * @return the arrays in the order of the file
@@ -688,7 +688,7 @@ public final class NDArray extends NativeObject {
   /**
    * Writes a file of arrays without names, which Python reads as a list.
    *
-   * @param path the file; it is replaced
+   * @param path the file; an existing one is replaced
    * @param arrays the arrays
    * @throws HybridNetError if the file cannot be written
    */
@@ -699,7 +699,7 @@ public final class NDArray extends NativeObject {
   /**
    * Writes a file of named arrays ({@code .params}), which Python reads by {@code mx.nd.load}.
    *
-   * @param path the file; it is replaced
+   * @param path the file; an existing one is replaced
    * @param arrays the arrays by name
    * @throws HybridNetError if the file cannot be written
    */

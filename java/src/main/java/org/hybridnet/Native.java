@@ -6,16 +6,16 @@ import java.nio.ByteBuffer;
 import java.util.Objects;
 
 /**
- * The functions of libhybridnet_jni.so (src/bindings/jni). Objects are passed as such, so that they
- * are alive while native code uses their handles. Arrays come back as {handle, bytes of its values}
- * for each. Texts are UTF-8.
+ * The functions of libhybridnet_jni.so (src/bindings/jni). Java objects are passed instead of their
+ * handles, so that they are alive while native code uses the handles. Each array is returned as
+ * {handle, bytes of its memory}. Texts are UTF-8.
  */
 final class Native {
   static {
     NativeLibrary.load();
   }
 
-  /** Kinds of Java arrays, as arrays.cc numbers them. */
+  /** Kinds of Java arrays, with the same numbers as in arrays.cc. */
   static final int FLOATS = 0;
 
   static final int DOUBLES = 1;

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
-/** Finds libhybridnet_jni.so, beside which lies libhybridnet.so with what that needs. */
+/** Finds libhybridnet_jni.so. libhybridnet.so and its dependencies are in the same folder. */
 final class NativeLibrary {
   private static final String NAME = "hybridnet_jni";
 
@@ -31,7 +31,7 @@ final class NativeLibrary {
             + " libraries (tools/dev jar), or `pip install .` where a JDK is installed.");
   }
 
-  /** A folder that the user names is the only one: another library than the one named would be a surprise. */
+  /** Loads the library from the folder that the user names. If one is named, no other place is tried. */
   private boolean fromProperty() {
     String folder = System.getProperty("org.hybridnet.library.path");
     if (folder == null) {
@@ -76,7 +76,7 @@ final class NativeLibrary {
     }
   }
 
-  /** Asks the Python that -Dorg.hybridnet.python names, or python3, where its package hybridnet lies. */
+  /** Asks the Python in -Dorg.hybridnet.python, or python3, for the folder of its package hybridnet. */
   private boolean fromPip() {
     String python = System.getProperty("org.hybridnet.python", "python3");
     String command = python + " -m hybridnet.libinfo --lib";

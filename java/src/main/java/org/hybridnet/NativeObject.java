@@ -5,22 +5,22 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongConsumer;
 
 /**
- * An object whose memory lies outside Java's heap. {@link #close} frees it at once; what is
- * forgotten is freed after the garbage collector has found it.
+ * An object whose memory is outside Java's heap. {@link #close} frees it at once; without it the
+ * memory is freed after the garbage collector has found the object unreachable.
  */
 public abstract sealed class NativeObject implements AutoCloseable
     permits NDArray, Model, Operator, Session, Batcher, Trainer {
   private static final Cleaner CLEANER = Cleaner.create();
-  // Of what Java has not freed yet. The collector does not see it, so that arrays that are forgotten
+  // Bytes of all objects not freed yet. The collector does not see this memory: unreachable arrays
   // would fill the machine's memory while Java's heap is nearly empty.
   private static final AtomicLong BYTES = new AtomicLong();
   private static final long MIN_LIMIT = 256L << 20;
-  // What an object counts beside its memory. It takes about 900 bytes in small blocks, and the
-  // cleaner some time to free it: 65,000 that are forgotten are enough for a look.
+  // Bytes counted per object in addition to its memory. An object takes about 900 bytes in small
+  // blocks, and the cleaner some time to free it: 65,000 unreachable objects start a collection.
   private static final long OVERHEAD = 4096;
   private static final AtomicLong LIMIT = new AtomicLong(MIN_LIMIT);
 
-  // Read by the native library: 0 after close().
+  // Read by the native library; 0 after close().
   private volatile long handle;
   private final Cleaner.Cleanable cleanable;
 
@@ -29,7 +29,7 @@ public abstract sealed class NativeObject implements AutoCloseable
     cleanable = freeWithout(this, handle, bytes, free);
   }
 
-  /** Calls free(handle) once: when close() asks for it, or when owner cannot be reached any more. */
+  /** Calls free(handle) once: in close(), or when owner is unreachable. */
   static Cleaner.Cleanable freeWithout(Object owner, long handle, long bytes, LongConsumer free) {
     long counted = bytes + OVERHEAD;
     long all = BYTES.addAndGet(counted);
@@ -50,8 +50,8 @@ public abstract sealed class NativeObject implements AutoCloseable
   }
 
   /**
-   * Has what was forgotten found, and waits while the cleaner frees it, until no more than goal is
-   * left: who forgets faster than that would fill the machine's memory all the same.
+   * Runs the garbage collector, and waits while the cleaner frees unreachable objects, until at most
+   * goal bytes are left: a program that drops objects faster would still fill the machine's memory.
    */
   private static void collect(long goal) {
     System.gc();
@@ -74,8 +74,8 @@ public abstract sealed class NativeObject implements AutoCloseable
   }
 
   /**
-   * Frees the memory, unless other objects share it. A second call does nothing; any other method
-   * then throws {@link IllegalStateException}. Work that still runs on it ends first.
+   * Frees the memory, unless other objects share it, after pending work on it has ended. A second
+   * call does nothing; any other method then throws {@link IllegalStateException}.
    */
   @Override
   public void close() {

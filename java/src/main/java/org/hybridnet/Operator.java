@@ -4,9 +4,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * An operator with its attributes, found and checked once, to be called many times from any number
- * of threads. Names and attributes are those of MXNet's {@code mx.nd}; calls return before the work
- * is done, and reading a result waits for it.
+ * An operator with its attributes, looked up and checked once, for many calls from any number of
+ * threads. Names and attributes are the same as in MXNet's {@code mx.nd}; calls return before the
+ * work is done, and reading a result waits for it.
  */
 public final class Operator extends NativeObject {
   private final String name;
@@ -55,7 +55,7 @@ public final class Operator extends NativeObject {
    * Finds an operator and calls it once.
    *
    * @param name its name
-   * @param attributes as for {@link #of(String, Map)}
+   * @param attributes its attributes: see {@link #of(String, Map)}
    * @param inputs its inputs, in order
    * @return its outputs, to be closed
    * @throws HybridNetError if the operator, its attributes or its inputs are wrong
@@ -68,14 +68,14 @@ public final class Operator extends NativeObject {
   /**
    * The operator's name.
    *
-   * @return as it was given to {@link #of(String)}
+   * @return the argument of {@link #of(String)}
    */
   public String name() {
     return name;
   }
 
   /**
-   * How many results a call has.
+   * The number of results of a call.
    *
    * @param inputs the number of its inputs
    * @return the number of arrays that {@link #call(NDArray...)} returns
@@ -97,11 +97,11 @@ public final class Operator extends NativeObject {
   }
 
   /**
-   * Runs the operator into arrays that are there, of the shapes and dtypes of its outputs; they may
-   * be among the inputs.
+   * Runs the operator and writes the outputs to existing arrays with the shapes and dtypes of the
+   * outputs; they may be among the inputs.
    *
    * @param inputs its inputs, in order
-   * @param outputs what is written
+   * @param outputs the arrays to write
    * @throws HybridNetError if the arrays do not fit
    */
   public void callInto(NDArray[] inputs, NDArray... outputs) {

@@ -2,12 +2,12 @@ package org.hybridnet;
 
 /**
  * A model with arrays bound to its inputs and outputs, made by {@link Model#bind(NDArray...)}. A run
- * reads the inputs where they are and writes the outputs where they shall be; it allocates nothing
- * and is done when it returns.
+ * reads the bound inputs and writes the bound outputs in place; it allocates nothing and is done
+ * when it returns.
  *
  * <p>A model may have many sessions, one for each thread or for each size of its inputs; they share
  * its parameters. Runs of one session from several threads happen one by one. The bound arrays live
- * as long as the session, also where the program closes its own objects for them.
+ * as long as the session, even if the program closes its own objects for them.
  */
 public final class Session extends NativeObject {
   private final int outputs;
@@ -18,7 +18,7 @@ public final class Session extends NativeObject {
   }
 
   /**
-   * Predicts: afterwards the outputs hold what the model gives for the inputs' present values.
+   * Runs the model on the current values of the inputs and writes the outputs.
    *
    * @throws HybridNetError if an operator fails
    */

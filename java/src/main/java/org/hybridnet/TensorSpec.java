@@ -5,7 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 
-/** What is known of a tensor: its shape and its dtype. */
+/** The shape and the dtype of a tensor; parts may be unknown. */
 public final class TensorSpec {
   private final long[] shape;
   private final DType dtype;
@@ -13,8 +13,8 @@ public final class TensorSpec {
   /**
    * A shape and a dtype.
    *
-   * @param dtype the element type, or null if it is not known
-   * @param shape the sizes, -1 for those that are not known; null if not even their number is known
+   * @param dtype the element type, or null if unknown
+   * @param shape the sizes, -1 for unknown ones; null if their number is unknown
    */
   public TensorSpec(DType dtype, long... shape) {
     this.dtype = dtype;
@@ -24,7 +24,7 @@ public final class TensorSpec {
   /**
    * The sizes.
    *
-   * @return a copy of them, -1 for those that are not known; null if not even their number is known
+   * @return a copy of the sizes, -1 for unknown ones; null if their number is unknown
    */
   public long[] shape() {
     return shape == null ? null : shape.clone();
@@ -33,7 +33,7 @@ public final class TensorSpec {
   /**
    * The element type.
    *
-   * @return the dtype, or null if it is not known
+   * @return the dtype, or null if unknown
    */
   public DType dtype() {
     return dtype;
@@ -49,13 +49,13 @@ public final class TensorSpec {
     return Objects.hash(dtype, Arrays.hashCode(shape));
   }
 
-  /** For example {@code float32 (2, 3)}; a question mark stands for what is not known. */
+  /** For example {@code float32 (2, 3)}; a question mark stands for an unknown part. */
   @Override
   public String toString() {
     return (dtype == null ? "?" : dtype) + " " + (shape == null ? "?" : Attributes.text(shape).replace("-1", "?"));
   }
 
-  /** {dtype, ndim, sizes...} of each, one after the other, as the native library takes them. */
+  /** Returns {dtype, ndim, sizes...} of each spec, one after the other, for the native library. */
   static long[] numbers(TensorSpec... specs) {
     List<Long> numbers = new ArrayList<>();
     for (TensorSpec spec : specs) {
@@ -68,7 +68,7 @@ public final class TensorSpec {
     return numbers.stream().mapToLong(Long::longValue).toArray();
   }
 
-  /** Specs as {@link #numbers} writes them. */
+  /** Reads specs in the form of {@link #numbers}. */
   static List<TensorSpec> read(long[] numbers) {
     List<TensorSpec> specs = new ArrayList<>();
     for (int at = 0; at < numbers.length; ) {

@@ -1,6 +1,6 @@
 package org.hybridnet;
 
-/** A value was asked of an array that has none yet. */
+/** The value of an array was read that does not have one yet. */
 public class TraceError extends HybridNetError {
   private static final long serialVersionUID = 1L;
 

@@ -7,24 +7,24 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Changes parameters by their gradients, as {@code gluon.Trainer} does in Python, to the same bits:
- * every optimizer with its settings and defaults, the schedules of {@code mx.lr_scheduler}, and
- * files of states that Python and C++ write and read, too.
+ * Updates parameters by their gradients, with the same bits as {@code gluon.Trainer} in Python: it
+ * has every optimizer with its settings and defaults, the schedules of {@code mx.lr_scheduler}, and
+ * files of states in the format of Python and C++.
  *
  * <p>Settings are the arguments of the optimizer in Python: {@code learning_rate}, {@code momentum},
- * {@code wd}, {@code clip_gradient}, {@code multi_precision}, {@code beta1}, ... Numbers, booleans and
- * texts; null is None. Parameters are updated in the order of their names. Any thread may call a
- * trainer; calls run one by one.
+ * {@code wd}, {@code clip_gradient}, {@code multi_precision}, {@code beta1}, ... Values are numbers,
+ * booleans and texts; null is None. Parameters are updated in the order of their names. Any thread
+ * may call a trainer; calls run one by one.
  */
 public final class Trainer extends NativeObject {
   /**
    * Makes a trainer over arrays, which become variables whose gradients are computed.
    *
-   * @param parameters what is to be trained, by name: some of {@link Model#parameters()}, or arrays
-   *     of the program. States that a model updates itself, such as {@code running_mean}, do not
-   *     belong to them. The trainer keeps them alive.
-   * @param optimizer one of {@link #optimizers()}, in any case
-   * @param settings those that differ from the defaults
+   * @param parameters the arrays to train, by name: some of {@link Model#parameters()}, or arrays of
+   *     the program, without states that a model updates itself, such as {@code running_mean}. The
+   *     trainer keeps them alive.
+   * @param optimizer one of {@link #optimizers()}, in upper or lower case
+   * @param settings the settings that differ from the defaults
    * @throws ValueError if there is no such optimizer
    * @throws ParamError if a setting is unknown or out of range
    * @throws DTypeError if a parameter is not of a floating dtype
@@ -34,11 +34,11 @@ public final class Trainer extends NativeObject {
   }
 
   /**
-   * Makes a trainer over all parameters of a model but its states.
+   * Makes a trainer over all parameters of a model except its states.
    *
-   * @param model whose parameters are to be trained
-   * @param optimizer one of {@link #optimizers()}, in any case
-   * @param settings those that differ from the defaults
+   * @param model the model to train
+   * @param optimizer one of {@link #optimizers()}, in upper or lower case
+   * @param settings the settings that differ from the defaults
    * @throws ValueError if there is no such optimizer
    * @throws ParamError if a setting is unknown or out of range
    */
@@ -57,19 +57,19 @@ public final class Trainer extends NativeObject {
   }
 
   /**
-   * The optimizers that there are.
+   * The names of all optimizers.
    *
-   * @return their names, as the classes of {@code mx.optimizer} have them
+   * @return the names of the classes in {@code mx.optimizer}
    */
   public static List<String> optimizers() {
     return List.of(Native.texts(Native.optimizerNames()));
   }
 
   /**
-   * Changes all parameters by the gradients of the last {@link Autograd#backward(NDArray...)}.
+   * Updates all parameters by the gradients of the last {@link Autograd#backward(NDArray...)}.
    *
-   * @param batchSize what the gradients are divided by: the number of examples where the loss is
-   *     their sum, 1 where it is their mean
+   * @param batchSize divisor of the gradients: the number of examples if the loss is their sum, 1 if
+   *     it is their mean
    * @throws ValueError if it is not positive
    * @throws GradientError if backward has not reached a parameter since the last step
    */
@@ -78,10 +78,10 @@ public final class Trainer extends NativeObject {
   }
 
   /**
-   * The same, where backward need not reach all parameters.
+   * The same, but optionally backward need not reach all parameters.
    *
-   * @param batchSize what the gradients are divided by
-   * @param ignoreStaleGrad whether parameters that backward has not reached are left as they are
+   * @param batchSize divisor of the gradients
+   * @param ignoreStaleGrad whether parameters that backward has not reached stay unchanged
    * @throws ValueError if batchSize is not positive
    * @throws GradientError if backward has not reached a parameter, unless ignoreStaleGrad
    */
@@ -90,7 +90,7 @@ public final class Trainer extends NativeObject {
   }
 
   /**
-   * The number of updates so far, those of a loaded file included.
+   * The number of updates so far, including the updates before a loaded file was saved.
    *
    * @return the largest count over all parameters
    */
@@ -101,7 +101,7 @@ public final class Trainer extends NativeObject {
   /**
    * The learning rate.
    *
-   * @return the schedule's for the present number of updates, or the fixed one
+   * @return the schedule's rate for the current number of updates, or the fixed rate
    */
   public double learningRate() {
     return Native.trainerLearningRate(this);
@@ -123,7 +123,7 @@ public final class Trainer extends NativeObject {
    * @param schedule {@code FactorScheduler}, {@code MultiFactorScheduler}, {@code PolyScheduler},
    *     {@code CosineScheduler}, or null for none
    * @param arguments as in {@code mx.lr_scheduler}: step, factor, max_update, warmup_steps, ...;
-   *     base_lr is the learning rate of the trainer where it is not among them
+   *     base_lr defaults to the learning rate of the trainer
    * @throws ValueError if there is no such schedule, or arguments do not fit together
    * @throws ParamError if an argument is unknown or out of range
    */
@@ -167,10 +167,11 @@ public final class Trainer extends NativeObject {
   }
 
   /**
-   * Writes what the optimizer keeps, its settings, counts and schedule, whole or not at all: what
-   * {@code gluon.Trainer.save_states} writes in Python. Multipliers stay out.
+   * Writes the optimizer's states, settings, counts and schedule, like {@code
+   * gluon.Trainer.save_states} in Python. After an error the file is unchanged. Multipliers are not
+   * saved.
    *
-   * @param file where to write
+   * @param file the file to write
    * @throws FileError if it cannot be written
    */
   public void saveStates(Path file) {
@@ -178,12 +179,12 @@ public final class Trainer extends NativeObject {
   }
 
   /**
-   * Reads what {@link #saveStates}, or Python or C++, has written. States are found by the names of
+   * Reads a file of {@link #saveStates}, or of Python or C++. States are assigned by the names of
    * their parameters.
    *
-   * @param file what to read
+   * @param file the file to read
    * @throws FileError if it cannot be read
-   * @throws FormatError if it holds no states of these parameters; then nothing is changed
+   * @throws FormatError if it does not hold states of these parameters; the trainer is unchanged then
    */
   public void loadStates(Path file) {
     Native.trainerLoadStates(this, Native.utf8(file.toString()));

@@ -1,6 +1,6 @@
 package org.hybridnet;
 
-/** Valid, but not available on this device, for this dtype, or in this build. */
+/** A valid request that is not available on this device, for this dtype, or in this build. */
 public class UnsupportedError extends HybridNetError {
   private static final long serialVersionUID = 1L;
 

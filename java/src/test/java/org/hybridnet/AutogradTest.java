@@ -111,7 +111,7 @@ class AutogradTest {
     assertFalse(Autograd.isRecording());
   }
 
-  /** The model of write_models.py learns to give class i for image i, by plain gradient descent. */
+  /** The model of write_models.py learns to predict class i for image i, by plain gradient descent. */
   @Test
   void anExportedModelIsTuned() {
     Map<String, NDArray> stored = NDArray.load(ModelTest.models().resolve("net.params"));

@@ -70,7 +70,7 @@ class MemoryTest {
     forget(1_000_000);
   }
 
-  /** Java's heap stays nearly empty here, so that its collector has no reason of its own to run. */
+  /** Java's heap stays nearly empty here, so that its collector does not run by itself. */
   @Test
   void largeForgottenArraysDoNotFillTheMachine() throws IOException {
     long before = residentMegabytes();

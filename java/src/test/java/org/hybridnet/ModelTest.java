@@ -22,7 +22,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 class ModelTest {
-  /** One line of cases.txt, see write_models.py. */
+  /** One line of cases.txt: see write_models.py. */
   record Case(String name, Path symbol, Path params, Path arrays) {
     Model load() {
       return Model.load(symbol, params);
@@ -76,7 +76,7 @@ class ModelTest {
       Map<String, TensorSpec> specs = model.parameterSpecs();
       for (Map.Entry<String, TensorSpec> parameter : specs.entrySet()) {
         String name = parameter.getKey();
-        boolean saidToBeState = file.containsKey("aux:" + name); // MXNet says it not of states inside loops
+        boolean saidToBeState = file.containsKey("aux:" + name); // MXNet does not mark states inside loops
         assertTrue(!saidToBeState || model.states().contains(name), name);
         String key = Stream.of("aux:", "arg:", "").map(p -> p + name).filter(file::containsKey).findFirst().get();
         NDArray stored = file.get(key);

@@ -295,7 +295,7 @@ class NDArrayTest {
                     assertEquals(1000, array.toFloats().length);
                   }
                 } catch (IllegalStateException | ValueError closed) {
-                  // what the promise allows
+                  // the allowed errors after close()
                 }
               });
       reader.start();

@@ -16,13 +16,13 @@ import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What programs in Java learn of indices and lengths out of range. */
+/** Warnings and errors in Java for indices and lengths out of range. */
 class NumbersOutOfRangeTest {
   private static final String PICK = "'pick', input 'index': expected a whole number from 0 to 2, got 7 at position 2";
   private static final String LAST =
       "'SequenceLast', input 'sequence_length': expected a whole number from 1 to 4, got 9 at position 2";
 
-  /** The program that the tests run in processes of their own, for the environment is read once. */
+  /** The program that the tests run in new processes, because the environment is read only once. */
   static final class Program {
     private Program() {}
 

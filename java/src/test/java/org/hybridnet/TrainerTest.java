@@ -16,7 +16,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 class TrainerTest {
-  /** The settings are those of write_models.py. */
+  /** Returns the settings of write_models.py. */
   private static Map<String, Double> settings(String name) {
     return switch (name) {
       case "plain" -> Map.of("learning_rate", 0.1);
@@ -56,7 +56,7 @@ class TrainerTest {
     }
   }
 
-  /** Trains the LSTM as write_models.py does; returns the losses of steps first to last - 1. */
+  /** Trains the LSTM like write_models.py; returns the losses of steps first to last - 1. */
   private static float[] losses(Model model, Trainer trainer, int first, int last) {
     NDArray data = NDArray.load(ModelTest.models().resolve("lstm.params")).get("in:data");
     float[] losses = new float[last - first];
