@@ -183,15 +183,21 @@ def _check_strict(scan: Scan, items: list[Sequence]) -> None:
     from . import trace
 
     with autograd.pause(train_mode=autograd.is_training()), trace.Abstract(), NameManager():
-        with trace.Body("the body of scan", rules.line_of(scan.function)) as body:
-            slices = [body.slot(item.path, item.array, is_slice=True) for item in items for _ in item.taps]
-            states = [array_of_number(s) if rules.is_number(s) else s for s in scan.starts()[0]]
-            others = [
-                body.slot(f"non_sequences[{i}]", value) if rules.is_array(value) else value
-                for i, value in enumerate(scan.non_sequences)
-            ]
+        states = [array_of_number(s) if rules.is_number(s) else s for s in scan.starts()[0]]
+        likes = [_core.ControlSlot(item.path, item.array, is_slice=True) for item in items for _ in item.taps]
+        first_other = len(likes)
+        likes += [
+            _core.ControlSlot(f"non_sequences[{i}]", value)
+            for i, value in enumerate(scan.non_sequences)
+            if rules.is_array(value)
+        ]
+        first_state = len(likes)
+        likes += [_core.ControlSlot(f"state{i}", state) for i, state in enumerate(states)]
+        with trace.Body("the body of scan", rules.line_of(scan.function), likes) as body:
+            arrays = iter(body.slots[first_other:first_state])
+            others = [next(arrays) if rules.is_array(value) else value for value in scan.non_sequences]
             step, _ = dataclasses.replace(scan, non_sequences=others).call(
-                slices, [body.slot(f"state{i}", state) for i, state in enumerate(states)]
+                body.slots[:first_other], body.slots[first_state:]
             )
             body.close([*step.outs, *step.states], hoist=False)
         foreign = _core.control_foreign(body.handle)

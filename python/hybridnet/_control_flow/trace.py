@@ -81,27 +81,24 @@ def _line(call):
 
 
 class Body:
-    """A body during its function's run: nodes created inside belong to it."""
+    """A body while its function runs: nodes that are made inside belong to it.
 
-    def __init__(self, description: str, line: str) -> None:
+    `slots` holds the variables that stand for the values which `likes` are like, or for slices of these.
+    """
+
+    def __init__(self, description: str, line: str, likes: Sequence[_core.ControlSlot] = ()) -> None:
         self._refusals = _tracing.Refusals()
-        self._id = _core.control_open(description, line)
-        self._slots: list[Symbol] = []
+        self._id, self._variables = _core.control_open(description, line, likes, is_np_shape())
+        self.slots = [rules.in_interface(slot.like, variable) for slot, variable in zip(likes, self._variables)]
         self.handle: Any = None
-
-    def slot(self, name: str, like: Any, is_slice: bool = False, free: Sequence[int] = ()) -> Symbol:
-        """Returns the variable for a state like `like`, or for a slice of it. free: axes of any size."""
-        variable = _core.control_slot(self._id, name, like, is_slice, is_np_shape(), list(free))
-        self._slots.append(variable)
-        return rules.in_interface(like, variable)
 
     def stand_for(self, values: Sequence[Symbol]) -> None:
         """Makes the last slots replace values from outside: if the body reads these values, it reads the slots."""
         if values:
-            self._slots[-len(values) :] = values
+            self._variables[-len(values) :] = values
 
     def close(self, results: list[Any], hoist: bool = True) -> None:
-        self.handle = _core.control_close(self._id, results, self._slots, hoist)
+        self.handle = _core.control_close(self._id, results, self._variables, hoist)
 
     def __enter__(self) -> Body:
         self._refusals.__enter__()
@@ -128,9 +125,8 @@ def _starts(call: Foreach | WhileLoop, states: list[Any]) -> list[Symbol]:
     return [_start(given, array) for given, array in zip(call.states, states, strict=True)]
 
 
-def _parts(symbol: Symbol, like: Sequence[Any] = ()) -> list[Symbol]:
-    """Returns the outputs; the first ones have the interfaces of the body's results."""
-    parts = [_core.symbol_output(symbol, i) for i in range(_core.symbol_num_outputs(symbol))]
+def _in_interfaces(parts: list[Symbol], like: Sequence[Any]) -> list[Symbol]:
+    """Returns the outputs of a node; the first ones have the interfaces of the values that the body returned."""
     return [rules.in_interface(value, part) for value, part in zip_longest(like, parts)]
 
 
@@ -171,9 +167,10 @@ def foreach(call: Foreach) -> tuple[Any, Any]:
 
     def run(states: list[Any]) -> Step:
         nonlocal body
-        with Body(f"the body of {call.construct}", _line(call)) as body:
-            slices = [body.slot(f"data{i}", a, True) for i, a in enumerate(data)]
-            slots = [body.slot(f"state{i}", a) for i, a in enumerate(states)]
+        likes = [_core.ControlSlot(f"data{i}", a, is_slice=True) for i, a in enumerate(data)]
+        likes += [_core.ControlSlot(f"state{i}", a) for i, a in enumerate(states)]
+        with Body(f"the body of {call.construct}", _line(call), likes) as body:
+            slices, slots = body.slots[: len(data)], body.slots[len(data) :]
             index = slices.pop(0) if call.with_index else None
             step = call.step(index, slices, slots)
             body.stand_for(call.stand_ins)
@@ -181,17 +178,17 @@ def foreach(call: Foreach) -> tuple[Any, Any]:
         return step
 
     states, step = settle_numbers(call, call.states, run)
-    options = {
-        "reverse": call.reverse,
-        "scalar_slices": is_np_shape(),
-        "truncate_gradient": call.truncate_gradient,
-        "detach_every": call.detach_every,
-        "checkpoint": _checkpoint(call, body),
-    }
-    if not data:
-        options["length"] = size
-    made = _core.control_foreach(body.handle, data, _starts(call, states), options, call.name)
-    parts = _parts(made, [*step.outs, *step.states])
+    loop = _core.LoopSpec(
+        "_foreach",
+        reverse=call.reverse,
+        scalar_slices=is_np_shape(),
+        length=None if data else size,
+        truncate_gradient=call.truncate_gradient,
+        detach_every=call.detach_every,
+        checkpoint=_checkpoint(call, body),
+    )
+    made = _core.control_foreach(body.handle, data, _starts(call, states), loop, call.name)
+    parts = _in_interfaces(made, [*step.outs, *step.states])
     count = len(step.outs)
     return nests.restore(step.out_nest, parts[:count]), nests.restore(call.state_nest, parts[count:])
 
@@ -210,9 +207,8 @@ class _WhileBodies:
         self.condition = self._trace_condition()
         if _core.control_writes_states(self.condition.handle) and call.max_iterations != 0:
             self.answer = self._evaluate(_starts(call, states))
-            with Body("the condition of while_loop", rules.line_of(call.cond)) as self.condition:
-                slots = self._slots(self.condition)
-                self.condition.close([slots[0]])
+            with Body("the condition of while_loop", rules.line_of(call.cond), self._likes()) as self.condition:
+                self.condition.close([self.condition.slots[0]])
         self.step = self._trace_body()
 
     def _evaluate(self, states: list[Any]) -> Any:
@@ -222,39 +218,44 @@ class _WhileBodies:
         rules.check_pred(self._call.construct, test, self._call.cond)
         return test
 
-    def _slots(self, body: Body) -> list[Symbol]:
-        first = [] if self.answer is None else [body.slot("answer", self.answer)]
-        return first + [body.slot(f"var{i}", s, free=self._free[i]) for i, s in enumerate(self._states)]
+    def _likes(self) -> list[_core.ControlSlot]:
+        first = [] if self.answer is None else [_core.ControlSlot("answer", self.answer)]
+        likes = zip(self._states, self._free, strict=True)
+        return first + [_core.ControlSlot(f"var{i}", s, free_axes=axes) for i, (s, axes) in enumerate(likes)]
 
     def _trace_condition(self) -> Body:
-        with Body("the condition of while_loop", rules.line_of(self._call.cond)) as condition:
-            condition.close([self._evaluate(self._slots(condition))])
+        with Body("the condition of while_loop", rules.line_of(self._call.cond), self._likes()) as condition:
+            condition.close([self._evaluate(condition.slots)])
         return condition
 
     def _trace_body(self) -> Step:
-        with Body(f"the body of {self._call.construct}", rules.line_of(self._call.func)) as self.body:
-            slots = self._slots(self.body)
+        description, line = f"the body of {self._call.construct}", rules.line_of(self._call.func)
+        with Body(description, line, self._likes()) as self.body:
+            slots = self.body.slots
             step = self._call.step(slots if self.answer is None else slots[1:])
             answers = [] if self.answer is None else [self._evaluate(step.states)]
             self.body.stand_for(self._call.stand_ins)
             self.body.close([*step.outs, *answers, *step.states])
         return step
 
-    def node(self, states: list[Any], options: dict[str, Any]) -> list[Symbol]:
+    def node(self, states: list[Any]) -> list[Symbol]:
         """Returns the loop's outputs, last variables and number of iterations."""
+        call = self._call
         carried = 0 if self.answer is None else 1
-        options["free_axes"] = [
-            number for i, axes in enumerate(self._free) for axis in axes for number in (i + carried, axis)
-        ]
-        limit = self._call.max_iterations
-        if isinstance(limit, int):
-            options["max_iterations"] = limit
-        variables = [self.answer] * carried + _starts(self._call, states)
-        limit = limit if isinstance(limit, Symbol) else None
-        made = _core.control_while_loop(
-            self.condition.handle, self.body.handle, variables, limit, options, self._call.name
+        limit = call.max_iterations
+        loop = _core.LoopSpec(
+            "_while_loop",
+            scalar_slices=is_np_shape(),
+            checkpoint=_checkpoint(call, self.body),
+            exact=call.exact and bool(self.step.outs),
+            on_limit=call.on_limit,
+            free_axes=tuple(n for i, axes in enumerate(self._free) for axis in axes for n in (i + carried, axis)),
+            max_iterations=limit if isinstance(limit, int) else None,
         )
-        parts = _parts(made, [*self.step.outs, *[None] * carried, *self.step.states])
+        variables = [self.answer] * carried + _starts(call, states)
+        limit = limit if isinstance(limit, Symbol) else None
+        made = _core.control_while_loop(self.condition.handle, self.body.handle, variables, limit, loop, call.name)
+        parts = _in_interfaces(made, [*self.step.outs, *[None] * carried, *self.step.states])
         count = len(self.step.outs)
         return parts[:count] + parts[count + carried :]
 
@@ -272,10 +273,7 @@ def while_loop(call: WhileLoop) -> tuple[Any, Any, Any]:
         return bodies.step
 
     states, step = settle_numbers(call, call.states, run)
-    options: dict[str, Any] = {"scalar_slices": is_np_shape(), "checkpoint": _checkpoint(call, bodies.body)}
-    options["exact"] = call.exact and bool(step.outs)
-    options["on_limit"] = call.on_limit
-    parts = bodies.node(states, options)
+    parts = bodies.node(states)
     count = len(step.outs)
     outs = nests.restore(step.out_nest, parts[:count])
     return outs, nests.restore(call.state_nest, parts[count:-1]), parts[-1]
@@ -304,4 +302,4 @@ def cond(call: Cond) -> Any:
         return nests.restore(nest, [])
     dynamic = any(_may_differ(one, two) for one, two in zip(then_outs, else_outs, strict=True))
     made = _core.control_cond(_symbol(call.pred), then_body, else_body, dynamic, call.strict_shape, call.name)
-    return nests.restore(nest, _parts(made, then_outs))
+    return nests.restore(nest, _in_interfaces(made, then_outs))

@@ -33,11 +33,13 @@ Bodies& bodies() {
   return state;
 }
 
-int open_body(const std::string& construct, const std::string& line) {
-  Bodies& state = bodies();
-  state.open.push_back({state.next_id++, construct + (line.empty() ? "" : " (" + line + ")"), {}});
-  return state.open.back().id;
-}
+// An input of a body, for a value that passes to it: a variable with the spec of `like`, or with that of its slices.
+struct Slot {
+  std::string name;
+  py::object like;
+  bool is_slice = false;
+  std::vector<int> free_axes;  // sizes that may differ from iteration to iteration
+};
 
 OpenBody& open_body_of(int id) {
   Bodies& state = bodies();
@@ -46,25 +48,21 @@ OpenBody& open_body_of(int id) {
   return state.open.back();
 }
 
-// Makes a variable for a state (with the spec of `like`) or for slices of `like`.
-// free: axes whose size may change from iteration to iteration.
-Symbol make_slot(int id, const std::string& name, const py::object& like, bool slice, bool scalar_slices,
-                 const std::vector<int>& free) {
-  OpenBody& body = open_body_of(id);
-  const NodePtr variable = make_variable(name);
+Symbol make_slot(OpenBody& body, const Slot& slot, bool scalar_slices) {
+  const NodePtr variable = make_variable(slot.name);
   variable->where = python_location();
   TensorSpec spec;
   bool traced = true;
-  if (is_array(like.ptr())) {
-    spec = array_of(like.ptr()).spec();
-  } else if (const TensorSpec* known = traced_spec(entry_of(like.ptr(), name.c_str()))) {
+  if (is_array(slot.like.ptr())) {
+    spec = array_of(slot.like.ptr()).spec();
+  } else if (const TensorSpec* known = traced_spec(entry_of(slot.like.ptr(), slot.name.c_str()))) {
     spec = *known;
   } else {
     traced = false;
   }
-  for (int axis : free)
+  for (int axis : slot.free_axes)
     if (axis < spec.shape.ndim()) spec.shape[axis] = kUnknownDim;
-  if (traced) variable->specs = {slice ? slice_spec(spec, scalar_slices) : spec};
+  if (traced) variable->specs = {slot.is_slice ? slice_spec(spec, scalar_slices) : spec};
   body.made.emplace(variable.get(), variable);
   return Symbol{{{variable, 0}}};
 }
@@ -89,6 +87,22 @@ void close(Bodies& state, const CapturedBody* captured) {
     }
   }
   for (const auto& [address, node] : body.made) close_with_body(*node, body.description);
+}
+
+// Opens a body: nodes that are made from now on belong to it. Returns its number and the variables of its slots.
+std::pair<int, std::vector<Symbol>> open_body(const std::string& construct, const std::string& line,
+                                              const std::vector<Slot>& slots, bool scalar_slices) {
+  Bodies& state = bodies();
+  state.open.push_back({state.next_id++, construct + (line.empty() ? "" : " (" + line + ")"), {}});
+  const int id = state.open.back().id;
+  std::vector<Symbol> variables;
+  try {
+    for (const Slot& slot : slots) variables.push_back(make_slot(state.open.back(), slot, scalar_slices));
+  } catch (...) {
+    close(state, nullptr);
+    throw;
+  }
+  return {id, std::move(variables)};
 }
 
 BodyHandle close_body(int id, const std::vector<py::object>& results, const std::vector<py::object>& slots,
@@ -168,9 +182,10 @@ std::vector<NodeEntry> entries_of(const std::vector<py::object>& objects) {
   return entries;
 }
 
+// The node's outputs.
 template <typename Spec>
-Symbol make_control_node(const char* op, Spec spec, std::vector<Ref<Subgraph>> subgraphs, std::vector<NodeEntry> inputs,
-                         const py::object& name) {
+std::vector<Symbol> make_control_node(const char* op, Spec spec, std::vector<Ref<Subgraph>> subgraphs,
+                                      std::vector<NodeEntry> inputs, const py::object& name) {
   spec.num_args = static_cast<int32_t>(inputs.size());
   const NodePtr node =
       make_node(op_registry().at(op), make_name(name.ptr(), op + 1), boxed(std::move(spec)), std::move(inputs));
@@ -182,30 +197,29 @@ Symbol make_control_node(const char* op, Spec spec, std::vector<Ref<Subgraph>> s
   infer_made_node(*node);
   Symbol symbol;
   for (int i = 0; i < node->num_outputs(); ++i) symbol.outputs.push_back({node, static_cast<uint32_t>(i)});
-  return without_gradient_in_pause(std::move(symbol));
+  std::vector<Symbol> outputs;
+  for (const NodeEntry& entry : without_gradient_in_pause(std::move(symbol)).outputs) outputs.push_back({{entry}});
+  return outputs;
 }
 
-template <typename T>
-T option(const py::dict& options, const char* key, T otherwise) {
-  return options.contains(key) ? options[key].cast<T>() : otherwise;
+// Options by their names in LoopSpec::describe. Throws ParamError for an unknown name or a value that does not fit.
+LoopSpec make_loop_spec(const std::string& op, const py::kwargs& options) {
+  const Op& declared = op_registry().at(op);
+  std::vector<std::pair<std::string, AttrValue>> values;
+  for (const auto& [key, value] : options)
+    values.emplace_back(key.cast<std::string>(), to_attr_value(value.ptr(), "option"));
+  return declared.schema->parse(values, op)->as<LoopSpec>();
 }
 
-Symbol make_foreach(const BodyHandle& handle, const std::vector<py::object>& data,
-                    const std::vector<py::object>& states, const py::dict& options, const py::object& name) {
+std::vector<Symbol> make_foreach(const BodyHandle& handle, const std::vector<py::object>& data,
+                                 const std::vector<py::object>& states, LoopSpec loop, const py::object& name) {
   const CapturedBody& body = handle.captured;
   std::vector<NodeEntry> inputs = entries_of(data);
   for (const NodeEntry& state : entries_of(states)) inputs.push_back(state);
   inputs.insert(inputs.end(), body.captured.begin(), body.captured.end());
-  LoopSpec loop;
   loop.num_seq = static_cast<int32_t>(data.size());
   loop.num_carry = static_cast<int32_t>(states.size());
   loop.num_out = static_cast<int32_t>(body.body->outputs.size() - states.size());
-  loop.reverse = option(options, "reverse", false);
-  loop.scalar_slices = option(options, "scalar_slices", false);
-  if (options.contains("length")) loop.length = options["length"].cast<int64_t>();
-  loop.truncate_gradient = option<int64_t>(options, "truncate_gradient", 0);
-  loop.detach_every = option<int64_t>(options, "detach_every", 0);
-  loop.checkpoint = option<std::string>(options, "checkpoint", "");
   return make_control_node("_foreach", std::move(loop), {body.body}, std::move(inputs), name);
 }
 
@@ -215,21 +229,14 @@ BoundBody bound(const BodyHandle& handle, std::vector<NodeEntry> first) {
   return {handle.captured.body, std::move(first)};
 }
 
-Symbol make_while_loop(const BodyHandle& condition, const BodyHandle& function,
-                       const std::vector<py::object>& variables, const py::object& limit, const py::dict& options,
-                       const py::object& name) {
+std::vector<Symbol> make_while_loop(const BodyHandle& condition, const BodyHandle& function,
+                                    const std::vector<py::object>& variables, const py::object& limit, LoopSpec loop,
+                                    const py::object& name) {
   std::vector<NodeEntry> inputs = entries_of(variables);
   BoundBody bodies[] = {bound(condition, inputs), bound(function, inputs)};
   bind_bodies(inputs, bodies, variables.size());
-  LoopSpec loop;
   loop.num_carry = static_cast<int32_t>(variables.size());
   loop.num_out = static_cast<int32_t>(bodies[1].body->outputs.size() - variables.size());
-  if (options.contains("max_iterations")) loop.max_iterations = options["max_iterations"].cast<int64_t>();
-  loop.exact = option(options, "exact", false);
-  loop.scalar_slices = option(options, "scalar_slices", false);
-  loop.checkpoint = option<std::string>(options, "checkpoint", "");
-  loop.on_limit = option<std::string>(options, "on_limit", "stop");
-  for (int number : option<std::vector<int>>(options, "free_axes", {})) loop.free_axes.emplace_back(number);
   if (!limit.is_none()) {
     loop.counted = true;
     inputs.push_back(entry_of(limit.ptr(), "max_iterations"));
@@ -237,8 +244,8 @@ Symbol make_while_loop(const BodyHandle& condition, const BodyHandle& function,
   return make_control_node("_while_loop", std::move(loop), {bodies[0].body, bodies[1].body}, std::move(inputs), name);
 }
 
-Symbol make_cond(const py::object& pred, const BodyHandle& then_branch, const BodyHandle& else_branch, bool dynamic,
-                 bool strict_shape, const py::object& name) {
+std::vector<Symbol> make_cond(const py::object& pred, const BodyHandle& then_branch, const BodyHandle& else_branch,
+                              bool dynamic, bool strict_shape, const py::object& name) {
   std::vector<NodeEntry> inputs{entry_of(pred.ptr(), "pred")};
   BoundBody bodies[] = {predicate_of(inputs[0], {}), bound(then_branch, {}), bound(else_branch, {})};
   bind_bodies(inputs, bodies);
@@ -317,9 +324,15 @@ void check_write_in_body(const NDArray& target) {
 
 void bind_control_flow(py::module_& m) {
   py::class_<BodyHandle>(m, "ControlBody", "A traced body of a loop or branch.");
-  m.def("control_open", &open_body, py::arg("construct"), py::arg("line"),
-        "Opens a body; what is made from now on belongs to it.");
-  m.def("control_slot", &make_slot, "A variable of the open body, with the spec of an array or of its slices.");
+  py::class_<Slot>(m, "ControlSlot", "An input of a body, for a value that passes to it.")
+      .def(py::init<std::string, py::object, bool, std::vector<int>>(), py::arg("name"), py::arg("like"),
+           py::arg("is_slice") = false, py::arg("free_axes") = std::vector<int>())
+      .def_readonly("like", &Slot::like);
+  py::class_<LoopSpec>(m, "LoopSpec", "The options of a loop, named as the parameters of its operator.")
+      .def(py::init(&make_loop_spec), py::arg("op"));
+  m.def(
+      "control_open", &open_body, py::arg("construct"), py::arg("line"), py::arg("slots"), py::arg("scalar_slices"),
+      "Opens a body: nodes that are made from now on belong to it. Returns its number and the variables of its slots.");
   m.def("control_close", &close_body, "Cuts the open body out: results of its slots.");
   m.def("control_nodes", &describe_nodes, "(op, name, attributes, specs of outputs) per node of a body.");
   m.def(
