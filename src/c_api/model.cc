@@ -57,27 +57,8 @@ std::vector<NDArray> ModelHandle::run(size_t num_inputs, const HnArray* inputs, 
   return results;
 }
 
-Ref<GraphFunction> ModelHandle::prediction() const {
-  const std::lock_guard lock(mutex_);
-  if (!prediction_) {
-    GraphDefinition definition;
-    definition.inputs = symbol.list_inputs();
-    definition.outputs = symbol.outputs;
-    CompileOptions options;
-    options.name = "model";
-    options.query = chosen_query("");
-    options.keep_arena = true;
-    prediction_ = make_ref<GraphFunction>(std::move(definition), std::move(options));
-  }
-  return prediction_;
-}
-
 void ModelHandle::make_op(const std::string& remat) {
-  CachedOpConfig config;
-  config.static_alloc = true;
-  config.name = "model";
-  config.remat = remat;
-  Ref<CachedOp> made = make_ref<CachedOp>(symbol, config);
+  auto made = make_ref<GraphFunction>(symbol, CallOptions{.name = "model", .remat = remat, .static_alloc = true});
   const std::lock_guard lock(mutex_);
   op_ = std::move(made);
   op_version_.fetch_add(1, std::memory_order_release);

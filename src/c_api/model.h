@@ -19,11 +19,8 @@ struct ModelHandle final : Handled {
   static constexpr HandleKind kKind = HandleKind::kModel;
   // Returns all inputs of the graph: `values`, with the caller's inputs in place of the nulls.
   std::vector<NDArray> with_inputs(size_t num_inputs, const HnArray* inputs, const char* function) const;
-  // The compiled graph that sessions run; made for the first session.
-  Ref<GraphFunction> prediction() const;
-
-  // The operator that runs the model outside sessions.
-  Ref<CachedOp> op() const {
+  // The callable graph. Runs, sessions and batches share its plans.
+  Ref<GraphFunction> op() const {
     const std::lock_guard lock(mutex_);
     return op_;
   }
@@ -44,7 +41,7 @@ struct ModelHandle final : Handled {
   // Arguments of a run, kept between runs, so that a run does not count references to every parameter.
   struct Arguments {
     uint64_t op_version;
-    Ref<CachedOp> op;
+    Ref<GraphFunction> op;
     std::vector<NDArray> values;
   };
   std::unique_ptr<Arguments> take_arguments() const;
@@ -54,8 +51,7 @@ struct ModelHandle final : Handled {
   mutable ThreadSlots<std::unique_ptr<Arguments>> arguments_;
   mutable std::mutex mutex_;
   std::atomic<uint64_t> op_version_{0};  // changes with op_, under the mutex
-  Ref<CachedOp> op_;
-  mutable Ref<GraphFunction> prediction_;
+  Ref<GraphFunction> op_;
 };
 
 // Throws ValueError that lists the names if `given` is not their number.

@@ -33,7 +33,7 @@ int hn_session_create(HnModel model, size_t num_inputs, const HnArray* inputs, s
       results = c_api::arrays_of(num_outputs, outputs, "hn_session_create", "outputs");
     }
     *out = static_cast<HnSession>(
-        c_api::make_handle(std::make_unique<SessionHandle>(given->prediction(), std::move(in), results)));
+        c_api::make_handle(std::make_unique<SessionHandle>(given->op(), std::move(in), results)));
   });
 }
 

@@ -197,7 +197,7 @@ CallTemplate::CallTemplate(const GraphDefinition& definition, const CallSignatur
   has_bodies_ = std::any_of(nodes.begin(), nodes.end(), has_bodies);
   // With `debug`, rewrites run on the arrays of the call, so graphs are rewritten for these. A limit of bytes to keep
   // holds for each size separately.
-  generic_ = !options.query.debug && options.remat.kind != RematPolicy::Kind::kBytes &&
+  generic_ = !options.query.debug && options.remat_policy.kind != RematPolicy::Kind::kBytes &&
              std::all_of(nodes.begin(), nodes.end(), [](const Node* node) { return is_sized_by_inputs(*node); });
   JointObserver observe;
   if (generic_) observe = [this](Graph& joint) { joint_ = describe(joint); };

@@ -149,16 +149,10 @@ std::vector<int> all_apart(size_t num_outputs) {
   return first;
 }
 
-Ref<Plan> link_plan(const Graph& graph, const CompileOptions& options, Plan::Options plan_options,
-                    const Ref<Plan::Linked>& known) {
-  plan_options.name = options.name;
-  plan_options.keep_arena = options.keep_arena;
-  plan_options.arenas = options.arenas;
-  plan_options.kernels = options.kernels;
-  plan_options.wakes_team = options.wakes_team;
+Ref<Plan> link_plan(const Graph& graph, const Plan::Options& options, const Ref<Plan::Linked>& known) {
   if (known)
-    if (Ref<Plan> plan = Plan::lay_out(graph, plan_options, known)) return plan;
-  return Plan::compile(graph, plan_options);
+    if (Ref<Plan> plan = Plan::lay_out(graph, options, known)) return plan;
+  return Plan::compile(graph, options);
 }
 
 // Finds the nodes that sum rows into zeros. Returns false if the gradient is not made of these alone.
@@ -205,7 +199,7 @@ Gradients differentiate(RewrittenCall& call, Graph& joint, const CallSignature& 
 enum class BodyValues : int8_t { kKept, kMadeAgain };
 
 RematScope::Settings settings_of_bodies(const CompileOptions& options, BodyValues values) {
-  if (options.remat.kind != RematPolicy::Kind::kBytes) return {.policy = options.remat};
+  if (options.remat_policy.kind != RematPolicy::Kind::kBytes) return {.policy = options.remat_policy};
   if (values == BodyValues::kKept) return {.policy = {.kind = RematPolicy::Kind::kAuto}};
   return {.policy = {.kind = RematPolicy::Kind::kBytes, .bytes = 0}};
 }
@@ -216,16 +210,16 @@ struct UnreachedLimit : ParamError {
 
 // Rewrites the joint graph, with the settings that `remat` needs.
 void rewrite_joint(Graph& joint, Stages stages, const CompileOptions& options, RematScope::Settings settings) {
-  settings.policy = options.remat;
+  settings.policy = options.remat_policy;
   const RematScope scope(std::move(settings));
   run_pipeline(joint, stages);
-  const bool has_limit = options.remat.kind == RematPolicy::Kind::kBytes && scope.result.ran;
-  if (!has_limit || scope.result.after <= options.remat.bytes) return;
+  const bool has_limit = options.remat_policy.kind == RematPolicy::Kind::kBytes && scope.result.ran;
+  if (!has_limit || scope.result.after <= options.remat_policy.bytes) return;
   throw UnreachedLimit(
       {.op = options.name,
        .input = "remat",
        .expected = "a number of bytes that can be reached, " + std::to_string(scope.result.after) + " or more",
-       .given = std::to_string(options.remat.bytes),
+       .given = std::to_string(options.remat_policy.bytes),
        .because = "what is left cannot be made again from inputs and parameters",
        .fix = "allow more bytes, use smaller batches, or give loops a checkpoint="});
 }
@@ -402,16 +396,16 @@ Ref<CompiledCall> link_call(const RewrittenCall& rewritten, const GraphDefinitio
   call->rows_of_input = rewritten.rows_of_input;
   call->report = rewritten.report;
   const PipelineScope scope = scope_of(options, &call->report);
-  call->forward = link_plan(rewritten.forward, options,
-                            {.num_residuals = rewritten.num_residuals,
-                             .frozen_weights = !differentiated && !signature.train && !options.weights_change,
-                             .atomic = definition.atomic,
-                             .first_of = all_apart(definition.outputs.size()),
-                             .donated = differentiated ? std::vector<uint8_t>() : definition.donated},
-                            known.forward);
+  Plan::Options forward = options.for_plan();
+  forward.num_residuals = rewritten.num_residuals;
+  forward.frozen_weights = !differentiated && !signature.train && !options.weights_change;
+  forward.atomic = definition.atomic;
+  forward.first_of = all_apart(definition.outputs.size());
+  if (!differentiated) forward.donated = definition.donated;
+  call->forward = link_plan(rewritten.forward, forward, known.forward);
   call->has_gradient = rewritten.has_gradient;
   if (rewritten.num_gradients == 0) return call;
-  call->backward = link_plan(rewritten.backward, options, {}, known.backward);
+  call->backward = link_plan(rewritten.backward, options.for_plan(), known.backward);
   call->forward->make_room_for(*call->backward);
   call->sources = rewritten.sources;
   return call;

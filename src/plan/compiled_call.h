@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hybridnet/ndarray.h"
+#include "hybridnet/plan.h"
 #include "kernels/indices.h"
 #include "passes/gradient.h"
 #include "passes/remat.h"
@@ -44,11 +45,15 @@ struct CallSignature {
   bool operator==(const CallSignature&) const = default;
 };
 
-struct CompileOptions {
-  std::string name;
+// The options of a call, parsed, and the memory and kernels that its plans share.
+struct CompileOptions : CallOptions {
+  CompileOptions() = default;
+  CompileOptions(const CallOptions& asked);  // throws ParamError
+
+  Plan::Options for_plan() const;
+
   Query query = Query::parse("");
-  RematPolicy remat;
-  bool keep_arena = false;
+  RematPolicy remat_policy;
   bool weights_change = false;  // also between calls for prediction: copies in other forms would be stale soon
   bool wakes_team = true;       // the team sleeps when a call begins
   Ref<ArenaPool> arenas;        // shared by all signatures

@@ -1,4 +1,4 @@
-// Symbol.bind: the same plans as CachedOp's, over arrays that were bound once.
+// Symbol.bind: the plans of a GraphFunction over arrays that were bound once.
 #include <algorithm>
 #include <utility>
 
@@ -75,7 +75,7 @@ struct Executor::Impl {
 };
 
 Executor::Executor(Symbol symbol, std::vector<NDArray> arguments, std::vector<NDArray> gradients,
-                   std::vector<GradReq> requests, std::vector<NDArray> auxiliaries, CachedOpConfig config)
+                   std::vector<GradReq> requests, std::vector<NDArray> auxiliaries, const CallOptions& options)
     : impl_(std::make_unique<Impl>()) {
   const std::vector<std::string> argument_names = symbol.list_arguments();
   const std::vector<std::string> auxiliary_names = symbol.list_auxiliary_states();
@@ -114,12 +114,10 @@ Executor::Executor(Symbol symbol, std::vector<NDArray> arguments, std::vector<ND
       if (array) m.held.push_back(array.impl()->chunk);
   }
   if (std::all_of(m.wants.begin(), m.wants.end(), [](uint8_t want) { return want == kNoGradient; })) m.wants.clear();
-  CompileOptions options;
-  options.name = config.name.empty() ? "Executor" : config.name;
-  options.query = chosen_query(config.passes);
-  options.remat = RematPolicy::parse(config.remat);
-  options.keep_arena = true;  // bound arrays: the next call looks like this one
-  m.function = make_ref<GraphFunction>(std::move(definition), std::move(options));
+  CallOptions bound = options;
+  if (bound.name.empty()) bound.name = "Executor";
+  bound.static_alloc = true;  // bound arrays: the next call looks like this one
+  m.function = make_ref<GraphFunction>(std::move(definition), bound);
 }
 
 Executor::~Executor() = default;

@@ -141,6 +141,9 @@ GraphFunction::GraphFunction(GraphDefinition definition, CompileOptions options)
   }
 }
 
+GraphFunction::GraphFunction(const Symbol& symbol, const CallOptions& options)
+    : GraphFunction(GraphDefinition{symbol.list_inputs(), symbol.outputs}, CompileOptions(options)) {}
+
 // Holds the result of compiled_for() while it is used.
 class GraphFunction::CompiledUse {
  public:

@@ -26,10 +26,12 @@ namespace hybridnet {
 class GraphFunction : public RefCounted<GraphFunction> {
  public:
   GraphFunction(GraphDefinition definition, CompileOptions options);
+  // Inputs in the order of symbol.list_inputs().
+  GraphFunction(const Symbol& symbol, const CallOptions& options);
 
   // Runs the plan for these inputs; records if the tape is recording and some input needs a gradient. `out`: receives
   // the results. `key`: for the random draws; a fresh one if absent.
-  std::vector<NDArray> call(std::span<const NDArray> inputs, std::span<const NDArray> out,
+  std::vector<NDArray> call(std::span<const NDArray> inputs, std::span<const NDArray> out = {},
                             std::optional<RngKey> key = {});
 
   struct Request {
@@ -60,6 +62,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
   std::vector<uint8_t> read_inputs() const;         // per input: 1 if a node reads it, other than to update it
 
   const GraphDefinition& definition() const { return definition_; }
+  Symbol symbol() const { return {definition_.outputs}; }
   const WatchedConstants& constants() const { return constants_; }
   const CompileOptions& options() const { return options_; }
   const char* task_name() const { return task_name_; }
@@ -75,6 +78,7 @@ class GraphFunction : public RefCounted<GraphFunction> {
     size_t rewritten;  // so far: signatures for which the graph was rewritten and differentiated
   };
   Counts counts();
+  size_t num_kernels() const { return options_.kernels ? options_.kernels->num_linked() : 0; }  // as KernelStore's
   bool is_torn();  // true if Plan::is_torn() of any plan; forget_torn(): states are in order again
   void forget_torn();
   std::string summary();
@@ -152,5 +156,9 @@ class GraphFunction : public RefCounted<GraphFunction> {
   std::list<std::vector<uint8_t>> known_heads_;
   std::atomic<const std::vector<uint8_t>*> expected_heads_;  // an element of known_heads_
 };
+
+// The definition of a function (mx.function), for a GraphFunction. Throws ValueError if the graph reads a variable that
+// is no input, or if an input is given or updated twice.
+GraphDefinition function_definition(GraphDefinition definition, const std::string& name);
 
 }  // namespace hybridnet

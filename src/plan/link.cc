@@ -738,6 +738,23 @@ class PlanBuilder {
   std::vector<std::pair<int, PlanStorage*>> workspaces_;   // instruction number, storage
 };
 
+Plan::Options Plan::Options::for_body() const {
+  Options body;
+  body.name = name;
+  body.device = device;
+  body.keep_arena = true;
+  body.arenas = arenas->for_bodies();
+  return body;
+}
+
+Plan::Options Plan::Options::for_preparation() const {
+  Options preparation;
+  preparation.name = name;
+  preparation.device = device;
+  preparation.arenas = arenas;
+  return preparation;
+}
+
 Ref<Plan> Plan::compile(const Graph& graph, const Options& options) { return build(graph, options, nullptr); }
 
 Ref<Plan> Plan::lay_out(const Graph& graph, const Options& options, const Ref<Linked>& linked) {
@@ -758,12 +775,8 @@ Ref<Plan> Plan::build_prepared(const Graph& graph, const Options& options, const
   const Ref<Plan> plan = PlanBuilder(split.main, options, known).run();
   if (plan) plan->note_reads(graph.inputs().size());
   if (known) return plan;
-  Options preparation_options;
-  preparation_options.name = options.name;
-  preparation_options.device = options.device;
-  preparation_options.arenas = options.arenas;
   Linked& linked = *plan->linked_;
-  linked.preparation = PlanBuilder(split.preparation, preparation_options, nullptr).run();
+  linked.preparation = PlanBuilder(split.preparation, options.for_preparation(), nullptr).run();
   linked.prepared_reads = split.reads;
   linked.recipe = split.recipe;
   linked.prepared = std::make_unique<DerivedUser<Prepared>>("prepared " + split.recipe);

@@ -65,6 +65,9 @@ class Plan : public RefCounted<Plan> {
     // Per output: the number of the input that it equals, which the caller reads itself, so that no copy is made; -1:
     // none. Empty: none.
     std::vector<int> passed;
+
+    Options for_body() const;         // of a loop or branch in the plan
+    Options for_preparation() const;  // the plan of values that depend on parameters alone
   };
   // Throws the errors of linking, with node, block and source line. The graph may be deleted afterwards.
   static Ref<Plan> compile(const Graph& graph, const Options& options);

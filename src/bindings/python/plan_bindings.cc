@@ -5,6 +5,7 @@
 #include "graph/control/closed_body.h"
 #include "hybridnet/pass.h"
 #include "hybridnet/plan.h"
+#include "plan/graph_function.h"
 #include "ndarray/donated.h"
 #include "passes/remat.h"
 #include "plan/storages.h"
@@ -26,7 +27,7 @@ std::vector<NDArray> arrays_of(const py::handle& sequence, const char* what) {
 
 // pybind11 holds these handles by its own smart pointer; the objects inside have the library's reference count.
 struct CachedOpHandle {
-  Ref<CachedOp> op;
+  Ref<GraphFunction> op;
   std::vector<bool> numpy;       // per output: whether it is an array of mx.np; empty: the class of the first input
   std::vector<uint8_t> donated;  // per input: its array must not be read after a call; empty: none
 };
@@ -61,14 +62,11 @@ py::object call(const CachedOpHandle& handle, const py::args& args, const py::ob
   return list;
 }
 
-CachedOpConfig config_from(bool static_alloc, const std::string& passes, const std::string& name,
-                           const std::string& remat = "auto") {
-  CachedOpConfig config;
-  config.static_alloc = static_alloc;
-  config.passes = passes;
-  config.name = name;
-  config.remat = remat;
-  return config;
+CallOptions options_from(const py::kwargs& given) {
+  std::vector<std::pair<std::string, AttrValue>> options;
+  for (const auto& [key, value] : given)
+    options.emplace_back(key.cast<std::string>(), to_attr_value(value.ptr(), "option"));
+  return CallOptions::parse(options);
 }
 
 // Attribute of a variable with a value that may change: functions read the value in every call.
@@ -85,26 +83,28 @@ NodeEntry only_output(const Symbol& symbol, const char* what) {
 }
 
 CachedOpHandle make_function(const std::vector<Symbol>& inputs, const std::vector<Symbol>& outputs,
-                             const std::vector<std::pair<int, Symbol>>& updates, bool atomic, bool static_alloc,
-                             const std::string& passes, const std::string& name, const std::vector<bool>& numpy,
-                             const std::vector<uint8_t>& donated, const std::vector<uint8_t>& borrowed,
-                             const std::string& remat) {
-  FunctionGraph graph;
+                             const std::vector<std::pair<int, Symbol>>& updates, bool atomic,
+                             const std::vector<bool>& numpy, const std::vector<uint8_t>& donated,
+                             const std::vector<uint8_t>& borrowed, const py::kwargs& given) {
+  GraphDefinition graph;
   for (const Symbol& input : inputs) graph.inputs.push_back(variable_of(input));
   for (const Symbol& output : outputs) graph.outputs.push_back(only_output(output, "outputs"));
   for (const auto& [input, value] : updates) graph.updates.push_back({input, only_output(value, "updates")});
   graph.atomic = atomic;
   graph.donated = donated;
   graph.borrowed = borrowed;
-  return {make_ref<CachedOp>(std::move(graph), config_from(static_alloc, passes, name, remat)), numpy, donated};
+  const CallOptions options = options_from(given);
+  return {make_ref<GraphFunction>(function_definition(std::move(graph), options.name), options), numpy, donated};
 }
 
 // Asks without the GIL: the call may wait for another thread that compiles, which may need the GIL for operators in
 // Python.
-template <typename Result>
-Result without_gil(Result (CachedOp::*ask)() const, CachedOpHandle& handle) {
-  ReleaseGil release(false);
-  return (*handle.op.*ask)();
+template <typename Ask>
+auto without_gil(const Ask& ask) {
+  return [ask](CachedOpHandle& handle) {
+    ReleaseGil release(false);
+    return ask(*handle.op);
+  };
 }
 
 void bind_cached_op(py::module_& m) {
@@ -112,14 +112,12 @@ void bind_cached_op(py::module_& m) {
       "release_as_zeros", [](const py::object& array) { push_released_zeros(expect_array(array.ptr(), "array")); },
       "Fills an array with zeros that take no memory until it is written again.");
   py::class_<CachedOpHandle>(m, "CachedOp", "A graph made executable once and run many times, with gradient.")
-      .def(py::init([](const Symbol& symbol, bool static_alloc, const std::string& passes, const std::string& name,
-                       const std::vector<bool>& numpy, const std::string& remat) {
-             return CachedOpHandle{
-                 make_ref<CachedOp>(symbol, config_from(static_alloc, passes, name, remat)), numpy, {}};
+      .def(py::init([](const Symbol& symbol, const std::vector<bool>& numpy, const py::kwargs& options) {
+             return CachedOpHandle{make_ref<GraphFunction>(symbol, options_from(options)), numpy, {}};
            }),
-           py::arg("symbol"), py::kw_only(), py::arg("static_alloc") = false, py::arg("passes") = "",
-           py::arg("name") = "", py::arg("numpy") = std::vector<bool>(), py::arg("remat") = "auto",
-           "numpy: per output, whether it is an array of mx.np; all as the first input if empty.")
+           py::arg("symbol"), py::kw_only(), py::arg("numpy") = std::vector<bool>(),
+           "numpy: per output, whether it is an array of mx.np; all as the first input if empty. options: those of "
+           "CallOptions in plan.h.")
       .def(
           "__call__",
           [](const CachedOpHandle& h, const py::args& args, const py::object& out,
@@ -127,14 +125,13 @@ void bind_cached_op(py::module_& m) {
           py::arg("out") = py::none(), py::arg("key") = py::none(),
           "Inputs in the order of symbol.list_inputs(); returns an array or a list of arrays. key: of its random "
           "numbers, from next_rng_key(); else it takes the next.")
-      .def_property_readonly("is_random", [](CachedOpHandle& h) { return without_gil(&CachedOp::is_random, h); })
+      .def_property_readonly("is_random", without_gil([](GraphFunction& f) { return f.uses_random(); }))
       .def_property_readonly("symbol", [](CachedOpHandle& h) { return h.op->symbol(); })
-      .def_property_readonly("num_plans", [](CachedOpHandle& h) { return without_gil(&CachedOp::num_plans, h); })
-      .def_property_readonly("num_linked", [](CachedOpHandle& h) { return without_gil(&CachedOp::num_linked, h); })
-      .def_property_readonly("num_layouts", [](CachedOpHandle& h) { return without_gil(&CachedOp::num_layouts, h); })
-      .def_property_readonly("num_rewritten",
-                             [](CachedOpHandle& h) { return without_gil(&CachedOp::num_rewritten, h); })
-      .def_property_readonly("num_kernels", [](CachedOpHandle& h) { return without_gil(&CachedOp::num_kernels, h); })
+      .def_property_readonly("num_plans", without_gil([](GraphFunction& f) { return f.counts().plans; }))
+      .def_property_readonly("num_linked", without_gil([](GraphFunction& f) { return f.counts().linked; }))
+      .def_property_readonly("num_layouts", without_gil([](GraphFunction& f) { return f.counts().layouts; }))
+      .def_property_readonly("num_rewritten", without_gil([](GraphFunction& f) { return f.counts().rewritten; }))
+      .def_property_readonly("num_kernels", without_gil([](GraphFunction& f) { return f.num_kernels(); }))
       .def(
           "copy",
           [](CachedOpHandle& h, bool share_memory, bool delete_updates, const std::string& name) {
@@ -142,20 +139,19 @@ void bind_cached_op(py::module_& m) {
             return CachedOpHandle{h.op->copy(share_memory, delete_updates, name), h.numpy, h.donated};
           },
           py::kw_only(), py::arg("share_memory"), py::arg("delete_updates"), py::arg("name"),
-          "See CachedOp::copy in plan.h.")
-      .def_property_readonly("is_torn", [](CachedOpHandle& h) { return without_gil(&CachedOp::is_torn, h); })
+          "See GraphFunction::copy in plan/graph_function.h.")
+      .def_property_readonly("is_torn", without_gil([](GraphFunction& f) { return f.is_torn(); }))
       .def("forget_torn", [](CachedOpHandle& h) { h.op->forget_torn(); })
-      .def("summary", [](CachedOpHandle& h) { return without_gil(&CachedOp::summary, h); })
-      .def("plan_text", [](CachedOpHandle& h) { return without_gil(&CachedOp::plan_text, h); })
-      .def("fired_rewrites", [](CachedOpHandle& h) { return without_gil(&CachedOp::fired_rewrites, h); })
-      .def("graph_text", [](CachedOpHandle& h) { return without_gil(&CachedOp::graph_text, h); });
+      .def("summary", without_gil([](GraphFunction& f) { return f.summary(); }))
+      .def("plan_text", without_gil([](GraphFunction& f) { return f.plan_text(); }))
+      .def("fired_rewrites", without_gil([](GraphFunction& f) { return f.fired_rewrites(); }))
+      .def("graph_text", without_gil([](GraphFunction& f) { return f.graph_text(); }));
 }
 
 void bind_functions(py::module_& m) {
   m.def("function", &make_function, py::arg("inputs"), py::arg("outputs"), py::arg("updates"), py::kw_only(),
-        py::arg("atomic") = true, py::arg("static_alloc") = false, py::arg("passes") = "", py::arg("name") = "",
-        py::arg("numpy") = std::vector<bool>(), py::arg("donated") = std::vector<uint8_t>(),
-        py::arg("borrowed") = std::vector<uint8_t>(), py::arg("remat") = "auto",
+        py::arg("atomic") = true, py::arg("numpy") = std::vector<bool>(),
+        py::arg("donated") = std::vector<uint8_t>(), py::arg("borrowed") = std::vector<uint8_t>(),
         "A CachedOp of given inputs, variables all, with updates: pairs of the number of an input and its new value.");
   m.def(
       "variables_of",
@@ -230,15 +226,15 @@ void bind_executor(py::module_& m) {
   py::class_<ExecutorHandle>(m, "Executor", "A graph bound to arrays.")
       .def(py::init([](const Symbol& symbol, const py::object& arguments, const py::object& gradients,
                        const std::vector<std::string>& requests, const py::object& auxiliaries,
-                       const std::string& remat) {
+                       const py::kwargs& options) {
              std::vector<GradReq> reqs;
              for (const std::string& req : requests) reqs.push_back(grad_req_from_name(req));
              return ExecutorHandle{
                  make_ref<Executor>(symbol, arrays_of(arguments, "args"), arrays_of(gradients, "args_grad"), reqs,
-                                    arrays_of(auxiliaries, "aux_states"), config_from(false, "", "", remat))};
+                                    arrays_of(auxiliaries, "aux_states"), options_from(options))};
            }),
            py::arg("symbol"), py::arg("arguments"), py::arg("gradients"), py::arg("requests"), py::arg("auxiliary"),
-           py::pos_only(), py::kw_only(), py::arg("remat") = "auto")
+           py::pos_only())
       .def("forward",
            [](ExecutorHandle& h, bool train) {
              ReleaseGil release(true);

@@ -72,11 +72,8 @@ CompiledBody compile_graph(const Node& node, size_t body, const LinkContext& con
   const PipelineScope scope(node, body);
   run_pipeline(graph, kAllStages);
   give_inputs_themselves(graph);
-  Plan::Options options;
-  options.name = around.name;
+  Plan::Options options = around.for_body();
   options.device = context.device;
-  options.keep_arena = true;
-  options.arenas = around.arenas->for_bodies();
   options.frozen_weights = context.frozen_weights || repeated;
   if (repeated && body + 1 == node.subgraphs.size()) options.passed = passed_inputs(graph, loop_of(node).outs());
   return {Plan::compile(graph, options), std::move(graph)};

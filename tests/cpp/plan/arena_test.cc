@@ -7,6 +7,7 @@
 
 #include "graph/build_graph.h"
 #include "hybridnet/plan.h"
+#include "plan/graph_function.h"
 #include "plan/arena_pool.h"
 #include "plan/plan.h"
 
@@ -153,12 +154,12 @@ TEST(Plan, AnArenaThatHasRoomForTheNextPlanDoesNotGrow) {
   EXPECT_EQ(start.allocations(), 1);
 }
 
-TEST(CachedOp, SignaturesShareOneArena) {
+TEST(GraphFunction, SignaturesShareOneArena) {
   const NodeEntry x = var("x"), w = var("w");
   const NodeEntry hidden = use("dot", {use("dot", {x, w}), w});
-  CachedOpConfig config;
+  CallOptions config;
   config.static_alloc = true;
-  auto op = make_ref<CachedOp>(Symbol{{use("dot", {hidden, w})}}, config);
+  auto op = make_ref<GraphFunction>(Symbol{{use("dot", {hidden, w})}}, config);
   const NDArray weight = random_array({64, 64}, 2);
   const int64_t value = 100 * 320 * 64 * 4;  // bytes of one value between the products, for the greatest length
   const Since start;
@@ -169,7 +170,7 @@ TEST(CachedOp, SignaturesShareOneArena) {
   engine().wait_all();
   EXPECT_GE(start.held(), 2 * value);
   EXPECT_LE(start.held(), 3 * value + kUnit);
-  EXPECT_EQ(op->num_layouts(), 91u);
+  EXPECT_EQ(op->counts().layouts, 91u);
 }
 
 }  // namespace

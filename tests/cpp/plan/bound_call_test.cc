@@ -35,7 +35,7 @@ struct Net {
     }
     e = use("FullyConnected", {e, add({500, 800}), add({500})}, {{"num_hidden", "500"}});
     definition.outputs = {use("FullyConnected", {e, add({10, 500}), add({10})}, {{"num_hidden", "10"}})};
-    function = make_ref<GraphFunction>(std::move(definition), CompileOptions{.name = "net", .keep_arena = true});
+    function = make_ref<GraphFunction>(std::move(definition), CallOptions{.name = "net", .static_alloc = true});
   }
   std::vector<float> called() const { return values_of(function->call(arrays, {})[0]); }
 };
@@ -71,7 +71,7 @@ TEST(BoundCall, HasNoSecondPlanWhereNoOperatorIsWorthTwoCores) {
   const NodeEntry x = var("x");
   definition.inputs = {x.node};
   definition.outputs = {use("tanh", {x})};
-  const auto function = make_ref<GraphFunction>(std::move(definition), CompileOptions{.name = "small"});
+  const auto function = make_ref<GraphFunction>(std::move(definition), CallOptions{.name = "small"});
   const std::vector<NDArray> arrays{random_array({4}, 1)};
   EXPECT_EQ(function->prompt_plan(*function->compiled_for_prediction(arrays)), nullptr);
 }

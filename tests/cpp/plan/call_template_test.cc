@@ -4,6 +4,7 @@
 
 #include "graph/build_graph.h"
 #include "hybridnet/plan.h"
+#include "plan/graph_function.h"
 
 namespace hybridnet::graph_testing {
 namespace {
@@ -20,7 +21,7 @@ struct Network {
     values.push_back(random_array(shape, 50 + static_cast<uint32_t>(parameters.size())));
     return parameters.back();
   }
-  Ref<CachedOp> compiled() const { return make_ref<CachedOp>(Symbol{outputs}, CachedOpConfig{}); }
+  Ref<GraphFunction> compiled() const { return make_ref<GraphFunction>(Symbol{outputs}, CallOptions{}); }
   std::vector<NDArray> arguments(const Symbol& symbol, const NDArray& x) const {
     std::vector<NDArray> result;
     for (const NodePtr& node : symbol.list_inputs()) {
@@ -33,7 +34,7 @@ struct Network {
 };
 
 // Returns the outputs, then the gradients of data and parameters if `gradients` is set.
-std::vector<NDArray> run(const Network& net, CachedOp& op, const Shape& shape, bool gradients) {
+std::vector<NDArray> run(const Network& net, GraphFunction& op, const Shape& shape, bool gradients) {
   const NDArray x = random_array(shape, 7);
   if (!gradients) return op.call(net.arguments(op.symbol(), x));
   std::vector<NDArray> variables{x}, buffers, outputs, heads;
@@ -54,8 +55,8 @@ std::vector<NDArray> run(const Network& net, CachedOp& op, const Shape& shape, b
 }
 
 // Calls one function with all shapes, and a new function with each: expects the same results to the bit.
-Ref<CachedOp> expect_as_compiled_anew(const Network& net, const std::vector<Shape>& shapes, bool gradients) {
-  Ref<CachedOp> op = net.compiled();
+Ref<GraphFunction> expect_as_compiled_anew(const Network& net, const std::vector<Shape>& shapes, bool gradients) {
+  Ref<GraphFunction> op = net.compiled();
   for (const Shape& shape : shapes) {
     const std::vector<NDArray> found = run(net, *op, shape, gradients);
     const std::vector<NDArray> expected = run(net, *net.compiled(), shape, gradients);
@@ -105,24 +106,24 @@ TEST_P(Gradients, NewSizesAreLayoutsOfOnePlan) {
   std::vector<Shape> shapes;
   for (int64_t n = 2; n < 20; ++n)
     if (n != 9) shapes.push_back({n, 9});
-  const Ref<CachedOp> op = expect_as_compiled_anew(perceptron(), shapes, GetParam());
-  EXPECT_EQ(op->num_layouts(), shapes.size());
-  EXPECT_EQ(op->num_plans(), 1u);
-  EXPECT_EQ(op->num_linked(), 1u);
-  EXPECT_EQ(op->num_rewritten(), 2u);  // the first, and one that confirms its rewrites
+  const Ref<GraphFunction> op = expect_as_compiled_anew(perceptron(), shapes, GetParam());
+  EXPECT_EQ(op->counts().layouts, shapes.size());
+  EXPECT_EQ(op->counts().plans, 1u);
+  EXPECT_EQ(op->counts().linked, 1u);
+  EXPECT_EQ(op->counts().rewritten, 2u);  // the first, and one that proves it
 }
 
 TEST_P(Gradients, SizesInParametersOfGradientsFollow) {
   const std::vector<Shape> shapes{{2, 5, 12}, {3, 7, 12}, {5, 6, 12}, {2, 9, 12}, {7, 5, 12}, {4, 22, 12}};
-  const Ref<CachedOp> op = expect_as_compiled_anew(attention(), shapes, GetParam());
-  EXPECT_LE(op->num_rewritten(), 3u);
+  const Ref<GraphFunction> op = expect_as_compiled_anew(attention(), shapes, GetParam());
+  EXPECT_LE(op->counts().rewritten, 3u);
 }
 
 TEST_P(Gradients, AnAxisThatNeverChangedIsProvedWhenItDoes) {
   const std::vector<Shape> shapes{{2, 5, 12}, {3, 5, 12}, {4, 5, 12}, {4, 7, 12}, {5, 8, 12}, {6, 9, 12}};
-  const Ref<CachedOp> op = expect_as_compiled_anew(attention(), shapes, GetParam());
-  EXPECT_GE(op->num_rewritten(), 3u);
-  EXPECT_LT(op->num_rewritten(), shapes.size());
+  const Ref<GraphFunction> op = expect_as_compiled_anew(attention(), shapes, GetParam());
+  EXPECT_GE(op->counts().rewritten, 3u);
+  EXPECT_LT(op->counts().rewritten, shapes.size());
 }
 
 TEST_P(Gradients, AReshapeThatChangesNothingForOneSizeOnlyIsNotDropped) {
@@ -142,8 +143,8 @@ TEST_P(Gradients, EqualSizesByChanceDoNotHoldForOthers) {
 
 TEST_P(Gradients, SizesZeroAndOneAreCompiledAnew) {
   const Network net = perceptron();
-  const Ref<CachedOp> op = expect_as_compiled_anew(net, {{2, 9}, {3, 9}, {1, 9}, {0, 9}, {4, 9}}, GetParam());
-  EXPECT_EQ(op->num_rewritten(), 4u);
+  const Ref<GraphFunction> op = expect_as_compiled_anew(net, {{2, 9}, {3, 9}, {1, 9}, {0, 9}, {4, 9}}, GetParam());
+  EXPECT_EQ(op->counts().rewritten, 4u);
 }
 
 // Operators on images whose layout, algorithm or axes rewrites choose: convolutions, normalization, a residual, and
@@ -175,14 +176,14 @@ Network images() {
 TEST_P(Gradients, ImagesOfNewSizesAreLaidOutWithoutRewriting) {
   const std::vector<Shape> shapes{{4, 3, 24, 24}, {5, 3, 24, 24}, {6, 3, 24, 24}, {4, 3, 28, 28}, {7, 3, 28, 32},
                                   {8, 3, 32, 24}, {9, 3, 40, 36}, {4, 3, 24, 24}, {6, 3, 48, 28}, {5, 3, 30, 46}};
-  const Ref<CachedOp> op = expect_as_compiled_anew(images(), shapes, GetParam());
-  EXPECT_LE(op->num_rewritten(), 4u);
+  const Ref<GraphFunction> op = expect_as_compiled_anew(images(), shapes, GetParam());
+  EXPECT_LE(op->counts().rewritten, 4u);
 }
 
 TEST_P(Gradients, OneGraphServesSizesThatDifferInTheAlgorithmOfConvolutions) {
   const Network net = images();
-  const Ref<CachedOp> op = net.compiled();
-  const auto uses_winograd = [&](CachedOp& called, const Shape& shape) {
+  const Ref<GraphFunction> op = net.compiled();
+  const auto uses_winograd = [&](GraphFunction& called, const Shape& shape) {
     run(net, called, shape, GetParam());
     return called.plan_text().find("winograd:4x4") != std::string::npos;
   };
@@ -196,8 +197,8 @@ TEST_P(Gradients, OneGraphServesSizesThatDifferInTheAlgorithmOfConvolutions) {
     }
   EXPECT_GT(with, 5);
   EXPECT_GT(without, 5);
-  EXPECT_LT(op->num_rewritten(), op->num_layouts());
-  EXPECT_EQ(op->num_plans(), 1u);
+  EXPECT_LT(op->counts().rewritten, op->counts().layouts);
+  EXPECT_EQ(op->counts().plans, 1u);
   expect_as_compiled_anew(net, {{2, 3, 12, 12}, {8, 3, 24, 24}, {3, 3, 12, 12}, {9, 3, 24, 24}, {4, 3, 14, 12}},
                           GetParam());
 }
@@ -213,28 +214,28 @@ TEST(CallTemplate, SizesForWhichRewritesDecideOtherwiseAreCompiledAnew) {
   net.outputs = {use("Concat", {first, last}, {{"dim", "2"}})};
   const std::vector<Shape> shapes{{2, 3, 10, 12}, {2, 3, 24, 14}, {3, 3, 11, 15}, {2, 3, 30, 18},
                                   {4, 3, 13, 20}, {5, 3, 27, 21}, {3, 3, 14, 22}, {4, 3, 40, 11}};
-  const Ref<CachedOp> op = expect_as_compiled_anew(net, shapes, false);
-  EXPECT_EQ(op->num_plans(), 2u);
-  EXPECT_LT(op->num_rewritten(), shapes.size());
+  const Ref<GraphFunction> op = expect_as_compiled_anew(net, shapes, false);
+  EXPECT_EQ(op->counts().plans, 2u);
+  EXPECT_LT(op->counts().rewritten, shapes.size());
 }
 
 TEST(CallTemplate, AForgottenLayoutIsMadeAgain) {
   const Network net = perceptron();
-  const Ref<CachedOp> op = net.compiled();
+  const Ref<GraphFunction> op = net.compiled();
   for (int round = 0; round < 2; ++round)
     for (int64_t n = 10; n < 60; ++n) run(net, *op, {n, 9}, false);
-  EXPECT_EQ(op->num_layouts(), 100u);
-  EXPECT_EQ(op->num_linked(), 1u);
-  EXPECT_EQ(op->num_rewritten(), 2u);
+  EXPECT_EQ(op->counts().layouts, 100u);
+  EXPECT_EQ(op->counts().linked, 1u);
+  EXPECT_EQ(op->counts().rewritten, 2u);
 }
 
 TEST(CallTemplate, AWrongSizeIsTheErrorOfTheUsersGraph) {
   const Network net = perceptron();
-  const Ref<CachedOp> op = net.compiled();
+  const Ref<GraphFunction> op = net.compiled();
   for (const int64_t n : {2, 3, 4}) run(net, *op, {n, 9}, false);
   EXPECT_THROW(run(net, *op, {5, 8}, false), ShapeError);
   run(net, *op, {6, 9}, false);
-  EXPECT_EQ(op->num_rewritten(), 2u);
+  EXPECT_EQ(op->counts().rewritten, 2u);
 }
 
 }  // namespace

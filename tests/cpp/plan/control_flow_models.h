@@ -8,6 +8,7 @@
 
 #include "hybridnet/imperative.h"
 #include "hybridnet/plan.h"
+#include "plan/graph_function.h"
 #include "hybridnet/runtime.h"
 
 namespace hybridnet {
@@ -87,7 +88,7 @@ class ControlFlow : public ::testing::Test {
     const auto* data = static_cast<const float*>(array.data());
     return {data, data + array.size()};
   }
-  static Ref<CachedOp> model() { return make_ref<CachedOp>(Symbol::from_json(kModel, "model"), CachedOpConfig{}); }
+  static Ref<GraphFunction> model() { return make_ref<GraphFunction>(Symbol::from_json(kModel, "model"), CallOptions{}); }
 };
 
 }  // namespace hybridnet

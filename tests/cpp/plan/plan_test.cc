@@ -1,4 +1,5 @@
 #include "hybridnet/plan.h"
+#include "plan/graph_function.h"
 
 #include <new>
 #include <stdexcept>
@@ -152,7 +153,7 @@ TEST(Plan, AnOperatorThatRunsOutOfMemoryIsAnErrorOfThatKindAndOtherExceptionsAre
       const NDArray input = make_array(Shape{1}, {value});
       Var* const writes[] = {&input.var()};
       if (queued) engine().push([input](TaskContext&) {}, {{}, writes}, {.name = "before", .cost_ns = 30'000});
-      const auto function = make_ref<CachedOp>(Symbol{{y}}, CachedOpConfig{});
+      const auto function = make_ref<GraphFunction>(Symbol{{y}}, CallOptions{});
       try {
         function->call({&input, 1})[0].wait_to_read();
         ADD_FAILURE() << "ran";
@@ -221,16 +222,16 @@ TEST_P(Modes, PlansGiveWhatImperativeCallsGive) {
   const std::vector<NDArray> expected = run_imperatively(m.inputs, m.arrays, m.outputs);
   for (const char* passes : {"none", "fast_compile", "fast_run"}) {
     for (const bool keep : {false, true}) {
-      CachedOpConfig config;
+      CallOptions config;
       config.passes = passes;
       config.static_alloc = keep;
-      auto op = make_ref<CachedOp>(m.symbol(), config);
+      auto op = make_ref<GraphFunction>(m.symbol(), config);
       for (int repeat = 0; repeat < 3; ++repeat) {
         const std::vector<NDArray> found = op->call(m.in_symbol_order());
         ASSERT_EQ(found.size(), expected.size());
         for (size_t i = 0; i < found.size(); ++i) expect_close(found[i], expected[i]);
       }
-      EXPECT_EQ(op->num_plans(), 1u);
+      EXPECT_EQ(op->counts().plans, 1u);
     }
   }
 }
@@ -257,9 +258,9 @@ TEST_P(Modes, GradientsOfPlansEqualThoseOfTheTape) {
   const Model m = GetParam()();
   const std::vector<NDArray> expected = gradients(m, [&] { return run_imperatively(m.inputs, m.arrays, m.outputs); });
   for (const char* passes : {"none", "fast_compile", "fast_run"}) {
-    CachedOpConfig config;
+    CallOptions config;
     config.passes = passes;
-    auto op = make_ref<CachedOp>(m.symbol(), config);
+    auto op = make_ref<GraphFunction>(m.symbol(), config);
     const std::vector<NDArray> found = gradients(m, [&] { return op->call(m.in_symbol_order()); });
     for (size_t i = 0; i < found.size(); ++i) expect_close(found[i], expected[i], 1e-4);
   }
@@ -289,7 +290,7 @@ TEST_P(Modes, SecondGradientsEqualThoseOfTheTape) {
     return buffers;
   };
   const std::vector<NDArray> expected = second([&] { return run_imperatively(m.inputs, m.arrays, m.outputs); });
-  auto op = make_ref<CachedOp>(m.symbol(), CachedOpConfig{});
+  auto op = make_ref<GraphFunction>(m.symbol(), CallOptions{});
   const std::vector<NDArray> found = second([&] { return op->call(m.in_symbol_order()); });
   for (size_t i = 0; i < found.size(); ++i) expect_close(found[i], expected[i], 1e-4);
 }
@@ -326,9 +327,9 @@ TEST_P(Modes, ExecutorsWriteAndAddGradients) {
 TEST_P(Modes, CallsFromManyThreadsAgree) {
   const Model m = GetParam()();
   const std::vector<NDArray> expected = run_imperatively(m.inputs, m.arrays, m.outputs);
-  CachedOpConfig config;
+  CallOptions config;
   config.static_alloc = true;
-  auto op = make_ref<CachedOp>(m.symbol(), config);
+  auto op = make_ref<GraphFunction>(m.symbol(), config);
   const std::vector<NDArray> arguments = m.in_symbol_order();
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
@@ -351,25 +352,25 @@ TEST_P(Modes, CallsFromManyThreadsAgree) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, Modes, ::testing::Values(elementwise_model, matrix_model, view_model));
 
-TEST(CachedOp, LaysOnePlanOutForEachSignature) {
+TEST(GraphFunction, LaysOnePlanOutForEachSignature) {
   const NodeEntry x = var("x");
-  auto op = make_ref<CachedOp>(Symbol{{use("tanh", {x})}}, CachedOpConfig{});
+  auto op = make_ref<GraphFunction>(Symbol{{use("tanh", {x})}}, CallOptions{});
   for (int64_t n : {4, 2, 4, 3, 2}) {
     const NDArray input = random_array({n}, 1);
     op->call({&input, 1});
   }
-  EXPECT_EQ(op->num_layouts(), 3u);
-  EXPECT_EQ(op->num_plans(), 1u);
-  EXPECT_EQ(op->num_linked(), 1u);
+  EXPECT_EQ(op->counts().layouts, 3u);
+  EXPECT_EQ(op->counts().plans, 1u);
+  EXPECT_EQ(op->counts().linked, 1u);
 }
 
-TEST(CachedOp, ForgetsTheLayoutThatWasUsedLeastRecently) {
+TEST(GraphFunction, ForgetsTheLayoutThatWasUsedLeastRecently) {
   const NodeEntry x = var("x");
-  auto op = make_ref<CachedOp>(Symbol{{use("tanh", {x})}}, CachedOpConfig{});
+  auto op = make_ref<GraphFunction>(Symbol{{use("tanh", {x})}}, CallOptions{});
   const auto call = [&](int64_t n) {
     const NDArray input = random_array({n}, 1);
     op->call({&input, 1});
-    return op->num_layouts();
+    return op->counts().layouts;
   };
   for (int64_t n = 2; n <= 41; ++n) call(n);
   EXPECT_EQ(call(10), 40u);  // the oldest of 32 that are kept
@@ -379,9 +380,9 @@ TEST(CachedOp, ForgetsTheLayoutThatWasUsedLeastRecently) {
   EXPECT_EQ(call(10), 42u);
 }
 
-TEST(CachedOp, WritesIntoGivenArrays) {
+TEST(GraphFunction, WritesIntoGivenArrays) {
   const NodeEntry x = var("x");
-  auto op = make_ref<CachedOp>(Symbol{{use("tanh", {x})}}, CachedOpConfig{});
+  auto op = make_ref<GraphFunction>(Symbol{{use("tanh", {x})}}, CallOptions{});
   const NDArray input = random_array({5}, 1), target = random_array({5}, 2);
   const void* memory = target.data();
   const NDArray result = op->call({&input, 1}, {&target, 1})[0];
@@ -392,18 +393,18 @@ TEST(CachedOp, WritesIntoGivenArrays) {
   expect_close(input, target);
 }
 
-TEST(CachedOp, RefusesAWrongNumberOfInputs) {
+TEST(GraphFunction, RefusesAWrongNumberOfInputs) {
   const NodeEntry x = var("x"), y = var("y");
-  auto op = make_ref<CachedOp>(Symbol{{use("elemwise_add", {x, y})}}, CachedOpConfig{});
+  auto op = make_ref<GraphFunction>(Symbol{{use("elemwise_add", {x, y})}}, CallOptions{});
   const NDArray input = random_array({5}, 1);
   EXPECT_THROW(op->call({&input, 1}), TypeError);
 }
 
-TEST(CachedOp, NamesTheNodeWhenShapesDisagree) {
+TEST(GraphFunction, NamesTheNodeWhenShapesDisagree) {
   const NodeEntry x = var("x"), y = var("y");
   const NodeEntry sum = use("elemwise_add", {x, y});
   sum.node->where = {intern_file("model.py"), 5};
-  auto op = make_ref<CachedOp>(Symbol{{sum}}, CachedOpConfig{});
+  auto op = make_ref<GraphFunction>(Symbol{{sum}}, CallOptions{});
   const NDArray inputs[] = {random_array({5}, 1), random_array({6}, 1)};
   try {
     op->call(inputs);
@@ -414,9 +415,9 @@ TEST(CachedOp, NamesTheNodeWhenShapesDisagree) {
   }
 }
 
-TEST(CachedOp, RefusesBackwardOverAnOverwrittenInput) {
+TEST(GraphFunction, RefusesBackwardOverAnOverwrittenInput) {
   const NodeEntry x = var("x");
-  auto op = make_ref<CachedOp>(Symbol{{use("square", {x})}}, CachedOpConfig{});
+  auto op = make_ref<GraphFunction>(Symbol{{use("square", {x})}}, CallOptions{});
   const NDArray input = random_array({5}, 1), buffer = random_array({5}, 2), other = random_array({5}, 3);
   mark_variable(input, buffer, GradReq::kWrite);
   NDArray y;
@@ -429,9 +430,9 @@ TEST(CachedOp, RefusesBackwardOverAnOverwrittenInput) {
   EXPECT_THROW(backward({&y, 1}, {}, false, true), GradientError);
 }
 
-TEST(CachedOp, ABackwardFreesWhatItKeptUnlessTold) {
+TEST(GraphFunction, ABackwardFreesWhatItKeptUnlessTold) {
   const NodeEntry x = var("x");
-  auto op = make_ref<CachedOp>(Symbol{{use("tanh", {x})}}, CachedOpConfig{});
+  auto op = make_ref<GraphFunction>(Symbol{{use("tanh", {x})}}, CallOptions{});
   const NDArray input = random_array({5}, 1), buffer = random_array({5}, 2);
   mark_variable(input, buffer, GradReq::kWrite);
   NDArray y;

@@ -1,5 +1,6 @@
 // The text form of plans, and graphs whose values are compared during rewrites.
 #include "hybridnet/plan.h"
+#include "plan/graph_function.h"
 #include "passes/control_graphs.h"
 #include "plan/plan.h"
 #include "plan/value_comparison.h"
@@ -52,7 +53,7 @@ TEST(PlanText, ShowsBodiesBelowTheirInstruction) {
 
 TEST(PlanText, OfACachedOpIsThatOfItsLastSignature) {
   const NodeEntry x = var("x");
-  const Ref<CachedOp> op = make_ref<CachedOp>(Symbol{{use("tanh", {x})}}, CachedOpConfig{.name = "net"});
+  const Ref<GraphFunction> op = make_ref<GraphFunction>(Symbol{{use("tanh", {x})}}, CallOptions{.name = "net"});
   EXPECT_EQ(op->plan_text(), "");
   op->call(std::vector<NDArray>{make_array(Shape{2}, {1, 2})});
   expect_says(op->plan_text(), "net, prediction: x float32(2,)");
@@ -60,9 +61,9 @@ TEST(PlanText, OfACachedOpIsThatOfItsLastSignature) {
   expect_says(op->plan_text(), "x float32(3,)");
 }
 
-TEST(CachedOp, RefusesWordsThatNoRewriteKnows) {
+TEST(GraphFunction, RefusesWordsThatNoRewriteKnows) {
   try {
-    make_ref<CachedOp>(Symbol{{use("tanh", {var("x")})}}, CachedOpConfig{.passes = "fast_run,-winogrd"});
+    make_ref<GraphFunction>(Symbol{{use("tanh", {var("x")})}}, CallOptions{.passes = "fast_run,-winogrd"});
     FAIL() << "no error";
   } catch (const ParamError& error) {
     expect_says(error.what(), "did you mean 'winograd'?");

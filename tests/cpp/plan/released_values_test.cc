@@ -52,7 +52,7 @@ Ref<GraphFunction> dense_function(int64_t units = kUnits) {
   definition.inputs = {x.node, weight.node};
   definition.outputs = {
       use("FullyConnected", {x, weight}, {{"num_hidden", std::to_string(units)}, {"no_bias", "True"}})};
-  return make_ref<GraphFunction>(std::move(definition), CompileOptions{.name = "dense"});
+  return make_ref<GraphFunction>(std::move(definition), CallOptions{.name = "dense"});
 }
 
 // A dense layer whose weights are packed for predictions.
@@ -122,7 +122,7 @@ TEST_F(ReleasedValues, AreSeenByOtherGraphs) {
   const NodeEntry weight = var("weight");
   definition.inputs = {weight.node};
   definition.outputs = {use("negative", {weight})};
-  const auto negative = make_ref<GraphFunction>(std::move(definition), CompileOptions{.name = "negative"});
+  const auto negative = make_ref<GraphFunction>(std::move(definition), CallOptions{.name = "negative"});
   std::vector<float> expected = net.values;
   for (float& v : expected) v = -v;
   EXPECT_EQ(bits_of(negative->call(std::vector<NDArray>{net.weight}, {})[0]), bits_of(expected));
@@ -266,7 +266,7 @@ TEST_F(ReleasedValues, AndCopiesOfAllLayersAreNotInMemoryTogether) {
     last = use("FullyConnected", {last, weight}, {{"num_hidden", std::to_string(kWide)}, {"no_bias", "True"}});
   }
   definition.outputs = {last};
-  const auto function = make_ref<GraphFunction>(std::move(definition), CompileOptions{.name = "layers"});
+  const auto function = make_ref<GraphFunction>(std::move(definition), CallOptions{.name = "layers"});
   Runtime::get().storage({}).release_pool();
   const bool forgets_peak = static_cast<bool>(std::ofstream("/proc/self/clear_refs") << "5" << std::flush);
   const int64_t before = status("VmRSS");
@@ -285,7 +285,7 @@ TEST_F(ReleasedValues, AreThereForAnInputThatSharesTheMemory) {
   const NodeEntry product =
       use("FullyConnected", {x, weight}, {{"num_hidden", std::to_string(kUnits)}, {"no_bias", "True"}});
   definition.outputs = {use("broadcast_add", {use("sum", {product}), same})};
-  const auto function = make_ref<GraphFunction>(std::move(definition), CompileOptions{.name = "twice"});
+  const auto function = make_ref<GraphFunction>(std::move(definition), CallOptions{.name = "twice"});
   const NDArray array = random_array({kUnits, kUnits}, 2);
   const auto predict = [&](const NDArray& other) {
     return bits_of(function->call(std::vector<NDArray>{net.x, array, other}, {})[0]);

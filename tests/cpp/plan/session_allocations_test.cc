@@ -69,10 +69,7 @@ GraphDefinition definition_of(const Op& op, const Sample& sample) {
 
 // Returns null for operators that no session runs: sizes that depend on values, tables of random numbers, and the like.
 std::unique_ptr<BoundCall> session_of(const Op& op, const Sample& sample, DType dtype) {
-  CompileOptions options;
-  options.name = op.name;
-  options.query = chosen_query("");
-  options.keep_arena = true;
+  const CallOptions options{.name = op.name, .static_alloc = true};
   try {
     const std::vector<NDArray> inputs = hybridnet::testing::SampleRun(op, sample, false).arrays(dtype);
     return std::make_unique<BoundCall>(make_ref<GraphFunction>(definition_of(op, sample), options), inputs,
