@@ -37,7 +37,10 @@ class CMakeBuild(build_ext):
         self._announce(cores)
         self._cmake("--build", str(build_folder), "--parallel", str(cores))
         self._strip(package)
-        shutil.copytree(ROOT / "include", package / "include", dirs_exist_ok=True)
+        # Programs in C and C++ use the C functions and the headers over them; the others are for the library itself.
+        headers = ROOT / "include" / "hybridnet"
+        shutil.copytree(headers / "cpp", package / "include" / "hybridnet" / "cpp", dirs_exist_ok=True)
+        shutil.copy2(headers / "c_api.h", package / "include" / "hybridnet")
         shutil.copytree(
             ROOT / "cmake",
             package / "cmake",

@@ -35,8 +35,7 @@ class Model(gluon.HybridBlock):
 
 
 class BeamSearch(gluon.HybridBlock):
-    """From log probabilities (beams,) and state (beams, WIDTH): words (beams, LENGTH), best first, and their log
-    probabilities."""
+    """From log probabilities (beams,) and a state: words (beams, LENGTH), best first, and their log probabilities."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()

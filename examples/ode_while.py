@@ -33,8 +33,7 @@ class AdaptiveSolver(gluon.HybridBlock):
     """Solves y' = slope(F, y, *parameters) from time 0 to `end`.
 
     Shapes: start (N,), end (1,), parameters (1,) each; the result is y at `end` (N,), and the steps tried (1,).
-    Steps are as long as possible with an estimated error below tolerance * (1 + |y|), in the largest of the N
-    components.
+    Steps are as long as the estimated error of each component stays below tolerance * (1 + |y|).
     """
 
     def __init__(self, slope, tolerance: float) -> None:

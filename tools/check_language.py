@@ -154,8 +154,12 @@ def subject_findings(revisions: str) -> Iterator[str]:
 
 
 def tracked_files(named: list[str]) -> list[str]:
-    listed = subprocess.run(["git", "ls-files", "-z", "--", *named], cwd=ROOT, capture_output=True, text=True, check=True)
-    return [path for path in listed.stdout.split("\0") if path and not path.startswith(SKIPPED) and (ROOT / path).is_file()]
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--", *named], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return [
+        path for path in listed.stdout.split("\0") if path and not path.startswith(SKIPPED) and (ROOT / path).is_file()
+    ]
 
 
 def main() -> int:

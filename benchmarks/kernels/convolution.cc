@@ -1,8 +1,8 @@
 // Winograd's algorithms compared with oneDNN's direct convolution, if choose_convolution() selects them.
 #include "kernels/comparison.h"
+#include "kernels/conv/winograd.h"
 #include "kernels/dnnl/conv_choice.h"
 #include "kernels/dnnl/winograd.h"
-#include "kernels/winograd.h"
 
 namespace hybridnet::benchmarks {
 namespace {

@@ -3,8 +3,8 @@
 #include "kernels/comparison.h"
 #include "kernels/dnnl/dense_choice.h"
 #include "kernels/dnnl/matmul.h"
-#include "kernels/gemm.h"
-#include "kernels/packed_product.h"
+#include "kernels/product/gemm.h"
+#include "kernels/product/packed_product.h"
 
 namespace hybridnet::benchmarks {
 namespace {

@@ -2,8 +2,8 @@
 // another release, on one thread and in parts that do not depend on the number of cores; so this shows the cost of
 // equal bits. LAPACK's matrices are column-major: our lower triangle is its upper one, and our rows are its columns.
 #include "kernels/comparison.h"
-#include "kernels/factorizations.h"
-#include "kernels/gemm.h"
+#include "kernels/linalg/factorizations.h"
+#include "kernels/product/gemm.h"
 
 #if HYBRIDNET_HAS_OPENBLAS
 extern "C" {

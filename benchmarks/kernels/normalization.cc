@@ -1,7 +1,7 @@
 // Batch norm and layer norm.
-#include "kernels/batch_norm.h"
 #include "kernels/comparison.h"
-#include "kernels/layer_norm.h"
+#include "kernels/norm/batch_norm.h"
+#include "kernels/norm/layer_norm.h"
 
 namespace hybridnet::benchmarks {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/pooling.h"
+#include "kernels/conv/pooling.h"
 
 #include "kernels/comparison.h"
 

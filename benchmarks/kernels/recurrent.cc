@@ -1,6 +1,6 @@
 // One layer of an LSTM or a GRU over a sequence.
 #include "kernels/comparison.h"
-#include "kernels/rnn.h"
+#include "kernels/rnn/rnn.h"
 
 namespace hybridnet::benchmarks {
 namespace {

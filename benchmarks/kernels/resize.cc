@@ -1,5 +1,5 @@
 #include "kernels/comparison.h"
-#include "kernels/resample.h"
+#include "kernels/image/resample.h"
 
 namespace hybridnet::benchmarks {
 namespace {

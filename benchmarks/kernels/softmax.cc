@@ -1,4 +1,4 @@
-#include "kernels/softmax.h"
+#include "kernels/norm/softmax.h"
 
 #include "kernels/comparison.h"
 

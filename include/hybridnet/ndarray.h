@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "hybridnet/base.h"
-#include "hybridnet/derived.h"
 #include "hybridnet/engine.h"
 #include "hybridnet/op.h"
 #include "hybridnet/storage.h"
+#include "storage/derived.h"
 
 namespace hybridnet {
 
@@ -64,13 +64,13 @@ class Chunk : public RefCounted<Chunk> {
     void* data = std::atomic_ref<void*>(block.data).load(std::memory_order_acquire);
     return data != nullptr || deferred_bytes == 0 ? data : take_memory();
   }
-  // The same, but the values may be released: for readers of packed copies. To read the values, make a SourceReading.
+  // The same, but the values may be released: for readers of packed copies. To read the values, make a ReadLease.
   void* address() {
     void* data = std::atomic_ref<void*>(block.data).load(std::memory_order_acquire);
-    return data == nullptr && deferred_bytes == kReleased ? derived_.stand_in()->address() : memory();
+    return data == nullptr && deferred_bytes == kReleased ? derived_.evictable_values()->address() : memory();
   }
   // Returns the pages of the values to the system if a packed copy replaces them (DerivedData::offer). Call it in a
-  // task that is the only user of the chunk (SoleReader).
+  // task that is the only user of the chunk (ExclusiveRead).
   void release_values() noexcept;
   // To be called before the memory is used outside of tasks: restores the values, which stay for good or until unpin().
   void pin_for_good() {
@@ -113,7 +113,7 @@ class Chunk : public RefCounted<Chunk> {
 
  private:
   void* take_memory();
-  // Called after a pin: StandIn::release() depends on this order.
+  // Called after a pin: EvictableValues::release() depends on this order.
   void come_back() {
     if (std::atomic_ref<void*>(block.data).load() == nullptr && deferred_bytes == kReleased) take_memory();
   }

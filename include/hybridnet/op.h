@@ -19,7 +19,7 @@
 namespace hybridnet {
 
 class DerivedData;
-class LastCopy;
+class ReaderCache;
 class Op;
 
 // ---------------------------------------------------------------------------------------------------- inference
@@ -78,8 +78,8 @@ struct TensorRef {
   const Shape* shape = nullptr;
   DType dtype = DType::kUnknown;
   Format format = Format::kPlain;
-  DerivedData* derived = nullptr;  // holds packed copies of the data (derived.h); null: none are kept
-  LastCopy* last_copy = nullptr;   // the copy that this argument used last; null: not remembered
+  DerivedData* derived = nullptr;    // holds packed copies of the data (derived.h); null: none are kept
+  ReaderCache* last_copy = nullptr;  // the copy that this argument used last; null: not remembered
   template <typename T>
   T* as() const {
     return static_cast<T*>(data);

@@ -1,5 +1,5 @@
 // Executable forms of graphs. A Plan is the only executor of graphs: hybridized blocks, functions, executors, bodies of
-// loops and the C, C++ and Java front ends all run Plans, by a GraphFunction (src/plan). One call is one engine task.
+// loops and the C, C++ and Java front ends all run Plans, by a GraphCallable (src/plan). One call is one engine task.
 #pragma once
 
 #include <memory>
@@ -17,10 +17,10 @@ namespace hybridnet {
 // The settings of a callable graph as its users choose them. All flags of its plans follow from them
 // (src/plan/call_options.cc).
 struct CallOptions {
-  std::string name;           // block path, for errors and profiles
-  std::string passes;         // words that choose rewrites (docs/graph-passes.md); empty: fast_run
-  std::string remat = "auto"; // values that backward computes again: "auto", "none", or all but so many bytes
-  bool static_alloc = false;  // keeps arenas between calls
+  std::string name;            // block path, for errors and profiles
+  std::string passes;          // words that choose rewrites (docs/graph-passes.md); empty: fast_run
+  std::string remat = "auto";  // values that backward computes again: "auto", "none", or all but so many bytes
+  bool static_alloc = false;   // keeps arenas between calls
   static void describe(ParamSchema<CallOptions>& schema);
   // Throws ParamError for an unknown name or a value that does not fit.
   static CallOptions parse(const std::vector<std::pair<std::string, AttrValue>>& given);
@@ -42,7 +42,7 @@ class Executor : public RefCounted<Executor> {
   // The memory of a forward and, if gradients are wanted, a backward run, without the bound arrays: outputs and their
   // gradients, values between operators, workspace. For graphs that are cut, only the parts that have run.
   int64_t memory_bytes();
-  std::string plan_text() const;  // like GraphFunction::plan_text(): the last forward run and its gradient
+  std::string plan_text() const;  // like GraphCallable::plan_text(): the last forward run and its gradient
 
  private:
   struct Impl;

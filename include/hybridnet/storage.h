@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "hybridnet/base.h"
-#include "hybridnet/derived.h"
+#include "storage/derived.h"
 
 namespace hybridnet {
 

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "__version__",
     "compile_flags",

@@ -279,7 +279,7 @@ class LibraryHooks:
         try:
             return _Call(op_type, _prop(op_type, attributes), shapes, dtypes, inputs.__getitem__).run(inputs)
         except Exception as error:
-            _add_place(error, _core.current_place())
+            _add_place(error, _core.current_graph_position())
             raise
 
     @staticmethod
@@ -289,7 +289,7 @@ class LibraryHooks:
         try:
             return _Call(op_type, _prop(op_type, attributes), shapes, dtypes, get).run()
         except Exception as error:
-            _add_place(error, _core.current_place())
+            _add_place(error, _core.current_graph_position())
             raise
 
 
@@ -327,10 +327,10 @@ class _Linked:
                     is_train=training, req=["write"] * len(outputs), in_data=inputs, out_data=outputs, aux=states
                 )
         except Exception as error:
-            _add_place(error, _core.current_place())
+            _add_place(error, _core.current_graph_position())
             raise
         if keep:
-            return _Kept(self, op, states, _core.current_place())
+            return _Kept(self, op, states, _core.current_graph_position())
         self.idle.append(op)
         return None
 
@@ -421,7 +421,7 @@ class _Call:
             return outputs
         self.outputs = [output.detach() for output in outputs]
         self.versions = self._overwrites()
-        self.place = _core.current_place()
+        self.place = _core.current_graph_position()
         self.inputs, self.get = [], _no_input  # the tape keeps the inputs it needs
         _core.record_function(self.op_type, self.backward, inputs, outputs)
         return outputs

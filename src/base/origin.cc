@@ -11,7 +11,7 @@ ErrorFields OriginScope::current() {
   return fields;
 }
 
-OriginScope::Place OriginScope::current_place() {
+OriginScope::Place OriginScope::current_graph_position() {
   Place place;
   if (innermost_ != nullptr) place = innermost_->locate_(innermost_->plan_, *innermost_->instruction_);
   if (!place.where.known()) place.where = current_location();

@@ -31,7 +31,7 @@ class OriginScope {
   // The running instruction of the innermost scope; outside of scopes only the user's line.
   static ErrorFields current();
   // Its line and node, without allocating memory.
-  static Place current_place();
+  static Place current_graph_position();
 
  private:
   static thread_local const OriginScope* innermost_ __attribute__((tls_model("initial-exec")));

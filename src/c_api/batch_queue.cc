@@ -7,7 +7,7 @@
 
 #include "base/front_end.h"
 #include "hybridnet/imperative.h"
-#include "plan/bound_call.h"
+#include "plan/bound_run.h"
 
 namespace hybridnet::c_api {
 namespace {
@@ -69,7 +69,7 @@ bool same_row(const NDArray& row, const NDArray& rows, int64_t index) {
 
 }  // namespace
 
-BatchQueue::BatchQueue(Ref<GraphFunction> function, std::vector<NDArray> values, std::vector<Input> inputs,
+BatchQueue::BatchQueue(Ref<GraphCallable> function, std::vector<NDArray> values, std::vector<Input> inputs,
                        std::vector<std::string> output_names, Options options)
     : function_(std::move(function)),
       values_(std::move(values)),
@@ -266,7 +266,7 @@ void BatchQueue::run_together(Request* batch) {
 std::vector<NDArray> BatchQueue::call(std::span<const NDArray> inputs) {
   std::vector<NDArray> all = values_;
   for (size_t i = 0; i < inputs_.size(); ++i) all[inputs_[i].position] = inputs[i];
-  BoundCall bound(function_, std::move(all), {}, BoundCall::Calls::kOne);
+  BoundRun bound(function_, std::move(all), {}, BoundRun::Calls::kOne);
   bound.run();
   return bound.outputs();
 }

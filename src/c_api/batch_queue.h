@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/graph_function.h"
+#include "plan/graph_callable.h"
 #include "plan/request_queue.h"
 
 namespace hybridnet::c_api {
@@ -26,8 +26,8 @@ class BatchQueue {
   };
 
   // values: one per input of the graph, null for `inputs`. Throws ShapeError if outputs of the graph do not have the
-  // rows of the inputs, ValueError if rows influence each other, and the errors of BoundCall.
-  BatchQueue(Ref<GraphFunction> function, std::vector<NDArray> values, std::vector<Input> inputs,
+  // rows of the inputs, ValueError if rows influence each other, and the errors of BoundRun.
+  BatchQueue(Ref<GraphCallable> function, std::vector<NDArray> values, std::vector<Input> inputs,
              std::vector<std::string> output_names, Options options);
 
   // Returns the computed outputs for these inputs. Any number of threads may call it. Throws errors in these inputs, or
@@ -64,7 +64,7 @@ class BatchQueue {
   void run_together(Request* batch);
   std::vector<NDArray> call(std::span<const NDArray> inputs);
 
-  const Ref<GraphFunction> function_;
+  const Ref<GraphCallable> function_;
   const std::vector<NDArray> values_;
   const std::vector<Input> inputs_;
   const std::vector<std::string> output_names_;

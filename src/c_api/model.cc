@@ -58,7 +58,7 @@ std::vector<NDArray> ModelHandle::run(size_t num_inputs, const HnArray* inputs, 
 }
 
 void ModelHandle::make_op(const std::string& remat) {
-  auto made = make_ref<GraphFunction>(symbol, CallOptions{.name = "model", .remat = remat, .static_alloc = true});
+  auto made = make_ref<GraphCallable>(symbol, CallOptions{.name = "model", .remat = remat, .static_alloc = true});
   const std::lock_guard lock(mutex_);
   op_ = std::move(made);
   op_version_.fetch_add(1, std::memory_order_release);

@@ -11,7 +11,7 @@
 #include "base/thread_slots.h"
 #include "c_api/arrays.h"
 #include "hybridnet/plan.h"
-#include "plan/graph_function.h"
+#include "plan/graph_callable.h"
 
 namespace hybridnet::c_api {
 
@@ -20,7 +20,7 @@ struct ModelHandle final : Handled {
   // Returns all inputs of the graph: `values`, with the caller's inputs in place of the nulls.
   std::vector<NDArray> with_inputs(size_t num_inputs, const HnArray* inputs, const char* function) const;
   // The callable graph. Runs, sessions and batches share its plans.
-  Ref<GraphFunction> op() const {
+  Ref<GraphCallable> op() const {
     const std::lock_guard lock(mutex_);
     return op_;
   }
@@ -41,7 +41,7 @@ struct ModelHandle final : Handled {
   // Arguments of a run, kept between runs, so that a run does not count references to every parameter.
   struct Arguments {
     uint64_t op_version;
-    Ref<GraphFunction> op;
+    Ref<GraphCallable> op;
     std::vector<NDArray> values;
   };
   std::unique_ptr<Arguments> take_arguments() const;
@@ -51,7 +51,7 @@ struct ModelHandle final : Handled {
   mutable ThreadSlots<std::unique_ptr<Arguments>> arguments_;
   mutable std::mutex mutex_;
   std::atomic<uint64_t> op_version_{0};  // changes with op_, under the mutex
-  Ref<GraphFunction> op_;
+  Ref<GraphCallable> op_;
 };
 
 // Throws ValueError that lists the names if `given` is not their number.

@@ -11,7 +11,7 @@
 #include "graph/arithmetic.h"
 #include "graph/rule_words.h"
 #include "hybridnet/ndarray.h"
-#include "passes/size_questions.h"
+#include "passes/control/size_questions.h"
 
 // One call of a rule. Values are indices of entries, so that a wrong one causes an error, not a crash.
 struct HnGraphImpl {

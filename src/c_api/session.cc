@@ -1,7 +1,7 @@
 // Sessions: arrays bound to a model.
 #include "c_api/model.h"
 #include "c_api/status.h"
-#include "plan/bound_call.h"
+#include "plan/bound_run.h"
 
 using namespace hybridnet;  // the functions below are C: they have no namespace
 using c_api::guarded;
@@ -13,9 +13,9 @@ namespace {
 
 struct SessionHandle final : c_api::Handled {
   static constexpr c_api::HandleKind kKind = c_api::HandleKind::kSession;
-  SessionHandle(Ref<GraphFunction> function, std::vector<NDArray> inputs, std::span<const NDArray> outputs)
-      : call(std::move(function), std::move(inputs), outputs, BoundCall::Calls::kMany) {}
-  BoundCall call;
+  SessionHandle(Ref<GraphCallable> function, std::vector<NDArray> inputs, std::span<const NDArray> outputs)
+      : call(std::move(function), std::move(inputs), outputs, BoundRun::Calls::kMany) {}
+  BoundRun call;
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/sound_writes.h"
+#include "engine/error_free_writes.h"
 #include "hybridnet/threads.h"
 
 namespace hybridnet {
@@ -42,7 +42,7 @@ QueuedTask::QueuedTask(TaskFn task_fn, Engine::Access access, const Engine::Opti
   if (slot_count > kFewSlots) many_slots = std::make_unique<Slot[]>(slot_count);
   Slot* slot = slots().data();
   for (Var* var : access.reads) *slot++ = {.var = var, .task = this, .write = false};
-  const std::span<Var* const> sound = SoundWrites::current();
+  const std::span<Var* const> sound = ErrorFreeWrites::current();
   for (Var* var : access.writes) {
     const bool is_sound = std::find(sound.begin(), sound.end(), var) != sound.end();
     *slot++ = {.var = var, .task = this, .write = true, .keeps_errors = !is_sound};
@@ -70,9 +70,9 @@ thread_local int run_here_depth = 0;
 thread_local std::span<Var* const> sound_writes;
 }  // namespace
 
-SoundWrites::SoundWrites(std::span<Var* const> vars) : before_(std::exchange(sound_writes, vars)) {}
-SoundWrites::~SoundWrites() { sound_writes = before_; }
-std::span<Var* const> SoundWrites::current() { return sound_writes; }
+ErrorFreeWrites::ErrorFreeWrites(std::span<Var* const> vars) : before_(std::exchange(sound_writes, vars)) {}
+ErrorFreeWrites::~ErrorFreeWrites() { sound_writes = before_; }
+std::span<Var* const> ErrorFreeWrites::current() { return sound_writes; }
 
 RunHereScope::RunHereScope() { ++run_here_depth; }
 RunHereScope::~RunHereScope() { --run_here_depth; }

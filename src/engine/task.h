@@ -18,7 +18,7 @@ struct Slot {
   QueuedTask* task = nullptr;  // null: a wait, see WaitMarker
   Slot* next = nullptr;
   bool write = false;
-  bool keeps_errors = true;  // those of the task, if it writes; see SoundWrites
+  bool keeps_errors = true;  // those of the task, if it writes; see ErrorFreeWrites
 };
 
 struct QueuedTask {

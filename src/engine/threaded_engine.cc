@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "engine/pending.h"
-#include "engine/pushers.h"
+#include "engine/push_rate.h"
 #include "engine/spin.h"
 #include "engine/task.h"
 #include "engine/task_error.h"
@@ -80,7 +80,7 @@ class ThreadedEngine final : public Engine {
   ErrorLedger errors_;
   Pending pending_;
   pid_t process_;
-  Pushers pushers_;  // under cpu_pool_'s mutex
+  PushRate push_rate_;  // under cpu_pool_'s mutex
   WorkerPool cpu_pool_;
   std::unordered_map<int, std::unique_ptr<WorkerPool>> gpu_pools_;
 };
@@ -93,7 +93,7 @@ ThreadedEngine::ThreadedEngine(int workers_per_device)
       cpu_pool_({.max_workers = cpu_workers(workers_per_device_),
                  .shares_cores = true,
                  .users_push =
-                     [this] { return pushers_.are_busy(queued_.load(std::memory_order_relaxed), pending_.count()); }},
+                     [this] { return push_rate_.are_busy(queued_.load(std::memory_order_relaxed), pending_.count()); }},
                 [this](QueuedTask* task, int cores, std::vector<QueuedTask*>& ready) {
                   run_task(task, cores, cpu_pool_, ready);
                 }) {}

@@ -10,9 +10,9 @@
 #include <condition_variable>
 #include <vector>
 
+#include "base/write_listener.h"
 #include "engine/task.h"
 #include "engine/task_error.h"
-#include "hybridnet/write_listener.h"
 
 namespace hybridnet {
 

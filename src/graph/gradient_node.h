@@ -1,6 +1,7 @@
 // `_gradient`: gradients inside a graph. The inputs of the node are the losses, then variables; its outputs are the
 // gradients of the sum of all elements of the losses, one per variable. Differentiation replaces the node
-// (passes/gradient.h), so that a training step is a graph like any other: it can be saved, and it works for all sizes.
+// (passes/gradient/gradient.h), so that a training step is a graph like any other: it can be saved, and it works for
+// all sizes.
 #pragma once
 
 #include "hybridnet/op.h"

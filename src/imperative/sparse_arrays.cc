@@ -4,9 +4,9 @@
 #include "hybridnet/imperative.h"
 #include "imperative/sparse_parts.h"
 #include "imperative/tape.h"
-#include "kernels/gather.h"
-#include "kernels/indices.h"
-#include "kernels/strided_copy.h"
+#include "kernels/index/gather.h"
+#include "kernels/index/indices.h"
+#include "kernels/memory/strided_copy.h"
 
 namespace hybridnet {
 namespace {

@@ -19,7 +19,7 @@
 #include "imperative/sparse_parts.h"
 #include "imperative/sparse_rules.h"
 #include "imperative/tape.h"
-#include "kernels/indices.h"
+#include "kernels/index/indices.h"
 #include "ops/index/row_gradient.h"
 
 namespace hybridnet {

@@ -8,7 +8,7 @@
 
 #include "hybridnet/imperative.h"
 #include "hybridnet/sparse.h"
-#include "kernels/indices.h"
+#include "kernels/index/indices.h"
 
 namespace hybridnet {
 

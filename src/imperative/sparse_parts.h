@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "hybridnet/sparse.h"
-#include "kernels/sparse_matrix.h"
+#include "kernels/sparse/sparse_matrix.h"
 
 namespace hybridnet {
 

@@ -3,11 +3,11 @@
 #include <limits>
 #include <memory>
 
-#include "hybridnet/derived.h"
 #include "imperative/autograd_scope.h"
 #include "imperative/sparse_parts.h"
 #include "imperative/sparse_rules.h"
-#include "kernels/indices.h"
+#include "kernels/index/indices.h"
+#include "storage/derived.h"
 
 namespace hybridnet {
 namespace {

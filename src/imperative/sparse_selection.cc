@@ -1,7 +1,7 @@
 // Slices and rows of csr matrices, retained rows of row_sparse arrays, and concatenation of csr matrices along axis 0.
 #include "imperative/sparse_parts.h"
 #include "imperative/sparse_rules.h"
-#include "kernels/indices.h"
+#include "kernels/index/indices.h"
 #include "ops/shape/slice_ranges.h"
 
 namespace hybridnet {

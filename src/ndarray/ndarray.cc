@@ -17,7 +17,7 @@ uint64_t detail::refill_chunk_ids() {
 
 Chunk::~Chunk() {
   delete history.load(std::memory_order_acquire);
-  if (block.data == nullptr && deferred_bytes == kReleased) block.data = derived_.stand_in()->address();
+  if (block.data == nullptr && deferred_bytes == kReleased) block.data = derived_.evictable_values()->address();
   if (deleter) {
     deleter();
   } else if (block.data && !mapping) {
@@ -40,7 +40,7 @@ void* Chunk::take_memory() {
                       .fix = "pass a copy, x.copy(), or make the input without donate=True"});
   }
   if (deferred_bytes == kReleased) {
-    derived_.stand_in()->restore(/*stays=*/true);
+    derived_.evictable_values()->restore(/*stays=*/true);
     return std::atomic_ref<void*>(block.data).load(std::memory_order_acquire);
   }
   // Runs once in a chunk's life. Two readers arrive here at once only if the task that should have written it failed.
@@ -57,10 +57,10 @@ void* Chunk::take_memory() {
 
 void Chunk::release_values() noexcept {
   // Else every run would find the offer again.
-  if (!owns_block() || block.data == nullptr) return owner().derived_.stand_in()->withdraw();
+  if (!owns_block() || block.data == nullptr) return owner().derived_.evictable_values()->withdraw();
   deferred_bytes = kReleased;
   deferred_zeros = false;
-  derived_.stand_in()->release(block.data, derived_.pins());
+  derived_.evictable_values()->release(block.data, derived_.pins());
 }
 
 NDArray donated_array(const NDArray& given) {

@@ -1,4 +1,4 @@
-// Releases values of arrays that packed copies replace (stand_in.h).
+// Releases values of arrays that packed copies replace (evictable_values.h).
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ void release_accepted(std::span<const NDArray> arrays);
 // For a task that has finished reading these arrays and may have packed some: releases the values that packed copies
 // replace. Arrays that other tasks use now are left to their next reader.
 inline void release_packed(std::span<const NDArray> arrays) {
-  if (StandIn::any_accepted()) release_accepted(arrays);
+  if (EvictableValues::any_accepted()) release_accepted(arrays);
 }
 
 }  // namespace hybridnet

@@ -6,10 +6,10 @@
 #include <unordered_set>
 
 #include "graph/control/control_flow.h"
-#include "passes/gradient.h"
+#include "passes/control/size_questions.h"
+#include "passes/gradient/gradient.h"
 #include "passes/loops/commit_states.h"
 #include "passes/preparation.h"
-#include "passes/size_questions.h"
 
 namespace hybridnet {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "hybridnet/pass.h"
-#include "passes/remat.h"
+#include "passes/gradient/remat.h"
 #include "passes/rules.h"
 
 namespace hybridnet {

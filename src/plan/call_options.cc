@@ -1,5 +1,5 @@
 // From the settings that a user chooses to those that compiling and linking read.
-#include "plan/compiled_call.h"
+#include "plan/compilation.h"
 
 namespace hybridnet {
 

@@ -1,4 +1,4 @@
-// Symbol.bind: the plans of a GraphFunction over arrays that were bound once.
+// Symbol.bind: the plans of a GraphCallable over arrays that were bound once.
 #include <algorithm>
 #include <utility>
 
@@ -6,7 +6,7 @@
 #include "hybridnet/sparse.h"
 #include "imperative/invoke.h"
 #include "ndarray/overlap.h"
-#include "plan/graph_function.h"
+#include "plan/graph_callable.h"
 #include "plan/task.h"
 
 namespace hybridnet {
@@ -37,7 +37,7 @@ void write_zeros(const NDArray& target) {
 }  // namespace
 
 struct Executor::Impl {
-  Ref<GraphFunction> function;
+  Ref<GraphCallable> function;
   std::vector<NDArray> inputs;     // in the order of list_inputs()
   std::vector<NDArray> gradients;  // parallel to inputs
   std::vector<Ref<Chunk>> held;    // their memory, so that it is not taken over meanwhile
@@ -117,7 +117,7 @@ Executor::Executor(Symbol symbol, std::vector<NDArray> arguments, std::vector<ND
   CallOptions bound = options;
   if (bound.name.empty()) bound.name = "Executor";
   bound.static_alloc = true;  // bound arrays: the next call looks like this one
-  m.function = make_ref<GraphFunction>(std::move(definition), bound);
+  m.function = make_ref<GraphCallable>(std::move(definition), bound);
 }
 
 Executor::~Executor() = default;

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "plan/graph_function.h"
+#include "plan/graph_callable.h"
 
 namespace hybridnet {
 namespace {

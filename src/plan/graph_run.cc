@@ -6,7 +6,7 @@
 #include "engine/run_ahead.h"
 #include "hybridnet/sparse.h"
 #include "imperative/autograd_scope.h"
-#include "plan/graph_function.h"
+#include "plan/graph_callable.h"
 
 namespace hybridnet {
 namespace {
@@ -40,7 +40,7 @@ class Border final : public RecordedFunction {
 
 class TapedRun final : public GraphRun {
  public:
-  TapedRun(Ref<GraphFunction> function, const RunRequest& request)
+  TapedRun(Ref<GraphCallable> function, const RunRequest& request)
       : function_(std::move(function)),
         wants_(request.wants.begin(), request.wants.end()),
         train_(request.train),
@@ -143,7 +143,7 @@ class TapedRun final : public GraphRun {
     return gradients;
   }
 
-  const Ref<GraphFunction> function_;
+  const Ref<GraphCallable> function_;
   const std::vector<uint8_t> wants_;
   const bool train_;
   const RngKey key_;
@@ -187,7 +187,7 @@ void add_once(std::vector<Var*>& vars, Var* var) {
 
 }  // namespace
 
-TapedResults run_taped(const Ref<GraphFunction>& function, const RunRequest& request, bool deferred) {
+TapedResults run_taped(const Ref<GraphCallable>& function, const RunRequest& request, bool deferred) {
   auto run = make_ref<TapedRun>(function, request);
   const bool keep = !request.wants.empty();
   TapedResults results;

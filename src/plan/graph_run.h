@@ -1,4 +1,4 @@
-// One forward run of a graph whose gradient may be requested: the state that the tape (RecordedCall) and Executor keep.
+// One forward run of a graph whose gradient may be requested: the state that the tape (RecordedRun) and Executor keep.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace hybridnet {
 
-class GraphFunction;
+class GraphCallable;
 
 class GraphRun : public RefCounted<GraphRun> {
  public:
@@ -47,6 +47,6 @@ struct TapedResults {
   std::vector<NDArray> outputs;
   Ref<GraphRun> run;  // null: no gradient is wanted
 };
-TapedResults run_taped(const Ref<GraphFunction>& function, const RunRequest& request, bool deferred);
+TapedResults run_taped(const Ref<GraphCallable>& function, const RunRequest& request, bool deferred);
 
 }  // namespace hybridnet

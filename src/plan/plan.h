@@ -13,12 +13,12 @@
 
 #include "base/thread_slots.h"
 #include "hybridnet/custom.h"
-#include "hybridnet/derived.h"
 #include "hybridnet/pass.h"
 #include "plan/arena_pool.h"
 #include "plan/control/branch_memory.h"
 #include "plan/measured_time.h"
 #include "plan/shared_kernels.h"
+#include "storage/derived.h"
 
 namespace hybridnet {
 
@@ -66,8 +66,8 @@ class Plan : public RefCounted<Plan> {
     // none. Empty: none.
     std::vector<int> passed;
 
-    Options for_body() const;         // of a loop or branch in the plan
-    Options for_preparation() const;  // the plan of values that depend on parameters alone
+    Options for_body() const;         // for the body of a loop or branch in the plan
+    Options for_preparation() const;  // for the plan of values that depend on parameters alone
   };
   // Throws the errors of linking, with node, block and source line. The graph may be deleted afterwards.
   static Ref<Plan> compile(const Graph& graph, const Options& options);
@@ -139,7 +139,7 @@ class Plan : public RefCounted<Plan> {
   const std::vector<TensorSpec>& fresh_outputs() const { return fresh_; }
   const std::vector<ResidualPlace>& residuals() const { return residuals_; }
   const std::vector<int>& written_inputs() const { return written_inputs_; }
-  // True if a run uses the memory of this input itself. Else kernels read copies of it, and make a SourceReading when
+  // True if a run uses the memory of this input itself. Else kernels read copies of it, and make a ReadLease when
   // they read the values, which may therefore be released.
   bool needs_values(size_t input) const { return input >= needs_values_.size() || needs_values_[input] != 0; }
   // A fresh array that may use the memory of an input which the caller donates.

@@ -10,10 +10,10 @@
 #include "hybridnet/ndarray.h"
 #include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
-#include "kernels/packed.h"
+#include "kernels/product/packed.h"
 #include "ndarray/release.h"
 #include "op/specs_text.h"
-#include "plan/place.h"
+#include "plan/graph_position.h"
 #include "plan/plain_copy.h"
 #include "plan/plan.h"
 
@@ -22,9 +22,9 @@ namespace hybridnet {
 // Arguments of every instruction, bound to one call, and, while it runs, the arena.
 struct Plan::Frame {
   std::vector<TensorRef> args;
-  std::unique_ptr<LastCopy[]> last_copies;  // one for each of given_args_
+  std::unique_ptr<ReaderCache[]> last_copies;  // one for each of given_args_
   std::vector<DerivedSource> prepared_from;
-  LastCopy last_prepared;
+  ReaderCache last_prepared;
   std::unique_ptr<ArenaPool::Arena> kept;  // with keep_arena
   Storage::Block taken;                    // without keep_arena
   char* arena = nullptr;                   // memory of one of them; null before the first run
@@ -36,7 +36,7 @@ struct Plan::Frame {
 
 // The arrays that the preparation writes, one after the other. Arrays whose readers have packed copies are dropped
 // meanwhile.
-class Plan::PreparedArrays final : public DroppableArrays {
+class Plan::PreparedArrays final : public RecomputableArrays {
  public:
   // call: lends the parameters to read. They outlive this object and are not written meanwhile: DerivedCopy.
   PreparedArrays(Ref<Plan> preparation, const std::vector<int>& reads, const Call& call)
@@ -52,7 +52,7 @@ class Plan::PreparedArrays final : public DroppableArrays {
   const std::vector<OutputInfo>& values() const { return preparation_->outputs_; }
   // Keeps the array from now on.
   void keep_values(size_t array);
-  void offer(size_t array, const StandIn::Values& values) override;
+  void offer(size_t array, const EvictableValues::Values& values) override;
   void end_offers(size_t array, bool accepted) override;
   static int64_t bytes_of(const Plan& preparation) {
     int64_t bytes = 0;
@@ -81,7 +81,7 @@ class Plan::PreparedArrays final : public DroppableArrays {
       places.push_back(at);
       at += aligned(spec.bytes());
     }
-    std::deque<SourceReading> readings;
+    std::deque<ReadLease> readings;
     for (const InputBinding& input : inputs_) readings.emplace_back(input.derived);
     preparation_->run(
         {.inputs = inputs_, .outputs = places, .residuals = nullptr, .rng = {}, .prepared = {}, .kept = nullptr});
@@ -157,7 +157,7 @@ void Plan::PreparedArrays::keep_values(size_t array) {
   end_offers(array, true);
 }
 
-void Plan::PreparedArrays::offer(size_t array, const StandIn::Values& values) {
+void Plan::PreparedArrays::offer(size_t array, const EvictableValues::Values& values) {
   const int64_t begin = static_cast<char*>(values.data) - static_cast<char*>(places_[array]);
   for (const Part& part : parts_[array]) {
     const InputBinding& input = inputs_[part.input];
@@ -174,19 +174,19 @@ void Plan::PreparedArrays::offer(size_t array, const StandIn::Values& values) {
 void Plan::PreparedArrays::end_offers(size_t array, bool accepted) {
   for (const Part& part : parts_[array]) {
     DerivedData* const derived = inputs_[part.input].derived;
-    StandIn* const stand_in = derived ? derived->stand_in() : nullptr;
-    if (!stand_in) continue;
+    EvictableValues* const evictable_values = derived ? derived->evictable_values() : nullptr;
+    if (!evictable_values) continue;
     if (accepted)
-      stand_in->accept();
+      evictable_values->accept();
     else
-      stand_in->withdraw();
+      evictable_values->withdraw();
   }
 }
 
 // The outputs of the preparation. Kernels keep packed copies of them, as of the user's parameters.
 struct Plan::Prepared {
   explicit Prepared(std::unique_ptr<PreparedArrays> made) : arrays(std::move(made)), derived(arrays->places().size()) {
-    for (size_t i = 0; i < derived.size(); ++i) derived[i].set_droppable(*arrays, i);
+    for (size_t i = 0; i < derived.size(); ++i) derived[i].set_recomputable(*arrays, i);
     for (const OutputInfo& info : arrays->values()) {
       const auto i = static_cast<size_t>(info.fresh);
       values.push_back({arrays->places()[i], &derived[i]});
@@ -227,7 +227,7 @@ std::unique_ptr<Plan::Frame> Plan::take_frame() {
 std::unique_ptr<Plan::Frame> Plan::new_frame() const {
   auto frame = std::make_unique<Frame>();
   frame->args = args_;
-  frame->last_copies = std::make_unique<LastCopy[]>(given_args_.size());
+  frame->last_copies = std::make_unique<ReaderCache[]>(given_args_.size());
   for (size_t i = 0; i < given_args_.size(); ++i)
     frame->args[static_cast<size_t>(given_args_[i])].last_copy = &frame->last_copies[i];
   return frame;
@@ -405,7 +405,7 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
                            profiled ? intern_file(origin.node) : "", profiled ? intern_file(origin.block) : "");
       if (scope.recorded()) scope.set_inputs(specs_text(kernel_args.in));
       if (instruction.opaque) {
-        const PlaceScope place(origin.node, origin.where, PlaceScope::kOperator);
+        const GraphPositionScope place(origin.node, origin.where, GraphPositionScope::kOperator);
         instruction.kernel->run(kernel_args);
       } else {
         instruction.kernel->run(kernel_args);

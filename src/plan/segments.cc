@@ -9,8 +9,8 @@
 #include "imperative/sparse_operators.h"
 #include "plan/control/control_kernel.h"
 #include "plan/control/sized_loops.h"
-#include "plan/graph_function.h"
-#include "plan/place.h"
+#include "plan/graph_callable.h"
+#include "plan/graph_position.h"
 #include "plan/storages.h"
 
 namespace hybridnet {
@@ -220,7 +220,7 @@ struct SegmentedGraph::Cutter {
         copies[{NodePtr(const_cast<Node*>(node)), i}] = {copy, i};
     }
     for (const NodeEntry& output : outputs_of[part]) definition.outputs.push_back(copies.at(output));
-    graph.parts_[static_cast<size_t>(part)].function = make_ref<GraphFunction>(std::move(definition), graph.options_);
+    graph.parts_[static_cast<size_t>(part)].function = make_ref<GraphCallable>(std::move(definition), graph.options_);
     ++graph.num_segments_;
   }
 
@@ -328,7 +328,7 @@ class SegmentedGraph::Run {
 
   // --------------------------------------------------------------------------------------------- lazy operators, cond
   std::vector<NDArray> run_lazy(const Part& part, const Node& node) {
-    const PlaceScope place(node, PlaceScope::kOperator);
+    const GraphPositionScope place(node, GraphPositionScope::kOperator);
     const auto& use = node.params->as<CustomParams>();
     return custom_operators(use).call_lazy(use, specs_of(node), [&](size_t input) { return dense_value(part, input); });
   }
@@ -344,7 +344,7 @@ class SegmentedGraph::Run {
     const NDArray pred = run_body(0)[0];
     pred.wait_to_read();
     const bool taken = is_true(pred.ref());
-    const PlaceScope place(node, taken ? PlaceScope::kThenBranch : PlaceScope::kElseBranch);
+    const GraphPositionScope place(node, taken ? GraphPositionScope::kThenBranch : GraphPositionScope::kElseBranch);
     try {
       return run_body(taken ? 1 : 2);
     } catch (const Error&) {
@@ -379,19 +379,19 @@ std::vector<NDArray> SegmentedGraph::run(std::span<const NDArray> inputs, RngKey
 }
 
 // ---------------------------------------------------------------------------------------------------------- functions
-Ref<GraphFunction> SegmentedGraph::function_of(const Node& node, int number,
+Ref<GraphCallable> SegmentedGraph::function_of(const Node& node, int number,
                                                const std::function<GraphDefinition()>& make) {
   const std::lock_guard lock(mutex_);
-  Ref<GraphFunction>& known = functions_[{&node, number}];
+  Ref<GraphCallable>& known = functions_[{&node, number}];
   if (!known) {
     CompileOptions options = options_;
     options.name = node.name;
-    known = make_ref<GraphFunction>(make(), std::move(options));
+    known = make_ref<GraphCallable>(make(), std::move(options));
   }
   return known;
 }
 
-Ref<GraphFunction> SegmentedGraph::body_of(const Node& node, size_t body) {
+Ref<GraphCallable> SegmentedGraph::body_of(const Node& node, size_t body) {
   return function_of(node, static_cast<int>(body), [&] {
     GraphDefinition definition{node.subgraphs[body]->inputs, node.subgraphs[body]->outputs,
                                definition_.commits_writebacks};
@@ -404,8 +404,8 @@ Ref<GraphFunction> SegmentedGraph::body_of(const Node& node, size_t body) {
   });
 }
 
-std::vector<Ref<GraphFunction>> SegmentedGraph::functions() {
-  std::vector<Ref<GraphFunction>> all;
+std::vector<Ref<GraphCallable>> SegmentedGraph::functions() {
+  std::vector<Ref<GraphCallable>> all;
   for (const Part& part : parts_)
     if (part.function) all.push_back(part.function);
   const std::lock_guard lock(mutex_);

@@ -22,11 +22,11 @@
 #include <vector>
 
 #include "hybridnet/ndarray.h"
-#include "plan/compiled_call.h"
+#include "plan/compilation.h"
 
 namespace hybridnet {
 
-class GraphFunction;
+class GraphCallable;
 
 class SegmentedGraph {
  public:
@@ -44,12 +44,12 @@ class SegmentedGraph {
 
   size_t num_segments() const { return num_segments_; }
   // The functions of the segments, and of bodies of loops and branches that have run.
-  std::vector<Ref<GraphFunction>> functions();
+  std::vector<Ref<GraphCallable>> functions();
   std::string text() const;  // the segments and the cuts
 
   // For loops and branches: returns the function of one node's inputs, or of one of its bodies, kept for further calls.
-  Ref<GraphFunction> function_of(const Node& node, int number, const std::function<GraphDefinition()>& make);
-  Ref<GraphFunction> body_of(const Node& node, size_t body);
+  Ref<GraphCallable> function_of(const Node& node, int number, const std::function<GraphDefinition()>& make);
+  Ref<GraphCallable> body_of(const Node& node, size_t body);
 
  private:
   class Run;  // one call
@@ -62,7 +62,7 @@ class SegmentedGraph {
   };
   struct Part {
     const Node* cut = nullptr;    // null: a segment
-    Ref<GraphFunction> function;  // segments only
+    Ref<GraphCallable> function;  // segments only
     std::vector<Source> inputs;
     std::vector<std::vector<const Node*>> readers;  // per input of a segment: the nodes that read it
     bool keeps_storage = false;                     // a cut that reads sparse arrays without a dense copy
@@ -82,7 +82,7 @@ class SegmentedGraph {
   std::set<int> copied_inputs_;  // some part writes to them, and a later one, or the caller, reads the value before
   size_t num_segments_ = 0;
   std::mutex mutex_;
-  std::map<std::pair<const Node*, int>, Ref<GraphFunction>> functions_;
+  std::map<std::pair<const Node*, int>, Ref<GraphCallable>> functions_;
 };
 
 }  // namespace hybridnet

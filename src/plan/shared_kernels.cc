@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "passes/control/size_questions.h"
 #include "passes/rounding.h"
-#include "passes/size_questions.h"
 
 namespace hybridnet {
 namespace {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "plan/compiled_call.h"
+#include "plan/compilation.h"
 
 namespace hybridnet {
 

@@ -9,10 +9,10 @@
 #include <thread>
 
 #include "base/interrupt.h"
+#include "engine/error_free_writes.h"
 #include "engine/inline_run.h"
 #include "engine/profile.h"
 #include "engine/run_ahead.h"
-#include "engine/sound_writes.h"
 #include "engine/waiting_caller.h"
 #include "hybridnet/engine.h"
 #include "hybridnet/imperative.h"
@@ -257,7 +257,7 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
     options.where = current_location();
     const std::vector<Var*> sound =
         arrays.inputs_stay_sound ? ordering.written_inputs(*plan, arrays) : std::vector<Var*>();
-    const SoundWrites stay_sound(sound);
+    const ErrorFreeWrites stay_sound(sound);
     e.push(failure ? failing(failure, plan, arrays) : queued(plan, arrays, key, name), access, options);
   }
   WaitingCaller::note_work(options.cost_ns);

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "graph/control/control_flow.h"
-#include "passes/gradient.h"
-#include "plan/compiled_call.h"
+#include "passes/gradient/gradient.h"
+#include "plan/compilation.h"
 #include "plan/plan.h"
 
 namespace hybridnet {

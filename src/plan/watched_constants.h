@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ndarray/watched_array.h"
-#include "plan/compiled_call.h"
+#include "plan/compilation.h"
 
 namespace hybridnet {
 

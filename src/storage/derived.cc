@@ -1,4 +1,4 @@
-#include "hybridnet/derived.h"
+#include "storage/derived.h"
 
 #include <algorithm>
 #include <array>
@@ -12,14 +12,14 @@ namespace hybridnet {
 // ---- readers
 
 // Only the reader itself stores a copy here, so the exchange takes the same copy that was loaded.
-std::unique_ptr<LastCopy::Held> LastCopy::take() noexcept {
+std::unique_ptr<ReaderCache::Held> ReaderCache::take() noexcept {
   Held* held = held_.load(std::memory_order_acquire);
   if (held == nullptr || held == in_use() || held == in_use_and_dropped()) return nullptr;
   return std::unique_ptr<Held>(held_.compare_exchange_strong(held, in_use(), std::memory_order_acq_rel) ? held
                                                                                                         : nullptr);
 }
 
-void LastCopy::give(std::unique_ptr<Held> held) noexcept {
+void ReaderCache::give(std::unique_ptr<Held> held) noexcept {
   Held* expected = in_use();
   if (held_.compare_exchange_strong(expected, held.get(), std::memory_order_acq_rel)) {
     held.release();
@@ -28,16 +28,16 @@ void LastCopy::give(std::unique_ptr<Held> held) noexcept {
   held_.store(nullptr, std::memory_order_release);  // dropped meanwhile: the copy has forgotten this reader
 }
 
-void LastCopy::forget(std::unique_ptr<Held> held) noexcept {
+void ReaderCache::forget(std::unique_ptr<Held> held) noexcept {
   if (held) held->copy->remove_reader(*this);
 }
 
-bool LastCopy::begin_use() noexcept {
+bool ReaderCache::begin_use() noexcept {
   Held* expected = nullptr;
   return held_.compare_exchange_strong(expected, in_use(), std::memory_order_acq_rel);
 }
 
-std::unique_ptr<LastCopy::Held> LastCopy::drop() noexcept {
+std::unique_ptr<ReaderCache::Held> ReaderCache::drop() noexcept {
   Held* held = held_.load(std::memory_order_acquire);
   while (true) {
     Held* const then = held == in_use() ? in_use_and_dropped() : nullptr;
@@ -86,11 +86,11 @@ void DerivedCopy::retire() {
 
 void DerivedCopy::drop_value(Dropped& dropped) {
   dropped.push_back(std::move(value_));
-  for (LastCopy* reader : readers_) dropped.emplace_back(reader->drop());
+  for (ReaderCache* reader : readers_) dropped.emplace_back(reader->drop());
   readers_.clear();
 }
 
-bool DerivedCopy::add_reader(LastCopy& reader, const Value& value) {
+bool DerivedCopy::add_reader(ReaderCache& reader, const Value& value) {
   const std::lock_guard lock(mutex_);
   if (value_ != value) return false;
   readers_.push_back(&reader);
@@ -99,7 +99,7 @@ bool DerivedCopy::add_reader(LastCopy& reader, const Value& value) {
   return false;
 }
 
-void DerivedCopy::remove_reader(LastCopy& reader) noexcept {
+void DerivedCopy::remove_reader(ReaderCache& reader) noexcept {
   const std::lock_guard lock(mutex_);
   std::erase(readers_, &reader);
   reader.held_.store(nullptr, std::memory_order_release);
@@ -172,7 +172,7 @@ void DerivedData::drop() noexcept {
     const std::lock_guard lock(c->mutex);
     dropped.swap(c->list);
     c->pages = nullptr;
-    c->stand_in.withdraw();
+    c->evictable_values.withdraw();
     if (writes_) writes_->store(nullptr, std::memory_order_release);
   }
   for (const std::weak_ptr<DerivedCopy>& copy : dropped) {
@@ -197,7 +197,7 @@ void DerivedData::drop_pages() noexcept {
     c->arrays->drop(c->place);
     return c->arrays->end_offers(c->place, true);
   }
-  c->stand_in.accept();
+  c->evictable_values.accept();
   const std::lock_guard lock(c->mutex);
   if (c->pages) hybridnet::drop_pages(c->pages, c->page_bytes);
 }
@@ -209,12 +209,12 @@ void DerivedData::keep_pages() {
     c->arrays->keep(c->place);
     return c->arrays->end_offers(c->place, false);
   }
-  c->stand_in.restore(/*stays=*/true);
+  c->evictable_values.restore(/*stays=*/true);
   const std::lock_guard lock(c->mutex);
   c->pages = nullptr;
 }
 
-void DerivedData::offer(StandIn::Values values) {
+void DerivedData::offer(EvictableValues::Values values) {
   Copies& c = copies();
   if (c.arrays) return c.arrays->offer(c.place, values);
   if (!writes_ || pins_.load(std::memory_order_relaxed) != 0) return;
@@ -222,31 +222,31 @@ void DerivedData::offer(StandIn::Values values) {
     const std::lock_guard lock(c.mutex);
     if (c.pages) return;
   }
-  c.stand_in.offer(std::move(values));
+  c.evictable_values.offer(std::move(values));
 }
 
-StandIn* DerivedData::stand_in() {
+EvictableValues* DerivedData::evictable_values() {
   Copies* const c = copies_.load(std::memory_order_acquire);
-  return c ? &c->stand_in : nullptr;
+  return c ? &c->evictable_values : nullptr;
 }
 
-void DerivedData::set_droppable(DroppableArrays& arrays, size_t place) {
+void DerivedData::set_recomputable(RecomputableArrays& arrays, size_t place) {
   Copies& c = copies();
   c.arrays = &arrays;
   c.place = place;
 }
 
-SourceReading::SourceReading(DerivedData* source) {
+ReadLease::ReadLease(DerivedData* source) {
   DerivedData::Copies* const c = source ? source->copies_.load(std::memory_order_acquire) : nullptr;
   if (!c) return;
-  if (c->stand_in.is_released()) c->stand_in.restore(/*stays=*/false);
+  if (c->evictable_values.is_released()) c->evictable_values.restore(/*stays=*/false);
   if (!c->arrays) return;
   c->arrays->begin_reading(c->place);
   arrays_ = c->arrays;
   place_ = c->place;
 }
 
-SourceReading::~SourceReading() {
+ReadLease::~ReadLease() {
   if (arrays_) arrays_->end_reading(place_);
 }
 

@@ -13,6 +13,23 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, default=None, help="seed of the rng fixture; printed by tests that fail")
+    parser.addoption("--fast", action="store_true", help="one case of each test, without tests that start programs")
+
+
+# These start processes, compile programs or train networks: seconds each.
+SLOW_FOLDERS = {"deploy", "docs", "examples", "hostile", "process", "programs", "serving", "tools"}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --fast: keeps the first case of each test function outside of SLOW_FOLDERS."""
+    if not config.getoption("--fast"):
+        return
+    kept: dict[object, pytest.Item] = {}
+    for item in items:
+        if not SLOW_FOLDERS.intersection(item.path.parts) and item.get_closest_marker("slow") is None:
+            kept.setdefault((item.path, getattr(item, "cls", None), getattr(item, "originalname", item.name)), item)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept.values()])
+    items[:] = kept.values()
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@
 //   Array y = nd::FullyConnected(x, weight, bias, {.num_hidden = 10});
 //   nd::sgd_update(weight, gradient, {.lr = 0.1}, into(weight));
 //
-// Names are those of mx.nd; _linalg_, _random_, _sample_, _image_ and _contrib_ are namespaces as in Python, and what
-// stands in mx.nd._internal is in nd::internal, without the underscore in front. A parameter without a default does not
-// compile when it is left out. Operators of mx.np are reached by name: invoke("_npi_...", ...).
+// The names are those of mx.nd; _linalg_, _random_, _sample_, _image_ and _contrib_ are namespaces, like in Python. The
+// operators of mx.nd._internal are in nd::internal, without the leading underscore. Code that omits a parameter without
+// a default does not compile. Operators of mx.np are called by name: invoke("_npi_...", ...).
 #pragma once
 
 #include <cmath>
@@ -20,13 +20,13 @@
 // clang-format off
 namespace hybridnet::cpp::nd::linalg {
 
-// The determinant of every matrix. Its gradient is zero where it is zero.
+// The determinant of every matrix. The gradient of a singular matrix is zero.
 inline Array det(const Array& A, const Into& out = {}) {
   return invoke("_linalg_det", {A}, {}, out);
 }
 
 struct LinalgExtractdiagParams {
-  int64_t offset = 0;  // Which diagonal: positive above the main one, negative below.
+  int64_t offset = 0;  // Index of the diagonal: positive above the main one, negative below.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "offset", this->offset, int64_t(0));
@@ -42,7 +42,7 @@ struct LinalgExtracttrianParams {
   // The diagonal that bounds the triangle: positive: upper triangles from above the main diagonal, negative: lower
   // ones.
   int64_t offset = 0;
-  bool lower = true;  // Which triangle, where offset is 0.
+  bool lower = true;  // Whether the triangle is the lower one, if offset is 0.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "offset", this->offset, int64_t(0));
@@ -61,8 +61,8 @@ inline Outputs gelqf(const Array& A, const Into& out = {}) {
 }
 
 struct LinalgGemmParams {
-  bool transpose_a = false;  // Transpose the matrices of A first.
-  bool transpose_b = false;  // Transpose the matrices of B first.
+  bool transpose_a = false;  // Whether to transpose the matrices of A.
+  bool transpose_b = false;  // Whether to transpose the matrices of B.
   double alpha = 1.0;  // Factor of the product.
   double beta = 1.0;  // Factor of C.
   int64_t axis = -2;  // Axis of the matrix rows; the columns are the last axis.
@@ -83,8 +83,8 @@ inline Array gemm(const Array& A, const Array& B, const Array& C, const LinalgGe
 }
 
 struct LinalgGemm2Params {
-  bool transpose_a = false;  // Transpose the matrices of A first.
-  bool transpose_b = false;  // Transpose the matrices of B first.
+  bool transpose_a = false;  // Whether to transpose the matrices of A.
+  bool transpose_b = false;  // Whether to transpose the matrices of B.
   double alpha = 1.0;  // Factor of the product.
   int64_t axis = -2;  // Axis of the matrix rows; the columns are the last axis.
   Attributes attributes() const {
@@ -107,14 +107,14 @@ inline Array inverse(const Array& A, const Into& out = {}) {
 }
 
 struct LinalgMakediagParams {
-  int64_t offset = 0;  // Which diagonal: positive above the main one, negative below.
+  int64_t offset = 0;  // Index of the diagonal: positive above the main one, negative below.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "offset", this->offset, int64_t(0));
     return given;
   }
 };
-// Matrices that are zero but for one diagonal.
+// Matrices that are zero except on one diagonal.
 inline Array makediag(const Array& A, const LinalgMakediagParams& p = {}, const Into& out = {}) {
   return invoke("_linalg_makediag", {A}, p.attributes(), out);
 }
@@ -123,7 +123,7 @@ struct LinalgMaketrianParams {
   // The diagonal that bounds the triangle: positive: upper triangles from above the main diagonal, negative: lower
   // ones.
   int64_t offset = 0;
-  bool lower = true;  // Which triangle, where offset is 0.
+  bool lower = true;  // Whether the triangle is the lower one, if offset is 0.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "offset", this->offset, int64_t(0));
@@ -160,7 +160,7 @@ struct LinalgPotriParams {
     return given;
   }
 };
-// The inverse of L L^T from the lower triangular L, such as _linalg_potrf gives.
+// The inverse of L L^T for a lower triangular L, for example the output of _linalg_potrf.
 inline Array potri(const Array& A, const LinalgPotriParams& p = {}, const Into& out = {}) {
   return invoke("_linalg_potri", {A}, p.attributes(), out);
 }
@@ -175,14 +175,14 @@ inline Array sumlogdiag(const Array& A, const Into& out = {}) {
   return invoke("_linalg_sumlogdiag", {A}, {}, out);
 }
 
-// Eigenvectors U, as rows, and eigenvalues L, rising, of symmetric matrices: U A = diag(L) U. The lower triangle is
-// read. Gradients need eigenvalues that differ.
+// Eigenvectors U, as rows, and eigenvalues L, rising, of symmetric matrices: U A = diag(L) U. Only the lower triangle
+// is read. Gradients need eigenvalues that differ.
 inline Outputs syevd(const Array& A, const Into& out = {}) {
   return invoke("_linalg_syevd", {A}, {}, out);
 }
 
 struct LinalgSyrkParams {
-  bool transpose = false;  // A^T A instead of A A^T.
+  bool transpose = false;  // Whether to compute A^T A instead of A A^T.
   double alpha = 1.0;  // Factor of the product.
   Attributes attributes() const {
     Attributes given;
@@ -197,9 +197,9 @@ inline Array syrk(const Array& A, const LinalgSyrkParams& p = {}, const Into& ou
 }
 
 struct LinalgTrmmParams {
-  bool transpose = false;  // Transpose the triangular matrices.
-  bool rightside = false;  // The triangular matrix stands on the right.
-  bool lower = true;  // Lower or upper triangle; the other one is not read.
+  bool transpose = false;  // Whether to transpose the triangular matrices.
+  bool rightside = false;  // Whether the triangular matrix is on the right.
+  bool lower = true;  // Whether the lower triangle is used, else the upper one; the other triangle is not read.
   double alpha = 1.0;  // Factor of the result.
   Attributes attributes() const {
     Attributes given;
@@ -216,9 +216,9 @@ inline Array trmm(const Array& A, const Array& B, const LinalgTrmmParams& p = {}
 }
 
 struct LinalgTrsmParams {
-  bool transpose = false;  // Transpose the triangular matrices.
-  bool rightside = false;  // The triangular matrix stands on the right.
-  bool lower = true;  // Lower or upper triangle; the other one is not read.
+  bool transpose = false;  // Whether to transpose the triangular matrices.
+  bool rightside = false;  // Whether the triangular matrix is on the right.
+  bool lower = true;  // Whether the lower triangle is used, else the upper one; the other triangle is not read.
   double alpha = 1.0;  // Factor of the result.
   Attributes attributes() const {
     Attributes given;
@@ -229,7 +229,7 @@ struct LinalgTrsmParams {
     return given;
   }
 };
-// The X with op(A) X = alpha B, or with rightside X op(A) = alpha B, for triangular A.
+// Solves op(A) X = alpha B, or with rightside X op(A) = alpha B, for X; A is triangular.
 inline Array trsm(const Array& A, const Array& B, const LinalgTrsmParams& p = {}, const Into& out = {}) {
   return invoke("_linalg_trsm", {A, B}, p.attributes(), out);
 }
@@ -239,7 +239,7 @@ namespace hybridnet::cpp::nd::random {
 
 struct RandomExponentialParams {
   double lam = 1.0;  // Rate, positive: one over the mean.
-  OptionalInts shape = std::nullopt;  // Shape of the output; None: that of out, else one number.
+  OptionalInts shape = std::nullopt;  // Shape of the output; None: the shape of out, else one number.
   std::optional<HnDType> dtype = std::nullopt;  // float16, float32, float64 or bfloat16; None: float32.
   Attributes attributes() const {
     Attributes given;
@@ -262,7 +262,7 @@ struct RandomExponentialLikeParams {
     return given;
   }
 };
-// Exponentially distributed numbers. As many as data has elements.
+// Exponentially distributed numbers. One per element of data.
 inline Array exponential_like(const Array& data, const RandomExponentialLikeParams& p = {}, const Into& out = {}) {
   return invoke("_random_exponential_like", {data}, p.attributes(), out);
 }
@@ -270,7 +270,7 @@ inline Array exponential_like(const Array& data, const RandomExponentialLikePara
 struct RandomGammaParams {
   double alpha = 1.0;  // Shape, positive.
   double beta = 1.0;  // Scale, positive.
-  OptionalInts shape = std::nullopt;  // Shape of the output; None: that of out, else one number.
+  OptionalInts shape = std::nullopt;  // Shape of the output; None: the shape of out, else one number.
   std::optional<HnDType> dtype = std::nullopt;  // float16, float32, float64 or bfloat16; None: float32.
   Attributes attributes() const {
     Attributes given;
@@ -296,7 +296,7 @@ struct RandomGammaLikeParams {
     return given;
   }
 };
-// Gamma distributed numbers. As many as data has elements.
+// Gamma distributed numbers. One per element of data.
 inline Array gamma_like(const Array& data, const RandomGammaLikeParams& p = {}, const Into& out = {}) {
   return invoke("_random_gamma_like", {data}, p.attributes(), out);
 }
@@ -304,7 +304,7 @@ inline Array gamma_like(const Array& data, const RandomGammaLikeParams& p = {}, 
 struct RandomGeneralizedNegativeBinomialParams {
   double mu = 1.0;  // Mean, not negative.
   double alpha = 1.0;  // Dispersion, not negative; 0 gives Poisson.
-  OptionalInts shape = std::nullopt;  // Shape of the output; None: that of out, else one number.
+  OptionalInts shape = std::nullopt;  // Shape of the output; None: the shape of out, else one number.
   std::optional<HnDType> dtype = std::nullopt;  // float16, float32, float64 or bfloat16; None: float32.
   Attributes attributes() const {
     Attributes given;
@@ -331,7 +331,7 @@ struct RandomGeneralizedNegativeBinomialLikeParams {
     return given;
   }
 };
-// Negative binomial whole numbers by mean and dispersion, as floating values. As many as data has elements.
+// Negative binomial whole numbers by mean and dispersion, as floating values. One per element of data.
 inline Array generalized_negative_binomial_like(const Array& data, const RandomGeneralizedNegativeBinomialLikeParams& p
     = {}, const Into& out = {}) {
   return invoke("_random_generalized_negative_binomial_like", {data}, p.attributes(), out);
@@ -340,7 +340,7 @@ inline Array generalized_negative_binomial_like(const Array& data, const RandomG
 struct RandomNegativeBinomialParams {
   double k = 1.0;  // Number of successes, not negative.
   double p_ = 1.0;  // Probability of a success, in (0, 1].
-  OptionalInts shape = std::nullopt;  // Shape of the output; None: that of out, else one number.
+  OptionalInts shape = std::nullopt;  // Shape of the output; None: the shape of out, else one number.
   std::optional<HnDType> dtype = std::nullopt;  // float16, float32, float64 or bfloat16; None: float32.
   Attributes attributes() const {
     Attributes given;
@@ -366,7 +366,7 @@ struct RandomNegativeBinomialLikeParams {
     return given;
   }
 };
-// Number of failures before k successes of probability p, as floating values. As many as data has elements.
+// Number of failures before k successes of probability p, as floating values. One per element of data.
 inline Array negative_binomial_like(const Array& data, const RandomNegativeBinomialLikeParams& p = {}, const Into& out =
     {}) {
   return invoke("_random_negative_binomial_like", {data}, p.attributes(), out);
@@ -375,7 +375,7 @@ inline Array negative_binomial_like(const Array& data, const RandomNegativeBinom
 struct RandomNormalParams {
   double loc = 0.0;  // Mean.
   double scale = 1.0;  // Standard deviation, not negative.
-  OptionalInts shape = std::nullopt;  // Shape of the output; None: that of out, else one number.
+  OptionalInts shape = std::nullopt;  // Shape of the output; None: the shape of out, else one number.
   std::optional<HnDType> dtype = std::nullopt;  // float16, float32, float64 or bfloat16; None: float32.
   Attributes attributes() const {
     Attributes given;
@@ -401,13 +401,13 @@ struct RandomNormalLikeParams {
     return given;
   }
 };
-// Normally distributed numbers. As many as data has elements.
+// Normally distributed numbers. One per element of data.
 inline Array normal_like(const Array& data, const RandomNormalLikeParams& p = {}, const Into& out = {}) {
   return invoke("_random_normal_like", {data}, p.attributes(), out);
 }
 
 struct RandomPdfDirichletParams {
-  bool is_log = false;  // Whether to give logarithms of densities.
+  bool is_log = false;  // Whether to return logarithms of densities.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "is_log", this->is_log, bool(false));
@@ -421,7 +421,7 @@ inline Array pdf_dirichlet(const Array& sample, const Array& alpha, const Random
 }
 
 struct RandomPdfExponentialParams {
-  bool is_log = false;  // Whether to give logarithms of densities.
+  bool is_log = false;  // Whether to return logarithms of densities.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "is_log", this->is_log, bool(false));
@@ -435,7 +435,7 @@ inline Array pdf_exponential(const Array& sample, const Array& lam, const Random
 }
 
 struct RandomPdfGammaParams {
-  bool is_log = false;  // Whether to give logarithms of densities.
+  bool is_log = false;  // Whether to return logarithms of densities.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "is_log", this->is_log, bool(false));
@@ -449,7 +449,7 @@ inline Array pdf_gamma(const Array& sample, const Array& alpha, const Array& bet
 }
 
 struct RandomPdfGeneralizedNegativeBinomialParams {
-  bool is_log = false;  // Whether to give logarithms of densities.
+  bool is_log = false;  // Whether to return logarithms of densities.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "is_log", this->is_log, bool(false));
@@ -463,21 +463,21 @@ inline Array pdf_generalized_negative_binomial(const Array& sample, const Array&
 }
 
 struct RandomPdfNegativeBinomialParams {
-  bool is_log = false;  // Whether to give logarithms of densities.
+  bool is_log = false;  // Whether to return logarithms of densities.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "is_log", this->is_log, bool(false));
     return given;
   }
 };
-// Probabilities of negative binomial distributions: k, and the probability p of failure.
+// Probabilities of negative binomial distributions with k and the probability p of failure.
 inline Array pdf_negative_binomial(const Array& sample, const Array& k, const Array& p_, const
     RandomPdfNegativeBinomialParams& p = {}, const Into& out = {}) {
   return invoke("_random_pdf_negative_binomial", {sample, k, p_}, p.attributes(), out);
 }
 
 struct RandomPdfNormalParams {
-  bool is_log = false;  // Whether to give logarithms of densities.
+  bool is_log = false;  // Whether to return logarithms of densities.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "is_log", this->is_log, bool(false));
@@ -491,7 +491,7 @@ inline Array pdf_normal(const Array& sample, const Array& mu, const Array& sigma
 }
 
 struct RandomPdfPoissonParams {
-  bool is_log = false;  // Whether to give logarithms of densities.
+  bool is_log = false;  // Whether to return logarithms of densities.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "is_log", this->is_log, bool(false));
@@ -505,7 +505,7 @@ inline Array pdf_poisson(const Array& sample, const Array& lam, const RandomPdfP
 }
 
 struct RandomPdfUniformParams {
-  bool is_log = false;  // Whether to give logarithms of densities.
+  bool is_log = false;  // Whether to return logarithms of densities.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "is_log", this->is_log, bool(false));
@@ -520,7 +520,7 @@ inline Array pdf_uniform(const Array& sample, const Array& low, const Array& hig
 
 struct RandomPoissonParams {
   double lam = 1.0;  // Mean, not negative.
-  OptionalInts shape = std::nullopt;  // Shape of the output; None: that of out, else one number.
+  OptionalInts shape = std::nullopt;  // Shape of the output; None: the shape of out, else one number.
   std::optional<HnDType> dtype = std::nullopt;  // float16, float32, float64 or bfloat16; None: float32.
   Attributes attributes() const {
     Attributes given;
@@ -543,7 +543,7 @@ struct RandomPoissonLikeParams {
     return given;
   }
 };
-// Poisson distributed whole numbers, as floating values. As many as data has elements.
+// Poisson distributed whole numbers, as floating values. One per element of data.
 inline Array poisson_like(const Array& data, const RandomPoissonLikeParams& p = {}, const Into& out = {}) {
   return invoke("_random_poisson_like", {data}, p.attributes(), out);
 }
@@ -551,7 +551,7 @@ inline Array poisson_like(const Array& data, const RandomPoissonLikeParams& p = 
 struct RandomRandintParams {
   Required<int64_t> low;  // Smallest number.
   Required<int64_t> high;  // One above the largest number.
-  OptionalInts shape = std::nullopt;  // Shape of the output; None: that of out, else one number.
+  OptionalInts shape = std::nullopt;  // Shape of the output; None: the shape of out, else one number.
   std::optional<HnDType> dtype = std::nullopt;  // int32 or int64; None: int32.
   Attributes attributes() const {
     Attributes given;
@@ -562,7 +562,7 @@ struct RandomRandintParams {
     return given;
   }
 };
-// Whole numbers in [low, high), all equally likely.
+// Uniformly distributed whole numbers in [low, high).
 inline Array randint(const RandomRandintParams& p, const Into& out = {}) {
   return invoke("_random_randint", {}, p.attributes(), out);
 }
@@ -570,7 +570,7 @@ inline Array randint(const RandomRandintParams& p, const Into& out = {}) {
 struct RandomUniformParams {
   double low = 0.0;  // Lower bound, inclusive.
   double high = 1.0;  // Upper bound, exclusive.
-  OptionalInts shape = std::nullopt;  // Shape of the output; None: that of out, else one number.
+  OptionalInts shape = std::nullopt;  // Shape of the output; None: the shape of out, else one number.
   std::optional<HnDType> dtype = std::nullopt;  // float16, float32, float64 or bfloat16; None: float32.
   Attributes attributes() const {
     Attributes given;
@@ -596,7 +596,7 @@ struct RandomUniformLikeParams {
     return given;
   }
 };
-// Uniformly distributed numbers in [low, high). As many as data has elements.
+// Uniformly distributed numbers in [low, high). One per element of data.
 inline Array uniform_like(const Array& data, const RandomUniformLikeParams& p = {}, const Into& out = {}) {
   return invoke("_random_uniform_like", {data}, p.attributes(), out);
 }
@@ -653,7 +653,7 @@ inline Array generalized_negative_binomial(const Array& mu, const Array& alpha, 
 
 struct SampleMultinomialParams {
   std::vector<int64_t> shape = {};  // Shape drawn from every distribution.
-  // Whether the logarithms of the outcomes' probabilities come as a second output; its gradient reaches data.
+  // Whether the logarithms of the outcomes' probabilities are a second output; its gradient flows to data.
   bool get_prob = false;
   HnDType dtype = HN_INT32;  // uint8, int32, float16, float32 or float64.
   Attributes attributes() const {
@@ -664,7 +664,7 @@ struct SampleMultinomialParams {
     return given;
   }
 };
-// Outcomes drawn from distributions over the last axis of data.
+// Random outcomes of distributions over the last axis of data.
 inline Outputs multinomial(const Array& data, const SampleMultinomialParams& p = {}, const Into& out = {}) {
   return invoke("_sample_multinomial", {data}, p.attributes(), out);
 }
@@ -733,7 +733,7 @@ inline Array uniform(const Array& low, const Array& high, const SampleUniformPar
 
 struct SampleUniqueZipfianParams {
   Required<int64_t> range_max;  // Number of classes.
-  OptionalInts shape = std::nullopt;  // (rows, classes drawn per row); None: that of out.
+  OptionalInts shape = std::nullopt;  // (rows, classes drawn per row); None: the shape of out.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "range_max", this->range_max);
@@ -741,8 +741,8 @@ struct SampleUniqueZipfianParams {
     return given;
   }
 };
-// Classes drawn without replacement, the first ones most often: class k is round(exp(u log(range_max))) - 1 for uniform
-// u.
+// Classes drawn without replacement, the first classes most often: class k is round(exp(u log(range_max))) - 1 for
+// uniform u.
 inline Outputs unique_zipfian(const SampleUniqueZipfianParams& p, const Into& out = {}) {
   return invoke("_sample_unique_zipfian", {}, p.attributes(), out);
 }
@@ -751,14 +751,14 @@ inline Outputs unique_zipfian(const SampleUniqueZipfianParams& p, const Into& ou
 namespace hybridnet::cpp::nd::image {
 
 struct ImageAdjustLightingParams {
-  Required<std::vector<double>> alpha;  // How far to go along the three principal components of colors.
+  Required<std::vector<double>> alpha;  // Amounts to add along the three principal components of colors.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "alpha", this->alpha);
     return given;
   }
 };
-// Colors moved along the principal components of ImageNet's colors (Krizhevsky et al., NIPS 2012, section 4.1).
+// Adds amounts along the principal components of ImageNet's colors (Krizhevsky et al., NIPS 2012, section 4.1).
 inline Array adjust_lighting(const Array& data, const ImageAdjustLightingParams& p, const Into& out = {}) {
   return invoke("_image_adjust_lighting", {data}, p.attributes(), out);
 }
@@ -782,12 +782,12 @@ inline Array crop(const Array& data, const ImageCropParams& p, const Into& out =
   return invoke("_image_crop", {data}, p.attributes(), out);
 }
 
-// Turns images around: left becomes right.
+// Flips images: left becomes right.
 inline Array flip_left_right(const Array& data, const Into& out = {}) {
   return invoke("_image_flip_left_right", {data}, {}, out);
 }
 
-// Turns images around: top becomes bottom.
+// Flips images: top becomes bottom.
 inline Array flip_top_bottom(const Array& data, const Into& out = {}) {
   return invoke("_image_flip_top_bottom", {data}, {}, out);
 }
@@ -817,7 +817,7 @@ struct ImageRandomBrightnessParams {
     return given;
   }
 };
-// All values times a factor drawn between min_factor and max_factor.
+// All values times a random factor between min_factor and max_factor.
 inline Array random_brightness(const Array& data, const ImageRandomBrightnessParams& p, const Into& out = {}) {
   return invoke("_image_random_brightness", {data}, p.attributes(), out);
 }
@@ -826,7 +826,7 @@ struct ImageRandomColorJitterParams {
   Required<double> brightness;  // The factor is drawn from 1 - brightness to 1 + brightness.
   Required<double> contrast;  // The factor is drawn from 1 - contrast to 1 + contrast.
   Required<double> saturation;  // The factor is drawn from 1 - saturation to 1 + saturation.
-  Required<double> hue;  // The part of the color circle is drawn from -hue to hue.
+  Required<double> hue;  // The fraction of the color circle is drawn from -hue to hue.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "brightness", this->brightness);
@@ -836,7 +836,7 @@ struct ImageRandomColorJitterParams {
     return given;
   }
 };
-// Brightness, contrast, saturation and hue changed by drawn amounts, in a drawn order.
+// Changes brightness, contrast, saturation and hue by random amounts, in a random order.
 inline Array random_color_jitter(const Array& data, const ImageRandomColorJitterParams& p, const Into& out = {}) {
   return invoke("_image_random_color_jitter", {data}, p.attributes(), out);
 }
@@ -851,17 +851,17 @@ struct ImageRandomContrastParams {
     return given;
   }
 };
-// Distances of values from the image's mean luminance times a drawn factor.
+// Scales the distances of values from the image's mean luminance by a random factor.
 inline Array random_contrast(const Array& data, const ImageRandomContrastParams& p, const Into& out = {}) {
   return invoke("_image_random_contrast", {data}, p.attributes(), out);
 }
 
-// Turns images around, left becomes right, or not, with equal probability.
+// Flips images, left becomes right, or not, with equal probability.
 inline Array random_flip_left_right(const Array& data, const Into& out = {}) {
   return invoke("_image_random_flip_left_right", {data}, {}, out);
 }
 
-// Turns images around, top becomes bottom, or not, with equal probability.
+// Flips images, top becomes bottom, or not, with equal probability.
 inline Array random_flip_top_bottom(const Array& data, const Into& out = {}) {
   return invoke("_image_random_flip_top_bottom", {data}, {}, out);
 }
@@ -876,20 +876,20 @@ struct ImageRandomHueParams {
     return given;
   }
 };
-// Hues moved by a drawn part of the color circle.
+// Rotates hues by a random fraction of the color circle.
 inline Array random_hue(const Array& data, const ImageRandomHueParams& p, const Into& out = {}) {
   return invoke("_image_random_hue", {data}, p.attributes(), out);
 }
 
 struct ImageRandomLightingParams {
-  double alpha_std = 0.05;  // Standard deviation of how far to go along the principal components of colors.
+  double alpha_std = 0.05;  // Standard deviation of the amounts along the principal components of colors.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "alpha_std", this->alpha_std, double(0.05));
     return given;
   }
 };
-// _image_adjust_lighting by drawn amounts, normally distributed.
+// _image_adjust_lighting with normally distributed amounts.
 inline Array random_lighting(const Array& data, const ImageRandomLightingParams& p = {}, const Into& out = {}) {
   return invoke("_image_random_lighting", {data}, p.attributes(), out);
 }
@@ -904,14 +904,15 @@ struct ImageRandomSaturationParams {
     return given;
   }
 };
-// Distances of values from their pixel's luminance times a drawn factor.
+// Scales the distances of values from their pixel's luminance by a random factor.
 inline Array random_saturation(const Array& data, const ImageRandomSaturationParams& p, const Into& out = {}) {
   return invoke("_image_random_saturation", {data}, p.attributes(), out);
 }
 
 struct ImageResizeParams {
   std::vector<int64_t> size = {};  // (width, height), or one number for both.
-  bool keep_ratio = false;  // Whether one number is the size of the shorter side; the other keeps the ratio.
+  // Whether one number is the size of the shorter side; the other side keeps the aspect ratio.
+  bool keep_ratio = false;
   int64_t interp = 1;  // 0: nearest, 1: bilinear, 2: bicubic, 3: area, 4: Lanczos over 8x8 pixels.
   Attributes attributes() const {
     Attributes given;
@@ -921,7 +922,7 @@ struct ImageResizeParams {
     return given;
   }
 };
-// Images at another size.
+// Images resized to another height and width.
 inline Array resize(const Array& data, const ImageResizeParams& p = {}, const Into& out = {}) {
   return invoke("_image_resize", {data}, p.attributes(), out);
 }
@@ -951,10 +952,10 @@ inline Array AdaptiveAvgPooling2D(const Array& data, const ContribAdaptiveAvgPoo
 
 struct ContribBatchNormWithReLUParams {
   double eps = 0.0010000000474974513;  // Added to the variance.
-  double momentum = 0.8999999761581421;  // Share of the old moving statistics that stays.
-  bool fix_gamma = true;  // gamma acts as 1 and gets no gradient.
-  bool use_global_stats = false;  // Normalize by the moving statistics also in training.
-  bool output_mean_var = false;  // Also give the mean and var outputs.
+  double momentum = 0.8999999761581421;  // Factor of the old moving statistics.
+  bool fix_gamma = true;  // Whether gamma is treated as 1 and has no gradient.
+  bool use_global_stats = false;  // Whether the moving statistics are used in training, too.
+  bool output_mean_var = false;  // Whether mean and var are outputs, too.
   int64_t axis = 1;  // Axis of the channels.
   Attributes attributes() const {
     Attributes given;
@@ -978,11 +979,12 @@ struct ContribBilinearResize2DParams {
   int64_t width = 1;  // Width of the output; mode size without scale_width.
   std::optional<double> scale_height = std::nullopt;  // Factor of the height; modes size and odd_scale.
   std::optional<double> scale_width = std::nullopt;  // Factor of the width; modes size and odd_scale.
-  // Where the new sizes come from. size: the parameters; like: the second input; odd_scale: the scaled size, (size - 1)
-  // * scale + 1 for odd ones; to_even_down ... to_odd_up: the next even or odd size. One of: size, odd_scale, like,
+  // Source of the new sizes. size: the parameters; like: the second input; odd_scale: the scaled size, (size - 1) *
+  // scale + 1 for odd ones; to_even_down ... to_odd_up: the next even or odd size. One of: size, odd_scale, like,
   // to_even_down, to_even_up, to_odd_down, to_odd_up.
   std::string mode = "size";
-  bool align_corners = true;  // Whether the centers of the corner pixels meet; otherwise the corners of the images do.
+  // Whether the centers of the corner pixels are aligned; otherwise the corners of the images are.
+  bool align_corners = true;
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "height", this->height, int64_t(1));
@@ -994,7 +996,7 @@ struct ContribBilinearResize2DParams {
     return given;
   }
 };
-// Images of another height and width by bilinear interpolation.
+// Images resized to another height and width by bilinear interpolation.
 inline Array BilinearResize2D(const Array& data, const ContribBilinearResize2DParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_BilinearResize2D", {data}, p.attributes(), out);
 }
@@ -1005,12 +1007,12 @@ inline Array BilinearResize2D(const Array& data, const Array& like, const Contri
 
 struct ContribDeformableConvolutionParams {
   Required<std::vector<int64_t>> kernel;  // Size of the kernel, (height, width).
-  std::vector<int64_t> stride = {};  // Step between outputs; () is (1, 1).
-  std::vector<int64_t> dilate = {};  // Distance of kernel points; () is (1, 1).
-  std::vector<int64_t> pad = {};  // Width of the border around data; () is (0, 0).
+  std::vector<int64_t> stride = {};  // Stride between outputs; () is (1, 1).
+  std::vector<int64_t> dilate = {};  // Distance between kernel points; () is (1, 1).
+  std::vector<int64_t> pad = {};  // Width of the padding around data; () is (0, 0).
   int64_t num_deformable_group = 1;  // Groups of channels that have offsets of their own.
   Required<int64_t> num_filter;  // Channels of the output.
-  int64_t num_group = 1;  // Groups of channels that do not see each other.
+  int64_t num_group = 1;  // Groups of channels that are convolved separately.
   bool no_bias = false;  // Whether there is no bias.
   Attributes attributes() const {
     Attributes given;
@@ -1025,7 +1027,8 @@ struct ContribDeformableConvolutionParams {
     return given;
   }
 };
-// Convolution whose kernel points are moved by offsets, per output pixel; between pixels by bilinear interpolation.
+// Convolution whose kernel points are displaced by offsets, per output pixel; values between pixels by bilinear
+// interpolation.
 inline Array DeformableConvolution(const Array& data, const Array& offset, const Array& weight, const
     ContribDeformableConvolutionParams& p, const Into& out = {}) {
   return invoke("_contrib_DeformableConvolution", {data, offset, weight}, p.attributes(), out);
@@ -1036,14 +1039,15 @@ inline Array DeformableConvolution(const Array& data, const Array& offset, const
 }
 
 struct ContribDeformablePSROIPoolingParams {
-  Required<double> spatial_scale;  // Size of data by size of the image that regions are given in.
+  // Ratio of the size of data to the size of the image whose coordinates the regions use.
+  Required<double> spatial_scale;
   Required<int64_t> output_dim;  // Channels of the output.
   Required<int64_t> group_size;  // Groups of channels along each side of a region.
   Required<int64_t> pooled_size;  // Bins along each side of a region.
-  int64_t part_size = 0;  // Offsets along each side; 0: pooled_size.
+  int64_t part_size = 0;  // Number of offsets along each side; 0: pooled_size.
   int64_t sample_per_part = 1;  // Points per bin along each side.
-  double trans_std = 0.0;  // Factor of the offsets, which are parts of a region.
-  bool no_trans = false;  // Whether bins stay where they are.
+  double trans_std = 0.0;  // Factor of the offsets, which are fractions of a region.
+  bool no_trans = false;  // Whether the bins are not displaced.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "spatial_scale", this->spatial_scale);
@@ -1057,7 +1061,7 @@ struct ContribDeformablePSROIPoolingParams {
     return given;
   }
 };
-// Means of points in the bins of regions, read by bilinear interpolation; bins are moved by offsets.
+// Means of points in the bins of regions, read by bilinear interpolation; offsets displace the bins.
 inline Array DeformablePSROIPooling(const Array& data, const Array& rois, const ContribDeformablePSROIPoolingParams& p,
     const Into& out = {}) {
   return invoke("_contrib_DeformablePSROIPooling", {data, rois}, p.attributes(), out);
@@ -1069,12 +1073,12 @@ inline Array DeformablePSROIPooling(const Array& data, const Array& rois, const 
 
 struct ContribModulatedDeformableConvolutionParams {
   Required<std::vector<int64_t>> kernel;  // Size of the kernel, (height, width).
-  std::vector<int64_t> stride = {};  // Step between outputs; () is (1, 1).
-  std::vector<int64_t> dilate = {};  // Distance of kernel points; () is (1, 1).
-  std::vector<int64_t> pad = {};  // Width of the border around data; () is (0, 0).
+  std::vector<int64_t> stride = {};  // Stride between outputs; () is (1, 1).
+  std::vector<int64_t> dilate = {};  // Distance between kernel points; () is (1, 1).
+  std::vector<int64_t> pad = {};  // Width of the padding around data; () is (0, 0).
   int64_t num_deformable_group = 1;  // Groups of channels that have offsets of their own.
   Required<int64_t> num_filter;  // Channels of the output.
-  int64_t num_group = 1;  // Groups of channels that do not see each other.
+  int64_t num_group = 1;  // Groups of channels that are convolved separately.
   bool no_bias = false;  // Whether there is no bias.
   Attributes attributes() const {
     Attributes given;
@@ -1089,7 +1093,7 @@ struct ContribModulatedDeformableConvolutionParams {
     return given;
   }
 };
-// Deformable convolution whose kernel points have factors, the mask, per output pixel.
+// Deformable convolution that multiplies the value at each kernel point by a factor, the mask, per output pixel.
 inline Array ModulatedDeformableConvolution(const Array& data, const Array& offset, const Array& mask, const Array&
     weight, const ContribModulatedDeformableConvolutionParams& p, const Into& out = {}) {
   return invoke("_contrib_ModulatedDeformableConvolution", {data, offset, mask, weight}, p.attributes(), out);
@@ -1100,11 +1104,12 @@ inline Array ModulatedDeformableConvolution(const Array& data, const Array& offs
 }
 
 struct ContribMultiBoxDetectionParams {
-  bool clip = true;  // Whether boxes are cut at the border of the image.
-  double threshold = 0.01;  // Lowest probability of a detection.
-  double nms_threshold = 0.5;  // A box goes that overlaps a better one by as much or more; outside (0, 1]: none goes.
-  bool force_suppress = false;  // Boxes of other classes go as well.
-  int64_t nms_topk = -1;  // How many of the best boxes are kept; not positive: all.
+  bool clip = true;  // Whether boxes are clipped to the image.
+  double threshold = 0.01;  // Minimum probability of a detection.
+  // A box is removed if it overlaps a better box by this or more; outside (0, 1]: no box is removed.
+  double nms_threshold = 0.5;
+  bool force_suppress = false;  // Whether a box is suppressed by boxes of other classes, too.
+  int64_t nms_topk = -1;  // Number of best boxes that are kept; not positive: all.
   std::vector<double> variances = {0.1, 0.1, 0.2, 0.2};  // Factors of the offsets of x, y, width and height.
   Attributes attributes() const {
     Attributes given;
@@ -1117,21 +1122,21 @@ struct ContribMultiBoxDetectionParams {
     return given;
   }
 };
-// Boxes of the most probable classes, sorted by falling probability; class -1 marks boxes that overlap a better one of
-// their class and, at the end, nothing. Gradients are zero.
+// Boxes of the most probable classes, sorted by falling probability; class -1 marks boxes that overlap a better box of
+// their class and, at the end, unused rows. Gradients are zero.
 inline Array MultiBoxDetection(const Array& cls_prob, const Array& loc_pred, const Array& anchor, const
     ContribMultiBoxDetectionParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_MultiBoxDetection", {cls_prob, loc_pred, anchor}, p.attributes(), out);
 }
 
 struct ContribMultiBoxPriorParams {
-  std::vector<double> sizes = {1.0};  // Heights of the anchors, as parts of the image.
-  // Width by height. The first goes with every size, the others with the first size.
+  std::vector<double> sizes = {1.0};  // Heights of the anchors, as fractions of the image.
+  // Width divided by height. The first is combined with every size, the others with the first size.
   std::vector<double> ratios = {1.0};
-  bool clip = false;  // Whether anchors are cut at the border of the image.
-  // Distances of pixels along y and x, as parts of the image; not positive: the image's pixels fill it.
+  bool clip = false;  // Whether anchors are clipped to the image.
+  // Distances of pixels along y and x, as fractions of the image; not positive: the inverse of the size of data.
   std::vector<double> steps = {-1.0, -1.0};
-  // Where in a pixel anchors have their center, along y and x, each in [0, 1].
+  // Position of the anchors' center in a pixel, along y and x, each in [0, 1].
   std::vector<double> offsets = {0.5, 0.5};
   Attributes attributes() const {
     Attributes given;
@@ -1143,20 +1148,20 @@ struct ContribMultiBoxPriorParams {
     return given;
   }
 };
-// Anchors (left, top, right, bottom), as parts of the image, around every pixel of data: each size with the first
+// Anchors (left, top, right, bottom), as fractions of the image, around every pixel of data: each size with the first
 // ratio, the first size with the other ratios.
 inline Array MultiBoxPrior(const Array& data, const ContribMultiBoxPriorParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_MultiBoxPrior", {data}, p.attributes(), out);
 }
 
 struct ContribMultiBoxTargetParams {
-  // An anchor that overlaps an object by more is positive; not positive: only the best anchor of each object is.
+  // An anchor whose overlap with an object is larger is positive; not positive: only the best anchor of each object is.
   double overlap_threshold = 0.5;
-  double ignore_label = -1.0;  // Class target of anchors that do not count.
-  // Negative anchors per positive one, those that look least like background; not positive: all are negative.
+  double ignore_label = -1.0;  // Class target of ignored anchors.
+  // Negative anchors per positive one, chosen by the lowest background probability; not positive: all are negative.
   double negative_mining_ratio = -1.0;
-  double negative_mining_thresh = 0.5;  // Mined anchors overlap every object by less.
-  std::vector<double> variances = {0.1, 0.1, 0.2, 0.2};  // Divide the offsets of x, y, width and height.
+  double negative_mining_thresh = 0.5;  // Only anchors whose overlap with every object is smaller are mined.
+  std::vector<double> variances = {0.1, 0.1, 0.2, 0.2};  // Divisors of the offsets of x, y, width and height.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "overlap_threshold", this->overlap_threshold, double(0.5));
@@ -1167,23 +1172,23 @@ struct ContribMultiBoxTargetParams {
     return given;
   }
 };
-// Training targets of anchors: every object takes the anchor that overlaps it most, every anchor that overlaps an
-// object enough belongs to it, the others are background. Gradients are zero.
+// Training targets of anchors: every object is matched with the anchor that overlaps it most, then every anchor with an
+// object that it overlaps enough; the others are background. Gradients are zero.
 inline Outputs MultiBoxTarget(const Array& anchor, const Array& label, const Array& cls_pred, const
     ContribMultiBoxTargetParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_MultiBoxTarget", {anchor, label, cls_pred}, p.attributes(), out);
 }
 
 struct ContribMultiProposalParams {
-  int64_t rpn_pre_nms_top_n = 6000;  // How many of the best anchors take part; not positive: all.
-  int64_t rpn_post_nms_top_n = 300;  // Regions per image.
-  double threshold = 0.7;  // A region goes that overlaps a better one by more.
-  int64_t rpn_min_size = 16;  // Least height and width of a region, in input pixels.
+  int64_t rpn_pre_nms_top_n = 6000;  // Number of best anchors that take part; not positive: all.
+  int64_t rpn_post_nms_top_n = 300;  // Number of regions per image.
+  double threshold = 0.7;  // A region is removed if its overlap with a better one is larger.
+  int64_t rpn_min_size = 16;  // Minimum height and width of a region, in input pixels.
   std::vector<double> scales = {4.0, 8.0, 16.0, 32.0};  // Sizes of anchors, in strides.
-  std::vector<double> ratios = {0.5, 1.0, 2.0};  // Height by width of anchors.
+  std::vector<double> ratios = {0.5, 1.0, 2.0};  // Height divided by width of anchors.
   int64_t feature_stride = 16;  // Image pixels per pixel of the scores.
-  bool output_score = false;  // Whether scores are a second output.
-  bool iou_loss = false;  // Whether offsets are of corners, not of center and log size.
+  bool output_score = false;  // Whether the scores are a second output.
+  bool iou_loss = false;  // Whether the offsets refer to corners, not to center and log size.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "rpn_pre_nms_top_n", this->rpn_pre_nms_top_n, int64_t(6000));
@@ -1198,15 +1203,16 @@ struct ContribMultiProposalParams {
     return given;
   }
 };
-// Regions of interest from a region proposal network: anchors moved by predicted offsets, the best of those that
-// overlap. Gradients are zero.
+// Regions of interest from a region proposal network: anchors displaced by predicted offsets, of which non-maximum
+// suppression keeps the best. Gradients are zero.
 inline Outputs MultiProposal(const Array& cls_prob, const Array& bbox_pred, const Array& im_info, const
     ContribMultiProposalParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_MultiProposal", {cls_prob, bbox_pred, im_info}, p.attributes(), out);
 }
 
 struct ContribPSROIPoolingParams {
-  Required<double> spatial_scale;  // Size of data by size of the image that regions are given in.
+  // Ratio of the size of data to the size of the image whose coordinates the regions use.
+  Required<double> spatial_scale;
   Required<int64_t> output_dim;  // Channels of the output.
   Required<int64_t> pooled_size;  // Bins along each side of a region.
   int64_t group_size = 0;  // Groups of channels along each side; 0: pooled_size.
@@ -1227,15 +1233,15 @@ inline Array PSROIPooling(const Array& data, const Array& rois, const ContribPSR
 }
 
 struct ContribProposalParams {
-  int64_t rpn_pre_nms_top_n = 6000;  // How many of the best anchors take part; not positive: all.
-  int64_t rpn_post_nms_top_n = 300;  // Regions per image.
-  double threshold = 0.7;  // A region goes that overlaps a better one by more.
-  int64_t rpn_min_size = 16;  // Least height and width of a region, in input pixels.
+  int64_t rpn_pre_nms_top_n = 6000;  // Number of best anchors that take part; not positive: all.
+  int64_t rpn_post_nms_top_n = 300;  // Number of regions per image.
+  double threshold = 0.7;  // A region is removed if its overlap with a better one is larger.
+  int64_t rpn_min_size = 16;  // Minimum height and width of a region, in input pixels.
   std::vector<double> scales = {4.0, 8.0, 16.0, 32.0};  // Sizes of anchors, in strides.
-  std::vector<double> ratios = {0.5, 1.0, 2.0};  // Height by width of anchors.
+  std::vector<double> ratios = {0.5, 1.0, 2.0};  // Height divided by width of anchors.
   int64_t feature_stride = 16;  // Image pixels per pixel of the scores.
-  bool output_score = false;  // Whether scores are a second output.
-  bool iou_loss = false;  // Whether offsets are of corners, not of center and log size.
+  bool output_score = false;  // Whether the scores are a second output.
+  bool iou_loss = false;  // Whether the offsets refer to corners, not to center and log size.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "rpn_pre_nms_top_n", this->rpn_pre_nms_top_n, int64_t(6000));
@@ -1250,8 +1256,8 @@ struct ContribProposalParams {
     return given;
   }
 };
-// Regions of interest from a region proposal network: anchors moved by predicted offsets, the best of those that
-// overlap. Gradients are zero.
+// Regions of interest from a region proposal network: anchors displaced by predicted offsets, of which non-maximum
+// suppression keeps the best. Gradients are zero.
 inline Outputs Proposal(const Array& cls_prob, const Array& bbox_pred, const Array& im_info, const
     ContribProposalParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_Proposal", {cls_prob, bbox_pred, im_info}, p.attributes(), out);
@@ -1259,12 +1265,12 @@ inline Outputs Proposal(const Array& cls_prob, const Array& bbox_pred, const Arr
 
 struct ContribROIAlignParams {
   Required<std::vector<int64_t>> pooled_size;  // (height, width) of the output.
-  Required<double> spatial_scale;  // Size of a pixel of the image that rois speak of, in pixels of data.
-  // Points along each axis of a window, at most 256; not positive: as many as it has pixels, at most 1024.
+  Required<double> spatial_scale;  // Ratio of the size of data to the size of the image whose coordinates rois use.
+  // Points along each axis of a window, at most 256; not positive: the number of pixels, at most 1024.
   int64_t sample_ratio = -1;
-  // Each window reads channels of its own: channels of data = channels of output * windows.
+  // Whether each window reads its own channels: channels of data = channels of output * windows.
   bool position_sensitive = false;
-  bool aligned = false;  // Whether pixels' centers lie at halves, and regions may be smaller than a pixel.
+  bool aligned = false;  // Whether coordinates are shifted by half a pixel, and regions may be smaller than a pixel.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "pooled_size", this->pooled_size);
@@ -1275,16 +1281,17 @@ struct ContribROIAlignParams {
     return given;
   }
 };
-// Averages of interpolated points in pooled_size windows over each region of interest. Nothing is rounded. Regions of
-// images that do not exist give 0; a negative number of the image leaves a region out.
+// Averages of interpolated points in pooled_size windows over each region of interest. Coordinates are not rounded.
+// Regions with an invalid image number give 0; a negative image number skips a region.
 inline Array ROIAlign(const Array& data, const Array& rois, const ContribROIAlignParams& p, const Into& out = {}) {
   return invoke("_contrib_ROIAlign", {data, rois}, p.attributes(), out);
 }
 
 struct ContribRROIAlignParams {
   Required<std::vector<int64_t>> pooled_size;  // Bins of a region: (height, width).
-  Required<double> spatial_scale;  // Size of data by size of the image that regions are given in.
-  // Points per bin along each side, at most 256; not positive: as many as a bin has pixels, at most 1024.
+  // Ratio of the size of data to the size of the image whose coordinates the regions use.
+  Required<double> spatial_scale;
+  // Points per bin along each side, at most 256; not positive: the number of pixels of a bin, at most 1024.
   int64_t sampling_ratio = -1;
   Attributes attributes() const {
     Attributes given;
@@ -1302,9 +1309,8 @@ inline Array RROIAlign(const Array& data, const Array& rois, const ContribRROIAl
 struct ContribSparseEmbeddingParams {
   Required<int64_t> input_dim;  // Number of rows of weight.
   Required<int64_t> output_dim;  // Length of a row of weight.
-  HnDType dtype = HN_FLOAT32;  // Dtype of weight where nothing else says it.
-  // Says that the gradient of weight should be row_sparse; the storage of its buffer decides.
-  bool sparse_grad = false;
+  HnDType dtype = HN_FLOAT32;  // Dtype of weight if nothing else determines it.
+  bool sparse_grad = false;  // Requests a row_sparse gradient of weight; the storage of its buffer decides.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "input_dim", this->input_dim);
@@ -1314,7 +1320,7 @@ struct ContribSparseEmbeddingParams {
     return given;
   }
 };
-// Rows of weight, named by data; indices out of range take the nearest row.
+// Rows of weight, selected by data; indices out of range select the nearest row.
 inline Array SparseEmbedding(const Array& data, const Array& weight, const ContribSparseEmbeddingParams& p, const Into&
     out = {}) {
   return invoke("_contrib_SparseEmbedding", {data, weight}, p.attributes(), out);
@@ -1322,10 +1328,10 @@ inline Array SparseEmbedding(const Array& data, const Array& weight, const Contr
 
 struct ContribSyncBatchNormParams {
   double eps = 0.0010000000474974513;  // Added to the variance.
-  double momentum = 0.8999999761581421;  // Share of the old moving statistics that stays.
-  bool fix_gamma = true;  // gamma acts as 1 and gets no gradient.
-  bool use_global_stats = false;  // Normalize by the moving statistics also in training.
-  bool output_mean_var = false;  // Also give the mean and var outputs.
+  double momentum = 0.8999999761581421;  // Factor of the old moving statistics.
+  bool fix_gamma = true;  // Whether gamma is treated as 1 and has no gradient.
+  bool use_global_stats = false;  // Whether the moving statistics are used in training, too.
+  bool output_mean_var = false;  // Whether mean and var are outputs, too.
   Required<std::string> key;  // Name of the group of layers that share statistics.
   Attributes attributes() const {
     Attributes given;
@@ -1347,7 +1353,7 @@ inline Outputs SyncBatchNorm(const Array& data, const Array& gamma, const Array&
 struct ContribAllcloseParams {
   double rtol = 1e-05;  // Tolerance relative to |b|.
   double atol = 1e-08;  // Absolute tolerance.
-  bool equal_nan = true;  // NaN equals NaN.
+  bool equal_nan = true;  // Whether NaN equals NaN.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "rtol", this->rtol, double(1e-05));
@@ -1356,15 +1362,15 @@ struct ContribAllcloseParams {
     return given;
   }
 };
-// 1 when |a - b| <= atol + rtol * |b| for all elements, else 0.
+// 1 if |a - b| <= atol + rtol * |b| for all elements, else 0.
 inline Array allclose(const Array& a, const Array& b, const ContribAllcloseParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_allclose", {a, b}, p.attributes(), out);
 }
 
 struct ContribArangeLikeParams {
   double start = 0.0;  // First value.
-  double step = 1.0;  // Distance of neighbours.
-  int64_t repeat = 1;  // How often each value stands in a row.
+  double step = 1.0;  // Distance between values.
+  int64_t repeat = 1;  // Number of repetitions of each value.
   std::optional<int64_t> axis = std::nullopt;  // Axis of data to count along; None: all elements.
   Attributes attributes() const {
     Attributes given;
@@ -1375,15 +1381,15 @@ struct ContribArangeLikeParams {
     return given;
   }
 };
-// Evenly spaced values, as many as data has elements, or as an axis of it is long.
+// Evenly spaced values, one per element of data or per position along one of its axes.
 inline Array arange_like(const Array& data, const ContribArangeLikeParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_arange_like", {data}, p.attributes(), out);
 }
 
 struct ContribBipartiteMatchingParams {
-  bool is_ascend = false;  // Whether small scores are good ones.
+  bool is_ascend = false;  // Whether small scores are the better ones.
   Required<double> threshold;  // Scores must be better than this.
-  int64_t topk = -1;  // At most this many pairs; not positive: no limit.
+  int64_t topk = -1;  // Maximum number of pairs; not positive: no limit.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "is_ascend", this->is_ascend, bool(false));
@@ -1392,14 +1398,14 @@ struct ContribBipartiteMatchingParams {
     return given;
   }
 };
-// Pairs of rows and columns: the best score that is left makes a pair, whose row and column are then taken. Gradients
+// Pairs of rows and columns: the best remaining score forms a pair, whose row and column are then removed. Gradients
 // are zero.
 inline Outputs bipartite_matching(const Array& data, const ContribBipartiteMatchingParams& p, const Into& out = {}) {
   return invoke("_contrib_bipartite_matching", {data}, p.attributes(), out);
 }
 
 struct ContribBooleanMaskParams {
-  int64_t axis = 0;  // The axis that is selected from.
+  int64_t axis = 0;  // The axis to select from.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, int64_t(0));
@@ -1417,7 +1423,7 @@ struct ContribBoxDecodeParams {
   double std1 = 1.0;  // Factor of the second, y.
   double std2 = 1.0;  // Factor of the third, width.
   double std3 = 1.0;  // Factor of the fourth, height.
-  double clip = -1.0;  // Upper bound of log sizes; none if it is not positive.
+  double clip = -1.0;  // Upper bound of the log sizes; not positive: no bound.
   // Coordinates of the anchors: corner (left, top, right, bottom) or center (x, y, width, height). One of: corner,
   // center.
   std::string format = "center";
@@ -1432,7 +1438,7 @@ struct ContribBoxDecodeParams {
     return given;
   }
 };
-// Boxes (left, top, right, bottom) from offsets and anchors: what _contrib_box_encode undoes. Gradients are zero.
+// Boxes (left, top, right, bottom) from offsets and anchors: the inverse of _contrib_box_encode. Gradients are zero.
 inline Array box_decode(const Array& data, const Array& anchors, const ContribBoxDecodeParams& p = {}, const Into& out =
     {}) {
   return invoke("_contrib_box_decode", {data, anchors}, p.attributes(), out);
@@ -1460,14 +1466,14 @@ inline Array box_iou(const Array& lhs, const Array& rhs, const ContribBoxIouPara
 }
 
 struct ContribBoxNmsParams {
-  double overlap_thresh = 0.5;  // A box goes when its intersection over union with a better one is larger.
-  double valid_thresh = 0.0;  // Boxes take part whose score is larger.
-  int64_t topk = -1;  // How many of the best boxes take part; negative: all; 0: the output is data.
-  int64_t coord_start = 2;  // Where the 4 coordinates of a box start.
-  int64_t score_index = 1;  // Where the score of a box stands.
-  int64_t id_index = -1;  // Where the class of a box stands; negative: there is none.
+  double overlap_thresh = 0.5;  // A box is removed if its intersection over union with a better box is larger.
+  double valid_thresh = 0.0;  // Only boxes whose score is larger take part.
+  int64_t topk = -1;  // Number of best boxes that take part; negative: all; 0: the output is data.
+  int64_t coord_start = 2;  // Index of the first of the 4 coordinates of a box.
+  int64_t score_index = 1;  // Index of the score of a box.
+  int64_t id_index = -1;  // Index of the class of a box; negative: boxes have no class.
   int64_t background_id = -1;  // Boxes of this class do not take part.
-  bool force_suppress = false;  // Boxes of other classes go as well.
+  bool force_suppress = false;  // Whether a box is suppressed by boxes of other classes, too.
   // Coordinates of data: corner (left, top, right, bottom) or center (x, y, width, height). One of: corner, center.
   std::string in_format = "corner";
   std::string out_format = "corner";  // Coordinates of the output. One of: corner, center.
@@ -1486,14 +1492,14 @@ struct ContribBoxNmsParams {
     return given;
   }
 };
-// Non-maximum suppression: boxes sorted by falling score, without those that overlap a better one of their class; what
-// is left over at the end is filled with -1. Gradients go to the boxes that stayed.
+// Non-maximum suppression: boxes sorted by falling score, without those that overlap a better one of their class; the
+// rows left over at the end are filled with -1. Gradients flow to the kept boxes.
 inline Array box_nms(const Array& data, const ContribBoxNmsParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_box_nms", {data}, p.attributes(), out);
 }
 
 struct ContribCalibrateEntropyParams {
-  int64_t num_quantized_bins = 255;  // Number of steps that the values inside of the range become.
+  int64_t num_quantized_bins = 255;  // Number of quantization steps inside the range.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "num_quantized_bins", this->num_quantized_bins, int64_t(255));
@@ -1509,7 +1515,7 @@ inline Outputs calibrate_entropy(const Array& hist, const Array& hist_edges, con
 
 struct ContribCountSketchParams {
   Required<int64_t> out_dim;  // Number of elements of a sketch.
-  int64_t processing_batch_size = 32;  // How many vectors MXNet takes at a time; changes nothing.
+  int64_t processing_batch_size = 32;  // Number of vectors that MXNet processes at a time; without effect.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "out_dim", this->out_dim);
@@ -1517,7 +1523,7 @@ struct ContribCountSketchParams {
     return given;
   }
 };
-// Sketches of vectors: element i, times s[i], is added to element h[i] of the sketch.
+// Sketches of vectors: element i is multiplied by s[i] and added to element h[i] of the sketch.
 inline Array count_sketch(const Array& data, const Array& h, const Array& s, const ContribCountSketchParams& p, const
     Into& out = {}) {
   return invoke("_contrib_count_sketch", {data, h, s}, p.attributes(), out);
@@ -1531,40 +1537,40 @@ struct ContribDequantizeParams {
     return given;
   }
 };
-// Bytes as the floats that they stand for.
+// Converts quantized bytes to floats.
 inline Array dequantize(const Array& data, const Array& min_range, const Array& max_range, const
     ContribDequantizeParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_dequantize", {data, min_range, max_range}, p.attributes(), out);
 }
 
-// Divides by the square root of the size of the last axis, as attention scores are.
+// Divides by the square root of the size of the last axis, for attention scores.
 inline Array div_sqrt_dim(const Array& data, const Into& out = {}) {
   return invoke("_contrib_div_sqrt_dim", {data}, {}, out);
 }
 
-// The values of a sparse matrix at (u[i], v[i]), -1 where none is stored.
+// The values of a sparse matrix at (u[i], v[i]), -1 if none is stored.
 inline Array edge_id(const Array& data, const Array& u, const Array& v, const Into& out = {}) {
   return invoke("_contrib_edge_id", {data, u, v}, {}, out);
 }
 
 struct ContribFftParams {
-  int64_t compute_size = 128;  // How many vectors MXNet transforms at a time; changes nothing.
+  int64_t compute_size = 128;  // Number of vectors that MXNet transforms at a time; without effect.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "compute_size", this->compute_size, int64_t(128));
     return given;
   }
 };
-// Discrete Fourier transforms of real vectors, without a factor.
+// Discrete Fourier transforms of real vectors, not normalized.
 inline Array fft(const Array& data, const ContribFftParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_fft", {data}, p.attributes(), out);
 }
 
 struct ContribFlashAttentionParams {
-  std::optional<double> scale = std::nullopt;  // Factor of the scores; None: 1 by the root of the size of a query.
+  std::optional<double> scale = std::nullopt;  // Factor of the scores; None: 1 / sqrt(size of a query).
   bool causal = false;  // Query i attends to the keys 0 to i only.
-  // What the input mask holds. added: summands of the scaled scores; kept: 0 for keys that do not take part; lengths:
-  // how many first keys do. One of: none, added, kept, lengths.
+  // Meaning of the input mask. added: terms added to the scaled scores; kept: 0 excludes a key; lengths: number of
+  // leading keys that take part. One of: none, added, kept, lengths.
   std::string mask_type = "none";
   Attributes attributes() const {
     Attributes given;
@@ -1574,10 +1580,9 @@ struct ContribFlashAttentionParams {
     return given;
   }
 };
-// softmax(scale * query key^T + mask) value, in memory that grows with the lengths and not with their product. The
-// output of a query that attends to no key is zero.  Dao, Fu, Ermon, Rudra, Re: FlashAttention: fast and memory-
-// efficient exact attention with IO-awareness, NeurIPS 2022; Milakov, Gimelshein: Online normalizer calculation for
-// softmax, 2018.
+// softmax(scale * query key^T + mask) value, in memory linear in the lengths, not in their product. The output of a
+// query that attends to no key is zero.  Dao, Fu, Ermon, Rudra, Re: FlashAttention: fast and memory-efficient exact
+// attention with IO-awareness, NeurIPS 2022; Milakov, Gimelshein: Online normalizer calculation for softmax, 2018.
 inline Array flash_attention(const Array& query, const Array& key, const Array& value, const
     ContribFlashAttentionParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_flash_attention", {query, key, value}, p.attributes(), out);
@@ -1588,21 +1593,21 @@ inline Array flash_attention(const Array& query, const Array& key, const Array& 
 }
 
 struct ContribGetnnzParams {
-  std::optional<int64_t> axis = std::nullopt;  // None: of the whole matrix, 0: of every column, 1: of every row.
+  std::optional<int64_t> axis = std::nullopt;  // None: count in the whole matrix, 0: per column, 1: per row.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, std::optional<int64_t>(std::nullopt));
     return given;
   }
 };
-// The number of stored values of a sparse matrix: those that are not zero.
+// The number of stored values of a sparse matrix, which are the nonzero values.
 inline Array getnnz(const Array& data, const ContribGetnnzParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_getnnz", {data}, p.attributes(), out);
 }
 
 struct ContribGradientmultiplierParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -1610,8 +1615,8 @@ struct ContribGradientmultiplierParams {
     return given;
   }
 };
-// Copies the input; the gradient that passes back is multiplied by scalar. A negative scalar reverses it, as
-// adversarial training of domains wants (Ganin and Lempitsky, ICML 2015).
+// Copies the input; its gradient is multiplied by scalar. A negative scalar reverses the gradient, for domain-
+// adversarial training (Ganin and Lempitsky, ICML 2015).
 inline Array gradientmultiplier(const Array& data, const ContribGradientmultiplierParams& p = {}, const Into& out = {})
     {
   return invoke("_contrib_gradientmultiplier", {data}, p.attributes(), out);
@@ -1620,7 +1625,7 @@ inline Array gradientmultiplier(const Array& data, const ContribGradientmultipli
 struct ContribGroupAdagradUpdateParams {
   Required<double> lr;  // Learning rate.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   double epsilon = 1e-05;  // Added under the root, against division by zero.
   Attributes attributes() const {
     Attributes given;
@@ -1645,7 +1650,7 @@ inline Outputs hawkesll(const Array& lda, const Array& alpha, const Array& beta,
 }
 
 struct ContribIfftParams {
-  int64_t compute_size = 128;  // How many vectors MXNet transforms at a time; changes nothing.
+  int64_t compute_size = 128;  // Number of vectors that MXNet transforms at a time; without effect.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "compute_size", this->compute_size, int64_t(128));
@@ -1658,7 +1663,7 @@ inline Array ifft(const Array& data, const ContribIfftParams& p = {}, const Into
 }
 
 struct ContribIndexArrayParams {
-  OptionalInts axes = std::nullopt;  // The axes whose indices are wanted; None: all.
+  OptionalInts axes = std::nullopt;  // The axes whose indices are returned; None: all.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axes", this->axes, OptionalInts(std::nullopt));
@@ -1670,7 +1675,7 @@ inline Array index_array(const Array& data, const ContribIndexArrayParams& p = {
   return invoke("_contrib_index_array", {data}, p.attributes(), out);
 }
 
-// old_tensor with the rows that index_vector names replaced by those of new_tensor; the last one stays.
+// old_tensor with the rows at index_vector replaced by those of new_tensor; if indices repeat, the last row is kept.
 inline Array index_copy(const Array& old_tensor, const Array& index_vector, const Array& new_tensor, const Into& out =
     {}) {
   return invoke("_contrib_index_copy", {old_tensor, index_vector, new_tensor}, {}, out);
@@ -1684,7 +1689,7 @@ struct ContribInterleavedMatmulEncdecQkParams {
     return given;
   }
 };
-// Scores of attention to an encoder: queries times keys, by the root of the head size.
+// Scores of attention to an encoder: queries times keys, divided by the root of the head size.
 inline Array interleaved_matmul_encdec_qk(const Array& queries, const Array& keys_values, const
     ContribInterleavedMatmulEncdecQkParams& p, const Into& out = {}) {
   return invoke("_contrib_interleaved_matmul_encdec_qk", {queries, keys_values}, p.attributes(), out);
@@ -1712,7 +1717,7 @@ struct ContribInterleavedMatmulSelfattQkParams {
     return given;
   }
 };
-// Scores of self-attention: queries times keys, by the root of the head size.
+// Scores of self-attention: queries times keys, divided by the root of the head size.
 inline Array interleaved_matmul_selfatt_qk(const Array& queries_keys_values, const
     ContribInterleavedMatmulSelfattQkParams& p, const Into& out = {}) {
   return invoke("_contrib_interleaved_matmul_selfatt_qk", {queries_keys_values}, p.attributes(), out);
@@ -1757,15 +1762,15 @@ struct ContribQuantizeParams {
     return given;
   }
 };
-// Floats as bytes: uint8 for [min_range, max_range], or int8 for values around zero.
+// Quantizes floats: to uint8 for [min_range, max_range], or to int8 for values around zero.
 inline Outputs quantize(const Array& data, const Array& min_range, const Array& max_range, const ContribQuantizeParams&
     p = {}, const Into& out = {}) {
   return invoke("_contrib_quantize", {data, min_range, max_range}, p.attributes(), out);
 }
 
 struct ContribQuantizeAsymParams {
-  std::optional<double> min_calib_range = std::nullopt;  // Least value; None: that of data.
-  std::optional<double> max_calib_range = std::nullopt;  // Largest value; None: that of data.
+  std::optional<double> min_calib_range = std::nullopt;  // Minimum value; None: minimum of data.
+  std::optional<double> max_calib_range = std::nullopt;  // Maximum value; None: maximum of data.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "min_calib_range", this->min_calib_range, std::optional<double>(std::nullopt));
@@ -1773,7 +1778,7 @@ struct ContribQuantizeAsymParams {
     return given;
   }
 };
-// Floats as unsigned bytes that cover their range: data * scale + shift, rounded.
+// Quantizes floats to uint8 over their range: data * scale + shift, rounded.
 inline Outputs quantize_asym(const Array& data, const ContribQuantizeAsymParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_quantize_asym", {data}, p.attributes(), out);
 }
@@ -1781,8 +1786,8 @@ inline Outputs quantize_asym(const Array& data, const ContribQuantizeAsymParams&
 struct ContribQuantizeV2Params {
   // dtype of the output; auto: uint8 if min_calib_range is not negative. One of: auto, int8, uint8.
   std::string out_type = "int8";
-  std::optional<double> min_calib_range = std::nullopt;  // Least value; None: that of data.
-  std::optional<double> max_calib_range = std::nullopt;  // Largest value; None: that of data.
+  std::optional<double> min_calib_range = std::nullopt;  // Minimum value; None: minimum of data.
+  std::optional<double> max_calib_range = std::nullopt;  // Maximum value; None: maximum of data.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "out_type", this->out_type, std::string("int8"));
@@ -1791,14 +1796,14 @@ struct ContribQuantizeV2Params {
     return given;
   }
 };
-// Floats as bytes, for a given range or that of the data.
+// Quantizes floats, with a given range or the range of the data.
 inline Outputs quantize_v2(const Array& data, const ContribQuantizeV2Params& p = {}, const Into& out = {}) {
   return invoke("_contrib_quantize_v2", {data}, p.attributes(), out);
 }
 
 struct ContribQuantizedActParams {
-  // relu; the others have other ranges than the data and are not supported. One of: relu, sigmoid, softrelu, softsign,
-  // tanh.
+  // relu; the other activations change the range of the data and are not supported. One of: relu, sigmoid, softrelu,
+  // softsign, tanh.
   Required<std::string> act_type;
   Attributes attributes() const {
     Attributes given;
@@ -1814,10 +1819,10 @@ inline Outputs quantized_act(const Array& data, const Array& min_data, const Arr
 
 struct ContribQuantizedBatchNormParams {
   double eps = 0.0010000000474974513;  // Added to the variance.
-  bool fix_gamma = true;  // gamma acts as 1.
+  bool fix_gamma = true;  // Whether gamma is treated as 1.
   int64_t axis = 1;  // The axis of the channels.
-  std::optional<double> min_calib_range = std::nullopt;  // Least value of the output. Required.
-  std::optional<double> max_calib_range = std::nullopt;  // Largest value of the output. Required.
+  std::optional<double> min_calib_range = std::nullopt;  // Minimum value of the output. Required.
+  std::optional<double> max_calib_range = std::nullopt;  // Maximum value of the output. Required.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "eps", this->eps, double(0.0010000000474974513));
@@ -1828,7 +1833,7 @@ struct ContribQuantizedBatchNormParams {
     return given;
   }
 };
-// BatchNorm of bytes by the moving statistics.
+// BatchNorm of quantized data by the moving statistics.
 inline Outputs quantized_batch_norm(const Array& data, const Array& gamma, const Array& beta, const Array& moving_mean,
     const Array& moving_var, const Array& min_data, const Array& max_data, const ContribQuantizedBatchNormParams& p =
     {}, const Into& out = {}) {
@@ -1846,7 +1851,7 @@ struct ContribQuantizedConcatParams {
     return given;
   }
 };
-// Joins bytes along an axis, in one range that holds those of all. int8 if any input is.
+// Joins quantized tensors along an axis, in one range that contains all ranges. int8 if any input is.
 inline Outputs quantized_concat(const std::vector<Array>& data, const ContribQuantizedConcatParams& p, const Into& out =
     {}) {
   return invoke("_contrib_quantized_concat", data, p.attributes(), out);
@@ -1854,11 +1859,11 @@ inline Outputs quantized_concat(const std::vector<Array>& data, const ContribQua
 
 struct ContribQuantizedConvParams {
   Required<std::vector<int64_t>> kernel;  // Window: (w,), (h, w) or (d, h, w).
-  std::vector<int64_t> stride = {};  // Steps of the window; empty: 1 everywhere.
+  std::vector<int64_t> stride = {};  // Strides of the window; empty: 1 everywhere.
   std::vector<int64_t> dilate = {};  // Distance between taps; empty: 1 everywhere.
   std::vector<int64_t> pad = {};  // Zeros added on both sides; empty: none.
   Required<int64_t> num_filter;  // Number of output channels.
-  int64_t num_group = 1;  // Channels are split into this many groups that do not see each other.
+  int64_t num_group = 1;  // Number of groups into which channels are split; each group is convolved separately.
   bool no_bias = false;  // Whether the bias input is absent.
   // Order of the axes of data, weight and output; None: channels second. One of: NCW, NCHW, NCDHW, NWC, NHWC, NDHWC.
   std::optional<std::string> layout = std::nullopt;
@@ -1875,8 +1880,8 @@ struct ContribQuantizedConvParams {
     return given;
   }
 };
-// Convolution of bytes, summed in 32 bits. Its ranges count 127 steps, also that of uint8 data: the value of a byte is
-// byte * max(|min|, |max|) / 127.
+// Convolution of quantized tensors, with 32-bit sums. All ranges have 127 steps, for uint8 data, too: the value of a
+// byte is byte * max(|min|, |max|) / 127.
 inline Outputs quantized_conv(const Array& data, const Array& weight, const Array& bias, const Array& min_data, const
     Array& max_data, const Array& min_weight, const ContribQuantizedConvParams& p, const Into& out = {}) {
   return invoke("_contrib_quantized_conv", {data, weight, bias, min_data, max_data, min_weight}, p.attributes(), out);
@@ -1889,8 +1894,8 @@ inline Outputs quantized_conv(const Array& data, const Array& weight, const Arra
 }
 
 struct ContribQuantizedElemwiseAddParams {
-  std::optional<double> min_calib_range = std::nullopt;  // Least value of the output; None: the output is int32.
-  std::optional<double> max_calib_range = std::nullopt;  // Largest value of the output; None: the output is int32.
+  std::optional<double> min_calib_range = std::nullopt;  // Minimum value of the output; None: the output is int32.
+  std::optional<double> max_calib_range = std::nullopt;  // Maximum value of the output; None: the output is int32.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "min_calib_range", this->min_calib_range, std::optional<double>(std::nullopt));
@@ -1905,9 +1910,9 @@ inline Outputs quantized_elemwise_add(const Array& lhs, const Array& rhs, const 
 }
 
 struct ContribQuantizedElemwiseMulParams {
-  std::optional<double> min_calib_range = std::nullopt;  // Least value of the output; None: the output is int32.
-  std::optional<double> max_calib_range = std::nullopt;  // Largest value of the output; None: the output is int32.
-  bool enable_float_output = false;  // Floats without a range as the only output.
+  std::optional<double> min_calib_range = std::nullopt;  // Minimum value of the output; None: the output is int32.
+  std::optional<double> max_calib_range = std::nullopt;  // Maximum value of the output; None: the output is int32.
+  bool enable_float_output = false;  // Whether the only output is float32, without a range.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "min_calib_range", this->min_calib_range, std::optional<double>(std::nullopt));
@@ -1932,7 +1937,7 @@ struct ContribQuantizedEmbeddingParams {
     return given;
   }
 };
-// Rows of a matrix of bytes, named by data; indices out of range take the nearest row.
+// Rows of a quantized matrix, selected by data; indices out of range select the nearest row.
 inline Outputs quantized_embedding(const Array& data, const Array& weight, const Array& min_weight, const Array&
     max_weight, const ContribQuantizedEmbeddingParams& p, const Into& out = {}) {
   return invoke("_contrib_quantized_embedding", {data, weight, min_weight, max_weight}, p.attributes(), out);
@@ -1947,7 +1952,8 @@ inline Outputs quantized_flatten(const Array& data, const Array& min_data, const
 struct ContribQuantizedFullyConnectedParams {
   Required<int64_t> num_hidden;  // Number of outputs per row.
   bool no_bias = false;  // Whether the bias input and its range are absent.
-  bool flatten = true;  // Take all axes of data but the first as one; otherwise apply to the last axis.
+  // Whether all axes of data except the first are merged; otherwise the layer applies to the last axis.
+  bool flatten = true;
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "num_hidden", this->num_hidden);
@@ -1956,7 +1962,7 @@ struct ContribQuantizedFullyConnectedParams {
     return given;
   }
 };
-// FullyConnected of bytes, summed in 32 bits.
+// FullyConnected of quantized tensors, with 32-bit sums.
 inline Outputs quantized_fully_connected(const Array& data, const Array& weight, const Array& bias, const Array&
     min_data, const Array& max_data, const Array& min_weight, const ContribQuantizedFullyConnectedParams& p, const Into&
     out = {}) {
@@ -1972,15 +1978,15 @@ inline Outputs quantized_fully_connected(const Array& data, const Array& weight,
 
 struct ContribQuantizedPoolingParams {
   std::vector<int64_t> kernel = {};  // Window: (w,), (h, w) or (d, h, w).
-  std::string pool_type = "max";  // What becomes of a window. One of: max, avg, sum, lp.
-  bool global_pool = false;  // The window is the whole image.
-  // valid: only whole steps of the window; full: also the rest; same: ceil(size / stride) outputs. One of: full, valid,
-  // same.
+  std::string pool_type = "max";  // The reduction of each window. One of: max, avg, sum, lp.
+  bool global_pool = false;  // Whether the window is the whole image.
+  // valid: windows inside the padded image only; full: also a window over the rest; same: ceil(size / stride) outputs.
+  // One of: full, valid, same.
   std::string pooling_convention = "valid";
-  std::vector<int64_t> stride = {};  // Steps of the window; empty: 1 everywhere.
+  std::vector<int64_t> stride = {};  // Strides of the window; empty: 1 everywhere.
   std::vector<int64_t> pad = {};  // Padding on both sides; empty: none.
   std::optional<int64_t> p_value = std::nullopt;  // Exponent of pool_type lp.
-  std::optional<bool> count_include_pad = std::nullopt;  // Whether an average counts padding; None: it does.
+  std::optional<bool> count_include_pad = std::nullopt;  // Whether an average includes the padding; None: True.
   // Order of the axes; None: channels second. One of: NCW, NCHW, NCDHW, NWC, NHWC, NDHWC.
   std::optional<std::string> layout = std::nullopt;
   Attributes attributes() const {
@@ -1997,7 +2003,7 @@ struct ContribQuantizedPoolingParams {
     return given;
   }
 };
-// Maximum or average of windows of an image of bytes.
+// Maximum or average of windows of a quantized image.
 inline Outputs quantized_pooling(const Array& data, const Array& min_data, const Array& max_data, const
     ContribQuantizedPoolingParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_quantized_pooling", {data, min_data, max_data}, p.attributes(), out);
@@ -2006,9 +2012,9 @@ inline Outputs quantized_pooling(const Array& data, const Array& min_data, const
 struct ContribQuantizedRnnParams {
   Required<int64_t> state_size;  // Size of the state.
   Required<int64_t> num_layers;  // Number of stacked layers.
-  bool bidirectional = false;  // Each layer also reads the sequence backwards.
+  bool bidirectional = false;  // Whether each layer also reads the sequence backwards.
   Required<std::string> mode;  // lstm; the other cells are not supported. One of: gru, lstm, rnn_relu, rnn_tanh.
-  bool state_outputs = false;  // Whether the final states are outputs too.
+  bool state_outputs = false;  // Whether the final states are outputs, too.
   std::optional<int64_t> projection_size = std::nullopt;  // None: not supported.
   std::optional<double> lstm_state_clip_min = std::nullopt;  // None: not supported.
   std::optional<double> lstm_state_clip_max = std::nullopt;  // None: not supported.
@@ -2027,7 +2033,7 @@ struct ContribQuantizedRnnParams {
     return given;
   }
 };
-// LSTM layers over a sequence of unsigned bytes; parameters and results as in RNN.
+// LSTM layers over a sequence of uint8; parameters and outputs are those of RNN.
 inline Outputs quantized_rnn(const Array& data, const Array& parameters, const Array& state, const Array& state_cell,
     const Array& data_scale, const Array& data_shift, const ContribQuantizedRnnParams& p, const Into& out = {}) {
   return invoke("_contrib_quantized_rnn", {data, parameters, state, state_cell, data_scale, data_shift}, p.attributes(),
@@ -2037,8 +2043,8 @@ inline Outputs quantized_rnn(const Array& data, const Array& parameters, const A
 struct ContribRequantizeParams {
   // dtype of the output; auto: uint8 if min_calib_range is not negative. One of: auto, int8, uint8.
   std::string out_type = "int8";
-  std::optional<double> min_calib_range = std::nullopt;  // Least value; None: that of data.
-  std::optional<double> max_calib_range = std::nullopt;  // Largest value; None: that of data.
+  std::optional<double> min_calib_range = std::nullopt;  // Minimum value; None: minimum of data.
+  std::optional<double> max_calib_range = std::nullopt;  // Maximum value; None: maximum of data.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "out_type", this->out_type, std::string("int8"));
@@ -2047,7 +2053,7 @@ struct ContribRequantizeParams {
     return given;
   }
 };
-// 32-bit integers, such as products of bytes give, as bytes.
+// Quantizes 32-bit integers, for example products of bytes.
 inline Outputs requantize(const Array& data, const Array& min_range, const Array& max_range, const
     ContribRequantizeParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_requantize", {data, min_range, max_range}, p.attributes(), out);
@@ -2063,9 +2069,9 @@ struct ContribRmsNormParams {
     return given;
   }
 };
-// data / sqrt(mean(data^2) + eps) * gamma, with the mean along an axis: LayerNorm that leaves the mean of a row where
-// it is. Statistics of 16-bit floats are kept in 32 bits.  Zhang, Sennrich: Root mean square layer normalization,
-// NeurIPS 2019.
+// data / sqrt(mean(data^2) + eps) * gamma, with the mean along an axis: LayerNorm without the subtraction of the mean.
+// Statistics of 16-bit floats are kept in 32 bits.  Zhang, Sennrich: Root mean square layer normalization, NeurIPS
+// 2019.
 inline Array rms_norm(const Array& data, const Array& gamma, const ContribRmsNormParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_rms_norm", {data, gamma}, p.attributes(), out);
 }
@@ -2090,7 +2096,7 @@ struct AdamwUpdateParams {
   double epsilon = 1e-08;  // Added to the root, against division by zero.
   double wd = 0.0;  // Weight decay: eta * wd * weight is subtracted.
   Required<double> eta;  // Factor of the whole step.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -2103,19 +2109,19 @@ struct AdamwUpdateParams {
     return given;
   }
 };
-// g = clip(rescale_grad * grad); mean and var follow g and g * g; weight -= eta * (lr * mean / (sqrt(var) + epsilon) +
-// wd * weight)
+// g = clip(rescale_grad * grad); mean and var are running means of g and g * g; weight -= eta * (lr * mean / (sqrt(var)
+// + epsilon) + wd * weight)
 inline Array adamw_update(const Array& weight, const Array& grad, const Array& mean, const Array& var, const Array&
     rescale_grad, const AdamwUpdateParams& p, const Into& out = {}) {
   return invoke("_adamw_update", {weight, grad, mean, var, rescale_grad}, p.attributes(), out);
 }
 
 struct ArangeParams {
-  Required<double> start;  // First value; the end instead, with 0 as start, if stop is None.
+  Required<double> start;  // First value; if stop is None, the end, and the first value is 0.
   std::optional<double> stop = std::nullopt;  // End, exclusive.
-  double step = 1.0;  // Distance of neighbours; not 0.
-  int64_t repeat = 1;  // How often each value stands in a row.
-  bool infer_range = false;  // Take the number of values from where the output is used.
+  double step = 1.0;  // Distance between values; not 0.
+  int64_t repeat = 1;  // Number of repetitions of each value.
+  bool infer_range = false;  // Whether to infer the number of values from the use of the output.
   HnDType dtype = HN_FLOAT32;  // Dtype of the output.
   Attributes attributes() const {
     Attributes given;
@@ -2140,7 +2146,7 @@ inline Array copy(const Array& data, const Into& out = {}) {
 
 struct DivScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2160,7 +2166,7 @@ inline Array equal(const Array& lhs, const Array& rhs, const Into& out = {}) {
 
 struct EqualScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2175,8 +2181,8 @@ inline Array equal_scalar(const Array& data, const EqualScalarParams& p = {}, co
 
 struct EyeParams {
   Required<int64_t> N;  // Number of rows.
-  int64_t M = 0;  // Number of columns; 0: as many as rows.
-  int64_t k = 0;  // Which diagonal: 0 the main one, positive above, negative below.
+  int64_t M = 0;  // Number of columns; 0: the number of rows.
+  int64_t k = 0;  // Index of the diagonal: 0 the main one, positive above, negative below.
   HnDType dtype = HN_FLOAT32;  // Dtype of the output.
   Attributes attributes() const {
     Attributes given;
@@ -2209,7 +2215,7 @@ inline Array full(const FullParams& p, const Into& out = {}) {
   return invoke("_full", {}, p.attributes(), out);
 }
 
-// lhs + rhs, where gradients of several uses meet.
+// lhs + rhs, the sum of the gradients of several uses.
 inline Array grad_add(const Array& lhs, const Array& rhs, const Into& out = {}) {
   return invoke("_grad_add", {lhs, rhs}, {}, out);
 }
@@ -2226,7 +2232,7 @@ inline Array greater_equal(const Array& lhs, const Array& rhs, const Into& out =
 
 struct GreaterEqualScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2241,7 +2247,7 @@ inline Array greater_equal_scalar(const Array& data, const GreaterEqualScalarPar
 
 struct GreaterScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2257,7 +2263,7 @@ inline Array greater_scalar(const Array& data, const GreaterScalarParams& p = {}
 struct HistogramParams {
   // Number of bins of equal width; None: the second input holds the edges.
   std::optional<int64_t> bin_cnt = std::nullopt;
-  std::vector<double> range = {};  // (low, high), with bin_cnt.
+  std::vector<double> range = {};  // (low, high), for bin_cnt.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "bin_cnt", this->bin_cnt, std::optional<int64_t>(std::nullopt));
@@ -2280,7 +2286,7 @@ inline Array hypot(const Array& lhs, const Array& rhs, const Into& out = {}) {
 
 struct HypotScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2310,7 +2316,7 @@ inline Array lesser_equal(const Array& lhs, const Array& rhs, const Into& out = 
 
 struct LesserEqualScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2325,7 +2331,7 @@ inline Array lesser_equal_scalar(const Array& data, const LesserEqualScalarParam
 
 struct LesserScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2340,9 +2346,9 @@ inline Array lesser_scalar(const Array& data, const LesserScalarParams& p = {}, 
 
 struct LinspaceParams {
   Required<double> start;  // First value.
-  Required<double> stop;  // Last value; the one after the last without endpoint.
+  Required<double> stop;  // Last value; without endpoint, the value after the last.
   Required<int64_t> num;  // Number of values.
-  bool endpoint = true;  // Is stop the last value?
+  bool endpoint = true;  // Whether stop is the last value.
   HnDType dtype = HN_FLOAT32;  // Dtype of the output.
   Attributes attributes() const {
     Attributes given;
@@ -2366,7 +2372,7 @@ inline Array logical_and(const Array& lhs, const Array& rhs, const Into& out = {
 
 struct LogicalAndScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2386,7 +2392,7 @@ inline Array logical_or(const Array& lhs, const Array& rhs, const Into& out = {}
 
 struct LogicalOrScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2406,7 +2412,7 @@ inline Array logical_xor(const Array& lhs, const Array& rhs, const Into& out = {
 
 struct LogicalXorScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2426,7 +2432,7 @@ inline Array maximum(const Array& lhs, const Array& rhs, const Into& out = {}) {
 
 struct MaximumScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2446,7 +2452,7 @@ inline Array minimum(const Array& lhs, const Array& rhs, const Into& out = {}) {
 
 struct MinimumScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2461,7 +2467,7 @@ inline Array minimum_scalar(const Array& data, const MinimumScalarParams& p = {}
 
 struct MinusScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2481,7 +2487,7 @@ inline Array mod(const Array& lhs, const Array& rhs, const Into& out = {}) {
 
 struct ModScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2501,7 +2507,7 @@ struct MpAdamwUpdateParams {
   double epsilon = 1e-08;  // Added to the root, against division by zero.
   double wd = 0.0;  // Weight decay: eta * wd * weight is subtracted.
   Required<double> eta;  // Factor of the whole step.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -2514,7 +2520,7 @@ struct MpAdamwUpdateParams {
     return given;
   }
 };
-// _adamw_update on a float32 copy of the weight; the weight is that copy, rounded.
+// _adamw_update on a float32 copy of the weight; the weight is the rounded copy.
 inline Array mp_adamw_update(const Array& weight, const Array& grad, const Array& mean, const Array& var, const Array&
     weight32, const Array& rescale_grad, const MpAdamwUpdateParams& p, const Into& out = {}) {
   return invoke("_mp_adamw_update", {weight, grad, mean, var, weight32, rescale_grad}, p.attributes(), out);
@@ -2522,7 +2528,7 @@ inline Array mp_adamw_update(const Array& weight, const Array& grad, const Array
 
 struct MulScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2542,7 +2548,7 @@ struct MultiAdamwUpdateParams {
   double epsilon = 1e-08;  // Added to the root, against division by zero.
   Required<std::vector<double>> wds;  // Weight decays, one per tensor.
   Required<std::vector<double>> etas;  // Factors of the whole steps, one per tensor.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   int64_t num_weights = 1;  // Number of tensors updated.
   Attributes attributes() const {
     Attributes given;
@@ -2568,13 +2574,13 @@ struct MultiLambUpdateParams {
   double beta1 = 0.9;  // Decay rate of the mean of gradients.
   double beta2 = 0.999;  // Decay rate of the mean of squared gradients.
   double epsilon = 1e-06;  // Added to the root, against division by zero.
-  bool bias_correction = true;  // Whether the means are corrected for starting at zero.
+  bool bias_correction = true;  // Whether the bias of the moments is corrected.
   Required<std::vector<double>> wds;  // Weight decays, one per tensor.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
-  double lower_bound = -1.0;  // The weight's norm counts as at least this; negative: no bound.
-  double upper_bound = -1.0;  // The weight's norm counts as at most this; negative: no bound.
-  Required<std::vector<int64_t>> step_count;  // Numbers of this update, from 1, one per tensor.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
+  double lower_bound = -1.0;  // Lower bound of the norm of the weight; negative: no bound.
+  double upper_bound = -1.0;  // Upper bound of the norm of the weight; negative: no bound.
+  Required<std::vector<int64_t>> step_count;  // Number of this update of each tensor, from 1.
   int64_t num_tensors = 1;  // Number of tensors updated.
   Attributes attributes() const {
     Attributes given;
@@ -2605,7 +2611,7 @@ struct MultiMpAdamwUpdateParams {
   double epsilon = 1e-08;  // Added to the root, against division by zero.
   Required<std::vector<double>> wds;  // Weight decays, one per tensor.
   Required<std::vector<double>> etas;  // Factors of the whole steps, one per tensor.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   int64_t num_weights = 1;  // Number of tensors updated.
   Attributes attributes() const {
     Attributes given;
@@ -2631,13 +2637,13 @@ struct MultiMpLambUpdateParams {
   double beta1 = 0.9;  // Decay rate of the mean of gradients.
   double beta2 = 0.999;  // Decay rate of the mean of squared gradients.
   double epsilon = 1e-06;  // Added to the root, against division by zero.
-  bool bias_correction = true;  // Whether the means are corrected for starting at zero.
+  bool bias_correction = true;  // Whether the bias of the moments is corrected.
   Required<std::vector<double>> wds;  // Weight decays, one per tensor.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
-  double lower_bound = -1.0;  // The weight's norm counts as at least this; negative: no bound.
-  double upper_bound = -1.0;  // The weight's norm counts as at most this; negative: no bound.
-  Required<std::vector<int64_t>> step_count;  // Numbers of this update, from 1, one per tensor.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
+  double lower_bound = -1.0;  // Lower bound of the norm of the weight; negative: no bound.
+  double upper_bound = -1.0;  // Upper bound of the norm of the weight; negative: no bound.
+  Required<std::vector<int64_t>> step_count;  // Number of this update of each tensor, from 1.
   int64_t num_tensors = 1;  // Number of tensors updated.
   Attributes attributes() const {
     Attributes given;
@@ -2669,7 +2675,7 @@ inline Array not_equal(const Array& lhs, const Array& rhs, const Into& out = {})
 
 struct NotEqualScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2699,7 +2705,7 @@ inline Array ones(const OnesParams& p = {}, const Into& out = {}) {
 
 struct PlusScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2719,7 +2725,7 @@ inline Array power(const Array& lhs, const Array& rhs, const Into& out = {}) {
 
 struct PowerScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2740,14 +2746,14 @@ struct RavelMultiIndexParams {
     return given;
   }
 };
-// Tuples of indices, one per column, as places in a flat tensor of the given shape.
+// Tuples of indices, one per column, as flat indices into a tensor of the given shape.
 inline Array ravel_multi_index(const Array& data, const RavelMultiIndexParams& p, const Into& out = {}) {
   return invoke("_ravel_multi_index", {data}, p.attributes(), out);
 }
 
 struct RdivScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2762,7 +2768,7 @@ inline Array rdiv_scalar(const Array& data, const RdivScalarParams& p = {}, cons
 
 struct RminusScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2777,7 +2783,7 @@ inline Array rminus_scalar(const Array& data, const RminusScalarParams& p = {}, 
 
 struct RmodScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2798,7 +2804,7 @@ struct RnnParamConcatParams {
     return given;
   }
 };
-// Joins flattened parameters of a recurrent layer; one or two unknown sizes follow from the output's.
+// Joins flattened parameters of a recurrent layer; one or two unknown sizes are inferred from the output.
 inline Array rnn_param_concat(const std::vector<Array>& data, const RnnParamConcatParams& p = {}, const Into& out = {})
     {
   return invoke("_rnn_param_concat", data, p.attributes(), out);
@@ -2806,7 +2812,7 @@ inline Array rnn_param_concat(const std::vector<Array>& data, const RnnParamConc
 
 struct RpowerScalarParams {
   double scalar = 1.0;  // The number.
-  bool is_int = true;  // False: an integer array gives float64 instead of keeping its dtype.
+  bool is_int = true;  // False: an integer array produces float64 instead of its dtype.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -2827,7 +2833,7 @@ struct ScatterSetNdParams {
     return given;
   }
 };
-// lhs with slices replaced by rhs where tuples say; where tuples repeat, the last one stays.
+// lhs with the slices at the positions of tuples replaced by rhs; if tuples repeat, the last one is kept.
 inline Array scatter_set_nd(const Array& lhs, const Array& rhs, const Array& indices, const ScatterSetNdParams& p, const
     Into& out = {}) {
   return invoke("_scatter_set_nd", {lhs, rhs, indices}, p.attributes(), out);
@@ -2851,13 +2857,13 @@ struct SliceAssignParams {
     return given;
   }
 };
-// lhs with the slice that begin, end and step select replaced by rhs.
+// lhs with the slice selected by begin, end and step replaced by rhs.
 inline Array slice_assign(const Array& lhs, const Array& rhs, const SliceAssignParams& p, const Into& out = {}) {
   return invoke("_slice_assign", {lhs, rhs}, p.attributes(), out);
 }
 
 struct SliceAssignScalarParams {
-  double scalar = 0.0;  // The value written.
+  double scalar = 0.0;  // The value to write.
   // First index per axis; negative counts from the end; None: the start.
   Required<std::vector<std::optional<int64_t>>> begin;
   Required<std::vector<std::optional<int64_t>>> end;  // End per axis, exclusive; None: to the end.
@@ -2871,7 +2877,7 @@ struct SliceAssignScalarParams {
     return given;
   }
 };
-// data with the slice that begin, end and step select set to a scalar.
+// data with the slice selected by begin, end and step set to a scalar.
 inline Array slice_assign_scalar(const Array& data, const SliceAssignScalarParams& p, const Into& out = {}) {
   return invoke("_slice_assign_scalar", {data}, p.attributes(), out);
 }
@@ -2879,9 +2885,9 @@ inline Array slice_assign_scalar(const Array& data, const SliceAssignScalarParam
 struct SparseAdagradUpdateParams {
   Required<double> lr;  // Learning rate.
   double epsilon = 1e-07;  // Added under the root, against division by zero.
-  double wd = 0.0;  // Weight decay: lr * wd * weight is subtracted besides.
+  double wd = 0.0;  // Weight decay: lr * wd * weight is subtracted separately.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -2898,16 +2904,16 @@ inline Array sparse_adagrad_update(const Array& weight, const Array& grad, const
   return invoke("_sparse_adagrad_update", {weight, grad, history}, p.attributes(), out);
 }
 
-// data with only the rows that indices name; other rows are zero.
+// data with the rows in indices; all other rows are zero.
 inline Array sparse_retain(const Array& data, const Array& indices, const Into& out = {}) {
   return invoke("_sparse_retain", {data, indices}, {}, out);
 }
 
 struct SplitV2Params {
-  Required<std::vector<int64_t>> indices;  // Where the parts begin, the first at 0. Ignored with sections.
-  int64_t axis = 1;  // The axis that is cut.
-  bool squeeze_axis = false;  // Drop the axis of parts of size 1.
-  int64_t sections = 0;  // Number of parts; earlier ones are one larger where the size does not divide.
+  Required<std::vector<int64_t>> indices;  // First index of each part, the first is 0. Ignored with sections.
+  int64_t axis = 1;  // The axis to split.
+  bool squeeze_axis = false;  // Whether to remove the axis of parts of size 1.
+  int64_t sections = 0;  // Number of parts; if it does not divide the size, earlier parts are larger by one.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "indices", this->indices);
@@ -2917,7 +2923,7 @@ struct SplitV2Params {
     return given;
   }
 };
-// Cuts data along an axis where indices say, or into sections.
+// Splits data along an axis at indices, or into sections.
 inline Outputs split_v2(const Array& data, const SplitV2Params& p, const Into& out = {}) {
   return invoke("_split_v2", {data}, p.attributes(), out);
 }
@@ -2926,7 +2932,7 @@ struct SquareSumParams {
   // Axis or axes to reduce; negative ones count from the end; None or () reduces all.
   OptionalInts axis = std::nullopt;
   bool keepdims = false;  // Keep reduced axes with size 1.
-  bool exclude = false;  // Reduce the axes that are not listed.
+  bool exclude = false;  // Whether to reduce the axes that are not listed.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, OptionalInts(std::nullopt));
@@ -2948,12 +2954,12 @@ struct UnravelIndexParams {
     return given;
   }
 };
-// Places in a flat tensor of the given shape as tuples of indices, one per column.
+// Flat indices into a tensor of the given shape as tuples of indices, one per column.
 inline Array unravel_index(const Array& data, const UnravelIndexParams& p, const Into& out = {}) {
   return invoke("_unravel_index", {data}, p.attributes(), out);
 }
 
-// data unchanged; value is written into state.
+// data unchanged; writes value into state.
 inline Array write_state(const Array& data, const Array& value, const Array& state, const Into& out = {}) {
   return invoke("_write_state", {data, value, state}, {}, out);
 }
@@ -2975,7 +2981,7 @@ inline Array zeros(const ZerosParams& p = {}, const Into& out = {}) {
 
 struct ZerosWithoutDtypeParams {
   Required<std::vector<int64_t>> shape;  // Shape of the output.
-  int64_t dtype = -1;  // Code of the dtype; -1: that of where the output is used, else float32.
+  int64_t dtype = -1;  // Code of the dtype; -1: the dtype by the use of the output, else float32.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "shape", this->shape);
@@ -2983,7 +2989,7 @@ struct ZerosWithoutDtypeParams {
     return given;
   }
 };
-// A tensor of zeros whose dtype may come from where it is used.
+// A tensor of zeros whose dtype may be inferred from its use.
 inline Array zeros_without_dtype(const ZerosWithoutDtypeParams& p, const Into& out = {}) {
   return invoke("_zeros_without_dtype", {}, p.attributes(), out);
 }
@@ -2992,7 +2998,7 @@ inline Array zeros_without_dtype(const ZerosWithoutDtypeParams& p, const Into& o
 namespace hybridnet::cpp::nd {
 
 struct ActivationParams {
-  Required<std::string> act_type;  // Which function. One of: relu, sigmoid, softrelu, softsign, tanh.
+  Required<std::string> act_type;  // The activation function. One of: relu, sigmoid, softrelu, softsign, tanh.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "act_type", this->act_type);
@@ -3006,10 +3012,10 @@ inline Array Activation(const Array& data, const ActivationParams& p, const Into
 
 struct BatchNormParams {
   double eps = 0.0010000000474974513;  // Added to the variance.
-  double momentum = 0.8999999761581421;  // Share of the old moving statistics that stays.
-  bool fix_gamma = true;  // gamma acts as 1 and gets no gradient.
-  bool use_global_stats = false;  // Normalize by the moving statistics also in training.
-  bool output_mean_var = false;  // Also give the mean and var outputs.
+  double momentum = 0.8999999761581421;  // Factor of the old moving statistics.
+  bool fix_gamma = true;  // Whether gamma is treated as 1 and has no gradient.
+  bool use_global_stats = false;  // Whether the moving statistics are used in training, too.
+  bool output_mean_var = false;  // Whether mean and var are outputs, too.
   int64_t axis = 1;  // Axis of the channels.
   Attributes attributes() const {
     Attributes given;
@@ -3029,23 +3035,23 @@ inline Outputs BatchNorm(const Array& data, const Array& gamma, const Array& bet
   return invoke("BatchNorm", {data, gamma, beta, moving_mean, moving_var}, p.attributes(), out);
 }
 
-// Images read at points by bilinear interpolation. Along each axis -1 is the center of the first pixel and 1 that of
-// the last; outside of the image there are zeros.
+// Images read at points by bilinear interpolation. Along each axis -1 is the center of the first pixel and 1 the center
+// of the last; values outside the image are zero.
 inline Array BilinearSampler(const Array& data, const Array& grid, const Into& out = {}) {
   return invoke("BilinearSampler", {data, grid}, {}, out);
 }
 
-// Copies the input; no gradient passes through.
+// Copies the input; stops the gradient.
 inline Array BlockGrad(const Array& data, const Into& out = {}) {
   return invoke("BlockGrad", {data}, {}, out);
 }
 
 struct CTCLossParams {
-  bool use_data_lengths = false;  // Whether the input data_lengths is given; otherwise every example has all steps.
-  // Whether the input label_lengths is given; otherwise labels end before their first padding: 0 with blank_label
+  bool use_data_lengths = false;  // Whether the input data_lengths is present; otherwise every example has all steps.
+  // Whether the input label_lengths is present; otherwise labels end before their first padding: 0 with blank_label
   // first, -1 with blank_label last.
   bool use_label_lengths = false;
-  std::string blank_label = "first";  // Which symbol is the blank. One of: first, last.
+  std::string blank_label = "first";  // Index of the blank symbol: the first or the last. One of: first, last.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "use_data_lengths", this->use_data_lengths, bool(false));
@@ -3055,7 +3061,7 @@ struct CTCLossParams {
   }
 };
 // -log of the probability of a label under all alignments with a sequence: connectionist temporal classification. The
-// softmax of data is included. A label that needs more steps than there are has loss 0.
+// softmax of data is included. A label that needs more steps than data has gets loss 0.
 inline Array CTCLoss(const Array& data, const Array& label, const CTCLossParams& p = {}, const Into& out = {}) {
   return invoke("CTCLoss", {data, label}, p.attributes(), out);
 }
@@ -3077,7 +3083,7 @@ struct CastParams {
   }
 };
 // Converts to another dtype. Floating to integer rounds toward zero; values that do not fit wrap around. Values beyond
-// int64 become its nearest limit first, and NaN becomes 0. To bool: anything but 0 is true.
+// int64 are clamped to its limits first, and NaN becomes 0. To bool: anything but 0 is true.
 inline Array Cast(const Array& data, const CastParams& p, const Into& out = {}) {
   return invoke("Cast", {data}, p.attributes(), out);
 }
@@ -3097,11 +3103,11 @@ inline Array Concat(const std::vector<Array>& data, const ConcatParams& p = {}, 
 
 struct ConvolutionParams {
   Required<std::vector<int64_t>> kernel;  // Window: (w,), (h, w) or (d, h, w).
-  std::vector<int64_t> stride = {};  // Steps of the window; empty: 1 everywhere.
+  std::vector<int64_t> stride = {};  // Strides of the window; empty: 1 everywhere.
   std::vector<int64_t> dilate = {};  // Distance between taps; empty: 1 everywhere.
   std::vector<int64_t> pad = {};  // Zeros added on both sides; empty: none.
   Required<int64_t> num_filter;  // Number of output channels.
-  int64_t num_group = 1;  // Channels are split into this many groups that do not see each other.
+  int64_t num_group = 1;  // Number of groups into which channels are split; each group is convolved separately.
   bool no_bias = false;  // Whether the bias input is absent.
   // Order of the axes of data, weight and output; None: channels second. One of: NCW, NCHW, NCDHW, NWC, NHWC, NDHWC.
   std::optional<std::string> layout = std::nullopt;
@@ -3130,11 +3136,11 @@ inline Array Convolution(const Array& data, const Array& weight, const Array& bi
 
 struct CorrelationParams {
   int64_t kernel_size = 1;  // Side of a patch; odd.
-  int64_t max_displacement = 1;  // How far patches are compared.
-  int64_t stride1 = 1;  // Step between patches of data1.
-  int64_t stride2 = 1;  // Step between displacements.
-  int64_t pad_size = 0;  // Zeros around both images.
-  bool is_multiply = true;  // Mean products; else mean absolute differences.
+  int64_t max_displacement = 1;  // Maximum displacement of compared patches.
+  int64_t stride1 = 1;  // Stride of patches of data1.
+  int64_t stride2 = 1;  // Stride of displacements.
+  int64_t pad_size = 0;  // Width of the zero padding around both images.
+  bool is_multiply = true;  // Whether to compute mean products; else mean absolute differences.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "kernel_size", this->kernel_size, int64_t(1));
@@ -3153,9 +3159,9 @@ inline Array Correlation(const Array& data1, const Array& data2, const Correlati
 }
 
 struct CropParams {
-  std::vector<int64_t> offset = {0, 0};  // First row and column kept.
-  std::vector<int64_t> h_w = {0, 0};  // Height and width kept, with one input.
-  bool center_crop = false;  // Cut from the centre instead of at offset.
+  std::vector<int64_t> offset = {0, 0};  // First row and column that are kept.
+  std::vector<int64_t> h_w = {0, 0};  // Height and width that are kept, if there is one input.
+  bool center_crop = false;  // Whether to crop at the center instead of at offset.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "offset", this->offset, std::vector<int64_t>({0, 0}));
@@ -3164,23 +3170,23 @@ struct CropParams {
     return given;
   }
 };
-// Cuts images to h_w, or to the height and width of a second tensor.
+// Crops images to h_w, or to the height and width of a second tensor.
 inline Array Crop(const std::vector<Array>& data, const CropParams& p = {}, const Into& out = {}) {
   return invoke("Crop", data, p.attributes(), out);
 }
 
 struct DeconvolutionParams {
   Required<std::vector<int64_t>> kernel;  // Window: (w,), (h, w) or (d, h, w).
-  std::vector<int64_t> stride = {};  // Steps of the window; empty: 1 everywhere.
+  std::vector<int64_t> stride = {};  // Strides of the window; empty: 1 everywhere.
   std::vector<int64_t> dilate = {};  // Distance between taps; empty: 1 everywhere.
   std::vector<int64_t> pad = {};  // Zeros added on both sides; empty: none.
   Required<int64_t> num_filter;  // Number of output channels.
-  int64_t num_group = 1;  // Channels are split into this many groups that do not see each other.
+  int64_t num_group = 1;  // Number of groups into which channels are split; each group is convolved separately.
   bool no_bias = true;  // Whether the bias input is absent.
   // Order of the axes of data, weight and output; None: channels second. One of: NCW, NCHW, NCDHW, NWC, NHWC, NDHWC.
   std::optional<std::string> layout = std::nullopt;
   std::vector<int64_t> adj = {};  // Elements added at the end of the output, less than stride; empty: none.
-  // Spatial sizes of the output, instead of pad and adj; empty: as pad and adj say.
+  // Spatial sizes of the output, instead of pad and adj; empty: sizes follow from pad and adj.
   std::vector<int64_t> target_shape = {};
   Attributes attributes() const {
     Attributes given;
@@ -3209,7 +3215,7 @@ inline Array Deconvolution(const Array& data, const Array& weight, const Array& 
 
 struct DropoutParams {
   double p_ = 0.5;  // Probability that an element becomes 0.
-  // training: the identity outside of training; always: drops in both. One of: training, always.
+  // training: the identity outside of training; always: drops elements in both. One of: training, always.
   std::string mode = "training";
   std::vector<int64_t> axes = {};  // Axes along which all elements share one decision.
   Attributes attributes() const {
@@ -3229,9 +3235,8 @@ inline Array Dropout(const Array& data, const DropoutParams& p = {}, const Into&
 struct EmbeddingParams {
   Required<int64_t> input_dim;  // Number of rows of weight.
   Required<int64_t> output_dim;  // Length of a row of weight.
-  HnDType dtype = HN_FLOAT32;  // Dtype of weight where nothing else says it.
-  // Says that the gradient of weight should be row_sparse; the storage of its buffer decides.
-  bool sparse_grad = false;
+  HnDType dtype = HN_FLOAT32;  // Dtype of weight if nothing else determines it.
+  bool sparse_grad = false;  // Requests a row_sparse gradient of weight; the storage of its buffer decides.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "input_dim", this->input_dim);
@@ -3241,12 +3246,12 @@ struct EmbeddingParams {
     return given;
   }
 };
-// Rows of weight, named by data; indices out of range take the nearest row.
+// Rows of weight, selected by data; indices out of range select the nearest row.
 inline Array Embedding(const Array& data, const Array& weight, const EmbeddingParams& p, const Into& out = {}) {
   return invoke("Embedding", {data, weight}, p.attributes(), out);
 }
 
-// Merges all dimensions but the first into one.
+// Merges all dimensions except the first into one.
 inline Array Flatten(const Array& data, const Into& out = {}) {
   return invoke("Flatten", {data}, {}, out);
 }
@@ -3254,7 +3259,8 @@ inline Array Flatten(const Array& data, const Into& out = {}) {
 struct FullyConnectedParams {
   Required<int64_t> num_hidden;  // Number of outputs per row.
   bool no_bias = false;  // Whether the bias input is absent.
-  bool flatten = true;  // Take all axes of data but the first as one; otherwise apply to the last axis.
+  // Whether all axes of data except the first are merged; otherwise the layer applies to the last axis.
+  bool flatten = true;
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "num_hidden", this->num_hidden);
@@ -3284,8 +3290,8 @@ struct GridGeneratorParams {
     return given;
   }
 };
-// Points for BilinearSampler. affine: matrix * (x, y, 1) for every point of a regular grid from -1 to 1; warp: every
-// pixel, moved by its displacement.
+// Sampling points for BilinearSampler. affine: matrix * (x, y, 1) for every point of a regular grid from -1 to 1; warp:
+// every pixel, displaced.
 inline Array GridGenerator(const Array& data, const GridGeneratorParams& p, const Into& out = {}) {
   return invoke("GridGenerator", {data}, p.attributes(), out);
 }
@@ -3293,7 +3299,7 @@ inline Array GridGenerator(const Array& data, const GridGeneratorParams& p, cons
 struct GroupNormParams {
   int64_t num_groups = 1;  // Number of groups of channels.
   double eps = 1e-05;  // Added to the variance.
-  bool output_mean_var = false;  // Return mean and std too.
+  bool output_mean_var = false;  // Whether mean and std are outputs, too.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "num_groups", this->num_groups, int64_t(1));
@@ -3309,9 +3315,9 @@ inline Outputs GroupNorm(const Array& data, const Array& gamma, const Array& bet
 }
 
 struct IdentityAttachKLSparseRegParams {
-  double sparseness_target = 0.1;  // Mean activation that is wanted.
+  double sparseness_target = 0.1;  // Target of the mean activation.
   double penalty = 0.001;  // Weight of the penalty.
-  double momentum = 0.9;  // Of the moving mean.
+  double momentum = 0.9;  // Momentum of the moving mean.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "sparseness_target", this->sparseness_target, double(0.1));
@@ -3320,8 +3326,8 @@ struct IdentityAttachKLSparseRegParams {
     return given;
   }
 };
-// Copies the input and adds to its gradient that of a penalty: the divergence between a target and the moving mean of
-// each unit. For outputs of sigmoid only: the moving mean must lie inside (0, 1).
+// Copies the input and adds the gradient of a penalty to its gradient: the divergence between a target and the moving
+// mean of each unit. For outputs of sigmoid only: the moving mean must lie inside (0, 1).
 inline Array IdentityAttachKLSparseReg(const Array& data, const Array& moving_avg, const
     IdentityAttachKLSparseRegParams& p = {}, const Into& out = {}) {
   return invoke("IdentityAttachKLSparseReg", {data, moving_avg}, p.attributes(), out);
@@ -3343,7 +3349,7 @@ inline Array InstanceNorm(const Array& data, const Array& gamma, const Array& be
 
 struct L2NormalizationParams {
   double eps = 1e-10;  // Added to the sum of squares.
-  // Axes of the norm. instance: all but the first; channel: the second; spatial: the third to the last. One of:
+  // Axes of the norm. instance: all except the first; channel: the second; spatial: the third to the last. One of:
   // instance, channel, spatial.
   std::string mode = "instance";
   Attributes attributes() const {
@@ -3353,7 +3359,7 @@ struct L2NormalizationParams {
     return given;
   }
 };
-// Divides by the Euclidean norm over the axes that mode names: data / sqrt(sum(data^2) + eps).
+// Divides by the Euclidean norm over the axes of mode: data / sqrt(sum(data^2) + eps).
 inline Array L2Normalization(const Array& data, const L2NormalizationParams& p = {}, const Into& out = {}) {
   return invoke("L2Normalization", {data}, p.attributes(), out);
 }
@@ -3380,7 +3386,7 @@ inline Array LRN(const Array& data, const LRNParams& p, const Into& out = {}) {
 struct LayerNormParams {
   int64_t axis = -1;  // Axis to normalize along.
   double eps = 1e-05;  // Added to the variance.
-  bool output_mean_var = false;  // Return mean and std too.
+  bool output_mean_var = false;  // Whether mean and std are outputs, too.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, int64_t(-1));
@@ -3396,7 +3402,7 @@ inline Outputs LayerNorm(const Array& data, const Array& gamma, const Array& bet
 }
 
 struct LeakyReLUParams {
-  std::string act_type = "leaky";  // Which function. One of: elu, gelu, leaky, prelu, rrelu, selu.
+  std::string act_type = "leaky";  // The activation function. One of: elu, gelu, leaky, prelu, rrelu, selu.
   double slope = 0.25;  // Slope below 0 (leaky), limit -slope at -inf (elu).
   double lower_bound = 0.125;  // Smallest random slope (rrelu).
   double upper_bound = 0.334;  // Largest random slope (rrelu).
@@ -3412,7 +3418,7 @@ struct LeakyReLUParams {
 // Activations with values below 0. For x <= 0: leaky: slope * x; prelu: gamma * x, gamma learned; rrelu: a random slope
 // between lower_bound and upper_bound per element in training, their mean otherwise; elu: slope * (e^x - 1); selu:
 // scaled elu with fixed constants. For x > 0 these give x (selu: 1.0507 x). gelu: x times the normal distribution
-// function of x, everywhere.
+// function of x, for all x.
 inline Array LeakyReLU(const Array& data, const LeakyReLUParams& p = {}, const Into& out = {}) {
   return invoke("LeakyReLU", {data}, p.attributes(), out);
 }
@@ -3428,8 +3434,8 @@ struct LinearRegressionOutputParams {
     return given;
   }
 };
-// The data itself. Its gradient is that of half the squared distance to the label, divided by the outputs of one
-// example, whatever arrives from behind.
+// The data itself. Its gradient is that of half the squared distance to the label, divided by the number of outputs per
+// example, independent of the output gradient.
 inline Array LinearRegressionOutput(const Array& data, const Array& label, const LinearRegressionOutputParams& p = {},
     const Into& out = {}) {
   return invoke("LinearRegressionOutput", {data, label}, p.attributes(), out);
@@ -3443,8 +3449,8 @@ struct LogisticRegressionOutputParams {
     return given;
   }
 };
-// sigmoid(data). Its gradient is that of the cross entropy with the label, divided by the outputs of one example,
-// whatever arrives from behind.
+// sigmoid(data). Its gradient is that of the cross entropy with the label, divided by the number of outputs per
+// example, independent of the output gradient.
 inline Array LogisticRegressionOutput(const Array& data, const Array& label, const LogisticRegressionOutputParams& p =
     {}, const Into& out = {}) {
   return invoke("LogisticRegressionOutput", {data, label}, p.attributes(), out);
@@ -3458,8 +3464,8 @@ struct MAERegressionOutputParams {
     return given;
   }
 };
-// The data itself. Its gradient is that of the absolute distance to the label, divided by the outputs of one example,
-// whatever arrives from behind.
+// The data itself. Its gradient is that of the absolute distance to the label, divided by the number of outputs per
+// example, independent of the output gradient.
 inline Array MAERegressionOutput(const Array& data, const Array& label, const MAERegressionOutputParams& p = {}, const
     Into& out = {}) {
   return invoke("MAERegressionOutput", {data, label}, p.attributes(), out);
@@ -3467,8 +3473,9 @@ inline Array MAERegressionOutput(const Array& data, const Array& label, const MA
 
 struct MakeLossParams {
   double grad_scale = 1.0;  // The gradient of every element.
-  double valid_thresh = 0.0;  // Elements above it are valid (normalization='valid').
-  // batch: divide by the size of the first axis; valid: by the number of valid elements. One of: batch, null, valid.
+  double valid_thresh = 0.0;  // Elements greater than this are valid (normalization='valid').
+  // batch: the gradient is divided by the size of the first axis; valid: by the number of valid elements. One of:
+  // batch, null, valid.
   std::string normalization = "null";
   Attributes attributes() const {
     Attributes given;
@@ -3484,11 +3491,11 @@ inline Array MakeLoss(const Array& data, const MakeLossParams& p = {}, const Int
 }
 
 struct PadParams {
-  // What the frame holds: constant_value, the nearest element, or the data mirrored at its border. One of: constant,
-  // edge, reflect.
+  // The padding values: constant_value, the nearest element, or the data mirrored at its edge. One of: constant, edge,
+  // reflect.
   Required<std::string> mode;
-  Required<std::vector<int64_t>> pad_width;  // Widths before and after each axis in turn: two numbers per axis.
-  double constant_value = 0.0;  // Value of the frame in mode constant.
+  Required<std::vector<int64_t>> pad_width;  // Widths before and after each axis: two numbers per axis.
+  double constant_value = 0.0;  // Value of the padding in mode constant.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "mode", this->mode);
@@ -3497,22 +3504,22 @@ struct PadParams {
     return given;
   }
 };
-// Data in a frame of constants, of its repeated borders, or of itself mirrored.
+// Pads data with constants, with its edge values, or with its mirror image.
 inline Array Pad(const Array& data, const PadParams& p, const Into& out = {}) {
   return invoke("Pad", {data}, p.attributes(), out);
 }
 
 struct PoolingParams {
   std::vector<int64_t> kernel = {};  // Window: (w,), (h, w) or (d, h, w).
-  std::string pool_type = "max";  // What becomes of a window. One of: max, avg, sum, lp.
-  bool global_pool = false;  // The window is the whole image.
-  // valid: only whole steps of the window; full: also the rest; same: ceil(size / stride) outputs. One of: full, valid,
-  // same.
+  std::string pool_type = "max";  // The reduction of each window. One of: max, avg, sum, lp.
+  bool global_pool = false;  // Whether the window is the whole image.
+  // valid: windows inside the padded image only; full: also a window over the rest; same: ceil(size / stride) outputs.
+  // One of: full, valid, same.
   std::string pooling_convention = "valid";
-  std::vector<int64_t> stride = {};  // Steps of the window; empty: 1 everywhere.
+  std::vector<int64_t> stride = {};  // Strides of the window; empty: 1 everywhere.
   std::vector<int64_t> pad = {};  // Padding on both sides; empty: none.
   std::optional<int64_t> p_value = std::nullopt;  // Exponent of pool_type lp.
-  std::optional<bool> count_include_pad = std::nullopt;  // Whether an average counts padding; None: it does.
+  std::optional<bool> count_include_pad = std::nullopt;  // Whether an average includes the padding; None: True.
   // Order of the axes; None: channels second. One of: NCW, NCHW, NCDHW, NWC, NHWC, NDHWC.
   std::optional<std::string> layout = std::nullopt;
   Attributes attributes() const {
@@ -3529,7 +3536,7 @@ struct PoolingParams {
     return given;
   }
 };
-// Summarizes windows of an image: maximum, average, sum, or (sum of x^p)^(1/p).
+// Reduces windows of an image to their maximum, average, sum, or (sum of x^p)^(1/p).
 inline Array Pooling(const Array& data, const PoolingParams& p = {}, const Into& out = {}) {
   return invoke("Pooling", {data}, p.attributes(), out);
 }
@@ -3537,16 +3544,16 @@ inline Array Pooling(const Array& data, const PoolingParams& p = {}, const Into&
 struct RNNParams {
   Required<int64_t> state_size;  // Size of the state of each layer and direction.
   Required<int64_t> num_layers;  // Number of stacked layers.
-  bool bidirectional = false;  // Each layer also reads the sequence backwards.
-  Required<std::string> mode;  // The cell. One of: gru, lstm, rnn_relu, rnn_tanh.
+  bool bidirectional = false;  // Whether each layer also reads the sequence backwards.
+  Required<std::string> mode;  // The kind of cell. One of: gru, lstm, rnn_relu, rnn_tanh.
   double p_ = 0.0;  // Dropout probability, in training, of the outputs of each layer but the last.
-  bool state_outputs = false;  // Whether the final states are outputs too.
+  bool state_outputs = false;  // Whether the final states are outputs, too.
   // LSTM: size to which the state is projected before it is output and fed back.
   std::optional<int64_t> projection_size = std::nullopt;
-  std::optional<double> lstm_state_clip_min = std::nullopt;  // Lower limit of LSTM cells; needs the upper one.
-  std::optional<double> lstm_state_clip_max = std::nullopt;  // Upper limit of LSTM cells; needs the lower one.
-  bool lstm_state_clip_nan = false;  // Whether limits turn NaN into the lower limit.
-  bool use_sequence_length = false;  // Whether examples have lengths of their own, given as last input.
+  std::optional<double> lstm_state_clip_min = std::nullopt;  // Lower limit of LSTM cells; requires the upper limit.
+  std::optional<double> lstm_state_clip_max = std::nullopt;  // Upper limit of LSTM cells; requires the lower limit.
+  bool lstm_state_clip_nan = false;  // Whether clipping replaces NaN by the lower limit.
+  bool use_sequence_length = false;  // Whether examples have their own lengths, the last input.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "state_size", this->state_size);
@@ -3582,7 +3589,7 @@ inline Outputs RNN(const Array& data, const Array& parameters, const Array& stat
 
 struct ROIPoolingParams {
   Required<std::vector<int64_t>> pooled_size;  // (height, width) of the output.
-  Required<double> spatial_scale;  // Size of a pixel of the image that rois speak of, in pixels of data.
+  Required<double> spatial_scale;  // Ratio of the size of data to the size of the image whose coordinates rois use.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "pooled_size", this->pooled_size);
@@ -3590,8 +3597,8 @@ struct ROIPoolingParams {
     return given;
   }
 };
-// Maxima of pooled_size windows over each region of interest. Corners are scaled and rounded; a region covers both of
-// them and at least one pixel. Empty windows, and regions of images that do not exist, give 0.
+// Maxima of pooled_size windows over each region of interest. Corners are scaled and rounded; a region includes both of
+// them and at least one pixel. Empty windows, and regions with an invalid image number, give 0.
 inline Array ROIPooling(const Array& data, const Array& rois, const ROIPoolingParams& p, const Into& out = {}) {
   return invoke("ROIPooling", {data, rois}, p.attributes(), out);
 }
@@ -3599,9 +3606,9 @@ inline Array ROIPooling(const Array& data, const Array& rois, const ROIPoolingPa
 struct ReshapeParams {
   // Target shape; 0 copies a size, -1 is inferred, -2 copies all the rest, -3 merges two sizes, -4 splits one.
   std::vector<int64_t> shape = {};
-  bool reverse = false;  // Read shape and data's shape from the right.
+  bool reverse = false;  // Whether shape and data's shape are read from the right.
   std::vector<int64_t> target_shape = {};  // Deprecated form of shape; one 0 is inferred.
-  bool keep_highest = false;  // With target_shape: the first size stays that of data.
+  bool keep_highest = false;  // With target_shape: whether the first size is that of data.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "shape", this->shape, std::vector<int64_t>({}));
@@ -3611,15 +3618,16 @@ struct ReshapeParams {
     return given;
   }
 };
-// The same elements, in the same order, under another shape.
+// The same elements, in the same order, with another shape.
 inline Array Reshape(const Array& data, const ReshapeParams& p = {}, const Into& out = {}) {
   return invoke("Reshape", {data}, p.attributes(), out);
 }
 
 struct SVMOutputParams {
-  double margin = 1.0;  // Scores of the label have to be above it, the others below its negative.
+  // Margin of the loss: the label's score should be above it, the other scores below its negative.
+  double margin = 1.0;
   double regularization_coefficient = 1.0;  // Factor of the gradient.
-  bool use_linear = false;  // Hinge loss; otherwise its square.
+  bool use_linear = false;  // Whether the loss is the hinge loss; otherwise its square.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "margin", this->margin, double(1.0));
@@ -3628,15 +3636,15 @@ struct SVMOutputParams {
     return given;
   }
 };
-// The data itself. Its gradient is that of the hinge loss of every score, or of its square, whatever arrives from
-// behind.
+// The data itself. Its gradient is that of the hinge loss of every score, or of its square, independent of the output
+// gradient.
 inline Array SVMOutput(const Array& data, const Array& label, const SVMOutputParams& p = {}, const Into& out = {}) {
   return invoke("SVMOutput", {data, label}, p.attributes(), out);
 }
 
 struct SequenceLastParams {
-  bool use_sequence_length = false;  // Take lengths from the second input; else every sequence has full length.
-  int64_t axis = 0;  // The time axis; the other of the first two is the batch.
+  bool use_sequence_length = false;  // Whether the second input has the lengths; else every sequence has full length.
+  int64_t axis = 0;  // The time axis; the other of the first two axes is the batch.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "use_sequence_length", this->use_sequence_length, bool(false));
@@ -3654,9 +3662,9 @@ inline Array SequenceLast(const Array& data, const Array& sequence_length, const
 }
 
 struct SequenceMaskParams {
-  bool use_sequence_length = false;  // Take lengths from the second input; else every sequence has full length.
-  double value = 0.0;  // Written behind the end of a sequence.
-  int64_t axis = 0;  // The time axis; the other of the first two is the batch.
+  bool use_sequence_length = false;  // Whether the second input has the lengths; else every sequence has full length.
+  double value = 0.0;  // Value written after the end of a sequence.
+  int64_t axis = 0;  // The time axis; the other of the first two axes is the batch.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "use_sequence_length", this->use_sequence_length, bool(false));
@@ -3665,7 +3673,7 @@ struct SequenceMaskParams {
     return given;
   }
 };
-// Overwrites what stands behind the end of each sequence.
+// Overwrites the elements after the end of each sequence.
 inline Array SequenceMask(const Array& data, const SequenceMaskParams& p = {}, const Into& out = {}) {
   return invoke("SequenceMask", {data}, p.attributes(), out);
 }
@@ -3675,7 +3683,7 @@ inline Array SequenceMask(const Array& data, const Array& sequence_length, const
 }
 
 struct SequenceReverseParams {
-  bool use_sequence_length = false;  // Take lengths from the second input; else every sequence has full length.
+  bool use_sequence_length = false;  // Whether the second input has the lengths; else every sequence has full length.
   int64_t axis = 0;  // The time axis: 0.
   Attributes attributes() const {
     Attributes given;
@@ -3684,7 +3692,7 @@ struct SequenceReverseParams {
     return given;
   }
 };
-// Each sequence backwards; what stands behind its end stays.
+// Each sequence reversed; elements after its end are unchanged.
 inline Array SequenceReverse(const Array& data, const SequenceReverseParams& p = {}, const Into& out = {}) {
   return invoke("SequenceReverse", {data}, p.attributes(), out);
 }
@@ -3695,8 +3703,8 @@ inline Array SequenceReverse(const Array& data, const Array& sequence_length, co
 
 struct SliceChannelParams {
   Required<int64_t> num_outputs;  // Number of equal parts.
-  int64_t axis = 1;  // The axis that is cut.
-  bool squeeze_axis = false;  // Drop the axis; its size must be num_outputs.
+  int64_t axis = 1;  // The axis to split.
+  bool squeeze_axis = false;  // Whether to remove the axis; its size must be num_outputs.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "num_outputs", this->num_outputs);
@@ -3705,13 +3713,13 @@ struct SliceChannelParams {
     return given;
   }
 };
-// Cuts data into num_outputs equal parts along an axis.
+// Splits data into num_outputs equal parts along an axis.
 inline Outputs SliceChannel(const Array& data, const SliceChannelParams& p, const Into& out = {}) {
   return invoke("SliceChannel", {data}, p.attributes(), out);
 }
 
 struct SoftmaxActivationParams {
-  // What sums to 1. instance: the last axis; channel: the second. One of: instance, channel.
+  // The axis along which the outputs sum to 1. instance: the last axis; channel: the second. One of: instance, channel.
   std::string mode = "instance";
   Attributes attributes() const {
     Attributes given;
@@ -3719,23 +3727,24 @@ struct SoftmaxActivationParams {
     return given;
   }
 };
-// Softmax over the last axis, or, with mode channel, over the second. The operator softmax does the same.
+// Softmax over the last axis, or, with mode channel, over the second. The operator softmax is equivalent.
 inline Array SoftmaxActivation(const Array& data, const SoftmaxActivationParams& p = {}, const Into& out = {}) {
   return invoke("SoftmaxActivation", {data}, p.attributes(), out);
 }
 
 struct SoftmaxOutputParams {
   double grad_scale = 1.0;  // Factor of the gradient.
-  double ignore_label = -1.0;  // With use_ignore, rows with this label have no gradient.
-  bool multi_output = false;  // Softmax along axis 1, one label for each position of the other axes.
-  bool use_ignore = false;  // Whether ignore_label is looked at; not with probabilities as label.
-  bool preserve_shape = false;  // Softmax along the last axis; otherwise along all axes but the first.
-  // What the gradient is divided by. null: nothing; batch: the labels, with multi_output the size of the data without
-  // channels; valid: the labels that are not ignore_label. With multi_output, null divides by the positions of one
-  // example. One of: batch, null, valid.
+  double ignore_label = -1.0;  // If use_ignore, rows with this label have no gradient.
+  bool multi_output = false;  // Whether softmax is along axis 1, with one label for each position of the other axes.
+  bool use_ignore = false;  // Whether rows with ignore_label are ignored; not for labels that are probabilities.
+  bool preserve_shape = false;  // Whether softmax is along the last axis; otherwise along all axes except the first.
+  // Divisor of the gradient. null: 1; batch: the number of labels, with multi_output the size of the data without
+  // channels; valid: the number of labels that are not ignore_label. With multi_output, null divides by the positions
+  // of one example. One of: batch, null, valid.
   std::string normalization = "null";
-  bool out_grad = false;  // Whether the gradient is multiplied by the output's, which is left out otherwise.
-  double smooth_alpha = 0.0;  // Share of the label's probability that goes to the other classes; not with multi_output.
+  bool out_grad = false;  // Whether the gradient is multiplied by the output's gradient, which is ignored otherwise.
+  // Share of the label's probability that is distributed over the other classes; not with multi_output.
+  double smooth_alpha = 0.0;
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "grad_scale", this->grad_scale, double(1.0));
@@ -3749,8 +3758,8 @@ struct SoftmaxOutputParams {
     return given;
   }
 };
-// Softmax for the end of a network. Its gradient is that of the cross entropy with the label, output - label, whatever
-// arrives from behind (unless out_grad).
+// Softmax for the end of a network. Its gradient is that of the cross entropy with the label, output - label,
+// independent of the output gradient (unless out_grad).
 inline Array SoftmaxOutput(const Array& data, const Array& label, const SoftmaxOutputParams& p = {}, const Into& out =
     {}) {
   return invoke("SoftmaxOutput", {data, label}, p.attributes(), out);
@@ -3768,7 +3777,7 @@ struct SpatialTransformerParams {
     return given;
   }
 };
-// Images under affine transformations: BilinearSampler at the grid that GridGenerator makes of loc.
+// Images under affine transformations: BilinearSampler at the grid that GridGenerator computes from loc.
 inline Array SpatialTransformer(const Array& data, const Array& loc, const SpatialTransformerParams& p, const Into& out
     = {}) {
   return invoke("SpatialTransformer", {data, loc}, p.attributes(), out);
@@ -3791,7 +3800,7 @@ inline Array SwapAxis(const Array& data, const SwapAxisParams& p = {}, const Int
 
 struct UpSamplingParams {
   Required<int64_t> scale;  // Factor of height and width of the first input.
-  int64_t num_filter = 0;  // Channels of data; bilinear, where it may be left out.
+  int64_t num_filter = 0;  // For bilinear: channels of data; optional.
   // nearest: repeats elements; bilinear: a transposed convolution of each channel with a weight that is learned. One
   // of: bilinear, nearest.
   Required<std::string> sample_type;
@@ -3806,12 +3815,12 @@ struct UpSamplingParams {
     return given;
   }
 };
-// Images enlarged by a whole factor.
+// Enlarges images by a whole factor.
 inline Array UpSampling(const std::vector<Array>& data, const UpSamplingParams& p, const Into& out = {}) {
   return invoke("UpSampling", data, p.attributes(), out);
 }
 
-// Magnitude; its gradient at 0 is 0.
+// Absolute value; its gradient at 0 is 0.
 inline Array abs(const Array& data, const Into& out = {}) {
   return invoke("abs", {data}, {}, out);
 }
@@ -3823,7 +3832,7 @@ struct AdamUpdateParams {
   double epsilon = 1e-08;  // Added to the root, against division by zero.
   double wd = 0.0;  // Weight decay: wd * weight is added to the gradient.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -3836,8 +3845,8 @@ struct AdamUpdateParams {
     return given;
   }
 };
-// g = clip(rescale_grad * grad + wd * weight); mean and var follow g and g * g; weight -= lr * mean / (sqrt(var) +
-// epsilon)
+// g = clip(rescale_grad * grad + wd * weight); mean and var are running means of g and g * g; weight -= lr * mean /
+// (sqrt(var) + epsilon)
 inline Array adam_update(const Array& weight, const Array& grad, const Array& mean, const Array& var, const
     AdamUpdateParams& p, const Into& out = {}) {
   return invoke("adam_update", {weight, grad, mean, var}, p.attributes(), out);
@@ -3849,7 +3858,7 @@ inline Array add_n(const std::vector<Array>& args, const Into& out = {}) {
 }
 
 struct AllFiniteParams {
-  // Accepted for compatibility: the result always tells about the arrays given, whatever the output held before.
+  // Accepted for compatibility: the result always describes the given arrays, whatever the output held before.
   bool init_output = true;
   Attributes attributes() const {
     Attributes given;
@@ -3857,7 +3866,7 @@ struct AllFiniteParams {
     return given;
   }
 };
-// 1 when no element is infinite or NaN, else 0.
+// 1 if no element is infinite or NaN, else 0.
 inline Array all_finite(const Array& data, const AllFiniteParams& p = {}, const Into& out = {}) {
   return invoke("all_finite", {data}, p.attributes(), out);
 }
@@ -3870,20 +3879,20 @@ struct AmpCastParams {
     return given;
   }
 };
-// Converts float32, float16 and bfloat16 for mixed precision; other inputs stay as they are.
+// Converts float32, float16 and bfloat16 for mixed precision; other inputs are returned unchanged.
 inline Array amp_cast(const Array& data, const AmpCastParams& p, const Into& out = {}) {
   return invoke("amp_cast", {data}, p.attributes(), out);
 }
 
 struct AmpMulticastParams {
-  bool cast_narrow = false;  // Convert to the narrowest dtype among the inputs instead of the widest.
+  bool cast_narrow = false;  // Whether to convert to the narrowest dtype among the inputs instead of the widest.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "cast_narrow", this->cast_narrow, bool(false));
     return given;
   }
 };
-// Converts floating arrays of 32 and 16 bits to the widest dtype among them; others stay as they are.
+// Converts floating arrays of 32 and 16 bits to the widest dtype among them; other arrays are returned unchanged.
 inline Outputs amp_multicast(const std::vector<Array>& data, const AmpMulticastParams& p = {}, const Into& out = {}) {
   return invoke("amp_multicast", data, p.attributes(), out);
 }
@@ -3928,8 +3937,8 @@ struct ArgmaxParams {
     return given;
   }
 };
-// Position of the largest element along an axis: the first one of equals, the first NaN if there is any. The result has
-// the dtype of data, as in MXNet: positions above 2^24 are rounded in float32, above 2048 in float16.
+// Position of the largest element along an axis: the first of equal elements, the first NaN if there is one. The result
+// has the dtype of data, which follows MXNet: positions above 2^24 are rounded in float32, above 2048 in float16.
 inline Array argmax(const Array& data, const ArgmaxParams& p = {}, const Into& out = {}) {
   return invoke("argmax", {data}, p.attributes(), out);
 }
@@ -3949,15 +3958,16 @@ struct ArgminParams {
     return given;
   }
 };
-// Position of the smallest element along an axis: the first one of equals, the first NaN if there is any. The result
-// has the dtype of data, as in MXNet: positions above 2^24 are rounded in float32, above 2048 in float16.
+// Position of the smallest element along an axis: the first of equal elements, the first NaN if there is one. The
+// result has the dtype of data, which follows MXNet: positions above 2^24 are rounded in float32, above 2048 in
+// float16.
 inline Array argmin(const Array& data, const ArgminParams& p = {}, const Into& out = {}) {
   return invoke("argmin", {data}, p.attributes(), out);
 }
 
 struct ArgsortParams {
   std::optional<int64_t> axis = -1;  // The axis to sort along; None: data is flattened.
-  bool is_ascend = true;  // Smallest first.
+  bool is_ascend = true;  // Whether the smallest elements come first.
   HnDType dtype = HN_FLOAT32;  // Dtype of the indices.
   Attributes attributes() const {
     Attributes given;
@@ -3973,8 +3983,8 @@ inline Array argsort(const Array& data, const ArgsortParams& p = {}, const Into&
 }
 
 struct BatchDotParams {
-  bool transpose_a = false;  // Transpose the matrices of lhs first.
-  bool transpose_b = false;  // Transpose the matrices of rhs first.
+  bool transpose_a = false;  // Whether to transpose the matrices of lhs.
+  bool transpose_b = false;  // Whether to transpose the matrices of rhs.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "transpose_a", this->transpose_a, bool(false));
@@ -3999,7 +4009,7 @@ inline Array broadcast_add(const Array& lhs, const Array& rhs, const Into& out =
 
 struct BroadcastAxisParams {
   std::vector<int64_t> axis = {};  // Axes of size 1 to repeat.
-  std::vector<int64_t> size = {};  // How often each of them is repeated.
+  std::vector<int64_t> size = {};  // Number of repetitions along each axis.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, std::vector<int64_t>({}));
@@ -4048,8 +4058,8 @@ inline Array broadcast_lesser_equal(const Array& lhs, const Array& rhs, const In
 }
 
 struct BroadcastLikeParams {
-  OptionalInts lhs_axes = std::nullopt;  // Axes of lhs to repeat; None: all.
-  OptionalInts rhs_axes = std::nullopt;  // Axes of rhs that give their sizes; None: all.
+  OptionalInts lhs_axes = std::nullopt;  // Axes of lhs to repeat; None: all axes.
+  OptionalInts rhs_axes = std::nullopt;  // Axes of rhs that define the sizes; None: all axes.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lhs_axes", this->lhs_axes, OptionalInts(std::nullopt));
@@ -4057,7 +4067,7 @@ struct BroadcastLikeParams {
     return given;
   }
 };
-// Repeats lhs along its axes of size 1 until it has the shape of rhs, or the sizes of some axes of rhs.
+// Repeats lhs along its axes of size 1 to the shape of rhs, or to the sizes of some axes of rhs.
 inline Array broadcast_like(const Array& lhs, const Array& rhs, const BroadcastLikeParams& p = {}, const Into& out = {})
     {
   return invoke("broadcast_like", {lhs, rhs}, p.attributes(), out);
@@ -4127,7 +4137,7 @@ inline Array broadcast_to(const Array& data, const BroadcastToParams& p = {}, co
 }
 
 struct CastStorageParams {
-  // Storage of the result; within graphs all values are dense. One of: default, row_sparse, csr.
+  // Storage of the result; in graphs all values are dense. One of: default, row_sparse, csr.
   Required<std::string> stype;
   Attributes attributes() const {
     Attributes given;
@@ -4135,7 +4145,7 @@ struct CastStorageParams {
     return given;
   }
 };
-// The same values for another storage: default, row_sparse or csr.
+// The same values in another storage type: default, row_sparse or csr.
 inline Array cast_storage(const Array& data, const CastStorageParams& p, const Into& out = {}) {
   return invoke("cast_storage", {data}, p.attributes(), out);
 }
@@ -4145,7 +4155,7 @@ inline Array cbrt(const Array& data, const Into& out = {}) {
   return invoke("cbrt", {data}, {}, out);
 }
 
-// To the next integer upward.
+// Rounds up to an integer.
 inline Array ceil(const Array& data, const Into& out = {}) {
   return invoke("ceil", {data}, {}, out);
 }
@@ -4160,17 +4170,17 @@ struct ClipParams {
     return given;
   }
 };
-// Limits values to [a_min, a_max]; NaN stays.
+// Limits values to [a_min, a_max]; NaN is kept.
 inline Array clip(const Array& data, const ClipParams& p, const Into& out = {}) {
   return invoke("clip", {data}, p.attributes(), out);
 }
 
 struct Col2imParams {
   Required<std::vector<int64_t>> output_size;  // Size of the image.
-  Required<std::vector<int64_t>> kernel;  // Size of the kernel along every axis of the image, 1 to 3 of them.
-  std::vector<int64_t> stride = {};  // Steps of the kernel; () is 1.
-  std::vector<int64_t> dilate = {};  // Distances of kernel points; () is 1.
-  std::vector<int64_t> pad = {};  // Zeros on each side of the image; () is 0.
+  Required<std::vector<int64_t>> kernel;  // Size of the kernel along every axis of the image, for 1 to 3 axes.
+  std::vector<int64_t> stride = {};  // Strides of the kernel; () is 1.
+  std::vector<int64_t> dilate = {};  // Distances between kernel points; () is 1.
+  std::vector<int64_t> pad = {};  // Width of the zero padding on each side of the image; () is 0.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "output_size", this->output_size);
@@ -4181,7 +4191,7 @@ struct Col2imParams {
     return given;
   }
 };
-// Images from the columns of im2col: values of one pixel are added.
+// Images from the columns of im2col: values of the same pixel are added.
 inline Array col2im(const Array& data, const Col2imParams& p, const Into& out = {}) {
   return invoke("col2im", {data}, p.attributes(), out);
 }
@@ -4209,13 +4219,13 @@ struct DepthToSpaceParams {
     return given;
   }
 };
-// Channels spread out as blocks of pixels: element (n, (r, s, c), h, w) becomes (n, c, h * b + r, w * b + s).
+// Rearranges channels to blocks of pixels: element (n, (r, s, c), h, w) becomes (n, c, h * b + r, w * b + s).
 inline Array depth_to_space(const Array& data, const DepthToSpaceParams& p, const Into& out = {}) {
   return invoke("depth_to_space", {data}, p.attributes(), out);
 }
 
 struct DiagParams {
-  int64_t k = 0;  // Which diagonal: 0 the main one, positive above, negative below.
+  int64_t k = 0;  // Index of the diagonal: 0 the main one, positive above, negative below.
   int64_t axis1 = 0;  // The axis of rows. Not for vectors.
   int64_t axis2 = 1;  // The axis of columns. Not for vectors.
   Attributes attributes() const {
@@ -4232,8 +4242,8 @@ inline Array diag(const Array& data, const DiagParams& p = {}, const Into& out =
 }
 
 struct DotParams {
-  bool transpose_a = false;  // Contract the first axis of lhs instead of its last.
-  bool transpose_b = false;  // Contract the last axis of rhs instead of its first.
+  bool transpose_a = false;  // Whether to contract the first axis of lhs instead of its last.
+  bool transpose_b = false;  // Whether to contract the last axis of rhs instead of its first.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "transpose_a", this->transpose_a, bool(false));
@@ -4241,8 +4251,8 @@ struct DotParams {
     return given;
   }
 };
-// Product of two arrays: out[i..., j...] = sum over x of lhs[i..., x] * rhs[x, j...]. For matrices the matrix product,
-// for vectors the inner product (shape (1,), under NumPy shapes ()).
+// Product of two arrays: out[i..., j...] = sum over x of lhs[i..., x] * rhs[x, j...]. It is the matrix product of
+// matrices and the inner product of vectors (shape (1,), under NumPy shapes ()).
 inline Array dot(const Array& lhs, const Array& rhs, const DotParams& p = {}, const Into& out = {}) {
   return invoke("dot", {lhs, rhs}, p.attributes(), out);
 }
@@ -4283,7 +4293,7 @@ inline Array exp(const Array& data, const Into& out = {}) {
 }
 
 struct ExpandDimsParams {
-  Required<int64_t> axis;  // Where the new axis stands in the output, in [-ndim-1, ndim].
+  Required<int64_t> axis;  // Position of the new axis in the output, in [-ndim-1, ndim].
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis);
@@ -4305,12 +4315,12 @@ inline Array fill_element_0index(const Array& lhs, const Array& mhs, const Array
   return invoke("fill_element_0index", {lhs, mhs, rhs}, {}, out);
 }
 
-// To the next integer toward zero.
+// Rounds toward zero to an integer.
 inline Array fix(const Array& data, const Into& out = {}) {
   return invoke("fix", {data}, {}, out);
 }
 
-// To the next integer downward.
+// Rounds down to an integer.
 inline Array floor(const Array& data, const Into& out = {}) {
   return invoke("floor", {data}, {}, out);
 }
@@ -4323,7 +4333,7 @@ struct FtmlUpdateParams {
   Required<int64_t> t;  // Number of this update, from 1.
   double wd = 0.0;  // Weight decay: wd * weight is added to the gradient.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_grad = -1.0;  // Gradients are cut to [-clip_grad, clip_grad]; negative: not at all.
+  double clip_grad = -1.0;  // Gradients are clipped to [-clip_grad, clip_grad]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -4337,8 +4347,8 @@ struct FtmlUpdateParams {
     return given;
   }
 };
-// g = clip(rescale_grad * grad + wd * weight); v follows g * g; d = (1 - beta1^t) / lr * (sqrt(v / (1 - beta2^t)) +
-// epsilon); z = beta1 * z + (1 - beta1) * g - (d - beta1 * d before) * weight; weight = -z / d
+// g = clip(rescale_grad * grad + wd * weight); v is a running mean of g * g; d = (1 - beta1^t) / lr * (sqrt(v / (1 -
+// beta2^t)) + epsilon); z = beta1 * z + (1 - beta1) * g - (d - beta1 * d before) * weight; weight = -z / d
 inline Array ftml_update(const Array& weight, const Array& grad, const Array& d, const Array& v, const Array& z, const
     FtmlUpdateParams& p, const Into& out = {}) {
   return invoke("ftml_update", {weight, grad, d, v, z}, p.attributes(), out);
@@ -4347,10 +4357,10 @@ inline Array ftml_update(const Array& weight, const Array& grad, const Array& d,
 struct FtrlUpdateParams {
   Required<double> lr;  // Learning rate.
   double lamda1 = 0.01;  // L1 penalty.
-  double beta = 1.0;  // Slows the rate of rarely seen weights.
+  double beta = 1.0;  // Reduces the learning rate of elements with few gradients.
   double wd = 0.0;  // Weight decay: wd * weight is added to the gradient.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -4363,7 +4373,7 @@ struct FtrlUpdateParams {
   }
 };
 // g = clip(rescale_grad * grad); z += g - (sqrt(n + g * g) - sqrt(n)) * weight / lr; n += g * g; weight = (sign(z) *
-// lamda1 - z) / ((beta + sqrt(n)) / lr + wd) where |z| > lamda1, else 0
+// lamda1 - z) / ((beta + sqrt(n)) / lr + wd) if |z| > lamda1, else 0
 inline Array ftrl_update(const Array& weight, const Array& grad, const Array& z, const Array& n, const FtrlUpdateParams&
     p, const Into& out = {}) {
   return invoke("ftrl_update", {weight, grad, z, n}, p.attributes(), out);
@@ -4379,7 +4389,7 @@ inline Array gammaln(const Array& data, const Into& out = {}) {
   return invoke("gammaln", {data}, {}, out);
 }
 
-// Elements or slices of data named by tuples: out[y...] = data[indices[0, y...], indices[1, y...], ...].
+// Elements or slices of data selected by tuples: out[y...] = data[indices[0, y...], indices[1, y...], ...].
 inline Array gather_nd(const Array& data, const Array& indices, const Into& out = {}) {
   return invoke("gather_nd", {data, indices}, {}, out);
 }
@@ -4400,10 +4410,10 @@ inline Array hard_sigmoid(const Array& data, const HardSigmoidParams& p = {}, co
 }
 
 struct Im2colParams {
-  Required<std::vector<int64_t>> kernel;  // Size of the kernel along every axis of the image, 1 to 3 of them.
-  std::vector<int64_t> stride = {};  // Steps of the kernel; () is 1.
-  std::vector<int64_t> dilate = {};  // Distances of kernel points; () is 1.
-  std::vector<int64_t> pad = {};  // Zeros on each side of the image; () is 0.
+  Required<std::vector<int64_t>> kernel;  // Size of the kernel along every axis of the image, for 1 to 3 axes.
+  std::vector<int64_t> stride = {};  // Strides of the kernel; () is 1.
+  std::vector<int64_t> dilate = {};  // Distances between kernel points; () is 1.
+  std::vector<int64_t> pad = {};  // Width of the zero padding on each side of the image; () is 0.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "kernel", this->kernel);
@@ -4431,7 +4441,7 @@ struct LambUpdatePhase1Params {
   bool bias_correction = true;  // Whether the moments' bias is corrected.
   Required<double> wd;  // Weight decay: wd * weight is added to the step.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "beta1", this->beta1, double(0.9));
@@ -4445,8 +4455,8 @@ struct LambUpdatePhase1Params {
     return given;
   }
 };
-// Adam's step: g = clip(rescale_grad * grad); mean and var follow g and g * g; the result is mean / (sqrt(var) +
-// epsilon) + wd * weight, of corrected moments if bias_correction.
+// Adam's step: g = clip(rescale_grad * grad); mean and var are running means of g and g * g; the result is mean /
+// (sqrt(var) + epsilon) + wd * weight, with corrected moments if bias_correction.
 inline Array lamb_update_phase1(const Array& weight, const Array& grad, const Array& mean, const Array& var, const
     LambUpdatePhase1Params& p, const Into& out = {}) {
   return invoke("lamb_update_phase1", {weight, grad, mean, var}, p.attributes(), out);
@@ -4454,8 +4464,8 @@ inline Array lamb_update_phase1(const Array& weight, const Array& grad, const Ar
 
 struct LambUpdatePhase2Params {
   Required<double> lr;  // Learning rate.
-  double lower_bound = -1.0;  // Least norm of the weight; negative: none.
-  double upper_bound = -1.0;  // Largest norm of the weight; negative: none.
+  double lower_bound = -1.0;  // Lower bound of the norm of the weight; negative: no bound.
+  double upper_bound = -1.0;  // Upper bound of the norm of the weight; negative: no bound.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -4464,7 +4474,7 @@ struct LambUpdatePhase2Params {
     return given;
   }
 };
-// weight -= lr * ratio * g; ratio = r1, kept in [lower_bound, upper_bound], over r2, or 1 if one of them is 0.
+// weight -= lr * ratio * g; ratio = r1, clipped to [lower_bound, upper_bound], over r2, or 1 if one of them is 0.
 inline Array lamb_update_phase2(const Array& weight, const Array& g, const Array& r1, const Array& r2, const
     LambUpdatePhase2Params& p, const Into& out = {}) {
   return invoke("lamb_update_phase2", {weight, g, r1, r2}, p.attributes(), out);
@@ -4492,9 +4502,10 @@ inline Array log2(const Array& data, const Into& out = {}) {
 
 struct LogSoftmaxParams {
   int64_t axis = -1;  // Axis along which the outputs sum to 1.
-  std::optional<double> temperature = std::nullopt;  // Divides data; None: 1.
-  std::optional<HnDType> dtype = std::nullopt;  // Of the output: float16, float32 or float64; None: that of data.
-  std::optional<bool> use_length = false;  // Whether the length input is given.
+  std::optional<double> temperature = std::nullopt;  // Divisor of data; None: 1.
+  // Dtype of the output: float16, float32 or float64; None: dtype of data.
+  std::optional<HnDType> dtype = std::nullopt;
+  std::optional<bool> use_length = false;  // Whether the length input is present.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, int64_t(-1));
@@ -4523,7 +4534,7 @@ struct MaxParams {
   // Axis or axes to reduce; negative ones count from the end; None or () reduces all.
   OptionalInts axis = std::nullopt;
   bool keepdims = false;  // Keep reduced axes with size 1.
-  bool exclude = false;  // Reduce the axes that are not listed.
+  bool exclude = false;  // Whether to reduce the axes that are not listed.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, OptionalInts(std::nullopt));
@@ -4541,7 +4552,7 @@ struct MeanParams {
   // Axis or axes to reduce; negative ones count from the end; None or () reduces all.
   OptionalInts axis = std::nullopt;
   bool keepdims = false;  // Keep reduced axes with size 1.
-  bool exclude = false;  // Reduce the axes that are not listed.
+  bool exclude = false;  // Whether to reduce the axes that are not listed.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, OptionalInts(std::nullopt));
@@ -4559,7 +4570,7 @@ struct MinParams {
   // Axis or axes to reduce; negative ones count from the end; None or () reduces all.
   OptionalInts axis = std::nullopt;
   bool keepdims = false;  // Keep reduced axes with size 1.
-  bool exclude = false;  // Reduce the axes that are not listed.
+  bool exclude = false;  // Whether to reduce the axes that are not listed.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, OptionalInts(std::nullopt));
@@ -4574,7 +4585,7 @@ inline Array min(const Array& data, const MinParams& p = {}, const Into& out = {
 }
 
 struct MomentsParams {
-  OptionalInts axes = std::nullopt;  // Axes to reduce; None or () takes all.
+  OptionalInts axes = std::nullopt;  // Axes to reduce; None or (): all.
   bool keepdims = false;  // Keep reduced axes with size 1.
   Attributes attributes() const {
     Attributes given;
@@ -4596,7 +4607,7 @@ struct MpLambUpdatePhase1Params {
   bool bias_correction = true;  // Whether the moments' bias is corrected.
   Required<double> wd;  // Weight decay: wd * weight is added to the step.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "beta1", this->beta1, double(0.9));
@@ -4618,8 +4629,8 @@ inline Array mp_lamb_update_phase1(const Array& weight, const Array& grad, const
 
 struct MpLambUpdatePhase2Params {
   Required<double> lr;  // Learning rate.
-  double lower_bound = -1.0;  // Least norm of the weight; negative: none.
-  double upper_bound = -1.0;  // Largest norm of the weight; negative: none.
+  double lower_bound = -1.0;  // Lower bound of the norm of the weight; negative: no bound.
+  double upper_bound = -1.0;  // Upper bound of the norm of the weight; negative: no bound.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -4628,7 +4639,7 @@ struct MpLambUpdatePhase2Params {
     return given;
   }
 };
-// lamb_update_phase2 on a float32 copy of the weight; the weight is that copy, rounded.
+// lamb_update_phase2 on a float32 copy of the weight; the weight is the rounded copy.
 inline Array mp_lamb_update_phase2(const Array& weight, const Array& g, const Array& r1, const Array& r2, const Array&
     weight32, const MpLambUpdatePhase2Params& p, const Into& out = {}) {
   return invoke("mp_lamb_update_phase2", {weight, g, r1, r2, weight32}, p.attributes(), out);
@@ -4639,7 +4650,7 @@ struct MpNagMomUpdateParams {
   double momentum = 0.0;  // Factor of the previous step.
   double wd = 0.0;  // Weight decay: wd * weight is added to the gradient.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -4650,7 +4661,7 @@ struct MpNagMomUpdateParams {
     return given;
   }
 };
-// nag_mom_update on a float32 copy of the weight; the weight is that copy, rounded.
+// nag_mom_update on a float32 copy of the weight; the weight is the rounded copy.
 inline Array mp_nag_mom_update(const Array& weight, const Array& grad, const Array& mom, const Array& weight32, const
     MpNagMomUpdateParams& p, const Into& out = {}) {
   return invoke("mp_nag_mom_update", {weight, grad, mom, weight32}, p.attributes(), out);
@@ -4661,7 +4672,7 @@ struct MpSgdMomUpdateParams {
   double momentum = 0.0;  // Factor of the previous step.
   double wd = 0.0;  // Weight decay: wd * weight is added to the gradient.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -4672,7 +4683,7 @@ struct MpSgdMomUpdateParams {
     return given;
   }
 };
-// sgd_mom_update on a float32 copy of the weight; the weight is that copy, rounded.
+// sgd_mom_update on a float32 copy of the weight; the weight is the rounded copy.
 inline Array mp_sgd_mom_update(const Array& weight, const Array& grad, const Array& mom, const Array& weight32, const
     MpSgdMomUpdateParams& p, const Into& out = {}) {
   return invoke("mp_sgd_mom_update", {weight, grad, mom, weight32}, p.attributes(), out);
@@ -4682,7 +4693,7 @@ struct MpSgdUpdateParams {
   Required<double> lr;  // Learning rate.
   double wd = 0.0;  // Weight decay: wd * weight is added to the gradient.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -4692,14 +4703,14 @@ struct MpSgdUpdateParams {
     return given;
   }
 };
-// sgd_update on a float32 copy of the weight; the weight is that copy, rounded.
+// sgd_update on a float32 copy of the weight; the weight is the rounded copy.
 inline Array mp_sgd_update(const Array& weight, const Array& grad, const Array& weight32, const MpSgdUpdateParams& p,
     const Into& out = {}) {
   return invoke("mp_sgd_update", {weight, grad, weight32}, p.attributes(), out);
 }
 
 struct MultiAllFiniteParams {
-  // Accepted for compatibility: the result always tells about the arrays given, whatever the output held before.
+  // Accepted for compatibility: the result always describes the given arrays, whatever the output held before.
   bool init_output = true;
   Attributes attributes() const {
     Attributes given;
@@ -4707,7 +4718,7 @@ struct MultiAllFiniteParams {
     return given;
   }
 };
-// 1 when no element is infinite or NaN, else 0.
+// 1 if no element is infinite or NaN, else 0.
 inline Array multi_all_finite(const std::vector<Array>& data, const MultiAllFiniteParams& p = {}, const Into& out = {})
     {
   return invoke("multi_all_finite", data, p.attributes(), out);
@@ -4725,7 +4736,7 @@ struct MultiLarsParams {
     return given;
   }
 };
-// Learning rates of LARS: lr * eta * |weight| / (rescale_grad * |grad| + wd * |weight| + eps), or lr where a norm is 0.
+// Learning rates of LARS: lr * eta * |weight| / (rescale_grad * |grad| + wd * |weight| + eps), or lr if a norm is 0.
 inline Array multi_lars(const Array& lrs, const Array& weights_sum_sq, const Array& grads_sum_sq, const Array& wds,
     const MultiLarsParams& p, const Into& out = {}) {
   return invoke("multi_lars", {lrs, weights_sum_sq, grads_sum_sq, wds}, p.attributes(), out);
@@ -4736,7 +4747,7 @@ struct MultiMpSgdMomUpdateParams {
   Required<std::vector<double>> wds;  // Weight decays, one per tensor.
   double momentum = 0.0;  // Factor of the previous step.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   int64_t num_weights = 1;  // Number of tensors updated.
   Attributes attributes() const {
     Attributes given;
@@ -4759,7 +4770,7 @@ struct MultiMpSgdUpdateParams {
   Required<std::vector<double>> lrs;  // Learning rates, one per tensor.
   Required<std::vector<double>> wds;  // Weight decays, one per tensor.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   int64_t num_weights = 1;  // Number of tensors updated.
   Attributes attributes() const {
     Attributes given;
@@ -4782,7 +4793,7 @@ struct MultiSgdMomUpdateParams {
   Required<std::vector<double>> wds;  // Weight decays, one per tensor.
   double momentum = 0.0;  // Factor of the previous step.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   int64_t num_weights = 1;  // Number of tensors updated.
   Attributes attributes() const {
     Attributes given;
@@ -4805,7 +4816,7 @@ struct MultiSgdUpdateParams {
   Required<std::vector<double>> lrs;  // Learning rates, one per tensor.
   Required<std::vector<double>> wds;  // Weight decays, one per tensor.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   int64_t num_weights = 1;  // Number of tensors updated.
   Attributes attributes() const {
     Attributes given;
@@ -4832,7 +4843,7 @@ struct NagMomUpdateParams {
   double momentum = 0.0;  // Factor of the previous step.
   double wd = 0.0;  // Weight decay: wd * weight is added to the gradient.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -4843,8 +4854,8 @@ struct NagMomUpdateParams {
     return given;
   }
 };
-// mom = momentum * mom - lr * (clip(rescale_grad * grad) + wd * weight); weight moves by mom and once more by momentum
-// times its change.
+// mom = momentum * mom - lr * (clip(rescale_grad * grad) + wd * weight); weight changes by mom plus momentum times the
+// change of mom.
 inline Array nag_mom_update(const Array& weight, const Array& grad, const Array& mom, const NagMomUpdateParams& p, const
     Into& out = {}) {
   return invoke("nag_mom_update", {weight, grad, mom}, p.attributes(), out);
@@ -4854,7 +4865,7 @@ struct NanprodParams {
   // Axis or axes to reduce; negative ones count from the end; None or () reduces all.
   OptionalInts axis = std::nullopt;
   bool keepdims = false;  // Keep reduced axes with size 1.
-  bool exclude = false;  // Reduce the axes that are not listed.
+  bool exclude = false;  // Whether to reduce the axes that are not listed.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, OptionalInts(std::nullopt));
@@ -4872,7 +4883,7 @@ struct NansumParams {
   // Axis or axes to reduce; negative ones count from the end; None or () reduces all.
   OptionalInts axis = std::nullopt;
   bool keepdims = false;  // Keep reduced axes with size 1.
-  bool exclude = false;  // Reduce the axes that are not listed.
+  bool exclude = false;  // Whether to reduce the axes that are not listed.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, OptionalInts(std::nullopt));
@@ -4893,8 +4904,8 @@ inline Array negative(const Array& data, const Into& out = {}) {
 
 struct NormParams {
   int64_t ord = 2;  // 1: sum of magnitudes; 2: root of the sum of squares.
-  OptionalInts axis = std::nullopt;  // Axis or axes of the norm; None or () takes all.
-  std::optional<HnDType> out_dtype = std::nullopt;  // Dtype of the output; None: that of data.
+  OptionalInts axis = std::nullopt;  // Axis or axes of the norm; None or (): all.
+  std::optional<HnDType> out_dtype = std::nullopt;  // Dtype of the output; None: dtype of data.
   bool keepdims = false;  // Keep reduced axes with size 1.
   Attributes attributes() const {
     Attributes given;
@@ -4912,8 +4923,8 @@ inline Array norm(const Array& data, const NormParams& p = {}, const Into& out =
 
 struct OneHotParams {
   Required<int64_t> depth;  // Length of a row.
-  double on_value = 1.0;  // Value where the index points.
-  double off_value = 0.0;  // Value of all others.
+  double on_value = 1.0;  // Value at the index.
+  double off_value = 0.0;  // Value of all other elements.
   HnDType dtype = HN_FLOAT32;  // Dtype of the output.
   Attributes attributes() const {
     Attributes given;
@@ -4924,7 +4935,7 @@ struct OneHotParams {
     return given;
   }
 };
-// Rows of off_value with on_value where the index points; none for an index out of range.
+// Rows of off_value with on_value at the index; an index out of range gives a row of off_value.
 inline Array one_hot(const Array& indices, const OneHotParams& p, const Into& out = {}) {
   return invoke("one_hot", {indices}, p.attributes(), out);
 }
@@ -4946,7 +4957,7 @@ struct PickParams {
     return given;
   }
 };
-// One element per position of the other axes, named by index.
+// One element per position of the other axes, selected by index.
 inline Array pick(const Array& data, const Array& index, const PickParams& p = {}, const Into& out = {}) {
   return invoke("pick", {data, index}, p.attributes(), out);
 }
@@ -4954,7 +4965,7 @@ inline Array pick(const Array& data, const Array& index, const PickParams& p = {
 struct PreloadedMultiMpSgdMomUpdateParams {
   double momentum = 0.0;  // Factor of the previous step.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   int64_t num_weights = 1;  // Number of tensors updated.
   Attributes attributes() const {
     Attributes given;
@@ -4973,7 +4984,7 @@ inline Outputs preloaded_multi_mp_sgd_mom_update(const std::vector<Array>& data,
 
 struct PreloadedMultiMpSgdUpdateParams {
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   int64_t num_weights = 1;  // Number of tensors updated.
   Attributes attributes() const {
     Attributes given;
@@ -4992,7 +5003,7 @@ inline Outputs preloaded_multi_mp_sgd_update(const std::vector<Array>& data, con
 struct PreloadedMultiSgdMomUpdateParams {
   double momentum = 0.0;  // Factor of the previous step.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   int64_t num_weights = 1;  // Number of tensors updated.
   Attributes attributes() const {
     Attributes given;
@@ -5011,7 +5022,7 @@ inline Outputs preloaded_multi_sgd_mom_update(const std::vector<Array>& data, co
 
 struct PreloadedMultiSgdUpdateParams {
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   int64_t num_weights = 1;  // Number of tensors updated.
   Attributes attributes() const {
     Attributes given;
@@ -5031,7 +5042,7 @@ struct ProdParams {
   // Axis or axes to reduce; negative ones count from the end; None or () reduces all.
   OptionalInts axis = std::nullopt;
   bool keepdims = false;  // Keep reduced axes with size 1.
-  bool exclude = false;  // Reduce the axes that are not listed.
+  bool exclude = false;  // Whether to reduce the axes that are not listed.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, OptionalInts(std::nullopt));
@@ -5066,7 +5077,7 @@ inline Array relu(const Array& data, const Into& out = {}) {
 }
 
 struct RepeatParams {
-  Required<int64_t> repeats;  // How often each element stands in a row.
+  Required<int64_t> repeats;  // Number of repetitions of each element.
   std::optional<int64_t> axis = std::nullopt;  // Axis along which to repeat; None: data is flattened.
   Attributes attributes() const {
     Attributes given;
@@ -5075,12 +5086,12 @@ struct RepeatParams {
     return given;
   }
 };
-// Every element, or slice along an axis, several times in a row.
+// Repeats every element, or slice along an axis.
 inline Array repeat(const Array& data, const RepeatParams& p, const Into& out = {}) {
   return invoke("repeat", {data}, p.attributes(), out);
 }
 
-// Sets arrays to zero, in place.
+// Sets arrays to zero in place.
 inline Outputs reset_arrays(const std::vector<Array>& data, const Into& out = {}) {
   return invoke("reset_arrays", data, {}, out);
 }
@@ -5088,8 +5099,8 @@ inline Outputs reset_arrays(const std::vector<Array>& data, const Into& out = {}
 struct ReshapeLikeParams {
   std::optional<int64_t> lhs_begin = std::nullopt;  // First axis of lhs that is replaced; None: 0.
   std::optional<int64_t> lhs_end = std::nullopt;  // End of the axes of lhs that are replaced; None: all.
-  std::optional<int64_t> rhs_begin = std::nullopt;  // First axis of rhs whose size is taken; None: 0.
-  std::optional<int64_t> rhs_end = std::nullopt;  // End of the axes of rhs whose sizes are taken; None: all.
+  std::optional<int64_t> rhs_begin = std::nullopt;  // First axis of rhs whose size is used; None: 0.
+  std::optional<int64_t> rhs_end = std::nullopt;  // End of the axes of rhs whose sizes are used; None: all.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lhs_begin", this->lhs_begin, std::optional<int64_t>(std::nullopt));
@@ -5099,25 +5110,25 @@ struct ReshapeLikeParams {
     return given;
   }
 };
-// lhs under the shape of rhs, or with some of its axes replaced by axes of rhs.
+// lhs with the shape of rhs, or with some of its axes replaced by axes of rhs.
 inline Array reshape_like(const Array& lhs, const Array& rhs, const ReshapeLikeParams& p = {}, const Into& out = {}) {
   return invoke("reshape_like", {lhs, rhs}, p.attributes(), out);
 }
 
 struct ReverseParams {
-  Required<std::vector<int64_t>> axis;  // The axes to turn around.
+  Required<std::vector<int64_t>> axis;  // The axes to reverse.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis);
     return given;
   }
 };
-// Turns the order of elements around along the given axes.
+// Reverses the order of elements along the given axes.
 inline Array reverse(const Array& data, const ReverseParams& p, const Into& out = {}) {
   return invoke("reverse", {data}, p.attributes(), out);
 }
 
-// To the nearest integer; halves to the lower one.
+// Rounds to the nearest integer; halves to the lower one.
 inline Array rint(const Array& data, const Into& out = {}) {
   return invoke("rint", {data}, {}, out);
 }
@@ -5128,8 +5139,8 @@ struct RmspropUpdateParams {
   double epsilon = 1e-08;  // Added under the root, against division by zero.
   double wd = 0.0;  // Weight decay: wd * weight is added to the gradient.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
-  double clip_weights = -1.0;  // Weights are cut to [-clip_weights, clip_weights]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
+  double clip_weights = -1.0;  // Weights are clipped to [-clip_weights, clip_weights]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -5142,8 +5153,8 @@ struct RmspropUpdateParams {
     return given;
   }
 };
-// g = clip(rescale_grad * grad + wd * weight); n follows g * g; weight -= lr * g / sqrt(n + epsilon), then cut to
-// clip_weights.
+// g = clip(rescale_grad * grad + wd * weight); n is a running mean of g * g; weight -= lr * g / sqrt(n + epsilon), then
+// clipped to clip_weights.
 inline Array rmsprop_update(const Array& weight, const Array& grad, const Array& n, const RmspropUpdateParams& p, const
     Into& out = {}) {
   return invoke("rmsprop_update", {weight, grad, n}, p.attributes(), out);
@@ -5156,8 +5167,8 @@ struct RmspropalexUpdateParams {
   double epsilon = 1e-08;  // Added under the root, against division by zero.
   double wd = 0.0;  // Weight decay: wd * weight is added to the gradient.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
-  double clip_weights = -1.0;  // Weights are cut to [-clip_weights, clip_weights]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
+  double clip_weights = -1.0;  // Weights are clipped to [-clip_weights, clip_weights]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -5171,14 +5182,14 @@ struct RmspropalexUpdateParams {
     return given;
   }
 };
-// As rmsprop_update with the variance (n - g * g, g following the gradient) and momentum: delta = gamma2 * delta - lr *
-// gradient / sqrt(n - g * g + epsilon); weight += delta.
+// rmsprop_update with momentum and the variance n - g * g, where g is a running mean of the gradient: delta = gamma2 *
+// delta - lr * gradient / sqrt(n - g * g + epsilon); weight += delta.
 inline Array rmspropalex_update(const Array& weight, const Array& grad, const Array& n, const Array& g, const Array&
     delta, const RmspropalexUpdateParams& p, const Into& out = {}) {
   return invoke("rmspropalex_update", {weight, grad, n, g, delta}, p.attributes(), out);
 }
 
-// To the nearest integer; halves away from zero.
+// Rounds to the nearest integer; halves away from zero.
 inline Array round(const Array& data, const Into& out = {}) {
   return invoke("round", {data}, {}, out);
 }
@@ -5196,7 +5207,7 @@ struct ScatterNdParams {
     return given;
   }
 };
-// Zeros with slices of data where tuples say; where tuples repeat, the last one stays.
+// Zeros with slices of data at the positions of tuples; if tuples repeat, the last one is kept.
 inline Array scatter_nd(const Array& data, const Array& indices, const ScatterNdParams& p, const Into& out = {}) {
   return invoke("scatter_nd", {data, indices}, p.attributes(), out);
 }
@@ -5206,7 +5217,7 @@ struct SgdMomUpdateParams {
   double momentum = 0.0;  // Factor of the previous step.
   double wd = 0.0;  // Weight decay: wd * weight is added to the gradient.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -5227,7 +5238,7 @@ struct SgdUpdateParams {
   Required<double> lr;  // Learning rate.
   double wd = 0.0;  // Weight decay: wd * weight is added to the gradient.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -5261,7 +5272,7 @@ struct SignsgdUpdateParams {
   Required<double> lr;  // Learning rate.
   double wd = 0.0;  // Weight decay: wd * weight is added to the gradient.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -5282,8 +5293,8 @@ struct SignumUpdateParams {
   double momentum = 0.0;  // Decay rate of the mean of gradients.
   double wd = 0.0;  // Weight decay: wd * weight is added to the gradient.
   double rescale_grad = 1.0;  // Factor applied to the gradient first.
-  double clip_gradient = -1.0;  // Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
-  double wd_lh = 0.0;  // Weight decay that is not subject to the sign.
+  double clip_gradient = -1.0;  // Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
+  double wd_lh = 0.0;  // Weight decay applied after the sign.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "lr", this->lr);
@@ -5330,13 +5341,13 @@ struct SliceParams {
     return given;
   }
 };
-// Copies the elements that begin, end and step select, axis by axis.
+// Copies the elements selected by begin, end and step, axis by axis.
 inline Array slice(const Array& data, const SliceParams& p, const Into& out = {}) {
   return invoke("slice", {data}, p.attributes(), out);
 }
 
 struct SliceAxisParams {
-  Required<int64_t> axis;  // The axis to cut; negative counts from the end.
+  Required<int64_t> axis;  // The axis to slice; negative counts from the end.
   Required<int64_t> begin;  // First index; negative counts from the end.
   Required<std::optional<int64_t>> end;  // End, exclusive; None: to the end.
   Attributes attributes() const {
@@ -5353,21 +5364,21 @@ inline Array slice_axis(const Array& data, const SliceAxisParams& p, const Into&
 }
 
 struct SliceLikeParams {
-  std::vector<int64_t> axes = {};  // Axes cut to the sizes of shape_like; empty: all.
+  std::vector<int64_t> axes = {};  // Axes that are sliced to the sizes of shape_like; empty: all.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axes", this->axes, std::vector<int64_t>({}));
     return given;
   }
 };
-// The leading part of data that is as large as shape_like, in all or some axes.
+// The leading part of data with the sizes of shape_like, along all or some axes.
 inline Array slice_like(const Array& data, const Array& shape_like, const SliceLikeParams& p = {}, const Into& out = {})
     {
   return invoke("slice_like", {data, shape_like}, p.attributes(), out);
 }
 
 struct SmoothL1Params {
-  double scalar = 1.0;  // sigma: the function is quadratic where |x| < 1 / sigma^2.
+  double scalar = 1.0;  // The function is quadratic for |x| < 1 / sigma^2.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "scalar", this->scalar, double(1.0));
@@ -5381,9 +5392,10 @@ inline Array smooth_l1(const Array& data, const SmoothL1Params& p = {}, const In
 
 struct SoftmaxParams {
   int64_t axis = -1;  // Axis along which the outputs sum to 1.
-  std::optional<double> temperature = std::nullopt;  // Divides data; None: 1.
-  std::optional<HnDType> dtype = std::nullopt;  // Of the output: float16, float32 or float64; None: that of data.
-  std::optional<bool> use_length = false;  // Whether the length input is given.
+  std::optional<double> temperature = std::nullopt;  // Divisor of data; None: 1.
+  // Dtype of the output: float16, float32 or float64; None: dtype of data.
+  std::optional<HnDType> dtype = std::nullopt;
+  std::optional<bool> use_length = false;  // Whether the length input is present.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, int64_t(-1));
@@ -5410,9 +5422,10 @@ inline Array softmax_cross_entropy(const Array& data, const Array& label, const 
 
 struct SoftminParams {
   int64_t axis = -1;  // Axis along which the outputs sum to 1.
-  std::optional<double> temperature = std::nullopt;  // Divides data; None: 1.
-  std::optional<HnDType> dtype = std::nullopt;  // Of the output: float16, float32 or float64; None: that of data.
-  std::optional<bool> use_length = false;  // Whether the length input is given.
+  std::optional<double> temperature = std::nullopt;  // Divisor of data; None: 1.
+  // Dtype of the output: float16, float32 or float64; None: dtype of data.
+  std::optional<HnDType> dtype = std::nullopt;
+  std::optional<bool> use_length = false;  // Whether the length input is present.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, int64_t(-1));
@@ -5434,7 +5447,7 @@ inline Array softsign(const Array& data, const Into& out = {}) {
 
 struct SortParams {
   std::optional<int64_t> axis = -1;  // The axis to sort along; None: data is flattened.
-  bool is_ascend = true;  // Smallest first.
+  bool is_ascend = true;  // Whether the smallest elements come first.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, std::optional<int64_t>(-1));
@@ -5455,7 +5468,7 @@ struct SpaceToDepthParams {
     return given;
   }
 };
-// Blocks of pixels gathered as channels: the inverse of depth_to_space.
+// Rearranges blocks of pixels to channels: the inverse of depth_to_space.
 inline Array space_to_depth(const Array& data, const SpaceToDepthParams& p, const Into& out = {}) {
   return invoke("space_to_depth", {data}, p.attributes(), out);
 }
@@ -5471,20 +5484,20 @@ inline Array square(const Array& data, const Into& out = {}) {
 }
 
 struct SqueezeParams {
-  OptionalInts axis = std::nullopt;  // Axes of size 1 to drop; None: all of them.
+  OptionalInts axis = std::nullopt;  // Axes of size 1 to remove; None: all of them.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, OptionalInts(std::nullopt));
     return given;
   }
 };
-// Drops axes of size 1.
+// Removes axes of size 1.
 inline Array squeeze(const Array& data, const SqueezeParams& p = {}, const Into& out = {}) {
   return invoke("squeeze", {data}, p.attributes(), out);
 }
 
 struct StackParams {
-  int64_t axis = 0;  // Where the new axis stands in the output.
+  int64_t axis = 0;  // Position of the new axis in the output.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, int64_t(0));
@@ -5500,7 +5513,7 @@ struct SumParams {
   // Axis or axes to reduce; negative ones count from the end; None or () reduces all.
   OptionalInts axis = std::nullopt;
   bool keepdims = false;  // Keep reduced axes with size 1.
-  bool exclude = false;  // Reduce the axes that are not listed.
+  bool exclude = false;  // Whether to reduce the axes that are not listed.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "axis", this->axis, OptionalInts(std::nullopt));
@@ -5515,7 +5528,7 @@ inline Array sum(const Array& data, const SumParams& p = {}, const Into& out = {
 }
 
 struct TakeParams {
-  int64_t axis = 0;  // The axis that indices name.
+  int64_t axis = 0;  // The indexed axis.
   // Index out of range: clip to the ends, wrap around, or raise an IndexError. One of: clip, raise, wrap.
   std::string mode = "clip";
   Attributes attributes() const {
@@ -5541,25 +5554,25 @@ inline Array tanh(const Array& data, const Into& out = {}) {
 }
 
 struct TileParams {
-  Required<std::vector<int64_t>> reps;  // How often data is repeated along each axis, aligned at the last one.
+  Required<std::vector<int64_t>> reps;  // Number of repetitions along each axis, aligned at the last one.
   Attributes attributes() const {
     Attributes given;
     detail::add(given, "reps", this->reps);
     return given;
   }
 };
-// data repeated as a whole along its axes.
+// Repeats data as a whole along its axes.
 inline Array tile(const Array& data, const TileParams& p, const Into& out = {}) {
   return invoke("tile", {data}, p.attributes(), out);
 }
 
 struct TopkParams {
-  std::optional<int64_t> axis = -1;  // The axis to choose along; None: data is flattened.
-  int64_t k = 1;  // Number of elements; below 1: all of them.
-  // What to return: values, their indices, values and indices, or a mask of ones like data. One of: value, indices,
-  // mask, both.
+  std::optional<int64_t> axis = -1;  // The axis to select along; None: data is flattened.
+  int64_t k = 1;  // Number of elements; below 1: all elements.
+  // The outputs: values, their indices, values and indices, or a mask of ones like data. One of: value, indices, mask,
+  // both.
   std::string ret_typ = "indices";
-  bool is_ascend = false;  // The smallest instead of the largest.
+  bool is_ascend = false;  // Whether to select the smallest instead of the largest elements.
   HnDType dtype = HN_FLOAT32;  // Dtype of the indices.
   Attributes attributes() const {
     Attributes given;
@@ -5589,12 +5602,12 @@ inline Array transpose(const Array& data, const TransposeParams& p = {}, const I
   return invoke("transpose", {data}, p.attributes(), out);
 }
 
-// To the next integer toward zero.
+// Rounds toward zero to an integer.
 inline Array trunc(const Array& data, const Into& out = {}) {
   return invoke("trunc", {data}, {}, out);
 }
 
-// Elements of x where the condition is not 0, otherwise of y. No gradient passes to the condition.
+// Elements of x where the condition is not 0, otherwise of y. The condition has no gradient.
 inline Array where(const Array& condition, const Array& x, const Array& y, const Into& out = {}) {
   return invoke("where", {condition, x, y}, {}, out);
 }
@@ -5607,18 +5620,18 @@ inline Array zeros_like(const Array& data, const Into& out = {}) {
 }  // namespace hybridnet::cpp::nd
 namespace hybridnet::cpp::nd {
 
-// As BatchNorm.
+// Alias of BatchNorm.
 inline Outputs BatchNorm_v1(const Array& data, const Array& gamma, const Array& beta, const Array& moving_mean, const
     Array& moving_var, const BatchNormParams& p = {}, const Into& out = {}) {
   return invoke("BatchNorm", {data, gamma, beta, moving_mean, moving_var}, p.attributes(), out);
 }
 
-// As BlockGrad.
+// Alias of BlockGrad.
 inline Array stop_gradient(const Array& data, const Into& out = {}) {
   return invoke("BlockGrad", {data}, {}, out);
 }
 
-// As CTCLoss.
+// Alias of CTCLoss.
 inline Array ctc_loss(const Array& data, const Array& label, const CTCLossParams& p = {}, const Into& out = {}) {
   return invoke("CTCLoss", {data, label}, p.attributes(), out);
 }
@@ -5631,17 +5644,17 @@ inline Array ctc_loss(const Array& data, const Array& label, const Array& data_l
   return invoke("CTCLoss", {data, label, data_lengths, label_lengths}, p.attributes(), out);
 }
 
-// As Cast.
+// Alias of Cast.
 inline Array cast(const Array& data, const CastParams& p, const Into& out = {}) {
   return invoke("Cast", {data}, p.attributes(), out);
 }
 
-// As Concat.
+// Alias of Concat.
 inline Array concat(const std::vector<Array>& data, const ConcatParams& p = {}, const Into& out = {}) {
   return invoke("Concat", data, p.attributes(), out);
 }
 
-// As Convolution.
+// Alias of Convolution.
 inline Array Convolution_v1(const Array& data, const Array& weight, const ConvolutionParams& p, const Into& out = {}) {
   return invoke("Convolution", {data, weight}, p.attributes(), out);
 }
@@ -5650,345 +5663,345 @@ inline Array Convolution_v1(const Array& data, const Array& weight, const Array&
   return invoke("Convolution", {data, weight, bias}, p.attributes(), out);
 }
 
-// As Flatten.
+// Alias of Flatten.
 inline Array flatten(const Array& data, const Into& out = {}) {
   return invoke("Flatten", {data}, {}, out);
 }
 
-// As Pad.
+// Alias of Pad.
 inline Array pad(const Array& data, const PadParams& p, const Into& out = {}) {
   return invoke("Pad", {data}, p.attributes(), out);
 }
 
-// As Pooling.
+// Alias of Pooling.
 inline Array Pooling_v1(const Array& data, const PoolingParams& p = {}, const Into& out = {}) {
   return invoke("Pooling", {data}, p.attributes(), out);
 }
 
-// As Reshape.
+// Alias of Reshape.
 inline Array reshape(const Array& data, const ReshapeParams& p = {}, const Into& out = {}) {
   return invoke("Reshape", {data}, p.attributes(), out);
 }
 
-// As SliceChannel.
+// Alias of SliceChannel.
 inline Outputs split(const Array& data, const SliceChannelParams& p, const Into& out = {}) {
   return invoke("SliceChannel", {data}, p.attributes(), out);
 }
 
-// As SoftmaxOutput.
+// Alias of SoftmaxOutput.
 inline Array Softmax(const Array& data, const Array& label, const SoftmaxOutputParams& p = {}, const Into& out = {}) {
   return invoke("SoftmaxOutput", {data, label}, p.attributes(), out);
 }
 
-// As SwapAxis.
+// Alias of SwapAxis.
 inline Array swapaxes(const Array& data, const SwapAxisParams& p = {}, const Into& out = {}) {
   return invoke("SwapAxis", {data}, p.attributes(), out);
 }
 
-// As copy.
+// Alias of copy.
 inline Array identity(const Array& data, const Into& out = {}) {
   return invoke("_copy", {data}, {}, out);
 }
 
-// As linalg_det.
+// Alias of linalg_det.
 inline Array linalg_det(const Array& A, const Into& out = {}) {
   return invoke("_linalg_det", {A}, {}, out);
 }
 
-// As linalg_extractdiag.
+// Alias of linalg_extractdiag.
 inline Array linalg_extractdiag(const Array& A, const nd::linalg::LinalgExtractdiagParams& p = {}, const Into& out = {})
     {
   return invoke("_linalg_extractdiag", {A}, p.attributes(), out);
 }
 
-// As linalg_extracttrian.
+// Alias of linalg_extracttrian.
 inline Array linalg_extracttrian(const Array& A, const nd::linalg::LinalgExtracttrianParams& p = {}, const Into& out =
     {}) {
   return invoke("_linalg_extracttrian", {A}, p.attributes(), out);
 }
 
-// As linalg_gelqf.
+// Alias of linalg_gelqf.
 inline Outputs linalg_gelqf(const Array& A, const Into& out = {}) {
   return invoke("_linalg_gelqf", {A}, {}, out);
 }
 
-// As linalg_gemm.
+// Alias of linalg_gemm.
 inline Array linalg_gemm(const Array& A, const Array& B, const Array& C, const nd::linalg::LinalgGemmParams& p = {},
     const Into& out = {}) {
   return invoke("_linalg_gemm", {A, B, C}, p.attributes(), out);
 }
 
-// As linalg_gemm2.
+// Alias of linalg_gemm2.
 inline Array linalg_gemm2(const Array& A, const Array& B, const nd::linalg::LinalgGemm2Params& p = {}, const Into& out =
     {}) {
   return invoke("_linalg_gemm2", {A, B}, p.attributes(), out);
 }
 
-// As linalg_inverse.
+// Alias of linalg_inverse.
 inline Array linalg_inverse(const Array& A, const Into& out = {}) {
   return invoke("_linalg_inverse", {A}, {}, out);
 }
 
-// As linalg_makediag.
+// Alias of linalg_makediag.
 inline Array linalg_makediag(const Array& A, const nd::linalg::LinalgMakediagParams& p = {}, const Into& out = {}) {
   return invoke("_linalg_makediag", {A}, p.attributes(), out);
 }
 
-// As linalg_maketrian.
+// Alias of linalg_maketrian.
 inline Array linalg_maketrian(const Array& A, const nd::linalg::LinalgMaketrianParams& p = {}, const Into& out = {}) {
   return invoke("_linalg_maketrian", {A}, p.attributes(), out);
 }
 
-// As linalg_potrf.
+// Alias of linalg_potrf.
 inline Array linalg_potrf(const Array& A, const nd::linalg::LinalgPotrfParams& p = {}, const Into& out = {}) {
   return invoke("_linalg_potrf", {A}, p.attributes(), out);
 }
 
-// As linalg_potri.
+// Alias of linalg_potri.
 inline Array linalg_potri(const Array& A, const nd::linalg::LinalgPotriParams& p = {}, const Into& out = {}) {
   return invoke("_linalg_potri", {A}, p.attributes(), out);
 }
 
-// As linalg_slogdet.
+// Alias of linalg_slogdet.
 inline Outputs linalg_slogdet(const Array& A, const Into& out = {}) {
   return invoke("_linalg_slogdet", {A}, {}, out);
 }
 
-// As linalg_sumlogdiag.
+// Alias of linalg_sumlogdiag.
 inline Array linalg_sumlogdiag(const Array& A, const Into& out = {}) {
   return invoke("_linalg_sumlogdiag", {A}, {}, out);
 }
 
-// As linalg_syevd.
+// Alias of linalg_syevd.
 inline Outputs linalg_syevd(const Array& A, const Into& out = {}) {
   return invoke("_linalg_syevd", {A}, {}, out);
 }
 
-// As linalg_syrk.
+// Alias of linalg_syrk.
 inline Array linalg_syrk(const Array& A, const nd::linalg::LinalgSyrkParams& p = {}, const Into& out = {}) {
   return invoke("_linalg_syrk", {A}, p.attributes(), out);
 }
 
-// As linalg_trmm.
+// Alias of linalg_trmm.
 inline Array linalg_trmm(const Array& A, const Array& B, const nd::linalg::LinalgTrmmParams& p = {}, const Into& out =
     {}) {
   return invoke("_linalg_trmm", {A, B}, p.attributes(), out);
 }
 
-// As linalg_trsm.
+// Alias of linalg_trsm.
 inline Array linalg_trsm(const Array& A, const Array& B, const nd::linalg::LinalgTrsmParams& p = {}, const Into& out =
     {}) {
   return invoke("_linalg_trsm", {A, B}, p.attributes(), out);
 }
 
-// As random_exponential.
+// Alias of random_exponential.
 inline Array random_exponential(const nd::random::RandomExponentialParams& p = {}, const Into& out = {}) {
   return invoke("_random_exponential", {}, p.attributes(), out);
 }
 
-// As random_gamma.
+// Alias of random_gamma.
 inline Array random_gamma(const nd::random::RandomGammaParams& p = {}, const Into& out = {}) {
   return invoke("_random_gamma", {}, p.attributes(), out);
 }
 
-// As random_generalized_negative_binomial.
+// Alias of random_generalized_negative_binomial.
 inline Array random_generalized_negative_binomial(const nd::random::RandomGeneralizedNegativeBinomialParams& p = {},
     const Into& out = {}) {
   return invoke("_random_generalized_negative_binomial", {}, p.attributes(), out);
 }
 
-// As random_negative_binomial.
+// Alias of random_negative_binomial.
 inline Array random_negative_binomial(const nd::random::RandomNegativeBinomialParams& p = {}, const Into& out = {}) {
   return invoke("_random_negative_binomial", {}, p.attributes(), out);
 }
 
-// As random_normal.
+// Alias of random_normal.
 inline Array normal(const nd::random::RandomNormalParams& p = {}, const Into& out = {}) {
   return invoke("_random_normal", {}, p.attributes(), out);
 }
 
-// As random_normal.
+// Alias of random_normal.
 inline Array random_normal(const nd::random::RandomNormalParams& p = {}, const Into& out = {}) {
   return invoke("_random_normal", {}, p.attributes(), out);
 }
 
-// As random_pdf_dirichlet.
+// Alias of random_pdf_dirichlet.
 inline Array random_pdf_dirichlet(const Array& sample, const Array& alpha, const nd::random::RandomPdfDirichletParams& p
     = {}, const Into& out = {}) {
   return invoke("_random_pdf_dirichlet", {sample, alpha}, p.attributes(), out);
 }
 
-// As random_pdf_exponential.
+// Alias of random_pdf_exponential.
 inline Array random_pdf_exponential(const Array& sample, const Array& lam, const nd::random::RandomPdfExponentialParams&
     p = {}, const Into& out = {}) {
   return invoke("_random_pdf_exponential", {sample, lam}, p.attributes(), out);
 }
 
-// As random_pdf_gamma.
+// Alias of random_pdf_gamma.
 inline Array random_pdf_gamma(const Array& sample, const Array& alpha, const Array& beta, const
     nd::random::RandomPdfGammaParams& p = {}, const Into& out = {}) {
   return invoke("_random_pdf_gamma", {sample, alpha, beta}, p.attributes(), out);
 }
 
-// As random_pdf_generalized_negative_binomial.
+// Alias of random_pdf_generalized_negative_binomial.
 inline Array random_pdf_generalized_negative_binomial(const Array& sample, const Array& mu, const Array& alpha, const
     nd::random::RandomPdfGeneralizedNegativeBinomialParams& p = {}, const Into& out = {}) {
   return invoke("_random_pdf_generalized_negative_binomial", {sample, mu, alpha}, p.attributes(), out);
 }
 
-// As random_pdf_negative_binomial.
+// Alias of random_pdf_negative_binomial.
 inline Array random_pdf_negative_binomial(const Array& sample, const Array& k, const Array& p_, const
     nd::random::RandomPdfNegativeBinomialParams& p = {}, const Into& out = {}) {
   return invoke("_random_pdf_negative_binomial", {sample, k, p_}, p.attributes(), out);
 }
 
-// As random_pdf_normal.
+// Alias of random_pdf_normal.
 inline Array random_pdf_normal(const Array& sample, const Array& mu, const Array& sigma, const
     nd::random::RandomPdfNormalParams& p = {}, const Into& out = {}) {
   return invoke("_random_pdf_normal", {sample, mu, sigma}, p.attributes(), out);
 }
 
-// As random_pdf_poisson.
+// Alias of random_pdf_poisson.
 inline Array random_pdf_poisson(const Array& sample, const Array& lam, const nd::random::RandomPdfPoissonParams& p = {},
     const Into& out = {}) {
   return invoke("_random_pdf_poisson", {sample, lam}, p.attributes(), out);
 }
 
-// As random_pdf_uniform.
+// Alias of random_pdf_uniform.
 inline Array random_pdf_uniform(const Array& sample, const Array& low, const Array& high, const
     nd::random::RandomPdfUniformParams& p = {}, const Into& out = {}) {
   return invoke("_random_pdf_uniform", {sample, low, high}, p.attributes(), out);
 }
 
-// As random_poisson.
+// Alias of random_poisson.
 inline Array random_poisson(const nd::random::RandomPoissonParams& p = {}, const Into& out = {}) {
   return invoke("_random_poisson", {}, p.attributes(), out);
 }
 
-// As random_randint.
+// Alias of random_randint.
 inline Array random_randint(const nd::random::RandomRandintParams& p, const Into& out = {}) {
   return invoke("_random_randint", {}, p.attributes(), out);
 }
 
-// As random_uniform.
+// Alias of random_uniform.
 inline Array random_uniform(const nd::random::RandomUniformParams& p = {}, const Into& out = {}) {
   return invoke("_random_uniform", {}, p.attributes(), out);
 }
 
-// As random_uniform.
+// Alias of random_uniform.
 inline Array uniform(const nd::random::RandomUniformParams& p = {}, const Into& out = {}) {
   return invoke("_random_uniform", {}, p.attributes(), out);
 }
 
-// As ravel_multi_index.
+// Alias of ravel_multi_index.
 inline Array ravel_multi_index(const Array& data, const nd::internal::RavelMultiIndexParams& p, const Into& out = {}) {
   return invoke("_ravel_multi_index", {data}, p.attributes(), out);
 }
 
-// As sample_exponential.
+// Alias of sample_exponential.
 inline Array sample_exponential(const Array& lam, const nd::sample::SampleExponentialParams& p = {}, const Into& out =
     {}) {
   return invoke("_sample_exponential", {lam}, p.attributes(), out);
 }
 
-// As sample_gamma.
+// Alias of sample_gamma.
 inline Array sample_gamma(const Array& alpha, const Array& beta, const nd::sample::SampleGammaParams& p = {}, const
     Into& out = {}) {
   return invoke("_sample_gamma", {alpha, beta}, p.attributes(), out);
 }
 
-// As sample_generalized_negative_binomial.
+// Alias of sample_generalized_negative_binomial.
 inline Array sample_generalized_negative_binomial(const Array& mu, const Array& alpha, const
     nd::sample::SampleGeneralizedNegativeBinomialParams& p = {}, const Into& out = {}) {
   return invoke("_sample_generalized_negative_binomial", {mu, alpha}, p.attributes(), out);
 }
 
-// As sample_multinomial.
+// Alias of sample_multinomial.
 inline Outputs sample_multinomial(const Array& data, const nd::sample::SampleMultinomialParams& p = {}, const Into& out
     = {}) {
   return invoke("_sample_multinomial", {data}, p.attributes(), out);
 }
 
-// As sample_negative_binomial.
+// Alias of sample_negative_binomial.
 inline Array sample_negative_binomial(const Array& k, const Array& p_, const nd::sample::SampleNegativeBinomialParams& p
     = {}, const Into& out = {}) {
   return invoke("_sample_negative_binomial", {k, p_}, p.attributes(), out);
 }
 
-// As sample_normal.
+// Alias of sample_normal.
 inline Array sample_normal(const Array& mu, const Array& sigma, const nd::sample::SampleNormalParams& p = {}, const
     Into& out = {}) {
   return invoke("_sample_normal", {mu, sigma}, p.attributes(), out);
 }
 
-// As sample_poisson.
+// Alias of sample_poisson.
 inline Array sample_poisson(const Array& lam, const nd::sample::SamplePoissonParams& p = {}, const Into& out = {}) {
   return invoke("_sample_poisson", {lam}, p.attributes(), out);
 }
 
-// As sample_uniform.
+// Alias of sample_uniform.
 inline Array sample_uniform(const Array& low, const Array& high, const nd::sample::SampleUniformParams& p = {}, const
     Into& out = {}) {
   return invoke("_sample_uniform", {low, high}, p.attributes(), out);
 }
 
-// As shuffle.
+// Alias of shuffle.
 inline Array shuffle(const Array& data, const Into& out = {}) {
   return invoke("_shuffle", {data}, {}, out);
 }
 
-// As unravel_index.
+// Alias of unravel_index.
 inline Array unravel_index(const Array& data, const nd::internal::UnravelIndexParams& p, const Into& out = {}) {
   return invoke("_unravel_index", {data}, p.attributes(), out);
 }
 
-// As add_n.
+// Alias of add_n.
 inline Array ElementWiseSum(const std::vector<Array>& args, const Into& out = {}) {
   return invoke("add_n", args, {}, out);
 }
 
-// As broadcast_add.
+// Alias of broadcast_add.
 inline Array broadcast_plus(const Array& lhs, const Array& rhs, const Into& out = {}) {
   return invoke("broadcast_add", {lhs, rhs}, {}, out);
 }
 
-// As broadcast_axis.
+// Alias of broadcast_axis.
 inline Array broadcast_axes(const Array& data, const BroadcastAxisParams& p = {}, const Into& out = {}) {
   return invoke("broadcast_axis", {data}, p.attributes(), out);
 }
 
-// As broadcast_sub.
+// Alias of broadcast_sub.
 inline Array broadcast_minus(const Array& lhs, const Array& rhs, const Into& out = {}) {
   return invoke("broadcast_sub", {lhs, rhs}, {}, out);
 }
 
-// As max.
+// Alias of max.
 inline Array max_axis(const Array& data, const MaxParams& p = {}, const Into& out = {}) {
   return invoke("max", {data}, p.attributes(), out);
 }
 
-// As min.
+// Alias of min.
 inline Array min_axis(const Array& data, const MinParams& p = {}, const Into& out = {}) {
   return invoke("min", {data}, p.attributes(), out);
 }
 
-// As pick.
+// Alias of pick.
 inline Array choose_element_0index(const Array& data, const Array& index, const PickParams& p = {}, const Into& out =
     {}) {
   return invoke("pick", {data, index}, p.attributes(), out);
 }
 
-// As reverse.
+// Alias of reverse.
 inline Array flip(const Array& data, const ReverseParams& p, const Into& out = {}) {
   return invoke("reverse", {data}, p.attributes(), out);
 }
 
-// As slice.
+// Alias of slice.
 inline Array crop(const Array& data, const SliceParams& p, const Into& out = {}) {
   return invoke("slice", {data}, p.attributes(), out);
 }
 
-// As sum.
+// Alias of sum.
 inline Array sum_axis(const Array& data, const SumParams& p = {}, const Into& out = {}) {
   return invoke("sum", {data}, p.attributes(), out);
 }
@@ -5996,7 +6009,7 @@ inline Array sum_axis(const Array& data, const SumParams& p = {}, const Into& ou
 }  // namespace hybridnet::cpp::nd
 namespace hybridnet::cpp::nd::contrib {
 
-// As CTCLoss.
+// Alias of CTCLoss.
 inline Array CTCLoss(const Array& data, const Array& label, const nd::CTCLossParams& p = {}, const Into& out = {}) {
   return invoke("CTCLoss", {data, label}, p.attributes(), out);
 }
@@ -6009,7 +6022,7 @@ inline Array CTCLoss(const Array& data, const Array& label, const Array& data_le
   return invoke("CTCLoss", {data, label, data_lengths, label_lengths}, p.attributes(), out);
 }
 
-// As CTCLoss.
+// Alias of CTCLoss.
 inline Array ctc_loss(const Array& data, const Array& label, const nd::CTCLossParams& p = {}, const Into& out = {}) {
   return invoke("CTCLoss", {data, label}, p.attributes(), out);
 }
@@ -6022,12 +6035,12 @@ inline Array ctc_loss(const Array& data, const Array& label, const Array& data_l
   return invoke("CTCLoss", {data, label, data_lengths, label_lengths}, p.attributes(), out);
 }
 
-// As contrib_box_nms.
+// Alias of contrib_box_nms.
 inline Array box_non_maximum_suppression(const Array& data, const ContribBoxNmsParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_box_nms", {data}, p.attributes(), out);
 }
 
-// As contrib_gradientmultiplier.
+// Alias of contrib_gradientmultiplier.
 inline Array backward_gradientmultiplier(const Array& data, const ContribGradientmultiplierParams& p = {}, const Into&
     out = {}) {
   return invoke("_contrib_gradientmultiplier", {data}, p.attributes(), out);

@@ -25,7 +25,7 @@ def Activation(
     data : tensor
         array of any shape
     act_type : {'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'}
-        Which function.
+        The activation function.
 
     Returns: out: shape and dtype of data
     """
@@ -55,18 +55,18 @@ def BatchNorm(
     eps : float, at least 0
         Added to the variance.
     momentum : float
-        Share of the old moving statistics that stays.
+        Factor of the old moving statistics.
     fix_gamma : bool
-        gamma acts as 1 and gets no gradient.
+        Whether gamma is treated as 1 and has no gradient.
     use_global_stats : bool
-        Normalize by the moving statistics also in training.
+        Whether the moving statistics are used in training, too.
     output_mean_var : bool
-        Also give the mean and var outputs.
+        Whether mean and var are outputs, too.
     axis : int
         Axis of the channels.
 
-    Returns: output: shape of data; mean: (channels,): mean that was used; var: (channels,): 1 / sqrt(variance +
-    eps); new_moving_mean: (channels,); new_moving_var: (channels,)
+    Returns: output: shape of data; mean: (channels,): the mean that normalized data; var: (channels,): 1 /
+    sqrt(variance + eps); new_moving_mean: (channels,); new_moving_var: (channels,)
     """
 
 BatchNorm_v1 = BatchNorm
@@ -75,8 +75,8 @@ BatchNorm_v1 = BatchNorm
 def BilinearSampler(
     data: TensorT, grid: TensorT, cudnn_off: bool | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Images read at points by bilinear interpolation. Along each axis -1 is the center of the first pixel and 1 that
-    of the last; outside of the image there are zeros.
+    """Images read at points by bilinear interpolation. Along each axis -1 is the center of the first pixel and 1 the
+    center of the last; values outside the image are zero.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def BilinearSampler(
 
 
 def BlockGrad(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Copies the input; no gradient passes through.
+    """Copies the input; stops the gradient.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def CTCLoss(
     *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """-log of the probability of a label under all alignments with a sequence: connectionist temporal classification.
-    The softmax of data is included. A label that needs more steps than there are has loss 0.
+    The softmax of data is included. A label that needs more steps than data has gets loss 0.
 
     Parameters
     ----------
@@ -119,16 +119,16 @@ def CTCLoss(
     label : tensor
         symbols (batch, longest label), any dtype, padded at the end; no gradient
     data_lengths : tensor, optional
-        use_data_lengths: steps of each example (batch,)
+        if use_data_lengths: number of steps of each example (batch,)
     label_lengths : tensor, optional
-        use_label_lengths: symbols of each label (batch,)
+        if use_label_lengths: number of symbols of each label (batch,)
     use_data_lengths : bool
-        Whether the input data_lengths is given; otherwise every example has all steps.
+        Whether the input data_lengths is present; otherwise every example has all steps.
     use_label_lengths : bool
-        Whether the input label_lengths is given; otherwise labels end before their first padding: 0 with
+        Whether the input label_lengths is present; otherwise labels end before their first padding: 0 with
         blank_label first, -1 with blank_label last.
     blank_label : {'first', 'last'}
-        Which symbol is the blank.
+        Index of the blank symbol: the first or the last.
 
     Returns: out: losses (batch,); grad: gradient of each loss, shape of data
     """
@@ -140,7 +140,7 @@ ctc_loss = CTCLoss
 
 def Cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None = None) -> TensorT:
     """Converts to another dtype. Floating to integer rounds toward zero; values that do not fit wrap around. Values
-    beyond int64 become its nearest limit first, and NaN becomes 0. To bool: anything but 0 is true.
+    beyond int64 are clamped to its limits first, and NaN becomes 0. To bool: anything but 0 is true.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def Cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None = Non
     dtype : dtype
         Dtype of the output.
 
-    Returns: out: shape of data, dtype as asked for
+    Returns: out: shape of data, dtype given by the parameter
     """
 
 cast = Cast
@@ -161,7 +161,7 @@ def Concat(*data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, n
     Parameters
     ----------
     data : tensor
-        equal shapes but for the joined axis, one dtype
+        equal shapes except for the joined axis, one dtype
     num_args : int, range [1, 1.67772e+07]
         Number of inputs.
     dim : int
@@ -187,7 +187,7 @@ def Convolution(
     Parameters
     ----------
     data : tensor
-        (batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels come last
+        (batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels are last
     weight : tensor
         (num_filter, channels / num_group, kernel...), or (num_filter, kernel..., channels / num_group)
     bias : tensor, optional
@@ -195,7 +195,7 @@ def Convolution(
     kernel : tuple of int
         Window: (w,), (h, w) or (d, h, w).
     stride : tuple of int
-        Steps of the window; empty: 1 everywhere.
+        Strides of the window; empty: 1 everywhere.
     dilate : tuple of int
         Distance between taps; empty: 1 everywhere.
     pad : tuple of int
@@ -203,7 +203,7 @@ def Convolution(
     num_filter : int, at least 1
         Number of output channels.
     num_group : int, at least 1
-        Channels are split into this many groups that do not see each other.
+        Number of groups into which channels are split; each group is convolved separately.
     no_bias : bool
         Whether the bias input is absent.
     layout : {'NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'} or None
@@ -231,15 +231,15 @@ def Correlation(
     kernel_size : int, at least 1
         Side of a patch; odd.
     max_displacement : int, at least 0
-        How far patches are compared.
+        Maximum displacement of compared patches.
     stride1 : int, at least 1
-        Step between patches of data1.
+        Stride of patches of data1.
     stride2 : int, at least 1
-        Step between displacements.
+        Stride of displacements.
     pad_size : int, at least 0
-        Zeros around both images.
+        Width of the zero padding around both images.
     is_multiply : bool
-        Mean products; else mean absolute differences.
+        Whether to compute mean products; else mean absolute differences.
 
     Returns: output: (batch, displacements, out height, out width)
     """
@@ -249,20 +249,20 @@ def Crop(
     *data: TensorT, num_args: int = ..., offset: int | Sequence[int] = (0, 0), h_w: int | Sequence[int] = (0, 0),
     center_crop: bool = False, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Cuts images to h_w, or to the height and width of a second tensor.
+    """Crops images to h_w, or to the height and width of a second tensor.
 
     Parameters
     ----------
     data : tensor
-        shape (N, C, H, W); the second gives height and width only
+        shape (N, C, H, W); the second defines height and width only
     num_args : int, range [1, 2]
-        1: cut to h_w; 2: cut to the size of the second input.
+        1: crop to h_w; 2: crop to the size of the second input.
     offset : tuple of int
-        First row and column kept.
+        First row and column that are kept.
     h_w : tuple of int
-        Height and width kept, with one input.
+        Height and width that are kept, if there is one input.
     center_crop : bool
-        Cut from the centre instead of at offset.
+        Whether to crop at the center instead of at offset.
 
     Returns: output: shape (N, C, height, width)
     """
@@ -277,13 +277,13 @@ def Custom(
     Parameters
     ----------
     data : tensor
-        what the operator's list_arguments() names, then its auxiliary states
+        the inputs that the operator's list_arguments() names, then its auxiliary states
     op_type : str
-        Name that the operator was registered with.
+        Registered name of the operator.
     open_attributes : str
-        Arguments of the operator: a JSON object of texts.
+        Arguments of the operator: a JSON object of strings.
 
-    Returns: output: as the operator's infer_shape() and infer_type() say
+    Returns: output: shape and dtype by the operator's infer_shape() and infer_type()
     """
 
 
@@ -300,7 +300,7 @@ def Deconvolution(
     Parameters
     ----------
     data : tensor
-        (batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels come last
+        (batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels are last
     weight : tensor
         (channels, num_filter / num_group, kernel...), or (channels, kernel..., num_filter / num_group)
     bias : tensor, optional
@@ -308,7 +308,7 @@ def Deconvolution(
     kernel : tuple of int
         Window: (w,), (h, w) or (d, h, w).
     stride : tuple of int
-        Steps of the window; empty: 1 everywhere.
+        Strides of the window; empty: 1 everywhere.
     dilate : tuple of int
         Distance between taps; empty: 1 everywhere.
     pad : tuple of int
@@ -316,7 +316,7 @@ def Deconvolution(
     num_filter : int, at least 1
         Number of output channels.
     num_group : int, at least 1
-        Channels are split into this many groups that do not see each other.
+        Number of groups into which channels are split; each group is convolved separately.
     no_bias : bool
         Whether the bias input is absent.
     layout : {'NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'} or None
@@ -324,7 +324,7 @@ def Deconvolution(
     adj : tuple of int
         Elements added at the end of the output, less than stride; empty: none.
     target_shape : tuple of int
-        Spatial sizes of the output, instead of pad and adj; empty: as pad and adj say.
+        Spatial sizes of the output, instead of pad and adj; empty: sizes follow from pad and adj.
 
     Returns: output: (batch, num_filter, out...) with out = stride (size - 1) + dilate (kernel - 1) + 1 - 2 pad +
     adj
@@ -345,7 +345,7 @@ def Dropout(
     p : float, range [0, 1]
         Probability that an element becomes 0.
     mode : {'training', 'always'}
-        training: the identity outside of training; always: drops in both.
+        training: the identity outside of training; always: drops elements in both.
     axes : tuple of int
         Axes along which all elements share one decision.
 
@@ -358,7 +358,7 @@ def Embedding(
     data: TensorT, weight: TensorT, input_dim: int, output_dim: int, dtype: DType = 'float32', sparse_grad: bool =
     False, deterministic: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Rows of weight, named by data; indices out of range take the nearest row.
+    """Rows of weight, selected by data; indices out of range select the nearest row.
 
     Parameters
     ----------
@@ -371,9 +371,9 @@ def Embedding(
     output_dim : int, at least 1
         Length of a row of weight.
     dtype : dtype
-        Dtype of weight where nothing else says it.
+        Dtype of weight if nothing else determines it.
     sparse_grad : bool
-        Says that the gradient of weight should be row_sparse; the storage of its buffer decides.
+        Requests a row_sparse gradient of weight; the storage of its buffer decides.
 
     Returns: output: shape of data with output_dim appended; dtype of weight
     """
@@ -382,7 +382,7 @@ _sparse_Embedding = Embedding
 
 
 def Flatten(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Merges all dimensions but the first into one.
+    """Merges all dimensions except the first into one.
 
     Parameters
     ----------
@@ -414,7 +414,7 @@ def FullyConnected(
     no_bias : bool
         Whether the bias input is absent.
     flatten : bool
-        Take all axes of data but the first as one; otherwise apply to the last axis.
+        Whether all axes of data except the first are merged; otherwise the layer applies to the last axis.
 
     Returns: output: (batch, num_hidden), or (..., num_hidden) with flatten=False
     """
@@ -426,8 +426,8 @@ def GridGenerator(
     data: TensorT, transform_type: Literal['affine', 'warp'], target_shape: int | Sequence[int] = (0, 0), *, out: Any =
     None, name: str | None = None
 ) -> TensorT:
-    """Points for BilinearSampler. affine: matrix * (x, y, 1) for every point of a regular grid from -1 to 1; warp:
-    every pixel, moved by its displacement.
+    """Sampling points for BilinearSampler. affine: matrix * (x, y, 1) for every point of a regular grid from -1 to 1;
+    warp: every pixel, displaced.
 
     Parameters
     ----------
@@ -438,8 +438,8 @@ def GridGenerator(
     target_shape : tuple of int
         affine: (height, width) of the grid.
 
-    Returns: output: (batch, 2, height, width); grid_dst: the grid before: affine (3, height * width), warp (2,
-    height, width)
+    Returns: output: (batch, 2, height, width); grid_dst: the grid before the transformation: affine (3, height *
+    width), warp (2, height, width)
     """
 
 
@@ -462,7 +462,7 @@ def GroupNorm(
     eps : float, at least 0
         Added to the variance.
     output_mean_var : bool
-        Return mean and std too.
+        Whether mean and std are outputs, too.
 
     Returns: output: shape and dtype of data; mean: (batch, num_groups); std: (batch, num_groups): sqrt(variance +
     eps)
@@ -473,8 +473,8 @@ def IdentityAttachKLSparseReg(
     data: TensorT, moving_avg: TensorT, sparseness_target: float = 0.1, penalty: float = 0.001, momentum: float = 0.9,
     *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Copies the input and adds to its gradient that of a penalty: the divergence between a target and the moving mean
-    of each unit. For outputs of sigmoid only: the moving mean must lie inside (0, 1).
+    """Copies the input and adds the gradient of a penalty to its gradient: the divergence between a target and the
+    moving mean of each unit. For outputs of sigmoid only: the moving mean must lie inside (0, 1).
 
     Parameters
     ----------
@@ -483,11 +483,11 @@ def IdentityAttachKLSparseReg(
     moving_avg : tensor
         (units,): moving mean of the activations, updated in training
     sparseness_target : float, range [0, 1]
-        Mean activation that is wanted.
+        Target of the mean activation.
     penalty : float
         Weight of the penalty.
     momentum : float, range [0, 1]
-        Of the moving mean.
+        Momentum of the moving mean.
 
     Returns: out: shape and dtype of data; new_moving_avg: (units,)
     """
@@ -517,7 +517,7 @@ def L2Normalization(
     data: TensorT, eps: float = 1e-10, mode: Literal['instance', 'channel', 'spatial'] = 'instance', *, out: Any =
     None, name: str | None = None
 ) -> TensorT:
-    """Divides by the Euclidean norm over the axes that mode names: data / sqrt(sum(data^2) + eps).
+    """Divides by the Euclidean norm over the axes of mode: data / sqrt(sum(data^2) + eps).
 
     Parameters
     ----------
@@ -526,7 +526,7 @@ def L2Normalization(
     eps : float, at least 0
         Added to the sum of squares.
     mode : {'instance', 'channel', 'spatial'}
-        Axes of the norm. instance: all but the first; channel: the second; spatial: the third to the last.
+        Axes of the norm. instance: all except the first; channel: the second; spatial: the third to the last.
 
     Returns: output: shape and dtype of data; norm: the norms: (batch,), (batch, 1, ...) or (batch, channels)
     """
@@ -551,7 +551,7 @@ def LRN(
     nsize : int, at least 1
         Channels in the window around each channel; odd.
 
-    Returns: output: shape and dtype of data; tmp_norm: what was raised to the power beta; shape of data
+    Returns: output: shape and dtype of data; tmp_norm: the base of the power beta; shape of data
     """
 
 
@@ -574,9 +574,10 @@ def LayerNorm(
     eps : float, at least 0
         Added to the variance.
     output_mean_var : bool
-        Return mean and std too.
+        Whether mean and std are outputs, too.
 
-    Returns: output: shape of data; mean: shape of data with 1 for the axis; std: as mean: sqrt(variance + eps)
+    Returns: output: shape of data; mean: shape of data with 1 for the axis; std: shape of mean: sqrt(variance +
+    eps)
     """
 
 
@@ -588,7 +589,7 @@ def LeakyReLU(
     """Activations with values below 0. For x <= 0: leaky: slope * x; prelu: gamma * x, gamma learned; rrelu: a random
     slope between lower_bound and upper_bound per element in training, their mean otherwise; elu: slope * (e^x - 1);
     selu: scaled elu with fixed constants. For x > 0 these give x (selu: 1.0507 x). gelu: x times the normal
-    distribution function of x, everywhere.
+    distribution function of x, for all x.
 
     Parameters
     ----------
@@ -597,7 +598,7 @@ def LeakyReLU(
     gamma : tensor, optional
         slopes, for prelu: (1,), (channels,) or (batch, channels)
     act_type : {'elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'}
-        Which function.
+        The activation function.
     slope : float
         Slope below 0 (leaky), limit -slope at -inf (elu).
     lower_bound : float
@@ -605,15 +606,15 @@ def LeakyReLU(
     upper_bound : float
         Largest random slope (rrelu).
 
-    Returns: output: shape and dtype of data; mask: for rrelu: the slopes that were used
+    Returns: output: shape and dtype of data; mask: for rrelu: the drawn slopes
     """
 
 
 def LinearRegressionOutput(
     data: TensorT, label: TensorT, grad_scale: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The data itself. Its gradient is that of half the squared distance to the label, divided by the outputs of one
-    example, whatever arrives from behind.
+    """The data itself. Its gradient is that of half the squared distance to the label, divided by the number of
+    outputs per example, independent of the output gradient.
 
     Parameters
     ----------
@@ -633,8 +634,8 @@ _sparse_LinearRegressionOutput = LinearRegressionOutput
 def LogisticRegressionOutput(
     data: TensorT, label: TensorT, grad_scale: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """sigmoid(data). Its gradient is that of the cross entropy with the label, divided by the outputs of one example,
-    whatever arrives from behind.
+    """sigmoid(data). Its gradient is that of the cross entropy with the label, divided by the number of outputs per
+    example, independent of the output gradient.
 
     Parameters
     ----------
@@ -654,8 +655,8 @@ _sparse_LogisticRegressionOutput = LogisticRegressionOutput
 def MAERegressionOutput(
     data: TensorT, label: TensorT, grad_scale: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The data itself. Its gradient is that of the absolute distance to the label, divided by the outputs of one
-    example, whatever arrives from behind.
+    """The data itself. Its gradient is that of the absolute distance to the label, divided by the number of outputs
+    per example, independent of the output gradient.
 
     Parameters
     ----------
@@ -685,9 +686,9 @@ def MakeLoss(
     grad_scale : float
         The gradient of every element.
     valid_thresh : float
-        Elements above it are valid (normalization='valid').
+        Elements greater than this are valid (normalization='valid').
     normalization : {'batch', 'null', 'valid'}
-        batch: divide by the size of the first axis; valid: by the number of valid elements.
+        batch: the gradient is divided by the size of the first axis; valid: by the number of valid elements.
 
     Returns: out: shape and dtype of data
     """
@@ -697,18 +698,18 @@ def Pad(
     data: TensorT, mode: Literal['constant', 'edge', 'reflect'], pad_width: int | Sequence[int], constant_value: float
     = 0.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Data in a frame of constants, of its repeated borders, or of itself mirrored.
+    """Pads data with constants, with its edge values, or with its mirror image.
 
     Parameters
     ----------
     data : tensor
         any shape, any dtype
     mode : {'constant', 'edge', 'reflect'}
-        What the frame holds: constant_value, the nearest element, or the data mirrored at its border.
+        The padding values: constant_value, the nearest element, or the data mirrored at its edge.
     pad_width : tuple of int
-        Widths before and after each axis in turn: two numbers per axis.
+        Widths before and after each axis: two numbers per axis.
     constant_value : float
-        Value of the frame in mode constant.
+        Value of the padding in mode constant.
 
     Returns: output: sizes of data plus the widths before and after
     """
@@ -723,28 +724,29 @@ def Pooling(
     bool | None = None, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *, out: Any =
     None, name: str | None = None
 ) -> TensorT:
-    """Summarizes windows of an image: maximum, average, sum, or (sum of x^p)^(1/p).
+    """Reduces windows of an image to their maximum, average, sum, or (sum of x^p)^(1/p).
 
     Parameters
     ----------
     data : tensor
-        (batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels come last
+        (batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels are last
     kernel : tuple of int
         Window: (w,), (h, w) or (d, h, w).
     pool_type : {'max', 'avg', 'sum', 'lp'}
-        What becomes of a window.
+        The reduction of each window.
     global_pool : bool
-        The window is the whole image.
+        Whether the window is the whole image.
     pooling_convention : {'full', 'valid', 'same'}
-        valid: only whole steps of the window; full: also the rest; same: ceil(size / stride) outputs.
+        valid: windows inside the padded image only; full: also a window over the rest; same: ceil(size /
+        stride) outputs.
     stride : tuple of int
-        Steps of the window; empty: 1 everywhere.
+        Strides of the window; empty: 1 everywhere.
     pad : tuple of int
         Padding on both sides; empty: none.
     p_value : int or None, range [1, 3]
         Exponent of pool_type lp.
     count_include_pad : bool or None
-        Whether an average counts padding; None: it does.
+        Whether an average includes the padding; None: True.
     layout : {'NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'} or None
         Order of the axes; None: channels second.
 
@@ -776,35 +778,35 @@ def RNN(
     state : tensor
         initial states (layers * directions, batch, state_size or projection_size)
     state_cell : tensor, optional
-        LSTM: initial cells (layers * directions, batch, state_size)
+        for LSTM: initial cells (layers * directions, batch, state_size)
     sequence_length : tensor, optional
-        use_sequence_length: (batch,), steps of each example; what lies behind gives 0
+        if use_sequence_length: (batch,), number of steps of each example; later steps give 0
     state_size : int, at least 1
         Size of the state of each layer and direction.
     num_layers : int, at least 1
         Number of stacked layers.
     bidirectional : bool
-        Each layer also reads the sequence backwards.
+        Whether each layer also reads the sequence backwards.
     mode : {'gru', 'lstm', 'rnn_relu', 'rnn_tanh'}
-        The cell.
+        The kind of cell.
     p : float, range [0, 1]
         Dropout probability, in training, of the outputs of each layer but the last.
     state_outputs : bool
-        Whether the final states are outputs too.
+        Whether the final states are outputs, too.
     projection_size : int or None, at least 1
         LSTM: size to which the state is projected before it is output and fed back.
     lstm_state_clip_min : float or None
-        Lower limit of LSTM cells; needs the upper one.
+        Lower limit of LSTM cells; requires the upper limit.
     lstm_state_clip_max : float or None
-        Upper limit of LSTM cells; needs the lower one.
+        Upper limit of LSTM cells; requires the lower limit.
     lstm_state_clip_nan : bool
-        Whether limits turn NaN into the lower limit.
+        Whether clipping replaces NaN by the lower limit.
     use_sequence_length : bool
-        Whether examples have lengths of their own, given as last input.
+        Whether examples have their own lengths, the last input.
 
-    Returns: output: (steps, batch, directions * (state_size or projection_size)); state_output: state_outputs:
-    states after the last step, shape of state; statecell_output: state_outputs of LSTM: cells after the last step,
-    shape of state_cell; reserve: what the gradient needs of the steps
+    Returns: output: (steps, batch, directions * (state_size or projection_size)); state_output: if state_outputs:
+    states after the last step, shape of state; statecell_output: if state_outputs, for LSTM: cells after the last
+    step, shape of state_cell; reserve: values of the steps that the gradient needs
     """
 
 
@@ -812,8 +814,8 @@ def ROIPooling(
     data: TensorT, rois: TensorT, pooled_size: int | Sequence[int], spatial_scale: float, *, out: Any = None, name: str
     | None = None
 ) -> TensorT:
-    """Maxima of pooled_size windows over each region of interest. Corners are scaled and rounded; a region covers both
-    of them and at least one pixel. Empty windows, and regions of images that do not exist, give 0.
+    """Maxima of pooled_size windows over each region of interest. Corners are scaled and rounded; a region includes
+    both of them and at least one pixel. Empty windows, and regions with an invalid image number, give 0.
 
     Parameters
     ----------
@@ -824,10 +826,9 @@ def ROIPooling(
     pooled_size : tuple of int
         (height, width) of the output.
     spatial_scale : float, range [0, 1]
-        Size of a pixel of the image that rois speak of, in pixels of data.
+        Ratio of the size of data to the size of the image whose coordinates rois use.
 
-    Returns: output: (regions, channels, pooled_size); maxidx: where in data each maximum stands; -1 for an empty
-    window
+    Returns: output: (regions, channels, pooled_size); maxidx: index in data of each maximum; -1 for an empty window
     """
 
 
@@ -835,7 +836,7 @@ def Reshape(
     data: TensorT, shape: int | Sequence[int] = (), reverse: bool = False, target_shape: int | Sequence[int] = (),
     keep_highest: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The same elements, in the same order, under another shape.
+    """The same elements, in the same order, with another shape.
 
     Parameters
     ----------
@@ -845,13 +846,13 @@ def Reshape(
         Target shape; 0 copies a size, -1 is inferred, -2 copies all the rest, -3 merges two sizes, -4 splits
         one.
     reverse : bool
-        Read shape and data's shape from the right.
+        Whether shape and data's shape are read from the right.
     target_shape : tuple of int
         Deprecated form of shape; one 0 is inferred.
     keep_highest : bool
-        With target_shape: the first size stays that of data.
+        With target_shape: whether the first size is that of data.
 
-    Returns: output: dtype of data; shape as the parameters say
+    Returns: output: dtype of data; shape given by the parameter
     """
 
 reshape = Reshape
@@ -861,8 +862,8 @@ def SVMOutput(
     data: TensorT, label: TensorT, margin: float = 1.0, regularization_coefficient: float = 1.0, use_linear: bool =
     False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The data itself. Its gradient is that of the hinge loss of every score, or of its square, whatever arrives from
-    behind.
+    """The data itself. Its gradient is that of the hinge loss of every score, or of its square, independent of the
+    output gradient.
 
     Parameters
     ----------
@@ -871,11 +872,11 @@ def SVMOutput(
     label : tensor
         class numbers, shape of data without the last axis; no gradient
     margin : float
-        Scores of the label have to be above it, the others below its negative.
+        Margin of the loss: the label's score should be above it, the other scores below its negative.
     regularization_coefficient : float
         Factor of the gradient.
     use_linear : bool
-        Hinge loss; otherwise its square.
+        Whether the loss is the hinge loss; otherwise its square.
 
     Returns: output: shape and dtype of data
     """
@@ -894,11 +895,11 @@ def SequenceLast(
     sequence_length : tensor, optional
         shape (N,); lengths as whole numbers of any dtype
     use_sequence_length : bool
-        Take lengths from the second input; else every sequence has full length.
+        Whether the second input has the lengths; else every sequence has full length.
     axis : int, range [0, 1]
-        The time axis; the other of the first two is the batch.
+        The time axis; the other of the first two axes is the batch.
 
-    Returns: output: data without the time axis
+    Returns: output: shape of data without the time axis
     """
 
 
@@ -906,7 +907,7 @@ def SequenceMask(
     data: TensorT, sequence_length: TensorT | None = None, use_sequence_length: bool = False, value: float = 0.0, axis:
     int = 0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Overwrites what stands behind the end of each sequence.
+    """Overwrites the elements after the end of each sequence.
 
     Parameters
     ----------
@@ -915,11 +916,11 @@ def SequenceMask(
     sequence_length : tensor, optional
         shape (N,); lengths as whole numbers of any dtype
     use_sequence_length : bool
-        Take lengths from the second input; else every sequence has full length.
+        Whether the second input has the lengths; else every sequence has full length.
     value : float
-        Written behind the end of a sequence.
+        Value written after the end of a sequence.
     axis : int, range [0, 1]
-        The time axis; the other of the first two is the batch.
+        The time axis; the other of the first two axes is the batch.
 
     Returns: output: shape and dtype of data
     """
@@ -929,7 +930,7 @@ def SequenceReverse(
     data: TensorT, sequence_length: TensorT | None = None, use_sequence_length: bool = False, axis: int = 0, *, out:
     Any = None, name: str | None = None
 ) -> TensorT:
-    """Each sequence backwards; what stands behind its end stays.
+    """Each sequence reversed; elements after its end are unchanged.
 
     Parameters
     ----------
@@ -938,7 +939,7 @@ def SequenceReverse(
     sequence_length : tensor, optional
         shape (N,); lengths as whole numbers of any dtype
     use_sequence_length : bool
-        Take lengths from the second input; else every sequence has full length.
+        Whether the second input has the lengths; else every sequence has full length.
     axis : int, range [0, 0]
         The time axis: 0.
 
@@ -950,7 +951,7 @@ def SliceChannel(
     data: TensorT, num_outputs: int, axis: int = 1, squeeze_axis: bool = False, *, out: Any = None, name: str | None =
     None
 ) -> Any:
-    """Cuts data into num_outputs equal parts along an axis.
+    """Splits data into num_outputs equal parts along an axis.
 
     Parameters
     ----------
@@ -959,11 +960,11 @@ def SliceChannel(
     num_outputs : int, range [1, 1.04858e+06]
         Number of equal parts.
     axis : int
-        The axis that is cut.
+        The axis to split.
     squeeze_axis : bool
-        Drop the axis; its size must be num_outputs.
+        Whether to remove the axis; its size must be num_outputs.
 
-    Returns: output: one per part, dtype of data
+    Returns: output: one array per part, dtype of data
     """
 
 split = SliceChannel
@@ -972,14 +973,14 @@ split = SliceChannel
 def SoftmaxActivation(
     data: TensorT, mode: Literal['instance', 'channel'] = 'instance', *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Softmax over the last axis, or, with mode channel, over the second. The operator softmax does the same.
+    """Softmax over the last axis, or, with mode channel, over the second. The operator softmax is equivalent.
 
     Parameters
     ----------
     data : tensor
         floating tensor; mode channel: at least 3 axes
     mode : {'instance', 'channel'}
-        What sums to 1. instance: the last axis; channel: the second.
+        The axis along which the outputs sum to 1. instance: the last axis; channel: the second.
 
     Returns: output: shape and dtype of data
     """
@@ -991,7 +992,7 @@ def SoftmaxOutput(
     out_grad: bool = False, smooth_alpha: float = 0.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Softmax for the end of a network. Its gradient is that of the cross entropy with the label, output - label,
-    whatever arrives from behind (unless out_grad).
+    independent of the output gradient (unless out_grad).
 
     Parameters
     ----------
@@ -1003,21 +1004,21 @@ def SoftmaxOutput(
     grad_scale : float
         Factor of the gradient.
     ignore_label : float
-        With use_ignore, rows with this label have no gradient.
+        If use_ignore, rows with this label have no gradient.
     multi_output : bool
-        Softmax along axis 1, one label for each position of the other axes.
+        Whether softmax is along axis 1, with one label for each position of the other axes.
     use_ignore : bool
-        Whether ignore_label is looked at; not with probabilities as label.
+        Whether rows with ignore_label are ignored; not for labels that are probabilities.
     preserve_shape : bool
-        Softmax along the last axis; otherwise along all axes but the first.
+        Whether softmax is along the last axis; otherwise along all axes except the first.
     normalization : {'batch', 'null', 'valid'}
-        What the gradient is divided by. null: nothing; batch: the labels, with multi_output the size of the
-        data without channels; valid: the labels that are not ignore_label. With multi_output, null divides by
-        the positions of one example.
+        Divisor of the gradient. null: 1; batch: the number of labels, with multi_output the size of the data
+        without channels; valid: the number of labels that are not ignore_label. With multi_output, null divides
+        by the positions of one example.
     out_grad : bool
-        Whether the gradient is multiplied by the output's, which is left out otherwise.
+        Whether the gradient is multiplied by the output's gradient, which is ignored otherwise.
     smooth_alpha : float, range [0, 1]
-        Share of the label's probability that goes to the other classes; not with multi_output.
+        Share of the label's probability that is distributed over the other classes; not with multi_output.
 
     Returns: output: shape and dtype of data
     """
@@ -1029,7 +1030,7 @@ def SpatialTransformer(
     data: TensorT, loc: TensorT, target_shape: int | Sequence[int] = (0, 0), transform_type: Literal['affine'] = ...,
     sampler_type: Literal['bilinear'] = ..., cudnn_off: bool | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Images under affine transformations: BilinearSampler at the grid that GridGenerator makes of loc.
+    """Images under affine transformations: BilinearSampler at the grid that GridGenerator computes from loc.
 
     Parameters
     ----------
@@ -1071,7 +1072,7 @@ def UpSampling(
     multi_input_mode: Literal['concat', 'sum'] = 'concat', num_args: int = ..., workspace: int = 512, out: Any = None,
     name: str | None = None
 ) -> TensorT:
-    """Images enlarged by a whole factor.
+    """Enlarges images by a whole factor.
 
     Parameters
     ----------
@@ -1083,21 +1084,22 @@ def UpSampling(
     scale : int, at least 1
         Factor of height and width of the first input.
     num_filter : int
-        Channels of data; bilinear, where it may be left out.
+        For bilinear: channels of data; optional.
     sample_type : {'bilinear', 'nearest'}
         nearest: repeats elements; bilinear: a transposed convolution of each channel with a weight that is
         learned.
     multi_input_mode : {'concat', 'sum'}
         nearest: whether enlarged inputs are joined along the channels or added.
     num_args : int, at least 1
-        Number of inputs; bilinear: of images, or of images and weight, which there are in any case.
+        Number of inputs; for bilinear: number of images, or of images and weight, as there is always one
+        weight.
 
     Returns: output: (batch, channels, scale * height, scale * width) with the sizes of the first input
     """
 
 
 def abs(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Magnitude; its gradient at 0 is 0.
+    """Absolute value; its gradient at 0 is 0.
 
     Parameters
     ----------
@@ -1115,8 +1117,8 @@ def adam_update(
     epsilon: float = 1e-08, wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool
     = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """g = clip(rescale_grad * grad + wd * weight); mean and var follow g and g * g; weight -= lr * mean / (sqrt(var) +
-    epsilon)
+    """g = clip(rescale_grad * grad + wd * weight); mean and var are running means of g and g * g; weight -= lr * mean
+    / (sqrt(var) + epsilon)
 
     Parameters
     ----------
@@ -1125,9 +1127,9 @@ def adam_update(
     grad : tensor
         shape and dtype of weight
     mean : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     var : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     lr : float
         Learning rate.
     beta1 : float
@@ -1141,7 +1143,7 @@ def adam_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
 
     Returns: weight_out: updated weight; mean_out: replaces mean; var_out: replaces var
     Not differentiable.
@@ -1169,14 +1171,14 @@ _sparse_add_n = add_n
 
 
 def all_finite(data: TensorT, init_output: bool = True, *, out: Any = None, name: str | None = None) -> TensorT:
-    """1 when no element is infinite or NaN, else 0.
+    """1 if no element is infinite or NaN, else 0.
 
     Parameters
     ----------
     data : tensor
         array of any shape
     init_output : bool
-        Accepted for compatibility: the result always tells about the arrays given, whatever the output held
+        Accepted for compatibility: the result always describes the given arrays, whatever the output held
         before.
 
     Returns: out: float32 (1,)
@@ -1185,7 +1187,7 @@ def all_finite(data: TensorT, init_output: bool = True, *, out: Any = None, name
 
 
 def amp_cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Converts float32, float16 and bfloat16 for mixed precision; other inputs stay as they are.
+    """Converts float32, float16 and bfloat16 for mixed precision; other inputs are returned unchanged.
 
     Parameters
     ----------
@@ -1201,7 +1203,7 @@ def amp_cast(data: TensorT, dtype: DType, *, out: Any = None, name: str | None =
 def amp_multicast(
     *data: TensorT, num_outputs: int = ..., cast_narrow: bool = False, out: Any = None, name: str | None = None
 ) -> Any:
-    """Converts floating arrays of 32 and 16 bits to the widest dtype among them; others stay as they are.
+    """Converts floating arrays of 32 and 16 bits to the widest dtype among them; other arrays are returned unchanged.
 
     Parameters
     ----------
@@ -1210,7 +1212,7 @@ def amp_multicast(
     num_outputs : int, at least 1
         Number of arrays.
     cast_narrow : bool
-        Convert to the narrowest dtype among the inputs instead of the widest.
+        Whether to convert to the narrowest dtype among the inputs instead of the widest.
 
     Returns: out: the inputs, converted
     """
@@ -1303,8 +1305,9 @@ _sparse_arctanh = arctanh
 def argmax(
     data: TensorT, axis: int | None = None, keepdims: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Position of the largest element along an axis: the first one of equals, the first NaN if there is any. The
-    result has the dtype of data, as in MXNet: positions above 2^24 are rounded in float32, above 2048 in float16.
+    """Position of the largest element along an axis: the first of equal elements, the first NaN if there is one. The
+    result has the dtype of data, which follows MXNet: positions above 2^24 are rounded in float32, above 2048 in
+    float16.
 
     Parameters
     ----------
@@ -1334,8 +1337,9 @@ def argmax_channel(data: TensorT, *, out: Any = None, name: str | None = None) -
 def argmin(
     data: TensorT, axis: int | None = None, keepdims: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Position of the smallest element along an axis: the first one of equals, the first NaN if there is any. The
-    result has the dtype of data, as in MXNet: positions above 2^24 are rounded in float32, above 2048 in float16.
+    """Position of the smallest element along an axis: the first of equal elements, the first NaN if there is one. The
+    result has the dtype of data, which follows MXNet: positions above 2^24 are rounded in float32, above 2048 in
+    float16.
 
     Parameters
     ----------
@@ -1363,7 +1367,7 @@ def argsort(
     axis : int or None
         The axis to sort along; None: data is flattened.
     is_ascend : bool
-        Smallest first.
+        Whether the smallest elements come first.
     dtype : dtype
         Dtype of the indices.
 
@@ -1381,13 +1385,13 @@ def batch_dot(
     Parameters
     ----------
     lhs : tensor
-        (batch..., m, k), or (batch..., k, m) when transpose_a
+        (batch..., m, k), or (batch..., k, m) if transpose_a
     rhs : tensor
-        (batch..., k, n), or (batch..., n, k) when transpose_b
+        (batch..., k, n), or (batch..., n, k) if transpose_b
     transpose_a : bool
-        Transpose the matrices of lhs first.
+        Whether to transpose the matrices of lhs.
     transpose_b : bool
-        Transpose the matrices of rhs first.
+        Whether to transpose the matrices of rhs.
 
     Returns: output: (batch..., m, n)
     """
@@ -1438,7 +1442,7 @@ def broadcast_axis(
     axis : tuple of int
         Axes of size 1 to repeat.
     size : tuple of int
-        How often each of them is repeated.
+        Number of repetitions along each axis.
 
     Returns: out: dtype of data; its shape with the given sizes
     """
@@ -1550,18 +1554,18 @@ def broadcast_like(
     lhs: TensorT, rhs: TensorT, lhs_axes: int | Sequence[int] | None = None, rhs_axes: int | Sequence[int] | None =
     None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Repeats lhs along its axes of size 1 until it has the shape of rhs, or the sizes of some axes of rhs.
+    """Repeats lhs along its axes of size 1 to the shape of rhs, or to the sizes of some axes of rhs.
 
     Parameters
     ----------
     lhs : tensor
-        array whose sizes are 1 or those to reach
+        array whose sizes are 1 or equal to those of rhs
     rhs : tensor
-        array that gives the shape; its values are not read
+        array that defines the shape; its values are not read
     lhs_axes : tuple of int or None
-        Axes of lhs to repeat; None: all.
+        Axes of lhs to repeat; None: all axes.
     rhs_axes : tuple of int or None
-        Axes of rhs that give their sizes; None: all.
+        Axes of rhs that define the sizes; None: all axes.
 
     Returns: out: dtype of lhs
     """
@@ -1732,14 +1736,14 @@ def broadcast_to(
 def cast_storage(
     data: TensorT, stype: Literal['default', 'row_sparse', 'csr'], *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The same values for another storage: default, row_sparse or csr.
+    """The same values in another storage type: default, row_sparse or csr.
 
     Parameters
     ----------
     data : tensor
         array of any shape; a matrix for csr
     stype : {'default', 'row_sparse', 'csr'}
-        Storage of the result; within graphs all values are dense.
+        Storage of the result; in graphs all values are dense.
 
     Returns: output: shape and dtype of data
     """
@@ -1762,7 +1766,7 @@ _sparse_cbrt = cbrt
 
 
 def ceil(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """To the next integer upward.
+    """Rounds up to an integer.
 
     Parameters
     ----------
@@ -1776,7 +1780,7 @@ _sparse_ceil = ceil
 
 
 def clip(data: TensorT, a_min: float, a_max: float, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Limits values to [a_min, a_max]; NaN stays.
+    """Limits values to [a_min, a_max]; NaN is kept.
 
     Parameters
     ----------
@@ -1797,7 +1801,7 @@ def col2im(
     data: TensorT, output_size: int | Sequence[int], kernel: int | Sequence[int], stride: int | Sequence[int] = (),
     dilate: int | Sequence[int] = (), pad: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Images from the columns of im2col: values of one pixel are added.
+    """Images from the columns of im2col: values of the same pixel are added.
 
     Parameters
     ----------
@@ -1806,13 +1810,13 @@ def col2im(
     output_size : tuple of int
         Size of the image.
     kernel : tuple of int
-        Size of the kernel along every axis of the image, 1 to 3 of them.
+        Size of the kernel along every axis of the image, for 1 to 3 axes.
     stride : tuple of int
-        Steps of the kernel; () is 1.
+        Strides of the kernel; () is 1.
     dilate : tuple of int
-        Distances of kernel points; () is 1.
+        Distances between kernel points; () is 1.
     pad : tuple of int
-        Zeros on each side of the image; () is 0.
+        Width of the zero padding on each side of the image; () is 0.
 
     Returns: output: (batch, channels, output_size...)
     """
@@ -1861,7 +1865,7 @@ _sparse_degrees = degrees
 
 
 def depth_to_space(data: TensorT, block_size: int, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Channels spread out as blocks of pixels: element (n, (r, s, c), h, w) becomes (n, c, h * b + r, w * b + s).
+    """Rearranges channels to blocks of pixels: element (n, (r, s, c), h, w) becomes (n, c, h * b + r, w * b + s).
 
     Parameters
     ----------
@@ -1884,13 +1888,13 @@ def diag(
     data : tensor
         at least 1 dimension, any dtype
     k : int
-        Which diagonal: 0 the main one, positive above, negative below.
+        Index of the diagonal: 0 the main one, positive above, negative below.
     axis1 : int
         The axis of rows. Not for vectors.
     axis2 : int
         The axis of columns. Not for vectors.
 
-    Returns: output: data without the two axes, the diagonal last; for a vector (n + |k|, n + |k|)
+    Returns: output: shape of data without the two axes, the diagonal last; for a vector (n + |k|, n + |k|)
     """
 
 
@@ -1898,8 +1902,8 @@ def dot(
     lhs: TensorT, rhs: TensorT, transpose_a: bool = False, transpose_b: bool = False, forward_stype: str | None = None,
     *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Product of two arrays: out[i..., j...] = sum over x of lhs[i..., x] * rhs[x, j...]. For matrices the matrix
-    product, for vectors the inner product (shape (1,), under NumPy shapes ()).
+    """Product of two arrays: out[i..., j...] = sum over x of lhs[i..., x] * rhs[x, j...]. It is the matrix product of
+    matrices and the inner product of vectors (shape (1,), under NumPy shapes ()).
 
     Parameters
     ----------
@@ -1908,9 +1912,9 @@ def dot(
     rhs : tensor
         one axis or more
     transpose_a : bool
-        Contract the first axis of lhs instead of its last.
+        Whether to contract the first axis of lhs instead of its last.
     transpose_b : bool
-        Contract the last axis of rhs instead of its first.
+        Whether to contract the last axis of rhs instead of its first.
 
     Returns: output: the remaining axes of lhs, then those of rhs
     """
@@ -2039,7 +2043,7 @@ def expand_dims(data: TensorT, axis: int, *, out: Any = None, name: str | None =
     data : tensor
         any shape, any dtype
     axis : int
-        Where the new axis stands in the output, in [-ndim-1, ndim].
+        Position of the new axis in the output, in [-ndim-1, ndim].
 
     Returns: output: one dimension more than data
     """
@@ -2071,7 +2075,7 @@ def fill_element_0index(
     mhs : tensor
         (rows,), dtype of lhs
     rhs : tensor
-        (rows,): columns, whole numbers; negative ones from the end
+        (rows,): columns, whole numbers; negative ones count from the end
 
     Returns: output: shape and dtype of lhs
     Not differentiable.
@@ -2079,7 +2083,7 @@ def fill_element_0index(
 
 
 def fix(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """To the next integer toward zero.
+    """Rounds toward zero to an integer.
 
     Parameters
     ----------
@@ -2093,7 +2097,7 @@ _sparse_fix = fix
 
 
 def floor(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """To the next integer downward.
+    """Rounds down to an integer.
 
     Parameters
     ----------
@@ -2111,8 +2115,8 @@ def ftml_update(
     0.999, epsilon: float = 1e-08, t: int = ..., wd: float = 0.0, rescale_grad: float = 1.0, clip_grad: float = -1.0,
     *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """g = clip(rescale_grad * grad + wd * weight); v follows g * g; d = (1 - beta1^t) / lr * (sqrt(v / (1 - beta2^t))
-    + epsilon); z = beta1 * z + (1 - beta1) * g - (d - beta1 * d before) * weight; weight = -z / d
+    """g = clip(rescale_grad * grad + wd * weight); v is a running mean of g * g; d = (1 - beta1^t) / lr * (sqrt(v / (1
+    - beta2^t)) + epsilon); z = beta1 * z + (1 - beta1) * g - (d - beta1 * d before) * weight; weight = -z / d
 
     Parameters
     ----------
@@ -2121,11 +2125,11 @@ def ftml_update(
     grad : tensor
         shape and dtype of weight
     d : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     v : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     z : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     lr : float
         Learning rate.
     beta1 : float, range [0, 1]
@@ -2141,7 +2145,7 @@ def ftml_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_grad : float
-        Gradients are cut to [-clip_grad, clip_grad]; negative: not at all.
+        Gradients are clipped to [-clip_grad, clip_grad]; negative: not clipped.
 
     Returns: weight_out: updated weight; d_out: replaces d; v_out: replaces v; z_out: replaces z
     Not differentiable.
@@ -2153,7 +2157,7 @@ def ftrl_update(
     float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """g = clip(rescale_grad * grad); z += g - (sqrt(n + g * g) - sqrt(n)) * weight / lr; n += g * g; weight = (sign(z)
-    * lamda1 - z) / ((beta + sqrt(n)) / lr + wd) where |z| > lamda1, else 0
+    * lamda1 - z) / ((beta + sqrt(n)) / lr + wd) if |z| > lamda1, else 0
 
     Parameters
     ----------
@@ -2162,21 +2166,21 @@ def ftrl_update(
     grad : tensor
         shape and dtype of weight
     z : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     n : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     lr : float
         Learning rate.
     lamda1 : float
         L1 penalty.
     beta : float
-        Slows the rate of rarely seen weights.
+        Reduces the learning rate of elements with few gradients.
     wd : float
         Weight decay: wd * weight is added to the gradient.
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
 
     Returns: weight_out: updated weight; z_out: replaces z; n_out: replaces n
     Not differentiable.
@@ -2214,14 +2218,14 @@ _sparse_gammaln = gammaln
 
 
 def gather_nd(data: TensorT, indices: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Elements or slices of data named by tuples: out[y...] = data[indices[0, y...], indices[1, y...], ...].
+    """Elements or slices of data selected by tuples: out[y...] = data[indices[0, y...], indices[1, y...], ...].
 
     Parameters
     ----------
     data : tensor
         any shape, any dtype
     indices : tensor
-        shape (M, ...), M at most the dimensions of data; whole numbers, negative ones from the end
+        shape (M, ...), M at most the dimensions of data; whole numbers, negative ones count from the end
 
     Returns: output: shape of indices without its first axis, then the axes of data after the first M
     """
@@ -2256,13 +2260,13 @@ def im2col(
     data : tensor
         (batch, channels, image...), 1 to 3 axes of image
     kernel : tuple of int
-        Size of the kernel along every axis of the image, 1 to 3 of them.
+        Size of the kernel along every axis of the image, for 1 to 3 axes.
     stride : tuple of int
-        Steps of the kernel; () is 1.
+        Strides of the kernel; () is 1.
     dilate : tuple of int
-        Distances of kernel points; () is 1.
+        Distances between kernel points; () is 1.
     pad : tuple of int
-        Zeros on each side of the image; () is 0.
+        Width of the zero padding on each side of the image; () is 0.
 
     Returns: output: (batch, channels * kernel points, positions)
     """
@@ -2287,8 +2291,8 @@ def lamb_update_phase1(
     float = 1e-06, t: int = ..., bias_correction: bool = True, wd: float = ..., rescale_grad: float = 1.0,
     clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Adam's step: g = clip(rescale_grad * grad); mean and var follow g and g * g; the result is mean / (sqrt(var) +
-    epsilon) + wd * weight, of corrected moments if bias_correction.
+    """Adam's step: g = clip(rescale_grad * grad); mean and var are running means of g and g * g; the result is mean /
+    (sqrt(var) + epsilon) + wd * weight, with corrected moments if bias_correction.
 
     Parameters
     ----------
@@ -2315,7 +2319,7 @@ def lamb_update_phase1(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
 
     Returns: g: the step; mean_out: replaces mean; var_out: replaces var
     Not differentiable.
@@ -2326,7 +2330,7 @@ def lamb_update_phase2(
     weight: TensorT, g: TensorT, r1: TensorT, r2: TensorT, lr: float, lower_bound: float = -1.0, upper_bound: float =
     -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """weight -= lr * ratio * g; ratio = r1, kept in [lower_bound, upper_bound], over r2, or 1 if one of them is 0.
+    """weight -= lr * ratio * g; ratio = r1, clipped to [lower_bound, upper_bound], over r2, or 1 if one of them is 0.
 
     Parameters
     ----------
@@ -2341,9 +2345,9 @@ def lamb_update_phase2(
     lr : float
         Learning rate.
     lower_bound : float
-        Least norm of the weight; negative: none.
+        Lower bound of the norm of the weight; negative: no bound.
     upper_bound : float
-        Largest norm of the weight; negative: none.
+        Upper bound of the norm of the weight; negative: no bound.
 
     Returns: weight_out: updated weight
     Not differentiable.
@@ -2419,11 +2423,11 @@ def log_softmax(
     axis : int
         Axis along which the outputs sum to 1.
     temperature : float or None
-        Divides data; None: 1.
+        Divisor of data; None: 1.
     dtype : dtype or None
-        Of the output: float16, float32 or float64; None: that of data.
+        Dtype of the output: float16, float32 or float64; None: dtype of data.
     use_length : bool or None
-        Whether the length input is given.
+        Whether the length input is present.
 
     Returns: output: shape of data
     """
@@ -2470,7 +2474,7 @@ def max(
     keepdims : bool
         Keep reduced axes with size 1.
     exclude : bool
-        Reduce the axes that are not listed.
+        Whether to reduce the axes that are not listed.
 
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
@@ -2493,7 +2497,7 @@ def mean(
     keepdims : bool
         Keep reduced axes with size 1.
     exclude : bool
-        Reduce the axes that are not listed.
+        Whether to reduce the axes that are not listed.
 
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
@@ -2516,7 +2520,7 @@ def min(
     keepdims : bool
         Keep reduced axes with size 1.
     exclude : bool
-        Reduce the axes that are not listed.
+        Whether to reduce the axes that are not listed.
 
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
@@ -2535,7 +2539,7 @@ def moments(
     data : tensor
         floating array of any shape
     axes : tuple of int or None
-        Axes to reduce; None or () takes all.
+        Axes to reduce; None or (): all.
     keepdims : bool
         Keep reduced axes with size 1.
 
@@ -2578,7 +2582,7 @@ def mp_lamb_update_phase1(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
 
     Returns: g: the step; mean_out: replaces mean; var_out: replaces var
     Not differentiable.
@@ -2589,7 +2593,7 @@ def mp_lamb_update_phase2(
     weight: TensorT, g: TensorT, r1: TensorT, r2: TensorT, weight32: TensorT, lr: float, lower_bound: float = -1.0,
     upper_bound: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """lamb_update_phase2 on a float32 copy of the weight; the weight is that copy, rounded.
+    """lamb_update_phase2 on a float32 copy of the weight; the weight is the rounded copy.
 
     Parameters
     ----------
@@ -2606,9 +2610,9 @@ def mp_lamb_update_phase2(
     lr : float
         Learning rate.
     lower_bound : float
-        Least norm of the weight; negative: none.
+        Lower bound of the norm of the weight; negative: no bound.
     upper_bound : float
-        Largest norm of the weight; negative: none.
+        Upper bound of the norm of the weight; negative: no bound.
 
     Returns: weight_out: updated weight; weight32_out: replaces weight32
     Not differentiable.
@@ -2619,7 +2623,7 @@ def mp_nag_mom_update(
     weight: TensorT, grad: TensorT, mom: TensorT, weight32: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0,
     rescale_grad: float = 1.0, clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """nag_mom_update on a float32 copy of the weight; the weight is that copy, rounded.
+    """nag_mom_update on a float32 copy of the weight; the weight is the rounded copy.
 
     Parameters
     ----------
@@ -2640,7 +2644,7 @@ def mp_nag_mom_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
 
     Returns: weight_out: updated weight; mom_out: replaces mom; weight32_out: replaces weight32
     Not differentiable.
@@ -2652,7 +2656,7 @@ def mp_sgd_mom_update(
     rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True, *, out: Any = None, name: str |
     None = None
 ) -> TensorT:
-    """sgd_mom_update on a float32 copy of the weight; the weight is that copy, rounded.
+    """sgd_mom_update on a float32 copy of the weight; the weight is the rounded copy.
 
     Parameters
     ----------
@@ -2673,7 +2677,7 @@ def mp_sgd_mom_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
 
     Returns: weight_out: updated weight; mom_out: replaces mom; weight32_out: replaces weight32
     Not differentiable.
@@ -2684,7 +2688,7 @@ def mp_sgd_update(
     weight: TensorT, grad: TensorT, weight32: TensorT, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
     clip_gradient: float = -1.0, lazy_update: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """sgd_update on a float32 copy of the weight; the weight is that copy, rounded.
+    """sgd_update on a float32 copy of the weight; the weight is the rounded copy.
 
     Parameters
     ----------
@@ -2701,7 +2705,7 @@ def mp_sgd_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
 
     Returns: weight_out: updated weight; weight32_out: replaces weight32
     Not differentiable.
@@ -2711,7 +2715,7 @@ def mp_sgd_update(
 def multi_all_finite(
     *data: TensorT, num_arrays: int = 1, init_output: bool = True, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """1 when no element is infinite or NaN, else 0.
+    """1 if no element is infinite or NaN, else 0.
 
     Parameters
     ----------
@@ -2720,7 +2724,7 @@ def multi_all_finite(
     num_arrays : int, at least 1
         Number of arrays.
     init_output : bool
-        Accepted for compatibility: the result always tells about the arrays given, whatever the output held
+        Accepted for compatibility: the result always describes the given arrays, whatever the output held
         before.
 
     Returns: out: float32 (1,)
@@ -2732,8 +2736,8 @@ def multi_lars(
     lrs: TensorT, weights_sum_sq: TensorT, grads_sum_sq: TensorT, wds: TensorT, eta: float, eps: float, rescale_grad:
     float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Learning rates of LARS: lr * eta * |weight| / (rescale_grad * |grad| + wd * |weight| + eps), or lr where a norm
-    is 0.
+    """Learning rates of LARS: lr * eta * |weight| / (rescale_grad * |grad| + wd * |weight| + eps), or lr if a norm is
+    0.
 
     Parameters
     ----------
@@ -2766,7 +2770,7 @@ def multi_mp_sgd_mom_update(
     Parameters
     ----------
     data : tensor
-        weight, gradient and states of each tensor in turn; states are replaced
+        weight, gradient and states of each tensor; states are replaced
     lrs : tuple of float
         Learning rates, one per tensor.
     wds : tuple of float
@@ -2776,7 +2780,7 @@ def multi_mp_sgd_mom_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
@@ -2794,7 +2798,7 @@ def multi_mp_sgd_update(
     Parameters
     ----------
     data : tensor
-        weight, gradient and states of each tensor in turn; states are replaced
+        weight, gradient and states of each tensor; states are replaced
     lrs : tuple of float
         Learning rates, one per tensor.
     wds : tuple of float
@@ -2802,7 +2806,7 @@ def multi_mp_sgd_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
@@ -2820,7 +2824,7 @@ def multi_sgd_mom_update(
     Parameters
     ----------
     data : tensor
-        weight, gradient and states of each tensor in turn; states are replaced
+        weight, gradient and states of each tensor; states are replaced
     lrs : tuple of float
         Learning rates, one per tensor.
     wds : tuple of float
@@ -2830,7 +2834,7 @@ def multi_sgd_mom_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
@@ -2848,7 +2852,7 @@ def multi_sgd_update(
     Parameters
     ----------
     data : tensor
-        weight, gradient and states of each tensor in turn; states are replaced
+        weight, gradient and states of each tensor; states are replaced
     lrs : tuple of float
         Learning rates, one per tensor.
     wds : tuple of float
@@ -2856,7 +2860,7 @@ def multi_sgd_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
@@ -2884,8 +2888,8 @@ def nag_mom_update(
     weight: TensorT, grad: TensorT, mom: TensorT, lr: float, momentum: float = 0.0, wd: float = 0.0, rescale_grad:
     float = 1.0, clip_gradient: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """mom = momentum * mom - lr * (clip(rescale_grad * grad) + wd * weight); weight moves by mom and once more by
-    momentum times its change.
+    """mom = momentum * mom - lr * (clip(rescale_grad * grad) + wd * weight); weight changes by mom plus momentum times
+    the change of mom.
 
     Parameters
     ----------
@@ -2894,7 +2898,7 @@ def nag_mom_update(
     grad : tensor
         shape and dtype of weight
     mom : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     lr : float
         Learning rate.
     momentum : float
@@ -2904,7 +2908,7 @@ def nag_mom_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
 
     Returns: weight_out: updated weight; mom_out: replaces mom
     Not differentiable.
@@ -2926,7 +2930,7 @@ def nanprod(
     keepdims : bool
         Keep reduced axes with size 1.
     exclude : bool
-        Reduce the axes that are not listed.
+        Whether to reduce the axes that are not listed.
 
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
@@ -2947,7 +2951,7 @@ def nansum(
     keepdims : bool
         Keep reduced axes with size 1.
     exclude : bool
-        Reduce the axes that are not listed.
+        Whether to reduce the axes that are not listed.
 
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
@@ -2980,9 +2984,9 @@ def norm(
     ord : int, range [1, 2]
         1: sum of magnitudes; 2: root of the sum of squares.
     axis : tuple of int or None
-        Axis or axes of the norm; None or () takes all.
+        Axis or axes of the norm; None or (): all.
     out_dtype : dtype or None
-        Dtype of the output; None: that of data.
+        Dtype of the output; None: dtype of data.
     keepdims : bool
         Keep reduced axes with size 1.
 
@@ -2996,7 +3000,7 @@ def one_hot(
     indices: TensorT, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *, out: Any
     = None, name: str | None = None
 ) -> TensorT:
-    """Rows of off_value with on_value where the index points; none for an index out of range.
+    """Rows of off_value with on_value at the index; an index out of range gives a row of off_value.
 
     Parameters
     ----------
@@ -3005,9 +3009,9 @@ def one_hot(
     depth : int, at least 0
         Length of a row.
     on_value : float
-        Value where the index points.
+        Value at the index.
     off_value : float
-        Value of all others.
+        Value of all other elements.
     dtype : dtype
         Dtype of the output.
 
@@ -3032,7 +3036,7 @@ def pick(
     data: TensorT, index: TensorT, axis: int | None = -1, keepdims: bool = False, mode: Literal['clip', 'wrap'] =
     'clip', *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """One element per position of the other axes, named by index.
+    """One element per position of the other axes, selected by index.
 
     Parameters
     ----------
@@ -3062,13 +3066,13 @@ def preloaded_multi_mp_sgd_mom_update(
     Parameters
     ----------
     data : tensor
-        weight, gradient and states of each tensor in turn, then lrs and wds, each (num_weights,) float32
+        weight, gradient and states of each tensor, then lrs and wds, each (num_weights,) float32
     momentum : float
         Factor of the previous step.
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
@@ -3086,11 +3090,11 @@ def preloaded_multi_mp_sgd_update(
     Parameters
     ----------
     data : tensor
-        weight, gradient and states of each tensor in turn, then lrs and wds, each (num_weights,) float32
+        weight, gradient and states of each tensor, then lrs and wds, each (num_weights,) float32
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
@@ -3108,13 +3112,13 @@ def preloaded_multi_sgd_mom_update(
     Parameters
     ----------
     data : tensor
-        weight, gradient and states of each tensor in turn, then lrs and wds, each (num_weights,) float32
+        weight, gradient and states of each tensor, then lrs and wds, each (num_weights,) float32
     momentum : float
         Factor of the previous step.
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
@@ -3132,11 +3136,11 @@ def preloaded_multi_sgd_update(
     Parameters
     ----------
     data : tensor
-        weight, gradient and states of each tensor in turn, then lrs and wds, each (num_weights,) float32
+        weight, gradient and states of each tensor, then lrs and wds, each (num_weights,) float32
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
@@ -3160,7 +3164,7 @@ def prod(
     keepdims : bool
         Keep reduced axes with size 1.
     exclude : bool
-        Reduce the axes that are not listed.
+        Whether to reduce the axes that are not listed.
 
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
@@ -3221,23 +3225,23 @@ _sparse_relu = relu
 def repeat(
     data: TensorT, repeats: int, axis: int | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Every element, or slice along an axis, several times in a row.
+    """Repeats every element, or slice along an axis.
 
     Parameters
     ----------
     data : tensor
         any shape, any dtype
     repeats : int, at least 0
-        How often each element stands in a row.
+        Number of repetitions of each element.
     axis : int or None
         Axis along which to repeat; None: data is flattened.
 
-    Returns: output: shape of data with the axis repeats times as long; flat without axis
+    Returns: output: shape of data with the size of the axis times repeats; flat if axis is None
     """
 
 
 def reset_arrays(*data: TensorT, num_arrays: int = ..., out: Any = None, name: str | None = None) -> Any:
-    """Sets arrays to zero, in place.
+    """Sets arrays to zero in place.
 
     Parameters
     ----------
@@ -3255,36 +3259,36 @@ def reshape_like(
     lhs: TensorT, rhs: TensorT, lhs_begin: int | None = None, lhs_end: int | None = None, rhs_begin: int | None = None,
     rhs_end: int | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """lhs under the shape of rhs, or with some of its axes replaced by axes of rhs.
+    """lhs with the shape of rhs, or with some of its axes replaced by axes of rhs.
 
     Parameters
     ----------
     lhs : tensor
         any shape, any dtype
     rhs : tensor
-        gives sizes only; any dtype
+        defines sizes only; any dtype
     lhs_begin : int or None
         First axis of lhs that is replaced; None: 0.
     lhs_end : int or None
         End of the axes of lhs that are replaced; None: all.
     rhs_begin : int or None
-        First axis of rhs whose size is taken; None: 0.
+        First axis of rhs whose size is used; None: 0.
     rhs_end : int or None
-        End of the axes of rhs whose sizes are taken; None: all.
+        End of the axes of rhs whose sizes are used; None: all.
 
     Returns: output: dtype of lhs
     """
 
 
 def reverse(data: TensorT, axis: int | Sequence[int], *, out: Any = None, name: str | None = None) -> TensorT:
-    """Turns the order of elements around along the given axes.
+    """Reverses the order of elements along the given axes.
 
     Parameters
     ----------
     data : tensor
         any shape, any dtype
     axis : tuple of int
-        The axes to turn around.
+        The axes to reverse.
 
     Returns: output: shape and dtype of data
     """
@@ -3293,7 +3297,7 @@ flip = reverse
 
 
 def rint(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """To the nearest integer; halves to the lower one.
+    """Rounds to the nearest integer; halves to the lower one.
 
     Parameters
     ----------
@@ -3311,8 +3315,8 @@ def rmsprop_update(
     0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, clip_weights: float = -1.0, *, out: Any = None, name:
     str | None = None
 ) -> TensorT:
-    """g = clip(rescale_grad * grad + wd * weight); n follows g * g; weight -= lr * g / sqrt(n + epsilon), then cut to
-    clip_weights.
+    """g = clip(rescale_grad * grad + wd * weight); n is a running mean of g * g; weight -= lr * g / sqrt(n + epsilon),
+    then clipped to clip_weights.
 
     Parameters
     ----------
@@ -3321,7 +3325,7 @@ def rmsprop_update(
     grad : tensor
         shape and dtype of weight
     n : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     lr : float
         Learning rate.
     gamma1 : float
@@ -3333,9 +3337,9 @@ def rmsprop_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     clip_weights : float
-        Weights are cut to [-clip_weights, clip_weights]; negative: not at all.
+        Weights are clipped to [-clip_weights, clip_weights]; negative: not clipped.
 
     Returns: weight_out: updated weight; n_out: replaces n
     Not differentiable.
@@ -3347,8 +3351,8 @@ def rmspropalex_update(
     float = 0.9, epsilon: float = 1e-08, wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
     clip_weights: float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """As rmsprop_update with the variance (n - g * g, g following the gradient) and momentum: delta = gamma2 * delta -
-    lr * gradient / sqrt(n - g * g + epsilon); weight += delta.
+    """rmsprop_update with momentum and the variance n - g * g, where g is a running mean of the gradient: delta =
+    gamma2 * delta - lr * gradient / sqrt(n - g * g + epsilon); weight += delta.
 
     Parameters
     ----------
@@ -3357,11 +3361,11 @@ def rmspropalex_update(
     grad : tensor
         shape and dtype of weight
     n : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     g : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     delta : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     lr : float
         Learning rate.
     gamma1 : float
@@ -3375,9 +3379,9 @@ def rmspropalex_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     clip_weights : float
-        Weights are cut to [-clip_weights, clip_weights]; negative: not at all.
+        Weights are clipped to [-clip_weights, clip_weights]; negative: not clipped.
 
     Returns: weight_out: updated weight; n_out: replaces n; g_out: replaces g; delta_out: replaces delta
     Not differentiable.
@@ -3385,7 +3389,7 @@ def rmspropalex_update(
 
 
 def round(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """To the nearest integer; halves away from zero.
+    """Rounds to the nearest integer; halves away from zero.
 
     Parameters
     ----------
@@ -3415,18 +3419,18 @@ _sparse_rsqrt = rsqrt
 def scatter_nd(
     data: TensorT, indices: TensorT, shape: int | Sequence[int], *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Zeros with slices of data where tuples say; where tuples repeat, the last one stays.
+    """Zeros with slices of data at the positions of tuples; if tuples repeat, the last one is kept.
 
     Parameters
     ----------
     data : tensor
         shape of indices without its first axis, then the axes of the output after the first M
     indices : tensor
-        shape (M, ...); whole numbers, negative ones from the end
+        shape (M, ...); whole numbers, negative ones count from the end
     shape : tuple of int
         Shape of the output.
 
-    Returns: output: shape as given
+    Returns: output: shape given by the parameter
     """
 
 
@@ -3443,7 +3447,7 @@ def sgd_mom_update(
     grad : tensor
         shape and dtype of weight
     mom : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     lr : float
         Learning rate.
     momentum : float
@@ -3453,7 +3457,7 @@ def sgd_mom_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
 
     Returns: weight_out: updated weight; mom_out: replaces mom
     Not differentiable.
@@ -3481,7 +3485,7 @@ def sgd_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
 
     Returns: weight_out: updated weight
     Not differentiable.
@@ -3496,7 +3500,7 @@ def shape_array(data: TensorT, *, out: Any = None, name: str | None = None) -> T
     Parameters
     ----------
     data : tensor
-        gives sizes only
+        defines sizes only
 
     Returns: output: shape (ndim,), int64
     """
@@ -3549,7 +3553,7 @@ def signsgd_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
 
     Returns: weight_out: updated weight
     Not differentiable.
@@ -3570,7 +3574,7 @@ def signum_update(
     grad : tensor
         shape and dtype of weight
     mom : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     lr : float
         Learning rate.
     momentum : float
@@ -3580,9 +3584,9 @@ def signum_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     wd_lh : float
-        Weight decay that is not subject to the sign.
+        Weight decay applied after the sign.
 
     Returns: weight_out: updated weight; mom_out: replaces mom
     Not differentiable.
@@ -3623,7 +3627,7 @@ def size_array(data: TensorT, *, out: Any = None, name: str | None = None) -> Te
     Parameters
     ----------
     data : tensor
-        gives sizes only
+        defines sizes only
 
     Returns: output: shape (1,), int64
     """
@@ -3633,7 +3637,7 @@ def slice(
     data: TensorT, begin: int | Sequence[int | None], end: int | Sequence[int | None], step: int | Sequence[int | None]
     = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Copies the elements that begin, end and step select, axis by axis.
+    """Copies the elements selected by begin, end and step, axis by axis.
 
     Parameters
     ----------
@@ -3663,29 +3667,29 @@ def slice_axis(
     data : tensor
         any shape, any dtype
     axis : int
-        The axis to cut; negative counts from the end.
+        The axis to slice; negative counts from the end.
     begin : int
         First index; negative counts from the end.
     end : int or None
         End, exclusive; None: to the end.
 
-    Returns: output: shape of data; size end - begin in the axis
+    Returns: output: shape of data with size end - begin along the axis
     """
 
 
 def slice_like(
     data: TensorT, shape_like: TensorT, axes: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The leading part of data that is as large as shape_like, in all or some axes.
+    """The leading part of data with the sizes of shape_like, along all or some axes.
 
     Parameters
     ----------
     data : tensor
         any shape, any dtype
     shape_like : tensor
-        gives sizes only; any dtype
+        defines sizes only; any dtype
     axes : tuple of int
-        Axes cut to the sizes of shape_like; empty: all.
+        Axes that are sliced to the sizes of shape_like; empty: all.
 
     Returns: output: dtype of data
     """
@@ -3699,7 +3703,7 @@ def smooth_l1(data: TensorT, scalar: float = 1.0, *, out: Any = None, name: str 
     data : tensor
         array of any shape
     scalar : float
-        sigma: the function is quadratic where |x| < 1 / sigma^2.
+        The function is quadratic for |x| < 1 / sigma^2.
 
     Returns: out: shape and dtype of the inputs
     """
@@ -3721,11 +3725,11 @@ def softmax(
     axis : int
         Axis along which the outputs sum to 1.
     temperature : float or None
-        Divides data; None: 1.
+        Divisor of data; None: 1.
     dtype : dtype or None
-        Of the output: float16, float32 or float64; None: that of data.
+        Dtype of the output: float16, float32 or float64; None: dtype of data.
     use_length : bool or None
-        Whether the length input is given.
+        Whether the length input is present.
 
     Returns: output: shape of data
     """
@@ -3759,11 +3763,11 @@ def softmin(
     axis : int
         Axis along which the outputs sum to 1.
     temperature : float or None
-        Divides data; None: 1.
+        Divisor of data; None: 1.
     dtype : dtype or None
-        Of the output: float16, float32 or float64; None: that of data.
+        Dtype of the output: float16, float32 or float64; None: dtype of data.
     use_length : bool or None
-        Whether the length input is given.
+        Whether the length input is present.
 
     Returns: output: shape of data
     """
@@ -3793,14 +3797,14 @@ def sort(
     axis : int or None
         The axis to sort along; None: data is flattened.
     is_ascend : bool
-        Smallest first.
+        Whether the smallest elements come first.
 
-    Returns: output: shape of data; flat without axis; positions: where the elements stood, int64
+    Returns: output: shape of data; flat without axis; positions: positions of the elements in data, int64
     """
 
 
 def space_to_depth(data: TensorT, block_size: int, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Blocks of pixels gathered as channels: the inverse of depth_to_space.
+    """Rearranges blocks of pixels to channels: the inverse of depth_to_space.
 
     Parameters
     ----------
@@ -3844,16 +3848,16 @@ _sparse_square = square
 def squeeze(
     data: TensorT, axis: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Drops axes of size 1.
+    """Removes axes of size 1.
 
     Parameters
     ----------
     data : tensor
         any shape, any dtype
     axis : tuple of int or None
-        Axes of size 1 to drop; None: all of them.
+        Axes of size 1 to remove; None: all of them.
 
-    Returns: output: data without the dropped axes
+    Returns: output: shape of data without the removed axes
     """
 
 
@@ -3865,7 +3869,7 @@ def stack(*data: TensorT, axis: int = 0, num_args: int = ..., out: Any = None, n
     data : tensor
         one shape, one dtype
     axis : int
-        Where the new axis stands in the output.
+        Position of the new axis in the output.
     num_args : int, at least 1
         Number of inputs.
 
@@ -3888,7 +3892,7 @@ def sum(
     keepdims : bool
         Keep reduced axes with size 1.
     exclude : bool
-        Reduce the axes that are not listed.
+        Whether to reduce the axes that are not listed.
 
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
@@ -3910,7 +3914,7 @@ def take(
     indices : tensor
         any shape; whole numbers of any dtype
     axis : int
-        The axis that indices name.
+        The indexed axis.
     mode : {'clip', 'raise', 'wrap'}
         Index out of range: clip to the ends, wrap around, or raise an IndexError.
 
@@ -3947,14 +3951,14 @@ _sparse_tanh = tanh
 
 
 def tile(data: TensorT, reps: int | Sequence[int], *, out: Any = None, name: str | None = None) -> TensorT:
-    """data repeated as a whole along its axes.
+    """Repeats data as a whole along its axes.
 
     Parameters
     ----------
     data : tensor
         any shape, any dtype
     reps : tuple of int
-        How often data is repeated along each axis, aligned at the last one.
+        Number of repetitions along each axis, aligned at the last one.
 
     Returns: output: sizes of data times reps; as many axes as the longer of the two
     """
@@ -3971,18 +3975,18 @@ def topk(
     data : tensor
         any shape, any dtype
     axis : int or None
-        The axis to choose along; None: data is flattened.
+        The axis to select along; None: data is flattened.
     k : int
-        Number of elements; below 1: all of them.
+        Number of elements; below 1: all elements.
     ret_typ : {'value', 'indices', 'mask', 'both'}
-        What to return: values, their indices, values and indices, or a mask of ones like data.
+        The outputs: values, their indices, values and indices, or a mask of ones like data.
     is_ascend : bool
-        The smallest instead of the largest.
+        Whether to select the smallest instead of the largest elements.
     dtype : dtype
         Dtype of the indices.
 
-    Returns: output: data's shape with k in the axis; data's shape for a mask; indices: with ret_typ both: the
-    indices, dtype as given; positions: the indices as int64
+    Returns: output: shape of data with k in the axis; shape of data for a mask; indices: with ret_typ both: the
+    indices, dtype given by the parameter; positions: the indices as int64
     """
 
 
@@ -4001,7 +4005,7 @@ def transpose(data: TensorT, axes: int | Sequence[int] = (), *, out: Any = None,
 
 
 def trunc(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """To the next integer toward zero.
+    """Rounds toward zero to an integer.
 
     Parameters
     ----------
@@ -4015,12 +4019,12 @@ _sparse_trunc = trunc
 
 
 def where(condition: TensorT, x: TensorT, y: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Elements of x where the condition is not 0, otherwise of y. No gradient passes to the condition.
+    """Elements of x where the condition is not 0, otherwise of y. The condition has no gradient.
 
     Parameters
     ----------
     condition : tensor
-        shape of x, or (x.shape[0],) to choose whole slices; any dtype
+        shape of x, or (x.shape[0],) to select whole slices; any dtype
     x : tensor
         array of any shape
     y : tensor
@@ -4051,8 +4055,8 @@ def _adamw_update(
     beta2: float = 0.999, epsilon: float = 1e-08, wd: float = 0.0, eta: float = ..., clip_gradient: float = -1.0, *,
     out: Any = None, name: str | None = None
 ) -> TensorT:
-    """g = clip(rescale_grad * grad); mean and var follow g and g * g; weight -= eta * (lr * mean / (sqrt(var) +
-    epsilon) + wd * weight)
+    """g = clip(rescale_grad * grad); mean and var are running means of g and g * g; weight -= eta * (lr * mean /
+    (sqrt(var) + epsilon) + wd * weight)
 
     Parameters
     ----------
@@ -4061,9 +4065,9 @@ def _adamw_update(
     grad : tensor
         shape and dtype of weight
     mean : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     var : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     rescale_grad : tensor
         one element: factor applied to the gradient first; 0, infinite or nan skips the update
     lr : float
@@ -4079,7 +4083,7 @@ def _adamw_update(
     eta : float
         Factor of the whole step.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
 
     Returns: weight_out: updated weight; mean_out: replaces mean; var_out: replaces var
     Not differentiable.
@@ -4095,15 +4099,15 @@ def _arange(
     Parameters
     ----------
     start : float
-        First value; the end instead, with 0 as start, if stop is None.
+        First value; if stop is None, the end, and the first value is 0.
     stop : float or None
         End, exclusive.
     step : float
-        Distance of neighbours; not 0.
+        Distance between values; not 0.
     repeat : int, at least 1
-        How often each value stands in a row.
+        Number of repetitions of each value.
     infer_range : bool
-        Take the number of values from where the output is used.
+        Whether to infer the number of values from the use of the output.
     dtype : dtype
         Dtype of the output.
 
@@ -4152,18 +4156,18 @@ def _contrib_BatchNormWithReLU(
     eps : float, at least 0
         Added to the variance.
     momentum : float
-        Share of the old moving statistics that stays.
+        Factor of the old moving statistics.
     fix_gamma : bool
-        gamma acts as 1 and gets no gradient.
+        Whether gamma is treated as 1 and has no gradient.
     use_global_stats : bool
-        Normalize by the moving statistics also in training.
+        Whether the moving statistics are used in training, too.
     output_mean_var : bool
-        Also give the mean and var outputs.
+        Whether mean and var are outputs, too.
     axis : int
         Axis of the channels.
 
-    Returns: output: shape of data; mean: (channels,): mean that was used; var: (channels,): 1 / sqrt(variance +
-    eps); new_moving_mean: (channels,); new_moving_var: (channels,)
+    Returns: output: shape of data; mean: (channels,): the mean that normalized data; var: (channels,): 1 /
+    sqrt(variance + eps); new_moving_mean: (channels,); new_moving_var: (channels,)
     """
 
 
@@ -4172,14 +4176,14 @@ def _contrib_BilinearResize2D(
     scale_width: float | None = None, mode: Literal['size', 'odd_scale', 'like', 'to_even_down', 'to_even_up',
     'to_odd_down', 'to_odd_up'] = 'size', align_corners: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Images of another height and width by bilinear interpolation.
+    """Images resized to another height and width by bilinear interpolation.
 
     Parameters
     ----------
     data : tensor
         (batch, channels, height, width)
     like : tensor, optional
-        mode like: an image of the wanted height and width; no gradient
+        mode like: an image with the new height and width; no gradient
     height : int, at least 1
         Height of the output; mode size without scale_height.
     width : int, at least 1
@@ -4189,10 +4193,10 @@ def _contrib_BilinearResize2D(
     scale_width : float or None
         Factor of the width; modes size and odd_scale.
     mode : {'size', 'odd_scale', 'like', 'to_even_down', 'to_even_up', 'to_odd_down', 'to_odd_up'}
-        Where the new sizes come from. size: the parameters; like: the second input; odd_scale: the scaled size,
-        (size - 1) * scale + 1 for odd ones; to_even_down ... to_odd_up: the next even or odd size.
+        Source of the new sizes. size: the parameters; like: the second input; odd_scale: the scaled size, (size
+        - 1) * scale + 1 for odd ones; to_even_down ... to_odd_up: the next even or odd size.
     align_corners : bool
-        Whether the centers of the corner pixels meet; otherwise the corners of the images do.
+        Whether the centers of the corner pixels are aligned; otherwise the corners of the images are.
 
     Returns: output: (batch, channels, new height, new width)
     """
@@ -4204,7 +4208,7 @@ def _contrib_DeformableConvolution(
     num_deformable_group: int = 1, num_filter: int = ..., num_group: int = 1, no_bias: bool = False, workspace: int =
     1024, layout: Literal['NCW', 'NCHW', 'NCDHW'] | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Convolution whose kernel points are moved by offsets, per output pixel; between pixels by bilinear
+    """Convolution whose kernel points are displaced by offsets, per output pixel; values between pixels by bilinear
     interpolation.
 
     Parameters
@@ -4220,17 +4224,17 @@ def _contrib_DeformableConvolution(
     kernel : tuple of int
         Size of the kernel, (height, width).
     stride : tuple of int
-        Step between outputs; () is (1, 1).
+        Stride between outputs; () is (1, 1).
     dilate : tuple of int
-        Distance of kernel points; () is (1, 1).
+        Distance between kernel points; () is (1, 1).
     pad : tuple of int
-        Width of the border around data; () is (0, 0).
+        Width of the padding around data; () is (0, 0).
     num_deformable_group : int, at least 1
         Groups of channels that have offsets of their own.
     num_filter : int, at least 1
         Channels of the output.
     num_group : int, at least 1
-        Groups of channels that do not see each other.
+        Groups of channels that are convolved separately.
     no_bias : bool
         Whether there is no bias.
 
@@ -4243,7 +4247,7 @@ def _contrib_DeformablePSROIPooling(
     group_size: int = ..., pooled_size: int = ..., part_size: int = 0, sample_per_part: int = 1, trans_std: float =
     0.0, no_trans: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Means of points in the bins of regions, read by bilinear interpolation; bins are moved by offsets.
+    """Means of points in the bins of regions, read by bilinear interpolation; offsets displace the bins.
 
     Parameters
     ----------
@@ -4252,10 +4256,10 @@ def _contrib_DeformablePSROIPooling(
     rois : tensor
         (regions, 5): image, left, top, right, bottom in the image's pixels
     trans : tensor, optional
-        (regions, 2 * classes, part_size, part_size): x and y per class, as parts of the region; absent with
+        (regions, 2 * classes, part_size, part_size): x and y per class, as fractions of the region; absent with
         no_trans
     spatial_scale : float
-        Size of data by size of the image that regions are given in.
+        Ratio of the size of data to the size of the image whose coordinates the regions use.
     output_dim : int, at least 1
         Channels of the output.
     group_size : int, at least 1
@@ -4263,13 +4267,13 @@ def _contrib_DeformablePSROIPooling(
     pooled_size : int, at least 1
         Bins along each side of a region.
     part_size : int, at least 0
-        Offsets along each side; 0: pooled_size.
+        Number of offsets along each side; 0: pooled_size.
     sample_per_part : int, range [1, 256]
         Points per bin along each side.
     trans_std : float
-        Factor of the offsets, which are parts of a region.
+        Factor of the offsets, which are fractions of a region.
     no_trans : bool
-        Whether bins stay where they are.
+        Whether the bins are not displaced.
 
     Returns: output: (regions, output_dim, pooled_size, pooled_size); top_count: shape of output: points inside of
     the image
@@ -4283,7 +4287,7 @@ def _contrib_ModulatedDeformableConvolution(
     = 1024, layout: Literal['NCW', 'NCHW', 'NCDHW'] | None = None, im2col_step: int = 64, *, out: Any = None, name: str
     | None = None
 ) -> TensorT:
-    """Deformable convolution whose kernel points have factors, the mask, per output pixel.
+    """Deformable convolution that multiplies the value at each kernel point by a factor, the mask, per output pixel.
 
     Parameters
     ----------
@@ -4292,7 +4296,7 @@ def _contrib_ModulatedDeformableConvolution(
     offset : tensor
         (batch, groups * taps * 2, out height, out width): y, then x, of every kernel point
     mask : tensor
-        (batch, groups * taps, out height, out width): factors of what is read
+        (batch, groups * taps, out height, out width): factors of the values read
     weight : tensor
         (num_filter, channels / num_group, kernel height, kernel width)
     bias : tensor, optional
@@ -4300,17 +4304,17 @@ def _contrib_ModulatedDeformableConvolution(
     kernel : tuple of int
         Size of the kernel, (height, width).
     stride : tuple of int
-        Step between outputs; () is (1, 1).
+        Stride between outputs; () is (1, 1).
     dilate : tuple of int
-        Distance of kernel points; () is (1, 1).
+        Distance between kernel points; () is (1, 1).
     pad : tuple of int
-        Width of the border around data; () is (0, 0).
+        Width of the padding around data; () is (0, 0).
     num_deformable_group : int, at least 1
         Groups of channels that have offsets of their own.
     num_filter : int, at least 1
         Channels of the output.
     num_group : int, at least 1
-        Groups of channels that do not see each other.
+        Groups of channels that are convolved separately.
     no_bias : bool
         Whether there is no bias.
 
@@ -4324,7 +4328,7 @@ def _contrib_MultiBoxDetection(
     (0.1, 0.1, 0.2, 0.2), *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Boxes of the most probable classes, sorted by falling probability; class -1 marks boxes that overlap a better
-    one of their class and, at the end, nothing. Gradients are zero.
+    box of their class and, at the end, unused rows. Gradients are zero.
 
     Parameters
     ----------
@@ -4335,15 +4339,15 @@ def _contrib_MultiBoxDetection(
     anchor : tensor
         (1, anchors, 4): left, top, right, bottom
     clip : bool
-        Whether boxes are cut at the border of the image.
+        Whether boxes are clipped to the image.
     threshold : float
-        Lowest probability of a detection.
+        Minimum probability of a detection.
     nms_threshold : float
-        A box goes that overlaps a better one by as much or more; outside (0, 1]: none goes.
+        A box is removed if it overlaps a better box by this or more; outside (0, 1]: no box is removed.
     force_suppress : bool
-        Boxes of other classes go as well.
+        Whether a box is suppressed by boxes of other classes, too.
     nms_topk : int
-        How many of the best boxes are kept; not positive: all.
+        Number of best boxes that are kept; not positive: all.
     variances : tuple of float
         Factors of the offsets of x, y, width and height.
 
@@ -4355,23 +4359,24 @@ def _contrib_MultiBoxPrior(
     data: TensorT, sizes: Sequence[float] = (1.0,), ratios: Sequence[float] = (1.0,), clip: bool = False, steps:
     Sequence[float] = (-1.0, -1.0), offsets: Sequence[float] = (0.5, 0.5), *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Anchors (left, top, right, bottom), as parts of the image, around every pixel of data: each size with the first
-    ratio, the first size with the other ratios.
+    """Anchors (left, top, right, bottom), as fractions of the image, around every pixel of data: each size with the
+    first ratio, the first size with the other ratios.
 
     Parameters
     ----------
     data : tensor
         feature map (batch, channels, height, width); only its size matters
     sizes : tuple of float
-        Heights of the anchors, as parts of the image.
+        Heights of the anchors, as fractions of the image.
     ratios : tuple of float
-        Width by height. The first goes with every size, the others with the first size.
+        Width divided by height. The first is combined with every size, the others with the first size.
     clip : bool
-        Whether anchors are cut at the border of the image.
+        Whether anchors are clipped to the image.
     steps : tuple of float
-        Distances of pixels along y and x, as parts of the image; not positive: the image's pixels fill it.
+        Distances of pixels along y and x, as fractions of the image; not positive: the inverse of the size of
+        data.
     offsets : tuple of float
-        Where in a pixel anchors have their center, along y and x, each in [0, 1].
+        Position of the anchors' center in a pixel, along y and x, each in [0, 1].
 
     Returns: output: (1, height * width * (sizes + ratios - 1), 4)
     """
@@ -4382,8 +4387,8 @@ def _contrib_MultiBoxTarget(
     negative_mining_ratio: float = -1.0, negative_mining_thresh: float = 0.5, minimum_negative_samples: int = 0,
     variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2), *, out: Any = None, name: str | None = None
 ) -> Any:
-    """Training targets of anchors: every object takes the anchor that overlaps it most, every anchor that overlaps an
-    object enough belongs to it, the others are background. Gradients are zero.
+    """Training targets of anchors: every object is matched with the anchor that overlaps it most, then every anchor
+    with an object that it overlaps enough; the others are background. Gradients are zero.
 
     Parameters
     ----------
@@ -4394,21 +4399,20 @@ def _contrib_MultiBoxTarget(
     cls_pred : tensor
         (batch, classes, anchors): scores, class 0 is background; for mining
     overlap_threshold : float
-        An anchor that overlaps an object by more is positive; not positive: only the best anchor of each object
-        is.
+        An anchor whose overlap with an object is larger is positive; not positive: only the best anchor of each
+        object is.
     ignore_label : float
-        Class target of anchors that do not count.
+        Class target of ignored anchors.
     negative_mining_ratio : float
-        Negative anchors per positive one, those that look least like background; not positive: all are
+        Negative anchors per positive one, chosen by the lowest background probability; not positive: all are
         negative.
     negative_mining_thresh : float
-        Mined anchors overlap every object by less.
+        Only anchors whose overlap with every object is smaller are mined.
     variances : tuple of float
-        Divide the offsets of x, y, width and height.
+        Divisors of the offsets of x, y, width and height.
 
     Returns: loc_target: (batch, anchors * 4): offsets from the anchors; loc_mask: (batch, anchors * 4): 1 for
-    positive anchors; cls_target: (batch, anchors): class + 1, 0 for background, ignore_label for what does not
-    count
+    positive anchors; cls_target: (batch, anchors): class + 1, 0 for background, ignore_label for ignored anchors
     """
 
 
@@ -4418,8 +4422,8 @@ def _contrib_MultiProposal(
     Sequence[float] = (0.5, 1.0, 2.0), feature_stride: int = 16, output_score: bool = False, iou_loss: bool = False, *,
     out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Regions of interest from a region proposal network: anchors moved by predicted offsets, the best of those that
-    overlap. Gradients are zero.
+    """Regions of interest from a region proposal network: anchors displaced by predicted offsets, of which non-maximum
+    suppression keeps the best. Gradients are zero.
 
     Parameters
     ----------
@@ -4430,23 +4434,23 @@ def _contrib_MultiProposal(
     im_info : tensor
         (batch, 3): height and width of the image without padding, and its scale
     rpn_pre_nms_top_n : int
-        How many of the best anchors take part; not positive: all.
+        Number of best anchors that take part; not positive: all.
     rpn_post_nms_top_n : int, at least 0
-        Regions per image.
+        Number of regions per image.
     threshold : float
-        A region goes that overlaps a better one by more.
+        A region is removed if its overlap with a better one is larger.
     rpn_min_size : int
-        Least height and width of a region, in input pixels.
+        Minimum height and width of a region, in input pixels.
     scales : tuple of float
         Sizes of anchors, in strides.
     ratios : tuple of float
-        Height by width of anchors.
+        Height divided by width of anchors.
     feature_stride : int, at least 1
         Image pixels per pixel of the scores.
     output_score : bool
-        Whether scores are a second output.
+        Whether the scores are a second output.
     iou_loss : bool
-        Whether offsets are of corners, not of center and log size.
+        Whether the offsets refer to corners, not to center and log size.
 
     Returns: output: (batch * rpn_post_nms_top_n, 5): image, left, top, right, bottom; score: (batch *
     rpn_post_nms_top_n, 1)
@@ -4467,7 +4471,7 @@ def _contrib_PSROIPooling(
     rois : tensor
         (regions, 5): image, left, top, right, bottom in the image's pixels
     spatial_scale : float
-        Size of data by size of the image that regions are given in.
+        Ratio of the size of data to the size of the image whose coordinates the regions use.
     output_dim : int, at least 1
         Channels of the output.
     pooled_size : int, at least 1
@@ -4485,8 +4489,8 @@ def _contrib_Proposal(
     Sequence[float] = (0.5, 1.0, 2.0), feature_stride: int = 16, output_score: bool = False, iou_loss: bool = False, *,
     out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Regions of interest from a region proposal network: anchors moved by predicted offsets, the best of those that
-    overlap. Gradients are zero.
+    """Regions of interest from a region proposal network: anchors displaced by predicted offsets, of which non-maximum
+    suppression keeps the best. Gradients are zero.
 
     Parameters
     ----------
@@ -4497,23 +4501,23 @@ def _contrib_Proposal(
     im_info : tensor
         (batch, 3): height and width of the image without padding, and its scale
     rpn_pre_nms_top_n : int
-        How many of the best anchors take part; not positive: all.
+        Number of best anchors that take part; not positive: all.
     rpn_post_nms_top_n : int, at least 0
-        Regions per image.
+        Number of regions per image.
     threshold : float
-        A region goes that overlaps a better one by more.
+        A region is removed if its overlap with a better one is larger.
     rpn_min_size : int
-        Least height and width of a region, in input pixels.
+        Minimum height and width of a region, in input pixels.
     scales : tuple of float
         Sizes of anchors, in strides.
     ratios : tuple of float
-        Height by width of anchors.
+        Height divided by width of anchors.
     feature_stride : int, at least 1
         Image pixels per pixel of the scores.
     output_score : bool
-        Whether scores are a second output.
+        Whether the scores are a second output.
     iou_loss : bool
-        Whether offsets are of corners, not of center and log size.
+        Whether the offsets refer to corners, not to center and log size.
 
     Returns: output: (batch * rpn_post_nms_top_n, 5): image, left, top, right, bottom; score: (batch *
     rpn_post_nms_top_n, 1)
@@ -4524,8 +4528,8 @@ def _contrib_ROIAlign(
     data: TensorT, rois: TensorT, pooled_size: int | Sequence[int], spatial_scale: float, sample_ratio: int = -1,
     position_sensitive: bool = False, aligned: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Averages of interpolated points in pooled_size windows over each region of interest. Nothing is rounded. Regions
-    of images that do not exist give 0; a negative number of the image leaves a region out.
+    """Averages of interpolated points in pooled_size windows over each region of interest. Coordinates are not
+    rounded. Regions with an invalid image number give 0; a negative image number skips a region.
 
     Parameters
     ----------
@@ -4536,13 +4540,13 @@ def _contrib_ROIAlign(
     pooled_size : tuple of int
         (height, width) of the output.
     spatial_scale : float, range [0, 1]
-        Size of a pixel of the image that rois speak of, in pixels of data.
+        Ratio of the size of data to the size of the image whose coordinates rois use.
     sample_ratio : int
-        Points along each axis of a window, at most 256; not positive: as many as it has pixels, at most 1024.
+        Points along each axis of a window, at most 256; not positive: the number of pixels, at most 1024.
     position_sensitive : bool
-        Each window reads channels of its own: channels of data = channels of output * windows.
+        Whether each window reads its own channels: channels of data = channels of output * windows.
     aligned : bool
-        Whether pixels' centers lie at halves, and regions may be smaller than a pixel.
+        Whether coordinates are shifted by half a pixel, and regions may be smaller than a pixel.
 
     Returns: output: (regions, channels, pooled_size); position_sensitive: channels / windows
     """
@@ -4563,9 +4567,9 @@ def _contrib_RROIAlign(
     pooled_size : tuple of int
         Bins of a region: (height, width).
     spatial_scale : float
-        Size of data by size of the image that regions are given in.
+        Ratio of the size of data to the size of the image whose coordinates the regions use.
     sampling_ratio : int
-        Points per bin along each side, at most 256; not positive: as many as a bin has pixels, at most 1024.
+        Points per bin along each side, at most 256; not positive: the number of pixels of a bin, at most 1024.
 
     Returns: output: (regions, channels, pooled height, pooled width)
     """
@@ -4575,7 +4579,7 @@ def _contrib_SparseEmbedding(
     data: TensorT, weight: TensorT, input_dim: int, output_dim: int, dtype: DType = 'float32', sparse_grad: bool =
     False, deterministic: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Rows of weight, named by data; indices out of range take the nearest row.
+    """Rows of weight, selected by data; indices out of range select the nearest row.
 
     Parameters
     ----------
@@ -4588,9 +4592,9 @@ def _contrib_SparseEmbedding(
     output_dim : int, at least 1
         Length of a row of weight.
     dtype : dtype
-        Dtype of weight where nothing else says it.
+        Dtype of weight if nothing else determines it.
     sparse_grad : bool
-        Says that the gradient of weight should be row_sparse; the storage of its buffer decides.
+        Requests a row_sparse gradient of weight; the storage of its buffer decides.
 
     Returns: output: shape of data with output_dim appended; dtype of weight
     """
@@ -4618,18 +4622,18 @@ def _contrib_SyncBatchNorm(
     eps : float, at least 0
         Added to the variance.
     momentum : float
-        Share of the old moving statistics that stays.
+        Factor of the old moving statistics.
     fix_gamma : bool
-        gamma acts as 1 and gets no gradient.
+        Whether gamma is treated as 1 and has no gradient.
     use_global_stats : bool
-        Normalize by the moving statistics also in training.
+        Whether the moving statistics are used in training, too.
     output_mean_var : bool
-        Also give the mean and var outputs.
+        Whether mean and var are outputs, too.
     key : str
         Name of the group of layers that share statistics.
 
-    Returns: output: shape of data; mean: (channels,): mean that was used; var: (channels,): variance that was used;
-    new_moving_mean: (channels,); new_moving_var: (channels,)
+    Returns: output: shape of data; mean: (channels,): the mean that normalized data; var: (channels,): the variance
+    that normalized data; new_moving_mean: (channels,); new_moving_var: (channels,)
     """
 
 
@@ -4637,7 +4641,7 @@ def _contrib_allclose(
     a: TensorT, b: TensorT, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, *, out: Any = None, name:
     str | None = None
 ) -> TensorT:
-    """1 when |a - b| <= atol + rtol * |b| for all elements, else 0.
+    """1 if |a - b| <= atol + rtol * |b| for all elements, else 0.
 
     Parameters
     ----------
@@ -4650,7 +4654,7 @@ def _contrib_allclose(
     atol : float
         Absolute tolerance.
     equal_nan : bool
-        NaN equals NaN.
+        Whether NaN equals NaN.
 
     Returns: out: uint8 ()
     Not differentiable.
@@ -4661,18 +4665,18 @@ def _contrib_arange_like(
     data: TensorT, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: str = '', axis: int | None = None, *,
     out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Evenly spaced values, as many as data has elements, or as an axis of it is long.
+    """Evenly spaced values, one per element of data or per position along one of its axes.
 
     Parameters
     ----------
     data : tensor
-        gives sizes and dtype only
+        defines sizes and dtype only
     start : float
         First value.
     step : float
-        Distance of neighbours.
+        Distance between values.
     repeat : int, at least 1
-        How often each value stands in a row.
+        Number of repetitions of each value.
     axis : int or None
         Axis of data to count along; None: all elements.
 
@@ -4685,7 +4689,7 @@ def _contrib_bipartite_matching(
     data: TensorT, is_ascend: bool = False, threshold: float = ..., topk: int = -1, *, out: Any = None, name: str |
     None = None
 ) -> Any:
-    """Pairs of rows and columns: the best score that is left makes a pair, whose row and column are then taken.
+    """Pairs of rows and columns: the best remaining score forms a pair, whose row and column are then removed.
     Gradients are zero.
 
     Parameters
@@ -4693,14 +4697,14 @@ def _contrib_bipartite_matching(
     data : tensor
         scores (..., rows, columns)
     is_ascend : bool
-        Whether small scores are good ones.
+        Whether small scores are the better ones.
     threshold : float
         Scores must be better than this.
     topk : int
-        At most this many pairs; not positive: no limit.
+        Maximum number of pairs; not positive: no limit.
 
-    Returns: rows: (..., rows): the column of each row, -1 without one; columns: (..., columns): the row of each
-    column, -1 without one
+    Returns: rows: (..., rows): the column of each row, -1 if unpaired; columns: (..., columns): the row of each
+    column, -1 if unpaired
     """
 
 
@@ -4716,9 +4720,9 @@ def _contrib_boolean_mask(
     index : tensor
         mask, one value of any dtype per slice
     axis : int
-        The axis that is selected from.
+        The axis to select from.
 
-    Returns: output: data with as many slices as the mask marks
+    Returns: output: data with as many slices as the mask selects
     """
 
 
@@ -4726,7 +4730,8 @@ def _contrib_box_decode(
     data: TensorT, anchors: TensorT, std0: float = 1.0, std1: float = 1.0, std2: float = 1.0, std3: float = 1.0, clip:
     float = -1.0, format: Literal['corner', 'center'] = 'center', *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Boxes (left, top, right, bottom) from offsets and anchors: what _contrib_box_encode undoes. Gradients are zero.
+    """Boxes (left, top, right, bottom) from offsets and anchors: the inverse of _contrib_box_encode. Gradients are
+    zero.
 
     Parameters
     ----------
@@ -4743,7 +4748,7 @@ def _contrib_box_decode(
     std3 : float
         Factor of the fourth, height.
     clip : float
-        Upper bound of log sizes; none if it is not positive.
+        Upper bound of the log sizes; not positive: no bound.
     format : {'corner', 'center'}
         Coordinates of the anchors: corner (left, top, right, bottom) or center (x, y, width, height).
 
@@ -4763,7 +4768,7 @@ def _contrib_box_encode(
     samples : tensor
         (batch, boxes): 1 positive, -1 negative, 0 ignored
     matches : tensor
-        (batch, boxes): the reference that belongs to each anchor
+        (batch, boxes): index of the reference matched with each anchor
     anchors : tensor
         (batch, boxes, 4): left, top, right, bottom
     refs : tensor
@@ -4792,7 +4797,7 @@ def _contrib_box_iou(
     format : {'corner', 'center'}
         Coordinates: corner (left, top, right, bottom) or center (x, y, width, height).
 
-    Returns: output: the axes of lhs before its last one, then those of rhs
+    Returns: output: the axes of lhs except the last, then those of rhs except the last
     """
 
 
@@ -4803,34 +4808,34 @@ def _contrib_box_nms(
     name: str | None = None
 ) -> TensorT:
     """Non-maximum suppression: boxes sorted by falling score, without those that overlap a better one of their class;
-    what is left over at the end is filled with -1. Gradients go to the boxes that stayed.
+    the rows left over at the end are filled with -1. Gradients flow to the kept boxes.
 
     Parameters
     ----------
     data : tensor
         shape (..., boxes, numbers of a box): coordinates, score, class and anything else
     overlap_thresh : float
-        A box goes when its intersection over union with a better one is larger.
+        A box is removed if its intersection over union with a better box is larger.
     valid_thresh : float
-        Boxes take part whose score is larger.
+        Only boxes whose score is larger take part.
     topk : int
-        How many of the best boxes take part; negative: all; 0: the output is data.
+        Number of best boxes that take part; negative: all; 0: the output is data.
     coord_start : int, at least 0
-        Where the 4 coordinates of a box start.
+        Index of the first of the 4 coordinates of a box.
     score_index : int, at least 0
-        Where the score of a box stands.
+        Index of the score of a box.
     id_index : int
-        Where the class of a box stands; negative: there is none.
+        Index of the class of a box; negative: boxes have no class.
     background_id : int
         Boxes of this class do not take part.
     force_suppress : bool
-        Boxes of other classes go as well.
+        Whether a box is suppressed by boxes of other classes, too.
     in_format : {'corner', 'center'}
         Coordinates of data: corner (left, top, right, bottom) or center (x, y, width, height).
     out_format : {'corner', 'center'}
         Coordinates of the output.
 
-    Returns: output: shape of data; record: (..., boxes, 1) int64: the box that stands there, -1 where none does
+    Returns: output: shape of data; record: (..., boxes, 1) int64: index of the box in this row, -1: none
     """
 
 _contrib_box_non_maximum_suppression = _contrib_box_nms
@@ -4849,9 +4854,9 @@ def _contrib_calibrate_entropy(
     hist_edges : tensor
         float32 (bins + 1,): ends of the bins
     num_quantized_bins : int, at least 1
-        Number of steps that the values inside of the range become.
+        Number of quantization steps inside the range.
 
-    Returns: threshold: (1,): the end of the range; divergence: (1,): of Kullback and Leibler, in nats
+    Returns: threshold: (1,): the end of the range; divergence: (1,): Kullback-Leibler divergence, in nats
     Not differentiable.
     """
 
@@ -4860,20 +4865,20 @@ def _contrib_count_sketch(
     data: TensorT, h: TensorT, s: TensorT, out_dim: int, processing_batch_size: int = 32, *, out: Any = None, name: str
     | None = None
 ) -> TensorT:
-    """Sketches of vectors: element i, times s[i], is added to element h[i] of the sketch.
+    """Sketches of vectors: element i is multiplied by s[i] and added to element h[i] of the sketch.
 
     Parameters
     ----------
     data : tensor
         (..., n)
     h : tensor
-        n whole numbers from 0 to out_dim - 1; gives no gradient
+        n whole numbers from 0 to out_dim - 1; has no gradient
     s : tensor
         n numbers, 1 or -1
     out_dim : int, at least 1
         Number of elements of a sketch.
     processing_batch_size : int, at least 1
-        How many vectors MXNet takes at a time; changes nothing.
+        Number of vectors that MXNet processes at a time; without effect.
 
     Returns: out: (..., out_dim), dtype of data
     """
@@ -4883,16 +4888,16 @@ def _contrib_dequantize(
     data: TensorT, min_range: TensorT, max_range: TensorT, out_type: DType = 'float32', *, out: Any = None, name: str |
     None = None
 ) -> TensorT:
-    """Bytes as the floats that they stand for.
+    """Converts quantized bytes to floats.
 
     Parameters
     ----------
     data : tensor
         uint8 or int8, any shape
     min_range : tensor
-        (1,): what the least byte stands for
+        (1,): value of the smallest byte
     max_range : tensor
-        (1,): what the largest byte stands for
+        (1,): value of the largest byte
     out_type : dtype
         float32.
 
@@ -4902,7 +4907,7 @@ def _contrib_dequantize(
 
 
 def _contrib_div_sqrt_dim(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Divides by the square root of the size of the last axis, as attention scores are.
+    """Divides by the square root of the size of the last axis, for attention scores.
 
     Parameters
     ----------
@@ -4914,7 +4919,7 @@ def _contrib_div_sqrt_dim(data: TensorT, *, out: Any = None, name: str | None = 
 
 
 def _contrib_edge_id(data: TensorT, u: TensorT, v: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The values of a sparse matrix at (u[i], v[i]), -1 where none is stored.
+    """The values of a sparse matrix at (u[i], v[i]), -1 if none is stored.
 
     Parameters
     ----------
@@ -4931,14 +4936,14 @@ def _contrib_edge_id(data: TensorT, u: TensorT, v: TensorT, *, out: Any = None, 
 
 
 def _contrib_fft(data: TensorT, compute_size: int = 128, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Discrete Fourier transforms of real vectors, without a factor.
+    """Discrete Fourier transforms of real vectors, not normalized.
 
     Parameters
     ----------
     data : tensor
         (..., n), float32 or float64
     compute_size : int, at least 1
-        How many vectors MXNet transforms at a time; changes nothing.
+        Number of vectors that MXNet transforms at a time; without effect.
 
     Returns: out: (..., 2 n): real and imaginary part of each element
     """
@@ -4949,10 +4954,10 @@ def _contrib_flash_attention(
     = False, mask_type: Literal['none', 'added', 'kept', 'lengths'] = 'none', *, out: Any = None, name: str | None =
     None
 ) -> TensorT:
-    """softmax(scale * query key^T + mask) value, in memory that grows with the lengths and not with their product. The
-    output of a query that attends to no key is zero.  Dao, Fu, Ermon, Rudra, Re: FlashAttention: fast and memory-
-    efficient exact attention with IO-awareness, NeurIPS 2022; Milakov, Gimelshein: Online normalizer calculation
-    for softmax, 2018.
+    """softmax(scale * query key^T + mask) value, in memory linear in the lengths, not in their product. The output of
+    a query that attends to no key is zero.  Dao, Fu, Ermon, Rudra, Re: FlashAttention: fast and memory-efficient
+    exact attention with IO-awareness, NeurIPS 2022; Milakov, Gimelshein: Online normalizer calculation for softmax,
+    2018.
 
     Parameters
     ----------
@@ -4966,27 +4971,27 @@ def _contrib_flash_attention(
         by mask_type; can be broadcast to (batch..., length of queries, length of keys), lengths to (batch...,
         length of queries)
     scale : float or None
-        Factor of the scores; None: 1 by the root of the size of a query.
+        Factor of the scores; None: 1 / sqrt(size of a query).
     causal : bool
         Query i attends to the keys 0 to i only.
     mask_type : {'none', 'added', 'kept', 'lengths'}
-        What the input mask holds. added: summands of the scaled scores; kept: 0 for keys that do not take part;
-        lengths: how many first keys do.
+        Meaning of the input mask. added: terms added to the scaled scores; kept: 0 excludes a key; lengths:
+        number of leading keys that take part.
 
     Returns: output: (batch..., length of queries, size of values); log_sums: (batch..., length of queries):
-    logarithm of the sum of e^scores; infinity where no key is
+    logarithm of the sum of e^scores; infinity if there is no key
     """
 
 
 def _contrib_getnnz(data: TensorT, axis: int | None = None, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The number of stored values of a sparse matrix: those that are not zero.
+    """The number of stored values of a sparse matrix, which are the nonzero values.
 
     Parameters
     ----------
     data : tensor
         (rows, columns)
     axis : int or None
-        None: of the whole matrix, 0: of every column, 1: of every row.
+        None: count in the whole matrix, 0: per column, 1: per row.
 
     Returns: output: int64 (1,), (columns,) or (rows,)
     Not differentiable.
@@ -4996,8 +5001,8 @@ def _contrib_getnnz(data: TensorT, axis: int | None = None, *, out: Any = None, 
 def _contrib_gradientmultiplier(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Copies the input; the gradient that passes back is multiplied by scalar. A negative scalar reverses it, as
-    adversarial training of domains wants (Ganin and Lempitsky, ICML 2015).
+    """Copies the input; its gradient is multiplied by scalar. A negative scalar reverses the gradient, for domain-
+    adversarial training (Ganin and Lempitsky, ICML 2015).
 
     Parameters
     ----------
@@ -5006,7 +5011,7 @@ def _contrib_gradientmultiplier(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape and dtype of data
     """
@@ -5033,7 +5038,7 @@ def _contrib_group_adagrad_update(
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     epsilon : float
         Added under the root, against division by zero.
 
@@ -5058,13 +5063,13 @@ def _contrib_hawkesll(
     beta : tensor
         (processes,): decay rates
     state : tensor
-        (samples, processes): decayed number of events before the first
+        (samples, processes): decayed number of events before the first point
     lags : tensor
-        (samples, points): times since the point before
+        (samples, points): times since the previous point
     marks : tensor
         (samples, points) int32: the process of each point
     valid_length : tensor
-        (samples,): how many points count
+        (samples,): number of valid points
     max_time : tensor
         (samples,): length of the observation
 
@@ -5080,7 +5085,7 @@ def _contrib_ifft(data: TensorT, compute_size: int = 128, *, out: Any = None, na
     data : tensor
         (..., 2 n): real and imaginary part of each element, float32 or float64
     compute_size : int, at least 1
-        How many vectors MXNet transforms at a time; changes nothing.
+        Number of vectors that MXNet transforms at a time; without effect.
 
     Returns: out: (..., n)
     """
@@ -5094,9 +5099,9 @@ def _contrib_index_array(
     Parameters
     ----------
     data : tensor
-        gives sizes only
+        defines the sizes only
     axes : tuple of int or None
-        The axes whose indices are wanted; None: all.
+        The axes whose indices are returned; None: all.
 
     Returns: output: shape of data followed by the number of axes; int64
     Not differentiable.
@@ -5106,14 +5111,15 @@ def _contrib_index_array(
 def _contrib_index_copy(
     old_tensor: TensorT, index_vector: TensorT, new_tensor: TensorT, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """old_tensor with the rows that index_vector names replaced by those of new_tensor; the last one stays.
+    """old_tensor with the rows at index_vector replaced by those of new_tensor; if indices repeat, the last row is
+    kept.
 
     Parameters
     ----------
     old_tensor : tensor
         shape (N, ...), any dtype
     index_vector : tensor
-        shape (M,); whole numbers of any dtype, negative ones from the end
+        shape (M,); whole numbers of any dtype, negative ones count from the end
     new_tensor : tensor
         shape (M, ...)
 
@@ -5124,7 +5130,7 @@ def _contrib_index_copy(
 def _contrib_interleaved_matmul_encdec_qk(
     queries: TensorT, keys_values: TensorT, heads: int, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Scores of attention to an encoder: queries times keys, by the root of the head size.
+    """Scores of attention to an encoder: queries times keys, divided by the root of the head size.
 
     Parameters
     ----------
@@ -5160,7 +5166,7 @@ def _contrib_interleaved_matmul_encdec_valatt(
 def _contrib_interleaved_matmul_selfatt_qk(
     queries_keys_values: TensorT, heads: int, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Scores of self-attention: queries times keys, by the root of the head size.
+    """Scores of self-attention: queries times keys, divided by the root of the head size.
 
     Parameters
     ----------
@@ -5215,21 +5221,21 @@ def _contrib_quantize(
     data: TensorT, min_range: TensorT, max_range: TensorT, out_type: Literal['int8', 'uint8'] = 'uint8', *, out: Any =
     None, name: str | None = None
 ) -> Any:
-    """Floats as bytes: uint8 for [min_range, max_range], or int8 for values around zero.
+    """Quantizes floats: to uint8 for [min_range, max_range], or to int8 for values around zero.
 
     Parameters
     ----------
     data : tensor
         float32, any shape
     min_range : tensor
-        (1,): the least value
+        (1,): the minimum value
     max_range : tensor
-        (1,): the largest value
+        (1,): the maximum value
     out_type : {'int8', 'uint8'}
         dtype of the output.
 
-    Returns: output: shape of data; min_output: (1,): what the least byte stands for; max_output: (1,): what the
-    largest byte stands for
+    Returns: output: shape of data; min_output: (1,): value of the smallest byte; max_output: (1,): value of the
+    largest byte
     Not differentiable.
     """
 
@@ -5238,16 +5244,16 @@ def _contrib_quantize_asym(
     data: TensorT, min_calib_range: float | None = None, max_calib_range: float | None = None, *, out: Any = None,
     name: str | None = None
 ) -> Any:
-    """Floats as unsigned bytes that cover their range: data * scale + shift, rounded.
+    """Quantizes floats to uint8 over their range: data * scale + shift, rounded.
 
     Parameters
     ----------
     data : tensor
         float32, any shape
     min_calib_range : float or None
-        Least value; None: that of data.
+        Minimum value; None: minimum of data.
     max_calib_range : float or None
-        Largest value; None: that of data.
+        Maximum value; None: maximum of data.
 
     Returns: output: uint8, shape of data; scale: (1,): steps per unit; shift: (1,): the step of zero
     Not differentiable.
@@ -5258,21 +5264,21 @@ def _contrib_quantize_v2(
     data: TensorT, out_type: Literal['auto', 'int8', 'uint8'] = 'int8', min_calib_range: float | None = None,
     max_calib_range: float | None = None, *, out: Any = None, name: str | None = None
 ) -> Any:
-    """Floats as bytes, for a given range or that of the data.
+    """Quantizes floats, with a given range or the range of the data.
 
     Parameters
     ----------
     data : tensor
-        float32, any shape; bytes stay as they are
+        float32, any shape; bytes are copied unchanged
     out_type : {'auto', 'int8', 'uint8'}
         dtype of the output; auto: uint8 if min_calib_range is not negative.
     min_calib_range : float or None
-        Least value; None: that of data.
+        Minimum value; None: minimum of data.
     max_calib_range : float or None
-        Largest value; None: that of data.
+        Maximum value; None: maximum of data.
 
-    Returns: output: shape of data; min_output: (1,): what the least byte stands for; max_output: (1,): what the
-    largest byte stands for
+    Returns: output: shape of data; min_output: (1,): value of the smallest byte; max_output: (1,): value of the
+    largest byte
     Not differentiable.
     """
 
@@ -5288,13 +5294,13 @@ def _contrib_quantized_act(
     data : tensor
         int8 or uint8
     min_data : tensor
-        (1,): what the least byte stands for
+        (1,): value of the smallest byte
     max_data : tensor
-        (1,): what the largest byte stands for
+        (1,): value of the largest byte
     act_type : {'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'}
-        relu; the others have other ranges than the data and are not supported.
+        relu; the other activations change the range of the data and are not supported.
 
-    Returns: output: as data; min_output: (1,): min_data; max_output: (1,): max_data
+    Returns: output: shape of data; min_output: (1,): min_data; max_output: (1,): max_data
     Not differentiable.
     """
 
@@ -5306,7 +5312,7 @@ def _contrib_quantized_batch_norm(
     min_calib_range: float | None = None, max_calib_range: float | None = None, *, out: Any = None, name: str | None =
     None
 ) -> Any:
-    """BatchNorm of bytes by the moving statistics.
+    """BatchNorm of quantized data by the moving statistics.
 
     Parameters
     ----------
@@ -5321,21 +5327,21 @@ def _contrib_quantized_batch_norm(
     moving_var : tensor
         (channels,)
     min_data : tensor
-        (1,): what the least byte stands for
+        (1,): value of the smallest byte
     max_data : tensor
-        (1,): what the largest byte stands for
+        (1,): value of the largest byte
     eps : float, at least 0
         Added to the variance.
     fix_gamma : bool
-        gamma acts as 1.
+        Whether gamma is treated as 1.
     axis : int
         The axis of the channels.
     min_calib_range : float or None
-        Least value of the output. Required.
+        Minimum value of the output. Required.
     max_calib_range : float or None
-        Largest value of the output. Required.
+        Maximum value of the output. Required.
 
-    Returns: output: int8, as data; min_output: (1,): min_calib_range; max_output: (1,): max_calib_range
+    Returns: output: int8, shape of data; min_output: (1,): min_calib_range; max_output: (1,): max_calib_range
     Not differentiable.
     """
 
@@ -5343,7 +5349,7 @@ def _contrib_quantized_batch_norm(
 def _contrib_quantized_concat(
     *data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, name: str | None = None
 ) -> Any:
-    """Joins bytes along an axis, in one range that holds those of all. int8 if any input is.
+    """Joins quantized tensors along an axis, in one range that contains all ranges. int8 if any input is.
 
     Parameters
     ----------
@@ -5354,8 +5360,8 @@ def _contrib_quantized_concat(
     dim : int
         The axis along which inputs are joined.
 
-    Returns: output: sizes of the arrays; their sum in the joined axis; min_output: (1,): what the least byte stands
-    for; max_output: (1,): what the largest byte stands for
+    Returns: output: sizes of the arrays; their sum in the joined axis; min_output: (1,): value of the smallest
+    byte; max_output: (1,): value of the largest byte
     Not differentiable.
     """
 
@@ -5368,8 +5374,8 @@ def _contrib_quantized_conv(
     1024, no_bias: bool = False, cudnn_tune: str | None = None, cudnn_off: bool = False, layout: Literal['NCW', 'NCHW',
     'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *, out: Any = None, name: str | None = None
 ) -> Any:
-    """Convolution of bytes, summed in 32 bits. Its ranges count 127 steps, also that of uint8 data: the value of a
-    byte is byte * max(|min|, |max|) / 127.
+    """Convolution of quantized tensors, with 32-bit sums. All ranges have 127 steps, for uint8 data, too: the value of
+    a byte is byte * max(|min|, |max|) / 127.
 
     Parameters
     ----------
@@ -5380,21 +5386,21 @@ def _contrib_quantized_conv(
     bias : tensor, optional
         int8 (outputs,)
     min_data : tensor
-        (1,): what the least byte of data stands for
+        (1,): value of the smallest byte of data
     max_data : tensor
-        (1,): what the largest byte of data stands for
+        (1,): value of the largest byte of data
     min_weight : tensor
-        (1,): of weight
+        (1,): value of the smallest byte of weight
     max_weight : tensor
-        (1,): of weight
+        (1,): value of the largest byte of weight
     min_bias : tensor, optional
-        (1,): of bias
+        (1,): value of the smallest byte of bias
     max_bias : tensor, optional
-        (1,): of bias
+        (1,): value of the largest byte of bias
     kernel : tuple of int
         Window: (w,), (h, w) or (d, h, w).
     stride : tuple of int
-        Steps of the window; empty: 1 everywhere.
+        Strides of the window; empty: 1 everywhere.
     dilate : tuple of int
         Distance between taps; empty: 1 everywhere.
     pad : tuple of int
@@ -5402,14 +5408,14 @@ def _contrib_quantized_conv(
     num_filter : int, at least 1
         Number of output channels.
     num_group : int, at least 1
-        Channels are split into this many groups that do not see each other.
+        Number of groups into which channels are split; each group is convolved separately.
     no_bias : bool
         Whether the bias input is absent.
     layout : {'NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'} or None
         Order of the axes of data, weight and output; None: channels second.
 
-    Returns: output: int32 (batch, num_filter, out...); min_output: (1,): what the least 32-bit integer stands for;
-    max_output: (1,): what the largest 32-bit integer stands for
+    Returns: output: int32 (batch, num_filter, out...); min_output: (1,): value of the smallest 32-bit integer;
+    max_output: (1,): value of the largest 32-bit integer
     Not differentiable.
     """
 
@@ -5426,22 +5432,22 @@ def _contrib_quantized_elemwise_add(
     lhs : tensor
         int8 or uint8, any shape
     rhs : tensor
-        of the shape of lhs
+        shape of lhs
     lhs_min : tensor
-        (1,): what the least byte of lhs stands for
+        (1,): value of the smallest byte of lhs
     lhs_max : tensor
-        (1,): what the largest byte of lhs stands for
+        (1,): value of the largest byte of lhs
     rhs_min : tensor
-        (1,): of rhs
+        (1,): value of the smallest byte of rhs
     rhs_max : tensor
-        (1,): of rhs
+        (1,): value of the largest byte of rhs
     min_calib_range : float or None
-        Least value of the output; None: the output is int32.
+        Minimum value of the output; None: the output is int32.
     max_calib_range : float or None
-        Largest value of the output; None: the output is int32.
+        Maximum value of the output; None: the output is int32.
 
     Returns: output: int32; with a calibrated range the dtype of the inputs, int8 if they differ; min_output: (1,):
-    what the least integer stands for; max_output: (1,): what the largest integer stands for
+    value of the smallest integer; max_output: (1,): value of the largest integer
     Not differentiable.
     """
 
@@ -5458,24 +5464,24 @@ def _contrib_quantized_elemwise_mul(
     lhs : tensor
         int8, any shape
     rhs : tensor
-        of the shape of lhs
+        shape of lhs
     lhs_min : tensor
-        (1,): what the least byte of lhs stands for
+        (1,): value of the smallest byte of lhs
     lhs_max : tensor
-        (1,): what the largest byte of lhs stands for
+        (1,): value of the largest byte of lhs
     rhs_min : tensor
-        (1,): of rhs
+        (1,): value of the smallest byte of rhs
     rhs_max : tensor
-        (1,): of rhs
+        (1,): value of the largest byte of rhs
     min_calib_range : float or None
-        Least value of the output; None: the output is int32.
+        Minimum value of the output; None: the output is int32.
     max_calib_range : float or None
-        Largest value of the output; None: the output is int32.
+        Maximum value of the output; None: the output is int32.
     enable_float_output : bool
-        Floats without a range as the only output.
+        Whether the only output is float32, without a range.
 
-    Returns: output: int32; int8 with a calibrated range, rounded towards zero; or float32; min_output: (1,): what
-    the least integer stands for; max_output: (1,): what the largest integer stands for
+    Returns: output: int32; int8 with a calibrated range, rounded towards zero; or float32; min_output: (1,): value
+    of the smallest integer; max_output: (1,): value of the largest integer
     Not differentiable.
     """
 
@@ -5484,7 +5490,7 @@ def _contrib_quantized_embedding(
     data: TensorT, weight: TensorT, min_weight: TensorT, max_weight: TensorT, input_dim: int, output_dim: int, dtype:
     DType = 'float32', sparse_grad: bool = False, *, out: Any = None, name: str | None = None
 ) -> Any:
-    """Rows of a matrix of bytes, named by data; indices out of range take the nearest row.
+    """Rows of a quantized matrix, selected by data; indices out of range select the nearest row.
 
     Parameters
     ----------
@@ -5493,9 +5499,9 @@ def _contrib_quantized_embedding(
     weight : tensor
         int8 (input_dim, output_dim)
     min_weight : tensor
-        (1,): what the least byte stands for
+        (1,): value of the smallest byte
     max_weight : tensor
-        (1,): what the largest byte stands for
+        (1,): value of the largest byte
     input_dim : int, at least 1
         Number of rows of weight.
     output_dim : int, at least 1
@@ -5517,9 +5523,9 @@ def _contrib_quantized_flatten(
     data : tensor
         int8 or uint8
     min_data : tensor
-        (1,): what the least byte stands for
+        (1,): value of the smallest byte
     max_data : tensor
-        (1,): what the largest byte stands for
+        (1,): value of the largest byte
 
     Returns: output: (batch, the other axes); min_output: (1,): min_data; max_output: (1,): max_data
     Not differentiable.
@@ -5532,7 +5538,7 @@ def _contrib_quantized_fully_connected(
     max_bias: TensorT | None = None, num_hidden: int = ..., no_bias: bool = False, flatten: bool = True, *, out: Any =
     None, name: str | None = None
 ) -> Any:
-    """FullyConnected of bytes, summed in 32 bits.
+    """FullyConnected of quantized tensors, with 32-bit sums.
 
     Parameters
     ----------
@@ -5543,26 +5549,26 @@ def _contrib_quantized_fully_connected(
     bias : tensor, optional
         int8 (outputs,)
     min_data : tensor
-        (1,): what the least byte of data stands for
+        (1,): value of the smallest byte of data
     max_data : tensor
-        (1,): what the largest byte of data stands for
+        (1,): value of the largest byte of data
     min_weight : tensor
-        (1,): of weight
+        (1,): value of the smallest byte of weight
     max_weight : tensor
-        (1,): of weight
+        (1,): value of the largest byte of weight
     min_bias : tensor, optional
-        (1,): of bias
+        (1,): value of the smallest byte of bias
     max_bias : tensor, optional
-        (1,): of bias
+        (1,): value of the largest byte of bias
     num_hidden : int, at least 1
         Number of outputs per row.
     no_bias : bool
         Whether the bias input and its range are absent.
     flatten : bool
-        Take all axes of data but the first as one; otherwise apply to the last axis.
+        Whether all axes of data except the first are merged; otherwise the layer applies to the last axis.
 
-    Returns: output: int32 (batch, num_hidden), or (..., num_hidden) with flatten=False; min_output: (1,): what the
-    least 32-bit integer stands for; max_output: (1,): what the largest 32-bit integer stands for
+    Returns: output: int32 (batch, num_hidden), or (..., num_hidden) with flatten=False; min_output: (1,): value of
+    the smallest 32-bit integer; max_output: (1,): value of the largest 32-bit integer
     Not differentiable.
     """
 
@@ -5574,36 +5580,38 @@ def _contrib_quantized_pooling(
     p_value: int | None = None, count_include_pad: bool | None = None, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC',
     'NHWC', 'NDHWC'] | None = None, *, out: Any = None, name: str | None = None
 ) -> Any:
-    """Maximum or average of windows of an image of bytes.
+    """Maximum or average of windows of a quantized image.
 
     Parameters
     ----------
     data : tensor
         int8 or uint8 (batch, channels, spatial...)
     min_data : tensor
-        (1,): what the least byte stands for
+        (1,): value of the smallest byte
     max_data : tensor
-        (1,): what the largest byte stands for
+        (1,): value of the largest byte
     kernel : tuple of int
         Window: (w,), (h, w) or (d, h, w).
     pool_type : {'max', 'avg', 'sum', 'lp'}
-        What becomes of a window.
+        The reduction of each window.
     global_pool : bool
-        The window is the whole image.
+        Whether the window is the whole image.
     pooling_convention : {'full', 'valid', 'same'}
-        valid: only whole steps of the window; full: also the rest; same: ceil(size / stride) outputs.
+        valid: windows inside the padded image only; full: also a window over the rest; same: ceil(size /
+        stride) outputs.
     stride : tuple of int
-        Steps of the window; empty: 1 everywhere.
+        Strides of the window; empty: 1 everywhere.
     pad : tuple of int
         Padding on both sides; empty: none.
     p_value : int or None, range [1, 3]
         Exponent of pool_type lp.
     count_include_pad : bool or None
-        Whether an average counts padding; None: it does.
+        Whether an average includes the padding; None: True.
     layout : {'NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'} or None
         Order of the axes; None: channels second.
 
-    Returns: output: dtype of data; shape as in Pooling; min_output: (1,): min_data; max_output: (1,): max_data
+    Returns: output: dtype of data; shape of the output of Pooling; min_output: (1,): min_data; max_output: (1,):
+    max_data
     Not differentiable.
     """
 
@@ -5615,18 +5623,18 @@ def _contrib_quantized_rnn(
     | None = None, lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False, use_sequence_length:
     bool = False, *, out: Any = None, name: str | None = None
 ) -> Any:
-    """LSTM layers over a sequence of unsigned bytes; parameters and results as in RNN.
+    """LSTM layers over a sequence of uint8; parameters and outputs are those of RNN.
 
     Parameters
     ----------
     data : tensor
-        uint8 (steps, batch, inputs), as quantize_asym gives it
+        uint8 (steps, batch, inputs), the output of quantize_asym
     parameters : tensor
         float32: all weights, then all biases, in one vector
     state : tensor
         initial states (layers * directions, batch, state_size)
     state_cell : tensor
-        initial cells, likewise
+        initial cells, same shape
     data_scale : tensor
         (1,): steps per unit of data
     data_shift : tensor
@@ -5636,11 +5644,11 @@ def _contrib_quantized_rnn(
     num_layers : int, at least 1
         Number of stacked layers.
     bidirectional : bool
-        Each layer also reads the sequence backwards.
+        Whether each layer also reads the sequence backwards.
     mode : {'gru', 'lstm', 'rnn_relu', 'rnn_tanh'}
         lstm; the other cells are not supported.
     state_outputs : bool
-        Whether the final states are outputs too.
+        Whether the final states are outputs, too.
     projection_size : int or None
         None: not supported.
     lstm_state_clip_min : float or None
@@ -5650,8 +5658,8 @@ def _contrib_quantized_rnn(
     use_sequence_length : bool
         False: not supported.
 
-    Returns: output: float32 (steps, batch, directions * state_size); state_output: state_outputs: states after the
-    last step; statecell_output: state_outputs: cells after the last step
+    Returns: output: float32 (steps, batch, directions * state_size); state_output: if state_outputs: states after
+    the last step; statecell_output: if state_outputs: cells after the last step
     Not differentiable.
     """
 
@@ -5661,25 +5669,25 @@ def _contrib_requantize(
     min_calib_range: float | None = None, max_calib_range: float | None = None, *, out: Any = None, name: str | None =
     None
 ) -> Any:
-    """32-bit integers, such as products of bytes give, as bytes.
+    """Quantizes 32-bit integers, for example products of bytes.
 
     Parameters
     ----------
     data : tensor
         int32, any shape
     min_range : tensor
-        (1,): what the least integer stands for
+        (1,): value of the smallest integer
     max_range : tensor
-        (1,): what the largest integer stands for
+        (1,): value of the largest integer
     out_type : {'auto', 'int8', 'uint8'}
         dtype of the output; auto: uint8 if min_calib_range is not negative.
     min_calib_range : float or None
-        Least value; None: that of data.
+        Minimum value; None: minimum of data.
     max_calib_range : float or None
-        Largest value; None: that of data.
+        Maximum value; None: maximum of data.
 
-    Returns: output: shape of data; min_output: (1,): what the least byte stands for; max_output: (1,): what the
-    largest byte stands for
+    Returns: output: shape of data; min_output: (1,): value of the smallest byte; max_output: (1,): value of the
+    largest byte
     Not differentiable.
     """
 
@@ -5687,9 +5695,9 @@ def _contrib_requantize(
 def _contrib_rms_norm(
     data: TensorT, gamma: TensorT, axis: int = -1, eps: float = 1e-05, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """data / sqrt(mean(data^2) + eps) * gamma, with the mean along an axis: LayerNorm that leaves the mean of a row
-    where it is. Statistics of 16-bit floats are kept in 32 bits.  Zhang, Sennrich: Root mean square layer
-    normalization, NeurIPS 2019.
+    """data / sqrt(mean(data^2) + eps) * gamma, with the mean along an axis: LayerNorm without the subtraction of the
+    mean. Statistics of 16-bit floats are kept in 32 bits.  Zhang, Sennrich: Root mean square layer normalization,
+    NeurIPS 2019.
 
     Parameters
     ----------
@@ -5761,7 +5769,7 @@ def _div_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -5797,7 +5805,7 @@ def _equal_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -5816,9 +5824,9 @@ def _eye(
     N : int, at least 0
         Number of rows.
     M : int, at least 0
-        Number of columns; 0: as many as rows.
+        Number of columns; 0: the number of rows.
     k : int
-        Which diagonal: 0 the main one, positive above, negative below.
+        Index of the diagonal: 0 the main one, positive above, negative below.
     dtype : dtype
         Dtype of the output.
 
@@ -5842,13 +5850,13 @@ def _full(
     value : float
         Value of every element.
 
-    Returns: output: as the parameters say
+    Returns: output: shape and dtype given by the parameters
     Not differentiable.
     """
 
 
 def _grad_add(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """lhs + rhs, where gradients of several uses meet.
+    """lhs + rhs, the sum of the gradients of several uses.
 
     Parameters
     ----------
@@ -5905,7 +5913,7 @@ def _greater_equal_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -5925,7 +5933,7 @@ def _greater_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -5948,7 +5956,7 @@ def _histogram(
     bin_cnt : int or None, at least 1
         Number of bins of equal width; None: the second input holds the edges.
     range : tuple of float
-        (low, high), with bin_cnt.
+        (low, high), for bin_cnt.
 
     Returns: counts: shape (n,), int64; bin_edges: shape (n + 1,)
     Not differentiable.
@@ -5983,7 +5991,7 @@ def _hypot_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -5999,7 +6007,7 @@ def _identity_with_attr_like_rhs(lhs: TensorT, rhs: TensorT, *, out: Any = None,
     lhs : tensor
         array of any shape
     rhs : tensor
-        gives shape and dtype only
+        defines shape and dtype only
 
     Returns: out: shape and dtype of both
     """
@@ -6008,14 +6016,14 @@ def _identity_with_attr_like_rhs(lhs: TensorT, rhs: TensorT, *, out: Any = None,
 def _image_adjust_lighting(
     data: TensorT, alpha: Sequence[float], *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Colors moved along the principal components of ImageNet's colors (Krizhevsky et al., NIPS 2012, section 4.1).
+    """Adds amounts along the principal components of ImageNet's colors (Krizhevsky et al., NIPS 2012, section 4.1).
 
     Parameters
     ----------
     data : tensor
         (height, width, channels), 1 or 3 channels; bytes stay in [0, 255]
     alpha : tuple of float
-        How far to go along the three principal components of colors.
+        Amounts to add along the three principal components of colors.
 
     Returns: output: shape and dtype of data
     """
@@ -6044,7 +6052,7 @@ def _image_crop(
 
 
 def _image_flip_left_right(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Turns images around: left becomes right.
+    """Flips images: left becomes right.
 
     Parameters
     ----------
@@ -6056,7 +6064,7 @@ def _image_flip_left_right(data: TensorT, *, out: Any = None, name: str | None =
 
 
 def _image_flip_top_bottom(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Turns images around: top becomes bottom.
+    """Flips images: top becomes bottom.
 
     Parameters
     ----------
@@ -6089,7 +6097,7 @@ def _image_normalize(
 def _image_random_brightness(
     data: TensorT, min_factor: float, max_factor: float, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """All values times a factor drawn between min_factor and max_factor.
+    """All values times a random factor between min_factor and max_factor.
 
     Parameters
     ----------
@@ -6109,7 +6117,7 @@ def _image_random_color_jitter(
     data: TensorT, brightness: float, contrast: float, saturation: float, hue: float, *, out: Any = None, name: str |
     None = None
 ) -> TensorT:
-    """Brightness, contrast, saturation and hue changed by drawn amounts, in a drawn order.
+    """Changes brightness, contrast, saturation and hue by random amounts, in a random order.
 
     Parameters
     ----------
@@ -6122,7 +6130,7 @@ def _image_random_color_jitter(
     saturation : float, at least 0
         The factor is drawn from 1 - saturation to 1 + saturation.
     hue : float, at least 0
-        The part of the color circle is drawn from -hue to hue.
+        The fraction of the color circle is drawn from -hue to hue.
 
     Returns: output: shape and dtype of data
     Not differentiable.
@@ -6132,7 +6140,7 @@ def _image_random_color_jitter(
 def _image_random_contrast(
     data: TensorT, min_factor: float, max_factor: float, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Distances of values from the image's mean luminance times a drawn factor.
+    """Scales the distances of values from the image's mean luminance by a random factor.
 
     Parameters
     ----------
@@ -6149,33 +6157,33 @@ def _image_random_contrast(
 
 
 def _image_random_flip_left_right(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Turns images around, left becomes right, or not, with equal probability.
+    """Flips images, left becomes right, or not, with equal probability.
 
     Parameters
     ----------
     data : tensor
         (height, width, channels), or a batch of those, any dtype
 
-    Returns: output: shape and dtype of data; flipped: (1,) int32: 1 if the images were turned around
+    Returns: output: shape and dtype of data; flipped: (1,) int32: 1 if the images were flipped
     """
 
 
 def _image_random_flip_top_bottom(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Turns images around, top becomes bottom, or not, with equal probability.
+    """Flips images, top becomes bottom, or not, with equal probability.
 
     Parameters
     ----------
     data : tensor
         (height, width, channels), or a batch of those, any dtype
 
-    Returns: output: shape and dtype of data; flipped: (1,) int32: 1 if the images were turned around
+    Returns: output: shape and dtype of data; flipped: (1,) int32: 1 if the images were flipped
     """
 
 
 def _image_random_hue(
     data: TensorT, min_factor: float, max_factor: float, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Hues moved by a drawn part of the color circle.
+    """Rotates hues by a random fraction of the color circle.
 
     Parameters
     ----------
@@ -6194,14 +6202,14 @@ def _image_random_hue(
 def _image_random_lighting(
     data: TensorT, alpha_std: float = 0.05, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """_image_adjust_lighting by drawn amounts, normally distributed.
+    """_image_adjust_lighting with normally distributed amounts.
 
     Parameters
     ----------
     data : tensor
         (height, width, channels), 1 or 3 channels; bytes stay in [0, 255]
     alpha_std : float, at least 0
-        Standard deviation of how far to go along the principal components of colors.
+        Standard deviation of the amounts along the principal components of colors.
 
     Returns: output: shape and dtype of data
     Not differentiable.
@@ -6211,7 +6219,7 @@ def _image_random_lighting(
 def _image_random_saturation(
     data: TensorT, min_factor: float, max_factor: float, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Distances of values from their pixel's luminance times a drawn factor.
+    """Scales the distances of values from their pixel's luminance by a random factor.
 
     Parameters
     ----------
@@ -6231,7 +6239,7 @@ def _image_resize(
     data: TensorT, size: int | Sequence[int] = (), keep_ratio: bool = False, interp: int = 1, *, out: Any = None, name:
     str | None = None
 ) -> TensorT:
-    """Images at another size.
+    """Images resized to another height and width.
 
     Parameters
     ----------
@@ -6240,7 +6248,7 @@ def _image_resize(
     size : tuple of int
         (width, height), or one number for both.
     keep_ratio : bool
-        Whether one number is the size of the shorter side; the other keeps the ratio.
+        Whether one number is the size of the shorter side; the other side keeps the aspect ratio.
     interp : int, range [0, 4]
         0: nearest, 1: bilinear, 2: bicubic, 3: area, 4: Lanczos over 8x8 pixels.
 
@@ -6304,7 +6312,7 @@ def _lesser_equal_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -6324,7 +6332,7 @@ def _lesser_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -6333,7 +6341,7 @@ _LesserScalar = _lesser_scalar
 
 
 def _linalg_det(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The determinant of every matrix. Its gradient is zero where it is zero.
+    """The determinant of every matrix. The gradient of a singular matrix is zero.
 
     Parameters
     ----------
@@ -6354,7 +6362,7 @@ def _linalg_extractdiag(A: TensorT, offset: int = 0, *, out: Any = None, name: s
     A : tensor
         stack of square matrices (..., n, n)
     offset : int
-        Which diagonal: positive above the main one, negative below.
+        Index of the diagonal: positive above the main one, negative below.
 
     Returns: output: (..., elements)
     """
@@ -6375,7 +6383,7 @@ def _linalg_extracttrian(
         The diagonal that bounds the triangle: positive: upper triangles from above the main diagonal, negative:
         lower ones.
     lower : bool
-        Which triangle, where offset is 0.
+        Whether the triangle is the lower one, if offset is 0.
 
     Returns: output: (..., elements)
     """
@@ -6407,15 +6415,15 @@ def _linalg_gemm(
     Parameters
     ----------
     A : tensor
-        stack of matrices (..., m, k), or (..., k, m) when transpose_a
+        stack of matrices (..., m, k), or (..., k, m) if transpose_a
     B : tensor
-        stack of matrices (..., k, n), or (..., n, k) when transpose_b
+        stack of matrices (..., k, n), or (..., n, k) if transpose_b
     C : tensor
         (..., m, n)
     transpose_a : bool
-        Transpose the matrices of A first.
+        Whether to transpose the matrices of A.
     transpose_b : bool
-        Transpose the matrices of B first.
+        Whether to transpose the matrices of B.
     alpha : float
         Factor of the product.
     beta : float
@@ -6438,13 +6446,13 @@ def _linalg_gemm2(
     Parameters
     ----------
     A : tensor
-        stack of matrices (..., m, k), or (..., k, m) when transpose_a
+        stack of matrices (..., m, k), or (..., k, m) if transpose_a
     B : tensor
-        stack of matrices (..., k, n), or (..., n, k) when transpose_b
+        stack of matrices (..., k, n), or (..., n, k) if transpose_b
     transpose_a : bool
-        Transpose the matrices of A first.
+        Whether to transpose the matrices of A.
     transpose_b : bool
-        Transpose the matrices of B first.
+        Whether to transpose the matrices of B.
     alpha : float
         Factor of the product.
     axis : int
@@ -6471,14 +6479,14 @@ linalg_inverse = _linalg_inverse
 
 
 def _linalg_makediag(A: TensorT, offset: int = 0, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Matrices that are zero but for one diagonal.
+    """Matrices that are zero except on one diagonal.
 
     Parameters
     ----------
     A : tensor
         (..., elements)
     offset : int
-        Which diagonal: positive above the main one, negative below.
+        Index of the diagonal: positive above the main one, negative below.
 
     Returns: output: stack of square matrices (..., n, n)
     """
@@ -6499,7 +6507,7 @@ def _linalg_maketrian(
         The diagonal that bounds the triangle: positive: upper triangles from above the main diagonal, negative:
         lower ones.
     lower : bool
-        Which triangle, where offset is 0.
+        Whether the triangle is the lower one, if offset is 0.
 
     Returns: output: stack of square matrices (..., n, n)
     """
@@ -6526,7 +6534,7 @@ linalg_potrf = _linalg_potrf
 
 
 def _linalg_potri(A: TensorT, lower: bool = True, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The inverse of L L^T from the lower triangular L, such as _linalg_potrf gives.
+    """The inverse of L L^T for a lower triangular L, for example the output of _linalg_potrf.
 
     Parameters
     ----------
@@ -6571,8 +6579,8 @@ linalg_sumlogdiag = _linalg_sumlogdiag
 
 
 def _linalg_syevd(A: TensorT, *, out: Any = None, name: str | None = None) -> Any:
-    """Eigenvectors U, as rows, and eigenvalues L, rising, of symmetric matrices: U A = diag(L) U. The lower triangle
-    is read. Gradients need eigenvalues that differ.
+    """Eigenvectors U, as rows, and eigenvalues L, rising, of symmetric matrices: U A = diag(L) U. Only the lower
+    triangle is read. Gradients need eigenvalues that differ.
 
     Parameters
     ----------
@@ -6595,11 +6603,11 @@ def _linalg_syrk(
     A : tensor
         stack of matrices (..., rows, columns)
     transpose : bool
-        A^T A instead of A A^T.
+        Whether to compute A^T A instead of A A^T.
     alpha : float
         Factor of the product.
 
-    Returns: output: (..., rows, rows), or (..., columns, columns) when transpose
+    Returns: output: (..., rows, rows), or (..., columns, columns) if transpose
     """
 
 linalg_syrk = _linalg_syrk
@@ -6616,13 +6624,13 @@ def _linalg_trmm(
     A : tensor
         stack of triangular matrices (..., n, n)
     B : tensor
-        stack of matrices (..., n, columns), or (..., rows, n) when rightside
+        stack of matrices (..., n, columns), or (..., rows, n) if rightside
     transpose : bool
-        Transpose the triangular matrices.
+        Whether to transpose the triangular matrices.
     rightside : bool
-        The triangular matrix stands on the right.
+        Whether the triangular matrix is on the right.
     lower : bool
-        Lower or upper triangle; the other one is not read.
+        Whether the lower triangle is used, else the upper one; the other triangle is not read.
     alpha : float
         Factor of the result.
 
@@ -6636,20 +6644,20 @@ def _linalg_trsm(
     A: TensorT, B: TensorT, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0,
     *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The X with op(A) X = alpha B, or with rightside X op(A) = alpha B, for triangular A.
+    """Solves op(A) X = alpha B, or with rightside X op(A) = alpha B, for X; A is triangular.
 
     Parameters
     ----------
     A : tensor
         stack of triangular matrices (..., n, n)
     B : tensor
-        stack of matrices (..., n, columns), or (..., rows, n) when rightside
+        stack of matrices (..., n, columns), or (..., rows, n) if rightside
     transpose : bool
-        Transpose the triangular matrices.
+        Whether to transpose the triangular matrices.
     rightside : bool
-        The triangular matrix stands on the right.
+        Whether the triangular matrix is on the right.
     lower : bool
-        Lower or upper triangle; the other one is not read.
+        Whether the lower triangle is used, else the upper one; the other triangle is not read.
     alpha : float
         Factor of the result.
 
@@ -6670,11 +6678,11 @@ def _linspace(
     start : float
         First value.
     stop : float
-        Last value; the one after the last without endpoint.
+        Last value; without endpoint, the value after the last.
     num : int, at least 0
         Number of values.
     endpoint : bool
-        Is stop the last value?
+        Whether stop is the last value.
     dtype : dtype
         Dtype of the output.
 
@@ -6711,7 +6719,7 @@ def _logical_and_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -6747,7 +6755,7 @@ def _logical_or_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -6783,7 +6791,7 @@ def _logical_xor_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -6819,7 +6827,7 @@ def _maximum_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -6855,7 +6863,7 @@ def _minimum_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -6875,7 +6883,7 @@ def _minus_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -6912,7 +6920,7 @@ def _mod_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -6925,7 +6933,7 @@ def _mp_adamw_update(
     beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, wd: float = 0.0, eta: float = ..., clip_gradient:
     float = -1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """_adamw_update on a float32 copy of the weight; the weight is that copy, rounded.
+    """_adamw_update on a float32 copy of the weight; the weight is the rounded copy.
 
     Parameters
     ----------
@@ -6954,7 +6962,7 @@ def _mp_adamw_update(
     eta : float
         Factor of the whole step.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
 
     Returns: weight_out: updated weight; mean_out: replaces mean; var_out: replaces var; weight32_out: replaces
     weight32
@@ -6974,7 +6982,7 @@ def _mul_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -6992,7 +7000,7 @@ def _multi_adamw_update(
     Parameters
     ----------
     data : tensor
-        weight, gradient, mean and var of each tensor in turn, then rescale_grad; states are replaced
+        weight, gradient, mean and var of each tensor, then rescale_grad; states are replaced
     lrs : tuple of float
         Learning rates, one per tensor.
     beta1 : float
@@ -7006,7 +7014,7 @@ def _multi_adamw_update(
     etas : tuple of float
         Factors of the whole steps, one per tensor.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
@@ -7026,7 +7034,7 @@ def _multi_lamb_update(
     Parameters
     ----------
     data : tensor
-        weight, gradient, mean, var (and float32 weight) of each tensor in turn; all but gradients are replaced
+        weight, gradient, mean, var (and float32 weight) of each tensor; all except gradients are replaced
     learning_rates : tuple of float
         Learning rates, one per tensor.
     beta1 : float
@@ -7036,19 +7044,19 @@ def _multi_lamb_update(
     epsilon : float
         Added to the root, against division by zero.
     bias_correction : bool
-        Whether the means are corrected for starting at zero.
+        Whether the bias of the moments is corrected.
     wds : tuple of float
         Weight decays, one per tensor.
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     lower_bound : float
-        The weight's norm counts as at least this; negative: no bound.
+        Lower bound of the norm of the weight; negative: no bound.
     upper_bound : float
-        The weight's norm counts as at most this; negative: no bound.
+        Upper bound of the norm of the weight; negative: no bound.
     step_count : tuple of int
-        Numbers of this update, from 1, one per tensor.
+        Number of this update of each tensor, from 1.
     num_tensors : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
@@ -7067,7 +7075,7 @@ def _multi_mp_adamw_update(
     Parameters
     ----------
     data : tensor
-        weight, gradient, mean and var of each tensor in turn, then rescale_grad; states are replaced
+        weight, gradient, mean and var of each tensor, then rescale_grad; states are replaced
     lrs : tuple of float
         Learning rates, one per tensor.
     beta1 : float
@@ -7081,7 +7089,7 @@ def _multi_mp_adamw_update(
     etas : tuple of float
         Factors of the whole steps, one per tensor.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     num_weights : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
@@ -7101,7 +7109,7 @@ def _multi_mp_lamb_update(
     Parameters
     ----------
     data : tensor
-        weight, gradient, mean, var (and float32 weight) of each tensor in turn; all but gradients are replaced
+        weight, gradient, mean, var (and float32 weight) of each tensor; all except gradients are replaced
     learning_rates : tuple of float
         Learning rates, one per tensor.
     beta1 : float
@@ -7111,19 +7119,19 @@ def _multi_mp_lamb_update(
     epsilon : float
         Added to the root, against division by zero.
     bias_correction : bool
-        Whether the means are corrected for starting at zero.
+        Whether the bias of the moments is corrected.
     wds : tuple of float
         Weight decays, one per tensor.
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
     lower_bound : float
-        The weight's norm counts as at least this; negative: no bound.
+        Lower bound of the norm of the weight; negative: no bound.
     upper_bound : float
-        The weight's norm counts as at most this; negative: no bound.
+        Upper bound of the norm of the weight; negative: no bound.
     step_count : tuple of int
-        Numbers of this update, from 1, one per tensor.
+        Number of this update of each tensor, from 1.
     num_tensors : int, range [1, 1.67772e+07]
         Number of tensors updated.
 
@@ -7160,7 +7168,7 @@ def _not_equal_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -7177,7 +7185,7 @@ def _np_all(
     Parameters
     ----------
     data : tensor
-        array of any shape; what is not 0 is true
+        array of any shape; elements other than 0 are true
     axis : tuple of int or None
         Axis or axes to reduce; negative ones count from the end; None reduces all, () none.
     keepdims : bool
@@ -7196,7 +7204,7 @@ def _np_any(
     Parameters
     ----------
     data : tensor
-        array of any shape; what is not 0 is true
+        array of any shape; elements other than 0 are true
     axis : tuple of int or None
         Axis or axes to reduce; negative ones count from the end; None reduces all, () none.
     keepdims : bool
@@ -7207,7 +7215,7 @@ def _np_any(
 
 
 def _np_atleast_1d(*arys: TensorT, num_args: int = ..., out: Any = None, name: str | None = None) -> Any:
-    """Scalars as vectors of one element; other arrays as they are.
+    """Scalars as vectors of one element; other arrays are unchanged.
 
     Parameters
     ----------
@@ -7221,7 +7229,7 @@ def _np_atleast_1d(*arys: TensorT, num_args: int = ..., out: Any = None, name: s
 
 
 def _np_atleast_2d(*arys: TensorT, num_args: int = ..., out: Any = None, name: str | None = None) -> Any:
-    """Scalars and vectors as matrices of one row; other arrays as they are.
+    """Scalars and vectors as matrices of one row; other arrays are unchanged.
 
     Parameters
     ----------
@@ -7251,7 +7259,7 @@ def _np_atleast_3d(*arys: TensorT, num_args: int = ..., out: Any = None, name: s
 def _np_cumsum(
     a: TensorT, axis: int | None = None, dtype: DType | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Sum of all elements up to each one along an axis. Floating sums run in float64, integers in int64.
+    """Sum of all elements up to each one along an axis. Floats are summed in float64, integers in int64.
 
     Parameters
     ----------
@@ -7260,9 +7268,9 @@ def _np_cumsum(
     axis : int or None
         Axis to sum along; None: all elements in row-major order.
     dtype : dtype or None
-        Dtype of the output; None: that of a, int64 for bool.
+        Dtype of the output; None: dtype of a, int64 for bool.
 
-    Returns: out: shape of a, or (a.size,) when axis is None
+    Returns: out: shape of a, or (a.size,) if axis is None
     """
 
 cumsum = _np_cumsum
@@ -7276,7 +7284,7 @@ def _np_diag(data: TensorT, k: int = 0, *, out: Any = None, name: str | None = N
     data : tensor
         a vector or a matrix, any dtype
     k : int
-        Which diagonal: 0 the main one, positive above, negative below.
+        Index of the diagonal: 0 the main one, positive above, negative below.
 
     Returns: out: a vector or a matrix, dtype of data
     """
@@ -7290,7 +7298,7 @@ def _np_diagflat(data: TensorT, k: int = 0, *, out: Any = None, name: str | None
     data : tensor
         any shape, any dtype
     k : int
-        Which diagonal: 0 the main one, positive above, negative below.
+        Index of the diagonal: 0 the main one, positive above, negative below.
 
     Returns: out: square matrix, dtype of data
     """
@@ -7306,7 +7314,7 @@ def _np_diagonal(
     data : tensor
         at least two axes, any dtype
     offset : int
-        Which diagonal: 0 the main one, positive above, negative below.
+        Index of the diagonal: 0 the main one, positive above, negative below.
     axis1 : int
         The axis of rows.
     axis2 : int
@@ -7317,7 +7325,7 @@ def _np_diagonal(
 
 
 def _np_dot(a: TensorT, b: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Sum of products over the last axis of a and the last but one (or only) of b; scalars are multiplied.
+    """Sum of products over the last axis of a and the second-to-last (or only) axis of b; scalars are multiplied.
 
     Parameters
     ----------
@@ -7345,7 +7353,7 @@ def _np_max(
     keepdims : bool
         Keep reduced axes with size 1.
     initial : float or None
-        Value that takes part beside the array's.
+        Value that is compared with those of the array.
 
     Returns: out: the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
@@ -7366,7 +7374,7 @@ def _np_min(
     keepdims : bool
         Keep reduced axes with size 1.
     initial : float or None
-        Value that takes part beside the array's.
+        Value that is compared with those of the array.
 
     Returns: out: the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
@@ -7376,7 +7384,7 @@ def _np_moveaxis(
     a: TensorT, source: int | Sequence[int], destination: int | Sequence[int], *, out: Any = None, name: str | None =
     None
 ) -> TensorT:
-    """Axes moved to other positions; the others keep their order.
+    """Moves axes to other positions; the others keep their order.
 
     Parameters
     ----------
@@ -7385,7 +7393,7 @@ def _np_moveaxis(
     source : tuple of int
         Axes to move.
     destination : tuple of int
-        Where each of them goes.
+        New position of each of them.
 
     Returns: out: dtype of a, its sizes in the new order
     """
@@ -7417,7 +7425,7 @@ def _np_prod(
 def _np_reshape(
     a: TensorT, newshape: int | Sequence[int], order: Literal['C'] = 'C', *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The same elements, in the same order, under another shape.
+    """The same elements, in the same order, with another shape.
 
     Parameters
     ----------
@@ -7426,7 +7434,7 @@ def _np_reshape(
     newshape : tuple of int
         Target shape, taken literally; one size may be -1, which is inferred.
     order : {'C'}
-        Row-major, the only order there is.
+        Row-major, the only supported order.
 
     Returns: out: dtype of a, the elements in the same order
     """
@@ -7436,14 +7444,14 @@ def _np_roll(
     data: TensorT, shift: int | Sequence[int] | None = None, axis: int | Sequence[int] | None = None, *, out: Any =
     None, name: str | None = None
 ) -> TensorT:
-    """Moves elements along axes; what leaves at the end comes in at the start.
+    """Moves elements along axes; elements beyond the end reappear at the start.
 
     Parameters
     ----------
     data : tensor
         any shape, any dtype
     shift : tuple of int or None
-        Places that elements move by, one number or one per axis.
+        Number of positions that elements move by, one number or one per axis.
     axis : tuple of int or None
         Axes to move along; None: row-major order.
 
@@ -7454,16 +7462,16 @@ def _np_roll(
 def _np_squeeze(
     a: TensorT, axis: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Drops axes of size 1.
+    """Removes axes of size 1.
 
     Parameters
     ----------
     a : tensor
         any shape, any dtype
     axis : tuple of int or None
-        Axes of size 1 to drop; None: all of them.
+        Axes of size 1 to remove; None: all of them.
 
-    Returns: out: a without the dropped axes
+    Returns: out: shape of a without the removed axes
     """
 
 
@@ -7500,20 +7508,20 @@ def _np_trace(
     data : tensor
         array of at least two axes
     offset : int
-        How far above the main diagonal.
+        Offset of the diagonal above the main one.
     axis1 : int
         Axis of the rows.
     axis2 : int
         Axis of the columns.
 
-    Returns: out: the axes that are not axis1 and axis2
+    Returns: out: the axes except axis1 and axis2
     """
 
 
 def _np_transpose(
     a: TensorT, axes: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The axes in another order.
+    """Permutes the axes.
 
     Parameters
     ----------
@@ -7522,7 +7530,7 @@ def _np_transpose(
     axes : tuple of int or None
         Axis i of the output is axis axes[i] of a; None: reversed order.
 
-    Returns: out: dtype of a, its sizes in the new order
+    Returns: out: dtype of a, its sizes permuted
     """
 
 
@@ -7552,9 +7560,9 @@ def _npi_add_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
     """
 
 
@@ -7644,7 +7652,7 @@ def _npi_arctan2_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; float32 for whole numbers
     """
@@ -7665,7 +7673,7 @@ def _npi_arctanh(x: TensorT, *, out: Any = None, name: str | None = None) -> Ten
 def _npi_argmax(
     data: TensorT, axis: int | None = None, keepdims: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Position of the largest element along an axis: the first one of equals, the first NaN if there is any.
+    """Position of the largest element along an axis: the first of equal elements, the first NaN if there is one.
 
     Parameters
     ----------
@@ -7684,7 +7692,7 @@ def _npi_argmax(
 def _npi_argmin(
     data: TensorT, axis: int | None = None, keepdims: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Position of the smallest element along an axis: the first one of equals, the first NaN if there is any.
+    """Position of the smallest element along an axis: the first of equal elements, the first NaN if there is one.
 
     Parameters
     ----------
@@ -7701,14 +7709,14 @@ def _npi_argmin(
 
 
 def _npi_around(x: TensorT, decimals: int = 0, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Rounded to a number of decimals; halves to the even digit.
+    """Rounds to a number of decimals; halves to the even digit.
 
     Parameters
     ----------
     x : tensor
         array of any shape
     decimals : int
-        Digits behind the point; negative: so many digits in front of it become 0.
+        Number of decimal digits; negative: digits before the point that are rounded to 0.
 
     Returns: out: shape and dtype of x
     """
@@ -7725,13 +7733,13 @@ def _npi_average(
     a : tensor
         array of any shape
     weights : tensor, optional
-        the shape of a, or one weight for each place along the one axis
+        the shape of a, or one weight for each position along the one axis
     axis : tuple of int or None
         Axis or axes to average over; None: all.
     returned : bool
-        Give the sum of the weights too.
+        Whether to return the sum of the weights, too.
     weighted : bool
-        Are there weights?
+        Whether there are weights.
 
     Returns: out: the common dtype of the inputs, float32 for whole numbers; sum_of_weights: with returned: the
     shape of the mean
@@ -7743,22 +7751,22 @@ def _npi_bernoulli(
     None = None, ctx: str = '', dtype: DType = 'float32', is_logit: bool = ..., *, out: Any = None, name: str | None =
     None
 ) -> TensorT:
-    """1 with a probability that is given as such or by its logit, else 0.
+    """1 with a probability given directly or by its logit, else 0.
 
     Parameters
     ----------
     input1 : tensor, optional
         prob or logit as an array
     prob : float or None
-        Probability of 1, where is_logit is false; None: an array.
+        Probability of 1, if is_logit is false; None: an array.
     logit : float or None
-        Logit of 1, where is_logit is true; None: an array.
+        Logit of the probability of 1, if is_logit is true; None: an array.
     size : tuple of int or None
-        Shape of the result; None: the array's.
+        Shape of the result; None: the shape of the array.
     dtype : dtype
         Dtype of the result.
     is_logit : bool
-        Whether logit is read, instead of prob.
+        Whether logit is used instead of prob.
 
     Returns: out: the parameter's shape, or size
     """
@@ -7768,7 +7776,7 @@ def _npi_bincount(
     data: TensorT, weights: TensorT | None = None, minlength: int = 0, has_weights: bool = False, *, out: Any = None,
     name: str | None = None
 ) -> TensorT:
-    """How often each number stands in a vector, or the sum of the weights that stand beside it.
+    """Number of occurrences of each number in a vector, or the sum of the weights at these positions.
 
     Parameters
     ----------
@@ -7777,16 +7785,16 @@ def _npi_bincount(
     weights : tensor, optional
         shape of data
     minlength : int, at least 0
-        Smallest number of bins.
+        Minimum number of bins.
     has_weights : bool
-        Are there weights to add up?
+        Whether there are weights to sum.
 
-    Returns: out: vector, as long as the largest number asks for; int64, or the dtype of weights
+    Returns: out: vector whose length follows from the largest number; int64, or the dtype of weights
     """
 
 
 def _npi_bitwise_and(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Bits that both have, with broadcasting.
+    """Bits set in both, with broadcasting.
 
     Parameters
     ----------
@@ -7803,7 +7811,7 @@ def _npi_bitwise_and(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str |
 def _npi_bitwise_and_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Bits of data that scalar has.
+    """Bits set in data and scalar.
 
     Parameters
     ----------
@@ -7812,7 +7820,7 @@ def _npi_bitwise_and_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape and dtype of data
     Not differentiable.
@@ -7820,7 +7828,7 @@ def _npi_bitwise_and_scalar(
 
 
 def _npi_bitwise_not(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """All bits turned over; for bool the other value.
+    """All bits inverted; logical not for bool.
 
     Parameters
     ----------
@@ -7833,7 +7841,7 @@ def _npi_bitwise_not(x: TensorT, *, out: Any = None, name: str | None = None) ->
 
 
 def _npi_bitwise_or(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Bits that either has, with broadcasting.
+    """Bits set in either, with broadcasting.
 
     Parameters
     ----------
@@ -7850,7 +7858,7 @@ def _npi_bitwise_or(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | 
 def _npi_bitwise_or_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Bits of data or of scalar.
+    """Bits set in data or scalar.
 
     Parameters
     ----------
@@ -7859,7 +7867,7 @@ def _npi_bitwise_or_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape and dtype of data
     Not differentiable.
@@ -7867,7 +7875,7 @@ def _npi_bitwise_or_scalar(
 
 
 def _npi_bitwise_xor(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Bits that exactly one has, with broadcasting.
+    """Bits set in exactly one, with broadcasting.
 
     Parameters
     ----------
@@ -7884,7 +7892,7 @@ def _npi_bitwise_xor(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str |
 def _npi_bitwise_xor_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Bits of exactly one.
+    """Bits set in exactly one of data and scalar.
 
     Parameters
     ----------
@@ -7893,7 +7901,7 @@ def _npi_bitwise_xor_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape and dtype of data
     Not differentiable.
@@ -7908,7 +7916,7 @@ def _npi_blackman(
     Parameters
     ----------
     M : int or None
-        Number of values; none below 1.
+        Number of values; below 1: no values.
     dtype : dtype
         Dtype of the output.
 
@@ -7950,22 +7958,22 @@ def _npi_choice(
     None = None, ctx: str = '', replace: bool = True, weighted: bool = False, *, out: Any = None, name: str | None =
     None
 ) -> TensorT:
-    """Places drawn from a range: all equally likely, or with given probabilities.
+    """Random indices from a range: uniformly distributed, or with given probabilities.
 
     Parameters
     ----------
     input1 : tensor, optional
-        the array whose places are drawn, where a is None; else the probabilities
+        the array whose indices are drawn, if a is None; else the probabilities
     input2 : tensor, optional
-        the probabilities, where both are given
+        the probabilities, if both are given
     a : int or None
-        Places are below it; None: below the length of the array given.
+        Exclusive upper bound of the indices; None: the length of the input array.
     size : tuple of int or None
-        Shape of the result; None: one place, ().
+        Shape of the result; None: one index, ().
     replace : bool
-        Whether a place may come twice.
+        Whether an index may occur more than once.
     weighted : bool
-        Whether probabilities are given.
+        Whether probabilities are an input.
 
     Returns: out: int64
     Not differentiable.
@@ -7973,7 +7981,7 @@ def _npi_choice(
 
 
 def _npi_cholesky(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The lower triangular L with A = L L^T; raises ValueError where A is not positive definite.
+    """The lower triangular L with A = L L^T; raises ValueError if A is not positive definite.
 
     Parameters
     ----------
@@ -7985,12 +7993,12 @@ def _npi_cholesky(A: TensorT, *, out: Any = None, name: str | None = None) -> Te
 
 
 def _npi_column_stack(*data: TensorT, num_args: int = ..., out: Any = None, name: str | None = None) -> TensorT:
-    """Vectors as columns, beside each other and beside matrices.
+    """Joins vectors, as columns, and matrices along the second axis.
 
     Parameters
     ----------
     data : tensor
-        arrays whose sizes beside the axis of the stack are equal
+        arrays whose sizes are equal except along the joined axis
     num_args : int, at least 1
         Number of arrays.
 
@@ -8001,23 +8009,23 @@ def _npi_column_stack(*data: TensorT, num_args: int = ..., out: Any = None, name
 def _npi_concatenate(
     *data: TensorT, num_args: int = ..., axis: int | None = 0, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Puts arrays one behind the other along an axis that they have.
+    """Joins arrays along an existing axis.
 
     Parameters
     ----------
     data : tensor
-        arrays of one rank; sizes beside axis are equal
+        arrays of one rank; sizes except along axis are equal
     num_args : int, at least 1
         Number of arrays.
     axis : int or None
-        Axis along which the arrays stand; None: that of all their elements in row-major order.
+        Axis along which arrays are joined; None: arrays are flattened first.
 
     Returns: out: the common dtype of the arrays
     """
 
 
 def _npi_copysign(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The size of lhs with the sign of rhs.
+    """The absolute value of lhs with the sign of rhs.
 
     Parameters
     ----------
@@ -8033,7 +8041,7 @@ def _npi_copysign(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | No
 def _npi_copysign_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The size of data with the sign of scalar.
+    """The absolute value of data with the sign of scalar.
 
     Parameters
     ----------
@@ -8042,7 +8050,7 @@ def _npi_copysign_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; float32 for whole numbers
     """
@@ -8085,20 +8093,20 @@ def _npi_cross(
     b : tensor
         array with vectors along axisb; the other axes broadcast
     axisa : int
-        Axis of a that holds the vectors.
+        Axis of a with the vectors.
     axisb : int
-        Axis of b that holds the vectors.
+        Axis of b with the vectors.
     axisc : int
-        Axis of the result that holds them.
+        Axis of the result with the vectors.
     axis : int or None
-        All three at once.
+        Replaces all three axes.
 
     Returns: out: vectors along axisc
     """
 
 
 def _npi_degrees(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Radians in degrees.
+    """Converts radians to degrees.
 
     Parameters
     ----------
@@ -8113,7 +8121,7 @@ def _npi_delete(
     arr: TensorT, start: int | None = None, stop: int | None = None, step: int | None = None, int_ind: int | None =
     None, axis: int | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """An array without some slices of an axis.
+    """Deletes some slices of an axis.
 
     Parameters
     ----------
@@ -8122,7 +8130,7 @@ def _npi_delete(
     start : int or None
         Start of a slice; None: the first.
     stop : int or None
-        End of a slice, exclusive; None: behind the last.
+        End of a slice, exclusive; None: after the last.
     step : int or None
         Step of a slice; None: 1.
     int_ind : int or None
@@ -8166,9 +8174,9 @@ def _npi_diff(a: TensorT, n: int = 1, axis: int = -1, *, out: Any = None, name: 
     a : tensor
         at least one axis
     n : int, at least 0
-        How often differences are taken.
+        Number of times that differences are taken.
     axis : int
-        The axis of neighbours.
+        The axis of the differences.
 
     Returns: out: n elements fewer along the axis; dtype of a
     """
@@ -8178,28 +8186,28 @@ def _npi_dsplit(
     data: TensorT, indices: int | Sequence[int], axis: int = 1, squeeze_axis: bool = False, sections: int = 0, *, out:
     Any = None, name: str | None = None
 ) -> Any:
-    """Cuts along the third axis.
+    """Splits along the third axis.
 
     Parameters
     ----------
     data : tensor
         at least 3 dimensions, any dtype
     indices : tuple of int
-        Where the parts begin, the first at 0. Ignored with sections.
+        First index of each part, the first is 0. Ignored with sections.
     sections : int, range [0, 1.04858e+06]
         Number of equal parts.
 
-    Returns: out: one per part
+    Returns: out: one array per part
     """
 
 
 def _npi_dstack(*data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, name: str | None = None) -> TensorT:
-    """Arrays along the third axis.
+    """Joins arrays along the third axis.
 
     Parameters
     ----------
     data : tensor
-        arrays whose sizes beside the axis of the stack are equal
+        arrays whose sizes are equal except along the joined axis
     num_args : int, at least 1
         Number of arrays.
 
@@ -8212,24 +8220,24 @@ def _npi_ediff1d(
     to_end_arr_given: bool = False, to_begin_scalar: float | None = None, to_end_scalar: float | None = None, *, out:
     Any = None, name: str | None = None
 ) -> TensorT:
-    """Differences of neighbours in row-major order, with values in front and behind.
+    """Differences of neighbours in row-major order, with values prepended and appended.
 
     Parameters
     ----------
     input1 : tensor
         array of numbers of any shape
     input2 : tensor, optional
-        values to stand in front, or behind if there are none in front
+        values to prepend, or to append if none are prepended
     input3 : tensor, optional
-        values to stand behind
+        values to append
     to_begin_arr_given : bool
-        Is there an array of values to stand in front?
+        Whether an array of values is prepended.
     to_end_arr_given : bool
-        Is there an array of values to stand behind?
+        Whether an array of values is appended.
     to_begin_scalar : float or None
-        Value to stand in front.
+        Value to prepend.
     to_end_scalar : float or None
-        Value to stand behind.
+        Value to append.
 
     Returns: out: vector, dtype of input1
     """
@@ -8248,14 +8256,14 @@ def _npi_eig(A: TensorT, *, out: Any = None, name: str | None = None) -> Any:
 
 
 def _npi_eigh(A: TensorT, UPLO: Literal['L', 'U'] = 'L', *, out: Any = None, name: str | None = None) -> Any:
-    """Eigenvalues, rising, and eigenvectors of symmetric matrices. Gradients need eigenvalues that differ.
+    """Eigenvalues, in ascending order, and eigenvectors of symmetric matrices. Gradients need eigenvalues that differ.
 
     Parameters
     ----------
     A : tensor
         stack of symmetric matrices (..., n, n)
     UPLO : {'L', 'U'}
-        Which triangle is read: the lower or the upper one.
+        Whether the lower or the upper triangle is read.
 
     Returns: w: (..., n): eigenvalues; v: (..., n, n): eigenvectors as columns
     """
@@ -8274,14 +8282,14 @@ def _npi_eigvals(A: TensorT, *, out: Any = None, name: str | None = None) -> Ten
 
 
 def _npi_eigvalsh(A: TensorT, UPLO: Literal['L', 'U'] = 'L', *, out: Any = None, name: str | None = None) -> TensorT:
-    """Eigenvalues of symmetric matrices, rising.
+    """Eigenvalues of symmetric matrices, in ascending order.
 
     Parameters
     ----------
     A : tensor
         stack of symmetric matrices (..., n, n)
     UPLO : {'L', 'U'}
-        Which triangle is read: the lower or the upper one.
+        Whether the lower or the upper triangle is read.
 
     Returns: w: (..., n)
     """
@@ -8291,7 +8299,7 @@ def _npi_einsum(
     *data: TensorT, num_args: int = ..., subscripts: str = '', optimize: int = 0, out: Any = None, name: str | None =
     None
 ) -> TensorT:
-    """Sums of products by Einstein's convention: letters that the result does not have are summed over.
+    """Sums of products by Einstein's convention: letters that are absent from the result are summed over.
 
     Parameters
     ----------
@@ -8300,9 +8308,10 @@ def _npi_einsum(
     num_args : int, at least 1
         Number of arrays.
     subscripts : str
-        A letter per axis, the arrays separated by commas, '...' for further axes; '->' and the result's axes.
+        One letter per axis, the arrays separated by commas, '...' for further axes; then '->' and the axes of
+        the result.
     optimize : int
-        0: from left to right; else the pair with the smallest product first.
+        Order of the products. 0: from left to right; else the pair with the smallest product first.
 
     Returns: out: the axes of the letters after '->', in the common dtype
     """
@@ -8334,7 +8343,7 @@ def _npi_equal_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: bool, shape of data
     """
@@ -8377,7 +8386,7 @@ def _npi_exponential(
     scale : float or None
         Mean, not negative.
     size : tuple of int or None
-        Shape of the result; None: that of the array.
+        Shape of the result; None: the shape of the array.
 
     Returns: out: float32; the parameter's shape, or size
     """
@@ -8396,7 +8405,7 @@ def _npi_eye(
     M : int or None, at least 0
         Number of columns; None: N.
     k : int
-        Which diagonal.
+        Index of the diagonal.
     dtype : dtype
         Dtype of the output.
 
@@ -8407,21 +8416,21 @@ def _npi_eye(
 def _npi_flip(
     data: TensorT, axis: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The order of elements turned around along axes.
+    """Reverses the order of elements along axes.
 
     Parameters
     ----------
     data : tensor
         any shape, any dtype
     axis : tuple of int or None
-        Axes to turn around; None: all.
+        Axes to reverse; None: all.
 
     Returns: out: shape and dtype of data
     """
 
 
 def _npi_floor_divide(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The largest whole number that is not above lhs / rhs; 0 beside a whole number 0.
+    """The largest whole number that is not above lhs / rhs; 0 for a whole-number rhs of 0.
 
     Parameters
     ----------
@@ -8446,9 +8455,9 @@ def _npi_floor_divide_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; dtype as of data - scalar
+    Returns: out: shape of data; dtype of data - scalar
     """
 
 
@@ -8465,7 +8474,7 @@ def _npi_full_like(
     fill_value : float
         Value of every element.
     dtype : dtype or None
-        Dtype of the output; None: that of a.
+        Dtype of the output; None: dtype of a.
 
     Returns: out: shape of a
     """
@@ -8483,13 +8492,13 @@ def _npi_gamma(
     input1 : tensor, optional
         shape, or else scale, as an array
     input2 : tensor, optional
-        scale as an array where both are
+        scale as an array if both are arrays
     shape : float or None
-        Shape, positive. No gradient reaches it.
+        Shape, positive. It has no gradient.
     scale : float or None
         Scale, not negative.
     size : tuple of int or None
-        Shape of the result; None: that of the arrays.
+        Shape of the result; None: the common shape of the arrays.
     dtype : dtype
         float16, float32 or float64.
 
@@ -8524,7 +8533,7 @@ def _npi_gcd_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape and dtype of data
     Not differentiable.
@@ -8571,7 +8580,7 @@ def _npi_greater_equal_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: bool, shape of data
     """
@@ -8589,7 +8598,7 @@ def _npi_greater_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: bool, shape of data
     """
@@ -8606,13 +8615,13 @@ def _npi_gumbel(
     input1 : tensor, optional
         loc, or else scale, as an array
     input2 : tensor, optional
-        scale as an array where both are
+        scale as an array if both are arrays
     loc : float or None
         Mode.
     scale : float or None
         Spread, not negative.
     size : tuple of int or None
-        Shape of the result; None: that of the arrays.
+        Shape of the result; None: the common shape of the arrays.
 
     Returns: out: the parameters' common shape, or size
     """
@@ -8626,7 +8635,7 @@ def _npi_hamming(
     Parameters
     ----------
     M : int or None
-        Number of values; none below 1.
+        Number of values; below 1: no values.
     dtype : dtype
         Dtype of the output.
 
@@ -8643,7 +8652,7 @@ def _npi_hanning(
     Parameters
     ----------
     M : int or None
-        Number of values; none below 1.
+        Number of values; below 1: no values.
     dtype : dtype
         Dtype of the output.
 
@@ -8656,28 +8665,28 @@ def _npi_hsplit(
     data: TensorT, indices: int | Sequence[int], axis: int = 1, squeeze_axis: bool = False, sections: int = 0, *, out:
     Any = None, name: str | None = None
 ) -> Any:
-    """Cuts along the second axis, vectors along the first.
+    """Splits along the second axis, vectors along the first.
 
     Parameters
     ----------
     data : tensor
         at least 1 dimensions, any dtype
     indices : tuple of int
-        Where the parts begin, the first at 0. Ignored with sections.
+        First index of each part, the first is 0. Ignored with sections.
     sections : int, range [0, 1.04858e+06]
         Number of equal parts.
 
-    Returns: out: one per part
+    Returns: out: one array per part
     """
 
 
 def _npi_hstack(*data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, name: str | None = None) -> TensorT:
-    """Arrays beside each other: along the second axis, vectors the first.
+    """Joins arrays along the second axis, vectors along the first.
 
     Parameters
     ----------
     data : tensor
-        arrays whose sizes beside the axis of the stack are equal
+        arrays whose sizes are equal except along the joined axis
     num_args : int, at least 1
         Number of arrays.
 
@@ -8711,9 +8720,9 @@ def _npi_hypot_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
     """
 
 
@@ -8737,7 +8746,7 @@ def _npi_identity(
 def _npi_indices(
     dimensions: int | Sequence[int], ctx: str = '', dtype: DType = 'int32', *, out: Any = None, name: str | None = None
 ) -> Any:
-    """The indices of every place of a grid, axis by axis.
+    """The indices of every position of a grid, axis by axis.
 
     Parameters
     ----------
@@ -8755,20 +8764,20 @@ def _npi_insert_scalar(
     None, step: int | None = None, int_ind: int | None = None, axis: int | None = None, *, out: Any = None, name: str |
     None = None
 ) -> TensorT:
-    """Values in front of one slice of an axis.
+    """Inserts values before one slice of an axis.
 
     Parameters
     ----------
     arr : tensor
         array of any shape
     values : tensor, optional
-        what is put in; broadcast to slices of arr
+        the values to insert; broadcast to slices of arr
     val : float or None
-        The value to put in, instead of the input values.
+        The value to insert, instead of the input values.
     start : int or None
         Start of a slice; None: the first.
     stop : int or None
-        End of a slice, exclusive; None: behind the last.
+        End of a slice, exclusive; None: after the last.
     step : int or None
         Step of a slice; None: 1.
     int_ind : int or None
@@ -8785,20 +8794,20 @@ def _npi_insert_slice(
     None, step: int | None = None, int_ind: int | None = None, axis: int | None = None, *, out: Any = None, name: str |
     None = None
 ) -> TensorT:
-    """Values in front of the slices of an axis that a slice names.
+    """Inserts values before the slices of an axis that a slice selects.
 
     Parameters
     ----------
     arr : tensor
         array of any shape
     values : tensor, optional
-        what is put in; broadcast to slices of arr
+        the values to insert; broadcast to slices of arr
     val : float or None
-        The value to put in, instead of the input values.
+        The value to insert, instead of the input values.
     start : int or None
         Start of a slice; None: the first.
     stop : int or None
-        End of a slice, exclusive; None: behind the last.
+        End of a slice, exclusive; None: after the last.
     step : int or None
         Step of a slice; None: 1.
     int_ind : int or None
@@ -8815,22 +8824,22 @@ def _npi_insert_tensor(
     None = None, stop: int | None = None, step: int | None = None, int_ind: int | None = None, axis: int | None = None,
     *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Values in front of the slices of an axis that a vector names.
+    """Inserts values before the slices of an axis whose indices are in a vector.
 
     Parameters
     ----------
     arr : tensor
         array of any shape
     values : tensor, optional
-        what is put in; broadcast to slices of arr
+        the values to insert; broadcast to slices of arr
     obj : tensor, optional
-        vector of the indices that values stand in front of
+        vector of the indices before which values are inserted
     val : float or None
-        The value to put in, instead of the input values.
+        The value to insert, instead of the input values.
     start : int or None
         Start of a slice; None: the first.
     stop : int or None
-        End of a slice, exclusive; None: behind the last.
+        End of a slice, exclusive; None: after the last.
     step : int or None
         Step of a slice; None: 1.
     int_ind : int or None
@@ -8843,7 +8852,7 @@ def _npi_insert_tensor(
 
 
 def _npi_inv(A: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The inverse of every matrix; raises ValueError for a singular one.
+    """The inverse of every matrix; raises ValueError for a singular matrix.
 
     Parameters
     ----------
@@ -8929,7 +8938,7 @@ def _npi_kron(a: TensorT, b: TensorT, *, out: Any = None, name: str | None = Non
 
 
 def _npi_lcm(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Least common multiple with broadcasting; 0 beside 0.
+    """Least common multiple with broadcasting; 0 if either is 0.
 
     Parameters
     ----------
@@ -8955,7 +8964,7 @@ def _npi_lcm_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape and dtype of data
     Not differentiable.
@@ -8988,7 +8997,7 @@ def _npi_ldexp_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; float32 for whole numbers
     """
@@ -9034,7 +9043,7 @@ def _npi_less_equal_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: bool, shape of data
     """
@@ -9052,7 +9061,7 @@ def _npi_less_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: bool, shape of data
     """
@@ -9129,13 +9138,13 @@ def _npi_logistic(
     input1 : tensor, optional
         loc, or else scale, as an array
     input2 : tensor, optional
-        scale as an array where both are
+        scale as an array if both are arrays
     loc : float or None
         Mean.
     scale : float or None
         Spread, not negative.
     size : tuple of int or None
-        Shape of the result; None: that of the arrays.
+        Shape of the result; None: the common shape of the arrays.
 
     Returns: out: the parameters' common shape, or size
     """
@@ -9145,20 +9154,20 @@ def _npi_logspace(
     start: float, stop: float, num: int, endpoint: bool = True, base: float = 10.0, ctx: str = '', dtype: DType =
     'float32', *, out: Any = None, name: str | None = None
 ) -> Any:
-    """num powers of base whose exponents are evenly spaced.
+    """num powers of base with evenly spaced exponents.
 
     Parameters
     ----------
     start : float
         Exponent of the first value.
     stop : float
-        Exponent of the last value; of the one after it without endpoint.
+        Exponent of the last value; without endpoint, of the value after the last.
     num : int, at least 0
         Number of values.
     endpoint : bool
-        Is stop the last exponent?
+        Whether stop is the last exponent.
     base : float
-        What the exponents are of.
+        Base of the exponents.
     dtype : dtype
         Dtype of the output.
 
@@ -9168,7 +9177,7 @@ def _npi_logspace(
 
 
 def _npi_matmul(a: TensorT, b: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Matrix products of two arrays; axes in front of the matrices broadcast, a vector is a row or a column.
+    """Matrix products of two arrays; axes before the matrices broadcast, a vector is a row or a column.
 
     Parameters
     ----------
@@ -9207,9 +9216,9 @@ def _npi_maximum_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
     """
 
 
@@ -9262,14 +9271,14 @@ def _npi_minimum_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
     """
 
 
 def _npi_mod(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Rest of lhs / rhs with the sign of rhs, with broadcasting.
+    """Remainder of lhs / rhs with the sign of rhs, with broadcasting.
 
     Parameters
     ----------
@@ -9285,7 +9294,7 @@ def _npi_mod(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = 
 def _npi_mod_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Rest of data / scalar, with the sign of scalar.
+    """Remainder of data / scalar, with the sign of scalar.
 
     Parameters
     ----------
@@ -9294,9 +9303,9 @@ def _npi_mod_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
     """
 
 
@@ -9304,7 +9313,7 @@ def _npi_multinomial(
     a: TensorT | None = None, n: int = ..., pvals: Sequence[float] = (), size: int | Sequence[int] | None = None, *,
     out: Any = None, name: str | None = None
 ) -> TensorT:
-    """How often every outcome comes in n independent experiments.
+    """Number of times that every outcome occurs in n independent experiments.
 
     Parameters
     ----------
@@ -9313,9 +9322,10 @@ def _npi_multinomial(
     n : int, at least 0
         Number of experiments.
     pvals : tuple of float
-        Probabilities of the outcomes; what the others lack to 1 is the last one's. Empty: an array.
+        Probabilities of the outcomes; the last outcome gets the remainder to 1. Empty: the probabilities are an
+        input array.
     size : tuple of int or None
-        Shape of which every element is drawn so.
+        Shape of independent repetitions.
 
     Returns: out: int64: size, then one number per outcome; these sum to n
     Not differentiable.
@@ -9348,9 +9358,9 @@ def _npi_multiply_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
     """
 
 
@@ -9358,7 +9368,7 @@ def _npi_nan_to_num(
     data: TensorT, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, *,
     out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The elements that are finite; numbers for NaN and infinity.
+    """The finite elements unchanged; NaN and infinities replaced by numbers.
 
     Parameters
     ----------
@@ -9367,11 +9377,11 @@ def _npi_nan_to_num(
     copy : bool
         Ignored: the result is a new array.
     nan : float
-        Stands for NaN.
+        Replaces NaN.
     posinf : float or None
-        For infinity; None: the largest number.
+        Replaces infinity; None: the largest number.
     neginf : float or None
-        For minus infinity; None: the smallest number.
+        Replaces minus infinity; None: the smallest number.
 
     Returns: out: shape and dtype of data
     """
@@ -9436,7 +9446,8 @@ def _npi_norm(
     ord : float
         Order: a number, inf or -inf.
     axis : tuple of int or None
-        One axis: vectors; two: matrices, rows and columns; None: those of an array of one or two axes.
+        One axis: norms of vectors; two: norms of matrices, rows and columns; None: the axes of an array of one
+        or two axes.
     keepdims : bool
         Keep reduced axes with size 1.
     flag : int, range [-2, 2]
@@ -9458,13 +9469,13 @@ def _npi_normal(
     input1 : tensor, optional
         loc, or else scale, as an array
     input2 : tensor, optional
-        scale as an array where both are
+        scale as an array if both are arrays
     loc : float or None
         Mean.
     scale : float or None
         Standard deviation, not negative.
     size : tuple of int or None
-        Shape of the result; None: that of the arrays.
+        Shape of the result; None: the common shape of the arrays.
     dtype : dtype
         float16, float32 or float64.
 
@@ -9484,13 +9495,13 @@ def _npi_normal_n(
     input1 : tensor, optional
         loc, or else scale, as an array
     input2 : tensor, optional
-        scale as an array where both are
+        scale as an array if both are arrays
     loc : float or None
         Mean.
     scale : float or None
         Standard deviation, not negative.
     size : tuple of int or None
-        Shape of the result; None: that of the arrays.
+        Shape of the result; None: the common shape of the arrays.
     dtype : dtype
         float16, float32 or float64.
 
@@ -9524,7 +9535,7 @@ def _npi_not_equal_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: bool, shape of data
     """
@@ -9543,7 +9554,7 @@ def _npi_ones(
     dtype : dtype
         Dtype of the output.
 
-    Returns: output: as the parameters say; () is a scalar, a size of 0 an axis without elements
+    Returns: output: shape and dtype given by the parameters; () is a scalar, a size of 0 an axis without elements
     Not differentiable.
     """
 
@@ -9553,7 +9564,7 @@ def _npi_pad(
     'minimum'] = 'constant', constant_value: float = 0.0, reflect_type: Literal['even'] = 'even', *, out: Any = None,
     name: str | None = None
 ) -> TensorT:
-    """data with a frame around it.
+    """Pads data with values around its edges.
 
     Parameters
     ----------
@@ -9562,14 +9573,14 @@ def _npi_pad(
     pad_width : str
         ((before, after), ...), a pair per axis; one pair, or one number, serves all axes.
     mode : {'constant', 'edge', 'reflect', 'symmetric', 'wrap', 'maximum', 'minimum'}
-        What the frame holds: constant_value; the nearest element; the array mirrored at its last elements
-        (reflect) or behind them (symmetric), or repeated (wrap); an extreme along the axis.
+        The padding values: constant_value; the nearest element; the array mirrored at its last elements
+        (reflect) or after them (symmetric), or repeated (wrap); an extreme along the axis.
     constant_value : float
         Value in mode constant.
     reflect_type : {'even'}
-        Mirrored elements as they are, the only kind there is.
+        Kind of mirroring; only the plain kind is supported.
 
-    Returns: out: sizes of data plus the widths of the frame
+    Returns: out: sizes of data plus the widths of the padding
     """
 
 
@@ -9586,7 +9597,7 @@ def _npi_pareto(
     a : float or None
         Shape, positive.
     size : tuple of int or None
-        Shape of the result; None: that of the array.
+        Shape of the result; None: the shape of the array.
 
     Returns: out: float32; the parameter's shape, or size
     """
@@ -9597,7 +9608,7 @@ def _npi_percentile(
     interpolation: Literal['linear', 'lower', 'higher', 'nearest', 'midpoint'] = 'linear', q_scalar: float | None =
     None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Percentiles over axes: the elements that a share of all is not above.
+    """Percentiles over axes: q percent of the elements are not above the result.
 
     Parameters
     ----------
@@ -9610,27 +9621,27 @@ def _npi_percentile(
     keepdims : bool
         Keep reduced axes with size 1.
     interpolation : {'linear', 'lower', 'higher', 'nearest', 'midpoint'}
-        What is taken between two elements.
+        The value between two elements.
     q_scalar : float or None, range [0, 100]
         The percentage, instead of the input q.
 
-    Returns: out: the axes of q, then those that are not reduced; float32 for whole numbers
+    Returns: out: the axes of q, then the axes that are not reduced; float32 for whole numbers
     """
 
 
 def _npi_pinv(
     A: TensorT, rcond: TensorT, hermitian: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Moore-Penrose pseudo-inverses. Gradients hold where the rank does not change.
+    """Moore-Penrose pseudo-inverses. Gradients are valid where the rank is constant.
 
     Parameters
     ----------
     A : tensor
         stack of matrices (..., m, n)
     rcond : tensor
-        broadcasts to the stack; singular values up to this part of the largest one count as 0
+        broadcasts to the stack; singular values up to this fraction of the largest one are treated as 0
     hermitian : bool
-        Whether the matrices are symmetric; changes nothing.
+        Whether the matrices are symmetric; without effect.
 
     Returns: out: (..., n, m)
     """
@@ -9639,23 +9650,23 @@ def _npi_pinv(
 def _npi_pinv_scalar_rcond(
     A: TensorT, rcond: float = 1e-15, hermitian: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Moore-Penrose pseudo-inverses. Gradients hold where the rank does not change.
+    """Moore-Penrose pseudo-inverses. Gradients are valid where the rank is constant.
 
     Parameters
     ----------
     A : tensor
         stack of matrices (..., m, n)
     rcond : float
-        Singular values up to this part of the largest one count as 0.
+        Singular values up to this fraction of the largest one are treated as 0.
     hermitian : bool
-        Whether the matrices are symmetric; changes nothing.
+        Whether the matrices are symmetric; without effect.
 
     Returns: out: (..., n, m)
     """
 
 
 def _npi_polyval(p: TensorT, x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The polynomial whose coefficients are p, highest power first, at x.
+    """The value at x of the polynomial with coefficients p, highest power first.
 
     Parameters
     ----------
@@ -9694,9 +9705,9 @@ def _npi_power_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
     """
 
 
@@ -9713,14 +9724,14 @@ def _npi_powerd(
     a : float or None
         Exponent, positive.
     size : tuple of int or None
-        Shape of the result; None: that of the array.
+        Shape of the result; None: the shape of the array.
 
     Returns: out: float32; the parameter's shape, or size
     """
 
 
 def _npi_radians(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Degrees in radians.
+    """Converts degrees to radians.
 
     Parameters
     ----------
@@ -9735,7 +9746,7 @@ def _npi_random_randint(
     low: int, high: int, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType = 'int32', *, out: Any =
     None, name: str | None = None
 ) -> Any:
-    """Whole numbers in [low, high), all equally likely.
+    """Uniformly distributed whole numbers in [low, high).
 
     Parameters
     ----------
@@ -9748,7 +9759,7 @@ def _npi_random_randint(
     dtype : dtype
         A whole dtype.
 
-    Returns: out: the shape asked for
+    Returns: out: shape given by the parameter
     """
 
 
@@ -9764,7 +9775,7 @@ def _npi_rarctan2_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; float32 for whole numbers
     """
@@ -9783,7 +9794,7 @@ def _npi_rayleigh(
     scale : float or None
         Mode, not negative.
     size : tuple of int or None
-        Shape of the result; None: that of the array.
+        Shape of the result; None: the shape of the array.
 
     Returns: out: float32; the parameter's shape, or size
     """
@@ -9792,7 +9803,7 @@ def _npi_rayleigh(
 def _npi_rcopysign_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The size of scalar with the sign of data.
+    """The absolute value of scalar with the sign of data.
 
     Parameters
     ----------
@@ -9801,7 +9812,7 @@ def _npi_rcopysign_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; float32 for whole numbers
     """
@@ -9819,9 +9830,9 @@ def _npi_rfloor_divide_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; dtype as of data - scalar
+    Returns: out: shape of data; dtype of data - scalar
     """
 
 
@@ -9837,7 +9848,7 @@ def _npi_rldexp_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; float32 for whole numbers
     """
@@ -9846,7 +9857,7 @@ def _npi_rldexp_scalar(
 def _npi_rmod_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Rest of scalar / data, with the sign of data.
+    """Remainder of scalar / data, with the sign of data.
 
     Parameters
     ----------
@@ -9855,16 +9866,16 @@ def _npi_rmod_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
     """
 
 
 def _npi_rot90(
     data: TensorT, k: int = 1, axes: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Turns planes by multiples of 90 degrees.
+    """Rotates planes by multiples of 90 degrees.
 
     Parameters
     ----------
@@ -9891,9 +9902,9 @@ def _npi_rpower_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
     """
 
 
@@ -9909,9 +9920,9 @@ def _npi_rsubtract_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
     """
 
 
@@ -9927,25 +9938,25 @@ def _npi_rtrue_divide_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
     """
 
 
 def _npi_searchsorted(
     a: TensorT, v: TensorT, right: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Where values fit into a sorted vector.
+    """The indices at which values would be inserted into a sorted vector.
 
     Parameters
     ----------
     a : tensor
-        vector in rising order
+        vector in ascending order
     v : tensor
         array of any shape, dtype of a
     right : bool
-        Behind equal elements instead of in front of them.
+        Whether to return the index after equal elements instead of before them.
 
     Returns: out: shape of v, int64
     Not differentiable.
@@ -9989,7 +10000,7 @@ def _npi_slogdet(A: TensorT, *, out: Any = None, name: str | None = None) -> Any
 
 
 def _npi_solve(A: TensorT, B: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The X with A X = B; raises ValueError for a singular A. Axes in front of the matrices broadcast.
+    """Solves A X = B for X; raises ValueError for a singular A. Axes before the matrices broadcast.
 
     Parameters
     ----------
@@ -10015,7 +10026,7 @@ def _npi_sqrt(x: TensorT, *, out: Any = None, name: str | None = None) -> Tensor
 
 
 def _npi_stack(*data: TensorT, num_args: int = ..., axis: int = 0, out: Any = None, name: str | None = None) -> TensorT:
-    """Puts arrays of one shape one behind the other along a new axis.
+    """Joins arrays of one shape along a new axis.
 
     Parameters
     ----------
@@ -10024,7 +10035,7 @@ def _npi_stack(*data: TensorT, num_args: int = ..., axis: int = 0, out: Any = No
     num_args : int, at least 1
         Number of arrays.
     axis : int
-        Where the new axis stands.
+        Position of the new axis.
 
     Returns: out: the common dtype of the arrays; one axis more
     """
@@ -10079,22 +10090,23 @@ def _npi_subtract_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
     """
 
 
 def _npi_svd(A: TensorT, *, out: Any = None, name: str | None = None) -> Any:
-    """Singular value decomposition A = UT diag(L) V. Gradients through UT and V need values that differ and are not 0.
+    """Singular value decomposition A = UT diag(L) V. Gradients through UT and V require distinct nonzero singular
+    values.
 
     Parameters
     ----------
     A : tensor
         stack of matrices (..., m, n)
 
-    Returns: UT: (..., m, k), orthonormal columns; k = min(m, n); L: (..., k), falling; V: (..., k, n), orthonormal
-    rows
+    Returns: UT: (..., m, k), orthonormal columns; k = min(m, n); L: (..., k), in descending order; V: (..., k, n),
+    orthonormal rows
     """
 
 
@@ -10133,27 +10145,27 @@ def _npi_tensordot(
     a : tensor
         array of any shape
     b : tensor
-        array whose summed axes have the sizes of a's
+        array whose summed axes have the sizes of the summed axes of a
     a_axes_summed : tuple of int
         Axes of a that are summed over.
     b_axes_summed : tuple of int
-        The axes of b that meet them, in order.
+        Axes of b that are contracted with them, in the same order.
 
     Returns: out: the remaining axes of a, then those of b, in the common dtype
     """
 
 
 def _npi_tensordot_int_axes(a: TensorT, b: TensorT, axes: int, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Sums of products over the last axes of a and the first ones of b.
+    """Sums of products over the last axes of a and the first axes of b.
 
     Parameters
     ----------
     a : tensor
         array of any shape
     b : tensor
-        array whose first axes have the sizes of a's last ones
+        array whose first axes have the sizes of the last axes of a
     axes : int, at least 0
-        How many of the last axes of a and first ones of b are summed over.
+        Number of last axes of a and first axes of b that are summed over.
 
     Returns: out: the remaining axes of a, then those of b, in the common dtype
     """
@@ -10169,25 +10181,25 @@ def _npi_tensorinv(a: TensorT, ind: int = 2, *, out: Any = None, name: str | Non
     ind : int, at least 1
         Number of axes of the rows.
 
-    Returns: out: the other axes, then the first ones
+    Returns: out: the remaining axes, then the first ind axes
     """
 
 
 def _npi_tensorsolve(
     a: TensorT, b: TensorT, a_axes: int | Sequence[int] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The x with tensordot(a, x, x.ndim) = b.
+    """Solves tensordot(a, x, x.ndim) = b for x.
 
     Parameters
     ----------
     a : tensor
-        the axes of b, then those of x: as many elements in both
+        the axes of b, then those of x; both have the same number of elements
     b : tensor
         array of any shape
     a_axes : tuple of int
-        Axes of a that are moved to its end first.
+        Axes of a that are first moved to its end.
 
-    Returns: x: the axes of a behind those of b
+    Returns: x: the axes of a after those of b
     """
 
 
@@ -10197,9 +10209,9 @@ def _npi_tril(data: TensorT, k: int = 0, *, out: Any = None, name: str | None = 
     Parameters
     ----------
     data : tensor
-        at least one axis; a vector stands in every row
+        at least one axis; a vector is used as every row
     k : int
-        Which diagonal: 0 the main one, positive above, negative below.
+        Index of the diagonal: 0 the main one, positive above, negative below.
 
     Returns: out: shape of data, (n, n) for a vector
     """
@@ -10211,9 +10223,9 @@ def _npi_triu(data: TensorT, k: int = 0, *, out: Any = None, name: str | None = 
     Parameters
     ----------
     data : tensor
-        at least one axis; a vector stands in every row
+        at least one axis; a vector is used as every row
     k : int
-        Which diagonal: 0 the main one, positive above, negative below.
+        Index of the diagonal: 0 the main one, positive above, negative below.
 
     Returns: out: shape of data, (n, n) for a vector
     """
@@ -10245,9 +10257,9 @@ def _npi_true_divide_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 where whole numbers meet a number that is none
+    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
     """
 
 
@@ -10263,13 +10275,13 @@ def _npi_uniform(
     input1 : tensor, optional
         low, or else high, as an array
     input2 : tensor, optional
-        high as an array where both are
+        high as an array if both are arrays
     low : float or None
         Lower bound, inclusive.
     high : float or None
         Upper bound, exclusive.
     size : tuple of int or None
-        Shape of the result; None: that of the arrays.
+        Shape of the result; None: the common shape of the arrays.
     dtype : dtype
         float16, float32 or float64.
 
@@ -10289,13 +10301,13 @@ def _npi_uniform_n(
     input1 : tensor, optional
         low, or else high, as an array
     input2 : tensor, optional
-        high as an array where both are
+        high as an array if both are arrays
     low : float or None
         Lower bound, inclusive.
     high : float or None
         Upper bound, exclusive.
     size : tuple of int or None
-        Shape of the result; None: that of the arrays.
+        Shape of the result; None: the common shape of the arrays.
     dtype : dtype
         float16, float32 or float64.
 
@@ -10307,24 +10319,24 @@ def _npi_unique(
     data: TensorT, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: int |
     None = None, *, out: Any = None, name: str | None = None
 ) -> Any:
-    """The different elements, or slices of an axis, in rising order.
+    """The unique elements, or slices of an axis, in ascending order.
 
     Parameters
     ----------
     data : tensor
         array of any shape
     return_index : bool
-        Give where each value stands first.
+        Whether to return the first index of each value.
     return_inverse : bool
-        Give for each element the place of its value among the unique ones.
+        Whether to return, for each element, the index of its value among the unique ones.
     return_counts : bool
-        Give how often each stands.
+        Whether to return the number of occurrences of each value.
     axis : int or None
         Axis of the slices; None: single elements.
 
-    Returns: out: vector, or data with fewer slices along axis; index: with return_index: where each stands first,
-    int64; inverse: with return_inverse: the place of each element's value, int64; counts: with return_counts: how
-    often each stands, int64
+    Returns: out: vector, or data with fewer slices along axis; index: with return_index: index of the first
+    occurrence of each, int64; inverse: with return_inverse: index of each element's value, int64; counts: with
+    return_counts: number of occurrences of each, int64
     Not differentiable.
     """
 
@@ -10332,7 +10344,7 @@ def _npi_unique(
 def _npi_unravel_index(
     indices: TensorT, shape: int | Sequence[int], *, out: Any = None, name: str | None = None
 ) -> Any:
-    """Places in a flat tensor of the given shape as indices, one array for each axis.
+    """Flat indices into a tensor of the given shape as indices, one array for each axis.
 
     Parameters
     ----------
@@ -10370,12 +10382,12 @@ def _npi_var(
 
 
 def _npi_vstack(*data: TensorT, num_args: int = ..., out: Any = None, name: str | None = None) -> TensorT:
-    """Arrays as rows, one below the other.
+    """Stacks arrays as rows.
 
     Parameters
     ----------
     data : tensor
-        arrays whose sizes beside the axis of the stack are equal
+        arrays whose sizes are equal except along the joined axis
     num_args : int, at least 1
         Number of arrays.
 
@@ -10396,7 +10408,7 @@ def _npi_weibull(
     a : float or None
         Shape, positive.
     size : tuple of int or None
-        Shape of the result; None: that of the array.
+        Shape of the result; None: the shape of the array.
 
     Returns: out: float32; the parameter's shape, or size
     """
@@ -10430,9 +10442,9 @@ def _npi_where_lscalar(
     x : tensor
         array; shapes broadcast
     scalar : float
-        The number on the other side.
+        The number used in place of the other array.
 
-    Returns: out: dtype of x; float32 where whole numbers meet a number that is none
+    Returns: out: dtype of x; float32 for whole numbers and a fractional number
     """
 
 
@@ -10448,9 +10460,9 @@ def _npi_where_rscalar(
     y : tensor
         array; shapes broadcast
     scalar : float
-        The number on the other side.
+        The number used in place of the other array.
 
-    Returns: out: dtype of y; float32 where whole numbers meet a number that is none
+    Returns: out: dtype of y; float32 for whole numbers and a fractional number
     """
 
 
@@ -10485,7 +10497,7 @@ def _npi_zeros(
     dtype : dtype
         Dtype of the output.
 
-    Returns: output: as the parameters say; () is a scalar, a size of 0 an axis without elements
+    Returns: output: shape and dtype given by the parameters; () is a scalar, a size of 0 an axis without elements
     Not differentiable.
     """
 
@@ -10493,14 +10505,15 @@ def _npi_zeros(
 def _npx_constraint_check(
     input: TensorT, msg: str = 'Constraint violated.', *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """True if all elements are. Raises ValueError with the message given if not, when the result is waited for.
+    """True if all elements are true. Otherwise raises ValueError with the given message, when the result is waited
+    for.
 
     Parameters
     ----------
     input : tensor
         bool, any shape
     msg : str
-        What the error says where an element is false.
+        Message of the error if an element is false.
 
     Returns: out: bool, ()
     Not differentiable.
@@ -10508,14 +10521,14 @@ def _npx_constraint_check(
 
 
 def _npx_nonzero(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The indices of the elements that are not 0, one row each.
+    """The indices of the elements that are not 0, one row per element.
 
     Parameters
     ----------
     x : tensor
         array of any shape
 
-    Returns: out: (number of such elements, number of axes), int64
+    Returns: out: (number of nonzero elements, number of axes), int64
     Not differentiable.
     """
 
@@ -10524,7 +10537,7 @@ def _npx_reshape(
     a: TensorT, newshape: int | Sequence[int], order: Literal['C'] = 'C', reverse: bool = False, *, out: Any = None,
     name: str | None = None
 ) -> TensorT:
-    """The same elements, in the same order, under a shape given by sizes and codes.
+    """The same elements, in the same order, with a shape given by sizes and codes.
 
     Parameters
     ----------
@@ -10534,9 +10547,9 @@ def _npx_reshape(
         Target shape; -1 is inferred, -2 copies a size, -3 drops a size of 1, -4 copies all the rest, -5 merges
         two sizes, -6 splits one into the two that follow.
     order : {'C'}
-        Row-major, the only order there is.
+        Row-major, the only supported order.
     reverse : bool
-        Read newshape and the array's shape from the right.
+        Whether newshape and the array's shape are read from the right.
 
     Returns: out: dtype of a, the elements in the same order
     """
@@ -10555,7 +10568,7 @@ def _ones(
     dtype : dtype
         Dtype of the output.
 
-    Returns: output: as the parameters say
+    Returns: output: shape and dtype given by the parameters
     Not differentiable.
     """
 
@@ -10572,7 +10585,7 @@ def _plus_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -10609,7 +10622,7 @@ def _power_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -10628,11 +10641,11 @@ def _random_exponential(
     lam : float
         Rate, positive: one over the mean.
     shape : tuple of int or None
-        Shape of the output; None: that of out, else one number.
+        Shape of the output; None: the shape of out, else one number.
     dtype : dtype or None
         float16, float32, float64 or bfloat16; None: float32.
 
-    Returns: output: shape as given; floating
+    Returns: output: shape given by the parameter; floating
     Not differentiable.
     """
 
@@ -10640,12 +10653,12 @@ random_exponential = _random_exponential
 
 
 def _random_exponential_like(data: TensorT, lam: float = 1.0, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Exponentially distributed numbers. As many as data has elements.
+    """Exponentially distributed numbers. One per element of data.
 
     Parameters
     ----------
     data : tensor
-        gives shape and dtype only; floating
+        defines shape and dtype only; floating
     lam : float
         Rate, positive: one over the mean.
 
@@ -10667,11 +10680,11 @@ def _random_gamma(
     beta : float
         Scale, positive.
     shape : tuple of int or None
-        Shape of the output; None: that of out, else one number.
+        Shape of the output; None: the shape of out, else one number.
     dtype : dtype or None
         float16, float32, float64 or bfloat16; None: float32.
 
-    Returns: output: shape as given; floating
+    Returns: output: shape given by the parameter; floating
     Not differentiable.
     """
 
@@ -10681,12 +10694,12 @@ random_gamma = _random_gamma
 def _random_gamma_like(
     data: TensorT, alpha: float = 1.0, beta: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Gamma distributed numbers. As many as data has elements.
+    """Gamma distributed numbers. One per element of data.
 
     Parameters
     ----------
     data : tensor
-        gives shape and dtype only; floating
+        defines shape and dtype only; floating
     alpha : float
         Shape, positive.
     beta : float
@@ -10710,11 +10723,11 @@ def _random_generalized_negative_binomial(
     alpha : float
         Dispersion, not negative; 0 gives Poisson.
     shape : tuple of int or None
-        Shape of the output; None: that of out, else one number.
+        Shape of the output; None: the shape of out, else one number.
     dtype : dtype or None
         float16, float32, float64 or bfloat16; None: float32.
 
-    Returns: output: shape as given; floating
+    Returns: output: shape given by the parameter; floating
     Not differentiable.
     """
 
@@ -10724,12 +10737,12 @@ random_generalized_negative_binomial = _random_generalized_negative_binomial
 def _random_generalized_negative_binomial_like(
     data: TensorT, mu: float = 1.0, alpha: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Negative binomial whole numbers by mean and dispersion, as floating values. As many as data has elements.
+    """Negative binomial whole numbers by mean and dispersion, as floating values. One per element of data.
 
     Parameters
     ----------
     data : tensor
-        gives shape and dtype only; floating
+        defines shape and dtype only; floating
     mu : float
         Mean, not negative.
     alpha : float
@@ -10753,11 +10766,11 @@ def _random_negative_binomial(
     p : float
         Probability of a success, in (0, 1].
     shape : tuple of int or None
-        Shape of the output; None: that of out, else one number.
+        Shape of the output; None: the shape of out, else one number.
     dtype : dtype or None
         float16, float32, float64 or bfloat16; None: float32.
 
-    Returns: output: shape as given; floating
+    Returns: output: shape given by the parameter; floating
     Not differentiable.
     """
 
@@ -10767,12 +10780,12 @@ random_negative_binomial = _random_negative_binomial
 def _random_negative_binomial_like(
     data: TensorT, k: float = 1.0, p: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Number of failures before k successes of probability p, as floating values. As many as data has elements.
+    """Number of failures before k successes of probability p, as floating values. One per element of data.
 
     Parameters
     ----------
     data : tensor
-        gives shape and dtype only; floating
+        defines shape and dtype only; floating
     k : float
         Number of successes, not negative.
     p : float
@@ -10796,11 +10809,11 @@ def _random_normal(
     scale : float
         Standard deviation, not negative.
     shape : tuple of int or None
-        Shape of the output; None: that of out, else one number.
+        Shape of the output; None: the shape of out, else one number.
     dtype : dtype or None
         float16, float32, float64 or bfloat16; None: float32.
 
-    Returns: output: shape as given; floating
+    Returns: output: shape given by the parameter; floating
     Not differentiable.
     """
 
@@ -10811,12 +10824,12 @@ random_normal = _random_normal
 def _random_normal_like(
     data: TensorT, loc: float = 0.0, scale: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Normally distributed numbers. As many as data has elements.
+    """Normally distributed numbers. One per element of data.
 
     Parameters
     ----------
     data : tensor
-        gives shape and dtype only; floating
+        defines shape and dtype only; floating
     loc : float
         Mean.
     scale : float
@@ -10835,11 +10848,11 @@ def _random_pdf_dirichlet(
     Parameters
     ----------
     sample : tensor
-        floating: the axes of alpha, with those drawn for each before the last, which holds the categories
+        floating: the axes of alpha, with the axes drawn for each before the last, which holds the categories
     alpha : tensor
         (..., categories): concentrations
     is_log : bool
-        Whether to give logarithms of densities.
+        Whether to return logarithms of densities.
 
     Returns: output: shape of sample without the last axis
     """
@@ -10855,11 +10868,11 @@ def _random_pdf_exponential(
     Parameters
     ----------
     sample : tensor
-        floating: the axes of the parameters, then those drawn for each
+        floating: the axes of the parameters, then the axes drawn for each
     lam : tensor
         floating tensor, any shape
     is_log : bool
-        Whether to give logarithms of densities.
+        Whether to return logarithms of densities.
 
     Returns: output: shape and dtype of sample
     """
@@ -10875,13 +10888,13 @@ def _random_pdf_gamma(
     Parameters
     ----------
     sample : tensor
-        floating: the axes of the parameters, then those drawn for each
+        floating: the axes of the parameters, then the axes drawn for each
     alpha : tensor
         floating tensor, any shape
     beta : tensor
         floating tensor, any shape
     is_log : bool
-        Whether to give logarithms of densities.
+        Whether to return logarithms of densities.
 
     Returns: output: shape and dtype of sample
     """
@@ -10897,13 +10910,13 @@ def _random_pdf_generalized_negative_binomial(
     Parameters
     ----------
     sample : tensor
-        floating: the axes of the parameters, then those drawn for each
+        floating: the axes of the parameters, then the axes drawn for each
     mu : tensor
         floating tensor, any shape
     alpha : tensor
         floating tensor, any shape
     is_log : bool
-        Whether to give logarithms of densities.
+        Whether to return logarithms of densities.
 
     Returns: output: shape and dtype of sample
     """
@@ -10914,18 +10927,18 @@ random_pdf_generalized_negative_binomial = _random_pdf_generalized_negative_bino
 def _random_pdf_negative_binomial(
     sample: TensorT, k: TensorT, p: TensorT, is_log: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Probabilities of negative binomial distributions: k, and the probability p of failure.
+    """Probabilities of negative binomial distributions with k and the probability p of failure.
 
     Parameters
     ----------
     sample : tensor
-        floating: the axes of the parameters, then those drawn for each
+        floating: the axes of the parameters, then the axes drawn for each
     k : tensor
         floating tensor, any shape
     p : tensor
         floating tensor, any shape
     is_log : bool
-        Whether to give logarithms of densities.
+        Whether to return logarithms of densities.
 
     Returns: output: shape and dtype of sample
     """
@@ -10941,13 +10954,13 @@ def _random_pdf_normal(
     Parameters
     ----------
     sample : tensor
-        floating: the axes of the parameters, then those drawn for each
+        floating: the axes of the parameters, then the axes drawn for each
     mu : tensor
         floating tensor, any shape
     sigma : tensor
         floating tensor, any shape
     is_log : bool
-        Whether to give logarithms of densities.
+        Whether to return logarithms of densities.
 
     Returns: output: shape and dtype of sample
     """
@@ -10963,11 +10976,11 @@ def _random_pdf_poisson(
     Parameters
     ----------
     sample : tensor
-        floating: the axes of the parameters, then those drawn for each
+        floating: the axes of the parameters, then the axes drawn for each
     lam : tensor
         floating tensor, any shape
     is_log : bool
-        Whether to give logarithms of densities.
+        Whether to return logarithms of densities.
 
     Returns: output: shape and dtype of sample
     """
@@ -10983,13 +10996,13 @@ def _random_pdf_uniform(
     Parameters
     ----------
     sample : tensor
-        floating: the axes of the parameters, then those drawn for each
+        floating: the axes of the parameters, then the axes drawn for each
     low : tensor
         floating tensor, any shape
     high : tensor
         floating tensor, any shape
     is_log : bool
-        Whether to give logarithms of densities.
+        Whether to return logarithms of densities.
 
     Returns: output: shape and dtype of sample
     """
@@ -11008,11 +11021,11 @@ def _random_poisson(
     lam : float
         Mean, not negative.
     shape : tuple of int or None
-        Shape of the output; None: that of out, else one number.
+        Shape of the output; None: the shape of out, else one number.
     dtype : dtype or None
         float16, float32, float64 or bfloat16; None: float32.
 
-    Returns: output: shape as given; floating
+    Returns: output: shape given by the parameter; floating
     Not differentiable.
     """
 
@@ -11020,12 +11033,12 @@ random_poisson = _random_poisson
 
 
 def _random_poisson_like(data: TensorT, lam: float = 1.0, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Poisson distributed whole numbers, as floating values. As many as data has elements.
+    """Poisson distributed whole numbers, as floating values. One per element of data.
 
     Parameters
     ----------
     data : tensor
-        gives shape and dtype only; floating
+        defines shape and dtype only; floating
     lam : float
         Mean, not negative.
 
@@ -11038,7 +11051,7 @@ def _random_randint(
     low: int, high: int, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None = None, *, out:
     Any = None, name: str | None = None
 ) -> Any:
-    """Whole numbers in [low, high), all equally likely.
+    """Uniformly distributed whole numbers in [low, high).
 
     Parameters
     ----------
@@ -11047,11 +11060,11 @@ def _random_randint(
     high : int
         One above the largest number.
     shape : tuple of int or None
-        Shape of the output; None: that of out, else one number.
+        Shape of the output; None: the shape of out, else one number.
     dtype : dtype or None
         int32 or int64; None: int32.
 
-    Returns: output: shape as given; int32 or int64
+    Returns: output: shape given by the parameter; int32 or int64
     Not differentiable.
     """
 
@@ -11071,11 +11084,11 @@ def _random_uniform(
     high : float
         Upper bound, exclusive.
     shape : tuple of int or None
-        Shape of the output; None: that of out, else one number.
+        Shape of the output; None: the shape of out, else one number.
     dtype : dtype or None
         float16, float32, float64 or bfloat16; None: float32.
 
-    Returns: output: shape as given; floating
+    Returns: output: shape given by the parameter; floating
     Not differentiable.
     """
 
@@ -11086,12 +11099,12 @@ uniform = _random_uniform
 def _random_uniform_like(
     data: TensorT, low: float = 0.0, high: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Uniformly distributed numbers in [low, high). As many as data has elements.
+    """Uniformly distributed numbers in [low, high). One per element of data.
 
     Parameters
     ----------
     data : tensor
-        gives shape and dtype only; floating
+        defines shape and dtype only; floating
     low : float
         Lower bound, inclusive.
     high : float
@@ -11105,7 +11118,7 @@ def _random_uniform_like(
 def _ravel_multi_index(
     data: TensorT, shape: int | Sequence[int], *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Tuples of indices, one per column, as places in a flat tensor of the given shape.
+    """Tuples of indices, one per column, as flat indices into a tensor of the given shape.
 
     Parameters
     ----------
@@ -11133,7 +11146,7 @@ def _rdiv_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -11153,7 +11166,7 @@ def _rminus_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -11173,7 +11186,7 @@ def _rmod_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -11184,12 +11197,12 @@ _RModScalar = _rmod_scalar
 def _rnn_param_concat(
     *data: TensorT, num_args: int = ..., dim: int = 1, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Joins flattened parameters of a recurrent layer; one or two unknown sizes follow from the output's.
+    """Joins flattened parameters of a recurrent layer; one or two unknown sizes are inferred from the output.
 
     Parameters
     ----------
     data : tensor
-        equal shapes but for the joined axis, one dtype
+        equal shapes except for the joined axis, one dtype
     num_args : int, range [1, 1.67772e+07]
         Number of inputs.
     dim : int
@@ -11211,7 +11224,7 @@ def _rpower_scalar(
     scalar : float
         The number.
     is_int : bool
-        False: an integer array gives float64 instead of keeping its dtype.
+        False: an integer array produces float64 instead of its dtype.
 
     Returns: out: shape of data; dtype of data, unless data is bool or is_int is false
     """
@@ -11294,7 +11307,7 @@ def _sample_multinomial(
     data: TensorT, shape: int | Sequence[int] = (), get_prob: bool = False, dtype: DType = 'int32', *, out: Any = None,
     name: str | None = None
 ) -> Any:
-    """Outcomes drawn from distributions over the last axis of data.
+    """Random outcomes of distributions over the last axis of data.
 
     Parameters
     ----------
@@ -11303,8 +11316,7 @@ def _sample_multinomial(
     shape : tuple of int
         Shape drawn from every distribution.
     get_prob : bool
-        Whether the logarithms of the outcomes' probabilities come as a second output; its gradient reaches
-        data.
+        Whether the logarithms of the outcomes' probabilities are a second output; its gradient flows to data.
     dtype : dtype
         uint8, int32, float16, float32 or float64.
 
@@ -11413,7 +11425,7 @@ sample_uniform = _sample_uniform
 def _sample_unique_zipfian(
     range_max: int, shape: int | Sequence[int] | None = None, *, out: Any = None, name: str | None = None
 ) -> Any:
-    """Classes drawn without replacement, the first ones most often: class k is round(exp(u log(range_max))) - 1 for
+    """Classes drawn without replacement, the first classes most often: class k is round(exp(u log(range_max))) - 1 for
     uniform u.
 
     Parameters
@@ -11421,10 +11433,10 @@ def _sample_unique_zipfian(
     range_max : int, at least 1
         Number of classes.
     shape : tuple of int or None
-        (rows, classes drawn per row); None: that of out.
+        (rows, classes drawn per row); None: the shape of out.
 
-    Returns: samples: int64 (rows, classes drawn per row), no class twice in a row; num_tries: int64 (rows,): how
-    often was drawn until a row was full
+    Returns: samples: int64 (rows, classes drawn per row), no class twice in a row; num_tries: int64 (rows,): number
+    of draws until a row was full
     Not differentiable.
     """
 
@@ -11433,7 +11445,7 @@ def _scatter_set_nd(
     lhs: TensorT, rhs: TensorT, indices: TensorT, shape: int | Sequence[int], *, out: Any = None, name: str | None =
     None
 ) -> TensorT:
-    """lhs with slices replaced by rhs where tuples say; where tuples repeat, the last one stays.
+    """lhs with the slices at the positions of tuples replaced by rhs; if tuples repeat, the last one is kept.
 
     Parameters
     ----------
@@ -11442,7 +11454,7 @@ def _scatter_set_nd(
     rhs : tensor
         shape of indices without its first axis, then the axes of lhs after the first M
     indices : tensor
-        shape (M, ...); whole numbers, negative ones from the end
+        shape (M, ...); whole numbers, negative ones count from the end
     shape : tuple of int
         Shape of the output.
 
@@ -11469,7 +11481,7 @@ def _slice_assign(
     lhs: TensorT, rhs: TensorT, begin: int | Sequence[int | None], end: int | Sequence[int | None], step: int |
     Sequence[int | None] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """lhs with the slice that begin, end and step select replaced by rhs.
+    """lhs with the slice selected by begin, end and step replaced by rhs.
 
     Parameters
     ----------
@@ -11494,14 +11506,14 @@ def _slice_assign_scalar(
     data: TensorT, scalar: float = 0.0, begin: int | Sequence[int | None] = ..., end: int | Sequence[int | None] = ...,
     step: int | Sequence[int | None] = (), *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """data with the slice that begin, end and step select set to a scalar.
+    """data with the slice selected by begin, end and step set to a scalar.
 
     Parameters
     ----------
     data : tensor
         any shape, any dtype
     scalar : float
-        The value written.
+        The value to write.
     begin : tuple of int or None items
         First index per axis; negative counts from the end; None: the start.
     end : tuple of int or None items
@@ -11528,17 +11540,17 @@ def _sparse_adagrad_update(
     grad : tensor
         shape and dtype of weight
     history : tensor
-        like weight; replaced
+        shape and dtype of weight; replaced
     lr : float
         Learning rate.
     epsilon : float
         Added under the root, against division by zero.
     wd : float
-        Weight decay: lr * wd * weight is subtracted besides.
+        Weight decay: lr * wd * weight is subtracted separately.
     rescale_grad : float
         Factor applied to the gradient first.
     clip_gradient : float
-        Gradients are cut to [-clip_gradient, clip_gradient]; negative: not at all.
+        Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.
 
     Returns: weight_out: updated weight; history_out: replaces history
     Not differentiable.
@@ -11546,14 +11558,14 @@ def _sparse_adagrad_update(
 
 
 def _sparse_retain(data: TensorT, indices: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """data with only the rows that indices name; other rows are zero.
+    """data with the rows in indices; all other rows are zero.
 
     Parameters
     ----------
     data : tensor
         (rows, ...), any dtype
     indices : tensor
-        (count,): rows, whole numbers; negative ones from the end
+        (count,): rows, whole numbers; negative ones count from the end
 
     Returns: output: shape and dtype of data
     """
@@ -11563,22 +11575,22 @@ def _split_v2(
     data: TensorT, indices: int | Sequence[int], axis: int = 1, squeeze_axis: bool = False, sections: int = 0, *, out:
     Any = None, name: str | None = None
 ) -> Any:
-    """Cuts data along an axis where indices say, or into sections.
+    """Splits data along an axis at indices, or into sections.
 
     Parameters
     ----------
     data : tensor
         any shape, any dtype
     indices : tuple of int
-        Where the parts begin, the first at 0. Ignored with sections.
+        First index of each part, the first is 0. Ignored with sections.
     axis : int
-        The axis that is cut.
+        The axis to split.
     squeeze_axis : bool
-        Drop the axis of parts of size 1.
+        Whether to remove the axis of parts of size 1.
     sections : int, range [0, 1.04858e+06]
-        Number of parts; earlier ones are one larger where the size does not divide.
+        Number of parts; if it does not divide the size, earlier parts are larger by one.
 
-    Returns: output: one per part, dtype of data
+    Returns: output: one array per part, dtype of data
     """
 
 
@@ -11597,14 +11609,14 @@ def _square_sum(
     keepdims : bool
         Keep reduced axes with size 1.
     exclude : bool
-        Reduce the axes that are not listed.
+        Whether to reduce the axes that are not listed.
 
     Returns: out: dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)
     """
 
 
 def _unravel_index(data: TensorT, shape: int | Sequence[int], *, out: Any = None, name: str | None = None) -> TensorT:
-    """Places in a flat tensor of the given shape as tuples of indices, one per column.
+    """Flat indices into a tensor of the given shape as tuples of indices, one per column.
 
     Parameters
     ----------
@@ -11621,7 +11633,7 @@ unravel_index = _unravel_index
 
 
 def _write_state(data: TensorT, value: TensorT, state: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """data unchanged; value is written into state.
+    """data unchanged; writes value into state.
 
     Parameters
     ----------
@@ -11649,7 +11661,7 @@ def _zeros(
     dtype : dtype
         Dtype of the output.
 
-    Returns: output: as the parameters say
+    Returns: output: shape and dtype given by the parameters
     Not differentiable.
     """
 
@@ -11657,15 +11669,15 @@ def _zeros(
 def _zeros_without_dtype(
     shape: int | Sequence[int], ctx: str = '', dtype: int = -1, *, out: Any = None, name: str | None = None
 ) -> Any:
-    """A tensor of zeros whose dtype may come from where it is used.
+    """A tensor of zeros whose dtype may be inferred from its use.
 
     Parameters
     ----------
     shape : tuple of int
         Shape of the output.
     dtype : int
-        Code of the dtype; -1: that of where the output is used, else float32.
+        Code of the dtype; -1: the dtype by the use of the output, else float32.
 
-    Returns: output: as the parameters say
+    Returns: output: shape and dtype given by the parameters
     Not differentiable.
     """

@@ -6,7 +6,7 @@
 
 #include "casters.h"
 #include "hybridnet/custom.h"
-#include "plan/place.h"
+#include "plan/graph_position.h"
 
 namespace hybridnet::python {
 namespace {
@@ -182,7 +182,7 @@ void bind_custom(py::module_& m) {
   auto* operators = new PythonOperators;  // never destroyed: graphs may use it until the process ends
   install_custom_operators(operators);
   m.def(
-      "current_place", [] { return current_place(); },
+      "current_graph_position", [] { return current_graph_position(); },
       "Where the thread is in a graph: loops, iterations, branches, operator; '' outside.");
   m.def(
       "forget_custom_operators", [operators] { operators->forget(); }, "A name has a new meaning.");

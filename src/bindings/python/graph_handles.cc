@@ -9,8 +9,8 @@
 #include "graph/pattern.h"
 #include "hybridnet/imperative.h"
 #include "op_info.h"
-#include "passes/size_questions.h"
-#include "plan/compiled_call.h"
+#include "passes/control/size_questions.h"
+#include "plan/compilation.h"
 
 namespace hybridnet::python {
 namespace {

@@ -2,7 +2,7 @@
 #include <pybind11/numpy.h>
 
 #include "casters.h"
-#include "hybridnet/host_images.h"
+#include "kernels/image/host_images.h"
 
 namespace hybridnet::python {
 namespace {

@@ -5,9 +5,9 @@
 #include "graph/control/closed_body.h"
 #include "hybridnet/pass.h"
 #include "hybridnet/plan.h"
-#include "plan/graph_function.h"
 #include "ndarray/donated.h"
-#include "passes/remat.h"
+#include "passes/gradient/remat.h"
+#include "plan/graph_callable.h"
 #include "plan/storages.h"
 #include "plan/task.h"
 
@@ -27,7 +27,7 @@ std::vector<NDArray> arrays_of(const py::handle& sequence, const char* what) {
 
 // pybind11 holds these handles by its own smart pointer; the objects inside have the library's reference count.
 struct CachedOpHandle {
-  Ref<GraphFunction> op;
+  Ref<GraphCallable> op;
   std::vector<bool> numpy;       // per output: whether it is an array of mx.np; empty: the class of the first input
   std::vector<uint8_t> donated;  // per input: its array must not be read after a call; empty: none
 };
@@ -94,7 +94,7 @@ CachedOpHandle make_function(const std::vector<Symbol>& inputs, const std::vecto
   graph.donated = donated;
   graph.borrowed = borrowed;
   const CallOptions options = options_from(given);
-  return {make_ref<GraphFunction>(function_definition(std::move(graph), options.name), options), numpy, donated};
+  return {make_ref<GraphCallable>(function_definition(std::move(graph), options.name), options), numpy, donated};
 }
 
 // Asks without the GIL: the call may wait for another thread that compiles, which may need the GIL for operators in
@@ -113,7 +113,7 @@ void bind_cached_op(py::module_& m) {
       "Fills an array with zeros that take no memory until it is written again.");
   py::class_<CachedOpHandle>(m, "CachedOp", "A graph made executable once and run many times, with gradient.")
       .def(py::init([](const Symbol& symbol, const std::vector<bool>& numpy, const py::kwargs& options) {
-             return CachedOpHandle{make_ref<GraphFunction>(symbol, options_from(options)), numpy, {}};
+             return CachedOpHandle{make_ref<GraphCallable>(symbol, options_from(options)), numpy, {}};
            }),
            py::arg("symbol"), py::kw_only(), py::arg("numpy") = std::vector<bool>(),
            "numpy: per output, whether it is an array of mx.np; all as the first input if empty. options: those of "
@@ -125,13 +125,13 @@ void bind_cached_op(py::module_& m) {
           py::arg("out") = py::none(), py::arg("key") = py::none(),
           "Inputs in the order of symbol.list_inputs(); returns an array or a list of arrays. key: of its random "
           "numbers, from next_rng_key(); else it takes the next.")
-      .def_property_readonly("is_random", without_gil([](GraphFunction& f) { return f.uses_random(); }))
+      .def_property_readonly("is_random", without_gil([](GraphCallable& f) { return f.uses_random(); }))
       .def_property_readonly("symbol", [](CachedOpHandle& h) { return h.op->symbol(); })
-      .def_property_readonly("num_plans", without_gil([](GraphFunction& f) { return f.counts().plans; }))
-      .def_property_readonly("num_linked", without_gil([](GraphFunction& f) { return f.counts().linked; }))
-      .def_property_readonly("num_layouts", without_gil([](GraphFunction& f) { return f.counts().layouts; }))
-      .def_property_readonly("num_rewritten", without_gil([](GraphFunction& f) { return f.counts().rewritten; }))
-      .def_property_readonly("num_kernels", without_gil([](GraphFunction& f) { return f.num_kernels(); }))
+      .def_property_readonly("num_plans", without_gil([](GraphCallable& f) { return f.counts().plans; }))
+      .def_property_readonly("num_linked", without_gil([](GraphCallable& f) { return f.counts().linked; }))
+      .def_property_readonly("num_layouts", without_gil([](GraphCallable& f) { return f.counts().layouts; }))
+      .def_property_readonly("num_rewritten", without_gil([](GraphCallable& f) { return f.counts().rewritten; }))
+      .def_property_readonly("num_kernels", without_gil([](GraphCallable& f) { return f.num_kernels(); }))
       .def(
           "copy",
           [](CachedOpHandle& h, bool share_memory, bool delete_updates, const std::string& name) {
@@ -139,19 +139,19 @@ void bind_cached_op(py::module_& m) {
             return CachedOpHandle{h.op->copy(share_memory, delete_updates, name), h.numpy, h.donated};
           },
           py::kw_only(), py::arg("share_memory"), py::arg("delete_updates"), py::arg("name"),
-          "See GraphFunction::copy in plan/graph_function.h.")
-      .def_property_readonly("is_torn", without_gil([](GraphFunction& f) { return f.is_torn(); }))
+          "See GraphCallable::copy in plan/graph_callable.h.")
+      .def_property_readonly("is_torn", without_gil([](GraphCallable& f) { return f.is_torn(); }))
       .def("forget_torn", [](CachedOpHandle& h) { h.op->forget_torn(); })
-      .def("summary", without_gil([](GraphFunction& f) { return f.summary(); }))
-      .def("plan_text", without_gil([](GraphFunction& f) { return f.plan_text(); }))
-      .def("fired_rewrites", without_gil([](GraphFunction& f) { return f.fired_rewrites(); }))
-      .def("graph_text", without_gil([](GraphFunction& f) { return f.graph_text(); }));
+      .def("summary", without_gil([](GraphCallable& f) { return f.summary(); }))
+      .def("plan_text", without_gil([](GraphCallable& f) { return f.plan_text(); }))
+      .def("fired_rewrites", without_gil([](GraphCallable& f) { return f.fired_rewrites(); }))
+      .def("graph_text", without_gil([](GraphCallable& f) { return f.graph_text(); }));
 }
 
 void bind_functions(py::module_& m) {
   m.def("function", &make_function, py::arg("inputs"), py::arg("outputs"), py::arg("updates"), py::kw_only(),
-        py::arg("atomic") = true, py::arg("numpy") = std::vector<bool>(),
-        py::arg("donated") = std::vector<uint8_t>(), py::arg("borrowed") = std::vector<uint8_t>(),
+        py::arg("atomic") = true, py::arg("numpy") = std::vector<bool>(), py::arg("donated") = std::vector<uint8_t>(),
+        py::arg("borrowed") = std::vector<uint8_t>(),
         "A CachedOp of given inputs, variables all, with updates: pairs of the number of an input and its new value.");
   m.def(
       "variables_of",
@@ -229,9 +229,9 @@ void bind_executor(py::module_& m) {
                        const py::kwargs& options) {
              std::vector<GradReq> reqs;
              for (const std::string& req : requests) reqs.push_back(grad_req_from_name(req));
-             return ExecutorHandle{
-                 make_ref<Executor>(symbol, arrays_of(arguments, "args"), arrays_of(gradients, "args_grad"), reqs,
-                                    arrays_of(auxiliaries, "aux_states"), options_from(options))};
+             return ExecutorHandle{make_ref<Executor>(symbol, arrays_of(arguments, "args"),
+                                                      arrays_of(gradients, "args_grad"), reqs,
+                                                      arrays_of(auxiliaries, "aux_states"), options_from(options))};
            }),
            py::arg("symbol"), py::arg("arguments"), py::arg("gradients"), py::arg("requests"), py::arg("auxiliary"),
            py::pos_only())

@@ -1,6 +1,6 @@
 // Functions on graphs for mx.contrib.quantization.
 #include "casters.h"
-#include "passes/quantize.h"
+#include "passes/quantize/quantize.h"
 
 namespace hybridnet::python {
 

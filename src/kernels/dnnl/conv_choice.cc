@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "kernels/depthwise.h"
+#include "kernels/conv/depthwise.h"
+#include "kernels/conv/winograd.h"
+#include "kernels/conv/winograd_tiles.h"
 #include "kernels/dnnl/dense_choice.h"
 #include "kernels/isa.h"
-#include "kernels/winograd.h"
-#include "kernels/winograd_tiles.h"
 
 namespace hybridnet::onednn {
 namespace {

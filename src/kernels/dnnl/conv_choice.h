@@ -1,7 +1,7 @@
 // The choice of the algorithm for a convolution or one of its gradients. All code that needs one calls this.
 #pragma once
 
-#include "kernels/conv_geometry.h"
+#include "kernels/conv/conv_geometry.h"
 #include "kernels/dnnl/convolution.h"
 
 namespace hybridnet::onednn {
@@ -9,9 +9,9 @@ namespace hybridnet::onednn {
 enum class ConvAlgorithm : int8_t {
   kReference,    // plain loops: float64, and empty tensors, which oneDNN refuses
   kDirect,       // oneDNN's direct sums of products
-  kDense,        // kernels/packed_product.h: a dense layer applied to each pixel
-  kDepthwise,    // kernels/depthwise.h
-  kWinograd2x2,  // kernels/winograd.h: rounds like the direct sum
+  kDense,        // kernels/product/packed_product.h: a dense layer applied to each pixel
+  kDepthwise,    // kernels/conv/depthwise.h
+  kWinograd2x2,  // kernels/conv/winograd.h: rounds like the direct sum
   kWinograd4x4   // kernels/dnnl/winograd.h: fewer products, larger rounding errors
 };
 

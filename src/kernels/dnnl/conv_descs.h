@@ -1,7 +1,7 @@
 // oneDNN's descriptions of the layouts of a convolution's tensors.
 #pragma once
 
-#include "kernels/conv_geometry.h"
+#include "kernels/conv/conv_geometry.h"
 #include "kernels/dnnl/program.h"
 
 namespace hybridnet::onednn {

@@ -184,7 +184,7 @@ void Convolution::run_variant(const Variant& v, const Tensors& t) const {
   void* slots[kNumSlots] = {const_cast<void*>(t.a), t.b.data, const_cast<void*>(t.c),
                             const_cast<void*>(t.d), t.out0,   t.out1};
   kernels::PackedWeights::Use kept;
-  const SourceReading reading(v.kept ? nullptr : t.b.derived);
+  const ReadLease reading(v.kept ? nullptr : t.b.derived);
   if (!v.pack.empty()) {
     char* scratch = v.kept ? workspace : workspace + v.packed_bytes;
     const auto pack = [&](void* target) {

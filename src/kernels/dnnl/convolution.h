@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "kernels/conv_geometry.h"
+#include "kernels/conv/conv_geometry.h"
 #include "kernels/dnnl/post_ops.h"
 #include "kernels/dnnl/program.h"
 

@@ -58,7 +58,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "kernels/packed_product.h"
+#include "kernels/product/packed_product.h"
 
 namespace hybridnet::onednn {
 namespace {

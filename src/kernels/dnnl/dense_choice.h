@@ -9,7 +9,7 @@ enum class DenseAlgorithm : int8_t {
   kProduct,       // kernels::gemm, with passes for bias (before) and activation (after)
   kFusedProduct,  // oneDNN's matmul of the plain weights, with bias and activation
   kPackedMatmul,  // the same with weights in the layout that matmul prefers
-  kPackedProduct  // kernels/packed_product.h
+  kPackedProduct  // kernels/product/packed_product.h
 };
 
 struct DenseShape {

@@ -5,7 +5,7 @@
 
 #include "hybridnet/storage.h"
 #include "kernels/dnnl/conv_descs.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 
 namespace hybridnet::onednn {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "kernels/conv/int8_convolution.h"
 #include "kernels/dnnl/program.h"
-#include "kernels/int8_convolution.h"
 
 namespace hybridnet::onednn {
 

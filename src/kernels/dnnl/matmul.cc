@@ -111,7 +111,7 @@ void Matmul::run_primitive(const void* a, const TensorRef& b, const void* bias, 
   }
   void* slots[kNumSlots] = {const_cast<void*>(a), b.data, const_cast<void*>(bias), out, const_cast<void*>(addend)};
   kernels::PackedWeights::Use packed;
-  const SourceReading reading(v.packed ? nullptr : b.derived);
+  const ReadLease reading(v.packed ? nullptr : b.derived);
   if (v.packed) {
     packed = v.packed->get(b, [&](void* target) {
       void* const tensors[] = {b.data, target};

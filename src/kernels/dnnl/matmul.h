@@ -22,7 +22,7 @@ class Matmul {
   explicit Matmul(const Options& options);
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  bool packs() const { return options_.packs; }  // true: b may be read through a copy; else run() makes a SourceReading
+  bool packs() const { return options_.packs; }  // true: b may be read through a copy; else run() makes a ReadLease
   std::string description() const;               // the implementation for all cores
   void run(const void* a, const TensorRef& b, const void* bias, void* out, void* workspace,
            const void* addend = nullptr);

@@ -1,10 +1,10 @@
 // Average pooling and its gradient through oneDNN, for the cases where benchmarks/KERNELS.md shows that it is faster
-// than kernels/pooling.h. Maximum pooling is not here: oneDNN's ignores NaN and returns the lowest finite value for
-// -infinity.
+// than kernels/conv/pooling.h. Maximum pooling is not here: oneDNN's ignores NaN and returns the lowest finite value
+// for -infinity.
 #pragma once
 
+#include "kernels/conv/pooling.h"
 #include "kernels/dnnl/program.h"
-#include "kernels/pooling.h"
 
 namespace hybridnet::onednn {
 

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "hybridnet/threads.h"
-#include "kernels/convert.h"
-#include "kernels/pointwise.h"
+#include "kernels/elementwise/convert.h"
+#include "kernels/elementwise/pointwise.h"
 
 namespace hybridnet::onednn {
 namespace {

@@ -17,7 +17,7 @@
 #include "hybridnet/base.h"
 #include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
-#include "kernels/packed.h"
+#include "kernels/product/packed.h"
 
 namespace hybridnet::onednn {
 

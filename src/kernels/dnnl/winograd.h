@@ -4,10 +4,10 @@
 
 #include <memory>
 
-#include "kernels/conv_geometry.h"
+#include "kernels/conv/conv_geometry.h"
+#include "kernels/conv/winograd_tiles.h"
 #include "kernels/dnnl/convolution.h"
 #include "kernels/dnnl/matmul.h"
-#include "kernels/winograd_tiles.h"
 
 namespace hybridnet::onednn {
 

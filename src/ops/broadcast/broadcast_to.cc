@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "hybridnet/op.h"
-#include "kernels/broadcast.h"
+#include "kernels/elementwise/broadcast.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

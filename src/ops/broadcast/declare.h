@@ -1,7 +1,7 @@
-// Declares broadcasting operators of two arrays over the span functions of kernels/pointwise.h.
+// Declares broadcasting operators of two arrays over the span functions of kernels/elementwise/pointwise.h.
 #pragma once
 
-#include "kernels/broadcast.h"
+#include "kernels/elementwise/broadcast.h"
 #include "ops/broadcast/infer_broadcast.h"
 #include "ops/elementwise/declare.h"
 

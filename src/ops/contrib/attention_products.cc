@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "hybridnet/threads.h"
-#include "kernels/gemm.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
+#include "kernels/product/gemm.h"
 
 namespace hybridnet::ops {
 namespace {

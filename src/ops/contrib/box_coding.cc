@@ -2,7 +2,7 @@
 //   Girshick et al.: Rich feature hierarchies for accurate object detection, CVPR 2014, appendix C.
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/indices.h"
+#include "kernels/index/indices.h"
 #include "ops/contrib/boxes.h"
 
 namespace hybridnet::ops {

@@ -3,9 +3,9 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/integers.h"
-#include "kernels/stable_sort.h"
-#include "kernels/strided_copy.h"
+#include "kernels/elementwise/integers.h"
+#include "kernels/index/stable_sort.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/contrib/boxes.h"
 #include "ops/emit.h"
 #include "storage/temporary.h"

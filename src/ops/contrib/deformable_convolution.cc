@@ -1,6 +1,6 @@
 // _contrib_DeformableConvolution and _contrib_ModulatedDeformableConvolution.
 //   Dai et al.: Deformable Convolutional Networks, ICCV 2017; Zhu et al.: Deformable ConvNets v2, CVPR 2019.
-#include "kernels/gemm.h"
+#include "kernels/product/gemm.h"
 #include "ops/contrib/deformable_gradients.h"
 #include "ops/cost.h"
 #include "storage/temporary.h"

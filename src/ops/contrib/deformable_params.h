@@ -3,7 +3,7 @@
 
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
-#include "kernels/deformable.h"
+#include "kernels/conv/deformable.h"
 
 namespace hybridnet::ops {
 

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "base/checked_size.h"
-#include "kernels/convert.h"
-#include "kernels/out_of_range.h"
+#include "kernels/elementwise/convert.h"
+#include "kernels/index/out_of_range.h"
 #include "ops/cost.h"
 #include "ops/emit.h"
 

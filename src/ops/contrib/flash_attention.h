@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "hybridnet/op.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace hybridnet::ops {
 

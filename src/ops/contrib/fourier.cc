@@ -1,5 +1,5 @@
 // _contrib_fft and _contrib_ifft. Complex numbers are stored as pairs along the last axis: real part, imaginary part.
-#include "kernels/fourier.h"
+#include "kernels/linalg/fourier.h"
 
 #include <cmath>
 

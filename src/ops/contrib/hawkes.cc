@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "hybridnet/threads.h"
-#include "kernels/indices.h"
+#include "kernels/index/indices.h"
 #include "ops/emit.h"
 #include "storage/temporary.h"
 

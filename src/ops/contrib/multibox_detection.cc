@@ -2,7 +2,7 @@
 //   Liu et al.: SSD: Single Shot MultiBox Detector, ECCV 2016.
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/stable_sort.h"
+#include "kernels/index/stable_sort.h"
 #include "ops/contrib/boxes.h"
 #include "ops/cost.h"
 #include "storage/temporary.h"

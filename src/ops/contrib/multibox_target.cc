@@ -4,8 +4,8 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/integers.h"
-#include "kernels/stable_sort.h"
+#include "kernels/elementwise/integers.h"
+#include "kernels/index/stable_sort.h"
 #include "ops/contrib/boxes.h"
 #include "ops/cost.h"
 #include "storage/temporary.h"

@@ -2,8 +2,8 @@
 //   Ren et al.: Faster R-CNN, NIPS 2015, section 3.
 #include "base/checked_size.h"
 #include "hybridnet/threads.h"
-#include "kernels/integers.h"
-#include "kernels/stable_sort.h"
+#include "kernels/elementwise/integers.h"
+#include "kernels/index/stable_sort.h"
 #include "ops/contrib/boxes.h"
 #include "ops/cost.h"
 #include "storage/temporary.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/checked_size.h"
-#include "kernels/integers.h"
+#include "kernels/elementwise/integers.h"
 #include "ops/contrib/region_reads.h"
 #include "ops/emit.h"
 

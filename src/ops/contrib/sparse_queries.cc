@@ -1,8 +1,8 @@
 // _contrib_getnnz and _contrib_edge_id: queries on sparse matrices. The matrices are kept densely; a zero is not
 // stored.
 #include "hybridnet/op.h"
-#include "kernels/fill.h"
-#include "kernels/indices.h"
+#include "kernels/index/indices.h"
+#include "kernels/memory/fill.h"
 
 namespace hybridnet::ops {
 namespace {

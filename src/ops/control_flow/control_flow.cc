@@ -1,5 +1,5 @@
-// Loops and branches as nodes. graph/control/infer.cc infers from their bodies, passes/control_gradient.cc has their
-// gradients, and plan/control/control_kernel.cc runs them.
+// Loops and branches as nodes. graph/control/infer.cc infers from their bodies, passes/gradient/control_gradient.cc has
+// their gradients, and plan/control/control_kernel.cc runs them.
 #include "graph/control/control_flow.h"
 
 #include "ops/control_flow/declare_control.h"

@@ -1,5 +1,5 @@
 // The declaration of `_gradient`. Differentiation removes the node from every graph that has losses
-// (passes/gradient.cc).
+// (passes/gradient/gradient.cc).
 #include "graph/gradient_node.h"
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // Sum of any number of arrays.
-#include "kernels/add_n.h"
+#include "kernels/elementwise/add_n.h"
 
 #include "hybridnet/op.h"
 #include "ops/elementwise/declare.h"

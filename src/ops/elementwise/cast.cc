@@ -1,6 +1,6 @@
 // Conversions between dtypes.
 #include "hybridnet/op.h"
-#include "kernels/convert.h"
+#include "kernels/elementwise/convert.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {

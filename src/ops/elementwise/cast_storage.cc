@@ -1,7 +1,7 @@
 // cast_storage. In graphs, whose values are dense, it is the identity; for arrays it makes sparse ones
 // (imperative/sparse_operators.cc).
 #include "hybridnet/op.h"
-#include "kernels/convert.h"
+#include "kernels/elementwise/convert.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {

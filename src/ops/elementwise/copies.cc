@@ -3,7 +3,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/convert.h"
+#include "kernels/elementwise/convert.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {

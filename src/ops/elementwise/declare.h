@@ -1,5 +1,5 @@
-// Declares elementwise operators over the span functions of kernels/pointwise.h. The function determines inference,
-// kernel, cost, in-place and fusion traits; the operator adds names, docs, gradient and samples.
+// Declares elementwise operators over the span functions of kernels/elementwise/pointwise.h. The function determines
+// inference, kernel, cost, in-place and fusion traits; the operator adds names, docs, gradient and samples.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "hybridnet/op.h"
-#include "kernels/pointwise.h"
+#include "kernels/elementwise/pointwise.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

@@ -7,8 +7,8 @@
 //   };
 //
 // A formula takes one to three arguments. The compiler vectorizes the loop if it can; a function that needs
-// hand-written vectors gets a row in kernels/pointwise.h instead. In both cases the operator runs in place, on all
-// cores, and can be fused.
+// hand-written vectors gets a row in kernels/elementwise/pointwise.h instead. In both cases the operator runs in place,
+// on all cores, and can be fused.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/integers.h"
+#include "kernels/elementwise/integers.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {

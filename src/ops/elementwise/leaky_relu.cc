@@ -5,8 +5,8 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/convert.h"
-#include "kernels/rng.h"
+#include "kernels/elementwise/convert.h"
+#include "kernels/random/rng.h"
 #include "ops/broadcast/declare.h"
 
 namespace hybridnet::ops {

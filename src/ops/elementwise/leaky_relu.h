@@ -2,7 +2,7 @@
 #pragma once
 
 #include "hybridnet/op.h"
-#include "kernels/pointwise.h"
+#include "kernels/elementwise/pointwise.h"
 
 namespace hybridnet::ops {
 

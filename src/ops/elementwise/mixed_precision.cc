@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "hybridnet/op.h"
-#include "kernels/convert.h"
-#include "kernels/finite.h"
+#include "kernels/elementwise/convert.h"
+#include "kernels/elementwise/finite.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {

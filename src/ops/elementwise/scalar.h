@@ -1,7 +1,7 @@
 // Operators of an array and a number given as a parameter: _plus_scalar and its family.
 #pragma once
 
-#include "kernels/convert.h"
+#include "kernels/elementwise/convert.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {

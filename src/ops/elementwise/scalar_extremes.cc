@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "hybridnet/op.h"
-#include "kernels/half_power.h"
+#include "kernels/elementwise/half_power.h"
 #include "ops/elementwise/scalar.h"
 
 namespace hybridnet::ops {

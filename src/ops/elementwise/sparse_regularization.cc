@@ -1,5 +1,5 @@
 // IdentityAttachKLSparseReg: drives the mean activation of sigmoid units towards a target.
-#include "kernels/reduce.h"
+#include "kernels/reduce/reduce.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {

@@ -1,7 +1,7 @@
-// Operators that change the physical order of a value. Only passes use them (passes/choose_layout.cc). Without a given
-// order, as for arrays, they copy.
+// Operators that change the physical order of a value. Only passes use them (passes/layers/choose_layout.cc). Without a
+// given order, as for arrays, they copy.
 #include "hybridnet/op.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 
 namespace hybridnet::ops {
 namespace {

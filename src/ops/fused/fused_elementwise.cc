@@ -1,12 +1,12 @@
-// _fused_elementwise: chains of elementwise operators that passes/fuse_elementwise.cc finds.
+// _fused_elementwise: chains of elementwise operators that passes/layers/fuse_elementwise.cc finds.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/pointwise.h"
-#include "kernels/stream_copy.h"
+#include "kernels/elementwise/pointwise.h"
+#include "kernels/memory/stream_copy.h"
 #include "op/pointwise_program.h"
 #include "ops/fused/native_chain.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "hybridnet/op.h"
-#include "kernels/rng.h"
+#include "kernels/random/rng.h"
 #include "ops/image/color_changes.h"
 
 namespace hybridnet::ops {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/integers.h"
+#include "kernels/elementwise/integers.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -1,6 +1,6 @@
 // _image_crop: a rectangle of an image.
 #include "hybridnet/op.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/image/image_size.h"
 

@@ -1,7 +1,7 @@
 // Flips of images: always, or with probability 1/2.
 #include "hybridnet/op.h"
-#include "kernels/rng.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
+#include "kernels/random/rng.h"
 #include "ops/emit.h"
 #include "ops/image/image_size.h"
 

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "hybridnet/op.h"
-#include "kernels/rng.h"
+#include "kernels/random/rng.h"
 #include "ops/image/color_changes.h"
 
 namespace hybridnet::ops {

@@ -3,7 +3,7 @@
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/image_resize.h"
+#include "kernels/image/image_resize.h"
 #include "ops/emit.h"
 #include "ops/image/image_size.h"
 #include "storage/temporary.h"

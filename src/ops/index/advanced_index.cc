@@ -1,9 +1,9 @@
 // NumPy's indexing with arrays: x[..., i, j, ...] for index arrays on consecutive axes, read and write.
 
 #include "hybridnet/op.h"
-#include "kernels/gather.h"
-#include "kernels/indices.h"
-#include "kernels/strided_copy.h"
+#include "kernels/index/gather.h"
+#include "kernels/index/indices.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
 #include "storage/temporary.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "hybridnet/op.h"
-#include "kernels/gather.h"
-#include "kernels/indices.h"
+#include "kernels/index/gather.h"
+#include "kernels/index/indices.h"
 
 namespace hybridnet::ops {
 

@@ -2,9 +2,9 @@
 // mask.
 
 #include "hybridnet/op.h"
-#include "kernels/gather.h"
-#include "kernels/indices.h"
-#include "kernels/strided_copy.h"
+#include "kernels/index/gather.h"
+#include "kernels/index/indices.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 #include "storage/temporary.h"
 

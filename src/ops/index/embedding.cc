@@ -1,7 +1,7 @@
 // Embedding: rows of a weight matrix, selected by an index tensor.
 #include "hybridnet/op.h"
-#include "kernels/gather.h"
-#include "kernels/indices.h"
+#include "kernels/index/gather.h"
+#include "kernels/index/indices.h"
 #include "ops/emit.h"
 #include "ops/index/row_gradient.h"
 

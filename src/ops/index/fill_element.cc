@@ -1,7 +1,7 @@
 // fill_element_0index: replaces one element per row.
 #include "hybridnet/op.h"
-#include "kernels/indices.h"
-#include "kernels/strided_copy.h"
+#include "kernels/index/indices.h"
+#include "kernels/memory/strided_copy.h"
 
 namespace hybridnet::ops {
 namespace {

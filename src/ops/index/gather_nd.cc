@@ -1,8 +1,8 @@
 // gather_nd, scatter_nd and related operators: elements or slices selected by tuples of indices.
 #include "hybridnet/op.h"
-#include "kernels/gather.h"
-#include "kernels/indices.h"
-#include "kernels/strided_copy.h"
+#include "kernels/index/gather.h"
+#include "kernels/index/indices.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
 

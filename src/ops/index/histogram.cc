@@ -6,8 +6,8 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/fill.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/fill.h"
+#include "kernels/memory/strided_copy.h"
 #include "storage/temporary.h"
 
 namespace hybridnet::ops {

@@ -1,8 +1,8 @@
 // _contrib_index_copy and _contrib_index_array.
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/gather.h"
-#include "kernels/indices.h"
+#include "kernels/index/gather.h"
+#include "kernels/index/indices.h"
 #include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
 

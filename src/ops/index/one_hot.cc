@@ -1,8 +1,8 @@
 // one_hot: indices as rows with one marked element.
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/fill.h"
-#include "kernels/indices.h"
+#include "kernels/index/indices.h"
+#include "kernels/memory/fill.h"
 
 namespace hybridnet::ops {
 namespace {

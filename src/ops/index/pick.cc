@@ -1,7 +1,7 @@
 // pick and batch_take: one element per row along an axis; and the operators of the gradients of pick, topk and sort.
 #include "hybridnet/op.h"
-#include "kernels/gather.h"
-#include "kernels/indices.h"
+#include "kernels/index/gather.h"
+#include "kernels/index/indices.h"
 #include "ops/emit.h"
 #include "ops/index/along_axis.h"
 

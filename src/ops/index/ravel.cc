@@ -3,8 +3,8 @@
 #include <array>
 
 #include "hybridnet/op.h"
-#include "kernels/fill.h"
-#include "kernels/indices.h"
+#include "kernels/index/indices.h"
+#include "kernels/memory/fill.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "hybridnet/op.h"
-#include "kernels/indices.h"
+#include "kernels/index/indices.h"
 
 namespace hybridnet::ops {
 

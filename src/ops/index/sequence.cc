@@ -4,10 +4,10 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/fill.h"
-#include "kernels/gather.h"
-#include "kernels/indices.h"
-#include "kernels/strided_copy.h"
+#include "kernels/index/gather.h"
+#include "kernels/index/indices.h"
+#include "kernels/memory/fill.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
 

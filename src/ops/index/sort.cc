@@ -3,8 +3,8 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/fill.h"
-#include "kernels/row_order.h"
+#include "kernels/index/row_order.h"
+#include "kernels/memory/fill.h"
 #include "ops/emit.h"
 #include "ops/index/along_axis.h"
 

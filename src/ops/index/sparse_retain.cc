@@ -1,9 +1,9 @@
 // _sparse_retain: keeps some rows of a matrix and sets the others to zero.
 #include <vector>
 
-#include "kernels/gather.h"
-#include "kernels/indices.h"
-#include "kernels/strided_copy.h"
+#include "kernels/index/gather.h"
+#include "kernels/index/indices.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

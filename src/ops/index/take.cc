@@ -1,7 +1,7 @@
 // take: slices along an axis, selected by an index tensor.
 #include "hybridnet/op.h"
-#include "kernels/gather.h"
-#include "kernels/indices.h"
+#include "kernels/index/gather.h"
+#include "kernels/index/indices.h"
 #include "ops/emit.h"
 #include "ops/index/row_gradient.h"
 

@@ -3,7 +3,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/fill.h"
+#include "kernels/memory/fill.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {

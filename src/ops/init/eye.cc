@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "hybridnet/op.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {

@@ -1,5 +1,5 @@
 // _zeros, _ones, _full: constant tensors.
-#include "kernels/fill.h"
+#include "kernels/memory/fill.h"
 
 #include "hybridnet/op.h"
 #include "ops/shape_param.h"

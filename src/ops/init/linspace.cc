@@ -1,7 +1,7 @@
 // _linspace: a given number of evenly spaced values.
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/fill.h"
+#include "kernels/memory/fill.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {

@@ -1,8 +1,8 @@
 // _linalg_potrf and _linalg_potri: Cholesky factors of symmetric positive definite matrices, and inverses from them.
 //   Gradients: Seeger et al., Auto-Differentiating Linear Algebra, arXiv 1710.08717.
 #include "hybridnet/op.h"
-#include "kernels/factorizations.h"
-#include "kernels/gemm.h"
+#include "kernels/linalg/factorizations.h"
+#include "kernels/product/gemm.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 #include "storage/temporary.h"

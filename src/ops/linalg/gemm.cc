@@ -1,8 +1,8 @@
 // _linalg_gemm and _linalg_gemm2: scaled matrix products over stacks of matrices.
-#include "kernels/gemm.h"
+#include "kernels/product/gemm.h"
 
 #include "hybridnet/op.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

@@ -2,7 +2,7 @@
 // 2.6).
 #include "base/checked_size.h"
 #include "hybridnet/threads.h"
-#include "kernels/integers.h"
+#include "kernels/elementwise/integers.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "hybridnet/op.h"
-#include "kernels/factorizations.h"
+#include "kernels/linalg/factorizations.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 #include "storage/temporary.h"

@@ -1,7 +1,7 @@
 // _linalg_gelqf and _linalg_syevd: LQ factorization and eigenvectors of symmetric matrices.
 //   Gradients: Seeger et al., Auto-Differentiating Linear Algebra, arXiv 1710.08717.
 #include "hybridnet/op.h"
-#include "kernels/factorizations.h"
+#include "kernels/linalg/factorizations.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 

@@ -3,8 +3,8 @@
 
 #include "hybridnet/op.h"
 #include "kernels/dnnl/matmul.h"
-#include "kernels/gemm.h"
-#include "kernels/gemm_choice.h"
+#include "kernels/product/gemm.h"
+#include "kernels/product/gemm_choice.h"
 
 namespace hybridnet::ops {
 

@@ -1,6 +1,6 @@
 // _linalg_syrk: products of matrices with their own transposes.
 #include "hybridnet/op.h"
-#include "kernels/gemm.h"
+#include "kernels/product/gemm.h"
 #include "ops/cost.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"

@@ -1,7 +1,7 @@
 // _linalg_trsm and _linalg_trmm: linear systems and products with triangular matrices.
 #include "hybridnet/op.h"
-#include "kernels/factorizations.h"
-#include "kernels/gemm.h"
+#include "kernels/linalg/factorizations.h"
+#include "kernels/product/gemm.h"
 #include "ops/cost.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"

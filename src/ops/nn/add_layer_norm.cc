@@ -2,7 +2,7 @@
 // forward and one backward.
 #include <cstring>
 
-#include "kernels/layer_norm.h"
+#include "kernels/norm/layer_norm.h"
 #include "ops/emit.h"
 #include "ops/nn/layer_norm.h"
 

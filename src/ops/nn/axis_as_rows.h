@@ -1,8 +1,8 @@
 // Runs kernels that need contiguous rows along any axis.
 #pragma once
 
-#include "kernels/softmax.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
+#include "kernels/norm/softmax.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

@@ -1,5 +1,5 @@
 // BatchNorm in its variants, and their gradient.
-#include "kernels/batch_norm.h"
+#include "kernels/norm/batch_norm.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // _contrib_BilinearResize2D: resizes images by bilinear interpolation.
 #include "hybridnet/op.h"
-#include "kernels/integers.h"
+#include "kernels/elementwise/integers.h"
 #include "ops/emit.h"
 #include "ops/nn/resample.h"
 

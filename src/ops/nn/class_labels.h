@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/out_of_range.h"
+#include "kernels/index/out_of_range.h"
 
 namespace hybridnet::ops {
 

@@ -1,10 +1,10 @@
 #include "ops/nn/convolution_params.h"
 
-#include "kernels/conv_reference.h"
-#include "kernels/depthwise.h"
+#include "kernels/conv/conv_reference.h"
+#include "kernels/conv/depthwise.h"
+#include "kernels/conv/winograd.h"
 #include "kernels/dnnl/conv_choice.h"
 #include "kernels/dnnl/winograd.h"
-#include "kernels/winograd.h"
 #include "op/through_float.h"
 #include "ops/nn/activation_params.h"
 #include "ops/nn/dense_kernels.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "hybridnet/op.h"
-#include "kernels/conv_geometry.h"
+#include "kernels/conv/conv_geometry.h"
 #include "kernels/dnnl/convolution.h"
 #include "ops/nn/image_layout.h"
 

@@ -4,8 +4,8 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/ctc.h"
-#include "kernels/indices.h"
+#include "kernels/index/indices.h"
+#include "kernels/norm/ctc.h"
 #include "ops/emit.h"
 #include "storage/temporary.h"
 

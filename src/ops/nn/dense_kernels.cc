@@ -3,9 +3,9 @@
 #include <cstring>
 #include <optional>
 
-#include "kernels/gemm.h"
-#include "kernels/packed.h"
-#include "kernels/packed_product.h"
+#include "kernels/product/gemm.h"
+#include "kernels/product/packed.h"
+#include "kernels/product/packed_product.h"
 #include "ops/nn/activation_params.h"
 
 namespace hybridnet::ops {

@@ -5,7 +5,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/bernoulli.h"
+#include "kernels/random/bernoulli.h"
 #include "ops/emit.h"
 #include "storage/temporary.h"
 

@@ -4,7 +4,7 @@
 #include "hybridnet/op.h"
 #include "kernels/dnnl/dense_choice.h"
 #include "kernels/dnnl/matmul.h"
-#include "kernels/gemm.h"
+#include "kernels/product/gemm.h"
 #include "op/through_float.h"
 #include "ops/emit.h"
 #include "ops/nn/activation_params.h"

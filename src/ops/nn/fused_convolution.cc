@@ -4,9 +4,9 @@
 
 #include "hybridnet/op.h"
 #include "kernels/dnnl/conv_choice.h"
+#include "kernels/elementwise/pointwise.h"
 #include "kernels/isa.h"
-#include "kernels/packed.h"
-#include "kernels/pointwise.h"
+#include "kernels/product/packed.h"
 #include "op/through_float.h"
 #include "ops/nn/activation_params.h"
 #include "ops/nn/convolution_params.h"

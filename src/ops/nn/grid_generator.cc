@@ -2,7 +2,7 @@
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/affine_grid.h"
+#include "kernels/image/affine_grid.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

@@ -6,7 +6,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/row_sums.h"
+#include "kernels/reduce/row_sums.h"
 #include "ops/emit.h"
 #include "storage/temporary.h"
 

@@ -2,7 +2,7 @@
 //   Ba, Kiros, Hinton: Layer normalization, 2016.
 #include "ops/nn/layer_norm.h"
 
-#include "kernels/layer_norm.h"
+#include "kernels/norm/layer_norm.h"
 #include "ops/nn/axis_as_rows.h"
 
 namespace hybridnet::ops {

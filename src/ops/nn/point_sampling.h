@@ -2,7 +2,7 @@
 #pragma once
 
 #include "hybridnet/op.h"
-#include "kernels/point_sampling.h"
+#include "kernels/image/point_sampling.h"
 
 namespace hybridnet::ops {
 

@@ -1,5 +1,5 @@
 // Pooling and the operators of its gradients.
-#include "kernels/pooling.h"
+#include "kernels/conv/pooling.h"
 
 #include "hybridnet/op.h"
 #include "kernels/dnnl/pooling.h"

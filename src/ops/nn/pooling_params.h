@@ -1,7 +1,7 @@
 // Parameters, shapes and sizes that the pooling operators share.
 #pragma once
 
-#include "kernels/pooling.h"
+#include "kernels/conv/pooling.h"
 #include "ops/nn/image_layout.h"
 
 namespace hybridnet::ops {

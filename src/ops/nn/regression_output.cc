@@ -1,8 +1,8 @@
 // LinearRegressionOutput, LogisticRegressionOutput, MAERegressionOutput: output layers whose gradient is the gradient
 // of a loss.
 #include "hybridnet/op.h"
-#include "kernels/convert.h"
-#include "kernels/pointwise.h"
+#include "kernels/elementwise/convert.h"
+#include "kernels/elementwise/pointwise.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "hybridnet/op.h"
-#include "kernels/resample.h"
+#include "kernels/image/resample.h"
 
 namespace hybridnet::ops {
 

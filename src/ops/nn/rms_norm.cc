@@ -1,7 +1,7 @@
 // RMSNorm: divides by the root mean square along one axis.
 //   Zhang, Sennrich: Root mean square layer normalization, 2019.
 #include "hybridnet/op.h"
-#include "kernels/layer_norm.h"
+#include "kernels/norm/layer_norm.h"
 #include "ops/nn/axis_as_rows.h"
 
 namespace hybridnet::ops {

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "kernels/packed.h"
+#include "kernels/product/packed.h"
 #include "ops/emit.h"
 #include "ops/nn/rnn_params.h"
 

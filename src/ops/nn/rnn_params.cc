@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/gemm.h"
-#include "kernels/indices.h"
+#include "kernels/index/indices.h"
+#include "kernels/product/gemm.h"
 
 namespace hybridnet::ops {
 namespace {

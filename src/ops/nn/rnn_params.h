@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hybridnet/op.h"
-#include "kernels/rnn.h"
+#include "kernels/rnn/rnn.h"
 #include "storage/temporary.h"
 
 namespace hybridnet::ops {

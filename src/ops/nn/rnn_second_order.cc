@@ -1,5 +1,5 @@
 // The gradient of RNN's gradient.
-#include "kernels/rnn_second_order.h"
+#include "kernels/rnn/rnn_second_order.h"
 
 #include <utility>
 #include <vector>

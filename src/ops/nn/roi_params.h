@@ -7,7 +7,7 @@
 
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
-#include "kernels/out_of_range.h"
+#include "kernels/index/out_of_range.h"
 
 namespace hybridnet::ops {
 

@@ -1,11 +1,11 @@
 // softmax, log_softmax, softmin, and their gradients.
-#include "kernels/softmax.h"
+#include "kernels/norm/softmax.h"
 
 #include <algorithm>
 
 #include "hybridnet/op.h"
-#include "kernels/convert.h"
-#include "kernels/out_of_range.h"
+#include "kernels/elementwise/convert.h"
+#include "kernels/index/out_of_range.h"
 #include "ops/emit.h"
 #include "ops/nn/softmax_params.h"
 

@@ -1,6 +1,6 @@
 // SoftmaxActivation: softmax over the last axis or over the channels.
 #include "hybridnet/op.h"
-#include "kernels/softmax.h"
+#include "kernels/norm/softmax.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

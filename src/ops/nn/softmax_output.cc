@@ -1,7 +1,7 @@
 // SoftmaxOutput: softmax whose gradient is the gradient of the cross entropy with its label.
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/softmax.h"
+#include "kernels/norm/softmax.h"
 #include "ops/emit.h"
 #include "ops/nn/class_labels.h"
 

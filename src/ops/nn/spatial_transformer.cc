@@ -1,6 +1,6 @@
 // SpatialTransformer: images under affine transformations that a network predicts (Jaderberg et al., 2015).
 #include "hybridnet/op.h"
-#include "kernels/affine_grid.h"
+#include "kernels/image/affine_grid.h"
 #include "ops/emit.h"
 #include "ops/nn/point_sampling.h"
 

@@ -1,6 +1,6 @@
 // SVMOutput: an output layer whose gradient is the gradient of a support vector machine's loss.
 #include "hybridnet/op.h"
-#include "kernels/convert.h"
+#include "kernels/elementwise/convert.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

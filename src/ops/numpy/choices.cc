@@ -6,8 +6,8 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/convert.h"
-#include "kernels/rng.h"
+#include "kernels/elementwise/convert.h"
+#include "kernels/random/rng.h"
 #include "ops/random/samplers.h"
 #include "ops/shape_param.h"
 #include "storage/temporary.h"

@@ -1,5 +1,5 @@
 // _npi_eigh, _npi_eigvalsh, _npi_eig, _npi_eigvals, and _npi_cholesky.
-#include "kernels/spectra.h"
+#include "kernels/linalg/spectra.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/numpy/factor_dtypes.h"

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "hybridnet/threads.h"
-#include "kernels/fill.h"
-#include "kernels/indices.h"
-#include "kernels/integers.h"
+#include "kernels/elementwise/integers.h"
+#include "kernels/index/indices.h"
+#include "kernels/memory/fill.h"
 #include "ops/numpy/promote.h"
 
 namespace hybridnet::ops {

@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "hybridnet/threads.h"
-#include "kernels/fill.h"
+#include "kernels/memory/fill.h"
 #include "ops/numpy/promote.h"
 #include "ops/shape_param.h"
 

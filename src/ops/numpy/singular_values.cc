@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/convert.h"
-#include "kernels/spectra.h"
+#include "kernels/elementwise/convert.h"
+#include "kernels/linalg/spectra.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/numpy/factor_dtypes.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/factorizations.h"
+#include "kernels/linalg/factorizations.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 #include "ops/numpy/factor_dtypes.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "hybridnet/threads.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 #include "storage/temporary.h"
 
 namespace hybridnet::ops {

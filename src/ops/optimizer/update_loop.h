@@ -16,7 +16,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/indices.h"
+#include "kernels/index/indices.h"
 #include "kernels/isa.h"
 
 namespace hybridnet::ops {

@@ -3,7 +3,7 @@
 
 #include "base/checked_size.h"
 #include "hybridnet/threads.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/quantized/ranges.h"
 #include "ops/shape/concat_params.h"
 

@@ -8,13 +8,13 @@
 #include <cmath>
 #include <optional>
 
-#include "hybridnet/derived.h"
 #include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
-#include "kernels/int8_convolution.h"
+#include "kernels/conv/int8_convolution.h"
 #include "ops/nn/activation_params.h"
 #include "ops/nn/convolution_params.h"
 #include "ops/quantized/ranges.h"
+#include "storage/derived.h"
 
 namespace hybridnet::ops {
 namespace {

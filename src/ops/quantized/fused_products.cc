@@ -2,8 +2,8 @@
 // _contrib_quantized_conv, _contrib_quantized_fully_connected, _contrib_requantize and the operators after them.
 #include <limits>
 
-#include "kernels/int8_convolution.h"
-#include "kernels/packed.h"
+#include "kernels/conv/int8_convolution.h"
+#include "kernels/product/packed.h"
 #include "ops/nn/convolution_params.h"
 #include "ops/quantized/products.h"
 #include "ops/quantized/ranges.h"

@@ -1,7 +1,7 @@
 // BatchNorm and Embedding of quantized tensors.
 #include "hybridnet/threads.h"
-#include "kernels/gather.h"
-#include "kernels/indices.h"
+#include "kernels/index/gather.h"
+#include "kernels/index/indices.h"
 #include "ops/quantized/ranges.h"
 #include "storage/temporary.h"
 

@@ -1,6 +1,6 @@
 // Pooling of quantized data, which keeps the range. Averages are rounded to the nearest integer, halves to even.
 #include "hybridnet/threads.h"
-#include "kernels/integer_rows.h"
+#include "kernels/elementwise/integer_rows.h"
 #include "ops/nn/pooling_params.h"
 #include "ops/quantized/ranges.h"
 

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "kernels/int8_convolution.h"
-#include "kernels/packed.h"
+#include "kernels/conv/int8_convolution.h"
+#include "kernels/product/packed.h"
 #include "ops/nn/convolution_params.h"
 #include "ops/quantized/ranges.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "hybridnet/op.h"
-#include "kernels/conv_geometry.h"
+#include "kernels/conv/conv_geometry.h"
 
 namespace hybridnet::ops {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "hybridnet/threads.h"
-#include "kernels/byte_steps.h"
+#include "kernels/conv/byte_steps.h"
 #include "ops/quantized/ranges.h"
 
 namespace hybridnet::ops {

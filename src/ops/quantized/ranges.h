@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "hybridnet/op.h"
-#include "kernels/integers.h"
+#include "kernels/elementwise/integers.h"
 
 namespace hybridnet::ops {
 

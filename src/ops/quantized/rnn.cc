@@ -5,13 +5,13 @@
 #include <cmath>
 #include <cstring>
 
-#include "hybridnet/derived.h"
 #include "hybridnet/storage.h"
-#include "kernels/byte_steps.h"
-#include "kernels/int8_convolution.h"
-#include "kernels/workspace_parts.h"
+#include "kernels/conv/byte_steps.h"
+#include "kernels/conv/int8_convolution.h"
+#include "kernels/memory/workspace_parts.h"
 #include "ops/nn/rnn_params.h"
 #include "ops/quantized/ranges.h"
+#include "storage/derived.h"
 
 namespace hybridnet::ops {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/convert.h"
-#include "kernels/normal.h"
+#include "kernels/elementwise/convert.h"
+#include "kernels/random/normal.h"
 #include "ops/random/distributions.h"
 #include "ops/shape_param.h"
 #include "storage/temporary.h"

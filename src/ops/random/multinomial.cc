@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "hybridnet/threads.h"
-#include "kernels/rng.h"
+#include "kernels/random/rng.h"
 #include "ops/emit.h"
 #include "storage/temporary.h"
 

@@ -1,7 +1,7 @@
 // _random_randint: uniformly distributed whole numbers in a range.
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/rng.h"
+#include "kernels/random/rng.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {

@@ -2,7 +2,7 @@
 // on nothing else.
 #pragma once
 
-#include "kernels/rng.h"
+#include "kernels/random/rng.h"
 
 namespace hybridnet::ops {
 

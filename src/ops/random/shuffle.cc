@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "hybridnet/op.h"
-#include "kernels/rng.h"
+#include "kernels/random/rng.h"
 #include "storage/temporary.h"
 
 namespace hybridnet::ops {

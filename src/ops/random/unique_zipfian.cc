@@ -5,7 +5,7 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
-#include "kernels/rng.h"
+#include "kernels/random/rng.h"
 #include "storage/temporary.h"
 
 namespace hybridnet::ops {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "hybridnet/op.h"
-#include "kernels/arg_extreme.h"
+#include "kernels/reduce/arg_extreme.h"
 #include "ops/reduce/axes.h"
 
 namespace hybridnet::ops {

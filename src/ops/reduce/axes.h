@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "hybridnet/op.h"
-#include "kernels/reduce.h"
+#include "kernels/reduce/reduce.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

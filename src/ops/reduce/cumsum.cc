@@ -1,5 +1,5 @@
 // Cumulative sums.
-#include "kernels/cumsum.h"
+#include "kernels/reduce/cumsum.h"
 
 #include "hybridnet/op.h"
 #include "ops/reduce/axes.h"

@@ -2,8 +2,8 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/storage.h"
-#include "kernels/broadcast.h"
-#include "kernels/convert.h"
+#include "kernels/elementwise/broadcast.h"
+#include "kernels/elementwise/convert.h"
 #include "ops/reduce/axes.h"
 
 namespace hybridnet::ops {

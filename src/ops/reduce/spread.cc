@@ -1,6 +1,6 @@
 // The adjoint of a reduction: repeats a value over the reduced axes.
 #include "hybridnet/op.h"
-#include "kernels/broadcast.h"
+#include "kernels/elementwise/broadcast.h"
 #include "ops/reduce/axes.h"
 
 namespace hybridnet::ops {

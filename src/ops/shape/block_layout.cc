@@ -1,7 +1,7 @@
 // depth_to_space and space_to_depth: rearrange channels to blocks of pixels and back.
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

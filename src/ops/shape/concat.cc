@@ -1,7 +1,7 @@
 // Concat, and _rnn_param_concat, which differs in shape inference only.
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/shape/concat_params.h"
 

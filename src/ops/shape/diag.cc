@@ -4,7 +4,7 @@
 
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

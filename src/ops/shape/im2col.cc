@@ -3,8 +3,8 @@
 
 #include "base/checked_size.h"
 #include "hybridnet/threads.h"
-#include "kernels/integers.h"
-#include "kernels/strided_copy.h"
+#include "kernels/elementwise/integers.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 #include "storage/temporary.h"
 

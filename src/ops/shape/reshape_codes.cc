@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/checked_size.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 
 namespace hybridnet::ops {
 namespace {

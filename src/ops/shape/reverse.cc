@@ -1,6 +1,6 @@
 // reverse (flip): reverses the order of elements along axes.
 #include "hybridnet/op.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

@@ -1,6 +1,6 @@
 // slice, and _backward_slice, which writes its input into a tensor of zeros.
 #include "hybridnet/op.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/shape/slice_ranges.h"
 

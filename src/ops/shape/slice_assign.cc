@@ -1,8 +1,8 @@
 // x[begin:end:step] = y as a function: the result is x with the slice replaced. It runs in place if x is not used
 // afterwards.
 #include "hybridnet/op.h"
-#include "kernels/fill.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/fill.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
 #include "ops/shape/slice_ranges.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "hybridnet/op.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 #include "storage/temporary.h"
 
 namespace hybridnet::ops {

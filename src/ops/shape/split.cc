@@ -1,6 +1,6 @@
 // SliceChannel (split) and _split_v2: split a tensor along an axis.
 #include "hybridnet/op.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

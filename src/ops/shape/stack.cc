@@ -1,6 +1,6 @@
 // stack: joins tensors of one shape along a new axis.
 #include "hybridnet/op.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

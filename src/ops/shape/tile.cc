@@ -1,7 +1,7 @@
 // tile and repeat: repeat the data as a whole or element by element.
 #include "base/checked_size.h"
 #include "hybridnet/op.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

@@ -1,6 +1,6 @@
 // transpose and SwapAxis.
 #include "hybridnet/op.h"
-#include "kernels/strided_copy.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

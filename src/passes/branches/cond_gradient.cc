@@ -4,8 +4,8 @@
 
 #include "graph/control/body_graph.h"
 #include "graph/control/loop_view.h"
-#include "passes/body_gradient.h"
-#include "passes/gradient_nodes.h"
+#include "passes/gradient/body_gradient.h"
+#include "passes/gradient/node_builders.h"
 
 namespace hybridnet {
 namespace {

@@ -1,7 +1,7 @@
 // The gradient of a cond: a cond on the same predicate, so that only the branch that ran goes backwards.
 #pragma once
 
-#include "passes/control_gradient.h"
+#include "passes/gradient/control_gradient.h"
 
 namespace hybridnet {
 

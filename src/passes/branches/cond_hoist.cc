@@ -7,8 +7,8 @@
 #include "graph/control/body_graph.h"
 #include "graph/control/loop_view.h"
 #include "passes/branches/cond_parts.h"
+#include "passes/canonical/value_numbers.h"
 #include "passes/rules.h"
-#include "passes/value_numbers.h"
 
 namespace hybridnet::passes {
 namespace {

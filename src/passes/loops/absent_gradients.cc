@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "passes/gradient_nodes.h"
+#include "passes/gradient/node_builders.h"
 
 namespace hybridnet {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "graph/control/body_graph.h"
 #include "graph/control/loop_view.h"
-#include "passes/gradient.h"
-#include "passes/gradient_nodes.h"
+#include "passes/gradient/gradient.h"
+#include "passes/gradient/node_builders.h"
 #include "passes/loops/checkpoint_while.h"
 
 namespace hybridnet {

@@ -20,7 +20,7 @@
 #include "graph/control/body_graph.h"
 #include "graph/control/loop_view.h"
 #include "hybridnet/ndarray.h"
-#include "passes/gradient_nodes.h"
+#include "passes/gradient/node_builders.h"
 #include "passes/loops/checkpoint_loops.h"
 
 namespace hybridnet {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "graph/control/loop_view.h"
-#include "passes/gradient_nodes.h"
+#include "passes/gradient/node_builders.h"
 #include "passes/rules.h"
 
 namespace hybridnet::passes {

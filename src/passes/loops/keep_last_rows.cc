@@ -5,7 +5,7 @@
 
 #include "graph/control/loop_view.h"
 #include "passes/attributes.h"
-#include "passes/gradient_nodes.h"
+#include "passes/gradient/node_builders.h"
 #include "passes/rules.h"
 
 namespace hybridnet::passes {

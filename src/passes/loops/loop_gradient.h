@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "passes/control_gradient.h"
+#include "passes/gradient/control_gradient.h"
 
 namespace hybridnet {
 

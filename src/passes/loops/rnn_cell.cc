@@ -12,10 +12,10 @@
 
 #include "graph/control/loop_view.h"
 #include "passes/attributes.h"
-#include "passes/gradient_nodes.h"
+#include "passes/control/size_questions.h"
+#include "passes/gradient/node_builders.h"
 #include "passes/loops/row_work.h"
 #include "passes/rules.h"
-#include "passes/size_questions.h"
 
 namespace hybridnet::passes {
 namespace {

@@ -10,7 +10,7 @@
 #include <unordered_set>
 
 #include "graph/control/loop_view.h"
-#include "passes/gradient_nodes.h"
+#include "passes/gradient/node_builders.h"
 #include "passes/loops/row_work.h"
 #include "passes/rules.h"
 

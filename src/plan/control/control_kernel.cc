@@ -17,7 +17,7 @@
 #include "hybridnet/threads.h"
 #include "plan/control/loop_body.h"
 #include "plan/control/native_loop.h"
-#include "plan/place.h"
+#include "plan/graph_position.h"
 #include "plan/plain_copy.h"
 #include "plan/shared_kernels.h"
 
@@ -184,7 +184,7 @@ class ForeachKernel final : public ControlKernel {
     for (size_t k = 0; k < run.slice_bytes.size(); ++k)
       run.inputs[k] = {static_cast<char*>(args.in[k].data) + row * run.slice_bytes[k], nullptr};
     const int64_t next_row = done + 1 == count ? -1 : p().reverse ? row - 1 : row + 1;
-    std::optional<PlaceScope> place;
+    std::optional<GraphPositionScope> place;
     if (body_.plan().is_opaque()) place.emplace(loop_.name, loop_.where, done);
     body_.step(body, run, done, row, next_row, random_ ? key_of_iteration(args.rng, p(), row) : RngKey{});
   }
@@ -300,7 +300,7 @@ class WhileLoopKernel final : public ControlKernel {
     InterruptWatch watch;
     try {
       for (;; ++done) {
-        std::optional<PlaceScope> place;
+        std::optional<GraphPositionScope> place;
         if (is_opaque_) place.emplace(loop_.name, loop_.where, done);
         if (done == limit || !holds()) break;
         check_interrupt(watch);
@@ -384,7 +384,8 @@ class CondKernel final : public ControlKernel {
       fresh.assign(branch.plan->fresh_outputs().size(), nullptr);
       for (const auto& [output, index] : branch.first_of_fresh)
         fresh[static_cast<size_t>(index)] = args.out[static_cast<size_t>(output)].data;
-      const PlaceScope place(name_, where_, taken ? PlaceScope::kThenBranch : PlaceScope::kElseBranch);
+      const GraphPositionScope place(name_, where_,
+                                     taken ? GraphPositionScope::kThenBranch : GraphPositionScope::kElseBranch);
       branch.plan->run({lease->inputs, fresh, nullptr, key_of(args.rng, taken ? 1 : 2), {}, args.kept});
       for (const auto& [output, index] : branch.copies) {
         const TensorRef& out = args.out[static_cast<size_t>(output)];

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/front_end.h"
-#include "plan/graph_function.h"
-#include "plan/place.h"
+#include "plan/graph_callable.h"
+#include "plan/graph_position.h"
 #include "plan/task.h"
 
 namespace hybridnet {
@@ -196,7 +196,7 @@ std::vector<NDArray> SizedLoop::run_whole() {
   return results;
 }
 
-Ref<GraphFunction> SizedLoop::function_alone(int number, LoopSpec loop) {
+Ref<GraphCallable> SizedLoop::function_alone(int number, LoopSpec loop) {
   return graph_.function_of(node_, number, [&] {
     GraphDefinition definition;
     std::vector<NodeEntry> read;
@@ -315,7 +315,7 @@ int64_t SizedLoop::run_steps() {
   int64_t done = 0;
   try {
     for (; done < limit_; ++done) {
-      const PlaceScope place(node_, done);
+      const GraphPositionScope place(node_, done);
       if (is_while_ && !condition_holds()) break;
       check_interrupt();  // on the caller's thread
       check_interrupt(watch);

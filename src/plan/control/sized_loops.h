@@ -35,7 +35,7 @@ class SizedLoop {
   std::vector<NDArray> inputs_now() const;
   void take(std::span<const NDArray> results);
   void check(std::optional<BrokenRule> broken) const;
-  Ref<GraphFunction> function_alone(int number, LoopSpec loop);
+  Ref<GraphCallable> function_alone(int number, LoopSpec loop);
   std::vector<TensorSpec> output_specs() const;
   NDArray rows(size_t output, const TensorSpec& spec, int64_t size) const;
   int64_t bytes_of_carries() const;

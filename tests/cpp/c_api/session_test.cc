@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <cstring>
 #include <thread>
 
+#include "c_api/model.h"
 #include "hybridnet/cpp/nd.h"
 
 namespace {
@@ -34,6 +36,26 @@ TEST(CppSession, ReadsAndWritesTheBoundArrays) {
   session.input(0).copy_from(Floats{5, 5, -5});
   session.run();
   EXPECT_EQ(session.output(0).to_vector<float>(), (Floats{10, 10, 0}));
+}
+
+TEST(CppSession, SharesThePlanOfItsModel) {
+  HnModel model = nullptr;
+  ASSERT_EQ(hn_model_load_from_memory(kNet, std::strlen(kNet), nullptr, 0, &model), 0) << hn_last_error();
+  const Array x = row({1, -2, 3}), w = row({2, 2, 2});
+  const HnArray inputs[] = {x.get(), w.get()};
+  HnArray outputs[2] = {};
+  ASSERT_EQ(hn_model_run(model, 2, inputs, 2, outputs), 0) << hn_last_error();
+  HnSession session = nullptr;
+  ASSERT_EQ(hn_session_create(model, 2, inputs, 0, nullptr, &session), 0) << hn_last_error();
+  ASSERT_EQ(hn_session_run(session), 0) << hn_last_error();
+  {
+    const hybridnet::c_api::Pinned<hybridnet::c_api::ModelHandle> handle(model, "SharesThePlanOfItsModel", "model");
+    EXPECT_EQ(handle->op()->counts().rewritten, 1U);
+    EXPECT_EQ(handle->op()->counts().linked, 1U);
+  }
+  for (const HnArray output : outputs) hn_array_free(output);
+  hn_session_free(session);
+  hn_model_free(model);
 }
 
 TEST(CppSession, WritesIntoGivenArraysAlsoWhereTheyAreInputsOrTheSame) {

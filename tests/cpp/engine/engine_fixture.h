@@ -45,9 +45,9 @@ class EngineUser {
 };
 
 // Pushes tasks from several threads, a few pending at a time, until it is stopped.
-class Pushers {
+class PushRate {
  public:
-  Pushers(EngineUser& user, int threads) {
+  PushRate(EngineUser& user, int threads) {
     for (int t = 0; t < threads; ++t) {
       threads_.emplace_back([this, &user] {
         std::vector<Var> vars(4);
@@ -61,7 +61,7 @@ class Pushers {
       });
     }
   }
-  ~Pushers() {
+  ~PushRate() {
     stop_ = true;
     for (std::thread& thread : threads_) thread.join();
   }

@@ -188,7 +188,7 @@ TEST_P(BothEngines, SeveralThreadsPushTasksOnTheSameVariables) {
 }
 
 TEST_P(BothEngines, WaitAllWaitsForWhatWasPushedBeforeAndNotForWhatOthersPushMeanwhile) {
-  const Pushers others(*this, 3);
+  const PushRate others(*this, 3);
   std::vector<std::thread> waiting;
   std::atomic<int> early{0};
   for (int t = 0; t < 3; ++t) {
@@ -218,7 +218,7 @@ TEST_P(BothEngines, SaysWhetherATaskIsPending) {
 }
 
 TEST_P(BothEngines, WaitAllWaitsForTheTasksThatTasksPush) {
-  const Pushers others(*this, 2);
+  const PushRate others(*this, 2);
   for (int i = 0; i < 30; ++i) {
     Var outer, inner;
     std::atomic<bool> done{false};

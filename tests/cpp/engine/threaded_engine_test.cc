@@ -433,7 +433,7 @@ TEST_F(ThreadedEngineTest, AnErrorWithManyUnreportedOnesDoesNotGrowForever) {
 // --- waits among threads that never stop pushing ------------------------------------------------------------------
 
 TEST_F(ThreadedEngineTest, WorkersStopWhileOthersPushAllTheTime) {
-  const Pushers others(*this, 3);
+  const PushRate others(*this, 3);
   for (int i = 0; i < 30; ++i) {
     engine->stop_workers();
     engine->start_workers();

@@ -1,5 +1,5 @@
 // argmax and argmin compared with plain loops: every layout, ties, NaN, all dtypes, and lengths that are split.
-#include "kernels/arg_extreme.h"
+#include "kernels/reduce/arg_extreme.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/convert.h"
+#include "kernels/elementwise/convert.h"
 
 namespace hybridnet::kernels {
 namespace {

@@ -1,10 +1,10 @@
-#include "kernels/bernoulli.h"
+#include "kernels/random/bernoulli.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "kernels/rng.h"
+#include "kernels/random/rng.h"
 
 namespace hybridnet::kernels {
 namespace {

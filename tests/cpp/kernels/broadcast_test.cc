@@ -1,5 +1,5 @@
 // Broadcasting and reductions compared with plain index arithmetic, over many shapes.
-#include "kernels/broadcast.h"
+#include "kernels/elementwise/broadcast.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 
 #include "hybridnet/runtime.h"
 #include "hybridnet/threads.h"
-#include "kernels/reduce.h"
-#include "kernels/select.h"
+#include "kernels/elementwise/select.h"
+#include "kernels/reduce/reduce.h"
 
 namespace hybridnet::kernels {
 namespace {

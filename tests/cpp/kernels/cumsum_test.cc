@@ -1,12 +1,12 @@
 // Cumulative sums from both ends, and tests for finite numbers.
-#include "kernels/cumsum.h"
+#include "kernels/reduce/cumsum.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <vector>
 
-#include "kernels/finite.h"
+#include "kernels/elementwise/finite.h"
 
 namespace hybridnet::kernels {
 namespace {

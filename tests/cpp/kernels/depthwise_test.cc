@@ -1,4 +1,4 @@
-#include "kernels/depthwise.h"
+#include "kernels/conv/depthwise.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hybridnet/threads.h"
-#include "kernels/conv_reference.h"
+#include "kernels/conv/conv_reference.h"
 #include "kernels/random_values.h"
 
 namespace hybridnet::kernels {

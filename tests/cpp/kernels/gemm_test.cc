@@ -1,5 +1,5 @@
 // Matrix products: each algorithm of choose_gemm compared with sums in double, and the same bits for one and two cores.
-#include "kernels/gemm.h"
+#include "kernels/product/gemm.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "hybridnet/runtime.h"
-#include "kernels/gemm_choice.h"
 #include "kernels/isa.h"
+#include "kernels/product/gemm_choice.h"
 #include "kernels/random_values.h"
 
 namespace hybridnet::kernels {

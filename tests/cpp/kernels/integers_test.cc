@@ -1,4 +1,4 @@
-#include "kernels/integers.h"
+#include "kernels/elementwise/integers.h"
 
 #include <gtest/gtest.h>
 

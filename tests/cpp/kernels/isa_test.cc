@@ -12,7 +12,7 @@
 #include "hybridnet/c_api.h"
 #include "hybridnet/env.h"
 #include "hybridnet/error.h"
-#include "kernels/recurrent_step.h"
+#include "kernels/rnn/recurrent_step.h"
 
 namespace hybridnet::kernels {
 namespace {

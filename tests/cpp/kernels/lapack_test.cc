@@ -1,4 +1,4 @@
-#include "kernels/lapack.h"
+#include "kernels/linalg/lapack.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
-#include "kernels/factorizations.h"
 #include "kernels/isa.h"
+#include "kernels/linalg/factorizations.h"
 #include "ops/op_samples.h"
 
 namespace hybridnet::kernels {

@@ -8,7 +8,7 @@
 
 #include "hybridnet/runtime.h"
 #include "kernels/dnnl/dense_choice.h"
-#include "kernels/packed_product.h"
+#include "kernels/product/packed_product.h"
 #include "kernels/random_values.h"
 
 namespace hybridnet::onednn {

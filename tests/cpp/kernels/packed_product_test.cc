@@ -1,4 +1,4 @@
-#include "kernels/packed_product.h"
+#include "kernels/product/packed_product.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hybridnet/threads.h"
-#include "kernels/gemm.h"
+#include "kernels/product/gemm.h"
 #include "kernels/random_values.h"
 
 namespace hybridnet::kernels {

@@ -1,6 +1,6 @@
 // Elementwise loops: accuracy compared with long double, limits, every length around a vector, in-place operation, and
 // conversions of dtypes.
-#include "kernels/pointwise.h"
+#include "kernels/elementwise/pointwise.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/convert.h"
+#include "kernels/elementwise/convert.h"
 
 namespace hybridnet::kernels {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/recurrent_step.h"
+#include "kernels/rnn/recurrent_step.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hybridnet/threads.h"
-#include "kernels/gemm.h"
+#include "kernels/product/gemm.h"
 #include "kernels/random_values.h"
 
 namespace hybridnet::kernels {

@@ -1,4 +1,4 @@
-#include "kernels/row_order.h"
+#include "kernels/index/row_order.h"
 
 #include <gtest/gtest.h>
 

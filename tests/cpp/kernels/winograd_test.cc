@@ -1,4 +1,4 @@
-#include "kernels/winograd.h"
+#include "kernels/conv/winograd.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/conv_reference.h"
+#include "kernels/conv/conv_reference.h"
 #include "kernels/random_values.h"
 
 namespace hybridnet::kernels {

@@ -6,7 +6,7 @@
 
 #include "hybridnet/runtime.h"
 #include "hybridnet/threads.h"
-#include "kernels/conv_reference.h"
+#include "kernels/conv/conv_reference.h"
 #include "kernels/dnnl/conv_choice.h"
 #include "kernels/dnnl/winograd.h"
 

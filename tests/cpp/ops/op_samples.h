@@ -10,7 +10,7 @@
 
 #include "hybridnet/imperative.h"
 #include "hybridnet/runtime.h"
-#include "kernels/integers.h"
+#include "kernels/elementwise/integers.h"
 
 namespace hybridnet::testing {
 

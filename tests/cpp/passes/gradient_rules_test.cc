@@ -1,6 +1,6 @@
 // Gradient rules that run alone make the same nodes as within a graph.
 #include "graph/build_graph.h"
-#include "passes/gradient.h"
+#include "passes/gradient/gradient.h"
 #include "plan/shared_kernels.h"
 
 namespace hybridnet::graph_testing {

@@ -49,8 +49,7 @@ TEST(Merge, WhatServesAnOlderNodesReadersRunsAsEarlyAsItDid) {
   const NodeEntry x = var("x"), old = use("tanh", {x});
   Graph graph = make_graph({x}, {float32({4})}, {use("sigmoid", {old}), use("relu", {x})});
   const Op& tanh = Runtime::get().ops().at("tanh");
-  graph.add_output(
-      {graph.add(tanh, tanh.default_params, {{graph.inputs()[0], 0}}), 0});  // in front of the old one
+  graph.add_output({graph.add(tanh, tanh.default_params, {{graph.inputs()[0], 0}}), 0});  // in front of the old one
   run_only(graph, "merge");
   std::vector<std::string> ops;
   for (const Node* node : graph.schedule())

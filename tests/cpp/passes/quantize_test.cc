@@ -1,5 +1,5 @@
 // Networks of floats as networks of bytes.
-#include "passes/quantize.h"
+#include "passes/quantize/quantize.h"
 
 #include "graph/build_graph.h"
 

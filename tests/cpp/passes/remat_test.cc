@@ -1,9 +1,9 @@
 // The values that the rewrite `remat` computes again, in joint graphs written by hand.
-#include "passes/remat.h"
+#include "passes/gradient/remat.h"
 
 #include "graph/build_graph.h"
 #include "graph/control/control_flow.h"
-#include "passes/gradient.h"
+#include "passes/gradient/gradient.h"
 
 namespace hybridnet::graph_testing {
 namespace {

@@ -1,6 +1,6 @@
 #include "passes/rule_examples.h"
 
-#include "passes/gradient.h"
+#include "passes/gradient/gradient.h"
 #include "passes/rule_graphs.h"
 
 namespace hybridnet::graph_testing {

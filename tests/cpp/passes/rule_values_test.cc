@@ -9,12 +9,12 @@
 #include <set>
 
 #include "passes/attributes.h"
-#include "passes/gradient.h"
-#include "passes/remat.h"
+#include "passes/control/size_questions.h"
+#include "passes/gradient/gradient.h"
+#include "passes/gradient/remat.h"
 #include "passes/rule_examples.h"
 #include "passes/rule_graphs.h"
-#include "passes/size_questions.h"
-#include "plan/compiled_call.h"
+#include "plan/compilation.h"
 
 namespace hybridnet::graph_testing {
 namespace {

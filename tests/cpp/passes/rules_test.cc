@@ -3,10 +3,10 @@
 #include <iterator>
 #include <limits>
 
-#include "passes/remat.h"
+#include "passes/control/size_questions.h"
+#include "passes/gradient/remat.h"
 #include "passes/rule_examples.h"
 #include "passes/rule_graphs.h"
-#include "passes/size_questions.h"
 #include "plan/value_comparison.h"
 
 namespace hybridnet::graph_testing {

@@ -1,5 +1,5 @@
 // Questions about sizes keep their answers, and tell for which other sizes the answers are the same.
-#include "passes/size_questions.h"
+#include "passes/control/size_questions.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 
 #include "graph/build_graph.h"
 #include "hybridnet/plan.h"
-#include "plan/graph_function.h"
 #include "plan/arena_pool.h"
+#include "plan/graph_callable.h"
 #include "plan/plan.h"
 
 namespace hybridnet::graph_testing {
@@ -154,12 +154,12 @@ TEST(Plan, AnArenaThatHasRoomForTheNextPlanDoesNotGrow) {
   EXPECT_EQ(start.allocations(), 1);
 }
 
-TEST(GraphFunction, SignaturesShareOneArena) {
+TEST(GraphCallable, SignaturesShareOneArena) {
   const NodeEntry x = var("x"), w = var("w");
   const NodeEntry hidden = use("dot", {use("dot", {x, w}), w});
   CallOptions config;
   config.static_alloc = true;
-  auto op = make_ref<GraphFunction>(Symbol{{use("dot", {hidden, w})}}, config);
+  auto op = make_ref<GraphCallable>(Symbol{{use("dot", {hidden, w})}}, config);
   const NDArray weight = random_array({64, 64}, 2);
   const int64_t value = 100 * 320 * 64 * 4;  // bytes of one value between the products, for the greatest length
   const Since start;

@@ -1,4 +1,4 @@
-// Threads that call one GraphFunction concurrently: with different sizes, in training and in prediction, with a graph
+// Threads that call one GraphCallable concurrently: with different sizes, in training and in prediction, with a graph
 // that is split into segments, and while its weights are overwritten. Useful with the thread sanitizer, too.
 #include <atomic>
 #include <map>
@@ -6,7 +6,7 @@
 
 #include "graph/build_graph.h"
 #include "hybridnet/plan.h"
-#include "plan/graph_function.h"
+#include "plan/graph_callable.h"
 
 namespace hybridnet::graph_testing {
 namespace {
@@ -54,7 +54,7 @@ struct ConvNet {
     return var(name);
   }
   static NDArray images(int64_t count) { return random_array({count, 8, 6, 6}, static_cast<uint32_t>(count)); }
-  Ref<GraphFunction> compiled() const { return make_ref<GraphFunction>(symbol, CallOptions{}); }
+  Ref<GraphCallable> compiled() const { return make_ref<GraphCallable>(symbol, CallOptions{}); }
 
   std::vector<NDArray> arguments(const NDArray& x) const {
     std::vector<NDArray> result;
@@ -62,11 +62,11 @@ struct ConvNet {
       result.push_back(node == data.node ? x : weights.at(node->name).detached());
     return result;
   }
-  std::vector<float> predict(GraphFunction& op, int64_t count) const {
+  std::vector<float> predict(GraphCallable& op, int64_t count) const {
     return values_of(op.call(arguments(images(count)))[0]);
   }
   // The output, and the gradients of data and weights one after the other.
-  std::vector<float> train(GraphFunction& op, int64_t count) const {
+  std::vector<float> train(GraphCallable& op, int64_t count) const {
     const std::vector<NDArray> inputs = arguments(images(count));
     std::vector<NDArray> buffers;
     for (const NDArray& input : inputs) {
@@ -92,7 +92,7 @@ TEST(ConcurrentCalls, OfAnySizesInTrainingAndPredictionGiveWhatTheyGiveAlone) {
   const ConvNet net;
   constexpr int kSizes = 6;
   std::vector<std::vector<float>> predicted, trained;
-  const Ref<GraphFunction> alone = net.compiled(), op = net.compiled();
+  const Ref<GraphCallable> alone = net.compiled(), op = net.compiled();
   for (int64_t count = 1; count <= kSizes; ++count) {
     predicted.push_back(net.predict(*alone, count));
     trained.push_back(net.train(*alone, count));
@@ -112,7 +112,7 @@ TEST(ConcurrentCalls, OfAnySizesInTrainingAndPredictionGiveWhatTheyGiveAlone) {
 TEST(ConcurrentCalls, PredictionsWhileWeightsAreOverwrittenUseOneVersionOfEach) {
   const ConvNet net;
   const NDArray changing = net.weights.rbegin()->second, x = ConvNet::images(3);
-  const Ref<GraphFunction> op = net.compiled();
+  const Ref<GraphCallable> op = net.compiled();
   const std::vector<float> before = values_of(changing);
   std::vector<float> after = before;
   for (float& value : after) value *= -0.5f;
@@ -138,9 +138,9 @@ TEST(ConcurrentCalls, OfAGraphInSegmentsHaveTheirOwnRowsAndGradients) {
   const NodeEntry x = var("x"), mask = var("mask"), w = var("w");
   const NodeEntry rows = use("_contrib_boolean_mask", {use("square", {x}), mask});
   const NodeEntry y = use("FullyConnected", {rows, w}, {{"num_hidden", "5"}, {"no_bias", "1"}});
-  const auto op = make_ref<GraphFunction>(Symbol{{use("tanh", {y})}}, CallOptions{});
+  const auto op = make_ref<GraphCallable>(Symbol{{use("tanh", {y})}}, CallOptions{});
   const NDArray weight = random_array({5, 3}, 4);
-  const auto run = [&](GraphFunction& called, int64_t count, bool gradient) {
+  const auto run = [&](GraphCallable& called, int64_t count, bool gradient) {
     const NDArray data = random_array({count, 3}, static_cast<uint32_t>(count)), buffer = NDArray::empty(data.spec());
     std::vector<float> kept(static_cast<size_t>(count));
     for (size_t i = 0; i < kept.size(); i += 2) kept[i] = 1;
@@ -155,7 +155,7 @@ TEST(ConcurrentCalls, OfAGraphInSegmentsHaveTheirOwnRowsAndGradients) {
     backward(outputs, {}, false, true);
     return values_of(buffer);
   };
-  const auto alone = make_ref<GraphFunction>(op->symbol(), CallOptions{});
+  const auto alone = make_ref<GraphCallable>(op->symbol(), CallOptions{});
   std::vector<std::vector<float>> results, gradients;
   for (int64_t count = 2; count < 8; ++count) {
     results.push_back(run(*alone, count, false));

@@ -8,8 +8,8 @@
 
 #include "hybridnet/imperative.h"
 #include "hybridnet/plan.h"
-#include "plan/graph_function.h"
 #include "hybridnet/runtime.h"
+#include "plan/graph_callable.h"
 
 namespace hybridnet {
 
@@ -88,7 +88,9 @@ class ControlFlow : public ::testing::Test {
     const auto* data = static_cast<const float*>(array.data());
     return {data, data + array.size()};
   }
-  static Ref<GraphFunction> model() { return make_ref<GraphFunction>(Symbol::from_json(kModel, "model"), CallOptions{}); }
+  static Ref<GraphCallable> model() {
+    return make_ref<GraphCallable>(Symbol::from_json(kModel, "model"), CallOptions{});
+  }
 };
 
 }  // namespace hybridnet

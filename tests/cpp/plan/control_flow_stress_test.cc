@@ -142,8 +142,8 @@ class ControlFlowStress : public ControlFlow {
     engine().start_workers();
   }
 
-  const Ref<GraphFunction> loop_ = model();
-  const Ref<GraphFunction> map_ = make_ref<GraphFunction>(Symbol::from_json(kMap, "map"), CallOptions{});
+  const Ref<GraphCallable> loop_ = model();
+  const Ref<GraphCallable> map_ = make_ref<GraphCallable>(Symbol::from_json(kMap, "map"), CallOptions{});
   std::atomic<int> wrong_{0};
   std::atomic<int> runs_{0};
 };

@@ -10,7 +10,7 @@ namespace hybridnet {
 namespace {
 
 TEST_F(ControlFlow, RunsALoopWithABranchFromAFile) {
-  const Ref<GraphFunction> op = model();
+  const Ref<GraphCallable> op = model();
   const NDArray inputs[] = {array({1, -1, 3, -1}), array({5})};
   const std::vector<NDArray> out = op->call(inputs);
   EXPECT_EQ(values(out[0]), (std::vector<float>{6, 12, 15, 30}));
@@ -18,7 +18,7 @@ TEST_F(ControlFlow, RunsALoopWithABranchFromAFile) {
 }
 
 TEST_F(ControlFlow, GivesTheSameToManyThreads) {
-  const Ref<GraphFunction> op = model();
+  const Ref<GraphCallable> op = model();
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (int t = 0; t < 4; ++t) {
@@ -48,7 +48,7 @@ TEST_F(ControlFlow, ThreadsThatCallWithDifferentLengthsShareOnePlanAndGetTheirOw
     halves.replace(halves.find(twice), twice.size(), R"("scalar": "0.5")");
     CallOptions config;
     config.static_alloc = keep;
-    const auto op = make_ref<GraphFunction>(Symbol::from_json(halves, "model"), config);
+    const auto op = make_ref<GraphCallable>(Symbol::from_json(halves, "model"), config);
     std::vector<std::thread> threads;
     std::atomic<int> wrong{0};
     for (int t = 0; t < 4; ++t) {
@@ -74,7 +74,7 @@ TEST_F(ControlFlow, ThreadsThatCallWithDifferentLengthsShareOnePlanAndGetTheirOw
 }
 
 TEST_F(ControlFlow, DifferentiatesThroughTheBranchesThatWereTaken) {
-  const Ref<GraphFunction> op = model();
+  const Ref<GraphCallable> op = model();
   const NDArray x = array({1, -1, 3}), start = array({5}), grad_x = array({0, 0, 0}), grad_start = array({0});
   mark_variable(x, grad_x, GradReq::kWrite);
   mark_variable(start, grad_start, GradReq::kWrite);
@@ -107,7 +107,7 @@ class LoopModes : public ControlFlow {
   }
 
   const LoopMode before_;
-  const Ref<GraphFunction> op_ = make_ref<GraphFunction>(Symbol::from_json(kMap, "map"), CallOptions{});
+  const Ref<GraphCallable> op_ = make_ref<GraphCallable>(Symbol::from_json(kMap, "map"), CallOptions{});
   NDArray x_;
   std::vector<float> picks_;
 };
@@ -175,7 +175,7 @@ const char kDoubling[] = R"model({
  "arg_nodes": [0], "heads": [[1, 0, 0], [1, 1, 0]], "attrs": {"mxnet_version": ["int", 10901]}})model";
 
 TEST_F(ControlFlow, ALoopWithoutALimitHasAsManyRowsAsItRuns) {
-  const Ref<GraphFunction> op = make_ref<GraphFunction>(Symbol::from_json(kDoubling, "doubling"), CallOptions{});
+  const Ref<GraphCallable> op = make_ref<GraphCallable>(Symbol::from_json(kDoubling, "doubling"), CallOptions{});
   for (const auto& [start, rows] : {std::pair{64.0f, 1}, {200.0f, 0}, {1.0f, 7}, {100.0f / 4096, 12}}) {
     const NDArray inputs[] = {array({start})};
     const std::vector<NDArray> out = op->call(inputs);
@@ -188,7 +188,7 @@ TEST_F(ControlFlow, ALoopWithoutALimitHasAsManyRowsAsItRuns) {
 }
 
 TEST_F(ControlFlow, ALoopWithoutALimitHasAGradient) {
-  const Ref<GraphFunction> op = make_ref<GraphFunction>(Symbol::from_json(kDoubling, "doubling"), CallOptions{});
+  const Ref<GraphCallable> op = make_ref<GraphCallable>(Symbol::from_json(kDoubling, "doubling"), CallOptions{});
   const NDArray x = array({0.03f}), grad = array({0});  // 12 iterations: more than one chunk
   mark_variable(x, grad, GradReq::kWrite);
   autograd_state() = {true, true};
@@ -203,7 +203,7 @@ TEST_F(ControlFlow, NamesWhatIsWrongWithAStateThatChanges) {
   std::string text = kModel;
   const std::string from = "\"_mul_scalar\", \"name\": \"twice\", \"attrs\": {\"scalar\": \"2\"}";
   text.replace(text.find(from), from.size(), "\"Cast\", \"name\": \"twice\", \"attrs\": {\"dtype\": \"int32\"}");
-  const Ref<GraphFunction> op = make_ref<GraphFunction>(Symbol::from_json(text, "model"), CallOptions{});
+  const Ref<GraphCallable> op = make_ref<GraphCallable>(Symbol::from_json(text, "model"), CallOptions{});
   const NDArray inputs[] = {array({1, -1}), array({5})};
   try {
     op->call(inputs);

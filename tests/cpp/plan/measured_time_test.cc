@@ -4,7 +4,7 @@
 #include "graph/build_graph.h"
 #include "hybridnet/engine.h"
 #include "hybridnet/plan.h"
-#include "plan/graph_function.h"
+#include "plan/graph_callable.h"
 
 namespace hybridnet::graph_testing {
 namespace {
@@ -64,7 +64,7 @@ constexpr char kLoop[] = R"model({
 // The number of queued calls (run by a worker or the waiting thread) out of 40 on an n x n matrix, each waited for.
 uint64_t queued_of_40_calls(int64_t n) {
   Runtime::get();  // owns the registry
-  const Ref<GraphFunction> op = make_ref<GraphFunction>(Symbol::from_json(kLoop, "loop"), CallOptions{});
+  const Ref<GraphCallable> op = make_ref<GraphCallable>(Symbol::from_json(kLoop, "loop"), CallOptions{});
   const NDArray ends_at_once = NDArray::empty(Shape{n, n}, DType::kFloat32);
   std::fill_n(static_cast<float*>(ends_at_once.data()), n * n, 100.0f);
   const auto call = [&] { values_of(op->call(std::vector<NDArray>{ends_at_once})[0]); };

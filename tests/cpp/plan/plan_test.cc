@@ -1,5 +1,4 @@
 #include "hybridnet/plan.h"
-#include "plan/graph_function.h"
 
 #include <new>
 #include <stdexcept>
@@ -7,6 +6,7 @@
 
 #include "graph/build_graph.h"
 #include "ops/elementwise/declare.h"
+#include "plan/graph_callable.h"
 #include "plan/plan.h"
 
 namespace hybridnet::graph_testing {
@@ -153,7 +153,7 @@ TEST(Plan, AnOperatorThatRunsOutOfMemoryIsAnErrorOfThatKindAndOtherExceptionsAre
       const NDArray input = make_array(Shape{1}, {value});
       Var* const writes[] = {&input.var()};
       if (queued) engine().push([input](TaskContext&) {}, {{}, writes}, {.name = "before", .cost_ns = 30'000});
-      const auto function = make_ref<GraphFunction>(Symbol{{y}}, CallOptions{});
+      const auto function = make_ref<GraphCallable>(Symbol{{y}}, CallOptions{});
       try {
         function->call({&input, 1})[0].wait_to_read();
         ADD_FAILURE() << "ran";
@@ -225,7 +225,7 @@ TEST_P(Modes, PlansGiveWhatImperativeCallsGive) {
       CallOptions config;
       config.passes = passes;
       config.static_alloc = keep;
-      auto op = make_ref<GraphFunction>(m.symbol(), config);
+      auto op = make_ref<GraphCallable>(m.symbol(), config);
       for (int repeat = 0; repeat < 3; ++repeat) {
         const std::vector<NDArray> found = op->call(m.in_symbol_order());
         ASSERT_EQ(found.size(), expected.size());
@@ -260,7 +260,7 @@ TEST_P(Modes, GradientsOfPlansEqualThoseOfTheTape) {
   for (const char* passes : {"none", "fast_compile", "fast_run"}) {
     CallOptions config;
     config.passes = passes;
-    auto op = make_ref<GraphFunction>(m.symbol(), config);
+    auto op = make_ref<GraphCallable>(m.symbol(), config);
     const std::vector<NDArray> found = gradients(m, [&] { return op->call(m.in_symbol_order()); });
     for (size_t i = 0; i < found.size(); ++i) expect_close(found[i], expected[i], 1e-4);
   }
@@ -290,7 +290,7 @@ TEST_P(Modes, SecondGradientsEqualThoseOfTheTape) {
     return buffers;
   };
   const std::vector<NDArray> expected = second([&] { return run_imperatively(m.inputs, m.arrays, m.outputs); });
-  auto op = make_ref<GraphFunction>(m.symbol(), CallOptions{});
+  auto op = make_ref<GraphCallable>(m.symbol(), CallOptions{});
   const std::vector<NDArray> found = second([&] { return op->call(m.in_symbol_order()); });
   for (size_t i = 0; i < found.size(); ++i) expect_close(found[i], expected[i], 1e-4);
 }
@@ -329,7 +329,7 @@ TEST_P(Modes, CallsFromManyThreadsAgree) {
   const std::vector<NDArray> expected = run_imperatively(m.inputs, m.arrays, m.outputs);
   CallOptions config;
   config.static_alloc = true;
-  auto op = make_ref<GraphFunction>(m.symbol(), config);
+  auto op = make_ref<GraphCallable>(m.symbol(), config);
   const std::vector<NDArray> arguments = m.in_symbol_order();
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
@@ -352,9 +352,9 @@ TEST_P(Modes, CallsFromManyThreadsAgree) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, Modes, ::testing::Values(elementwise_model, matrix_model, view_model));
 
-TEST(GraphFunction, LaysOnePlanOutForEachSignature) {
+TEST(GraphCallable, LaysOnePlanOutForEachSignature) {
   const NodeEntry x = var("x");
-  auto op = make_ref<GraphFunction>(Symbol{{use("tanh", {x})}}, CallOptions{});
+  auto op = make_ref<GraphCallable>(Symbol{{use("tanh", {x})}}, CallOptions{});
   for (int64_t n : {4, 2, 4, 3, 2}) {
     const NDArray input = random_array({n}, 1);
     op->call({&input, 1});
@@ -364,9 +364,9 @@ TEST(GraphFunction, LaysOnePlanOutForEachSignature) {
   EXPECT_EQ(op->counts().linked, 1u);
 }
 
-TEST(GraphFunction, ForgetsTheLayoutThatWasUsedLeastRecently) {
+TEST(GraphCallable, ForgetsTheLayoutThatWasUsedLeastRecently) {
   const NodeEntry x = var("x");
-  auto op = make_ref<GraphFunction>(Symbol{{use("tanh", {x})}}, CallOptions{});
+  auto op = make_ref<GraphCallable>(Symbol{{use("tanh", {x})}}, CallOptions{});
   const auto call = [&](int64_t n) {
     const NDArray input = random_array({n}, 1);
     op->call({&input, 1});
@@ -380,9 +380,9 @@ TEST(GraphFunction, ForgetsTheLayoutThatWasUsedLeastRecently) {
   EXPECT_EQ(call(10), 42u);
 }
 
-TEST(GraphFunction, WritesIntoGivenArrays) {
+TEST(GraphCallable, WritesIntoGivenArrays) {
   const NodeEntry x = var("x");
-  auto op = make_ref<GraphFunction>(Symbol{{use("tanh", {x})}}, CallOptions{});
+  auto op = make_ref<GraphCallable>(Symbol{{use("tanh", {x})}}, CallOptions{});
   const NDArray input = random_array({5}, 1), target = random_array({5}, 2);
   const void* memory = target.data();
   const NDArray result = op->call({&input, 1}, {&target, 1})[0];
@@ -393,18 +393,18 @@ TEST(GraphFunction, WritesIntoGivenArrays) {
   expect_close(input, target);
 }
 
-TEST(GraphFunction, RefusesAWrongNumberOfInputs) {
+TEST(GraphCallable, RefusesAWrongNumberOfInputs) {
   const NodeEntry x = var("x"), y = var("y");
-  auto op = make_ref<GraphFunction>(Symbol{{use("elemwise_add", {x, y})}}, CallOptions{});
+  auto op = make_ref<GraphCallable>(Symbol{{use("elemwise_add", {x, y})}}, CallOptions{});
   const NDArray input = random_array({5}, 1);
   EXPECT_THROW(op->call({&input, 1}), TypeError);
 }
 
-TEST(GraphFunction, NamesTheNodeWhenShapesDisagree) {
+TEST(GraphCallable, NamesTheNodeWhenShapesDisagree) {
   const NodeEntry x = var("x"), y = var("y");
   const NodeEntry sum = use("elemwise_add", {x, y});
   sum.node->where = {intern_file("model.py"), 5};
-  auto op = make_ref<GraphFunction>(Symbol{{sum}}, CallOptions{});
+  auto op = make_ref<GraphCallable>(Symbol{{sum}}, CallOptions{});
   const NDArray inputs[] = {random_array({5}, 1), random_array({6}, 1)};
   try {
     op->call(inputs);
@@ -415,9 +415,9 @@ TEST(GraphFunction, NamesTheNodeWhenShapesDisagree) {
   }
 }
 
-TEST(GraphFunction, RefusesBackwardOverAnOverwrittenInput) {
+TEST(GraphCallable, RefusesBackwardOverAnOverwrittenInput) {
   const NodeEntry x = var("x");
-  auto op = make_ref<GraphFunction>(Symbol{{use("square", {x})}}, CallOptions{});
+  auto op = make_ref<GraphCallable>(Symbol{{use("square", {x})}}, CallOptions{});
   const NDArray input = random_array({5}, 1), buffer = random_array({5}, 2), other = random_array({5}, 3);
   mark_variable(input, buffer, GradReq::kWrite);
   NDArray y;
@@ -430,9 +430,9 @@ TEST(GraphFunction, RefusesBackwardOverAnOverwrittenInput) {
   EXPECT_THROW(backward({&y, 1}, {}, false, true), GradientError);
 }
 
-TEST(GraphFunction, ABackwardFreesWhatItKeptUnlessTold) {
+TEST(GraphCallable, ABackwardFreesWhatItKeptUnlessTold) {
   const NodeEntry x = var("x");
-  auto op = make_ref<GraphFunction>(Symbol{{use("tanh", {x})}}, CallOptions{});
+  auto op = make_ref<GraphCallable>(Symbol{{use("tanh", {x})}}, CallOptions{});
   const NDArray input = random_array({5}, 1), buffer = random_array({5}, 2);
   mark_variable(input, buffer, GradReq::kWrite);
   NDArray y;

@@ -1,7 +1,7 @@
 // The text form of plans, and graphs whose values are compared during rewrites.
 #include "hybridnet/plan.h"
-#include "plan/graph_function.h"
 #include "passes/control_graphs.h"
+#include "plan/graph_callable.h"
 #include "plan/plan.h"
 #include "plan/value_comparison.h"
 
@@ -53,7 +53,7 @@ TEST(PlanText, ShowsBodiesBelowTheirInstruction) {
 
 TEST(PlanText, OfACachedOpIsThatOfItsLastSignature) {
   const NodeEntry x = var("x");
-  const Ref<GraphFunction> op = make_ref<GraphFunction>(Symbol{{use("tanh", {x})}}, CallOptions{.name = "net"});
+  const Ref<GraphCallable> op = make_ref<GraphCallable>(Symbol{{use("tanh", {x})}}, CallOptions{.name = "net"});
   EXPECT_EQ(op->plan_text(), "");
   op->call(std::vector<NDArray>{make_array(Shape{2}, {1, 2})});
   expect_says(op->plan_text(), "net, prediction: x float32(2,)");
@@ -61,9 +61,9 @@ TEST(PlanText, OfACachedOpIsThatOfItsLastSignature) {
   expect_says(op->plan_text(), "x float32(3,)");
 }
 
-TEST(GraphFunction, RefusesWordsThatNoRewriteKnows) {
+TEST(GraphCallable, RefusesWordsThatNoRewriteKnows) {
   try {
-    make_ref<GraphFunction>(Symbol{{use("tanh", {var("x")})}}, CallOptions{.passes = "fast_run,-winogrd"});
+    make_ref<GraphCallable>(Symbol{{use("tanh", {var("x")})}}, CallOptions{.passes = "fast_run,-winogrd"});
     FAIL() << "no error";
   } catch (const ParamError& error) {
     expect_says(error.what(), "did you mean 'winograd'?");

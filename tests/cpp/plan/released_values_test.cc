@@ -14,8 +14,8 @@
 #include "hybridnet/storage.h"
 #include "kernels/isa.h"
 #include "ndarray/dlpack.h"
-#include "plan/bound_call.h"
-#include "plan/graph_function.h"
+#include "plan/bound_run.h"
+#include "plan/graph_callable.h"
 
 namespace hybridnet::graph_testing {
 namespace {
@@ -32,8 +32,9 @@ std::vector<uint32_t> bits_of(const NDArray& array) { return bits_of(values_of(a
 
 bool is_released(const NDArray& array) {
   DerivedData* const derived = array.impl()->chunk->derived();
-  const StandIn* stand_in = derived ? derived->stand_in() : nullptr;  // null: the memory was exported
-  return stand_in && stand_in->is_released();
+  const EvictableValues* evictable_values =
+      derived ? derived->evictable_values() : nullptr;  // null: the memory was exported
+  return evictable_values && evictable_values->is_released();
 }
 
 // The number of the array's whole pages in memory.
@@ -46,20 +47,20 @@ int64_t resident_pages(const NDArray& array) {
   return std::count_if(resident.begin(), resident.end(), [](unsigned char state) { return state & 1; });
 }
 
-Ref<GraphFunction> dense_function(int64_t units = kUnits) {
+Ref<GraphCallable> dense_function(int64_t units = kUnits) {
   GraphDefinition definition;
   const NodeEntry x = var("x"), weight = var("weight");
   definition.inputs = {x.node, weight.node};
   definition.outputs = {
       use("FullyConnected", {x, weight}, {{"num_hidden", std::to_string(units)}, {"no_bias", "True"}})};
-  return make_ref<GraphFunction>(std::move(definition), CallOptions{.name = "dense"});
+  return make_ref<GraphCallable>(std::move(definition), CallOptions{.name = "dense"});
 }
 
 // A dense layer whose weights are packed for predictions.
 struct Dense {
   NDArray x = random_array({kRows, kUnits}, 1), weight = random_array({kUnits, kUnits}, 2);
   std::vector<float> values = values_of(weight);
-  Ref<GraphFunction> function = dense_function();
+  Ref<GraphCallable> function = dense_function();
 
   std::vector<float> predict() const {
     const std::vector<float> result = values_of(function->call(std::vector<NDArray>{x, weight}, {})[0]);
@@ -122,7 +123,7 @@ TEST_F(ReleasedValues, AreSeenByOtherGraphs) {
   const NodeEntry weight = var("weight");
   definition.inputs = {weight.node};
   definition.outputs = {use("negative", {weight})};
-  const auto negative = make_ref<GraphFunction>(std::move(definition), CallOptions{.name = "negative"});
+  const auto negative = make_ref<GraphCallable>(std::move(definition), CallOptions{.name = "negative"});
   std::vector<float> expected = net.values;
   for (float& v : expected) v = -v;
   EXPECT_EQ(bits_of(negative->call(std::vector<NDArray>{net.weight}, {})[0]), bits_of(expected));
@@ -208,7 +209,7 @@ TEST_F(ReleasedValues, AreReadByManyThreadsWhilePredictionsRun) {
 
 TEST_F(ReleasedValues, OfBoundCallsAreReleasedToo) {
   Dense fresh;
-  BoundCall bound(fresh.function, {fresh.x, fresh.weight}, {}, BoundCall::Calls::kMany);
+  BoundRun bound(fresh.function, {fresh.x, fresh.weight}, {}, BoundRun::Calls::kMany);
   for (int i = 0; i < 3; ++i) {
     bound.run();
     EXPECT_EQ(values_of(bound.outputs()[0]), first);
@@ -266,7 +267,7 @@ TEST_F(ReleasedValues, AndCopiesOfAllLayersAreNotInMemoryTogether) {
     last = use("FullyConnected", {last, weight}, {{"num_hidden", std::to_string(kWide)}, {"no_bias", "True"}});
   }
   definition.outputs = {last};
-  const auto function = make_ref<GraphFunction>(std::move(definition), CallOptions{.name = "layers"});
+  const auto function = make_ref<GraphCallable>(std::move(definition), CallOptions{.name = "layers"});
   Runtime::get().storage({}).release_pool();
   const bool forgets_peak = static_cast<bool>(std::ofstream("/proc/self/clear_refs") << "5" << std::flush);
   const int64_t before = status("VmRSS");
@@ -285,7 +286,7 @@ TEST_F(ReleasedValues, AreThereForAnInputThatSharesTheMemory) {
   const NodeEntry product =
       use("FullyConnected", {x, weight}, {{"num_hidden", std::to_string(kUnits)}, {"no_bias", "True"}});
   definition.outputs = {use("broadcast_add", {use("sum", {product}), same})};
-  const auto function = make_ref<GraphFunction>(std::move(definition), CallOptions{.name = "twice"});
+  const auto function = make_ref<GraphCallable>(std::move(definition), CallOptions{.name = "twice"});
   const NDArray array = random_array({kUnits, kUnits}, 2);
   const auto predict = [&](const NDArray& other) {
     return bits_of(function->call(std::vector<NDArray>{net.x, array, other}, {})[0]);

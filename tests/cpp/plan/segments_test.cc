@@ -4,7 +4,7 @@
 #include "engine/engine_fixture.h"
 #include "graph/build_graph.h"
 #include "hybridnet/plan.h"
-#include "plan/graph_function.h"
+#include "plan/graph_callable.h"
 
 namespace hybridnet::graph_testing {
 namespace {
@@ -42,7 +42,7 @@ NDArray apply(const char* name, const NDArray& x) {
 struct MaskedModel {
   const NodeEntry x = var("x"), mask = var("mask");
   const NodeEntry y = use("square", {use("tanh", {masked(use("relu", {use("exp", {x})}), mask)})});
-  const Ref<GraphFunction> op = make_ref<GraphFunction>(Symbol{{y}}, CallOptions{.name = "net"});
+  const Ref<GraphCallable> op = make_ref<GraphCallable>(Symbol{{y}}, CallOptions{.name = "net"});
 
   static NDArray imperative(const NDArray& x, const NDArray& mask) {
     return apply("square", apply("tanh", masked(apply("relu", apply("exp", x)), mask)));
@@ -74,7 +74,7 @@ TEST(Segments, AMaskCutsAGraphInTwoAndTheCallReturnsBeforeTheyHaveRun) {
 TEST(Segments, PendingResultsArePassedOnWithoutWaiting) {
   const MaskedModel model;
   const NodeEntry z = var("z");
-  const auto doubled = make_ref<GraphFunction>(Symbol{{use("elemwise_add", {z, z})}}, CallOptions{});
+  const auto doubled = make_ref<GraphCallable>(Symbol{{use("elemwise_add", {z, z})}}, CallOptions{});
   const NDArray x = random_array({6, 3}, 1), mask = every_second(6);
   std::vector<float> expected = values_of(MaskedModel::imperative(x, mask));
   for (float& value : expected) value *= 2;
@@ -129,7 +129,7 @@ TEST(Segments, GradientsOfGradientsGoThroughTheCut) {
 
 TEST(Segments, AnInputThatIsOverwrittenBeforeBackwardIsAnError) {
   const NodeEntry x = var("x"), mask = var("mask");
-  const auto op = make_ref<GraphFunction>(Symbol{{use("square", {masked(use("square", {x}), mask)})}}, CallOptions{});
+  const auto op = make_ref<GraphCallable>(Symbol{{use("square", {masked(use("square", {x}), mask)})}}, CallOptions{});
   const NDArray values = random_array({4, 2}, 3), gradient = NDArray::empty(values.spec());
   mark_variable(values, gradient, GradReq::kWrite);
   autograd_state() = {.recording = true, .training = true};
@@ -142,7 +142,7 @@ TEST(Segments, AnInputThatIsOverwrittenBeforeBackwardIsAnError) {
 
 TEST(Segments, AnErrorOfALaterSegmentNamesItsNodeWhereTheResultIsRead) {
   const NodeEntry x = var("x"), mask = var("mask"), w = var("w");
-  const auto op = make_ref<GraphFunction>(Symbol{{use("elemwise_add", {masked(x, mask), w})}}, CallOptions{});
+  const auto op = make_ref<GraphCallable>(Symbol{{use("elemwise_add", {masked(x, mask), w})}}, CallOptions{});
   const NDArray inputs[] = {random_array({6, 3}, 1), every_second(6), random_array({2, 3}, 2)};
   const NDArray result = op->call(inputs)[0];
   try {
@@ -155,7 +155,7 @@ TEST(Segments, AnErrorOfALaterSegmentNamesItsNodeWhereTheResultIsRead) {
 
 TEST(Segments, ResultsAreNeverTheArgumentsThemselves) {
   const NodeEntry x = var("x"), mask = var("mask");
-  const auto op = make_ref<GraphFunction>(Symbol{{x, masked(x, mask)}}, CallOptions{});
+  const auto op = make_ref<GraphCallable>(Symbol{{x, masked(x, mask)}}, CallOptions{});
   const NDArray values = random_array({6, 3}, 1);
   const NDArray inputs[] = {values, every_second(6)};
   const std::vector<NDArray> results = op->call(inputs);
@@ -167,7 +167,7 @@ TEST(Segments, StatesOfASegmentAreThoseOfTheCallersArrays) {
   const NodeEntry x = var("x"), mask = var("mask"), gamma = var("gamma"), beta = var("beta"), mean = var("mean"),
                   variance = var("variance");
   const NodeEntry y = use("BatchNorm", {masked(x, mask), gamma, beta, mean, variance}, {{"momentum", "0.5"}});
-  const auto op = make_ref<GraphFunction>(Symbol{{y}}, CallOptions{});
+  const auto op = make_ref<GraphCallable>(Symbol{{y}}, CallOptions{});
   const NDArray data = make_array({4, 1}, {1, 100, 3, 100}), running = make_array({1}, {0});
   const NDArray inputs[] = {data,    every_second(4),     make_array({1}, {1}), make_array({1}, {0}),
                             running, make_array({1}, {1})};

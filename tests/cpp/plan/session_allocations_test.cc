@@ -11,7 +11,7 @@
 #include "graph/build_graph.h"
 #include "hybridnet/op.h"
 #include "ops/op_samples.h"
-#include "plan/bound_call.h"
+#include "plan/bound_run.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HN_SANITIZED 1
@@ -68,18 +68,18 @@ GraphDefinition definition_of(const Op& op, const Sample& sample) {
 }
 
 // Returns null for operators that no session runs: sizes that depend on values, tables of random numbers, and the like.
-std::unique_ptr<BoundCall> session_of(const Op& op, const Sample& sample, DType dtype) {
+std::unique_ptr<BoundRun> session_of(const Op& op, const Sample& sample, DType dtype) {
   const CallOptions options{.name = op.name, .static_alloc = true};
   try {
     const std::vector<NDArray> inputs = hybridnet::testing::SampleRun(op, sample, false).arrays(dtype);
-    return std::make_unique<BoundCall>(make_ref<GraphFunction>(definition_of(op, sample), options), inputs,
-                                       std::span<const NDArray>(), BoundCall::Calls::kMany);
+    return std::make_unique<BoundRun>(make_ref<GraphCallable>(definition_of(op, sample), options), inputs,
+                                      std::span<const NDArray>(), BoundRun::Calls::kMany);
   } catch (const Error&) {
     return nullptr;
   }
 }
 
-int64_t allocations_of(BoundCall& call, int runs) {
+int64_t allocations_of(BoundRun& call, int runs) {
   allocations = 0;
   counting = true;
   for (int i = 0; i < runs; ++i) call.run();
@@ -97,7 +97,7 @@ TEST(SessionAllocations, NoOperatorAllocatesInRunsAfterTheFirstOnes) {
     for (size_t i = 0; i < op->samples.size(); ++i) {
       for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16}) {
         if (dtype == DType::kFloat16 && kExceptionsOfHalves.contains(op->name)) continue;
-        const std::unique_ptr<BoundCall> call = session_of(*op, op->samples[i], dtype);
+        const std::unique_ptr<BoundRun> call = session_of(*op, op->samples[i], dtype);
         if (!call) continue;
         for (int k = 0; k < 5; ++k) call->run();
         EXPECT_EQ(allocations_of(*call, 4), 0) << op->name << ", sample " << i << ", " << dtype_name(dtype);

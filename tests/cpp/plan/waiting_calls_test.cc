@@ -2,18 +2,18 @@
 #include "graph/build_graph.h"
 #include "hybridnet/engine.h"
 #include "hybridnet/plan.h"
-#include "plan/graph_function.h"
+#include "plan/graph_callable.h"
 
 namespace hybridnet::graph_testing {
 namespace {
 
 // A product too long for the calling thread by itself.
 struct Product {
-  Ref<GraphFunction> op;
+  Ref<GraphCallable> op;
   NDArray a = random_array({700, 700}, 1), b = random_array({700, 700}, 2);
   Product() {
     Runtime::get();  // owns the registry
-    op = make_ref<GraphFunction>(Symbol{{use("dot", {var("a"), var("b")})}}, CallOptions{});
+    op = make_ref<GraphCallable>(Symbol{{use("dot", {var("a"), var("b")})}}, CallOptions{});
   }
   NDArray call() const { return op->call(std::vector<NDArray>{a, b})[0]; }
   // The number of calls queued while f() runs 40 times.
@@ -52,13 +52,13 @@ TEST(WaitingCalls, TwoCallsBeforeAWaitAreQueued) {
 
 // A row of a product too long for the calling thread by itself; it fails for row 700.
 struct RowOfProduct {
-  Ref<GraphFunction> op;
+  Ref<GraphCallable> op;
   NDArray matrix = random_array({700, 700}, 1);
   RowOfProduct() {
     Runtime::get();
     const NodeEntry x = var("x"), rows = var("rows");
     const Symbol symbol{{use("take", {use("dot", {x, x}), rows}, {{"mode", "raise"}})}};
-    op = make_ref<GraphFunction>(symbol, CallOptions{});
+    op = make_ref<GraphCallable>(symbol, CallOptions{});
     for (int i = 0; i < 5; ++i) call(3).wait_to_read();
   }
   // The row number is in an array whose last user is this call.

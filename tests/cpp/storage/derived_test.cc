@@ -1,5 +1,5 @@
 // Copies derived from arrays: when they are shared, and when they are dropped.
-#include "hybridnet/derived.h"
+#include "storage/derived.h"
 
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ class User {
     for (const NDArray& a : arrays) sources.push_back(source(a));
     return user_.get(sources, bytes_, [this] { return std::make_shared<const int>(++made); });
   }
-  DerivedUser<int>::Use use(LastCopy& reader, const NDArray& a) {
+  DerivedUser<int>::Use use(ReaderCache& reader, const NDArray& a) {
     const DerivedSource from = source(a);
     return user_.get(&reader, {&from, 1}, bytes_, [this] { return std::make_shared<const int>(++made); });
   }
@@ -168,11 +168,11 @@ TEST(DerivedData, NothingIsKeptOfForeignMemory) {
   EXPECT_EQ(kept.bytes(), 0);
 }
 
-TEST(LastCopy, GivesTheValueOfItsLastUseUntilTheArrayIsWritten) {
+TEST(ReaderCache, GivesTheValueOfItsLastUseUntilTheArrayIsWritten) {
   const Kept kept;
   const NDArray a = array();
   User user("read");
-  LastCopy reader;
+  ReaderCache reader;
   for (int write_number = 1; write_number < 4; ++write_number) {
     for (int use = 0; use < 3; ++use) EXPECT_EQ(*user.use(reader, a), write_number);
     EXPECT_EQ(kept.bytes(), 100);
@@ -181,12 +181,12 @@ TEST(LastCopy, GivesTheValueOfItsLastUseUntilTheArrayIsWritten) {
   }
 }
 
-TEST(LastCopy, HoldsTheValueOfTheArrayThatWasReadLast) {
+TEST(ReaderCache, HoldsTheValueOfTheArrayThatWasReadLast) {
   const Kept kept;
   NDArray a = array();
   const NDArray b = array();
   User user("read in turns");
-  LastCopy reader;
+  ReaderCache reader;
   for (int round = 0; round < 3; ++round) {
     EXPECT_EQ(*user.use(reader, a), 1);
     EXPECT_EQ(*user.use(reader, b), 2);
@@ -197,11 +197,11 @@ TEST(LastCopy, HoldsTheValueOfTheArrayThatWasReadLast) {
   EXPECT_EQ(kept.bytes(), 0);
 }
 
-TEST(LastCopy, OverlappingUsesDoWithout) {
+TEST(ReaderCache, OverlappingUsesDoWithout) {
   const Kept kept;
   const NDArray a = array(), b = array();
   User user("overlap");
-  LastCopy reader;
+  ReaderCache reader;
   auto first = user.use(reader, a);
   const auto second = user.use(reader, a), other = user.use(reader, b);
   EXPECT_EQ(*second, 1);
@@ -211,9 +211,9 @@ TEST(LastCopy, OverlappingUsesDoWithout) {
   EXPECT_EQ(*user.use(reader, a), 1);
 }
 
-TEST(LastCopy, AValueInUseOutlivesItsCopy) {
+TEST(ReaderCache, AValueInUseOutlivesItsCopy) {
   const Kept kept;
-  LastCopy reader;
+  ReaderCache reader;
   User user("outlived");
   {
     const NDArray a = array();
@@ -228,12 +228,12 @@ TEST(LastCopy, AValueInUseOutlivesItsCopy) {
   EXPECT_EQ(*user.use(reader, array()), 2);
 }
 
-TEST(LastCopy, MakesRoomWhenItsCopyIsNoLongerUsed) {
+TEST(ReaderCache, MakesRoomWhenItsCopyIsNoLongerUsed) {
   const Kept kept;
   const Limit limit(150);
   const NDArray a = array();
   User first("1"), second("2");
-  LastCopy reader;
+  ReaderCache reader;
   EXPECT_EQ(*first.use(reader, a), 1);
   second.get({a});
   second.get({a});
@@ -243,7 +243,7 @@ TEST(LastCopy, MakesRoomWhenItsCopyIsNoLongerUsed) {
   EXPECT_EQ(*first.use(reader, a), 3);
 }
 
-TEST(LastCopy, IsDroppedByOneThreadWhileAnotherUsesIt) {
+TEST(ReaderCache, IsDroppedByOneThreadWhileAnotherUsesIt) {
   const Kept kept;
   constexpr int kThreads = 3, kRounds = 20000;
   const NDArray a = array();
@@ -256,7 +256,7 @@ TEST(LastCopy, IsDroppedByOneThreadWhileAnotherUsesIt) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
-      LastCopy reader;
+      ReaderCache reader;
       for (int i = 0; i < kRounds; ++i) {
         const DerivedSource from = source(a);
         const auto use = pairs.get(&reader, {&from, 1}, 8, [i] {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from hybridnet import _core
 from hybridnet.errors import ParamError
 

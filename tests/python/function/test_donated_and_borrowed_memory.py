@@ -42,7 +42,7 @@ def test_a_donated_array_cannot_be_read():
     f = mx.function([mx.In(x, donate=True)], x + 1)
     given = fresh()
     f(given)
-    line = "test_row_012"
+    line = "test_donated_and_borrowed_memory"
     for read in (
         given.asnumpy,
         lambda: (given * 2).asnumpy(),

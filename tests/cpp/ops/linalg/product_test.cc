@@ -1,4 +1,4 @@
-#include "kernels/gemm.h"
+#include "kernels/product/gemm.h"
 #include "ops/op_samples.h"
 
 namespace hybridnet {

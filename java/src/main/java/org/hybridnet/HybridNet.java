@@ -11,7 +11,7 @@ public final class HybridNet {
   /**
    * The version of the native library.
    *
-   * @return for example {@code 0.1.0}
+   * @return for example {@code 0.2.0}
    */
   public static String version() {
     return new String(Native.version(), UTF_8);

@@ -1,0 +1,33 @@
+// Fills a tensor with one value.
+#pragma once
+
+#include <type_traits>
+
+#include "hybridnet/op.h"
+#include "hybridnet/threads.h"
+#include "kernels/elementwise/integers.h"
+
+namespace hybridnet::kernels {
+
+// Converts a number to an element; integers outside a narrow type wrap, like NumPy's astype. Values outside of int64
+// saturate there first; NaN becomes 0.
+template <typename T>
+T element_from(double value) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    return static_cast<T>(whole_number(value));
+  else
+    return static_cast<T>(value);
+}
+
+inline void fill(const TensorRef& out, double value) {
+  dispatch_dtype(out.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* data = out.as<T>();
+    const T v = element_from<T>(value);
+    parallel_for(out.size(), 0.08 * sizeof(T), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) data[i] = v;
+    });
+  });
+}
+
+}  // namespace hybridnet::kernels
