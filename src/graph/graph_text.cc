@@ -2,27 +2,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/hash.h"
 #include "graph/node_table.h"
 #include "graph/notation.h"
 
 namespace hybridnet {
 namespace {
 
-uint64_t mix(uint64_t hash, uint64_t value) {
-  hash ^= value + 0x9e3779b97f4a7c15u + (hash << 12) + (hash >> 4);
-  return hash * 0xff51afd7ed558ccdu;
-}
-
 uint64_t entry_hash(const std::unordered_map<const Node*, uint64_t>& hashes, const NodeEntry& entry) {
-  return mix(hashes.at(entry.node.get()), entry.index);
+  return mix_hash(hashes.at(entry.node.get()), entry.index);
 }
 
-// FNV-1a: the same in every process.
-uint64_t mix(uint64_t hash, std::string_view text) {
-  uint64_t of_text = 14695981039346656037u;
-  for (const char c : text) of_text = (of_text ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return mix(hash, of_text);
-}
+using hybridnet::mix_hash;
+uint64_t mix_hash(uint64_t hash, std::string_view text) { return mix_hash(hash, hash_text(text)); }
 
 // Hashes nodes by their computation on the leaves of their region.
 class Structure {
@@ -38,26 +30,27 @@ class Structure {
  private:
   uint64_t of_constant(const Node& node) const {
     uint64_t hash = 3;
-    if (!node.specs.empty()) hash = mix(hash, node.specs[0].str());
-    return node.constant ? mix(hash, bytes_(*node.constant)) : mix(hash, node.name);
+    if (!node.specs.empty()) hash = mix_hash(hash, node.specs[0].str());
+    return node.constant ? mix_hash(hash, bytes_(*node.constant)) : mix_hash(hash, node.name);
   }
 
   uint64_t of_node(const Node& node, const std::unordered_map<const Node*, uint64_t>& hashes) {
-    uint64_t hash = mix(5, node.op->name);
-    for (const auto& [key, value] : node.op->schema->print(node.params->data())) hash = mix(mix(hash, key), value);
-    for (const auto& [key, value] : node.attrs) hash = mix(mix(hash, key), value);
-    for (const NodeEntry& input : node.inputs) hash = mix(hash, entry_hash(hashes, input));
-    for (const Ref<Subgraph>& body : node.subgraphs) hash = mix(hash, of_body(*body));
+    uint64_t hash = mix_hash(5, node.op->name);
+    for (const auto& [key, value] : node.op->schema->print(node.params->data()))
+      hash = mix_hash(mix_hash(hash, key), value);
+    for (const auto& [key, value] : node.attrs) hash = mix_hash(mix_hash(hash, key), value);
+    for (const NodeEntry& input : node.inputs) hash = mix_hash(hash, entry_hash(hashes, input));
+    for (const Ref<Subgraph>& body : node.subgraphs) hash = mix_hash(hash, of_body(*body));
     return hash;
   }
 
   uint64_t of_body(const Subgraph& body) {
     if (const auto found = bodies_.find(&body); found != bodies_.end()) return found->second;
     std::unordered_map<const Node*, uint64_t> hashes;
-    for (size_t i = 0; i < body.inputs.size(); ++i) hashes[body.inputs[i].get()] = mix(uint64_t{2}, uint64_t{i});
+    for (size_t i = 0; i < body.inputs.size(); ++i) hashes[body.inputs[i].get()] = mix_hash(uint64_t{2}, uint64_t{i});
     add(hashes, topological_order(body.outputs));
-    uint64_t hash = mix(uint64_t{11}, uint64_t{body.inputs.size()});
-    for (const NodeEntry& output : body.outputs) hash = mix(hash, entry_hash(hashes, output));
+    uint64_t hash = mix_hash(uint64_t{11}, uint64_t{body.inputs.size()});
+    for (const NodeEntry& output : body.outputs) hash = mix_hash(hash, entry_hash(hashes, output));
     return bodies_[&body] = hash;
   }
 
@@ -74,27 +67,27 @@ class Structure {
 
 uint64_t Graph::fingerprint() const {
   NodeTable<uint64_t> hashes(by_label_.size());
-  const auto hash_of = [&](const NodeEntry& entry) { return mix(*hashes.find(entry.node.get()), entry.index); };
+  const auto hash_of = [&](const NodeEntry& entry) { return mix_hash(*hashes.find(entry.node.get()), entry.index); };
   for (const auto& [label, node] : by_label_) {
     uint64_t hash = 1;
     if (node->is_variable()) {
       const int input = input_index(node);
-      hash =
-          input >= 0 ? mix(2, static_cast<uint64_t>(input)) : mix(3, reinterpret_cast<uintptr_t>(node->constant.get()));
+      hash = input >= 0 ? mix_hash(2, static_cast<uint64_t>(input))
+                        : mix_hash(3, reinterpret_cast<uintptr_t>(node->constant.get()));
     } else {
-      hash = mix(reinterpret_cast<uintptr_t>(node->op), node->op->schema->hash(node->params->data()));
+      hash = mix_hash(reinterpret_cast<uintptr_t>(node->op), node->op->schema->hash(node->params->data()));
       for (const auto& [key, value] : node->attrs)  // rules mark nodes by attributes
-        hash = mix(mix(hash, std::hash<std::string>()(key)), std::hash<std::string>()(value));
-      for (const NodeEntry& input : node->inputs) hash = mix(hash, hash_of(input));
+        hash = mix_hash(mix_hash(hash, std::hash<std::string>()(key)), std::hash<std::string>()(value));
+      for (const NodeEntry& input : node->inputs) hash = mix_hash(hash, hash_of(input));
       for (const Ref<Subgraph>& subgraph : node->subgraphs)
-        hash = mix(hash, reinterpret_cast<uintptr_t>(subgraph.get()));
+        hash = mix_hash(hash, reinterpret_cast<uintptr_t>(subgraph.get()));
     }
     hashes.insert(node, hash);
   }
   uint64_t hash = 7;
-  for (const NodeEntry& output : outputs_) hash = mix(hash, hash_of(output));
+  for (const NodeEntry& output : outputs_) hash = mix_hash(hash, hash_of(output));
   for (const Writeback& writeback : writebacks_)
-    hash = mix(mix(hash, static_cast<uint64_t>(writeback.input)), hash_of(writeback.value));
+    hash = mix_hash(mix_hash(hash, static_cast<uint64_t>(writeback.input)), hash_of(writeback.value));
   return hash;
 }
 
@@ -102,13 +95,13 @@ uint64_t structure_hash(const Graph& graph, const BytesOfConstant& bytes) {
   std::unordered_map<const Node*, uint64_t> hashes;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const Node& input = *graph.inputs()[i];
-    hashes[&input] = mix(mix(uint64_t{2}, uint64_t{i}), input.specs[0].str());
+    hashes[&input] = mix_hash(mix_hash(uint64_t{2}, uint64_t{i}), input.specs[0].str());
   }
   Structure(bytes).add(hashes, graph.order());
   uint64_t hash = graph.train() ? 13 : 7;
-  for (const NodeEntry& output : graph.outputs()) hash = mix(hash, entry_hash(hashes, output));
+  for (const NodeEntry& output : graph.outputs()) hash = mix_hash(hash, entry_hash(hashes, output));
   for (const Graph::Writeback& writeback : graph.writebacks())
-    hash = mix(mix(hash, static_cast<uint64_t>(writeback.input)), entry_hash(hashes, writeback.value));
+    hash = mix_hash(mix_hash(hash, static_cast<uint64_t>(writeback.input)), entry_hash(hashes, writeback.value));
   return hash;
 }
 

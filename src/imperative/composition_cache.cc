@@ -4,6 +4,8 @@
 #include <memory>
 #include <numeric>
 
+#include "base/hash.h"
+
 namespace hybridnet {
 namespace {
 
@@ -23,8 +25,6 @@ std::vector<Entry>& entries() {
   static thread_local std::vector<Entry> table;
   return table;
 }
-
-uint64_t mix(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15ull + (h >> 31); }
 
 size_t place_of(uint64_t hash) { return (hash ^ hash >> 32) % kEntries; }
 
@@ -82,12 +82,13 @@ Ref<const Composition> NotingEmitter::composition(size_t num_inputs, std::span<c
 ComposedCall::ComposedCall(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs)
     : op_(op), params_(params), inputs_(inputs), train_(autograd_state().training), np_shape_(is_np_shape()) {
   // The hash only has to differ for calls that are likely to follow each other; find() compares everything.
-  hash_ = mix(params.get() == op.default_params.get() ? 0 : op.schema->hash(params->data()),
-              static_cast<uint64_t>(op.id) * 4 + static_cast<uint64_t>(train_) * 2 + static_cast<uint64_t>(np_shape_));
+  hash_ =
+      mix_hash(params.get() == op.default_params.get() ? 0 : op.schema->hash(params->data()),
+               static_cast<uint64_t>(op.id) * 4 + static_cast<uint64_t>(train_) * 2 + static_cast<uint64_t>(np_shape_));
   if (inputs.empty()) return;
   const TensorSpec& spec = inputs[0].spec();
-  hash_ = mix(hash_, static_cast<uint64_t>(spec.dtype) * 31 + static_cast<uint64_t>(spec.shape.ndim()));
-  for (const int64_t size : spec.shape) hash_ = mix(hash_, static_cast<uint64_t>(size));
+  hash_ = mix_hash(hash_, static_cast<uint64_t>(spec.dtype) * 31 + static_cast<uint64_t>(spec.shape.ndim()));
+  for (const int64_t size : spec.shape) hash_ = mix_hash(hash_, static_cast<uint64_t>(size));
 }
 
 const Composition* ComposedCall::find() const {

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/hash.h"
 #include "op/empty_results.h"
 
 namespace hybridnet {
@@ -26,12 +27,10 @@ struct SignatureHash {
   size_t operator()(const Signature& s) const { return s.hash; }
 };
 
-uint64_t mix(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15ull + (h >> 31); }
-
 uint64_t hash_specs(uint64_t h, std::span<const TensorSpec> specs) {
   for (const TensorSpec& s : specs) {
-    h = mix(h, static_cast<uint64_t>(s.dtype) * 31 + static_cast<uint64_t>(s.shape.ndim()));
-    for (int64_t d : s.shape) h = mix(h, static_cast<uint64_t>(d));
+    h = mix_hash(h, static_cast<uint64_t>(s.dtype) * 31 + static_cast<uint64_t>(s.shape.ndim()));
+    for (int64_t d : s.shape) h = mix_hash(h, static_cast<uint64_t>(d));
   }
   return h;
 }
@@ -83,7 +82,7 @@ Kernel* find_kernel(const Op& op, const ParamsPtr& params, std::span<const Tenso
   key.specs.reserve(in.size() + out.size());
   key.specs.insert(key.specs.end(), in.begin(), in.end());
   key.specs.insert(key.specs.end(), out.begin(), out.end());
-  key.hash = hash_specs(mix(op.schema->hash(params->data()), static_cast<uint64_t>(op.id) * 2 + train), key.specs);
+  key.hash = hash_specs(mix_hash(op.schema->hash(params->data()), static_cast<uint64_t>(op.id) * 2 + train), key.specs);
   *owner = cache().find(key);
   if (!*owner) {
     LinkContext link;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/edit_distance.h"
+#include "base/hash.h"
 #include "op/attr_text.h"
 
 namespace hybridnet {
@@ -300,7 +301,6 @@ bool same(const std::optional<T>& a, const std::optional<T>& b) {
   return a && b ? same(*a, *b) : a.has_value() == b.has_value();
 }
 
-uint64_t mix(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15ull + (h >> 29); }
 template <typename T>
 uint64_t hash_one(const T& v) {
   if constexpr (std::is_enum_v<T>)
@@ -310,22 +310,22 @@ uint64_t hash_one(const T& v) {
 }
 uint64_t hash_one(const Tuple& v) {
   uint64_t h = static_cast<uint64_t>(v.ndim());
-  for (int64_t d : v) h = mix(h, static_cast<uint64_t>(d));
+  for (int64_t d : v) h = mix_hash(h, static_cast<uint64_t>(d));
   return h;
 }
 uint64_t hash_one(const std::vector<double>& v) {
   uint64_t h = v.size();
-  for (double d : v) h = mix(h, std::hash<double>()(d));
+  for (double d : v) h = mix_hash(h, std::hash<double>()(d));
   return h;
 }
 uint64_t hash_one(const OptionalInts& v) {
   uint64_t h = v.size();
-  for (const auto& d : v) h = mix(h, d ? static_cast<uint64_t>(*d) : 0x5bd1e995u);
+  for (const auto& d : v) h = mix_hash(h, d ? static_cast<uint64_t>(*d) : 0x5bd1e995u);
   return h;
 }
 template <typename T>
 uint64_t hash_one(const std::optional<T>& v) {
-  return v ? mix(1, hash_one(*v)) : 7;
+  return v ? mix_hash(1, hash_one(*v)) : 7;
 }
 
 }  // namespace
@@ -541,9 +541,9 @@ bool SchemaBase::equal(const void* a, const void* b) const {
 uint64_t SchemaBase::hash(const void* params) const {
   uint64_t h = fields_.size();
   for (const FieldInfo& f : fields_) {
-    h = mix(h, visit_kind(f.kind, [&]<typename T>() -> uint64_t {
-              return hash_one(*reinterpret_cast<const T*>(static_cast<const char*>(params) + f.offset));
-            }));
+    h = mix_hash(h, visit_kind(f.kind, [&]<typename T>() -> uint64_t {
+                   return hash_one(*reinterpret_cast<const T*>(static_cast<const char*>(params) + f.offset));
+                 }));
   }
   return h;
 }

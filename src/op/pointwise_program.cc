@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/hash.h"
 #include "op/attr_text.h"
 
 namespace hybridnet {
@@ -143,7 +144,7 @@ bool PointwiseProgram::operator==(const PointwiseProgram& other) const {
 
 uint64_t PointwiseProgram::hash() const {
   uint64_t hash = static_cast<uint64_t>(num_inputs) * 2 + (native ? 1 : 0);
-  const auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15u + (hash >> 29); };
+  const auto add = [&](uint64_t value) { hash = mix_hash(hash, value); };
   for (const Step& step : steps) {
     add(static_cast<uint64_t>(step.op->id));
     add(step.op->schema->hash(step.params->data()));

@@ -5,6 +5,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/hash.h"
 #include "hybridnet/engine.h"
 #include "hybridnet/ndarray.h"
 #include "hybridnet/pass.h"
@@ -19,13 +20,6 @@ namespace hybridnet {
 namespace {
 
 using Kind = PlanStorage::Kind;
-
-uint64_t spread(uint64_t x) {  // splitmix64's finalizer: neighbouring numbers give unrelated streams
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 }  // namespace
 
@@ -655,7 +649,7 @@ class PlanBuilder {
   // Random nodes draw from the stream of their node in the user's graph, wherever rewriting has put them.
   static uint64_t stream_of(const Node& node, int step) {
     if (random_stream(node) == kStreamOfLoopAround) return 0;
-    return spread(random_stream(node).value_or((uint64_t{1} << 32) + static_cast<uint64_t>(step)));
+    return splitmix64(random_stream(node).value_or((uint64_t{1} << 32) + static_cast<uint64_t>(step)));
   }
 
   void emit_copies() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
 #include "graph/control/control_flow.h"
 #include "hybridnet/custom.h"
 #include "hybridnet/imperative.h"
@@ -22,7 +23,7 @@ bool is_lazy_operator(const Node& node) { return node.op->is_lazy && node.op->is
 
 // Random nodes of different parts draw from different streams.
 RngKey key_of_part(const RngKey& key, size_t part) {
-  return {key.seed, key.stream ^ (0x9e3779b97f4a7c15u * (static_cast<uint64_t>(part) + 1))};
+  return {key.seed, key.stream ^ (kGoldenRatio * (static_cast<uint64_t>(part) + 1))};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
 #include "passes/control/size_questions.h"
 #include "passes/rounding.h"
 
@@ -11,7 +12,7 @@ namespace {
 uint64_t hash_of_specs(const Op* op, std::span<const TensorSpec> in, std::span<const TensorSpec> out) {
   uint64_t hash = reinterpret_cast<uintptr_t>(op);
   for (const std::span<const TensorSpec> specs : {in, out})
-    for (const TensorSpec& spec : specs) hash = (hash ^ ShapeHash()(spec.shape)) * 0x9e3779b97f4a7c15u;
+    for (const TensorSpec& spec : specs) hash = mix_hash(hash, ShapeHash()(spec.shape));
   return hash;
 }
 
@@ -26,7 +27,7 @@ bool same_params(const Op& op, const ParamsPtr& a, const ParamsPtr& b) {
 
 uint64_t SharedKernels::hash_of(const Node& node) const {
   uint64_t hash = reinterpret_cast<uintptr_t>(node.op);
-  const auto add = [&](const Shape& shape) { hash = (hash ^ ShapeHash()(shape)) * 0x9e3779b97f4a7c15u; };
+  const auto add = [&](const Shape& shape) { hash = mix_hash(hash, ShapeHash()(shape)); };
   for (const NodeEntry& input : node.inputs) add(graph_.spec(input).shape);
   for (const TensorSpec& spec : node.specs) add(spec.shape);
   return hash;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/hash.h"
 #include "graph/control/control_flow.h"
 #include "passes/gradient/gradient.h"
 #include "plan/compilation.h"
@@ -15,13 +16,6 @@ namespace hybridnet {
 namespace {
 
 using Bytes = std::vector<char>;
-
-uint64_t spread(uint64_t x) {  // splitmix64's finalizer
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 // Outputs are compared as if they were at least this large, relative to the largest output: much smaller values may be
 // the rounding noise of terms that cancel, such as the gradient of a bias in front of BatchNorm, whose terms are no
@@ -87,7 +81,7 @@ Bytes random_values(const TensorSpec& spec, uint64_t seed) {
   Bytes bytes(static_cast<size_t>(spec.bytes()));
   const auto size = static_cast<size_t>(spec.shape.size());
   for (size_t i = 0; i < size; ++i) {
-    const uint64_t bits = spread(seed * 0x10001 + i);
+    const uint64_t bits = splitmix64(seed * 0x10001 + i);
     const double value = static_cast<double>(bits >> 11) * 0x1p-52 - 1;
     const auto write = [&](auto number) { std::memcpy(bytes.data() + i * sizeof(number), &number, sizeof(number)); };
     switch (spec.dtype) {

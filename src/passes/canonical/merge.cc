@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/hash.h"
 #include "graph/control/control_flow.h"
 #include "passes/branches/branch_regions.h"
 #include "passes/rules.h"
@@ -14,8 +15,6 @@ bool may_merge(const Node& node) {
   return !node.is_variable() && !is_random(node) && !is_opaque(node) && node.control.empty() &&
          node.attrs.count("__no_merge__") == 0;
 }
-
-uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15u + (hash >> 29); }
 
 // The inputs in the order in which they are compared.
 std::vector<NodeEntry> operands(const Graph& graph, const Node& node) {
@@ -30,8 +29,8 @@ std::vector<NodeEntry> operands(const Graph& graph, const Node& node) {
 }
 
 uint64_t hash_of(const Node& node, const std::vector<NodeEntry>& inputs) {
-  uint64_t hash = mix(node.op->schema->hash(node.params->data()), reinterpret_cast<uintptr_t>(node.op));
-  for (const NodeEntry& input : inputs) hash = mix(hash, NodeEntryHash()(input));
+  uint64_t hash = mix_hash(node.op->schema->hash(node.params->data()), reinterpret_cast<uintptr_t>(node.op));
+  for (const NodeEntry& input : inputs) hash = mix_hash(hash, NodeEntryHash()(input));
   return hash;
 }
 

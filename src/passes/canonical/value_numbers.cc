@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
 #include "graph/control/control_flow.h"
 
 namespace hybridnet::passes {
 namespace {
 
 const OpRef kCopy{"_copy"};
-
-uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15u + (hash >> 29); }
 
 bool same_bodies(const Node& one, const Node& other) {
   return std::equal(one.subgraphs.begin(), one.subgraphs.end(), other.subgraphs.begin(), other.subgraphs.end(),
@@ -57,8 +56,8 @@ void ValueNumbers::add(const std::vector<Node*>& nodes, OfNodes& numbers) {
 
 ValueNumbers::Number ValueNumbers::of_node(const Node& node, std::vector<Number> operands) {
   if (node.op->commutative && operands.size() >= 2 && operands[1] < operands[0]) std::swap(operands[0], operands[1]);
-  uint64_t hash = mix(node.op->schema->hash(node.params->data()), reinterpret_cast<uintptr_t>(node.op));
-  for (Number operand : operands) hash = mix(hash, static_cast<uint64_t>(operand));
+  uint64_t hash = mix_hash(node.op->schema->hash(node.params->data()), reinterpret_cast<uintptr_t>(node.op));
+  for (Number operand : operands) hash = mix_hash(hash, static_cast<uint64_t>(operand));
   for (auto [it, end] = known_.equal_range(hash); it != end; ++it) {
     const Known& known = it->second;
     if (known.node->op == node.op && known.operands == operands && known.node->attrs == node.attrs &&

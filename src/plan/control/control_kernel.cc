@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/front_end.h"
+#include "base/hash.h"
 #include "engine/profile.h"
 #include "graph/control/body_graph.h"
 #include "hybridnet/engine.h"
@@ -29,12 +30,7 @@ constexpr int64_t kMaxArenaBytes = int64_t{64} << 20;  // for iterations that ru
 constexpr int64_t kGuessedIterations = 1024;           // for loops whose trip count is unknown before they run
 constexpr int64_t kMayNotEndNs = 1'000'000;            // for loops that may not end: too long for the calling thread
 
-uint64_t mix(uint64_t a, uint64_t b) {
-  uint64_t x = a ^ (b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2));
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+uint64_t mix(uint64_t a, uint64_t b) { return avalanche(a ^ (b + kGoldenRatio + (a << 6) + (a >> 2))); }
 
 // A body copies each output that is an input. Removes these copies: the plan copies such outputs itself if necessary.
 void give_inputs_themselves(Graph& graph) {
@@ -96,8 +92,7 @@ std::atomic<LoopMode>& chosen_mode() {
 // The draws of an iteration depend on its number in the loop as written, not on the segments that the loop was cut
 // into: the keys of nested loops add up.
 RngKey key_of_iteration(const RngKey& key, const LoopSpec& loop, int64_t row) {
-  constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
-  return {key.seed, key.stream + static_cast<uint64_t>(loop.draw_offset + row * loop.draw_stride) * kStep};
+  return {key.seed, key.stream + static_cast<uint64_t>(loop.draw_offset + row * loop.draw_stride) * kGoldenRatio};
 }
 constexpr uint64_t kStreamOfCondition = 0x94d049bb133111ebu;
 
