@@ -8,7 +8,7 @@ from functools import cache
 
 from .errors import HybridNetError, ParamError, unknown_name
 
-__all__ = ["check_hybridize_keywords", "check_keywords", "remat_text", "unknown_keyword"]
+__all__ = ["as_bool", "check_hybridize_keywords", "check_keywords", "remat_text", "unknown_keyword"]
 
 # backend_opts and partition_if_dynamic belong to MXNet's subgraph backends: accepted without effect.
 _HYBRIDIZE = (
@@ -66,6 +66,13 @@ def check_keywords(cls: type, args: tuple[object, ...], keywords: dict[str, obje
         _signature(cls).bind(None, *args, **keywords)
     except TypeError:
         raise unknown_keyword(cls, keywords) from None
+
+
+def as_bool(name: str, value: object) -> bool:
+    """Returns the value of a keyword that is a bool, 0 or 1. Raises ParamError for other values, such as text."""
+    if isinstance(value, (bool, int)) or type(value).__name__ in ("bool_", "bool"):
+        return bool(value)
+    raise ParamError(name, expected="a bool", given=f"{value!r} of {type(value).__name__}")
 
 
 def remat_text(remat: str | int) -> str:

@@ -13,7 +13,7 @@ from . import _core
 from ._keywords import remat_text
 from ._monitor_names import names_of_inputs
 from .context import Context
-from .errors import ShapeError
+from .errors import ParamError, ShapeError, unknown_name
 from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
 from .ndarray import NDArray, ones_like, zeros
@@ -305,6 +305,9 @@ def simple_bind(
     stype_dict: storage of arguments and states by name; argument_storage() determines that of gradients.
     """
     names = symbol.list_arguments()
+    for name, shape in shapes.items():
+        if not isinstance(shape, (tuple, list, int, np.integer)):
+            raise unknown_name("simple_bind", "keyword", name, [*names, "remat", "stype_dict", "type_dict"], ParamError)
     arg_shapes, aux_shapes, missing = symbol._input_shapes(shapes)
     if missing:
         raise HybridNetValueError(

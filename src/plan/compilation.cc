@@ -5,6 +5,8 @@
 #include <unordered_map>
 
 #include "graph/control/body_graph.h"
+#include "graph/control/control_flow.h"
+#include "graph/control/input_use.h"
 #include "graph/control/unequal_branches.h"
 #include "hybridnet/env.h"
 #include "ops/index/row_gradient.h"
@@ -48,6 +50,7 @@ class GraphMaker {
     for (auto clone = clones.begin(); clone != first_value; ++clone) graph_.add_output(*clone);
     number_random_nodes(graph_);
     if (definition_.commits_writebacks) {
+      check_writers(definition_, signature_.train);
       commit_states(graph_);
       pass_on_written_values();
     }
@@ -70,12 +73,7 @@ class GraphMaker {
   void add_update(int input, const NodeEntry& value) {
     const Node& variable = *definition_.inputs[static_cast<size_t>(input)];
     const auto is_its = [&](const Graph::Writeback& writeback) { return writeback.input == input; };
-    if (std::any_of(graph_.writebacks().begin(), graph_.writebacks().end(), is_its))
-      throw ValueError({.input = variable.name,
-                        .message = "it is written twice by one call",
-                        .because = "an operator of the graph writes its new state there in training mode, and so does "
-                                   "an update",
-                        .fix = "leave it out of updates, or call the function outside of training mode"});
+    if (std::any_of(graph_.writebacks().begin(), graph_.writebacks().end(), is_its)) throw_written_twice(variable.name);
     const TensorSpec &held = signature_.inputs[static_cast<size_t>(input)], &given = graph_.spec(value);
     if (!(held == given)) {
       ErrorFields fields{.input = variable.name,
@@ -377,6 +375,39 @@ RewrittenGraphs rewrite_once(const GraphDefinition& definition, const CallSignat
 }
 
 }  // namespace
+
+void throw_written_twice(const std::string& input) {
+  throw ValueError({.input = input,
+                    .message = "it is written twice by one call",
+                    .because = "an operator of the graph writes its new state there in training mode, and so does an "
+                               "update",
+                    .fix = "leave it out of updates, or call the function outside of training mode"});
+}
+
+void check_writers(const GraphDefinition& definition, bool train) {
+  std::unordered_map<const Node*, const Node*> assigned, updated;  // by variable: a node that writes it
+  for (const Node* node : topological_order(definition.outputs))
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      const Node* variable = node->inputs[i].node.get();
+      // Other states than auxiliary ones are written by the trace with the operator's own value.
+      if (!variable->is_variable() || !is_auxiliary_input(*node, i) || !writes_input(*node, i, train)) continue;
+      (node->op == &kWriteState.op() ? assigned : updated)[variable] = node;
+    }
+  for (const auto& [variable, assignment] : assigned) {
+    const auto other = updated.find(variable);
+    if (other == updated.end()) continue;
+    const Node& operation = *other->second;
+    ErrorFields e{.op = operation.op->name, .node = operation.name, .input = variable->name};
+    e.block = operation.block;
+    e.message = "the state is written twice by one call, and the order of the two writes is not known";
+    e.because = "the operator updates it in training mode" +
+                (operation.where.known() ? " (" + operation.where.str() + ")" : std::string()) +
+                ", and the program writes to it in place";
+    e.fix = "write to it outside of the block, after the call";
+    e.where = assignment->where;
+    throw ValueError(std::move(e));
+  }
+}
 
 RewrittenGraphs rewrite_graphs(const GraphDefinition& definition, const CallSignature& signature,
                                const CompileOptions& options, bool keep_undifferentiated,

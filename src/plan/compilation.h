@@ -112,6 +112,10 @@ struct RewrittenGraphs {
   std::vector<std::vector<RowsOfGradient>> rows_of_input;
   PassReport report;
 };
+// Throws the error of an input that an update and an operator write.
+[[noreturn]] void throw_written_twice(const std::string& input);
+// Throws ValueError if the program writes in place to a variable that an operator of the graph updates in this mode.
+void check_writers(const GraphDefinition& definition, bool train);
 // Receives the joint graph (forward and gradients) before it is rewritten and cut.
 using JointObserver = std::function<void(Graph& joint)>;
 // Throws UnequalBranchesError, ShapeError when the inputs do not determine every spec, and whatever inference throws.

@@ -8,6 +8,12 @@ namespace hybridnet {
 namespace {
 
 void check(const GraphDefinition& definition, const std::string& name) {
+  const auto check_count = [&](const char* list, size_t given, size_t expected) {
+    if (given == 0 || given == expected) return;
+    throw ValueError({.op = name, .input = list, .expected = std::to_string(expected), .given = std::to_string(given)});
+  };
+  check_count("donated", definition.donated.size(), definition.inputs.size());
+  check_count("borrowed", definition.borrowed.size(), definition.outputs.size());
   std::unordered_set<const Node*> inputs;
   for (const NodePtr& input : definition.inputs) {
     if (!inputs.insert(input.get()).second)

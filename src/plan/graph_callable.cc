@@ -59,7 +59,7 @@ class RecordedRun final : public RecordedFunction {
  private:
   // True if the memory of the inputs still holds the values that the run has read.
   bool can_repeat() const {
-    const std::vector<uint8_t> written = function_->written_inputs(train_), read = function_->read_inputs();
+    const std::vector<uint8_t> written = function_->written_inputs(train_), read = function_->read_inputs(train_);
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (written[i] != 0 ? read[i] != 0 : inputs_[i].is_overwritten()) return false;
     return true;
@@ -68,7 +68,7 @@ class RecordedRun final : public RecordedFunction {
   // Returns the inputs with their values at the run, for a gradient that repeats it. States that the run only wrote
   // (running means) do not count.
   std::vector<NDArray> values() const {
-    const std::vector<uint8_t> written = function_->written_inputs(train_), read = function_->read_inputs();
+    const std::vector<uint8_t> written = function_->written_inputs(train_), read = function_->read_inputs(train_);
     std::vector<NDArray> arrays;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const bool was_read = written[i] == 0;
@@ -287,8 +287,9 @@ std::vector<NDArray> GraphCallable::copied_to(std::span<const NDArray> out, std:
 // -------------------------------------------------------------------------------------------------------------- parts
 std::vector<NDArray> GraphCallable::run_parts(std::span<const NDArray> inputs, RngKey key) {
   const bool for_gradient = autograd_state().recording && is_cut_for_gradient_;
-  if (has_sparse(inputs)) return segments(for_gradient, storages_of(inputs)).run(inputs, key);
-  return is_cut_ || for_gradient ? segments(for_gradient).run(inputs, key) : call(inputs, {}, key);
+  const bool train = autograd_state().training;
+  if (has_sparse(inputs)) return segments(for_gradient, train, storages_of(inputs)).run(inputs, key);
+  return is_cut_ || for_gradient ? segments(for_gradient, train).run(inputs, key) : call(inputs, {}, key);
 }
 
 bool GraphCallable::has_sparse(std::span<const NDArray> inputs) const { return makes_sparse_ || any_sparse(inputs); }
@@ -299,17 +300,17 @@ std::vector<StorageType> GraphCallable::storages_of(std::span<const NDArray> inp
   return storages;
 }
 
-SegmentedGraph& GraphCallable::segments(bool for_gradient, const std::vector<StorageType>& storages) {
+SegmentedGraph& GraphCallable::segments(bool for_gradient, bool train, const std::vector<StorageType>& storages) {
   const auto find = [&]() -> SegmentedGraph* {
     const std::lock_guard lock(mutex_);
-    const auto found = segments_.find({for_gradient, storages});
+    const auto found = segments_.find({for_gradient, train, storages});
     return found == segments_.end() ? nullptr : found->second.get();
   };
   if (SegmentedGraph* known = find()) return *known;
   // Without the lock: forms of sparse operators are found by running some on one element.
-  auto made = std::make_unique<SegmentedGraph>(definition_, options_, for_gradient, storages);
+  auto made = std::make_unique<SegmentedGraph>(definition_, options_, for_gradient, train, storages);
   const std::lock_guard lock(mutex_);
-  return *segments_.try_emplace({for_gradient, storages}, std::move(made)).first->second;
+  return *segments_.try_emplace({for_gradient, train, storages}, std::move(made)).first->second;
 }
 
 Ref<GraphCallable> GraphCallable::cut_at(const std::set<const Node*>& branches) {

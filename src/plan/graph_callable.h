@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "base/thread_slots.h"
@@ -58,8 +59,8 @@ class GraphCallable : public RefCounted<GraphCallable> {
   // Returns a separate function that computes the same, or one that writes no input. The two share kernels; with
   // share_memory also the memory of values between operators: then they never run at the same time.
   Ref<GraphCallable> copy(bool share_memory, bool delete_updates, const std::string& name);
-  std::vector<uint8_t> written_inputs(bool train);  // per input: 1 if a run may write to it
-  std::vector<uint8_t> read_inputs() const;         // per input: 1 if a node reads it, other than to update it
+  std::vector<uint8_t> written_inputs(bool train) const;  // per input: 1 if a run in this mode writes to it
+  std::vector<uint8_t> read_inputs(bool train) const;  // per input: 1 if the results of a run in this mode depend on it
 
   const GraphDefinition& definition() const { return definition_; }
   Symbol symbol() const { return {definition_.outputs}; }
@@ -106,7 +107,7 @@ class GraphCallable : public RefCounted<GraphCallable> {
   bool may_defer(std::span<const NDArray> inputs) const;
   bool goes_by_parts(std::span<const NDArray> inputs) const;
   std::string sparse_segments_text();  // the cuts of the graph for sparse inputs
-  SegmentedGraph& segments(bool for_gradient, const std::vector<StorageType>& storages = {});
+  SegmentedGraph& segments(bool for_gradient, bool train, const std::vector<StorageType>& storages = {});
   Ref<Compilation> most_recent();  // null before the first call that is not run by steps
   Ref<GraphCallable> cut_at(const std::set<const Node*>& branches);
   std::vector<Ref<GraphCallable>> parts();
@@ -145,7 +146,7 @@ class GraphCallable : public RefCounted<GraphCallable> {
   std::atomic<bool> is_cut_for_gradient_{false};  // detected when the gradient is compiled
   std::mutex mutex_;
   Compiler compiler_;
-  std::map<std::pair<bool, std::vector<StorageType>>, std::unique_ptr<SegmentedGraph>> segments_;
+  std::map<std::tuple<bool, bool, std::vector<StorageType>>, std::unique_ptr<SegmentedGraph>> segments_;
   std::map<std::set<const Node*>, Ref<GraphCallable>> cut_at_;  // for signatures whose branches differ in size
   Ref<GraphCallable> without_writebacks_, with_updates_as_outputs_;
   std::list<Ref<Compilation>> compiled_;  // most recent first

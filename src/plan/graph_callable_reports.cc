@@ -39,7 +39,7 @@ int64_t GraphCallable::memory_of_parts() {
   return compiled_.empty() ? bytes : bytes + memory_of(*compiled_.front());
 }
 
-size_t GraphCallable::num_segments() { return is_cut_ ? segments(false).num_segments() : 1; }
+size_t GraphCallable::num_segments() { return is_cut_ ? segments(false, false).num_segments() : 1; }
 
 GraphCallable::Counts GraphCallable::counts() {
   Counts all{0, 0, 0, 0};
@@ -83,10 +83,10 @@ std::string GraphCallable::sparse_segments_text() {
   const std::lock_guard lock(mutex_);
   std::string text;
   for (const auto& [use, graph] : segments_) {
-    if (use.second.empty()) continue;
+    if (std::get<2>(use).empty()) continue;
     text += "for inputs in storages (";
-    for (size_t i = 0; i < use.second.size(); ++i)
-      text += std::string(i > 0 ? ", " : "") + storage_type_name(use.second[i]);
+    for (size_t i = 0; i < std::get<2>(use).size(); ++i)
+      text += std::string(i > 0 ? ", " : "") + storage_type_name(std::get<2>(use)[i]);
     text += "):\n" + graph->text();
   }
   return text;
@@ -94,7 +94,7 @@ std::string GraphCallable::sparse_segments_text() {
 
 std::string GraphCallable::summary() {
   if (is_cut_) {
-    const SegmentedGraph& graph = segments(false);
+    const SegmentedGraph& graph = segments(false, false);
     std::string text = options_.name + ": " + std::to_string(graph.num_segments()) + " segments\n" + graph.text();
     for (const Ref<GraphCallable>& part : parts()) text += part->summary();
     return text;
@@ -127,7 +127,7 @@ Ref<Compilation> GraphCallable::most_recent() {
 
 std::string GraphCallable::plan_text() {
   if (is_cut_) {
-    std::string text = segments(false).text();
+    std::string text = segments(false, false).text();
     for (const Ref<GraphCallable>& part : parts()) text += part->plan_text();
     return text;
   }
@@ -156,7 +156,7 @@ std::vector<std::string> GraphCallable::fired_rewrites() {
 
 std::string GraphCallable::graph_text() {
   if (is_cut_) {
-    std::string text = segments(false).text();
+    std::string text = segments(false, false).text();
     for (const Ref<GraphCallable>& part : parts()) text += part->options_.name + ":\n" + part->graph_text();
     return text;
   }

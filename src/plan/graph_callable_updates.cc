@@ -4,10 +4,9 @@
 #include <unordered_map>
 
 #include "engine/error_free_writes.h"
-#include "graph/control/control_flow.h"
+#include "graph/control/input_use.h"
 #include "imperative/autograd_scope.h"
 #include "ndarray/overlap.h"
-#include "passes/loops/commit_states.h"
 #include "plan/graph_callable.h"
 
 namespace hybridnet {
@@ -65,8 +64,11 @@ std::vector<NDArray> GraphCallable::call_and_commit(std::span<const NDArray> inp
     const auto input = static_cast<size_t>(update.input);
     given[input] = copied(inputs[input]);
   }
+  const std::vector<uint8_t> written = function->written_inputs(autograd_state().training);
+  for (const Graph::Writeback& update : definition_.updates)
+    if (written[static_cast<size_t>(update.input)] != 0)
+      throw_written_twice(definition_.inputs[static_cast<size_t>(update.input)]->name);
   if (definition_.atomic) {
-    const std::vector<uint8_t> written = function->written_inputs(autograd_state().training);
     for (size_t i = 0; i < written.size(); ++i) {
       if (written[i] == 0) continue;
       const AutogradScope unrecorded({.recording = false, .training = autograd_state().training});
@@ -123,32 +125,34 @@ Ref<GraphCallable> GraphCallable::without_writebacks() {
   return without_writebacks_;
 }
 
-std::vector<uint8_t> GraphCallable::read_inputs() const {
-  std::vector<uint8_t> read(definition_.inputs.size());
+namespace {
+
+// Per input of the graph: 1 if use(node, i) is true for a node that has it as input i.
+template <typename Use>
+std::vector<uint8_t> inputs_with(const GraphDefinition& definition, const Use& use) {
+  std::vector<uint8_t> found(definition.inputs.size());
   std::unordered_map<const Node*, size_t> number;
-  for (size_t i = 0; i < definition_.inputs.size(); ++i) number[definition_.inputs[i].get()] = i;
-  for (const Node* node : topological_order(definition_.outputs)) {
+  for (size_t i = 0; i < definition.inputs.size(); ++i) number[definition.inputs[i].get()] = i;
+  for (const Node* node : topological_order(definition.outputs)) {
     for (size_t i = 0; i < node->inputs.size(); ++i) {
-      const auto found = number.find(node->inputs[i].node.get());
-      if (found != number.end() && !is_auxiliary_input(*node, i)) read[found->second] = 1;
+      const auto it = number.find(node->inputs[i].node.get());
+      if (it != number.end() && use(*node, i)) found[it->second] = 1;
     }
   }
-  return read;
+  return found;
 }
 
-std::vector<uint8_t> GraphCallable::written_inputs(bool train) {
+}  // namespace
+
+std::vector<uint8_t> GraphCallable::read_inputs(bool train) const {
+  return inputs_with(definition_, [train](const Node& node, size_t i) { return reads_input(node, i, train); });
+}
+
+std::vector<uint8_t> GraphCallable::written_inputs(bool train) const {
   std::vector<uint8_t> written(definition_.inputs.size());
+  if (definition_.commits_writebacks)
+    written = inputs_with(definition_, [train](const Node& node, size_t i) { return writes_input(node, i, train); });
   for (const Graph::Writeback& update : definition_.updates) written[static_cast<size_t>(update.input)] = 1;
-  if (!definition_.commits_writebacks) return written;
-  std::unordered_map<const Node*, size_t> number;
-  for (size_t i = 0; i < definition_.inputs.size(); ++i) number[definition_.inputs[i].get()] = i;
-  for (const Node* node : topological_order(definition_.outputs)) {
-    if (!updates_states(*node, train)) continue;
-    for (size_t i = 0; i < node->inputs.size(); ++i) {
-      const auto found = number.find(node->inputs[i].node.get());
-      if (found != number.end() && is_auxiliary_input(*node, i)) written[found->second] = 1;
-    }
-  }
   return written;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "graph/control/control_flow.h"
+#include "graph/control/input_use.h"
 #include "hybridnet/custom.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/sparse.h"
@@ -64,8 +65,8 @@ struct SegmentedGraph::Cutter {
     }
     find_requests();
     const std::vector<std::vector<const Node*>> members = group();
+    find_writers();
     connect(members);
-    keep_first_values();
     for (size_t part = 0; part < members.size(); ++part)
       if (!graph.parts_[part].cut) make_segment(members[part], static_cast<int>(part));
   }
@@ -125,39 +126,45 @@ struct SegmentedGraph::Cutter {
   void connect(const std::vector<std::vector<const Node*>>& members) {
     for (size_t part = 0; part < members.size(); ++part) {
       if (const Node* cut = graph.parts_[part].cut) {
-        for (const NodeEntry& input : cut->inputs) graph.parts_[part].inputs.push_back(source_of(input));
+        for (size_t i = 0; i < cut->inputs.size(); ++i)
+          graph.parts_[part].inputs.push_back(source_of(read_entry(*cut, i, static_cast<int>(part))));
       } else {
         find_crossing(members[part], static_cast<int>(part));
       }
     }
-    for (const NodeEntry& output : graph.definition_.outputs) graph.outputs_.push_back(source_of(output));
+    for (const NodeEntry& output : graph.definition_.outputs)
+      graph.outputs_.push_back(source_of(writers.count(output.node.get()) != 0 ? first_value(output) : output));
   }
 
-  // Every part reads an input as it was when the call began, although another part may have written to it by then.
-  void keep_first_values() {
+  // Finds the parts that write to inputs of the graph.
+  void find_writers() {
     if (!graph.definition_.commits_writebacks) return;
-    std::map<int, std::set<int>> writers;  // parts by input
     for (const Node* node : order)
       for (size_t i = 0; i < node->inputs.size(); ++i)
-        if (is_auxiliary_input(*node, i))
-          if (const Source source = source_of(node->inputs[i]); source.kind == Source::Kind::kInput)
-            writers[source.index].insert(part_of.at(node));
-    const auto keep = [&](Source& source) {
-      source.kind = Source::Kind::kFirstValue;
-      graph.copied_inputs_.insert(source.index);
-    };
-    for (size_t number = 0; number < graph.parts_.size(); ++number) {
-      Part& part = graph.parts_[number];
-      for (Source& source : part.inputs) {
-        if (source.kind != Source::Kind::kInput || !writers.contains(source.index)) continue;
-        const std::set<int>& written_by = writers.at(source.index);
-        if (written_by.contains(static_cast<int>(number))) continue;  // its own plan reads before it writes
-        if (part.on_request || *written_by.begin() < static_cast<int>(number)) keep(source);
-      }
-    }
-    for (Source& output : graph.outputs_)
-      if (output.kind == Source::Kind::kInput && writers.contains(output.index)) keep(output);
+        if (node->inputs[i].node->is_variable() && writes_input(*node, i, graph.train_))
+          writers[node->inputs[i].node.get()].insert(part_of.at(node));
   }
+
+  // Returns the value that a node of a part reads as its input: an input of the graph as it was when the call began,
+  // although another part may have written to it by then. Updates of states by several parts follow each other.
+  NodeEntry read_entry(const Node& node, size_t input, int part) {
+    const NodeEntry& entry = node.inputs[input];
+    const auto found = writers.find(entry.node.get());
+    if (found == writers.end() || writes_input(node, input, graph.train_)) return entry;
+    const auto may_run_before = [&](int writer) {
+      return writer != part && (writer < part || is_on_request(writer) || is_on_request(part));
+    };
+    return std::any_of(found->second.begin(), found->second.end(), may_run_before) ? first_value(entry) : entry;
+  }
+
+  NodeEntry first_value(const NodeEntry& entry) {
+    NodePtr& variable = first_values[entry.node.get()];
+    if (!variable) variable = make_variable(entry.node->name);
+    input_of_first_value[variable.get()] = entry;
+    return {variable, 0};
+  }
+
+  bool is_on_request(int part) const { return graph.parts_[static_cast<size_t>(part)].on_request; }
 
   // Values of a part that other parts or the caller read get numbers, in the order of first use.
   int output_of(const NodeEntry& entry) {
@@ -177,9 +184,13 @@ struct SegmentedGraph::Cutter {
     }
     if (node->constant)
       return {Source::Kind::kConstant, 0, 0, NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get())))};
+    const auto first = input_of_first_value.find(node);
+    const bool is_first = first != input_of_first_value.end();
     const auto& inputs = graph.definition_.inputs;
-    const auto found = std::find(inputs.begin(), inputs.end(), entry.node);
-    return {Source::Kind::kInput, 0, static_cast<int>(found - inputs.begin()), {}};
+    const auto found = std::find(inputs.begin(), inputs.end(), is_first ? first->second.node : entry.node);
+    const int number = static_cast<int>(found - inputs.begin());
+    if (is_first) graph.copied_inputs_.insert(number);
+    return {is_first ? Source::Kind::kFirstValue : Source::Kind::kInput, 0, number, {}};
   }
 
   // Finds the inputs of a segment: the values of other parts that its nodes read. Constants are not inputs: they are
@@ -187,7 +198,8 @@ struct SegmentedGraph::Cutter {
   void find_crossing(const std::vector<const Node*>& nodes, int part) {
     auto& crossing = crossing_of[part];
     for (const Node* node : nodes) {
-      for (const NodeEntry& input : node->inputs) {
+      for (size_t i = 0; i < node->inputs.size(); ++i) {
+        const NodeEntry input = read_entry(*node, i, part);
         const Node* from = input.node.get();
         if (from->is_variable() ? from->constant != nullptr : part_of.at(from) == part) continue;
         const auto known = static_cast<size_t>(std::find(crossing.begin(), crossing.end(), input) - crossing.begin());
@@ -212,7 +224,8 @@ struct SegmentedGraph::Cutter {
     }
     for (const Node* node : nodes) {
       std::vector<NodeEntry> read;
-      for (const NodeEntry& input : node->inputs) {
+      for (size_t i = 0; i < node->inputs.size(); ++i) {
+        const NodeEntry input = read_entry(*node, i, part);
         const auto copy = copies.find(input);
         read.push_back(copy == copies.end() ? input : copy->second);  // constants are shared
       }
@@ -231,11 +244,15 @@ struct SegmentedGraph::Cutter {
   std::unordered_map<const Node*, int> level_of, part_of;
   std::unordered_map<const Node*, Requests> requests_of;
   std::map<int, std::vector<NodeEntry>> outputs_of, crossing_of;
+  std::unordered_map<const Node*, std::set<int>> writers;           // parts by variable
+  std::unordered_map<const Node*, NodePtr> first_values;            // by variable
+  std::unordered_map<const Node*, NodeEntry> input_of_first_value;  // the reverse
 };
 
 SegmentedGraph::SegmentedGraph(const GraphDefinition& definition, const CompileOptions& options, bool for_gradient,
-                               std::span<const StorageType> storages)
-    : definition_(definition), options_(options), for_gradient_(for_gradient) {
+                               bool train, std::span<const StorageType> storages)
+    : definition_(definition), options_(options), for_gradient_(for_gradient), train_(train) {
+  if (definition.commits_writebacks) check_writers(definition, train);
   Cutter(*this).run(storages);
 }
 
@@ -277,7 +294,7 @@ class SegmentedGraph::Run {
       values_[number] = part.function->call(values_of(part), {}, key_of_part(key_, number));
     } else {
       try {
-        values_[number] = results_of(part, *part.cut);
+        values_[number] = results_of(part, *part.cut, key_of_part(key_, number));
       } catch (Error& error) {
         const Node& node = *part.cut;
         error.add_context({.op = node.op->name, .node = node.name, .block = node.block, .where = node.where});
@@ -314,9 +331,9 @@ class SegmentedGraph::Run {
     return " (node '" + node.name + "'" + (node.block.empty() ? "" : ", block '" + node.block + "'") + ")";
   }
 
-  std::vector<NDArray> results_of(const Part& part, const Node& node) {
+  std::vector<NDArray> results_of(const Part& part, const Node& node, RngKey key) {
     if (is_lazy_operator(node)) return run_lazy(part, node);
-    if (control_kind(node) == ControlKind::kCond) return run_cond(part, node);
+    if (control_kind(node) == ControlKind::kCond) return run_cond(part, node, key);
     const std::vector<NDArray> arguments = values_of(part);
     if (part.keeps_storage) {
       std::vector<NDArray> results;
@@ -324,7 +341,7 @@ class SegmentedGraph::Run {
       return results;
     }
     if (node.subgraphs.empty()) return invoke(*node.op, node.params, arguments);
-    return SizedLoop(graph_, node, arguments).run();
+    return SizedLoop(graph_, node, arguments, key).run();
   }
 
   // --------------------------------------------------------------------------------------------- lazy operators, cond
@@ -334,13 +351,13 @@ class SegmentedGraph::Run {
     return custom_operators(use).call_lazy(use, specs_of(node), [&](size_t input) { return dense_value(part, input); });
   }
 
-  std::vector<NDArray> run_cond(const Part& part, const Node& node) {
+  std::vector<NDArray> run_cond(const Part& part, const Node& node, RngKey key) {
     auto run_body = [&](size_t body) {
       std::vector<NDArray> arguments;
       const std::vector<bool> read = read_inputs(*node.subgraphs[body]);
       for (size_t input = 0; input < read.size(); ++input)
         if (read[input]) arguments.push_back(dense_value(part, input));
-      return graph_.body_of(node, body)->call(arguments, {});
+      return graph_.body_of(node, body)->call(arguments, {}, key_of_part(key, body));
     };
     const NDArray pred = run_body(0)[0];
     pred.wait_to_read();
@@ -387,15 +404,16 @@ Ref<GraphCallable> SegmentedGraph::function_of(const Node& node, int number,
   if (!known) {
     CompileOptions options = options_;
     options.name = node.name;
-    known = make_ref<GraphCallable>(make(), std::move(options));
+    GraphDefinition definition = make();
+    definition.commits_writebacks = definition_.commits_writebacks;
+    known = make_ref<GraphCallable>(std::move(definition), std::move(options));
   }
   return known;
 }
 
 Ref<GraphCallable> SegmentedGraph::body_of(const Node& node, size_t body) {
   return function_of(node, static_cast<int>(body), [&] {
-    GraphDefinition definition{node.subgraphs[body]->inputs, node.subgraphs[body]->outputs,
-                               definition_.commits_writebacks};
+    GraphDefinition definition{node.subgraphs[body]->inputs, node.subgraphs[body]->outputs};
     if (control_kind(node) == ControlKind::kCond) {  // a branch receives only the inputs that it reads
       const std::vector<bool> read = read_inputs(*node.subgraphs[body]);
       size_t k = 0;

@@ -36,7 +36,7 @@ class SegmentedGraph {
   static bool makes_sparse(const Node& node);
 
   // storages: one per input. definition and options outlive the object.
-  SegmentedGraph(const GraphDefinition& definition, const CompileOptions& options, bool for_gradient,
+  SegmentedGraph(const GraphDefinition& definition, const CompileOptions& options, bool for_gradient, bool train,
                  std::span<const StorageType> storages);
 
   // Runs on the calling thread; each part is recorded if autograd records. May wait.
@@ -76,7 +76,7 @@ class SegmentedGraph {
 
   const GraphDefinition& definition_;
   const CompileOptions& options_;
-  const bool for_gradient_;
+  const bool for_gradient_, train_;
   std::vector<Part> parts_;  // in the order to run them
   std::vector<Source> outputs_;
   std::set<int> copied_inputs_;  // some part writes to them, and a later one, or the caller, reads the value before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -22,7 +23,10 @@ def scalar_shape() -> tuple[int, ...]:
 
 
 def array_of_number(value: Any, dtype: Any = None) -> NDArray:
-    array = ndarray.full(scalar_shape(), value, dtype=dtype or np.float32)
+    return in_current_interface(ndarray.full(scalar_shape(), value, dtype=dtype or np.float32))
+
+
+def in_current_interface(array: NDArray) -> NDArray:
     return array.as_np_ndarray() if is_np_array() else array
 
 
@@ -77,8 +81,8 @@ def _stack(call: Foreach | WhileLoop, rows: Sequence[Sequence[NDArray]], out_nes
         whole = ndarray.stack(*parts, axis=0)
         if size > len(parts):
             padding = ndarray.zeros((size - len(parts), *parts[0].shape), dtype=parts[0].dtype, ctx=parts[0].context)
-            whole = ndarray.concat(whole, padding, dim=0)
-        stacked.append(whole)
+            whole = ndarray.concat(whole, rules.in_interface(whole, padding), dim=0)
+        stacked.append(rules.in_interface(parts[0], whole))
     return stacked
 
 
@@ -130,12 +134,16 @@ def _empty_outputs(
             )
         outs.append(_zeros((size, *spec[0]), spec[1]))
     sources = [*getattr(call, "data", []), *states, *(p.data() for p in parameters if p._data is not None)]
-    return _on_tape(outs, sources), step.out_nest, states
+    arrays = [*getattr(call, "data", []), *states]
+    is_numpy = any(getattr(array, "_has_numpy_interface", False) for array in arrays)
+    outs = [out.as_np_ndarray() if is_numpy else out for out in _on_tape(outs, sources)]
+    return outs, step.out_nest, states
 
 
 def _on_tape(outs: list[NDArray], sources: list[NDArray]) -> list[NDArray]:
     """Records outs as results of sources, so that they have a (zero) gradient, like those of loops that run."""
     sources = [a for a in sources if np.dtype(a.dtype).kind not in "biu" and _core.needs_gradient(a)]
+    sources = [a.as_nd_ndarray() for a in sources]
     if not _core.is_recording() or not sources:
         return outs
     nothing = [ndarray.slice_axis(a.reshape((-1,)), axis=0, begin=0, end=0).sum() for a in sources]
@@ -235,17 +243,25 @@ def _foreach_step(call: Foreach, arguments: _Arguments, states: list[Any], done:
     first_recorded = max(size - call.truncate_gradient, 0) if call.truncate_gradient > 0 else 0
     unrecorded = done < first_recorded
     if done == first_recorded > 0 or (call.detach_every > 0 and done % call.detach_every == 0):
-        states = [state.detach() if isinstance(state, NDArray) else state for state in states]
+        states = _detached(states)
     with autograd.pause(train_mode=autograd.is_training()) if unrecorded else contextlib.nullcontext():
         slices = [array[row] for array in call.data]
-        index = ndarray.full(scalar_shape(), row, dtype=np.int64) if call.with_index else None
+        index = array_of_number(row, np.int64) if call.with_index else None
 
         def run(arrays: list[Any]) -> Step:
             return call.step(index, arrays[: len(slices)], arrays[len(slices) :])
 
         if done == 0:
-            return settle_numbers(call, states, lambda s: arguments.step(run, [*slices, *s]))[1]
-        return arguments.step(run, [*slices, *states])
+            step = settle_numbers(call, states, lambda s: arguments.step(run, [*slices, *s]))[1]
+        else:
+            step = arguments.step(run, [*slices, *states])
+        if unrecorded:  # the body may return an array from outside, which has a gradient
+            step = dataclasses.replace(step, outs=_detached(step.outs), states=_detached(step.states))
+        return step
+
+
+def _detached(arrays: Sequence[Any]) -> list[Any]:
+    return [array.detach() if isinstance(array, NDArray) else array for array in arrays]
 
 
 # ---------------------------------------------------------------------------------------------------------- while_loop
@@ -270,7 +286,7 @@ def while_loop(call: WhileLoop) -> tuple[Any, Any, NDArray]:
                 step = arguments.step(call.step, arrays)
     if running and limit is not None and count == limit and call.on_limit != "stop":
         report_limit(call, limit)
-    total = ndarray.full(scalar_shape(), count, dtype=np.int64)
+    total = array_of_number(count, np.int64)
     size = count if call.exact or limit is None else limit
     outs: list[NDArray] = []
     nest: Nest | None = rows.nest
@@ -295,7 +311,7 @@ def report_limit(call: WhileLoop, limit: int) -> None:
 def read_limit(call: WhileLoop) -> int | None:
     limit = call.max_iterations
     if isinstance(limit, NDArray):
-        limit = limit.asscalar().item()
+        limit = limit.asnumpy().item()
         if isinstance(limit, float) and limit.is_integer():
             limit = int(limit)
         limit = rules.check_count(call.construct, "max_iterations", limit, 0)

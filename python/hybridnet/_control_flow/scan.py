@@ -168,7 +168,7 @@ def _scan(
             if output.depth > 1:
                 output.initial = _traced_value(output.initial)
     if isinstance(n_steps, NDArray):
-        n_steps = rules.check_count("scan", "n_steps", n_steps.asscalar().item(), 0)
+        n_steps = rules.check_count("scan", "n_steps", n_steps.asnumpy().item(), 0)
     truncated = max(int(truncate_gradient), 0)
     if strict:
         _check_strict(Scan(fn, outputs, others, truncated, False), items)
@@ -356,6 +356,16 @@ class _Run:
     def _while(self) -> tuple[list[Any], list[Any]]:
         from . import trace
 
+        for option, value in (("truncate_gradient", self._scan.truncate_gradient), ("detach_every", self.detach_every)):
+            if value > 0:
+                rules.fail(
+                    errors.UnsupportedError,
+                    "scan",
+                    f"{option} of a scan in a graph whose number of steps is known only when it runs",
+                    because="the function returns until(...)" if self._scan.stops else "n_steps is a traced array",
+                    fix=f"leave {option} out, or give n_steps as a number and return no until(...)",
+                    function=self._scan.function,
+                )
         views = self._views(cut=False)
         if self._backwards:
             views = [turned_around(view) for view in views]

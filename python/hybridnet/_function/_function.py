@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, errors
-from .._keywords import remat_text
+from .._keywords import as_bool, remat_text
 from .._query_words import joined_query
 from .._tracing import parameter_of
 from ..ndarray import NDArray
@@ -70,8 +70,8 @@ def function(
     return Function(
         _Definition(ins, outs, is_list, outputs is None, [(_holder_of(key), key, value) for key, value in pairs]),
         {
-            "atomic": bool(atomic),
-            "static_alloc": bool(static_alloc),
+            "atomic": as_bool("atomic", atomic),
+            "static_alloc": as_bool("static_alloc", static_alloc),
             "passes": "" if passes is None else joined_query(passes, (), (), ()),
             "name": "function" if name is None else str(name),
             "remat": remat_text(remat),

@@ -373,20 +373,45 @@ PyObject* run_on_arrays(const OpFunctionObject& function, Arguments& a, const Pa
 }
 
 // ----------------------------------------------------------------------------------------------- symbols: compose
-// Updates traced states after an operator that writes to its inputs, such as an optimizer's: the trace uses the new
-// values from now on. States that are variables are written by the graph itself.
+// True if the trace writes the operator's new value of a state, so that later lines see it: the state is an
+// optimizer's, not auxiliary. In a body, the graph writes to variables from outside.
+bool is_written_by_trace(const Op& op, int input, PyObject* state) {
+  const NodePtr now = current_symbol(state).outputs.at(0).node;
+  if (!now->is_variable()) return true;
+  return !op.variadic && !op.inputs[static_cast<size_t>(input)].auxiliary && body_around(*now) == nullptr;
+}
+
+// Calls f(input, output, state) for each state that the operator updates and the trace writes.
+template <typename F>
+void for_each_traced_state(const Op& op, const void* params, Arguments& a, const F& f) {
+  if (!op.has_writebacks()) return;
+  if (op.writeback_active && !op.writeback_active(params, autograd_state().training)) return;
+  for (int output = 0; output < op.num_outputs(params); ++output) {
+    const int input = op.writeback_input(params, output);
+    PyObject* state = input >= 0 && input < a.num_inputs ? a.input(input) : nullptr;
+    if (state != nullptr && is_symbol(state) && is_written_by_trace(op, input, state)) f(input, output, state);
+  }
+}
+
+// Returns a copy of a variable: the operator updates the copy, and the trace writes the variable.
+NodeEntry copied_state(const NodeEntry& state) {
+  if (!state.node->is_variable()) return state;
+  Composition copy;
+  copy.info = &op_info("_copy");
+  copy.params = copy.info->op->default_params;
+  copy.inputs = {state};
+  copy.hint = "copy";
+  const Owned made = checked(compose(std::move(copy)));
+  return symbol_of(made.get()).outputs.at(0);
+}
+
 void write_states(const Op& op, Arguments& a, PyObject* made) {
   const NodePtr node = symbol_of(made).outputs[0].node;
   if (node->op != &op) return;
-  const void* params = node->params->data();
-  if (op.writeback_active && !op.writeback_active(params, autograd_state().training)) return;
-  for (int output = 0; output < node->num_outputs(); ++output) {
-    const int input = op.writeback_input(params, output);
-    PyObject* state = input >= 0 && input < a.num_inputs ? a.input(input) : nullptr;
-    if (state == nullptr || !is_symbol(state) || current_symbol(state).outputs.at(0).node->is_variable()) continue;
+  for_each_traced_state(op, node->params->data(), a, [&](int, int output, PyObject* state) {
     const Owned value = checked(wrap_symbol(Symbol{{{node, static_cast<uint32_t>(output)}}}, symbol_class));
     write_traced(state, value.get(), false);
-  }
+  });
 }
 
 // Returns the sizes in a call of an operator without inputs if one of them is 0; else an empty list. States of
@@ -459,6 +484,10 @@ PyObject* make_node_from(const OpFunctionObject& function, Arguments& a, ParamsP
     if (!function.numpy && is_symbol(input)) c.result = result_symbol_class(input);
   }
   if (!trace_state().active) return compose(std::move(c));
+  for_each_traced_state(op, c.params->data(), a, [&](int input, int, PyObject*) {
+    NodeEntry& state = c.inputs[static_cast<size_t>(input)];
+    state = copied_state(state);
+  });
   Owned made = checked(compose_traced(std::move(c)));
   if (op.has_writebacks()) write_states(op, a, made.get());
   return is_symbol_or_symbols(a.out) ? write_outputs(a.out, std::move(made), op.name.starts_with("_npi_"))

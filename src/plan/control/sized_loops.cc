@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/front_end.h"
+#include "base/hash.h"
 #include "plan/graph_callable.h"
 #include "plan/graph_position.h"
 #include "plan/task.h"
@@ -128,12 +129,13 @@ class Unrecorded {
 
 }  // namespace
 
-SizedLoop::SizedLoop(SegmentedGraph& graph, const Node& node, std::span<const NDArray> arguments)
+SizedLoop::SizedLoop(SegmentedGraph& graph, const Node& node, std::span<const NDArray> arguments, RngKey key)
     : graph_(graph),
       node_(node),
       loop_(loop_of(node)),
       is_while_(control_kind(node) == ControlKind::kWhileLoop),
       arguments_(arguments),
+      key_(key),
       origin_{node.name, node.where},
       free_(free_sizes(loop_)),
       pieces_(loop_.outs()) {
@@ -174,7 +176,7 @@ std::vector<NDArray> SizedLoop::run() {
   std::vector<TensorSpec> specs(loop_.outs());
   if (is_while_ || limit_ == 0) specs = output_specs();
   const int64_t done = in_steps_ ? run_steps() : run_chunks();
-  if (is_while_ && loop_.on_limit != "stop" && done == limit_ && condition_holds())
+  if (is_while_ && loop_.on_limit != "stop" && done == limit_ && condition_holds(done))
     report_limit(origin_, loop_.on_limit, limit_);
 
   std::vector<NDArray> outputs;
@@ -189,7 +191,7 @@ std::vector<NDArray> SizedLoop::run() {
 std::vector<NDArray> SizedLoop::run_whole() {
   LoopSpec padded = loop_;
   padded.exact = false;
-  std::vector<NDArray> results = function_alone(kWholeLoop, std::move(padded))->call(arguments_, {});
+  std::vector<NDArray> results = function_alone(kWholeLoop, std::move(padded))->call(arguments_, {}, key_);
   if (!loop_.exact) return results;
   const int64_t count = count_in(results.back());
   for (size_t i = 0; i < pieces_.size(); ++i) results[i] = first_rows(results[i], count);
@@ -273,22 +275,27 @@ std::vector<NDArray> SizedLoop::inputs_now() const {
   return inputs;
 }
 
-bool SizedLoop::condition_holds() {
-  const NDArray test = graph_.body_of(node_, 0)->call(inputs_now(), {})[0];
+// Returns the key of the condition (0) or the body (1) after `done` iterations.
+RngKey SizedLoop::key_of(int64_t done, int body) const {
+  return {key_.seed, splitmix64(key_.stream + 2 * static_cast<uint64_t>(done) + static_cast<uint64_t>(body))};
+}
+
+bool SizedLoop::condition_holds(int64_t done) {
+  const NDArray test = graph_.body_of(node_, 0)->call(inputs_now(), {}, key_of(done, 0))[0];
   test.wait_to_read();
   return is_true(test.ref());
 }
 
 std::vector<NDArray> SizedLoop::step(int64_t done) {
   const int64_t cut = loop_.truncate_gradient > 0 ? limit_ - loop_.truncate_gradient : -1;
-  if (done == cut || (loop_.detach_every > 0 && done % loop_.detach_every == 0)) {
+  if ((cut > 0 && done == cut) || (loop_.detach_every > 0 && done % loop_.detach_every == 0)) {
     for (NDArray& carry : carries_) carry = carry.detached();
   }
   const Unrecorded unrecorded(done < cut);
   std::vector<NDArray> inputs = inputs_now();
   const auto row = static_cast<size_t>(loop_.reverse ? limit_ - 1 - done : done);
   for (size_t i = 0; i < sequences_.size(); ++i) inputs[i] = sequences_[i][row];
-  const std::vector<NDArray> results = graph_.body_of(node_, is_while_ ? 1 : 0)->call(inputs, {});
+  const std::vector<NDArray> results = graph_.body_of(node_, is_while_ ? 1 : 0)->call(inputs, {}, key_of(done, 1));
   for (const NDArray& result : results) result.wait_to_read();  // an error belongs to this iteration
   return results;
 }
@@ -316,7 +323,7 @@ int64_t SizedLoop::run_steps() {
   try {
     for (; done < limit_; ++done) {
       const GraphPositionScope place(node_, done);
-      if (is_while_ && !condition_holds()) break;
+      if (is_while_ && !condition_holds(done)) break;
       check_interrupt();  // on the caller's thread
       check_interrupt(watch);
       take(step(done));
@@ -350,7 +357,7 @@ int64_t SizedLoop::run_chunks() {
     chunk.num_args = static_cast<int32_t>(loop_.slots()) + 1;
     std::vector<NDArray> results;
     try {
-      results = function_alone(kFirstChunk + level, std::move(chunk))->call(inputs, {});
+      results = function_alone(kFirstChunk + level, std::move(chunk))->call(inputs, {}, key_of(done, 1));
       results.back().wait_to_read();
     } catch (const Error& error) {
       fail_in_chunk(error, node_, done);

@@ -18,7 +18,8 @@ namespace hybridnet {
 class SizedLoop {
  public:
   // arguments: one per input of the node, kept by the caller.
-  SizedLoop(SegmentedGraph& graph, const Node& node, std::span<const NDArray> arguments);
+  // key: of its random draws, so that a repeated run draws the same numbers.
+  SizedLoop(SegmentedGraph& graph, const Node& node, std::span<const NDArray> arguments, RngKey key);
   // One result per output of the node.
   std::vector<NDArray> run();
 
@@ -30,9 +31,10 @@ class SizedLoop {
   std::vector<NDArray> run_whole();
   int64_t run_steps();
   int64_t run_chunks();
-  bool condition_holds();
+  bool condition_holds(int64_t done);
   std::vector<NDArray> step(int64_t done);
   std::vector<NDArray> inputs_now() const;
+  RngKey key_of(int64_t done, int body) const;
   void take(std::span<const NDArray> results);
   void check(std::optional<BrokenRule> broken) const;
   Ref<GraphCallable> function_alone(int number, LoopSpec loop);
@@ -47,6 +49,7 @@ class SizedLoop {
   const LoopSpec& loop_;
   const bool is_while_;
   const std::span<const NDArray> arguments_;
+  const RngKey key_;
   const LoopOrigin origin_;
   const std::vector<std::vector<bool>> free_;  // sizes of the carries that may change
   bool in_steps_ = false;
