@@ -17,16 +17,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 # These start processes, compile programs or train networks: seconds each.
-SLOW_FOLDERS = {"deploy", "docs", "examples", "hostile", "process", "programs", "serving", "tools"}
+SLOW_FOLDERS = {"command_line", "deploy", "docs", "examples", "hostile", "process", "programs", "tools"}
+SLOW_FILES = {
+    *("test_as_mxnet", "test_cond_hoist", "test_library", "test_native_chains", "test_native_loops"),
+    *("test_packed_weights", "test_quantization", "test_random_programs", "test_text_parses_back"),
+}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --fast: keeps the first case of each test function outside of SLOW_FOLDERS."""
+    """With --fast: keeps the first case of each test function outside of SLOW_FOLDERS and SLOW_FILES."""
     if not config.getoption("--fast"):
         return
     kept: dict[object, pytest.Item] = {}
     for item in items:
-        if not SLOW_FOLDERS.intersection(item.path.parts) and item.get_closest_marker("slow") is None:
+        is_slow = SLOW_FOLDERS.intersection(item.path.parts) or item.path.stem in SLOW_FILES
+        if not is_slow and item.get_closest_marker("slow") is None:
             kept.setdefault((item.path, getattr(item, "cls", None), getattr(item, "originalname", item.name)), item)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept.values()])
     items[:] = kept.values()

@@ -173,6 +173,8 @@ class Session:
             if slope is None:
                 raise Unclear("an output without a gradient")
             values = np.ones(slope.shape[2:]) if head.values is None else head.values * factor
+            if np.shape(values) != slope.shape[2:]:
+                raise Unclear("an output whose size differs from round to round")
             inner = tuple(range(1, slope.ndim - 1))
             gradient += (slope[0] * values).sum(axis=inner)
             absolute += (slope[1] * np.abs(values)).sum(axis=inner)
