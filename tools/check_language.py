@@ -145,8 +145,9 @@ def findings(text: Text) -> Iterator[tuple[int, str, str]]:
             yield line, f'"{person.group()}"', sentence
 
 
-def subject_findings(revisions: str) -> Iterator[str]:
-    log = subprocess.run(["git", "log", "--format=%h %s", revisions], cwd=ROOT, capture_output=True, text=True)
+def subject_findings(count: int) -> Iterator[str]:
+    command = ["git", "log", f"-{count}", "--no-merges", "--format=%h %s"]
+    log = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     for line in log.stdout.splitlines():
         commit, _, subject = line.partition(" ")
         if OPENING.match(subject) or len(subject) > MAX_SUBJECT:
@@ -165,7 +166,7 @@ def tracked_files(named: list[str]) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("paths", nargs="*", help="files or folders; all tracked files by default")
-    parser.add_argument("--commits", metavar="A..B", help="check the subjects of these commits, too")
+    parser.add_argument("--commits", type=int, default=0, metavar="N", help="check the last N subjects, too")
     parser.add_argument("--what", action="store_true", help='print each comment line with "what"')
     args = parser.parse_args()
     found = lines = with_what = 0

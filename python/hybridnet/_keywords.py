@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Iterable
 from functools import cache
 
+import numpy as np
+
 from .errors import HybridNetError, ParamError, unknown_name
 
 __all__ = ["as_bool", "check_hybridize_keywords", "check_keywords", "remat_text", "unknown_keyword"]
@@ -70,7 +72,7 @@ def check_keywords(cls: type, args: tuple[object, ...], keywords: dict[str, obje
 
 def as_bool(name: str, value: object) -> bool:
     """Returns the value of a keyword that is a bool, 0 or 1. Raises ParamError for other values, such as text."""
-    if isinstance(value, (bool, int)) or type(value).__name__ in ("bool_", "bool"):
+    if isinstance(value, (bool, int, np.bool_)):
         return bool(value)
     raise ParamError(name, expected="a bool", given=f"{value!r} of {type(value).__name__}")
 

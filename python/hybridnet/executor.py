@@ -306,7 +306,7 @@ def simple_bind(
     """
     names = symbol.list_arguments()
     for name, shape in shapes.items():
-        if not isinstance(shape, (tuple, list, int, np.integer)):
+        if shape is not None and not isinstance(shape, (tuple, list, int, np.integer)):
             raise unknown_name("simple_bind", "keyword", name, [*names, "remat", "stype_dict", "type_dict"], ParamError)
     arg_shapes, aux_shapes, missing = symbol._input_shapes(shapes)
     if missing:

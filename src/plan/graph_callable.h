@@ -107,6 +107,7 @@ class GraphCallable : public RefCounted<GraphCallable> {
   bool may_defer(std::span<const NDArray> inputs) const;
   bool goes_by_parts(std::span<const NDArray> inputs) const;
   std::string sparse_segments_text();  // the cuts of the graph for sparse inputs
+  SegmentedGraph& shown_segments();    // of a call so far; else of prediction
   SegmentedGraph& segments(bool for_gradient, bool train, const std::vector<StorageType>& storages = {});
   Ref<Compilation> most_recent();  // null before the first call that is not run by steps
   Ref<GraphCallable> cut_at(const std::set<const Node*>& branches);

@@ -39,7 +39,16 @@ int64_t GraphCallable::memory_of_parts() {
   return compiled_.empty() ? bytes : bytes + memory_of(*compiled_.front());
 }
 
-size_t GraphCallable::num_segments() { return is_cut_ ? segments(false, false).num_segments() : 1; }
+SegmentedGraph& GraphCallable::shown_segments() {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [use, graph] : segments_)
+      if (std::get<2>(use).empty()) return *graph;
+  }
+  return segments(false, false);
+}
+
+size_t GraphCallable::num_segments() { return is_cut_ ? shown_segments().num_segments() : 1; }
 
 GraphCallable::Counts GraphCallable::counts() {
   Counts all{0, 0, 0, 0};
@@ -94,7 +103,7 @@ std::string GraphCallable::sparse_segments_text() {
 
 std::string GraphCallable::summary() {
   if (is_cut_) {
-    const SegmentedGraph& graph = segments(false, false);
+    const SegmentedGraph& graph = shown_segments();
     std::string text = options_.name + ": " + std::to_string(graph.num_segments()) + " segments\n" + graph.text();
     for (const Ref<GraphCallable>& part : parts()) text += part->summary();
     return text;
@@ -127,7 +136,7 @@ Ref<Compilation> GraphCallable::most_recent() {
 
 std::string GraphCallable::plan_text() {
   if (is_cut_) {
-    std::string text = segments(false, false).text();
+    std::string text = shown_segments().text();
     for (const Ref<GraphCallable>& part : parts()) text += part->plan_text();
     return text;
   }
@@ -156,7 +165,7 @@ std::vector<std::string> GraphCallable::fired_rewrites() {
 
 std::string GraphCallable::graph_text() {
   if (is_cut_) {
-    std::string text = segments(false, false).text();
+    std::string text = shown_segments().text();
     for (const Ref<GraphCallable>& part : parts()) text += part->options_.name + ":\n" + part->graph_text();
     return text;
   }

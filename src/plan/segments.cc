@@ -157,10 +157,10 @@ struct SegmentedGraph::Cutter {
     return std::any_of(found->second.begin(), found->second.end(), may_run_before) ? first_value(entry) : entry;
   }
 
+  // Returns the variable that stands for the first value of an input of the graph.
   NodeEntry first_value(const NodeEntry& entry) {
     NodePtr& variable = first_values[entry.node.get()];
     if (!variable) variable = make_variable(entry.node->name);
-    input_of_first_value[variable.get()] = entry;
     return {variable, 0};
   }
 
@@ -184,11 +184,12 @@ struct SegmentedGraph::Cutter {
     }
     if (node->constant)
       return {Source::Kind::kConstant, 0, 0, NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(node->constant.get())))};
-    const auto first = input_of_first_value.find(node);
-    const bool is_first = first != input_of_first_value.end();
+    const auto stands_for = [&](const auto& value) { return value.second.get() == node; };
+    const auto first = std::find_if(first_values.begin(), first_values.end(), stands_for);
+    const bool is_first = first != first_values.end();
     const auto& inputs = graph.definition_.inputs;
-    const auto found = std::find(inputs.begin(), inputs.end(), is_first ? first->second.node : entry.node);
-    const int number = static_cast<int>(found - inputs.begin());
+    const auto is_it = [&](const NodePtr& input) { return input.get() == (is_first ? first->first : node); };
+    const int number = static_cast<int>(std::find_if(inputs.begin(), inputs.end(), is_it) - inputs.begin());
     if (is_first) graph.copied_inputs_.insert(number);
     return {is_first ? Source::Kind::kFirstValue : Source::Kind::kInput, 0, number, {}};
   }
@@ -244,9 +245,8 @@ struct SegmentedGraph::Cutter {
   std::unordered_map<const Node*, int> level_of, part_of;
   std::unordered_map<const Node*, Requests> requests_of;
   std::map<int, std::vector<NodeEntry>> outputs_of, crossing_of;
-  std::unordered_map<const Node*, std::set<int>> writers;           // parts by variable
-  std::unordered_map<const Node*, NodePtr> first_values;            // by variable
-  std::unordered_map<const Node*, NodeEntry> input_of_first_value;  // the reverse
+  std::unordered_map<const Node*, std::set<int>> writers;  // parts by variable
+  std::unordered_map<const Node*, NodePtr> first_values;   // by variable
 };
 
 SegmentedGraph::SegmentedGraph(const GraphDefinition& definition, const CompileOptions& options, bool for_gradient,
@@ -357,7 +357,7 @@ class SegmentedGraph::Run {
       const std::vector<bool> read = read_inputs(*node.subgraphs[body]);
       for (size_t input = 0; input < read.size(); ++input)
         if (read[input]) arguments.push_back(dense_value(part, input));
-      return graph_.body_of(node, body)->call(arguments, {}, key_of_part(key, body));
+      return graph_.body_of(node, body)->call(arguments, {}, key_of_body_run(key, body));
     };
     const NDArray pred = run_body(0)[0];
     pred.wait_to_read();

@@ -71,7 +71,7 @@ def function(
         _Definition(ins, outs, is_list, outputs is None, [(_holder_of(key), key, value) for key, value in pairs]),
         {
             "atomic": as_bool("atomic", atomic),
-            "static_alloc": as_bool("static_alloc", static_alloc),
+            "static_alloc": static_alloc,
             "passes": "" if passes is None else joined_query(passes, (), (), ()),
             "name": "function" if name is None else str(name),
             "remat": remat_text(remat),

@@ -378,7 +378,8 @@ PyObject* run_on_arrays(const OpFunctionObject& function, Arguments& a, const Pa
 bool is_written_by_trace(const Op& op, int input, PyObject* state) {
   const NodePtr now = current_symbol(state).outputs.at(0).node;
   if (!now->is_variable()) return true;
-  return !op.variadic && !op.inputs[static_cast<size_t>(input)].auxiliary && body_around(*now) == nullptr;
+  const bool is_auxiliary = op.variadic ? op.opaque : op.inputs[static_cast<size_t>(input)].auxiliary;
+  return !is_auxiliary && body_around(*now) == nullptr;
 }
 
 // Calls f(input, output, state) for each state that the operator updates and the trace writes.

@@ -275,13 +275,11 @@ std::vector<NDArray> SizedLoop::inputs_now() const {
   return inputs;
 }
 
-// Returns the key of the condition (0) or the body (1) after `done` iterations.
-RngKey SizedLoop::key_of(int64_t done, int body) const {
-  return {key_.seed, splitmix64(key_.stream + 2 * static_cast<uint64_t>(done) + static_cast<uint64_t>(body))};
-}
+RngKey key_of_body_run(const RngKey& key, uint64_t number) { return {key.seed, splitmix64(key.stream + number)}; }
 
 bool SizedLoop::condition_holds(int64_t done) {
-  const NDArray test = graph_.body_of(node_, 0)->call(inputs_now(), {}, key_of(done, 0))[0];
+  const NDArray test =
+      graph_.body_of(node_, 0)->call(inputs_now(), {}, key_of_body_run(key_, 2 * static_cast<uint64_t>(done)))[0];
   test.wait_to_read();
   return is_true(test.ref());
 }
@@ -295,7 +293,9 @@ std::vector<NDArray> SizedLoop::step(int64_t done) {
   std::vector<NDArray> inputs = inputs_now();
   const auto row = static_cast<size_t>(loop_.reverse ? limit_ - 1 - done : done);
   for (size_t i = 0; i < sequences_.size(); ++i) inputs[i] = sequences_[i][row];
-  const std::vector<NDArray> results = graph_.body_of(node_, is_while_ ? 1 : 0)->call(inputs, {}, key_of(done, 1));
+  const std::vector<NDArray> results =
+      graph_.body_of(node_, is_while_ ? 1 : 0)
+          ->call(inputs, {}, key_of_body_run(key_, 2 * static_cast<uint64_t>(done) + 1));
   for (const NDArray& result : results) result.wait_to_read();  // an error belongs to this iteration
   return results;
 }
@@ -357,7 +357,8 @@ int64_t SizedLoop::run_chunks() {
     chunk.num_args = static_cast<int32_t>(loop_.slots()) + 1;
     std::vector<NDArray> results;
     try {
-      results = function_alone(kFirstChunk + level, std::move(chunk))->call(inputs, {}, key_of(done, 1));
+      results = function_alone(kFirstChunk + level, std::move(chunk))
+                    ->call(inputs, {}, key_of_body_run(key_, 2 * static_cast<uint64_t>(done) + 1));
       results.back().wait_to_read();
     } catch (const Error& error) {
       fail_in_chunk(error, node_, done);

@@ -34,7 +34,6 @@ class SizedLoop {
   bool condition_holds(int64_t done);
   std::vector<NDArray> step(int64_t done);
   std::vector<NDArray> inputs_now() const;
-  RngKey key_of(int64_t done, int body) const;
   void take(std::span<const NDArray> results);
   void check(std::optional<BrokenRule> broken) const;
   Ref<GraphCallable> function_alone(int number, LoopSpec loop);
@@ -58,5 +57,8 @@ class SizedLoop {
   std::vector<NDArray> carries_;                 // current values
   std::vector<std::vector<NDArray>> pieces_;     // per output: rows of the iterations, or of the chunks
 };
+
+// The key of one run of a body, from that of its loop or branch: number tells the runs apart.
+RngKey key_of_body_run(const RngKey& key, uint64_t number);
 
 }  // namespace hybridnet

@@ -275,3 +275,16 @@ def test_truncation_of_loops_that_run_by_steps_is_that_of_arrays(truncate: int) 
         loss.backward()
         gradients.append(x.grad.asnumpy())
     onp.testing.assert_allclose(gradients[0], gradients[1])
+
+
+def test_a_report_of_a_cut_graph_lists_each_segment_once() -> None:
+    net = mx.gluon.nn.HybridLambda(lambda F, x: F.contrib.boolean_mask(x * 2, x[:, 0] > 0) + 1)
+    net.hybridize()
+    x = nd.ones((3, 2))
+    x.attach_grad()
+    with mx.autograd.record():
+        loss = net(x).sum()
+    loss.backward()
+    text = net.pass_report()
+    assert text.count("segment 0") == 1
+    assert " 0 plans" not in text
