@@ -32,9 +32,9 @@ def code(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def row_of(row: dict[str, Any], what: dict[str, str]) -> str:
-    """One rewrite as a row of a table."""
-    text = row["what"] or f"as `{row['rule']}`: {what[row['rule']]}"
+def row_of(row: dict[str, Any], first_stage: str) -> str:
+    """One rewrite as a row of a table; first_stage: the stage whose table describes it."""
+    text = row["what"] if row["stage"] == first_stage else f"as in `{first_stage}`: {row['what']}"
     values = VALUES[row["values"]]
     return (
         f"| `{row['name']}` | {text} | {code(row['after'])} | {row['why']} | {values} | {code(sorted(row['tags']))} |"
@@ -44,7 +44,9 @@ def row_of(row: dict[str, Any], what: dict[str, str]) -> str:
 def generate() -> str:
     """The text between the marks."""
     rows = _core.pipeline_rows()
-    what = {row["rule"]: row["what"] for row in rows if row["what"]}
+    first_stages: dict[str, str] = {}
+    for row in rows:
+        first_stages.setdefault(row["name"], row["stage"])
     lines = []
     graph = None
     for stage in _core.pipeline_stages():
@@ -57,7 +59,7 @@ def generate() -> str:
             "| Rewrite | What it does | Stands behind | Because | Values | Tags |",
             "| --- | --- | --- | --- | --- | --- |",
         ]
-        lines += [row_of(row, what) for row in rows if row["stage"] == stage["name"]]
+        lines += [row_of(row, first_stages[row["name"]]) for row in rows if row["stage"] == stage["name"]]
         lines.append("")
     return "\n" + "\n".join(lines)
 

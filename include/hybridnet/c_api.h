@@ -34,8 +34,9 @@ extern "C" {
  * HN_API_2, HN_API_3, ... and have the symbol version hybridnet_2, hybridnet_3, ... A released function keeps its
  * meaning and is never removed. So a program runs with every library that has the version of its newest function, which
  * the loader checks, and a program that calls hn_abi_version() first can do without it. */
-#define HN_ABI_VERSION 2
+#define HN_ABI_VERSION 3
 #define HN_API_2 HN_API
+#define HN_API_3 HN_API
 
 typedef struct HnArray_* HnArray;     /* a tensor */
 typedef struct HnOp_* HnOp;           /* an operator with its attributes */
@@ -59,6 +60,8 @@ enum HnDType {
 
 /* Bytes of an element. */
 HN_API_2 int hn_dtype_size(int dtype, size_t* out);
+/* The name of an element type in attributes of operators, such as "float32". NULL: no type has this code. */
+HN_API_3 const char* hn_dtype_name(int dtype);
 
 #define HN_MAX_NDIM 16
 

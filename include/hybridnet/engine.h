@@ -31,6 +31,7 @@ class WriteListener;
 //
 // state_ is the fast path without a lock. 0: idle; low bits count running readers; a bit marks a running writer; a bit
 // says that tasks are queued (then everything goes through the mutex-guarded FIFO); a bit marks a stored error.
+// Threads: every member is safe from any thread.
 class Var {
  public:
   Var() = default;
@@ -54,7 +55,7 @@ class Var {
   std::shared_ptr<TaskError> error_;
 };
 
-// The resources of a running task.
+// The resources of a running task. Owner: the engine, until the task returns.
 struct TaskContext {
   Device device;
   int cores = 1;  // how many cores it may use for parallel regions (see threads.h)
@@ -118,6 +119,7 @@ Engine& engine();
 void set_engine(Engine* e);
 
 // While it lives, the thread runs user code, which may push work and wait for it although the thread is inside a task.
+// Owner: a block of the thread; scopes end in reverse order.
 class UserCodeScope {
  public:
   UserCodeScope();
@@ -130,6 +132,7 @@ class UserCodeScope {
 
 // While it lives, tasks of this thread may run inline at any cost, if their variables are free: for the parts of a
 // task, whose variables no other thread uses.
+// Owner: a block of the thread.
 class RunHereScope {
  public:
   RunHereScope();

@@ -1,4 +1,7 @@
-// Immutable graph parts (Node, NodeEntry, Subgraph, Symbol) and the mutable owner used while rewriting (Graph).
+// The immutable parts of graphs: Node, NodeEntry, Subgraph, Symbol. Rewrites work on a Graph (mutable_graph.h).
+// Owner:   symbols and callables hold nodes by reference counting; a node holds its producers.
+// Threads: any thread may read what a Symbol reaches. Node::attrs and Node::specs have no lock: they change only on the
+//          thread that builds or traces the graph.
 #pragma once
 
 #include <functional>
@@ -71,6 +74,8 @@ inline NodeEntry to_entry(const Value& v) {
 std::vector<Node*> topological_order(const std::vector<NodeEntry>& outputs);
 
 // An immutable list of entries with the queries of users.
+// Throws: from_json() throws FormatError; infer() throws ShapeError or DTypeError with the node; functions that walk
+//         the graph throw Error if it has a cycle.
 class Symbol {
  public:
   std::vector<NodeEntry> outputs;
@@ -95,6 +100,8 @@ class Symbol {
 };
 
 // Specs of every entry of the nodes reachable from outputs.
+// Owner:   the inference or pass that fills it; it keeps the nodes alive.
+// Threads: one at a time.
 class SpecMap {
  public:
   TensorSpec& operator[](const NodeEntry& e);
@@ -108,7 +115,8 @@ class SpecMap {
 // The spec that a variable declares in its attributes (__shape__, __dtype__).
 TensorSpec declared_spec(const Node& variable);
 
-// Inference over a whole graph, both ways, to a fixpoint. Errors carry op, node, block, input, and the Python line.
+// Inference over a whole graph, both ways, to a fixpoint. Returns true if every spec is known. Throws ShapeError,
+// DTypeError and the errors of rules with op, node, block, input, and the Python line.
 bool infer_specs(const std::vector<NodeEntry>& outputs, SpecMap& specs, bool train);
 
 }  // namespace hybridnet

@@ -1,4 +1,7 @@
 // Runs ops on arrays at once and records them for backward.
+// Threads: each thread records its own calls; any thread may call these functions, but for one array at a time (see
+//          NDArray). Functions that push work return before it is done.
+// Throws:  wrong arguments throw at once, with the op and the input. Errors of kernels arrive at a wait for an output.
 #pragma once
 
 #include <functional>
@@ -11,7 +14,7 @@
 
 namespace hybridnet {
 
-// Per thread.
+// Owner: the thread.
 struct AutogradState {
   bool recording = false, training = false;
 };
@@ -30,6 +33,9 @@ NDArray invoke_one(const Op& op, const ParamsPtr& params, std::span<const NDArra
 
 // A function that is recorded as one step with its own backward: a hybridized block (a Plan), autograd.Function
 // (Python).
+// Owner:   the step of the tape, by reference counting; it dies on the thread that drops the last reference.
+// Threads: backward() runs on the thread that calls hybridnet::backward() or grad().
+// Throws:  backward() may throw; the caller gets the error with name() and the line of the recorded call.
 class RecordedFunction : public RefCounted<RecordedFunction> {
  public:
   virtual ~RecordedFunction() = default;

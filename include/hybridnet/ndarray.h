@@ -31,6 +31,8 @@ class Chunk;
 class TapeInfo;
 
 // The writes into memory that several arrays share, kept for the tape; defined in imperative/write_history.
+// Owner:   the chunk (Chunk::history).
+// Threads: any.
 class MemoryHistory {
  public:
   virtual ~MemoryHistory() = default;
@@ -41,6 +43,10 @@ class MemoryHistory {
 };
 
 // Memory plus the variable that orders its users; shared by all views.
+// Owner:   arrays and tasks that refer to it, by reference counting.
+// Threads: tasks that declare `var` may use the memory. Atomic members may be read by any thread; the others are set
+//          before a second thread knows the chunk, or by the task that writes it.
+// Throws:  memory() throws UnsupportedError for a sparse array, ValueError for donated memory, OutOfMemoryError.
 class Chunk : public RefCounted<Chunk> {
  public:
   Chunk() = default;
@@ -132,12 +138,17 @@ inline void watch_overwrites(Chunk& lent) {
     chunk.overwrite_line.store(-1, std::memory_order_relaxed);
 }
 
-// The position of an array in the tape; defined in imperative/tape. Held by the array, dies with it or with detach().
+// The position of an array in the tape; defined in imperative/tape.
+// Owner:   the array and the steps that read it, by reference counting; the array drops it with detach().
+// Threads: see NDArray.
 class TapeInfo : public RefCounted<TapeInfo> {
  public:
   virtual ~TapeInfo() = default;
 };
 
+// An array; NDArray is a handle of one.
+// Owner:   handles, tasks and steps of the tape, by reference counting. It dies on the thread that drops the last one.
+// Threads: see NDArray.
 class ArrayImpl final : public Object {
  public:
   ArrayImpl() = default;
@@ -159,6 +170,13 @@ enum class StorageType : int8_t { kDefault = 0, kRowSparse = 1, kCsr = 2 };
 const char* storage_type_name(StorageType type);            // "default", "row_sparse", "csr"
 StorageType storage_type_from_name(std::string_view name);  // throws ValueError naming the known ones
 
+// A handle of an array, or of none.
+// Owner:   its holder. Copies refer to the same array.
+// Threads: several threads may use handles of one array: the engine orders their work on its values. One handle, and
+//          the tape mark of one array (recording, attach_grad), belong to one thread at a time. wait_* and copy_* that
+//          would have to wait throw EngineError inside a task.
+// Throws:  functions that make memory: OutOfMemoryError, and UnsupportedError for a missing device. Waits, and spec()
+//          of a pending array, rethrow the error of the task that computes the array. An empty handle must not be used.
 class NDArray {
  public:
   NDArray() = default;
@@ -239,6 +257,8 @@ class NDArray {
 
 // While it lives, code outside of tasks may use data() of an array that it has waited for. After wait_to_read() that is
 // allowed at any time, but then the values stay in memory for good.
+// Owner:   a block of the caller; it keeps the memory alive.
+// Threads: any; pins of several threads add up.
 class PinnedMemory {
  public:
   explicit PinnedMemory(const NDArray& array) : chunk_(&array.impl()->chunk->owner()) { chunk_->pin(); }
@@ -254,6 +274,8 @@ class PinnedMemory {
 //   csr: a matrix whose row r has data[i] in column indices[i], for i from indptr[r] up to indptr[r + 1]. indptr
 //        (rows + 1,) and indices (n,) int64, data (n,).
 // A write replaces the parts, so a part held elsewhere keeps its values. Handles of one array share this object.
+// Owner:   the array (ArrayImpl::sparse).
+// Threads: one at a time; no lock guards the parts.
 class SparseStorage final : public Object {
  public:
   SparseStorage(StorageType t, NDArray d, NDArray i, NDArray p = {})

@@ -1,202 +1,47 @@
-// Operators and their declaration. Each is declared in one file under src/ops by a register_ function that the build
-// collects (cmake/collect_operators.cmake); front ends, gradients, plans, files, docs and sweep tests all follow from
-// the declaration.
+// Operators and the registry. Each operator is declared in one file under src/ops by a register_ function that the
+// build collects (cmake/collect_operators.cmake) with the words of declare.h; front ends, gradients, plans, files, docs
+// and sweep tests all follow from the declaration.
+// Threads: a sealed registry and its operators do not change, so any thread may read them; extend() locks.
+// Owner: Runtime owns the registry, and the registry its operators, to the end of the process: pointers to an Op stay
+// valid. Throws: ParamError for unknown names and for parameters out of range.
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <shared_mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "hybridnet/base.h"
 #include "hybridnet/error.h"
+#include "hybridnet/gradient.h"
+#include "hybridnet/inference.h"
+#include "hybridnet/kernel.h"
 #include "hybridnet/params.h"
 
 namespace hybridnet {
 
-class DerivedData;
-class ReaderCache;
-class Op;
+template <typename P>
+class OpBuilder;  // declare.h
 
-// ---------------------------------------------------------------------------------------------------- inference
-// Partial specs of one use of an op. A rule adds all specs that follow from the known ones, in both directions, and
-// throws ShapeError / DTypeError on contradiction. The caller adds `op` to the error and checks completeness.
-class InferContext {
- public:
-  InferContext(const Op& op, std::span<TensorSpec> in, std::span<TensorSpec> out, bool train = false)
-      : op_(op), in_(in), out_(out), train_(train) {}
-  const Op& op() const { return op_; }
-  int num_in() const { return static_cast<int>(in_.size()); }
-  int num_out() const { return static_cast<int>(out_.size()); }
-  const TensorSpec& in(int i) const { return in_[i]; }
-  const TensorSpec& out(int i) const { return out_[i]; }
-  const Shape& in_shape(int i) const { return in_[i].shape; }
-  const Shape& out_shape(int i) const { return out_[i].shape; }
-  DType in_dtype(int i) const { return in_[i].dtype; }
-  DType out_dtype(int i) const { return out_[i].dtype; }
-  bool train() const { return train_; }
-  // Merge `known` into the spec, without its unknown parts; a contradiction throws, naming the input or output.
-  void set_in_shape(int i, const Shape& known);
-  void set_out_shape(int i, const Shape& known);
-  void set_in_dtype(int i, DType known);
-  void set_out_dtype(int i, DType known);
-  // All listed inputs and outputs have one dtype: unify in every direction. Without lists: all inputs, all outputs.
-  void unify_dtypes();
-  void unify_dtypes(std::initializer_list<int> inputs, std::initializer_list<int> outputs);
-  // All inputs and outputs have one shape.
-  void unify_shapes();
-  // Input i must be of one of these dtypes, once known.
-  void require_dtype(int i, DTypeSet allowed) const;
-  std::string input_name(int i) const;
-  std::string output_name(int i) const;
-
- private:
-  const Op& op_;
-  std::span<TensorSpec> in_, out_;
-  bool train_;
-};
-
-// NumPy shape semantics of this thread (mx.util.set_np_shape): scalars are (), zero sizes are real. Off: classic MXNet,
-// where a full reduction gives (1,).
-bool is_np_shape();
-bool set_np_shape(bool on);  // returns the previous setting
-
-// Normalizes a negative axis; throws ParamError naming the range. ndim must be known.
-int normalize_axis(int64_t axis, int ndim, const char* param = "axis");
-
-// ---------------------------------------------------------------------------------------------------- kernels
-// Physical order of a tensor's elements. Logical shapes never change with it. kChannelsLast: (N, C, spatial...) stored
-// as (N, spatial..., C); appears inside Plans only.
-enum class Format : int8_t { kPlain = 0, kChannelsLast = 1 };
-
-struct TensorRef {
-  void* data = nullptr;
-  const Shape* shape = nullptr;
-  DType dtype = DType::kUnknown;
-  Format format = Format::kPlain;
-  DerivedData* derived = nullptr;    // holds packed copies of the data (derived.h); null: none are kept
-  ReaderCache* last_copy = nullptr;  // the copy that this argument used last; null: not remembered
-  template <typename T>
-  T* as() const {
-    return static_cast<T*>(data);
-  }
-  int64_t size() const { return shape->size(); }
-};
-
-// Key of the counter-based generator for one use of a random op; element i of the result uses counter i.
-struct RngKey {
-  uint64_t seed = 0, stream = 0;
-};
-
-class KeptObjects;  // custom.h
-
-struct KernelArgs {
-  const void* params = nullptr;
-  std::span<const TensorRef> in;
-  std::span<const TensorRef> out;  // unwanted outputs have data == nullptr only if Op::skips_unwanted_outputs
-  void* workspace = nullptr;       // Kernel::workspace_bytes() bytes, 64-byte aligned
-  RngKey rng;                      // only for ops with random()
-  bool train = false;
-  KeptObjects* kept = nullptr;  // only for opaque ops in graphs; null if no gradient follows
-};
-
-// One linked implementation of a node for known types and device. Linked once, run many times, from any thread, also
-// several at once: state that changes during run() must be guarded by the kernel.
-class Kernel : public RefCounted<Kernel> {
- public:
-  virtual ~Kernel() = default;
-  virtual void run(const KernelArgs& args) = 0;
-  virtual int64_t workspace_bytes() const { return 0; }
-  // For plan_text(): the implementation that linking chose ("brgemm:avx2"); empty if the operator has only one. Loops
-  // and branches add the plans of their bodies in further lines.
-  virtual std::string description() const { return {}; }
-};
-
-struct LinkContext {
-  const void* params = nullptr;
-  std::span<const TensorSpec> in, out;
-  std::span<const Format> in_format, out_format;  // empty: all plain
-  Device device;
-  bool train = false;
-  bool frozen_weights = false;  // inputs other than 0 rarely change: packing them pays
-  bool may_round_more = false;  // a rewrite allows algorithms with larger rounding errors where they are faster
-};
-
-// ---------------------------------------------------------------------------------------------------- gradients
-// An entry of a graph under construction, or an array: gradient rules do not know which. Null means symbolic zero.
-class Object : public RefCounted<Object> {
- public:
-  virtual ~Object() = default;
-};
-struct Value {
-  Ref<Object> object;
-  uint32_t index = 0;
-  explicit operator bool() const { return static_cast<bool>(object); }
-};
-using Values = std::vector<Value>;
-
-// Adds nodes to a graph (gradient pass) or invokes ops at once on arrays (tape).
-class Emitter {
- public:
-  virtual ~Emitter() = default;
-  virtual Values emit(const Op& op, ParamsPtr params, std::span<const Value> inputs) = 0;  // visible and hidden outputs
-  virtual TensorSpec spec(const Value& v) const = 0;
-  static Emitter& current();  // the emitter of this thread; valid inside gradient and compose rules (ops/emit.h)
-
-  class Scope {
-   public:
-    explicit Scope(Emitter& e);
-    ~Scope();
-
-   private:
-    Emitter* before_;
-  };
-};
-
-// The forward values that a gradient rule reads. Only these are kept alive, and only overwriting these is an error.
-struct Saves {
-  uint64_t inputs = 0, outputs = 0;
-  static constexpr Saves nothing() { return {}; }
-  static constexpr Saves all() { return {~uint64_t{0}, ~uint64_t{0}}; }
-  static constexpr Saves all_inputs() { return {~uint64_t{0}, 0}; }
-  static constexpr Saves all_outputs() { return {0, ~uint64_t{0}}; }
-  static constexpr Saves of(std::initializer_list<int> in, std::initializer_list<int> out = {}) {
-    Saves s;
-    for (int i : in) s.inputs |= uint64_t{1} << i;
-    for (int i : out) s.outputs |= uint64_t{1} << i;
-    return s;
-  }
-  bool input(int i) const { return inputs >> (i < 63 ? i : 63) & 1; }
-  bool output(int i) const { return outputs >> (i < 63 ? i : 63) & 1; }
-};
-
-class GradientContext {
- public:
-  virtual ~GradientContext() = default;
-  virtual int num_inputs() const = 0;
-  virtual int num_outputs() const = 0;                    // hidden ones included
-  virtual Value input(int i) const = 0;                   // throws Error if not declared in Saves
-  virtual Value output(int i) const = 0;                  // throws Error if not declared in Saves
-  virtual Value output_grad(int i) const = 0;             // null: nothing arrives (symbolic zero)
-  virtual const TensorSpec& input_spec(int i) const = 0;  // always known
-  virtual const TensorSpec& output_spec(int i) const = 0;
-  virtual bool wants(int i) const = 0;  // true if the gradient of input i is needed; if not, skip the work
-  virtual bool train() const = 0;
-  virtual RngKey rng() const { return {}; }
-};
-
-// ---------------------------------------------------------------------------------------------------- the operator
 struct InputInfo {
   std::string name, doc;
-  bool optional = false;   // absent if Op::num_inputs(params) does not count it
-  bool auxiliary = false;  // state: listed in list_auxiliary_states
+  bool optional = false;         // absent if Op::num_inputs(params) does not count it
+  bool auxiliary = false;        // state: listed in list_auxiliary_states
+  std::string initializer = {};  // of a variable that is made for it, as MXNet writes it: ["zero", {}]; empty: none
 };
 struct OutputInfo {
   std::string name, doc;
+  std::string mxnet_name = {};  // in symbols, where MXNet has another name than `name`; empty: the same
+};
+// The names of outputs in symbols, which follow MXNet's: Symbol::list_outputs().
+enum class OutputNames : uint8_t {
+  kDeclared,         // the declared names; "output" if one output is visible
+  kNumberedSeveral,  // output0, output1, ... if a use has several outputs, hidden ones counted
+  kNumbered,         // always
 };
 
 // One case of the sweep tests: inputs by shape (dtype float32 unless given), values drawn from [low, high].
@@ -222,6 +67,84 @@ struct QuantizedForm {
   bool needs_range = false;  // the range of its output is a parameter: not without calibration
   std::vector<std::pair<std::string, AttrValue>> attrs = {};  // more parameters of the op for bytes
   std::function<bool(const void* params)> when = {};          // null: every use has the form
+};
+
+// The op that computes output 0 of a use again at less cost, because it reads other outputs of that use: a
+// normalization reads the statistics. It takes over the parameters whose names both ops have.
+struct RepeatedForm {
+  struct Source {
+    int input = -1, output = -1;  // a number of an input or of an output of that use; the other is -1
+  };
+  std::string op = {};
+  std::vector<Source> inputs = {};
+  std::vector<std::pair<std::string, AttrValue>> attrs = {};  // more parameters of the op
+};
+
+// An activation that layers apply to their result while it is in registers, as parameters of the fused layers:
+// act_type, act_alpha and act_beta (ops/nn/activation_params.h).
+struct LayerActivation {
+  std::string type;
+  std::optional<double> alpha = {}, beta = {};
+};
+
+// The floating type in which an op runs in mixed precision (contrib.amp).
+enum class AmpType : uint8_t {
+  kAny,     // that of its inputs
+  kHalf,    // 16 bits: products, which are fast there and add in 32 bits
+  kFloat,   // 32 bits: it overflows or loses too much accuracy in 16 bits (exponents, powers, long sums, losses)
+  kWidest,  // the widest type of its inputs, which must have one type
+};
+
+// The result of an op with sparse arrays among its inputs; src/sparse has the rule of each form. Functions of one
+// element need none: f(0) = 0 decides.
+enum class SparseForm : uint8_t {
+  kNone,          // computed on dense copies
+  kOnValues,      // the op on the stored values
+  kCopy,          // a copy in the same storage
+  kZeros,         // nothing is stored
+  kCast,          // in the storage that a parameter names
+  kNorm,          // over all elements, from the stored ones
+  kSums,          // dense sums over axes, from the stored elements
+  kMeans,         // the same, divided by the number of elements
+  kSquareSums,    // sums of squares; in row_sparse storage if rows remain
+  kUnion,         // of two arrays: the op on all positions that either stores
+  kSum,           // the same, and a dense array plus rows
+  kProduct,       // the op on the positions that all sparse factors store
+  kQuotient,      // csr divided by a dense array: the op on the positions of csr
+  kRowSums,       // the sum of any number of row_sparse arrays
+  kConcatRows,    // csr matrices, one below the other
+  kRetainedRows,  // some rows of a row_sparse array
+  kSlice,         // of csr: begin, end and step of each axis
+  kSliceAxis,     // of csr: begin and end of one axis
+  kTakenRows,     // of csr
+  kDot,           // a product with a csr matrix
+  kEmbedding,     // rows of a row_sparse table
+  kUpdatedRows,   // of an optimizer: another op updates the rows that the gradient stores
+};
+// The gradient of a use with sparse arrays.
+enum class SparseGradient : uint8_t {
+  kOnDense,   // by the op's rule, on dense copies: if f(0) = 0, the derivative at 0 is any number
+  kOnSparse,  // by the op's rule, on the sparse arrays: its operators keep storage
+  kOwn,       // the rule of the form records its own step
+};
+struct SparseTrait {
+  SparseForm form = SparseForm::kNone;
+  SparseGradient gradient = SparseGradient::kOnDense;
+  const char* row_op = nullptr;  // kUpdatedRows: the op, which reads row numbers as its last input
+};
+
+// The function of an elementwise op as an expression in C ($a, $b: its operands, $t: their type), for machine code
+// (op/c_forms.h).
+struct CForm {
+  const char* text = nullptr;  // null: machine code calls Op::pointwise
+  bool floats_only = false;
+  bool number_first = false;  // for an op with a parameter `scalar`: it is $a instead of $b
+};
+
+// The numbers to which an op cuts its input, which it does not change otherwise.
+struct Interval {
+  double low, high;
+  static constexpr Interval not_negative() { return {0.0, std::numeric_limits<double>::infinity()}; }
 };
 
 // An elementwise op over n contiguous elements of one dtype, for fused chains. in: one pointer per input.
@@ -314,8 +237,11 @@ class Op {
   bool stops_gradient = false;
   // Most of its time is multiplication: many products per element that it reads (matrix products, convolutions).
   bool heavy = false;
+  // It takes one or two sweeps over memory, like elementwise ops.
+  bool light = false;
   // Its outputs hold elements of the input, all or some, in another order: cheap to compute again from the input.
   bool takes_part_of_input = false;
+  bool keeps_zeros = false;  // zeros as all inputs give zeros; views and ops that take part of their input need not say
   // True if row i (axis 0) of the output depends only on row i of input 0 and on the other inputs as a whole, and one
   // call for many rows is much cheaper than a call per row. Null: never. `rank`: the rank of input 0.
   std::function<bool(const void* params, int rank)> row_wise;
@@ -332,8 +258,21 @@ class Op {
   std::function<ParamsPtr(const void*params)> prediction_params, training_params;
   bool data_dependent_shape = false;  // output shape known only after running: run_dynamic
   bool hidden = false;                // internal helper op: not shown in nd/sym namespaces
+  bool allowed_in_files = false;      // a hidden op that models may contain: it checks its parameters
   PointwiseFn pointwise = nullptr;
+  CForm c_form;
   std::optional<QuantizedForm> quantized;
+  std::optional<RepeatedForm> repeated;
+  std::function<std::optional<Interval>(const void* params)> clamps;  // null: it is no clamp
+  std::function<std::optional<LayerActivation>(const void* params)> layer_activation;
+  const char* fused_layer = nullptr;  // the op for the same layer with an activation and an addend
+  SparseTrait sparse;
+  AmpType amp = AmpType::kAny;
+  std::function<bool(const void* params)> amp_when;  // null: every use runs in the type `amp`; false: as kAny
+  // Its output is a prediction and its gradient that of a loss: the gradient that arrives at the output is not read.
+  bool predicts = false;
+  OutputNames output_names = OutputNames::kDeclared;
+  bool names_its_input = false;  // monitors show the name of its only input, as in MXNet; false: "input0"
   DTypeSet dtypes = kAllDTypes;  // dtypes with a kernel (the dtype of input 0, or of the output if there is no input)
   std::vector<int> image_inputs, image_outputs;  // these may be channels-last (all of them together), rank 3 to 5
   std::function<bool(const void* params)> image_active;  // null: always; false: this use takes plain memory only
@@ -344,6 +283,16 @@ class Op {
   // For ops with data_dependent_shape: computes the outputs in memory from allocate(i, spec), i being the output.
   using Allocate = std::function<TensorRef(int output, const TensorSpec& spec)>;
   std::function<void(const KernelArgs&, const Allocate&)> run_dynamic;
+  // The op that another one stands for, to run on the first num_inputs inputs.
+  struct Resolved {
+    const Op* op;
+    ParamsPtr params;
+    size_t num_inputs;
+  };
+  // For an op that stands for one chosen by the values of its inputs: its call is recorded in place of this one.
+  std::function<Resolved(const void* params, std::span<const TensorRef> inputs)> resolve;
+  // For an op that equals another one once the shapes of its inputs are known; nullopt: a shape is not known.
+  std::function<std::optional<Resolved>(const void* params, std::span<const TensorSpec> inputs)> resolve_sizes;
 
   // Set by OpBuilder.
   std::function<int(const void*)> num_inputs_, num_outputs_, num_visible_;
@@ -361,378 +310,11 @@ class Op {
   int id = -1;  // dense index, stable within a process
 };
 
-namespace detail {
-template <typename P, typename F>
-class FunctionKernel final : public Kernel {
- public:
-  explicit FunctionKernel(F f) : f_(std::move(f)) {}
-  void run(const KernelArgs& a) override { f_(*static_cast<const P*>(a.params), a); }
-
- private:
-  F f_;
-};
-
-}  // namespace detail
-
-// A stateless kernel that calls f(const P&, const KernelArgs&).
-template <typename P, typename F>
-Ref<Kernel> function_kernel(F f) {
-  return Ref<Kernel>(new detail::FunctionKernel<P, F>(std::move(f)));
-}
-
-namespace detail {
-// f(parameters of type P, ...) as a function of (pointer to parameters, ...).
-template <typename P, typename F>
-auto with_params(F f) {
-  return [f = std::move(f)](const void* p, auto&&... rest) {
-    return f(*static_cast<const P*>(p), std::forward<decltype(rest)>(rest)...);
-  };
-}
-
-// The parts of a declaration that do not depend on the parameter type. Out of line and cold: declarations run once, at
-// start, so the compiler should make the code that calls these small, not fast.
-class DeclarationBase {
- protected:
-  explicit DeclarationBase(Op& op) : op_(op) {}
-  [[gnu::cold]] void add_input(std::string_view name, std::string_view doc, bool optional, bool auxiliary);
-  [[gnu::cold]] void add_output(std::string_view name, std::string_view doc);
-  [[gnu::cold]] void add_alias(std::string_view name);
-  [[gnu::cold]] void add_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs,
-                                double low, double high);
-  [[gnu::cold]] void set_doc(std::string_view text);
-  [[gnu::cold]] void set_variadic(std::string_view count_param);
-  [[gnu::cold]] void set_kernel(Ref<Kernel> kernel, DTypeSet dtypes);
-  [[gnu::cold]] void set_through_float(std::function<bool(const LinkContext&)> when);
-  Op& op_;
-};
-}  // namespace detail
-
-struct NotDifferentiable {};
-inline constexpr NotDifferentiable kNotDifferentiable;
-
-template <typename P>
-class OpBuilder : detail::DeclarationBase {
- public:
-  explicit OpBuilder(Op& op) : DeclarationBase(op) {}
-  OpBuilder& doc(std::string_view t) {
-    set_doc(t);
-    return *this;
-  }
-  OpBuilder& alias(std::string_view n) {
-    add_alias(n);
-    return *this;
-  }
-  OpBuilder& input(std::string_view name, std::string_view doc = "") {
-    add_input(name, doc, false, false);
-    return *this;
-  }
-  // Trailing inputs that num_inputs() may leave out (bias).
-  OpBuilder& optional_input(std::string_view name, std::string_view doc = "") {
-    add_input(name, doc, true, false);
-    return *this;
-  }
-  OpBuilder& auxiliary(std::string_view name, std::string_view doc = "") {
-    add_input(name, doc, false, true);
-    return *this;
-  }
-  // int(const P&): this input and all later ones are states.
-  template <typename F>
-  OpBuilder& auxiliary_from(F f) {
-    op_.first_state = erased(std::move(f));
-    return *this;
-  }
-  // Any number of inputs; the field count_param (if any) receives their number.
-  OpBuilder& variadic_input(std::string_view name, std::string_view count_param, std::string_view doc = "") {
-    add_input(name, doc, false, false);
-    set_variadic(count_param);
-    return *this;
-  }
-  OpBuilder& output(std::string_view name, std::string_view doc = "") {
-    add_output(name, doc);
-    return *this;
-  }
-  // int(const P&)
-  template <typename F>
-  OpBuilder& num_inputs(F f) {
-    op_.num_inputs_ = erased(std::move(f));
-    return *this;
-  }
-  template <typename F>
-  OpBuilder& num_outputs(F f) {
-    op_.num_outputs_ = erased(std::move(f));
-    return *this;
-  }
-  template <typename F>
-  OpBuilder& num_visible_outputs(F f) {
-    op_.num_visible_ = erased(std::move(f));
-    return *this;
-  }
-  OpBuilder& visible_outputs(int n) {
-    op_.num_visible_ = [n](const void*) { return n; };
-    return *this;
-  }
-  // void(const P&, InferContext&)
-  template <typename F>
-  OpBuilder& infer(F f) {
-    op_.infer_ = erased(std::move(f));
-    return *this;
-  }
-  // Stateless kernel, void(const P&, const KernelArgs&). `dtypes`: the dtypes that it supports.
-  template <typename F>
-  OpBuilder& cpu(F f, DTypeSet dtypes = kAllDTypes) {
-    set_kernel(function_kernel<P>(std::move(f)), dtypes);
-    return *this;
-  }
-  // Linked kernel, Ref<Kernel>(const P&, const LinkContext&): called once per node (or found in a cache by signature
-  // for imperative calls).
-  template <typename F>
-  OpBuilder& link(F f, DTypeSet dtypes = kFloating) {
-    op_.dtypes = dtypes;
-    op_.link_ = [f = std::move(f)](const LinkContext& c) { return f(*static_cast<const P*>(c.params), c); };
-    return *this;
-  }
-  // Values(const P&, const GradientContext&)
-  template <typename F>
-  OpBuilder& gradient(F f, Saves saves = Saves::all()) {
-    op_.gradient_ = erased(std::move(f));
-    op_.saves_ = saves;
-    op_.gradient_declared_ = true;
-    return *this;
-  }
-  OpBuilder& gradient(NotDifferentiable) {
-    op_.gradient_declared_ = true;
-    return *this;
-  }
-  // Values(const P&, const Values& inputs): defines the op by other ops (ops/emit.h), instead of inference, kernel and
-  // gradient. A rule may ask for specs; while those are unknown, so are the specs of the outputs.
-  template <typename F>
-  OpBuilder& compose(F f) {
-    op_.compose_ = erased(std::move(f));
-    return *this;
-  }
-  // A composed op that equals op `name` with the same parameters if when(const P&, std::span<const DType> inputs).
-  template <typename F>
-  OpBuilder& same_as(std::string_view name, F when) {
-    op_.same_name_ = name;
-    op_.same_when_ = erased(std::move(when));
-    return *this;
-  }
-  // For a composed op: the shape of one of the ops that replace it depends on the data.
-  OpBuilder& composes_dynamic() {
-    op_.data_dependent_shape = true;
-    return *this;
-  }
-  OpBuilder& inplace(int in, int out) {
-    op_.inplace.push_back({in, out});
-    return *this;
-  }
-  OpBuilder& writeback(int in, int out) {
-    op_.writebacks.push_back({in, out});
-    return *this;
-  }
-  // int(const P&, int output): the input, or -1
-  template <typename F>
-  OpBuilder& variadic_inplace(F f) {
-    op_.variadic_inplace = erased(std::move(f));
-    return *this;
-  }
-  template <typename F>
-  OpBuilder& variadic_writeback(F f) {
-    op_.variadic_writeback = erased(std::move(f));
-    return *this;
-  }
-  // bool(const P&, bool train)
-  template <typename F>
-  OpBuilder& writeback_active(F f) {
-    op_.writeback_active = erased(std::move(f));
-    return *this;
-  }
-  template <typename F>
-  OpBuilder& identity_when(F f) {
-    op_.is_identity = erased(std::move(f));
-    return *this;
-  }
-  OpBuilder& view() {
-    op_.is_view = true;
-    return *this;
-  }
-  OpBuilder& commutative() {
-    op_.commutative = true;
-    return *this;
-  }
-  OpBuilder& random() {
-    op_.random = true;
-    return *this;
-  }
-  OpBuilder& opaque() {
-    op_.opaque = true;
-    return *this;
-  }
-  // bool(const P&)
-  template <typename F>
-  OpBuilder& lazy_when(F f) {
-    op_.is_lazy = erased(std::move(f));
-    return *this;
-  }
-  OpBuilder& may_raise() {
-    op_.total = false;
-    return *this;
-  }
-  OpBuilder& train_sensitive() {
-    op_.train_sensitive = true;
-    return *this;
-  }
-  OpBuilder& skips_unwanted_outputs() {
-    op_.skips_unwanted_outputs = true;
-    return *this;
-  }
-  OpBuilder& stops_gradient() {
-    op_.stops_gradient = true;
-    return *this;
-  }
-  OpBuilder& heavy() {
-    op_.heavy = true;
-    return *this;
-  }
-  OpBuilder& takes_part_of_input() {
-    op_.takes_part_of_input = true;
-    return *this;
-  }
-  // std::optional<P>(const P&, std::span<const int> moved_to)
-  template <typename F>
-  OpBuilder& renumbered_params(F f) {
-    op_.renumbered_params = [f = std::move(f)](const void* p, std::span<const int> moved_to) {
-      std::optional<P> renumbered = f(*static_cast<const P*>(p), moved_to);
-      return renumbered ? ParamSchema<P>::box(std::move(*renumbered)) : ParamsPtr();
-    };
-    return *this;
-  }
-  // std::optional<double>(const P&)
-  template <typename F>
-  OpBuilder& fills_with(F f) {
-    op_.fills_with = erased(std::move(f));
-    return *this;
-  }
-  OpBuilder& neutral(std::optional<double> right, std::optional<double> left = std::nullopt) {
-    op_.neutral_right = right;
-    op_.neutral_left = left;
-    return *this;
-  }
-  // bool(const P&, int rank of input 0)
-  template <typename F>
-  OpBuilder& row_wise_when(F f) {
-    op_.row_wise = erased(std::move(f));
-    return *this;
-  }
-  // P(P): parameters that pin the behaviour of prediction, in every mode.
-  template <typename F>
-  OpBuilder& prediction_params(F f) {
-    op_.prediction_params = changed_params(std::move(f));
-    return *this;
-  }
-  // P(P): parameters that pin the behaviour of training, in every mode.
-  template <typename F>
-  OpBuilder& training_params(F f) {
-    op_.training_params = changed_params(std::move(f));
-    return *this;
-  }
-  // Kernels are written in float32 and float64: float16 and bfloat16 are converted before and after them.
-  OpBuilder& halves_through_float() {
-    set_through_float([](const LinkContext&) { return true; });
-    return *this;
-  }
-  // The same, except for uses that have their own kernel for halves: bool(const P&, const LinkContext&).
-  template <typename F>
-  OpBuilder& halves_through_float_unless(F f) {
-    set_through_float([f = std::move(f)](const LinkContext& c) { return !f(*static_cast<const P*>(c.params), c); });
-    return *this;
-  }
-  OpBuilder& internal() {
-    op_.hidden = true;
-    return *this;
-  }
-  OpBuilder& pointwise(PointwiseFn f) {
-    op_.pointwise = f;
-    op_.format_agnostic = true;
-    return *this;
-  }
-  // when, if any: bool(const P&)
-  OpBuilder& quantized(QuantizedForm form) {
-    op_.quantized = std::move(form);
-    return *this;
-  }
-  template <typename F>
-  OpBuilder& quantized(QuantizedForm form, F when) {
-    form.when = erased(std::move(when));
-    return quantized(std::move(form));
-  }
-  OpBuilder& format_agnostic() {
-    op_.format_agnostic = true;
-    return *this;
-  }
-  OpBuilder& image(std::vector<int> in, std::vector<int> out) {
-    op_.image_inputs = std::move(in);
-    op_.image_outputs = std::move(out);
-    return *this;
-  }
-  // bool(const P&)
-  template <typename F>
-  OpBuilder& image_when(F f) {
-    op_.image_active = erased(std::move(f));
-    return *this;
-  }
-  // double(const P&, std::span<const TensorSpec> in, std::span<const TensorSpec> out): nanoseconds on one core. Sizes
-  // and attributes must be multiplied in double: the product may not fit into int64_t.
-  template <typename F>
-  OpBuilder& cost(F f) {
-    op_.cost_ = erased(std::move(f));
-    return *this;
-  }
-  // double(const P&, std::span<const TensorSpec> in, std::span<const TensorSpec> out): Op::flops in prediction.
-  template <typename F>
-  OpBuilder& flops(F f) {
-    op_.flops_ = erased(std::move(f));
-    return *this;
-  }
-  // void(const P&, const KernelArgs&, const Op::Allocate&)
-  template <typename F>
-  OpBuilder& dynamic(F f) {
-    op_.data_dependent_shape = true;
-    op_.run_dynamic = [f = std::move(f)](const KernelArgs& a, const Op::Allocate& alloc) {
-      f(*static_cast<const P*>(a.params), a, alloc);
-    };
-    return *this;
-  }
-  OpBuilder& sample(Sample s) {
-    op_.samples.push_back(std::move(s));
-    return *this;
-  }
-  // Short form: shapes of the inputs, attrs as in JSON.
-  OpBuilder& sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs = {},
-                    double low = -2.0, double high = 2.0) {
-    add_sample(std::move(inputs), std::move(attrs), low, high);
-    return *this;
-  }
-  Op& op() { return op_; }
-
- private:
-  template <typename F>
-  static auto erased(F f) {
-    return detail::with_params<P>(std::move(f));
-  }
-  template <typename F>
-  static auto changed_params(F f) {
-    return [f = std::move(f)](const void* p) { return ParamSchema<P>::box(f(*static_cast<const P*>(p))); };
-  }
-};
-
 // Owner: Runtime. Filled by ops::register_all, then sealed.
 class OpRegistry {
  public:
   template <typename P = NoParams>
-  OpBuilder<P> declare(std::string_view name) {
-    return OpBuilder<P>(add(std::string(name), std::make_unique<ParamSchema<P>>()));
-  }
+  OpBuilder<P> declare(std::string_view name);  // defined in declare.h
   const Op* find(std::string_view name) const;  // by name or alias; null if unknown
   const Op& at(std::string_view name) const;    // throws ParamError naming similar ones
   std::vector<const Op*> all() const;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -29,7 +30,7 @@ inline Replacement replace_with(NodeEntry entry) { return {{std::move(entry)}, {
 using LocalRule = std::function<Replacement(Graph&, Node&)>;
 using GraphPass = std::function<bool(Graph&)>;  // true: something changed
 
-enum class Trait : int8_t { kAny, kIdentity, kView, kPointwise, kCommutative, kImage };
+enum class Trait : int8_t { kAny, kIdentity, kView, kPointwise, kCommutative, kImage, kActivation };
 
 // The stages of the pipeline in the order in which they run; passes/pipelines.cc has their purposes and positions.
 enum class Stage : int8_t {
@@ -88,26 +89,43 @@ struct StageInfo {
 // sweep, after the rows that clean up.)
 enum class Phase : int8_t { kCleanup, kSweep, kFinal };
 
-// One row of the pipeline.
-struct Rewrite {
-  Stage stage{};
-  std::string name;
-  std::string rule;  // the common name of the rows of one rewrite in several stages; empty: name
-  LocalRule local;   // one of local and pass is set
+// The members of a row that differ in a later stage.
+struct Difference {
+  LocalRule local;  // instead of the row's; null: the same
   GraphPass pass;
-  std::vector<std::string> ops;    // nodes that a local rule visits: those with one of these operators,
+  std::vector<std::string> ops;    // instead of the row's; empty: the same
+  std::set<std::string> without;   // tags that the row does not have there
+  std::vector<std::string> after;  // rows that must run before it; it stands behind those of the same stage
+  std::string why;                 // the reason why the row is in this stage
+};
+
+// One row of the table: a rule and the stages in which it runs. Pipeline::rows() has a row once for each of its stages,
+// with this stage alone.
+struct Rewrite {
+  std::vector<Stage> stages;  // in the order of the pipeline
+  std::string name;
+  LocalRule local;  // one of local, pass and patterns is set
+  GraphPass pass;
+  // Rules such as "log(exp(x)) -> x" (graph/pattern_notation.h) instead of a local rule; ops follow from them. Only
+  // floats match; with `integers` whole numbers, too. shared: nodes outside of a match may read the values inside it.
+  std::vector<std::string> patterns;
+  bool integers = false, shared = false;
+  std::vector<std::string> ops;    // nodes that a local rule visits: those with one of these operators ("mul": all
+                                   // operators of this arithmetic, graph/arithmetic.h),
   std::vector<Trait> traits;       // or with one of these traits. Neither: every node
-  std::set<std::string> tags;      // name and rule count as tags, too
-  std::vector<std::string> after;  // rows that must run before this one
+  std::set<std::string> tags;      // the name counts as a tag, too
+  std::vector<std::string> after;  // rows that must run before this one, in its first stage
   bool required = false;           // runs for every query: the graph has no plan without it
   double position = 0;             // kOwn: in the pipeline; else among the rows of the stage, which are at 0
   Phase phase = Phase::kSweep;
   bool in_place = false;  // may write over inputs: after kInPlacePosition only
   Exactness exactness = Exactness::kBitwise;
-  std::string what;  // description of the rule; empty in later rows of the same rule
-  std::string why;   // the reason why the row is in its stage, if it is not obvious
+  std::string what;  // description of the rule
+  std::string why;   // the reason why the row is in its first stage, if it is not obvious
+  std::map<Stage, Difference> differences;
+  Stage stage() const { return stages.empty() ? Stage::kOwn : stages.front(); }
   bool tracks(const Op& op) const;
-  bool has_tag(std::string_view tag) const { return name == tag || rule == tag || tags.count(std::string(tag)) != 0; }
+  bool has_tag(std::string_view tag) const { return name == tag || tags.count(std::string(tag)) != 0; }
 };
 
 // (union of include) and every of require, without any of exclude.
@@ -134,6 +152,7 @@ class PassReport {
  public:
   struct Line {
     std::string name;
+    std::string stage;  // empty: the row is in no stage
     int64_t tried = 0;  // nodes that a local rule visited, runs of a pass
     int64_t fired = 0;
     int64_t failed = 0;             // calls that threw
@@ -148,8 +167,8 @@ class PassReport {
     int64_t calls = 0;
     double microseconds = 0;
   };
-  // place: "" for the graph itself, else the node and its body.
-  void add(std::string_view name, std::string_view place, const Line& more);
+  // stage: "" for a row in no stage. place: "" for the graph itself, else the node and its body.
+  void add(std::string_view name, std::string_view stage, std::string_view place, const Line& more);
   void add_feature(std::string_view feature, std::string_view callback, double microseconds);
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
   const std::vector<Line>& lines() const { return lines_; }               // in order of first use
@@ -166,20 +185,22 @@ class PassReport {
 // The rows of a pipeline in the order in which they run.
 class Pipeline {
  public:
-  // Rows of stages in the order of the stages; rows with a position of their own (Stage::kOwn) anywhere.
+  // Rows in the order of their first stages (a stage of the joint graph counts as its stage of the forward graph); rows
+  // with a position of their own (Stage::kOwn) anywhere. In each stage rows stand in the order of the table.
   // Throws ParamError for a row without a known stage, out of order, with a name that is taken, or without a function,
   // for a row that does not follow all rows of its `after`, and for one in place that is too early.
-  Pipeline(std::vector<StageInfo> stages, std::vector<Rewrite> rows);
+  Pipeline(std::vector<StageInfo> stages, const std::vector<Rewrite>& table);
   Pipeline(const Pipeline&) = delete;
   const std::vector<StageInfo>& stages() const { return stages_; }  // those of kOwn rows, too
   const std::vector<Rewrite>& rows() const { return rows_; }
   const std::vector<const Rewrite*>& rows_of(size_t stage) const { return rows_of_[stage]; }
   const StageInfo& info(Stage stage) const;         // not kOwn
   const StageInfo& info(const Rewrite& row) const;  // of this pipeline
-  const Rewrite& at(std::string_view name) const;   // throws ParamError
+  // The row in this stage, or in its first one. Throws ParamError.
+  const Rewrite& at(std::string_view name, std::optional<Stage> stage = {}) const;
   bool has(std::string_view name) const;
-  // Throws ParamError, naming the nearest known word, if a word of the query is no name, rule or tag of any row, or no
-  // stage although it has to be one. source: the origin of the query ("passes", "HYBRIDNET_PASSES").
+  // Throws ParamError, naming the nearest known word, if a word of the query is no name or tag of any row, or no stage
+  // although it has to be one. source: the origin of the query ("passes", "HYBRIDNET_PASSES").
   void check(const Query& query, std::string_view source) const;
   uint64_t generation() const { return generation_; }  // grows with each change of the pipeline of the process
 
@@ -192,14 +213,15 @@ class Pipeline {
 };
 
 // The pipeline of the process: the table in passes/pipelines.cc and the rows that users have added. Changes make a new
-// Pipeline; a running compilation continues with the old one. Threads: any.
+// Pipeline; a running compilation continues with the old one. Needs Runtime::get(): patterns name operators. Threads:
+// any.
 class RewriteDatabase {
  public:
   static std::shared_ptr<const Pipeline> current();
-  // A rule of a stage that has a twin for the joint graph (canonicalize, clean, loops) is added there, too, as
-  // NAME_joint. All rows are added or, if Pipeline() throws, none.
+  // A rule of a stage that has a twin for the joint graph (canonicalize, clean, loops) runs there, too. All rows are
+  // added or, if Pipeline() throws, none.
   static void add(std::vector<Rewrite> rows);
-  static void remove(std::string_view name);  // the row and its twin; throws ParamError for rows not added by users
+  static void remove(std::string_view name);  // throws ParamError for rows not added by users
 
  private:
   static void exchange(std::vector<Rewrite> users);

@@ -16,6 +16,7 @@ namespace hybridnet {
 
 // The settings of a callable graph as its users choose them. All flags of its plans follow from them
 // (src/plan/call_options.cc).
+// Owner: a value; each callable keeps a copy.
 struct CallOptions {
   std::string name;            // block path, for errors and profiles
   std::string passes;          // words that choose rewrites (docs/graph-passes.md); empty: fast_run
@@ -27,6 +28,11 @@ struct CallOptions {
 };
 
 // Symbol.bind: arrays bound once; forward and backward run Plans over them.
+// Owner:   the front end that binds, by reference counting. It keeps the bound arrays alive.
+// Threads: one at a time.
+// Throws:  the constructor throws ValueError for a wrong number of arrays, ShapeError or DTypeError for a gradient that
+//          differs from its argument; backward() throws GradientError before the first forward(). Errors of kernels
+//          arrive at a wait for the outputs or gradients.
 class Executor : public RefCounted<Executor> {
  public:
   // arguments / gradients / requests by list_arguments() order, auxiliaries by list_auxiliary_states() order.

@@ -1,6 +1,6 @@
 // Arrays in sparse storage: functions that make, convert and write them. Operators take them like dense arrays:
-// invoke() finds the operator and the storage of the inputs in a table (src/imperative/sparse_operators.cc) and
-// computes on the parts; operators without a row there run on dense copies, with one warning per operator.
+// invoke() computes on the parts by the form that the operator declares (Op::sparse; src/sparse has the rules);
+// operators without a form run on dense copies, with one warning per operator.
 //
 // Parts may come from anywhere: they are checked when they are first used. Functions that read indices wait for them,
 // so none may be called inside a task; values are computed asynchronously.
@@ -12,6 +12,12 @@
 #include "hybridnet/ndarray.h"
 
 namespace hybridnet {
+
+inline bool any_sparse(std::span<const NDArray> arrays) {
+  for (const NDArray& a : arrays)
+    if (a && a.is_sparse()) return true;
+  return false;
+}
 
 // An array over parts, which are not copied. Throw ShapeError / DTypeError if sizes do not fit together; indices are
 // not checked.

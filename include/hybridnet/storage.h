@@ -1,6 +1,7 @@
 // Pooled, 64-byte aligned memory per device.
-// Threads: every member is safe from any thread; small blocks come from a thread-local cache without a lock.
 // Owner:   Runtime.
+// Threads: every member is safe from any thread; small blocks come from a thread-local cache without a lock.
+// Throws:  allocate() and storage(); the other members do not.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +46,9 @@ Storage& storage(Device device);
 void set_cpu_storage(Storage* s);
 
 // A block that returns to the storage of its device.
+// Owner:   its holder.
+// Threads: any thread may free it.
+// Throws:  the constructor throws OutOfMemoryError.
 class OwnedBlock {
  public:
   explicit OwnedBlock(int64_t bytes, Device device = {}) : block_(storage(device).allocate(bytes)) {}

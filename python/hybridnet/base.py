@@ -46,7 +46,7 @@ def no_values(symbol: Any, asked: str, fix: str) -> NotImplementedForSymbol:
     place = _core.control_place() or ("the block" if _core.symbol_specs(symbol) is not None else "a graph")
     return NotImplementedForSymbol(
         f"{asked} of Symbol {symbol.name or symbol.list_outputs()}: it has no values while the graph is being built",
-        because=f"{place} is traced once and run many times, so Python cannot branch on what is computed",
+        because=f"{place} is traced once and run many times, so Python cannot branch on computed values",
         fix=fix,
         where=_core.current_location(),
     )

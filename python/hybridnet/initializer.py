@@ -170,7 +170,7 @@ class Initializer:
 
     def _init_loc_bias(self, _: str, arr: NDArray) -> None:
         if arr.shape[0] != 6:
-            raise HybridNetValueError("an affine transform has 6 values", given=f"shape {arr.shape}")
+            raise HybridNetValueError("an affine transform must have 6 values", given=f"shape {arr.shape}")
         arr[:] = np.array([1.0, 0, 0, 0, 1.0, 0])
 
     def _init_zero(self, _: str, arr: NDArray) -> None:

@@ -252,7 +252,7 @@ class PredictionApp:
                     raise _Refused(
                         500,
                         "NotFinite",
-                        f"output {name!r} holds NaN or infinity, which JSON cannot say",
+                        f"output {name!r} holds NaN or infinity, which JSON cannot represent",
                         fix=f"ask for {_NPZ}, or start the server with --allow-nan, which writes null",
                     )
             lists = {name: _finite(array) for name, array in zip(self._outputs, outputs, strict=True)}

@@ -79,7 +79,7 @@ class _Graph:
     def _known(self, found: Any, given: str, form: Any) -> dict[Entry, Any]:
         if found is None:
             raise HybridNetValueError(
-                f"{given} do not determine all others", fix="give those of all inputs, labels too where they matter"
+                f"{given} do not determine all others", fix="give those of all inputs, labels included"
             )
         return {entry: form(value) for entry, value in zip(self.entries, found, strict=True)}
 

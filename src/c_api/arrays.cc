@@ -181,6 +181,10 @@ int hn_dtype_size(int dtype, size_t* out) {
   });
 }
 
+const char* hn_dtype_name(int dtype) {
+  return dtype_valid_code(dtype) ? dtype_name(static_cast<DType>(dtype)) : nullptr;
+}
+
 int hn_array_free(HnArray array) {
   return guarded([&] { c_api::free_handle<c_api::ArrayHandle>(array, "hn_array_free"); });
 }

@@ -77,7 +77,7 @@ BatchQueue::BatchQueue(Ref<GraphCallable> function, std::vector<NDArray> values,
       output_names_(std::move(output_names)),
       queue_(options) {
   if (inputs_.empty())
-    throw ValueError({.op = kCreate, .input = "model", .message = "the model has no inputs, so no rows either"});
+    throw ValueError({.op = kCreate, .input = "model", .message = "the model has no inputs, so requests have no rows"});
   check_rows_are_apart();
 }
 
@@ -103,7 +103,7 @@ void BatchQueue::check_rows_are_apart() {
                         .input = "output '" + output_names_[i] + "'",
                         .expected = std::to_string(kRows) + " rows for inputs of " + std::to_string(kRows) + " rows",
                         .given = "shape " + shape.str(),
-                        .because = "requests are told apart by rows",
+                        .because = "the results are split among the requests by rows",
                         .fix = "export a model whose first axis is the batch, in all inputs and outputs"});
     if (!same_row(again[i], first[i], 0)) return;  // the model draws random numbers: rows cannot be compared
   }

@@ -42,7 +42,7 @@ TensorSpec spec_of(const ModelHandle& model, size_t index, const HnTensorSpec* g
                       .input = name,
                       .expected = "a first axis of rows, and all sizes behind it",
                       .given = spec.shape.str(),
-                      .fix = given ? "" : "give the inputs' shapes: the file does not say them"});
+                      .fix = given ? "" : "give the inputs' shapes: the file does not contain them"});
   return spec;
 }
 

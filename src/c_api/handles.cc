@@ -151,7 +151,8 @@ Slot* checked(const void* handle, HandleKind kind, const char* function, const c
   if (handle == nullptr) refuse(kind, function, argument, "NULL", "");
   const Parts parts = parts_of(handle);
   Slot* slot = is_kind(parts.kind) ? table().find(parts.index) : nullptr;
-  if (!slot) refuse(kind, function, argument, "a value that is no handle", "pass what a function of c_api.h gave out");
+  if (!slot)
+    refuse(kind, function, argument, "a value that is no handle", "pass a handle that a function of c_api.h returned");
   if (parts.kind != kind) refuse(kind, function, argument, std::string("the handle of ") + kind_text(parts.kind), "");
   return slot;
 }
@@ -191,7 +192,7 @@ Slot* pin(const void* handle, HandleKind kind, const char* function, const char*
   } while (!slot->state.compare_exchange_weak(state, state + 1, std::memory_order_acquire));
   if (slot->kind == kind) return slot;
   unpin(slot);  // bits that happen to name a live slot of another kind
-  refuse(kind, function, argument, "a value that is no handle", "pass what a function of c_api.h gave out");
+  refuse(kind, function, argument, "a value that is no handle", "pass a handle that a function of c_api.h returned");
 }
 
 void unpin(Slot* slot) noexcept {

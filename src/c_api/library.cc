@@ -112,7 +112,7 @@ void check_answer(const std::string& op, const char* what, const char* answer) {
   if (!answer) return;
   throw Error(ErrorKind::kError, {.op = op,
                                   .message = std::string("its ") + what + " failed: " + answer,
-                                  .because = "the operator's library says so"});
+                                  .because = "the operator's library reported this"});
 }
 
 using Tensors = std::array<HnTensor, 3 * kMaxTensors>;
@@ -223,7 +223,7 @@ Shape shape_of(const Declared& d, const HnTensorSpec& spec, int output) {
                       .input = d.outputs[static_cast<size_t>(output)],
                       .expected = "at most " + std::to_string(HN_MAX_NDIM) + " sizes, none below 0",
                       .given = given,
-                      .because = "the infer function of its library says so"});
+                      .because = "the infer function of its library returned this"});
   };
   if (spec.ndim < 0 || spec.ndim > HN_MAX_NDIM) fail(std::to_string(spec.ndim) + " axes");
   for (int i = 0; i < spec.ndim; ++i)
@@ -248,7 +248,7 @@ DType dtype_of(const Declared& d, int code, int output) {
                         .input = d.outputs[static_cast<size_t>(output)],
                         .expected = "a value of HnDType",
                         .given = std::to_string(code),
-                        .because = "the infer function of its library says so"});
+                        .because = "the infer function of its library returned this"});
   }
 }
 
@@ -275,7 +275,7 @@ void infer(const Declared& d, std::span<const Slot> slots, InferContext& c) {
     const std::vector<HnParameterValue> values = values_of(slots);
     if (const char* answer = d.infer(values.data(), d.inputs.size(), in.data(), num_out, specs.data())) {
       if (!knows_dtypes) return;
-      throw ShapeError({.op = d.name, .message = answer, .because = "the infer function of its library says so"});
+      throw ShapeError({.op = d.name, .message = answer, .because = "the infer function of its library returned this"});
     }
   }
   for (int i = 0; i < c.num_out(); ++i) {
@@ -433,7 +433,7 @@ void check_init(const std::string& path, const char* name, int answer, const Loa
   throw ParamError({.input = path,
                     .message = std::string("its ") + name + " returned " + std::to_string(answer) +
                                (reason.empty() ? "" : ": " + reason),
-                    .because = "nothing of it is known now"});
+                    .because = "its operators and rules are not registered"});
 }
 
 // Registers rules first: they can be removed if an operator turns out to be wrong.

@@ -121,7 +121,7 @@ void call(PreparedOp& prepared, size_t num_inputs, const HnArray* inputs, size_t
                       .input = "num_outputs",
                       .expected = "room for " + std::to_string(visible) + " arrays",
                       .given = std::to_string(room),
-                      .fix = "call again with the room that num_outputs now says"});
+                      .fix = "call again with room for as many arrays as *num_outputs now says"});
   if (visible > 0) require(outputs, function, "outputs");
   const std::vector<NDArray> results = invoke(op, params, in);
   give_arrays(std::span(results).first(visible), outputs);

@@ -11,6 +11,7 @@
 #include "graph/arithmetic.h"
 #include "graph/rule_words.h"
 #include "hybridnet/ndarray.h"
+#include "hybridnet/runtime.h"
 #include "passes/control/size_questions.h"
 
 // One call of a rule. Values are indices of entries, so that a wrong one causes an error, not a crash.
@@ -230,6 +231,7 @@ Rewrite read_rule(const HnRule* given, const std::set<std::string>& more_ops) {
                       .fix = "set it to sizeof(HnRule), and compile with the c_api.h of this version"});
   if (!given->name || !*given->name)
     throw ParamError({.op = "hn_rule_register", .input = "name", .expected = "a name for the rule"});
+  Runtime::get();  // the pipeline's patterns name operators
   const std::string name = given->name;
   const auto wrong = [&](const char* field, std::string expected, std::string was) {
     return ParamError(
@@ -242,8 +244,8 @@ Rewrite read_rule(const HnRule* given, const std::set<std::string>& more_ops) {
   if (!given->stage && !(given->position >= 0 && given->position < kEndPosition))
     throw wrong("position", "a number from 0 to below 100, or a stage", std::to_string(given->position));
   Rewrite row;
-  row.name = row.rule = name;
-  row.stage = given->stage ? stage_named(given->stage) : Stage::kOwn;
+  row.name = name;
+  row.stages = {given->stage ? stage_named(given->stage) : Stage::kOwn};
   row.position = given->stage ? 0 : given->position;
   row.tags = tags_of(given->tags);
   static constexpr Exactness kExactness[] = {Exactness::kBitwise, Exactness::kRounding, Exactness::kUnsafe};
@@ -267,6 +269,7 @@ using namespace hybridnet;
 int hn_rule_unregister(const char* name) {
   return c_api::guarded([&] {
     c_api::require(name, "hn_rule_unregister", "name");
+    Runtime::get();
     RewriteDatabase::remove(name);
   });
 }

@@ -3,8 +3,8 @@
 
 #include "c_api/arrays.h"
 #include "c_api/status.h"
-#include "imperative/sparse_operators.h"
-#include "imperative/sparse_parts.h"
+#include "sparse/operators.h"
+#include "sparse/parts.h"
 
 using namespace hybridnet;  // the functions below are C: they have no namespace
 using c_api::array_of;

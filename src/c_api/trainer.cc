@@ -90,7 +90,7 @@ int hn_trainer_create(size_t num_parameters, const char* const* names, const HnA
                           .input = names[i],
                           .expected = "a floating dtype",
                           .given = dtype_name(arrays[i].dtype()),
-                          .fix = "leave out what has no gradient"});
+                          .fix = "leave out arrays that have no gradient"});
       trained.push_back({.name = names[i], .weight = arrays[i]});
     }
     give_trainer(std::move(trained), arrays, optimizer, settings, out);

@@ -8,7 +8,7 @@ namespace hybridnet {
 namespace {
 
 constexpr Arithmetic kArithmetic[] = {
-    {"add", "elemwise_add", "broadcast_add", "_plus_scalar", ""},
+    {"add", "elemwise_add", "broadcast_add", "_plus_scalar", "", "_grad_add"},
     {"sub", "elemwise_sub", "broadcast_sub", "_minus_scalar", "_rminus_scalar"},
     {"mul", "elemwise_mul", "broadcast_mul", "_mul_scalar", ""},
     {"div", "elemwise_div", "broadcast_div", "_div_scalar", "_rdiv_scalar"},
@@ -18,9 +18,8 @@ constexpr Arithmetic kArithmetic[] = {
     {"minimum", "broadcast_minimum", "broadcast_minimum", "_minimum_scalar", ""},
 };
 
-bool is_number_right(const Arithmetic& arithmetic, const Op& op) { return op.name == arithmetic.number_right; }
 bool is_number_left(const Arithmetic& arithmetic, const Op& op) {
-  return !arithmetic.number_left.empty() && op.name == arithmetic.number_left;
+  return !arithmetic.is_commutative() && op.name == arithmetic.number_left;
 }
 
 std::optional<double> scalar_of(const Node& node) {
@@ -34,6 +33,13 @@ std::optional<double> scalar_of(const Node& node) {
 
 }  // namespace
 
+std::vector<std::string_view> Arithmetic::operators() const {
+  std::vector<std::string_view> names{equal_shapes};
+  for (const std::string_view other : {broadcast, number_right, number_left, of_gradients})
+    if (!other.empty() && other != equal_shapes) names.push_back(other);
+  return names;
+}
+
 const Arithmetic* find_arithmetic(std::string_view name) {
   const auto* found =
       std::find_if(std::begin(kArithmetic), std::end(kArithmetic), [&](const Arithmetic& a) { return a.name == name; });
@@ -42,9 +48,18 @@ const Arithmetic* find_arithmetic(std::string_view name) {
 
 const Arithmetic* arithmetic_of(const Op& op) {
   const auto* found = std::find_if(std::begin(kArithmetic), std::end(kArithmetic), [&](const Arithmetic& a) {
-    return op.name == a.equal_shapes || op.name == a.broadcast || is_number_right(a, op) || is_number_left(a, op);
+    const auto is_name = [&](std::string_view name) { return name == op.name; };  // no operator has an empty name
+    return is_name(a.equal_shapes) || is_name(a.broadcast) || is_name(a.number_right) || is_name(a.number_left) ||
+           is_name(a.of_gradients);
   });
   return found == std::end(kArithmetic) ? nullptr : found;
+}
+
+bool is_of_arrays(const NodeEntry& entry, std::string_view arithmetic) {
+  const Node& node = *entry.node;
+  if (node.is_variable() || entry.index != 0 || node.inputs.size() != 2) return false;
+  const Arithmetic* found = arithmetic_of(*node.op);
+  return found != nullptr && found->name == arithmetic;
 }
 
 std::vector<Operand> operands_of(const Node& node) {
@@ -67,7 +82,7 @@ NodePtr add_arithmetic(Graph& graph, const Arithmetic& arithmetic, const Operand
   if (left.number && right.number)
     throw ValueError(
         {.op = std::string(arithmetic.name), .message = "both operands are numbers", .fix = "compute the result"});
-  const bool number_left = left.number.has_value() && !arithmetic.number_left.empty();
+  const bool number_left = left.number.has_value() && !arithmetic.is_commutative();
   const Op& op = op_registry().at(number_left ? arithmetic.number_left : arithmetic.number_right);
   const double number = left.number ? *left.number : *right.number;
   ParamsPtr params =

@@ -14,7 +14,7 @@ struct GradientSpec {
   static void describe(ParamSchema<GradientSpec>& schema) {
     schema.field("num_losses", &GradientSpec::num_losses)
         .at_least(0)
-        .doc("Number of inputs that are differentiated; the others are what for.");
+        .doc("Number of losses, the first inputs; the others are the variables.");
     schema.field("num_args", &GradientSpec::num_args).default_value(0).hidden().doc("Number of inputs.");
   }
 };

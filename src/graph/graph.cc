@@ -178,7 +178,7 @@ void Graph::make_room(int64_t label) {
     }
     return;
   }
-  throw Error(ErrorKind::kError, {.message = "a graph of more nodes than there are labels"});
+  throw Error(ErrorKind::kError, {.message = "the graph has more nodes than there are labels"});
 }
 
 int64_t Graph::label_after(const Node* node) {
@@ -526,7 +526,7 @@ void Graph::replace(const NodeEntry& old, const NodeEntry& now) {
                                     .node = old.node->name,
                                     .expected = spec(old).str(),
                                     .given = spec(now).str(),
-                                    .message = "a replacement must have the spec of what it replaces"});
+                                    .message = "a replacement must have the spec of the value that it replaces"});
   }
   // If the replaced value is kept for the gradient, its replacement is kept, too.
   if (!now.node->is_variable() && old.node->attrs.count(kKeepAttribute) != 0) now.node->attrs[kKeepAttribute] = "1";

@@ -137,7 +137,7 @@ void Graph::check() const {
   }
   const std::vector<Node*> kept = std::exchange(schedule_, {});
   if (schedule() != kept && !kept.empty())
-    throw Error(ErrorKind::kError, {.message = "the schedule that is kept is that of an earlier state"});
+    throw Error(ErrorKind::kError, {.message = "the stored schedule belongs to an earlier state of the graph"});
 }
 
 }  // namespace hybridnet

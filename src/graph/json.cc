@@ -346,10 +346,7 @@ class Loader {
     }
     // Internal operators made by gradients and passes do not check their parameters, so files must not name them. The
     // exceptions: models use indexing with arrays, and training steps use `_gradient` nodes and updates.
-    const bool is_of_models = op->name.starts_with("_advanced_index") || op->name == "_gradient" ||
-                              op->name == "_update_with_rates" || op->name == "_layer_rates" ||
-                              op->name == "_keyed_normal_like";
-    if (op->hidden && op->subgraph_names.empty() && !is_of_models)
+    if (op->hidden && op->subgraph_names.empty() && !op->allowed_in_files)
       fail(where, "operator '" + op->name + "' is internal", "an operator that models are made of", op->name);
     std::vector<std::pair<std::string, std::string>> params;
     AttrDict hidden;

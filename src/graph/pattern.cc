@@ -4,18 +4,37 @@
 #include <cmath>
 #include <set>
 
+#include "graph/reduced_axes.h"
+
 namespace hybridnet {
 namespace {
 
 bool is_commutative(const Node& node) {
   if (node.op->commutative) return true;
   const Arithmetic* arithmetic = arithmetic_of(*node.op);
-  return arithmetic != nullptr && arithmetic->number_left.empty();
+  return arithmetic != nullptr && arithmetic->is_commutative();
 }
 
 bool is_operator(const Pattern& pattern, const Node& node) {
-  if (pattern.arithmetic != nullptr) return arithmetic_of(*node.op) == pattern.arithmetic;
-  return node.op == pattern.op;
+  return std::find(pattern.ops.begin(), pattern.ops.end(), node.op) != pattern.ops.end();
+}
+
+// False if the operators alone show that the pattern does not match: this is much faster than match(), and most nodes
+// that a rule visits do not match.
+bool has_operators(const Pattern& pattern, const NodeEntry& entry) {
+  if (pattern.kind != Pattern::Kind::kOperator) return true;
+  const Node& node = *entry.node;
+  if (node.is_variable() || entry.index != 0 || !is_operator(pattern, node)) return false;
+  const std::vector<PatternPtr>& inputs = pattern.inputs;
+  if (inputs.size() == 2 && node.inputs.size() == 1)  // the other operand is a number
+    return has_operators(*inputs[0], node.inputs[0]) || has_operators(*inputs[1], node.inputs[0]);
+  if (inputs.size() != node.inputs.size()) return true;
+  const auto have = [&](size_t first) {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (!has_operators(*inputs[i], node.inputs[first == 0 ? i : 1 - i])) return false;
+    return true;
+  };
+  return have(0) || (inputs.size() == 2 && is_commutative(node) && have(1));
 }
 
 // Parameters are compared after parsing by the operator: 1 equals 1.0, and (2, 2) equals [2, 2].
@@ -81,7 +100,7 @@ class Matcher {
     binding_.nodes.push_back(node);
     if (pattern.shared) shared_.push_back(node.get());
     const std::vector<Operand> operands = operands_of(*node);
-    const Rest bound = [&] { return bind(pattern, operand, rest); };
+    const Rest bound = [&] { return match_axis(pattern, *node, [&] { return bind(pattern, operand, rest); }); };
     if (match_inputs(pattern, operands, 0, bound)) return true;
     if (is_commutative(*node) && operands.size() == 2 && match_inputs(pattern, {operands[1], operands[0]}, 0, bound))
       return true;
@@ -100,6 +119,12 @@ class Matcher {
     }
     if (next >= operands.size()) return false;
     return match(input, operands[next], [&] { return match_inputs(pattern, operands, next + 1, rest); });
+  }
+
+  bool match_axis(const Pattern& pattern, const Node& node, const Rest& rest) {
+    if (pattern.over == nullptr) return rest();
+    const std::optional<int> axis = reduced_axis(graph_, node);
+    return axis && match(*pattern.over, {{}, static_cast<double>(*axis)}, rest);
   }
 
   // True if only the match reads the nodes inside it: they are removed with the match.
@@ -157,7 +182,7 @@ std::vector<Path> paths_of(const Pattern& pattern) {
   std::vector<Path> forth{own};
   for (const PatternPtr& input : pattern.inputs) forth = joined(forth, paths_of(*input));
   const bool commutes = pattern.inputs.size() == 2 &&
-                        (pattern.arithmetic ? pattern.arithmetic->number_left.empty() : pattern.op->commutative);
+                        (pattern.arithmetic ? pattern.arithmetic->is_commutative() : pattern.op->commutative);
   if (commutes)
     for (Path& back : joined(joined({own}, paths_of(*pattern.inputs[1])), paths_of(*pattern.inputs[0])))
       forth.push_back(std::move(back));
@@ -170,13 +195,20 @@ PatternPtr Pattern::of_operator(const std::string& op_name, std::vector<PatternP
   auto pattern = std::make_shared<Pattern>();
   pattern->kind = Kind::kOperator;
   pattern->arithmetic = find_arithmetic(op_name);
-  if (pattern->arithmetic == nullptr) pattern->op = &op_registry().at(op_name);
+  if (pattern->arithmetic == nullptr) {
+    pattern->op = &op_registry().at(op_name);
+    pattern->ops = {pattern->op};
+  } else {
+    for (const std::string_view name : pattern->arithmetic->operators())
+      pattern->ops.push_back(&op_registry().at(name));
+  }
   pattern->inputs = std::move(inputs);
   return pattern;
 }
 
 bool match(const Graph& graph, const Pattern& pattern, const NodePtr& root, Binding* binding) {
   *binding = {};
+  if (!has_operators(pattern, {root, 0})) return false;
   return Matcher(graph, binding).run(pattern, root);
 }
 
@@ -247,11 +279,8 @@ std::vector<std::string> roots_of(const Pattern& pattern) {
     return roots;
   }
   if (pattern.kind != Pattern::Kind::kOperator) return {};
-  if (pattern.op != nullptr) return {pattern.op->name};
   std::vector<std::string> roots;
-  for (const std::string_view name : {pattern.arithmetic->equal_shapes, pattern.arithmetic->broadcast,
-                                      pattern.arithmetic->number_right, pattern.arithmetic->number_left})
-    if (!name.empty()) roots.emplace_back(name);
+  for (const Op* op : pattern.ops) roots.push_back(op->name);
   return roots;
 }
 

@@ -34,8 +34,10 @@ class Pattern {
   // kOperator: plain arithmetic ("mul", which stands for its operators), or an operator by name or alias.
   const Arithmetic* arithmetic = nullptr;
   const Op* op = nullptr;
+  std::vector<const Op*> ops;      // the operators of the arithmetic, or op
   std::vector<PatternPtr> inputs;  // kOneOf: the alternatives
   std::vector<std::pair<std::string, AttrValue>> params;
+  PatternPtr over;      // sums, means and the like: matches the number of the one axis that is reduced
   bool shared = false;  // nodes outside the match may read nodes inside it
 
   // kNumber: a number, or an array filled with one number, within `tolerance` of `value`; without `value` any number.

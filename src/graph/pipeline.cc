@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/edit_distance.h"
+#include "graph/arithmetic.h"
 #include "hybridnet/pass.h"
 
 namespace hybridnet {
@@ -24,6 +25,8 @@ bool has_trait(const Op& op, Trait trait) {
       return op.commutative;
     case Trait::kImage:
       return !op.image_inputs.empty();
+    case Trait::kActivation:
+      return static_cast<bool>(op.layer_activation);
   }
   return false;
 }
@@ -147,9 +150,10 @@ Query& Query::excluding(const std::vector<std::string>& tags) {
 }
 
 // ---- the report
-void PassReport::add(std::string_view name, std::string_view place, const Line& more) {
-  auto line = std::find_if(lines_.begin(), lines_.end(), [&](const Line& l) { return l.name == name; });
-  if (line == lines_.end()) line = lines_.insert(line, Line{.name = std::string(name)});
+void PassReport::add(std::string_view name, std::string_view stage, std::string_view place, const Line& more) {
+  auto line =
+      std::find_if(lines_.begin(), lines_.end(), [&](const Line& l) { return l.name == name && l.stage == stage; });
+  if (line == lines_.end()) line = lines_.insert(line, Line{.name = std::string(name), .stage = std::string(stage)});
   line->tried += more.tried;
   line->fired += more.fired;
   line->failed += more.failed;
@@ -188,6 +192,7 @@ std::string PassReport::text() const {
     std::snprintf(row, sizeof(row), "    %-28s fired %6lld  %10.1f us", line->name.c_str(),
                   static_cast<long long>(line->fired), line->microseconds);
     text += row;
+    if (!line->stage.empty()) text += " in " + line->stage;
     text += ", tried " + std::to_string(line->tried) + ", nodes +" + std::to_string(line->made) + " -" +
             std::to_string(line->dropped);
     if (line->failed > 0) text += ", " + std::to_string(line->failed) + " failed";
@@ -218,6 +223,18 @@ std::string PassReport::text() const {
 // ---- the table
 namespace {
 
+// Stages of the forward graph whose rules run again in the joint graph, and their stages there.
+constexpr std::pair<Stage, Stage> kTwins[] = {{Stage::kClean, Stage::kCleanJoint},
+                                              {Stage::kCanonicalize, Stage::kCanonicalizeJoint},
+                                              {Stage::kLoops, Stage::kLoopsJoint}};
+
+// Returns the stage under which the table lists the rows of this stage.
+Stage listed_under(Stage stage) {
+  for (const auto& [forward, joint] : kTwins)
+    if (stage == joint) return forward;
+  return stage;
+}
+
 void check_row(const Rewrite& row, const StageInfo& stage) {
   if (!row.local == !row.pass) throw_wrong_row(row, "it needs a local rule or a pass, and not both", "give one");
   const bool behind = stage.position >= kInPlacePosition;
@@ -231,38 +248,115 @@ void check_row(const Rewrite& row, const StageInfo& stage) {
                     "leave out cleanup and final, or choose a stage that runs to equilibrium");
 }
 
+void check_stages(const Rewrite& row) {
+  if (row.stages.empty()) throw_wrong_row(row, "it names no stage", "list the stages in which it runs");
+  if (std::adjacent_find(row.stages.begin(), row.stages.end(), std::greater_equal<>()) != row.stages.end())
+    throw_wrong_row(row, "its stages are out of order", "list each once, in the order of the pipeline");
+  for (const auto& [stage, difference] : row.differences)
+    if (std::find(row.stages.begin() + 1, row.stages.end(), stage) == row.stages.end())
+      throw_wrong_row(row, "it is different in a stage that is none of its later stages", "add the stage");
+}
+
+void check_names(const std::vector<Rewrite>& rows) {
+  std::set<std::string> names, tags;
+  for (const Rewrite& row : rows) {
+    if (tags.count(row.name) != 0 || !names.insert(row.name).second)
+      throw_wrong_row(row, "its name is taken, by a row or as a tag", "choose another name");
+    for (const std::string& tag : row.tags) {
+      if (names.count(tag) != 0)
+        throw_wrong_row(row, "its tag '" + tag + "' is the name of a row", "choose another tag");
+      tags.insert(tag);
+    }
+  }
+}
+
+// Replaces words such as "mul" by the operators of this arithmetic.
+std::vector<std::string> operators_in(const std::vector<std::string>& words) {
+  std::vector<std::string> ops;
+  for (const std::string& word : words) {
+    const Arithmetic* arithmetic = find_arithmetic(word);
+    const std::vector<std::string_view> names =
+        arithmetic == nullptr ? std::vector<std::string_view>{word} : arithmetic->operators();
+    ops.insert(ops.end(), names.begin(), names.end());
+  }
+  return ops;
+}
+
+// Returns the row as it stands in one of its stages.
+Rewrite in_stage(const Rewrite& row, Stage stage) {
+  Rewrite here = row;
+  here.stages = {stage};
+  here.differences.clear();
+  if (stage != row.stage()) here.after.clear(), here.why.clear();
+  if (const auto found = row.differences.find(stage); found != row.differences.end()) {
+    const Difference& difference = found->second;
+    if (difference.local) here.local = difference.local;
+    if (difference.pass) here.pass = difference.pass;
+    if (!difference.ops.empty()) here.ops = difference.ops;
+    for (const std::string& tag : difference.without) here.tags.erase(tag);
+    here.after = difference.after;
+    here.why = difference.why;
+  }
+  here.ops = operators_in(here.ops);
+  return here;
+}
+
+// Moves rows for which this is a later stage behind the rows of their `after`.
+void move_behind(std::vector<Rewrite>& here, const std::set<std::string>& moved) {
+  for (size_t i = here.size(); i-- > 0;) {
+    if (moved.count(here[i].name) == 0) continue;
+    size_t last = i;
+    for (size_t j = i + 1; j < here.size(); ++j)
+      if (std::find(here[i].after.begin(), here[i].after.end(), here[j].name) != here[i].after.end()) last = j;
+    const auto at = here.begin() + static_cast<std::ptrdiff_t>(i);
+    std::rotate(at, at + 1, here.begin() + static_cast<std::ptrdiff_t>(last) + 1);
+  }
+}
+
+// Returns the rows of the table that stand in this stage, in their order.
+std::vector<Rewrite> rows_in(const std::vector<Rewrite>& table, const StageInfo& stage) {
+  std::vector<Rewrite> here;
+  std::set<std::string> again;
+  for (const Rewrite& row : table) {
+    if (std::find(row.stages.begin(), row.stages.end(), stage.stage) == row.stages.end()) continue;
+    if (stage.stage == Stage::kOwn && row.name != stage.name) continue;
+    here.push_back(in_stage(row, stage.stage));
+    if (stage.stage != row.stage()) again.insert(row.name);
+  }
+  move_behind(here, again);
+  std::stable_sort(here.begin(), here.end(),
+                   [](const Rewrite& a, const Rewrite& b) { return a.position < b.position; });
+  return here;
+}
+
 }  // namespace
 
-Pipeline::Pipeline(std::vector<StageInfo> stages, std::vector<Rewrite> rows) : stages_(std::move(stages)) {
-  const std::vector<StageInfo> named = stages_;
-  Stage last = named.empty() ? Stage::kOwn : named.front().stage;
-  for (Rewrite& row : rows) {
-    if (row.rule.empty()) row.rule = row.name;
-    if (row.stage == Stage::kOwn) {
+Pipeline::Pipeline(std::vector<StageInfo> stages, const std::vector<Rewrite>& table) : stages_(std::move(stages)) {
+  Stage last = stages_.empty() ? Stage::kOwn : stages_.front().stage;
+  for (const Rewrite& row : table) {
+    check_stages(row);
+    if (row.stage() == Stage::kOwn) {
       stages_.push_back({.stage = Stage::kOwn, .position = row.position, .name = row.name, .what = row.what});
       continue;
     }
-    info(row.stage);  // throws for an unknown stage
-    if (row.position == 0 && row.stage < last)
-      throw_wrong_row(row, "it stands behind a row of a later stage", "move it up to its stage");
-    if (row.position == 0) last = row.stage;
+    for (const Stage stage : row.stages) info(stage);  // throws for an unknown stage
+    if (row.position != 0) continue;
+    const Stage now = listed_under(row.stage());
+    if (now < last) throw_wrong_row(row, "it stands behind a row of a later stage", "move it up to its stage");
+    last = now;
   }
+  check_names(table);
   std::stable_sort(stages_.begin(), stages_.end(), [](const StageInfo& a, const StageInfo& b) {
     return a.position != b.position ? a.position < b.position
                                     : a.stage == Stage::kOwn && b.stage == Stage::kOwn && a.name < b.name;
   });
   std::vector<size_t> ends;
   for (const StageInfo& stage : stages_) {
-    std::vector<Rewrite*> here;
-    for (Rewrite& row : rows)
-      if (row.stage == stage.stage && (row.stage != Stage::kOwn || row.name == stage.name)) here.push_back(&row);
-    std::stable_sort(here.begin(), here.end(),
-                     [](const Rewrite* a, const Rewrite* b) { return a->position < b->position; });
-    for (Rewrite* row : here) rows_.push_back(*row);
+    for (Rewrite& row : rows_in(table, stage)) rows_.push_back(std::move(row));
     ends.push_back(rows_.size());
   }
   rows_of_.resize(stages_.size());
-  std::set<std::string> names, tags;
+  std::set<std::string> names;
   for (size_t s = 0, r = 0; s < stages_.size(); ++s) {
     for (; r < ends[s]; ++r) {
       const Rewrite& row = rows_[r];
@@ -271,13 +365,7 @@ Pipeline::Pipeline(std::vector<StageInfo> stages, std::vector<Rewrite> rows) : s
       for (const std::string& before : row.after)
         if (names.count(before) == 0)
           throw_wrong_row(row, "it needs '" + before + "' to stand before it, which does not", "reorder the rows");
-      if (tags.count(row.name) != 0 || !names.insert(row.name).second)
-        throw_wrong_row(row, "its name is taken, by a row or as a tag", "choose another name");
-      for (const std::string& tag : row.tags) {
-        if (names.count(tag) != 0)
-          throw_wrong_row(row, "its tag '" + tag + "' is the name of a row", "choose another tag");
-        tags.insert(tag);
-      }
+      names.insert(row.name);
     }
   }
 }
@@ -292,7 +380,7 @@ const StageInfo& Pipeline::info(Stage stage) const {
 }
 
 const StageInfo& Pipeline::info(const Rewrite& row) const {
-  if (row.stage != Stage::kOwn) return info(row.stage);
+  if (row.stage() != Stage::kOwn) return info(row.stage());
   return *std::find_if(stages_.begin(), stages_.end(),
                        [&](const StageInfo& info) { return info.stage == Stage::kOwn && info.name == row.name; });
 }
@@ -301,9 +389,9 @@ bool Pipeline::has(std::string_view name) const {
   return std::any_of(rows_.begin(), rows_.end(), [&](const Rewrite& row) { return row.name == name; });
 }
 
-const Rewrite& Pipeline::at(std::string_view name) const {
+const Rewrite& Pipeline::at(std::string_view name, std::optional<Stage> stage) const {
   for (const Rewrite& row : rows_)
-    if (row.name == name) return row;
+    if (row.name == name && (!stage || row.stage() == *stage)) return row;
   check({.include = {std::string(name)}}, "rule");
   throw ParamError({.input = "rule", .expected = "the name of a row of the pipeline", .given = std::string(name)});
 }
@@ -330,14 +418,14 @@ bool is_known(const std::vector<Rewrite>& rows, const std::string& word) {
   const auto is_it = [&](const std::string& known) { return known == word; };
   return std::any_of(std::begin(kOtherWords), std::end(kOtherWords), is_it) ||
          std::any_of(rows.begin(), rows.end(), [&](const Rewrite& row) {
-           return is_it(row.name) || is_it(row.rule) || std::any_of(row.tags.begin(), row.tags.end(), is_it);
+           return is_it(row.name) || std::any_of(row.tags.begin(), row.tags.end(), is_it);
          });
 }
 
 std::set<std::string> known_words(const std::vector<Rewrite>& rows) {
   std::set<std::string> words(std::begin(kOtherWords), std::end(kOtherWords));
   for (const Rewrite& row : rows) {
-    words.insert({row.name, row.rule});
+    words.insert(row.name);
     words.insert(row.tags.begin(), row.tags.end());
   }
   return words;
@@ -348,8 +436,7 @@ std::set<std::string> known_words(const std::vector<Rewrite>& rows) {
 void Pipeline::check(const Query& query, std::string_view source) const {
   for (const auto* list : {&query.include, &query.exclude, &query.require})
     for (const std::string& word : *list)
-      if (!is_known(rows_, word))
-        refuse_word(known_words(rows_), word, source, "names, rules and tags of the pipeline");
+      if (!is_known(rows_, word)) refuse_word(known_words(rows_), word, source, "names and tags of the pipeline");
   for (const auto& [stage, inner] : query.subqueries) {
     const auto is_it = [&name = stage](const StageInfo& info) { return info.name == name; };
     if (std::none_of(stages_.begin(), stages_.end(), is_it)) {
@@ -376,20 +463,6 @@ std::vector<Rewrite>& user_rows() {
   return *rows;
 }
 
-// Returns the stage of the joint graph in which rules of this stage run again; kOwn if there is none.
-Stage twin_of(Stage stage) {
-  switch (stage) {
-    case Stage::kClean:
-      return Stage::kCleanJoint;
-    case Stage::kCanonicalize:
-      return Stage::kCanonicalizeJoint;
-    case Stage::kLoops:
-      return Stage::kLoopsJoint;
-    default:
-      return Stage::kOwn;
-  }
-}
-
 // Rows of users come after the rows of the library unless they set a position.
 constexpr double kBehindOwnRows = 1e6;
 
@@ -403,7 +476,7 @@ std::shared_ptr<const Pipeline> RewriteDatabase::current() {
 void RewriteDatabase::exchange(std::vector<Rewrite> users) {
   std::vector<Rewrite> rows = own_rows();
   rows.insert(rows.end(), users.begin(), users.end());
-  auto made = std::make_shared<Pipeline>(own_stages(), std::move(rows));
+  auto made = std::make_shared<Pipeline>(own_stages(), rows);
   made->generation_ = current_pipeline()->generation_ + 1;
   user_rows().swap(users);
   current_pipeline() = std::move(made);
@@ -416,16 +489,10 @@ void RewriteDatabase::add(std::vector<Rewrite> rows) {
   before = current_pipeline();
   users = user_rows();
   for (Rewrite& row : rows) {
-    if (row.stage != Stage::kOwn && row.position == 0) row.position = kBehindOwnRows;
-    users.push_back(row);
-    const Stage twin = row.stage == Stage::kOwn ? Stage::kOwn : twin_of(row.stage);
-    if (twin == Stage::kOwn) continue;
-    Rewrite again = row;
-    again.stage = twin;
-    again.rule = row.name;
-    again.name = row.name + "_joint";
-    again.after.clear();
-    users.push_back(std::move(again));
+    if (row.stage() != Stage::kOwn && row.position == 0) row.position = kBehindOwnRows;
+    for (const auto& [forward, joint] : kTwins)
+      if (row.stage() == forward) row.stages.push_back(joint);
+    users.push_back(std::move(row));
   }
   exchange(std::move(users));
 }
@@ -436,7 +503,7 @@ void RewriteDatabase::remove(std::string_view name) {
   const std::lock_guard lock(database_mutex);
   before = current_pipeline();
   users = user_rows();
-  const auto count = std::erase_if(users, [&](const Rewrite& row) { return row.name == name || row.rule == name; });
+  const auto count = std::erase_if(users, [&](const Rewrite& row) { return row.name == name; });
   if (count == 0) {
     if (before->has(name))
       throw ParamError({.input = "name",

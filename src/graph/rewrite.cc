@@ -39,7 +39,10 @@ void warn(std::string text) {
 
 void report(const Rewrite& rewrite, const PassReport::Line& line) {
   const PipelineScope::Settings& settings = PipelineScope::current();
-  if (settings.report) settings.report->add(rewrite.name, settings.place, line);
+  if (!settings.report) return;
+  const bool is_in_stage = rewrite.stage() != Stage::kOwn;
+  const std::string_view stage = is_in_stage ? std::string_view(settings.pipeline->info(rewrite).name) : "";
+  settings.report->add(rewrite.name, stage, settings.place, line);
 }
 
 // The edits of one call of a rewrite. They are undone if the call fails or the user interrupts it.
@@ -212,7 +215,7 @@ class Rules {
         pairs.emplace_back(old, wanted.outputs[i]);
       } else if (graph_.is_used(node, static_cast<int>(i))) {
         throw Error(ErrorKind::kError,
-                    {.message = "the rule gives nothing for output " + std::to_string(i) + ", which has readers"});
+                    {.message = "the rule returns nothing for output " + std::to_string(i) + ", which has readers"});
       }
     }
     return graph_.replace_validate(pairs, wanted.remove, why);

@@ -7,11 +7,8 @@ namespace hybridnet {
 std::vector<std::string> operators_of(const std::string& word) {
   const Arithmetic* arithmetic = find_arithmetic(word);
   if (arithmetic == nullptr) return {op_registry().at(word).name};
-  std::vector<std::string> names;
-  for (const std::string_view each :
-       {arithmetic->equal_shapes, arithmetic->broadcast, arithmetic->number_right, arithmetic->number_left})
-    if (!each.empty()) names.emplace_back(each);
-  return names;
+  const std::vector<std::string_view> names = arithmetic->operators();
+  return {names.begin(), names.end()};
 }
 
 Stage stage_named(const std::string& name) {

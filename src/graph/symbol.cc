@@ -207,7 +207,7 @@ Symbol::Specs Symbol::infer(const std::map<std::string, TensorSpec>& known, bool
   for (const NodeEntry& e : outputs) collect(e, &result.outputs);
   if (!result.complete && !partial) {
     throw ShapeError({.message = "the shapes given do not determine all others",
-                      .because = "unknown remain " + missing,
+                      .because = "these are unknown: " + missing,
                       .fix = "give the shapes of more inputs, or use infer_shape_partial"});
   }
   return result;

@@ -6,7 +6,7 @@
 #include "imperative/array_emitter.h"
 #include "imperative/autograd_scope.h"
 #include "imperative/invoke.h"
-#include "imperative/sparse_operators.h"
+#include "imperative/sparse_calls.h"
 #include "imperative/tape.h"
 #include "ndarray/overlap.h"
 
@@ -117,7 +117,7 @@ class Backward {
       const bool overwritten = mark != nullptr && !mark->node && mark->where.known();
       throw GradientError({.message = "cannot differentiate an array that was not computed while recording",
                            .because = overwritten ? "it was overwritten at " + mark->where.str() +
-                                                        ", where nothing was recorded or by a constant"
+                                                        ", by a constant or while nothing was recorded"
                                                   : "",
                            .fix = "compute it inside 'with autograd.record():' from arrays that have attach_grad()"});
     }

@@ -13,7 +13,7 @@
 #include "imperative/observed_reads.h"
 #include "imperative/out_arrays.h"
 #include "imperative/recorded_writes.h"
-#include "imperative/sparse_operators.h"
+#include "imperative/sparse_calls.h"
 #include "imperative/tape.h"
 #include "ndarray/overlap.h"
 #include "op/specs_text.h"
@@ -76,7 +76,7 @@ constexpr int kMaxOutputs = 1 << 20;
 [[noreturn]] void incomplete_output(const Op& op, const TensorSpec& spec, int index) {
   ErrorFields e;
   e.op = op.name;
-  e.message = "the shape of output " + std::to_string(index) + " cannot be told from the inputs: " + spec.str();
+  e.message = "the shape of output " + std::to_string(index) + " does not follow from the inputs: " + spec.str();
   e.fix = "give the missing sizes explicitly";
   throw ShapeError(std::move(e));
 }
@@ -378,6 +378,23 @@ void write_all(const Op& op, std::span<const NDArray> out, std::vector<NDArray>*
   for (size_t i = 0; i < out.size(); ++i) write_into(&(*results)[i], out[i]);
 }
 
+// Runs the operator that the values of the inputs choose.
+void invoke_resolved(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
+                     const InvokeOptions& options, std::vector<NDArray>* results) {
+  Scratch<TensorRef, kMaxStackArrays> refs(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    inputs[i].wait_to_read();
+    refs[i] = inputs[i].ref();
+  }
+  try {
+    const Op::Resolved use = op.resolve(params->data(), refs.span());
+    invoke_into(*use.op, use.params, inputs.first(use.num_inputs), options, results);
+  } catch (Error& error) {
+    add_call_context(error, op);
+    throw;
+  }
+}
+
 // Returns whether the operator has recorded itself on the tape.
 bool invoke_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                     std::span<const NDArray> out, std::vector<NDArray>* results) {
@@ -578,6 +595,7 @@ void invoke_itself(const Op& op, const ParamsPtr& params, std::span<const NDArra
   const size_t num_outputs = results->size();
   if (op.has_writebacks() && invoke_beside_states(op, params, inputs, options, results)) return;
   const bool recorded = wants_record(op, inputs);
+  if (op.resolve) return invoke_resolved(op, params, inputs, options, results);
   if (op.data_dependent_shape || op.opaque) {
     const bool recorded_itself = invoke_dynamic(op, params, inputs, options.out, results);
     if (recorded && !recorded_itself) record_op(op, params, inputs, *results);

@@ -20,7 +20,7 @@ std::string name_of(size_t index, size_t count) { return count == 1 ? "out" : "o
 [[noreturn]] void wrong_out(const std::string& op, std::string name, const TensorSpec& result,
                             const TensorSpec& given) {
   ErrorFields e{.op = op, .input = std::move(name), .expected = "an array of " + result.str(), .given = given.str()};
-  e.because = "that is what the operator gives for its inputs";
+  e.because = "the operator computes this from its inputs";
   if (!(result.shape == given.shape)) {
     e.fix = "give an array of that shape, or leave out= away";
     throw ShapeError(std::move(e));
@@ -52,6 +52,13 @@ void infer(const Op& op, const void* params, bool train, std::span<const NDArray
   for (size_t i = 0; i < inputs.size(); ++i) in_specs[i] = inputs[i].spec();
   InferContext context(op, in_specs, out_specs, train);
   op.infer(params, context);
+}
+
+// True if an update of many arrays returns output i in the input that it replaces: both have one spec.
+bool is_updated_input(const Op& op, const void* params, std::span<const NDArray> inputs, const NDArray& out, size_t i) {
+  if (!op.variadic_inplace || op.differentiable()) return false;
+  const int input = op.variadic_inplace(params, static_cast<int>(i));
+  return input >= 0 && inputs[static_cast<size_t>(input)] == out;
 }
 
 }  // namespace
@@ -96,10 +103,12 @@ void infer_beside(const Op& op, const void* params, bool train, std::span<const 
   }
   require_specs(op.name, out, out_specs);
   // An operator may infer from its outputs, for example the rank of an input or an open dtype. But the shape must be
-  // the one that follows from the inputs, if they determine it. If all shapes are equal, as in in-place arithmetic and
+  // the one that follows from the inputs, if they determine it. If all shapes are equal, as in in-place arithmetic, and
   // in updates, the outputs add no information.
-  const auto is_alike = [&](const NDArray& array) { return array.shape() == inputs[0].shape(); };
-  if (inputs.empty() || std::all_of(out.begin(), out.end(), is_alike)) return;
+  bool adds_nothing = true;
+  for (size_t i = 0; i < out.size() && !inputs.empty() && adds_nothing; ++i)
+    adds_nothing = out[i].shape() == inputs[0].shape() || is_updated_input(op, params, inputs, out[i], i);
+  if (inputs.empty() || adds_nothing) return;
   SpecsAlone alone(inputs.size(), out_specs.size());
   infer(op, params, train, inputs, alone.in, alone.out);
   for (size_t i = 0; i < out.size(); ++i) {

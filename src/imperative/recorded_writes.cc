@@ -5,7 +5,6 @@
 
 #include "hybridnet/sparse.h"
 #include "imperative/autograd_scope.h"
-#include "imperative/sparse_operators.h"
 #include "imperative/tape.h"
 #include "imperative/view_function.h"
 #include "ndarray/overlap.h"

@@ -50,7 +50,7 @@ int64_t end_of(const NDArray& a) { return a.impl()->offset + (a.is_sparse() ? 1 
 
 [[noreturn]] void throw_other_dtype(const TensorSpec& view, const TensorSpec& source) {
   throw GradientError({.message = "the array shows memory that was written while recording as another dtype",
-                       .because = "it is of " + view.str() + ", what was written of " + source.str(),
+                       .because = "it has " + view.str() + ", the written values have " + source.str(),
                        .fix = "convert by astype(), which copies"});
 }
 

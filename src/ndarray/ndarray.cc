@@ -164,7 +164,7 @@ void NDArray::wait_for_spec() const {
   }
   if (!is_pending()) return;
   throw EngineError(
-      {.message = "the shape of this array is not known", .because = "what should have computed the array has failed"});
+      {.message = "the shape of this array is not known", .because = "the task that computes the array has failed"});
 }
 
 void NDArray::publish(const NDArray& value) const {

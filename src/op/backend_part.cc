@@ -27,7 +27,7 @@ void BackendUse::describe(ParamSchema<BackendUse>& schema) {
 void BackendUse::complete() {
   if (part || backend.empty()) return;
   throw ParamError({.input = "backend",
-                    .message = "what backend '" + backend + "' has compiled is no part of a file",
+                    .message = "code that backend '" + backend + "' compiled is not part of a file",
                     .fix = "export the block: its file holds the operators that the backend has taken over"});
 }
 

@@ -18,9 +18,8 @@ const char* type_of(DType dtype);
 // The literal for a number as the operator stores it in an array of this type; nullopt if C has no literal for it.
 std::optional<std::string> literal(DType dtype, double value);
 
-// The expression in $a and $b that an operator computes from `operands` values of one dtype; nullopt: it has to be
-// called.
-std::optional<std::string> expression(const Op& op, const ParamsPtr& params, size_t operands, DType dtype);
+// The expression in $a and $b that an operator computes from values of one dtype; nullopt: it has to be called.
+std::optional<std::string> expression(const Op& op, const ParamsPtr& params, DType dtype);
 
 std::string replaced(std::string text, std::string_view what, std::string_view by);
 

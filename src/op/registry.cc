@@ -6,7 +6,7 @@
 
 #include "base/checked_size.h"
 #include "base/edit_distance.h"
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "op/composed.h"
 #include "op/empty_results.h"
 #include "op/memory_order.h"
@@ -194,7 +194,7 @@ void check_declaration(Op& op) {
   if (op.doc.empty()) incomplete(op, "a doc");
   if (!op.composed()) {
     if (!op.infer_) incomplete(op, "inference (infer)");
-    if (!op.link_ && !op.run_dynamic) incomplete(op, "a kernel (cpu or link)");
+    if (!op.link_ && !op.run_dynamic && !op.resolve) incomplete(op, "a kernel (cpu or link)");
     if (!op.gradient_declared_) incomplete(op, "a gradient (or kNotDifferentiable)");
   } else if (op.infer_ || op.link_ || op.run_dynamic || op.gradient_declared_ || op.has_writebacks()) {
     incomplete(op, "unity: a composed operator has no inference, kernel, gradient or state of its own");
@@ -275,6 +275,12 @@ void DeclarationBase::add_input(std::string_view name, std::string_view doc, boo
 }
 void DeclarationBase::add_output(std::string_view name, std::string_view doc) {
   op_.outputs.push_back({std::string(name), std::string(doc)});
+}
+void DeclarationBase::set_initializer(std::string_view input, std::string_view initializer) {
+  const auto named = [&](const InputInfo& info) { return info.name == input; };
+  const auto found = std::find_if(op_.inputs.begin(), op_.inputs.end(), named);
+  if (found == op_.inputs.end()) incomplete(op_, ("the input '" + std::string(input) + "' (initialized)").c_str());
+  found->initializer = initializer;
 }
 void DeclarationBase::add_alias(std::string_view name) { op_.aliases.emplace_back(name); }
 void DeclarationBase::add_sample(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs,

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 
 namespace hybridnet {
 

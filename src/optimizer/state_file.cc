@@ -216,8 +216,8 @@ class Numbering {
       by_number_ = std::move(found);
       is_by_name_ = true;
     } else if (list.size() != count_) {
-      reader.fail("they are of " + std::to_string(list.size()) + " parameters, of which " +
-                      std::to_string(found.size()) + " are among the " + std::to_string(count_) + " of the trainer",
+      reader.fail("they belong to " + std::to_string(list.size()) + " parameters, and the trainer has " +
+                      std::to_string(count_) + "; " + std::to_string(found.size()) + " names are equal",
                   "make the trainer over the same parameters");
     }
   }

@@ -1,4 +1,5 @@
-// The functions behind the rows of the pipeline; pipelines.cc gives the place, the nodes and the reason of each.
+// The functions behind the rows of the pipeline that are no patterns; pipelines.cc gives the place, the nodes and the
+// reason of each.
 #pragma once
 
 #include "hybridnet/pass.h"
@@ -31,25 +32,14 @@ Replacement absorb_integers(Graph& graph, Node& node);
 Replacement absorb(Graph& graph, Node& node);
 Replacement cancel_factors(Graph& graph, Node& node);
 Replacement join_factors(Graph& graph, Node& node);
-Replacement square_of_self(Graph& graph, Node& node);
-Replacement reciprocal(Graph& graph, Node& node);
-Replacement reciprocal_root(Graph& graph, Node& node);
-Replacement opposite(Graph& graph, Node& node);
-Replacement small_power(Graph& graph, Node& node);
-Replacement root_power(Graph& graph, Node& node);
 Replacement shape_of_source(Graph& graph, Node& node);
 Replacement constant_shape(Graph& graph, Node& node);
+Replacement constant_sizes(Graph& graph, Node& node);
 Replacement known_branch(Graph& graph, Node& node);
 Replacement few_iterations(Graph& graph, Node& node);
 Replacement few_iterations_joint(Graph& graph, Node& node);
 
-Replacement log_of_softmax(Graph& graph, Node& node);
-Replacement log_of_sigmoid(Graph& graph, Node& node);
-Replacement softplus_of_exponential(Graph& graph, Node& node);
 Replacement log_sum_exp(Graph& graph, Node& node);
-Replacement log_of_sum(Graph& graph, Node& node);
-Replacement exponential_less_one(Graph& graph, Node& node);
-Replacement log_softmax_of_difference(Graph& graph, Node& node);
 Replacement softmax_of_quotient(Graph& graph, Node& node);
 Replacement plain_leaky_relu(Graph& graph, Node& node);
 
@@ -82,7 +72,6 @@ Replacement scaled_product(Graph& graph, Node& node);
 Replacement product_plus(Graph& graph, Node& node);
 Replacement gelu(Graph& graph, Node& node);
 Replacement gelu_tanh(Graph& graph, Node& node);
-Replacement silu(Graph& graph, Node& node);
 Replacement attention(Graph& graph, Node& node);
 Replacement one_hot_pick(Graph& graph, Node& node);
 Replacement heads_inside(Graph& graph, Node& node);

@@ -25,7 +25,7 @@ const OpRef kWriteState{"_write_state"};
   fields.where = node.where;
   fields.message = (node.is_variable() ? "the spec of variable '" + node.name + "'"
                                        : "the spec of output " + std::to_string(index)) +
-                   " cannot be told from the inputs: " + spec.str();
+                   " does not follow from the inputs: " + spec.str();
   fields.fix = "give its shape when the block or variable is made";
   throw ShapeError(std::move(fields));
 }
@@ -218,7 +218,7 @@ void rewrite_joint(Graph& joint, Stages stages, const CompileOptions& options, R
        .input = "remat",
        .expected = "a number of bytes that can be reached, " + std::to_string(scope.result.after) + " or more",
        .given = std::to_string(options.remat_policy.bytes),
-       .because = "what is left cannot be made again from inputs and parameters",
+       .because = "the other values cannot be computed again from inputs and parameters",
        .fix = "allow more bytes, use smaller batches, or give loops a checkpoint="});
 }
 

@@ -24,7 +24,7 @@ void check_gradient(const std::string& name, const NDArray& argument, const NDAr
   const TensorSpec &wanted = argument.spec(), &given = gradient.spec();
   if (wanted == given) return;
   ErrorFields e{.op = "bind", .input = "args_grad of '" + name + "'", .expected = wanted.str(), .given = given.str()};
-  e.because = "that is what the argument holds";
+  e.because = "a gradient has the shape and dtype of its argument";
   if (wanted.shape == given.shape) throw DTypeError(std::move(e));
   throw ShapeError(std::move(e));
 }

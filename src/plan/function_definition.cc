@@ -24,12 +24,13 @@ void check(const GraphDefinition& definition, const std::string& name) {
       throw ValueError({.op = name,
                         .input = node->name,
                         .message = "the graph reads a variable that is no input",
-                        .fix = "give it as an input, or a value by mx.shared"});
+                        .fix = "pass it as an input, or give it a value by mx.shared"});
   }
   std::vector<bool> updated(definition.inputs.size());
   for (const Graph::Writeback& update : definition.updates) {
     const auto input = static_cast<size_t>(update.input);
-    if (input >= updated.size()) throw IndexError({.op = name, .message = "an update of an input that there is not"});
+    if (input >= updated.size())
+      throw IndexError({.op = name, .message = "an update names an input that does not exist"});
     if (updated[input])
       throw ValueError({.op = name, .input = definition.inputs[input]->name, .message = "it has two updates"});
     updated[input] = true;

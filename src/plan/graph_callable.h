@@ -84,7 +84,7 @@ class GraphCallable : public RefCounted<GraphCallable> {
   void forget_torn();
   std::string summary();
   std::string plan_text();  // for the most recent signature; empty before the first call
-  std::vector<std::string> fired_rewrites();
+  std::vector<std::pair<std::string, std::string>> fired_rewrites();  // their names and stages, as in PassReport
   std::string graph_text();  // for the same signature: the rewritten graph that the plan was linked from
 
  private:

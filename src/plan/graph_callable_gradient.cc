@@ -4,9 +4,9 @@
 #include "hybridnet/env.h"
 #include "imperative/autograd_scope.h"
 #include "imperative/invoke.h"
-#include "imperative/sparse_operators.h"
 #include "plan/graph_callable_run.h"
 #include "plan/task.h"
+#include "sparse/operators.h"
 
 namespace hybridnet {
 namespace {

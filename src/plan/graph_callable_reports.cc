@@ -154,12 +154,12 @@ std::string GraphCallable::plan_text() {
   return text;
 }
 
-std::vector<std::string> GraphCallable::fired_rewrites() {
-  std::vector<std::string> names;
+std::vector<std::pair<std::string, std::string>> GraphCallable::fired_rewrites() {
+  std::vector<std::pair<std::string, std::string>> names;
   const Ref<Compilation> call = most_recent();
   if (!call) return names;
   for (const PassReport::Line& line : call->report.lines())
-    if (line.fired > 0) names.push_back(line.name);
+    if (line.fired > 0) names.emplace_back(line.name, line.stage);
   return names;
 }
 

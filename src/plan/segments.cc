@@ -8,12 +8,12 @@
 #include "hybridnet/custom.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/sparse.h"
-#include "imperative/sparse_operators.h"
 #include "plan/control/control_kernel.h"
 #include "plan/control/sized_loops.h"
 #include "plan/graph_callable.h"
 #include "plan/graph_position.h"
 #include "plan/storages.h"
+#include "sparse/operators.h"
 
 namespace hybridnet {
 namespace {

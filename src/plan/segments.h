@@ -4,7 +4,7 @@
 // with its own gradient.
 //
 // If inputs are sparse, the graph is also cut at the operators that have a form for sparse arrays
-// (imperative/sparse_operators.h) and may read some; segments and all other cuts read dense copies.
+// (sparse/operators.h) and may read some; segments and all other cuts read dense copies.
 //
 // Only needed parts run: a lazy operator (mx.operator, CustomOp.lazy_step) requests its inputs when it runs, and so
 // does a branch whose size may differ from the other's. Nodes that only they would read form a segment of their own,

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "imperative/sparse_operators.h"
+#include "sparse/operators.h"
 
 namespace hybridnet {
 namespace {
-
-const OpRef kDot{"dot"}, kSquareSum{"_square_sum"}, kEmbedding{"Embedding"},
-    kSparseEmbedding{"_contrib_SparseEmbedding"};
 
 std::vector<StorageType> storages_of(const GraphStorages& known, const Node& node) {
   std::vector<StorageType> storages;
@@ -22,12 +19,17 @@ NodeEntry first_output(const Node& node) { return {NodePtr(const_cast<Node*>(&no
 // Returns the input whose gradient consists of rows; -1: none.
 int input_with_rows(const Node& node, std::span<const StorageType> storages, bool output_gradient_by_rows) {
   const SparseUse use{*node.op, node.params, storages};
-  if (node.op == &kEmbedding.op() || node.op == &kSparseEmbedding.op()) return use.flag("sparse_grad") ? 1 : -1;
-  const bool has_form = sparse_form(*node.op, node.params, storages).has_value();
-  if (node.op == &kDot.op()) return has_form && storages[0] == StorageType::kCsr && !use.flag("transpose_a") ? 1 : -1;
-  if (node.op == &kSquareSum.op())
-    return has_form && output_gradient_by_rows && storages[0] == StorageType::kRowSparse ? 0 : -1;
-  return -1;
+  const auto has_form = [&] { return sparse_form(*node.op, node.params, storages).has_value(); };
+  switch (node.op->sparse.form) {
+    case SparseForm::kEmbedding:
+      return use.flag("sparse_grad") ? 1 : -1;
+    case SparseForm::kDot:
+      return storages[0] == StorageType::kCsr && !use.flag("transpose_a") && has_form() ? 1 : -1;
+    case SparseForm::kSquareSums:
+      return output_gradient_by_rows && storages[0] == StorageType::kRowSparse && has_form() ? 0 : -1;
+    default:
+      return -1;
+  }
 }
 
 }  // namespace

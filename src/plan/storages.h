@@ -1,5 +1,5 @@
-// Infers which values of a graph may be sparse, from the storages of its inputs and the table of sparse forms
-// (imperative/sparse_operators.h).
+// Infers which values of a graph may be sparse, from the storages of its inputs and the sparse forms of
+// its operators (sparse/operators.h).
 #pragma once
 
 #include <functional>

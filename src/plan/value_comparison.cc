@@ -179,7 +179,7 @@ class GraphWatch final : public RewriteObserver::Watch {
                    .message = "it changed element " + std::to_string(i) + " of output " + std::to_string(number) +
                               " from " + std::to_string(a) + " to " + std::to_string(b),
                    .because = exact ? "it promises the same bits" : "it promises to differ by rounding only",
-                   .fix = "leave it out with passes='fast_run,-" + rewrite.rule + "' and report it"});
+                   .fix = "leave it out with passes='fast_run,-" + rewrite.name + "' and report it"});
     }
   }
 

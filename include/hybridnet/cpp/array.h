@@ -75,26 +75,7 @@ inline std::string text(double value) {  // the shortest text that reads back as
 inline std::string text(std::string_view value) { return std::string(value); }
 inline std::string text(const char* value) { return value; }
 inline std::string text(HnDType dtype) {
-  switch (dtype) {
-    case HN_FLOAT32:
-      return "float32";
-    case HN_FLOAT64:
-      return "float64";
-    case HN_FLOAT16:
-      return "float16";
-    case HN_UINT8:
-      return "uint8";
-    case HN_INT32:
-      return "int32";
-    case HN_INT8:
-      return "int8";
-    case HN_INT64:
-      return "int64";
-    case HN_BOOL:
-      return "bool";
-    case HN_BFLOAT16:
-      return "bfloat16";
-  }
+  if (const char* name = hn_dtype_name(dtype)) return name;
   throw DTypeError("expected a value of HnDType, got " + std::to_string(static_cast<int>(dtype)));
 }
 template <typename T>

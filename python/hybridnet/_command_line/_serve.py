@@ -57,7 +57,7 @@ def _check_rows(model: Model, call: Any, specs: dict[str, tuple[tuple[int, ...],
                     f"serve: output {name!r} for inputs of {rows} rows",
                     expected=f"{rows} rows",
                     given=f"shape {output.shape}",
-                    because="requests are told apart by rows",
+                    because="the results are split among the requests by rows",
                     fix="export a model whose first axis is the batch, in all inputs and outputs",
                 )
 

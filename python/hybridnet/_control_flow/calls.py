@@ -134,7 +134,12 @@ def _checked_step(
     if call.state_nest.kind == "array" and nest.kind in ("list", "tuple") and len(leaves) == 1:
         nest = state_nest  # a single state may be returned in a list
     rules.check_structure(
-        call.construct, state_nest, nest, path, call.function, "an iteration must return what the next one takes"
+        call.construct,
+        state_nest,
+        nest,
+        path,
+        call.function,
+        "an iteration must return the states that the next one takes",
     )
     free = getattr(call, "free_sizes", None) or [()] * len(leaves)
     for name, before, after, sizes in zip(nest.paths(path), states, leaves, free, strict=True):
@@ -170,7 +175,7 @@ class Cond:
             other_nest,
             "outputs",
             self.else_func,
-            "what comes after does not know which branch was taken",
+            "later steps do not know which branch was taken",
             f"those of then_func ({rules.line_of(self.then_func)})",
         )
         for path, one, two in zip(then_nest.paths("outputs"), then, other, strict=True):
@@ -186,9 +191,9 @@ class Cond:
             kind,
             self.construct,
             f"{path} differs between the branches",
-            expected=f"{rules.describe(one)} as from then_func ({rules.line_of(self.then_func)})",
+            expected=f"{rules.describe(one)} from then_func ({rules.line_of(self.then_func)})",
             given=f"{rules.describe(two)} from else_func",
-            because="what comes after does not know which branch was taken",
+            because="later steps do not know which branch was taken",
             fix="cast or reshape in one of the branches",
             function=self.else_func,
         )

@@ -271,7 +271,7 @@ def check_checkpoint(construct: str, checkpoint: Any) -> None:
             errors.ParamError,
             construct,
             "checkpoint",
-            expected="None, 'sqrt', an integer of at least 1, or a function that says which values to keep",
+            expected="None, 'sqrt', an integer of at least 1, or a function that selects the values to keep",
             given=repr(checkpoint),
         )
 
@@ -337,7 +337,7 @@ def _checked_sizes(call: WhileLoop, position: int, shape: Any) -> tuple[int | No
             "shape_invariants",
             expected=f"a shape that {own} fits",
             given=given,
-            because="a variable starts with the shape that it is given with",
+            because="a variable starts with its given shape",
             fix="write None for the sizes that change, the variable's own for the others",
         )
     return tuple(shape)

@@ -224,7 +224,7 @@ def _checked_steps(n_steps: Any, items: list[Sequence]) -> Any:
                 "scan",
                 "the number of steps is not known",
                 because="there are no sequences",
-                fix="pass n_steps=, also where until(...) ends the loop earlier",
+                fix="pass n_steps=, even if until(...) ends the loop earlier",
             )
         return None
     if isinstance(n_steps, (NDArray, Symbol)):

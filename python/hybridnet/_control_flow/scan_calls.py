@@ -103,9 +103,9 @@ class Scan:
                 errors.ParamError,
                 "scan",
                 "truncate_gradient",
-                expected="-1 where the function returns until(...)",
+                expected="-1 if the function returns until(...)",
                 given=str(self.truncate_gradient),
-                because="which steps are the last ones is known only when the loop has ended",
+                because="the last steps are known only when the loop has ended",
                 function=self.function,
             )
 

@@ -252,7 +252,7 @@ class Function:
                     f"function {self.name!r}: update of {name!r}",
                     expected="a parameter on one context",
                     given=f"one on {len(holder.list_ctx())}",
-                    because="its values there would differ afterwards",
+                    because="the values on the contexts would differ afterwards",
                     fix="initialize the block on one context",
                     input=name,
                 )

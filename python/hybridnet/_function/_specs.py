@@ -76,7 +76,7 @@ class In:
                 f"{owner}: input {self.name!r}",
                 expected=f"elements of type {np.dtype(wanted)}",
                 given=str(found.dtype),
-                because="the conversion would lose what is behind the point or the sign",
+                because="the conversion would lose the fraction or the sign",
                 fix=f"convert it: x.astype({str(np.dtype(wanted))!r})",
                 input=self.name,
             )

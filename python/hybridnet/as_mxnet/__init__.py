@@ -102,7 +102,7 @@ def _no_module(name: str, real: str) -> HybridNetImportError:
     error = HybridNetImportError(
         f"No module named {name!r}",
         because=f"HybridNet, which stands in for MXNet here, has no module {real!r}",
-        fix="docs/api-coverage.md lists what is not there, and why",
+        fix="docs/api-coverage.md lists the missing parts and the reasons",
     )
     error.name = name  # ImportError's own attribute, which programs compare with the module's name
     return error

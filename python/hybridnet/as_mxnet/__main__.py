@@ -24,7 +24,7 @@ def _arguments(words: list[str]) -> argparse.Namespace:
         "-m", dest="module", nargs=argparse.REMAINDER, help="run a module, with the arguments behind it"
     )
     parser.add_argument("program", nargs="?", help="a Python file")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the program finds in sys.argv")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the program, sys.argv[1:]")
     given = parser.parse_args(words)
     wanted = [given.install, given.uninstall, given.module is not None, given.program is not None]
     if sum(wanted) != 1 or given.module == []:

@@ -74,8 +74,8 @@ class Decisions:
         found = [
             (
                 f"{name} is hybridized: the values of an array are read in Python while its graph is made, and the "
-                "graph keeps what was decided by them. It is traced again when the array is written to, but not when "
-                "another array takes its place in a variable. Pass the array as an argument and branch with "
+                "graph keeps the decisions that depend on them. It is traced again when the array is written to, but "
+                "not when another array takes its place in a variable. Pass the array as an argument and branch with "
                 "mx.nd.contrib.cond, or compute with operators.",
                 line,
             )
@@ -94,7 +94,9 @@ class Decisions:
     def _warnings_of_contents(self, name: str) -> list[tuple[str, str]]:
         """Returns (text, file:line) for values that change in place, or that are too large to be compared."""
         attributes, variables = self.attributes, self._variables
-        once = "Python code runs when the graph is made and not at each call, so it computes with what it found then."
+        once = (
+            "Python code runs when the graph is made and not at each call, so it computes with the values of that time."
+        )
         texts = {
             f"forward changes {{}}. {once}": (
                 attributes.contents_changed_by_forward(),

@@ -247,7 +247,7 @@ class HybridBlock(Block):
                 raise HybridNetValueError(
                     f"hybridize: unknown backend {backend!r}",
                     expected=", ".join(backends()) or None,
-                    because="a backend is known by the name that mx.rewrite.partition() was given",
+                    because="mx.rewrite.partition() registers a backend under its name",
                     fix="register it first, or leave backend out: the default pipeline uses oneDNN",
                 )
             passes = joined_query(passes or "fast_run", [backend])

@@ -85,7 +85,7 @@ def save_training(
     try:
         text = json.dumps(header).encode()
     except (TypeError, ValueError) as error:
-        raise ParamError(f"save_training, extra: {error}", expected="what json.dumps takes") from error
+        raise ParamError(f"save_training, extra: {error}", expected="an object that json.dumps accepts") from error
     with replacing(path, "save_training") as file:
         file.write(_MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest() + text)
         for content in sections.values():

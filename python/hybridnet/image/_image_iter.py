@@ -206,7 +206,7 @@ class ImageIter(DataIter):
             data = self.postprocess_data(image).asnumpy()
             if data.shape != self.data_shape:
                 raise HybridNetError(
-                    f"ImageIter: an image has shape {data.shape} behind the augmenters, data_shape is {self.data_shape}"
+                    f"ImageIter: an image has shape {data.shape} after the augmenters, data_shape is {self.data_shape}"
                 )
             return data, label
 

@@ -299,13 +299,13 @@ def _updated_parameters(traced: TracedGraph, trainer: Trainer, ignore_stale: boo
         raise errors.UserWarning(
             f"train_step: parameter `{unused[0]}` of the trainer has no part in the loss"
             + (f", nor have {len(unused) - 1} more" if len(unused) > 1 else ""),
-            because="neither net nor loss reads it, so that it would get no gradient",
+            because="neither net nor loss reads it, so it would get no gradient",
             fix="pass ignore_stale_grad=True, or give the Trainer the parameters of net only",
         )
     if not used:
         raise errors.ValueError(
             "train_step: no parameter of net is trained",
-            because="those of the trainer with a gradient are not among them",
+            because="no parameter of the trainer with a gradient belongs to net",
             fix="make the Trainer with net.collect_params()",
         )
     return used

@@ -329,7 +329,9 @@ def _csr_from_parts(parts: tuple[Any, Any, Any], shape: Any, dtype: Any) -> CSRN
     data, indices, indptr = _values(parts[0], dtype), _index(parts[1]), _index(parts[2])
     if shape is None:
         if not indices.size:
-            raise HybridNetValueError("csr_matrix: no index tells the number of columns", fix="pass shape")
+            raise HybridNetValueError(
+                "csr_matrix: without indices the number of columns is not known", fix="pass shape"
+            )
         shape = (indptr.size - 1, int(indices.asnumpy().max()) + 1)
     return _core.make_csr(tuple(shape), data, indices, indptr)
 

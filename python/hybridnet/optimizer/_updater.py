@@ -133,8 +133,8 @@ def _renumbering(saved: Any, own: dict[str, Any]) -> dict[Any, Any] | None:
         return found
     if len(saved) != len(own):
         raise FormatError(
-            f"optimizer states: they are of {len(saved)} parameters, of which {len(found)} are among the {len(own)} "
-            "of the trainer",
+            f"optimizer states: they belong to {len(saved)} parameters, and the trainer has {len(own)}; "
+            f"{len(found)} names are equal",
             fix="make the trainer over the same parameters",
         )
     return None

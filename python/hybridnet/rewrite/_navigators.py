@@ -18,7 +18,7 @@ def _rows(rules: Any, locals_only: bool) -> list[Any]:
         if not isinstance(item, LocalRewriter if locals_only else Rewriter):
             raise HybridNetTypeError(
                 "a navigator drives rules",
-                expected="what mx.rewrite.local() or PatternSub makes",
+                expected="a rule that mx.rewrite.local() or PatternSub makes",
                 given=repr(item),
             )
     return [item._row for item in items]

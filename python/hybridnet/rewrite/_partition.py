@@ -139,12 +139,12 @@ class Partition(Rewriter):
             made = Compiled(made)
         if not isinstance(made, (Compiled, NativeCode)):
             raise HybridNetTypeError(
-                f"partition '{self.name}': what make() gave", expected="None, a function, Compiled or NativeCode",
+                f"partition '{self.name}': the result of make()", expected="None, a function, Compiled or NativeCode",
                 given=repr(made),
             )  # fmt: skip
         if self.gradient and not made.backward:
             raise HybridNetValueError(
-                f"partition '{self.name}': make() gave no backward",
+                f"partition '{self.name}': make() returned no backward",
                 fix="give Compiled(forward, backward), or leave out gradient=True",
             )
         if made.all_sizes:

@@ -83,7 +83,7 @@ def as_pattern(item: Any) -> Any:
         return P.op(item[0], *item[1:])
     raise HybridNetTypeError(
         "this is no part of a pattern",
-        expected="a name, a number, a tuple such as ('mul', 'x', 'y'), or what mx.rewrite.P makes",
+        expected="a name, a number, a tuple such as ('mul', 'x', 'y'), or an object that mx.rewrite.P makes",
         given=repr(item),
     )
 

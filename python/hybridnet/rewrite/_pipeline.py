@@ -30,7 +30,7 @@ def register(
     """Registers a rewriter in the pipeline; it applies to graphs that are compiled later.
 
     Existing plans are not changed. A rule in the stages clean, canonicalize and loops runs again on the joint graph of
-    forward and backward nodes, as NAME_joint.
+    forward and backward nodes, in the stages clean_joint, canonicalize_joint and loops_joint.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def register(
     """
     if db is None and position is None:
         raise HybridNetValueError(
-            f"register: where does '{rewriter.name}' go?", fix="give db='canonicalize', or position=0.5"
+            f"register: '{rewriter.name}' has no position", fix="give db='canonicalize', or position=0.5"
         )
     if isinstance(position, float) and position != position:
         raise HybridNetValueError("register: position is NaN")
@@ -85,7 +85,10 @@ def _forget_all() -> None:  # Python functions must not outlive the interpreter
 
 
 def rows() -> list[dict[str, Any]]:
-    """Returns the rewrites of the pipeline in execution order: name, rule, stage, position, tags, after, ``what``."""
+    """Returns the rewrites of the pipeline in execution order: name, stage, position, tags, after, ``what``.
+
+    A rewrite of several stages is listed once for each of them.
+    """
     return list(_core.pipeline_rows())
 
 

@@ -15,7 +15,7 @@ from . import _pipeline
 
 __all__ = ["GlobalRewriter", "LocalRewriter", "Report", "Rewriter", "global_", "local"]
 
-TRAITS = ("any", "commutative", "identity", "image", "pointwise", "view")
+TRAITS = ("activation", "any", "commutative", "identity", "image", "pointwise", "view")
 
 
 @dataclass
@@ -26,7 +26,8 @@ class Report:
     ----------
     changed : bool
     lines : list of dict
-        Per rewrite: name, tried, fired, failed, rejected, made, dropped (nodes), microseconds.
+        Per rewrite and stage: name, stage ("" for none), tried, fired, failed, rejected, made, dropped (nodes),
+        microseconds.
     warnings : list of str
     """
 
@@ -38,7 +39,7 @@ class Report:
         return self.changed
 
     def fired(self, name: str) -> int:
-        """Returns the number of times that the rewrite with this name fired."""
+        """Returns the number of times that the rewrite with this name fired, in all stages."""
         return sum(line["fired"] for line in self.lines if line["name"] == name)
 
 
@@ -164,7 +165,8 @@ def local(
         Operators whose nodes are passed to the rule. "add", "sub", "mul", "div", "mod", "pow", "maximum" and "minimum"
         mean all operators that compute them, also with numbers.
     traits : str or sequence of str
-        Selection by property: any, commutative, identity, image, pointwise, view. Without tracks and traits: all nodes.
+        Selection by property: activation, any, commutative, identity, image, pointwise, view. Without tracks and
+        traits: all nodes.
     pattern : tuple or part made by mx.rewrite.P, optional
         Selection by the neighbourhood of the node, see PatternSub: the rule is called at nodes where the pattern
         matches, with a dict of the values of its names.
@@ -194,7 +196,7 @@ def local(
     if pattern is not None and (ops or wanted):
         raise HybridNetValueError(
             "mx.rewrite.local: pattern= beside tracks= or traits=",
-            because="a pattern says which nodes the rule is shown",
+            because="the pattern selects the nodes of the rule",
             fix="give pattern= alone",
         )
 

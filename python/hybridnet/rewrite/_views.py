@@ -78,7 +78,7 @@ def _view(self: Any) -> Any:
     return View.of(self)
 
 
-View.seqs = _group("seqs", "Slots of which each iteration gets a row.")
+View.seqs = _group("seqs", "Slots that each iteration gets one row of.")
 View.carries = _group("carries", "Slots that pass from iteration to iteration.")
 View.invs = _group("invs", "Slots that each iteration gets unchanged.")
 View.outs = _group("outs", "Values of the body whose rows are stacked.")

@@ -246,7 +246,7 @@ def _with_masked(data: Any, mask: Any, value: Any) -> Any:
                 "x[mask] = values of a traced array",
                 expected="a number, or values that are the same for each marked place",
                 given=f"an array of shape {given}",
-                because="how many places are marked is known only when the graph runs",
+                because="the number of marked places is known only when the graph runs",
                 fix="use where(mask, values of the shape of x, x)",
                 where=_core.current_location(),
             )

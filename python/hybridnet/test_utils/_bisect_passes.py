@@ -43,20 +43,21 @@ def bisect_passes(
     if not hasattr(net, "_find_graph"):
         raise HybridNetTypeError("bisect_passes: net", expected="a HybridBlock", given=type(net).__name__)
     graph, arrays = _traced(net, inputs, train)
-    names = [row["name"] for row in _core.pipeline_rows() if "none" not in row["tags"]]  # linking needs the others
+    # A rewrite can be left out of one of its stages. Linking needs those with the tag "none".
+    rows = [(row["name"], row["stage"]) for row in _core.pipeline_rows() if "none" not in row["tags"]]
     base = net._flags.get("passes") or "fast_run"
 
-    def run(kept: int) -> tuple[list[Any], list[str]]:
-        passes = ",".join([base, *(f"-{name}" for name in names[kept:])])
+    def run(kept: int) -> tuple[list[Any], set[tuple[str, str]]]:
+        passes = ",".join([base, *(f"{stage}:-{name}" for name, stage in rows[kept:])])
         return _run(_core.CachedOp(graph.outputs, name=net.name, passes=passes), arrays, train, seed)
 
     reference, _ = run(0)
-    result, fired = run(len(names))
+    result, fired = run(len(rows))
     if _agree(result, reference, rtol, atol):
         return None
-    for kept, name in enumerate(names, 1):
-        if name in fired and not _agree(run(kept)[0], reference, rtol, atol):
-            return name
+    for kept, row in enumerate(rows, 1):
+        if row in fired and not _agree(run(kept)[0], reference, rtol, atol):
+            return row[0]
     return None
 
 
@@ -72,15 +73,15 @@ def _traced(net: HybridBlock, inputs: tuple[NDArray, ...], train: bool) -> tuple
     return graph, [value.copy() for value in values]
 
 
-def _run(op: Any, arrays: list[NDArray], train: bool, seed: int) -> tuple[list[Any], list[str]]:
-    """Returns the results, with train also the gradients, and the rewrites that fired."""
+def _run(op: Any, arrays: list[NDArray], train: bool, seed: int) -> tuple[list[Any], set[tuple[str, str]]]:
+    """Returns the results, with train also the gradients, and the rewrites that fired, with their stages."""
     copies = [array.copy() for array in arrays]  # training changes states
     random.seed(seed)
     if not train:
         with autograd.pause(train_mode=False):
             outputs = op(*copies)
         outputs = outputs if isinstance(outputs, list) else [outputs]
-        return [output.asnumpy() for output in outputs], op.fired_rewrites()
+        return [output.asnumpy() for output in outputs], _fired(op)
     wanted = [copy for copy in copies if np.issubdtype(copy.dtype, np.floating)]
     for copy in wanted:
         copy.attach_grad()
@@ -88,7 +89,12 @@ def _run(op: Any, arrays: list[NDArray], train: bool, seed: int) -> tuple[list[A
         outputs = op(*copies)
         outputs = outputs if isinstance(outputs, list) else [outputs]
     autograd.backward([output for output in outputs if np.issubdtype(output.dtype, np.floating)])
-    return [array.asnumpy() for array in [*outputs, *(copy.grad for copy in wanted)]], op.fired_rewrites()
+    return [array.asnumpy() for array in [*outputs, *(copy.grad for copy in wanted)]], _fired(op)
+
+
+def _fired(op: Any) -> set[tuple[str, str]]:
+    """Returns names and stages of the rewrites that fired; the stage of a row between the stages has its name."""
+    return {(name, stage or name) for name, stage in op.fired_rewrites()}
 
 
 def _agree(result: list[Any], reference: list[Any], rtol: float, atol: float) -> bool:

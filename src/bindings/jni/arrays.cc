@@ -44,29 +44,6 @@ int dtype_of(int kind) {
   }
 }
 
-const char* name_of(int dtype) {
-  switch (dtype) {
-    case HN_FLOAT32:
-      return "float32";
-    case HN_FLOAT64:
-      return "float64";
-    case HN_FLOAT16:
-      return "float16";
-    case HN_UINT8:
-      return "uint8";
-    case HN_INT32:
-      return "int32";
-    case HN_INT8:
-      return "int8";
-    case HN_INT64:
-      return "int64";
-    case HN_BOOL:
-      return "bool";
-    default:
-      return "bfloat16";
-  }
-}
-
 // Throws unless the Java array matches the NDArray in element type and in size (for kBytes, in bytes).
 void check_fit(JNIEnv* env, HnArray array, int kind, jarray values) {
   if (!values) throw_java(env, "java/lang/NullPointerException", "the Java array of values is null");
@@ -77,8 +54,8 @@ void check_fit(JNIEnv* env, HnArray array, int kind, jarray values) {
   const int wanted = dtype_of(kind);
   if (wanted >= 0 && wanted != dtype)
     throw_error(env, "DTypeError",
-                std::string("NDArray: expected an array of dtype ") + name_of(wanted) +
-                    " for these values of Java, got " + name_of(dtype) +
+                std::string("NDArray: expected an array of dtype ") + hn_dtype_name(wanted) +
+                    " for these values of Java, got " + hn_dtype_name(dtype) +
                     ".\n  Fix: convert it first by asType(DType), or move its memory as byte[].");
   if (wanted < 0) size *= element_size(env, dtype);
   const int64_t length = env->GetArrayLength(values);

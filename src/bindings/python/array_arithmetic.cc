@@ -3,10 +3,11 @@
 #include <cmath>
 #include <cstdio>
 
+#include "arithmetic_slots.h"
 #include "control_bodies.h"
 #include "hybridnet/env.h"
 #include "hybridnet/imperative.h"
-#include "imperative/sparse_operators.h"
+#include "hybridnet/sparse.h"
 #include "location.h"
 #include "op_info.h"
 #include "symbol_object.h"
@@ -162,10 +163,6 @@ PyObject* with_other(Binary kind, PyObject* left, PyObject* right, PyObject* out
   return reverse ? with_array(kind, partner.get(), array, out) : with_array(kind, array, partner.get(), out);
 }
 
-template <Binary kKind>
-PyObject* binary_slot(PyObject* left, PyObject* right) {
-  return binary_operation(kKind, left, right);
-}
 // Raises for x += traced: Python would bind x to a new object, and arrays that share x's memory would keep old values.
 PyObject* unless_traced(PyObject* result, PyObject* right) {
   if (result != Py_NotImplemented || !is_symbol(right)) return result;
@@ -180,68 +177,48 @@ PyObject* unless_traced(PyObject* result, PyObject* right) {
   });
 }
 
-template <Binary kKind>
-PyObject* inplace_slot(PyObject* left, PyObject* right) {
-  return unless_traced(binary_operation(kKind, left, right, left), right);
-}
-PyObject* power_slot(PyObject* left, PyObject* right, PyObject* modulus) {
-  if (modulus != Py_None) return Py_NewRef(Py_NotImplemented);
-  return binary_operation(Binary::kPower, left, right);
-}
-PyObject* inplace_power_slot(PyObject* left, PyObject* right, PyObject* modulus) {
-  if (modulus != Py_None) return Py_NewRef(Py_NotImplemented);
-  return unless_traced(binary_operation(Binary::kPower, left, right, left), right);
-}
-
-PyObject* compare(PyObject* left, PyObject* right, int op) {
-  constexpr Binary kKinds[] = {Binary::kLess,     Binary::kLessEqual, Binary::kEqual,
-                               Binary::kNotEqual, Binary::kGreater,   Binary::kGreaterEqual};
-  return binary_operation(kKinds[op], left, right);
-}
-
 PyObject* unary(const char* name, PyObject* self) {
   return guarded<PyObject*>(nullptr, [&] {
     const OpInfo& info = op_info(op_registry().at(name));
     return finish(info, info.op->default_params, {&array_of(self), 1}, result_class(self), nullptr);
   });
 }
-PyObject* negative(PyObject* self) {
-  // MXNet multiplies by -1, which converts bool to an integer dtype.
-  if (array_of(self).dtype() == DType::kBool && &result_class(self) != &np_class)
-    return guarded<PyObject*>(nullptr, [&] { return with_number(Binary::kMultiply, self, -1, true, false, nullptr); });
-  return unary("negative", self);
-}
-PyObject* absolute(PyObject* self) { return unary("abs", self); }
-PyObject* positive(PyObject* self) { return Py_NewRef(self); }
-
 Py_hash_t identity_hash(PyObject* self) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(self) >> 4); }
 
-// a // b: floor of the quotient. Integers have their own operator, because their division truncates.
-PyObject* floor_divide(PyObject* left, PyObject* right) {
-  PyObject* array = is_array(left) ? left : right;
-  if (is_floating(array_of(array).dtype())) {
-    Owned quotient(binary_operation(Binary::kDivide, left, right));
-    if (!quotient || quotient.get() == Py_NotImplemented) return quotient.release();
-    return unary("floor", quotient.get());
+struct ArraySide {
+  static PyObject* binary(Binary kind, PyObject* left, PyObject* right) { return binary_operation(kind, left, right); }
+  static PyObject* in_place(Binary kind, PyObject* left, PyObject* right) {
+    return unless_traced(binary_operation(kind, left, right, left), right);
   }
-  return binary_operation(Binary::kFloorDivide, left, right);
-}
-
-PyObject* inplace_floor_divide(PyObject* left, PyObject* right) {
-  Owned result(floor_divide(left, right));
-  if (!result || result.get() == Py_NotImplemented) return unless_traced(result.release(), right);
-  return guarded<PyObject*>(nullptr, [&] {
-    const Op& copy = op_registry().at("_copy");
-    check_write_in_body(array_of(left));
-    invoke(copy, copy.default_params, {&array_of(result.get()), 1}, {&array_of(left), 1});
-    return Py_NewRef(left);
-  });
-}
-
-template <typename F>
-PyType_Slot slot(int id, F function) {
-  return {id, reinterpret_cast<void*>(function)};
-}
+  // a // b: floor of the quotient. Integers have their own operator, because their division truncates.
+  static PyObject* floor_divide(PyObject* left, PyObject* right) {
+    PyObject* array = is_array(left) ? left : right;
+    if (is_floating(array_of(array).dtype())) {
+      Owned quotient(binary_operation(Binary::kDivide, left, right));
+      if (!quotient || quotient.get() == Py_NotImplemented) return quotient.release();
+      return unary("floor", quotient.get());
+    }
+    return binary_operation(Binary::kFloorDivide, left, right);
+  }
+  static PyObject* in_place_floor_divide(PyObject* left, PyObject* right) {
+    Owned result(floor_divide(left, right));
+    if (!result || result.get() == Py_NotImplemented) return unless_traced(result.release(), right);
+    return guarded<PyObject*>(nullptr, [&] {
+      const Op& copy = op_registry().at("_copy");
+      check_write_in_body(array_of(left));
+      invoke(copy, copy.default_params, {&array_of(result.get()), 1}, {&array_of(left), 1});
+      return Py_NewRef(left);
+    });
+  }
+  static PyObject* negative(PyObject* self) {
+    // MXNet multiplies by -1, which converts bool to an integer dtype.
+    if (array_of(self).dtype() == DType::kBool && &result_class(self) != &np_class)
+      return guarded<PyObject*>(nullptr,
+                                [&] { return with_number(Binary::kMultiply, self, -1, true, false, nullptr); });
+    return unary("negative", self);
+  }
+  static PyObject* absolute(PyObject* self) { return unary("abs", self); }
+};
 
 }  // namespace
 
@@ -294,27 +271,8 @@ PyObject* binary_operation(Binary kind, PyObject* left, PyObject* right, PyObjec
 }
 
 void add_arithmetic_slots(std::vector<PyType_Slot>& slots) {
-  slots.insert(slots.end(), {
-                                slot(Py_nb_add, binary_slot<Binary::kAdd>),
-                                slot(Py_nb_subtract, binary_slot<Binary::kSubtract>),
-                                slot(Py_nb_multiply, binary_slot<Binary::kMultiply>),
-                                slot(Py_nb_true_divide, binary_slot<Binary::kDivide>),
-                                slot(Py_nb_remainder, binary_slot<Binary::kModulo>),
-                                slot(Py_nb_floor_divide, floor_divide),
-                                slot(Py_nb_power, power_slot),
-                                slot(Py_nb_inplace_add, inplace_slot<Binary::kAdd>),
-                                slot(Py_nb_inplace_subtract, inplace_slot<Binary::kSubtract>),
-                                slot(Py_nb_inplace_multiply, inplace_slot<Binary::kMultiply>),
-                                slot(Py_nb_inplace_true_divide, inplace_slot<Binary::kDivide>),
-                                slot(Py_nb_inplace_remainder, inplace_slot<Binary::kModulo>),
-                                slot(Py_nb_inplace_floor_divide, inplace_floor_divide),
-                                slot(Py_nb_inplace_power, inplace_power_slot),
-                                slot(Py_nb_negative, negative),
-                                slot(Py_nb_positive, positive),
-                                slot(Py_nb_absolute, absolute),
-                                slot(Py_tp_richcompare, compare),
-                                slot(Py_tp_hash, identity_hash),
-                            });
+  ArithmeticSlots<ArraySide>::add_to(slots);
+  slots.push_back({Py_tp_hash, reinterpret_cast<void*>(identity_hash)});
 }
 
 }  // namespace hybridnet::python

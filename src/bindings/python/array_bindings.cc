@@ -137,7 +137,7 @@ py::object text_of_name(const std::string& bytes) {
   if (text != nullptr) return py::reinterpret_steal<py::object>(text);
   PyErr_Clear();
   raise(ErrorKind::kFormat,
-        {.message = "a name in the file is no text in UTF-8", .fix = "the file is damaged; save or copy it again"});
+        {.message = "a name in the file is not UTF-8 text", .fix = "the file is damaged; save or copy it again"});
 }
 
 py::tuple load(const std::function<LoadedArrays()>& read) {
@@ -256,7 +256,7 @@ void bind_views(py::module_& m) {
       "The line of the last write pushed since overwrites() was called.");
   m.def(
       "memory_id", [](const NDArray& a) { return require(a, "array").impl()->chunk->id; },
-      "Number of the array's memory: views share it. This thread numbers what it allocates upwards.");
+      "Number of the array's memory: views share it. Memory that this thread allocates later has a larger number.");
   m.def("next_memory_id", &detail::next_chunk_id, "Larger than those of all memory that this thread has allocated.");
   m.def(
       "version", [](const NDArray& a) { return require(a, "array").var().version(); },

@@ -152,29 +152,15 @@ PyObject* wait_to_write(PyObject* self, PyObject*) {
 
 PyMethodDef methods[] = {
     {"wait_to_read", wait_to_read, METH_NOARGS,
-     "Waits until everything pushed before that writes this array is done; raises what failed on the way."},
+     "Waits until everything pushed before that writes this array is done; raises their errors."},
     {"wait_to_write", wait_to_write, METH_NOARGS,
-     "Waits until everything pushed before that reads or writes this array is done; raises what failed on the way."},
+     "Waits until everything pushed before that reads or writes this array is done; raises their errors."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 PyMemberDef members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(ArrayObject, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
-};
-
-// -------------------------------------------------------------------------------------------------- dtype names
-struct NumpyName {
-  DType dtype;
-  const char* module;
-  const char* name;
-};
-constexpr NumpyName kNumpyNames[] = {
-    {DType::kFloat32, "numpy", "float32"},       {DType::kFloat64, "numpy", "float64"},
-    {DType::kFloat16, "numpy", "float16"},       {DType::kUInt8, "numpy", "uint8"},
-    {DType::kInt32, "numpy", "int32"},           {DType::kInt8, "numpy", "int8"},
-    {DType::kInt64, "numpy", "int64"},           {DType::kBool, "numpy", "bool_"},
-    {DType::kBFloat16, "ml_dtypes", "bfloat16"},
 };
 
 // ------------------------------------------------------------------------------------------------------ waiting
@@ -317,23 +303,24 @@ Shape shape_from(PyObject* object, const char* what) {
 PyObject* numpy_type(DType dtype) {
   static PyObject* types[kDTypeCodes] = {};
   const int code = static_cast<int>(dtype);
-  if (code < 0 || code >= kDTypeCodes) return Py_None;
+  if (!dtype_valid_code(code)) return Py_None;
   if (types[code] == nullptr) {
-    for (const NumpyName& entry : kNumpyNames) {
-      if (entry.dtype != dtype) continue;
-      Owned module = checked(PyImport_ImportModule(entry.module));
-      types[code] = checked(PyObject_GetAttrString(module.get(), entry.name)).release();
-    }
+    Owned module = checked(PyImport_ImportModule(dtype == DType::kBFloat16 ? "ml_dtypes" : "numpy"));
+    // numpy.bool exists since NumPy 2; numpy.bool_ is the same class in all versions.
+    const char* name = dtype == DType::kBool ? "bool_" : dtype_name(dtype);
+    types[code] = checked(PyObject_GetAttrString(module.get(), name)).release();
   }
-  return types[code] != nullptr ? types[code] : Py_None;
+  return types[code];
 }
 
 namespace {
 
 // Returns the dtype of a NumPy scalar class such as numpy.float32; kUnknown for other objects.
 DType dtype_of_type(PyObject* type) {
-  for (const NumpyName& entry : kNumpyNames)
-    if (entry.dtype != DType::kBFloat16 && numpy_type(entry.dtype) == type) return entry.dtype;
+  for (int code = 0; code < kDTypeCodes; ++code) {
+    const auto dtype = static_cast<DType>(code);
+    if (dtype != DType::kBFloat16 && dtype_valid_code(code) && numpy_type(dtype) == type) return dtype;
+  }
   return DType::kUnknown;
 }
 

@@ -81,17 +81,20 @@ void bind_state(py::module_& m) {
         trace.reads |= kReadRecording;
         return autograd_state().recording || (trace.recording && !trace.scopes.paused);
       },
-      "What a program is told: inside a traced block, whether its caller records.");
+      "Whether the thread records; inside a traced block, whether the caller of the block records.");
   m.def("is_training", [] {
     if (TraceState& trace = trace_state(); trace.active) trace.reads |= kReadTraining;
     return autograd_state().training;
   });
-  m.def("enter_mode", &enter_mode, "Sets recording and training (0, 1, or -1: as it is). Returns what was before.");
-  m.def("leave_mode", &leave_mode, "Takes what enter_mode has returned.");
+  m.def("enter_mode", &enter_mode,
+        "Sets recording and training (0, 1, or -1: as it is). Returns the modes from before, for leave_mode.");
+  m.def("leave_mode", &leave_mode, "Restores the modes that enter_mode returned.");
   m.def(
-      "set_recording", [](bool on) { return std::exchange(autograd_state().recording, on); }, "Returns what it was.");
+      "set_recording", [](bool on) { return std::exchange(autograd_state().recording, on); },
+      "Returns the previous value.");
   m.def(
-      "set_training", [](bool on) { return std::exchange(autograd_state().training, on); }, "Returns what it was.");
+      "set_training", [](bool on) { return std::exchange(autograd_state().training, on); },
+      "Returns the previous value.");
 }
 
 void bind_gradients(py::module_& m) {

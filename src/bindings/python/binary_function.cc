@@ -73,7 +73,7 @@ void check_out(const BinaryFunctionObject& f, const Operands& o, bool symbolic) 
                             .given = symbolic ? "an array with values" : "a traced array",
                             .because = "the inputs have " + std::string(symbolic ? "no" : "their") +
                                        " values while the graph is being built",
-                            .fix = "use what the call returns",
+                            .fix = "use the array that the call returns",
                             .where = python_location()});
 }
 

@@ -338,7 +338,7 @@ void bind_control_flow(py::module_& m) {
   m.def(
       "control_writes_states", [](const BodyHandle& body) { return writes_states(body.captured.body->outputs); },
       "Whether a body writes to states such as running statistics.");
-  m.def("control_keep", &keep_nodes, "Marks nodes of a body: what they give is kept for the gradient.");
+  m.def("control_keep", &keep_nodes, "Marks nodes of a body: their outputs are kept for the gradient.");
   m.def("control_abandon", &abandon_body, "Closes a body whose function failed, and those inside it.");
   m.def(
       "control_carry_rule",
@@ -346,19 +346,19 @@ void bind_control_flow(py::module_& m) {
          const std::vector<bool>& free, bool may_free) {
         return described(carry_rule(which, {before.first, before.second}, {after.first, after.second}, free, may_free));
       },
-      "What is wrong if a state of this (shape, dtype) becomes another: see described(); None: nothing.");
+      "Returns the error if a state may not change from the first spec to the second (see described()), else None.");
   m.def(
       "control_row_rule",
       [](const std::string& which, const std::pair<Shape, DType>& first, const std::pair<Shape, DType>& row) {
         return described(row_rule(which, {first.first, first.second}, {row.first, row.second}));
       },
-      "What is wrong if an output of two iterations differs; None: nothing.");
+      "Returns the error if the specs of an output in two iterations differ, else None.");
   m.def(
       "control_limit_rule", [](int64_t limit) { return described(limit_rule(limit)); },
-      "What on_limit='raise' says of a loop whose condition still holds at its limit.");
+      "Returns the error of on_limit='raise' for a loop whose condition still holds at its limit.");
   m.def(
       "control_limit_warning", [](int64_t limit) { return limit_warning(limit, python_location()); },
-      "What on_limit='warn' says of such a loop.");
+      "Returns the warning of on_limit='warn' for such a loop.");
   m.def("control_foreign", &foreign_values, "Names of the values that a body reads from around it.");
   m.def("write_state", &write_state, "data, with which value is written into the variable state.");
   m.def("control_foreach", &make_foreach);
@@ -370,10 +370,10 @@ void bind_control_flow(py::module_& m) {
         const LoopMode before = set_loop_mode(loop_mode_from_name(mode));
         return before == LoopMode::kInline ? "inline" : before == LoopMode::kAhead ? "ahead" : "auto";
       },
-      "How independent iterations run from now on: auto, inline or ahead. Returns what it was.");
+      "Sets how independent iterations run: auto, inline or ahead. Returns the previous mode.");
   m.def(
       "control_check_leaks", [](const Symbol& outputs) { check_leaks(outputs.outputs); },
-      "Raises TraceError if outputs read what belongs to a closed body.");
+      "Raises TraceError if outputs read values of a closed body.");
   m.def(
       "control_place", [] { return bodies().open.empty() ? std::string() : bodies().open.back().description; },
       "The innermost body that is being traced, as \"the body of foreach (file:line)\"; empty outside of bodies.");

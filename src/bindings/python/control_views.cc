@@ -41,7 +41,7 @@ struct View {
     if (is_over)
       raise(ErrorKind::kValue, {.node = node->name,
                                 .message = std::string(use) + " of a view that has been frozen",
-                                .fix = "take a new one: node.view() of what freeze() gave"});
+                                .fix = "make a new view: call view() of the node that freeze() returned"});
     if (!around.contains(node.get()))
       raise(ErrorKind::kValue,
             {.node = node->name, .message = std::string(use) + " of a node that is no longer in the graph"});
@@ -177,7 +177,7 @@ EntryHandle add_sequence(const ViewPtr& view, const py::object& outer) {
   if (spec.shape.ndim() == 0 || spec.shape[0] != rows)
     raise(ErrorKind::kShape, {.node = view->node->name,
                               .input = "entry",
-                              .expected = std::to_string(rows) + " rows, as the loop has iterations",
+                              .expected = std::to_string(rows) + " rows, one per iteration of the loop",
                               .given = spec.str()});
   const TensorSpec slice = slice_spec(spec, view->loop->spec.scalar_slices);
   return {view->last_body(), {view->loop->add_sequence(entry, slice, entry.node->name).inner, 0}};
@@ -213,13 +213,13 @@ int add_output(const ViewPtr& view, const py::list& values) {
     return static_cast<int>(loop.outs.size()) - 1;
   }
   if (view->branch.then_extra > 0 || view->branch.else_extra > 0)
-    raise(ErrorKind::kUnsupported,
-          {.node = view->node->name, .message = "outputs of one branch alone stand behind those of both"});
+    raise(ErrorKind::kUnsupported, {.node = view->node->name,
+                                    .message = "an output of both branches cannot follow outputs of one branch alone"});
   NodeEntry entries[2];
   for (size_t b = 0; b < 2; ++b) entries[b] = entry_from(view->body(b + 1), values[b], kBranchNames[b + 1]);
   if (!(view->branches[1]->spec(entries[0]) == view->branches[2]->spec(entries[1])))
     raise(ErrorKind::kShape, {.node = view->node->name,
-                              .expected = view->branches[1]->spec(entries[0]).str() + ", as of the then branch",
+                              .expected = view->branches[1]->spec(entries[0]).str() + ", the spec of the then branch",
                               .given = view->branches[2]->spec(entries[1]).str()});
   for (size_t b = 0; b < 2; ++b) view->branches[b + 1]->add_output(entries[b]);
   return view->branch.num_out++;
@@ -237,7 +237,7 @@ void remove_output(const ViewPtr& view, int index) {
   if (output >= 0 && graph.is_used(*view->node, output))
     raise(ErrorKind::kValue, {.node = view->node->name,
                               .message = "output " + std::to_string(output) + " has readers",
-                              .fix = "replace what reads it first"});
+                              .fix = "replace its readers first"});
   outs.erase(outs.begin() + index);
 }
 
@@ -334,11 +334,13 @@ void bind_control_views(py::module_& m) {
       .def("remove_output", &remove_output, py::arg("index"),
            "A stacked output of a loop goes. Raises ValueError if something reads it.")
       .def("replacement", &replacement_of,
-           "For local rules to give back: outputs of the node and what takes their place, with the bodies as they are "
-           "now. The view and handles of its bodies end.")
+           "Returns the replacement that a local rule returns: new values for the outputs of the node, with its bodies "
+           "as "
+           "they are now. The view and the handles of its bodies end.")
       .def("freeze", &freeze_view,
-           "The node with its bodies as they are now takes the place of the first one, and is given back. What it "
-           "raises has changed nothing. The view and handles of its bodies end.");
+           "Replaces the node by one with the bodies as they are now, and returns it. An error changes nothing. The "
+           "view "
+           "and the handles of its bodies end.");
 }
 
 }  // namespace hybridnet::python

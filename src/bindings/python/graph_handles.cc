@@ -18,7 +18,7 @@ namespace {
 [[noreturn]] void throw_foreign(const char* what) {
   raise(ErrorKind::kValue, {.input = what,
                             .message = "it belongs to another graph",
-                            .fix = "use what the graph at hand gives: its nodes, and what graph.add() makes"});
+                            .fix = "use nodes of this graph, or the results of graph.add()"});
 }
 
 // ---- reading
@@ -249,8 +249,9 @@ void revert(const GraphHandle& handle, size_t number) {
   Graph& graph = handle.access->get("Graph.revert");
   std::vector<Graph::Checkpoint>& open = handle.access->checkpoints;
   if (number >= open.size())
-    raise(ErrorKind::kValue, {.input = "checkpoint",
-                              .message = "it is not open: it was released, or lies behind one that was reverted to"});
+    raise(ErrorKind::kValue,
+          {.input = "checkpoint",
+           .message = "it is not open: it was released, or a revert to an earlier checkpoint ended it"});
   graph.revert(open[number]);
   for (; open.size() > number + 1; open.pop_back()) graph.release(open.back());
 }

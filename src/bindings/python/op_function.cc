@@ -9,7 +9,7 @@
 #include "control_bodies.h"
 #include "hybridnet/env.h"
 #include "hybridnet/imperative.h"
-#include "imperative/sparse_operators.h"
+#include "hybridnet/sparse.h"
 #include "location.h"
 #include "registry_function.h"
 #include "symbol_object.h"
@@ -510,7 +510,7 @@ void refuse_writing_into_array(const Op& op) {
                             .expected = "no array",
                             .given = "an NDArray",
                             .because = "the inputs have no values while the graph is being built",
-                            .fix = "use what the call returns"});
+                            .fix = "use the array that the call returns"});
 }
 
 // True if the call has a keyword that only NumPy's universal functions have (where, casting, ...): operators without
@@ -584,7 +584,8 @@ PyObject* get_symbolic(PyObject* self, void*) {
 }
 
 PyGetSetDef getset[] = {
-    {"order", get_order, nullptr, "Names of what stands behind the inputs by position; None: as declared.", nullptr},
+    {"order", get_order, nullptr, "Names of the positional arguments after the inputs; None: the declared order.",
+     nullptr},
     {"symbolic", get_symbolic, nullptr, "Whether a call without inputs makes a Symbol.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };

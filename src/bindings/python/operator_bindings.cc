@@ -87,6 +87,35 @@ py::dict describe_sample(const Sample& sample) {
   return d;
 }
 
+const char* amp_text(AmpType type) {
+  switch (type) {
+    case AmpType::kHalf:
+      return "half";
+    case AmpType::kFloat:
+      return "float";
+    case AmpType::kWidest:
+      return "widest";
+    case AmpType::kAny:
+      break;
+  }
+  return "any";
+}
+
+// (parameter, choices) for which an operator runs in its type for mixed precision; empty: each use does.
+py::list describe_amp_choices(const Op& op) {
+  py::list found;
+  if (!op.amp_when) return found;
+  for (const FieldInfo& field : op.schema->fields()) {
+    py::list choices;
+    for (const auto& [choice, number] : field.choices) {
+      const ParamsPtr params = op.schema->parse({{field.name, AttrValue(choice)}}, op.name);
+      if (op.amp_when(params->data())) choices.append(choice);
+    }
+    if (!choices.empty()) found.append(py::make_tuple(field.name, choices));
+  }
+  return found;
+}
+
 py::dict describe_op(const std::string& name) {
   const Op& op = op_registry().at(name);
   py::dict d;
@@ -122,6 +151,10 @@ py::dict describe_op(const std::string& name) {
   d["stops_gradient"] = op.stops_gradient;
   d["pointwise"] = op.pointwise != nullptr;
   d["train_sensitive"] = op.train_sensitive;
+  d["amp"] = amp_text(op.amp);
+  d["amp_choices"] = describe_amp_choices(op);
+  d["predicts"] = op.predicts;
+  d["names_its_input"] = op.names_its_input;
   d["data_dependent_shape"] = op.data_dependent_shape;
   d["variable_outputs"] = static_cast<bool>(op.num_outputs_);
   d["num_visible"] =
@@ -151,6 +184,25 @@ py::dict describe_use(const std::string& name, const py::dict& attrs) {
   d["writebacks"] = writebacks;  // per output: the input that it replaces, or -1
   d["attrs"] = op.schema->print(p);
   return d;
+}
+
+using SpecPair = std::pair<Shape, std::string>;  // shape, name of the dtype; a shape of unknown rank is None
+
+// Returns the specs of the outputs of one use, hidden ones included, as far as they follow from those of the inputs.
+py::list infer_use(const std::string& name, const py::dict& attrs, const std::vector<SpecPair>& inputs, bool train) {
+  const Op& op = op_registry().at(name);
+  std::vector<std::pair<std::string, AttrValue>> values;
+  for (const auto& [key, value] : attrs) values.emplace_back(py::str(key), to_attr_value(value.ptr(), "attrs"));
+  const ParamsPtr params = op.schema->parse(values, op.name);
+  std::vector<TensorSpec> in, out(static_cast<size_t>(op.num_outputs(params->data())));
+  for (const auto& [shape, dtype] : inputs) in.push_back({shape, dtype_from_name(dtype)});
+  InferContext context(op, in, out, train);
+  op.infer(params->data(), context);
+  py::list specs;
+  for (const TensorSpec& spec : out)
+    specs.append(py::make_tuple(
+        spec.shape, spec.dtype == DType::kUnknown ? py::none() : py::object(py::str(dtype_name(spec.dtype)))));
+  return specs;
 }
 
 }  // namespace
@@ -200,6 +252,8 @@ void bind_operators(py::module_& m) {
   m.def("set_value_simplifier", [](const py::object& f) { set_value_simplifier(f.ptr()); });
   m.def("describe_use", &describe_use, py::arg("name"), py::arg("attrs"),
         "Inputs, outputs and attributes of an operator with these parameters.");
+  m.def("infer_use", &infer_use, py::arg("name"), py::arg("attrs"), py::arg("inputs"), py::arg("train") = false,
+        "(shape, dtype) per output of an operator for inputs of these shapes and dtypes; unknown sizes are -1.");
 }
 
 }  // namespace hybridnet::python

@@ -149,7 +149,7 @@ class UpdateRule {
                      .input = "state",
                      .expected = expected,
                      .given = py::repr(given).cast<std::string>(),
-                     .fix = "pass what create_state_multi_precision() gave"});
+                     .fix = "pass the state that create_state_multi_precision() returned"});
   }
   py::tuple as_tuple(const py::object& state, size_t size) const {
     if (!py::isinstance<py::tuple>(state) && !py::isinstance<py::list>(state))
@@ -192,7 +192,7 @@ class UpdateRule {
 }  // namespace
 
 void bind_optimizers(py::module_& m) {
-  py::class_<UpdateRule>(m, "UpdateRule", "What one optimizer is: its settings, states and update.")
+  py::class_<UpdateRule>(m, "UpdateRule", "One optimizer: its settings, states and update.")
       .def(py::init<const std::string&>())
       .def_property_readonly("name", [](const UpdateRule& r) { return r.rule().name; })
       .def_property_readonly("doc", [](const UpdateRule& r) { return r.rule().doc; })

@@ -99,7 +99,7 @@ class PythonPart final : public BackendPart {
         function(owner);
         if (owner && owner.ref_count() > 1)
           raise(ErrorKind::kValue, {.message = "an array that shows the memory of an input was kept beyond the call",
-                                    .fix = "copy what is kept, or leave out views=True"});
+                                    .fix = "copy the array before you keep it, or leave out views=True"});
       });
     } catch (const Error& error) {
       fail(facts(), error.what());

@@ -186,7 +186,7 @@ void bind_functions(py::module_& m) {
       "Equal for objects that are one array, as long as one of them is alive.");
   m.def(
       "variable_id", [](const Symbol& symbol) { return reinterpret_cast<uintptr_t>(variable_of(symbol).get()); },
-      "What tells this variable from all others that are alive.");
+      "A number that no other living variable has.");
   m.def(
       "shared_variable",
       [](const py::object& cls, const py::object& array, const std::string& name) {
@@ -256,9 +256,8 @@ void bind_executor(py::module_& m) {
 py::dict describe(const Rewrite& row, const Pipeline& pipeline) {
   py::dict result;
   result["name"] = row.name;
-  result["rule"] = row.rule;
   result["stage"] = pipeline.info(row).name;
-  result["position"] = row.stage == Stage::kOwn ? row.position : pipeline.info(row).position;
+  result["position"] = row.stage() == Stage::kOwn ? row.position : pipeline.info(row).position;
   result["tags"] = std::vector<std::string>(row.tags.begin(), row.tags.end());
   result["after"] = row.after;
   result["values"] = row.exactness == Exactness::kBitwise    ? "same"
@@ -295,11 +294,11 @@ void bind_pipeline(py::module_& m) {
         for (const Rewrite& row : pipeline->rows()) list.append(describe(row, *pipeline));
         return list;
       },
-      "Rows of the pipeline of rewrites, in the order in which they run.");
+      "Rows of the pipeline of rewrites, once per stage, in the order in which they run.");
   m.def(
       "check_passes",
       [](const std::string& passes) { RewriteDatabase::current()->check(Query::parse(passes), "passes"); },
-      py::arg("passes"), "Raises ParamError for words that are no name, rule or tag of the pipeline.");
+      py::arg("passes"), "Raises ParamError for words that are no name or tag of the pipeline.");
   m.def(
       "check_remat", [](const std::string& remat) { RematPolicy::parse(remat); }, py::arg("remat"),
       "Raises ParamError unless it is 'auto', 'none' or a number of bytes.");

@@ -79,11 +79,6 @@ void set_error_from_exception() noexcept {
 
 void raise(ErrorKind kind, ErrorFields fields) { throw Error(kind, std::move(fields)); }
 
-std::string take_python_error() {
-  pybind11::error_already_set error;
-  return error.what();
-}
-
 std::string short_repr(PyObject* object) {
   Owned text(PyObject_Repr(object));
   Py_ssize_t size = 0;

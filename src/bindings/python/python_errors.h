@@ -40,9 +40,6 @@ R guarded(R failure, F&& f) noexcept {
   }
 }
 
-// Returns the text of an exception in Python code and clears the indicator; for callbacks that C++ calls.
-std::string take_python_error();
-
 // Returns repr() of an object for error texts, cut to a readable length; never fails.
 std::string short_repr(PyObject* object);
 // Returns the name of the object's type for error texts: "list", "hybridnet.ndarray.NDArray".
@@ -77,9 +74,6 @@ class Owned {
 inline Owned checked(PyObject* p) {
   if (p == nullptr) throw PythonErrorIsSet();
   return Owned(p);
-}
-inline void checked_status(int status) {
-  if (status < 0) throw PythonErrorIsSet();
 }
 
 // Python ends a thread that requests the GIL after the interpreter has ended, by unwinding its stack: through frames

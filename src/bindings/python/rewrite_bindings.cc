@@ -88,11 +88,12 @@ Trait trait_from(const std::string& name) {
                                                    {"view", Trait::kView},
                                                    {"pointwise", Trait::kPointwise},
                                                    {"commutative", Trait::kCommutative},
-                                                   {"image", Trait::kImage}};
+                                                   {"image", Trait::kImage},
+                                                   {"activation", Trait::kActivation}};
   const auto found = traits.find(name);
   if (found != traits.end()) return found->second;
   raise(ErrorKind::kValue, {.input = "traits",
-                            .expected = "any, identity, view, pointwise, commutative or image",
+                            .expected = "any, identity, view, pointwise, commutative, image or activation",
                             .given = "'" + name + "'"});
 }
 
@@ -114,9 +115,8 @@ RowHandle make_row(const std::string& name, const py::object& local, const py::o
                    const std::vector<std::string>& traits, const std::set<std::string>& tags, const std::string& values,
                    const std::string& phase, bool in_place, const std::string& what) {
   auto row = std::make_shared<Rewrite>();
-  row->stage = Stage::kOwn;
+  row->stages = {Stage::kOwn};
   row->name = name;
-  row->rule = name;
   row->tags = tags;
   row->exactness = exactness_from(values);
   row->phase = phase == "cleanup" ? Phase::kCleanup : phase == "final" ? Phase::kFinal : Phase::kSweep;
@@ -150,9 +150,8 @@ RowHandle make_row(const std::string& name, const py::object& local, const py::o
 RowHandle make_partition(const std::string& name, const py::object& supports, const py::object& make, size_t min_nodes,
                          const std::set<std::string>& tags, const std::string& what) {
   auto row = std::make_shared<Rewrite>();
-  row->stage = Stage::kOwn;
+  row->stages = {Stage::kOwn};
   row->name = name;
-  row->rule = name;
   row->tags = tags;
   row->exactness = Exactness::kRounding;
   row->what = what;
@@ -163,7 +162,7 @@ RowHandle make_partition(const std::string& name, const py::object& supports, co
 // db: name of a stage, or empty for a position in the pipeline itself.
 void add_row(const RowHandle& handle, const std::string& db, double position, const std::vector<std::string>& after) {
   Rewrite row = *handle.row;
-  row.stage = db.empty() ? Stage::kOwn : stage_named(db);
+  row.stages = {db.empty() ? Stage::kOwn : stage_named(db)};
   row.position = position;
   row.after = after;
   RewriteDatabase::add({std::move(row)});
@@ -199,7 +198,7 @@ std::vector<PatternPtr> pattern_list(const std::vector<MutablePattern>& patterns
 }
 
 void bind_patterns(py::module_& m) {
-  py::class_<Pattern, MutablePattern>(m, "Pattern", "What a rule looks for (hybridnet.rewrite.P makes them).")
+  py::class_<Pattern, MutablePattern>(m, "Pattern", "The pattern of a rule, made by hybridnet.rewrite.P.")
       .def_static("any", [](const std::string& name,
                             const py::object& where) { return pattern_of(Pattern::Kind::kAny, name, where); })
       .def_static("rest", [](const std::string& name) { return pattern_of(Pattern::Kind::kRest, name, py::none()); })
@@ -254,6 +253,7 @@ py::list lines_of(const PassReport& report) {
   for (const PassReport::Line& line : report.lines()) {
     py::dict row;
     row["name"] = line.name;
+    row["stage"] = line.stage;
     row["tried"] = line.tried;
     row["fired"] = line.fired;
     row["failed"] = line.failed;

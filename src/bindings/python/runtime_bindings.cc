@@ -154,10 +154,10 @@ void bind_runtime(py::module_& m) {
         const RngKey key = next_rng_key();
         return std::pair(key.seed, key.stream);
       },
-      "Takes a draw: what a CachedOp may be given as key.");
+      "Takes a draw. Returns its key, which the call of a CachedOp accepts.");
   m.def("set_rng_state", [](uint64_t seed, uint64_t stream) { set_rng_state({seed, stream}); });
   m.def("is_np_shape", &is_np_shape);
-  m.def("set_np_shape", &set_np_shape, "Returns what it was.");
+  m.def("set_np_shape", &set_np_shape, "Returns the previous value.");
   m.def("engine_type", [] { return std::string(engine().type_name()); });
   m.def("isa", &hn_isa);
   m.def(
@@ -167,7 +167,7 @@ void bind_runtime(py::module_& m) {
         engine().set_bulk_size(size);
         return before;
       },
-      "Returns what it was.");
+      "Returns the previous value.");
   m.def(
       "shutdown",
       [] {
@@ -218,7 +218,7 @@ void bind_runtime(py::module_& m) {
         return before;
       },
       py::arg("active"), py::arg("block"), py::arg("recording") = false,
-      "Is a block being traced, its path, and whether its caller records. Returns what the first two were.");
+      "Sets whether a block is traced, its path, and whether its caller records. Returns the first two from before.");
   m.def(
       "note_trace_read",
       [](unsigned bits) {
@@ -235,7 +235,7 @@ void bind_runtime(py::module_& m) {
       "check_held_constants", [] { check_held_constants(); },
       "Raises TraceError if an array was written to after the graph being traced has read it.");
   m.def(
-      "trace_reads", [] { return trace_state().reads; }, "What was asked since tracing began.");
+      "trace_reads", [] { return trace_state().reads; }, "The bits of note_trace_read() since tracing began.");
   m.def(
       "trace_shape_line",
       [] {

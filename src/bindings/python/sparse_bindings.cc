@@ -3,8 +3,8 @@
 #include "control_bodies.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/sparse.h"
-#include "imperative/sparse_operators.h"
 #include "imperative/tape.h"
+#include "sparse/operators.h"
 
 namespace hybridnet::python {
 namespace {

@@ -1,5 +1,6 @@
 #include "symbol_arithmetic.h"
 
+#include "arithmetic_slots.h"
 #include "array_arithmetic.h"
 #include "symbol_object.h"
 #include "traced_memory.h"
@@ -123,21 +124,6 @@ PyObject* with_number(Binary kind, const char* op, const char* hint, PyObject* s
   return compose(std::move(c));
 }
 
-template <Binary kKind>
-PyObject* binary_slot(PyObject* left, PyObject* right) {
-  return symbol_binary_operation(kKind, left, right);
-}
-PyObject* power_slot(PyObject* left, PyObject* right, PyObject* modulus) {
-  if (modulus != Py_None) return Py_NewRef(Py_NotImplemented);
-  return symbol_binary_operation(Binary::kPower, left, right);
-}
-
-PyObject* compare(PyObject* left, PyObject* right, int op) {
-  constexpr Binary kKinds[] = {Binary::kLess,     Binary::kLessEqual, Binary::kEqual,
-                               Binary::kNotEqual, Binary::kGreater,   Binary::kGreaterEqual};
-  return symbol_binary_operation(kKinds[op], left, right);
-}
-
 PyObject* compose_unary(const char* op, PyObject* self) {
   return guarded<PyObject*>(nullptr, [&] {
     Composition c;
@@ -149,28 +135,10 @@ PyObject* compose_unary(const char* op, PyObject* self) {
     return compose(std::move(c));
   });
 }
-PyObject* negative(PyObject* self) {
-  if (is_numpy_symbol(self)) return compose_unary("negative", self);
-  return guarded<PyObject*>(
-      nullptr, [&] { return with_number(Binary::kMultiply, "_mul_scalar", "_mulscalar", self, -1, true); });
-}
-PyObject* positive(PyObject* self) { return Py_NewRef(self); }
-
-PyObject* absolute(PyObject* self) { return compose_unary("abs", self); }
-
 bool is_floating_symbol(PyObject* object) {
   const TensorSpec* spec =
       is_symbol(object) && symbol_of(object).outputs.size() == 1 ? traced_spec(symbol_of(object).outputs[0]) : nullptr;
   return spec != nullptr && is_floating(spec->dtype);
-}
-
-// Untraced Symbols may become integers, whose division truncates, so floor(a / b) is used only for floating Symbols.
-PyObject* floor_divide(PyObject* left, PyObject* right) {
-  if (!is_floating_symbol(is_symbol(left) ? left : right))
-    return symbol_binary_operation(Binary::kFloorDivide, left, right);
-  Owned quotient(symbol_binary_operation(Binary::kDivide, left, right));
-  if (!quotient || quotient.get() == Py_NotImplemented) return quotient.release();
-  return compose_unary("floor", quotient.get());
 }
 
 PyObject* write_result(PyObject* target, PyObject* result) {
@@ -182,21 +150,31 @@ PyObject* write_result(PyObject* target, PyObject* result) {
   });
 }
 
-template <Binary kKind>
-PyObject* inplace_slot(PyObject* left, PyObject* right) {
-  return write_result(left, symbol_binary_operation(kKind, left, right));
-}
-PyObject* inplace_power_slot(PyObject* left, PyObject* right, PyObject* modulus) {
-  return write_result(left, power_slot(left, right, modulus));
-}
-PyObject* inplace_floor_divide(PyObject* left, PyObject* right) {
-  return write_result(left, floor_divide(left, right));
-}
-
-template <typename F>
-PyType_Slot slot(int id, F function) {
-  return {id, reinterpret_cast<void*>(function)};
-}
+struct SymbolSide {
+  static PyObject* binary(Binary kind, PyObject* left, PyObject* right) {
+    return symbol_binary_operation(kind, left, right);
+  }
+  static PyObject* in_place(Binary kind, PyObject* left, PyObject* right) {
+    return write_result(left, symbol_binary_operation(kind, left, right));
+  }
+  // Untraced Symbols may become integers, whose division truncates, so floor(a / b) is used only for floating Symbols.
+  static PyObject* floor_divide(PyObject* left, PyObject* right) {
+    if (!is_floating_symbol(is_symbol(left) ? left : right))
+      return symbol_binary_operation(Binary::kFloorDivide, left, right);
+    Owned quotient(symbol_binary_operation(Binary::kDivide, left, right));
+    if (!quotient || quotient.get() == Py_NotImplemented) return quotient.release();
+    return compose_unary("floor", quotient.get());
+  }
+  static PyObject* in_place_floor_divide(PyObject* left, PyObject* right) {
+    return write_result(left, floor_divide(left, right));
+  }
+  static PyObject* negative(PyObject* self) {
+    if (is_numpy_symbol(self)) return compose_unary("negative", self);
+    return guarded<PyObject*>(
+        nullptr, [&] { return with_number(Binary::kMultiply, "_mul_scalar", "_mulscalar", self, -1, true); });
+  }
+  static PyObject* absolute(PyObject* self) { return compose_unary("abs", self); }
+};
 
 }  // namespace
 
@@ -217,27 +195,6 @@ PyObject* symbol_binary_operation(Binary kind, PyObject* left, PyObject* right) 
   });
 }
 
-void add_symbol_arithmetic_slots(std::vector<PyType_Slot>& slots) {
-  slots.insert(slots.end(), {
-                                slot(Py_nb_add, binary_slot<Binary::kAdd>),
-                                slot(Py_nb_subtract, binary_slot<Binary::kSubtract>),
-                                slot(Py_nb_multiply, binary_slot<Binary::kMultiply>),
-                                slot(Py_nb_true_divide, binary_slot<Binary::kDivide>),
-                                slot(Py_nb_remainder, binary_slot<Binary::kModulo>),
-                                slot(Py_nb_floor_divide, floor_divide),
-                                slot(Py_nb_power, power_slot),
-                                slot(Py_nb_inplace_add, inplace_slot<Binary::kAdd>),
-                                slot(Py_nb_inplace_subtract, inplace_slot<Binary::kSubtract>),
-                                slot(Py_nb_inplace_multiply, inplace_slot<Binary::kMultiply>),
-                                slot(Py_nb_inplace_true_divide, inplace_slot<Binary::kDivide>),
-                                slot(Py_nb_inplace_remainder, inplace_slot<Binary::kModulo>),
-                                slot(Py_nb_inplace_floor_divide, inplace_floor_divide),
-                                slot(Py_nb_inplace_power, inplace_power_slot),
-                                slot(Py_nb_negative, negative),
-                                slot(Py_nb_positive, positive),
-                                slot(Py_nb_absolute, absolute),
-                                slot(Py_tp_richcompare, compare),
-                            });
-}
+void add_symbol_arithmetic_slots(std::vector<PyType_Slot>& slots) { ArithmeticSlots<SymbolSide>::add_to(slots); }
 
 }  // namespace hybridnet::python

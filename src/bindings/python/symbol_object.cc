@@ -293,8 +293,8 @@ void check_held_constants() {
     ErrorFields e;
     e.message = "an array that the graph reads as a constant is written to in place while the graph is being made";
     e.because = "the graph holds the array itself" +
-                (held.where.known() ? ", from where it is read at " + held.where.str() : std::string()) +
-                ": that would see what is written later, and no iteration would write again";
+                (held.where.known() ? ", and reads it at " + held.where.str() : std::string()) +
+                ": that read would see later writes, and no iteration would write again";
     e.fix = "make a new array instead, as in c = c + 1 or mx.nd.where(...)";
     e.where = {chunk.overwrite_file.load(std::memory_order_relaxed),
                chunk.overwrite_line.load(std::memory_order_relaxed)};

@@ -51,7 +51,7 @@ PyMethodDef functions[] = {
      "set_trace_block(path)\n--\n\nThe path of the block whose forward runs in this thread's trace."},
     {"traced_parameter", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(traced_parameter)), METH_FASTCALL,
      "traced_parameter(name, shape, dtype, numpy, lr_mult, wd_mult, storage, init)\n--\n\nThe variable of a parameter, "
-     "with what MXNet writes beside it, which old tools read back. init: None or text."},
+     "with the attributes that MXNet writes beside it, for old tools. init: None or text."},
     {nullptr, nullptr, 0, nullptr},
 };
 

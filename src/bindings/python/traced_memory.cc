@@ -195,14 +195,14 @@ NodeEntry fitting(NodeEntry value, const TensorSpec& held, bool converts) {
     raise(ErrorKind::kTrace, {.message = "a Symbol from outside of the trace is written into a traced array"});
   if (sizes_differ(given->shape, held.shape))
     raise(ErrorKind::kShape, {.input = "the array that is written to",
-                              .expected = "shape " + given->shape.str() + ", as of the result",
+                              .expected = "shape " + given->shape.str() + ", the shape of the result",
                               .given = held.shape.str(),
                               .fix = "make a new array instead of writing in place",
                               .where = python_location()});
   if (given->dtype == held.dtype || given->dtype == DType::kUnknown || held.dtype == DType::kUnknown) return value;
   if (converts && is_floating(given->dtype) && is_floating(held.dtype)) return converted(value, held.dtype);
   raise(ErrorKind::kDType, {.input = "the array that is written to",
-                            .expected = "dtype " + std::string(dtype_name(given->dtype)) + ", as of the result",
+                            .expected = "dtype " + std::string(dtype_name(given->dtype)) + ", the dtype of the result",
                             .given = std::string(dtype_name(held.dtype)),
                             .fix = "cast one side with astype",
                             .where = python_location()});
@@ -295,21 +295,19 @@ PyObject* written_variables(PyObject*, PyObject*) {
 PyMethodDef functions[] = {
     {"traced_write", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(traced_write)), METH_FASTCALL,
      "traced_write(target, value, converts=False, constant_parts=False)\n--\n\nIn a trace: target and all that shares "
-     "its memory have the values of value from now on. constant_parts: what an unrecorded write makes constant is so "
-     "in "
-     "value. Returns target."},
+     "its memory have the values of value from now on. constant_parts: value has the parts as constants that an "
+     "unrecorded write makes constant. Returns target."},
     {"traced_undetached", traced_undetached, METH_O,
      "traced_undetached(symbol)\n--\n\nThe values of a detached view with their gradient; None of other arrays."},
     {"set_traced_pause", set_traced_pause, METH_O,
-     "set_traced_pause(paused)\n--\n\nWhether the trace is in a pause(). Returns what it was."},
+     "set_traced_pause(paused)\n--\n\nSets whether the trace is in a pause(). Returns the previous value."},
     {"traced_view", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(traced_view)), METH_FASTCALL,
      "traced_view(view, base)\n--\n\nview, just composed of base, shows the memory of base. Returns view."},
     {"traced_views_by_shape", views_by_shape, METH_O,
      "traced_views_by_shape(undecided)\n--\n\nWhether an index of this trace is a view depends on sizes. undecided: "
-     "what "
-     "index, where the sizes are unknown; else None."},
+     "the index if the sizes are unknown, else None."},
     {"traced_value", traced_value, METH_O,
-     "traced_value(symbol)\n--\n\nWhat a traced array stands for now, which later writes do not change."},
+     "traced_value(symbol)\n--\n\nThe current value of a traced array, which later writes do not change."},
     {"traced_written_variables", written_variables, METH_NOARGS,
      "traced_written_variables()\n--\n\n(variable, value, line of the last write) of each variable that the trace "
      "wrote."},

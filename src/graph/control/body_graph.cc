@@ -17,7 +17,7 @@ void require_known(const Node& node, const std::vector<NodeEntry>& outputs, cons
       throw ShapeError({.op = inner->op ? inner->op->name : node.op->name,
                         .node = node.name + "." + inner->name,
                         .block = inner->block,
-                        .message = "the spec of a value in the body cannot be told from the inputs: " + spec.str(),
+                        .message = "the spec of a value in the body does not follow from the inputs: " + spec.str(),
                         .fix = "give its shape; ops whose shape depends on values cannot stand in a compiled loop",
                         .where = inner->where});
     }

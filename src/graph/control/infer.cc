@@ -225,9 +225,9 @@ void infer_loop(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec
   e.op = node.op->name;
   e.node = node.name;
   e.input = "output " + std::to_string(i);
-  e.expected = one.str() + " as from the then branch" + line_of(then_body.maker(i));
+  e.expected = one.str() + " from the then branch" + line_of(then_body.maker(i));
   e.given = other.str() + " from the else branch" + line_of(else_body.maker(i));
-  e.because = "what comes after does not know which branch was taken";
+  e.because = "later steps do not know which branch was taken";
   e.fix = "cast or reshape in one of the branches";
   e.where = node.where;
   if (one.dtype != other.dtype) throw DTypeError(std::move(e));

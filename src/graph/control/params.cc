@@ -8,7 +8,7 @@ namespace hybridnet {
 
 void LoopSpec::describe(ParamSchema<LoopSpec>& schema) {
   schema.field("num_args", &LoopSpec::num_args).default_value(0).doc("Number of inputs.");
-  schema.field("num_seq", &LoopSpec::num_seq).default_value(0).doc("Inputs of which an iteration gets a slice.");
+  schema.field("num_seq", &LoopSpec::num_seq).default_value(0).doc("Inputs that an iteration gets a slice of.");
   schema.field("num_carry", &LoopSpec::num_carry).default_value(0).doc("Values that pass from iteration to iteration.");
   schema.field("num_out", &LoopSpec::num_out).default_value(0).doc("How many outputs are stacked.");
   schema.field("reverse", &LoopSpec::reverse).default_value(false).doc("Whether the last slice comes first.");
@@ -28,7 +28,7 @@ void LoopSpec::describe(ParamSchema<LoopSpec>& schema) {
   schema.field("on_limit", &LoopSpec::on_limit)
       .default_value("stop")
       .one_of({"stop", "warn", "raise"})
-      .doc("What happens when the limit ends the loop while its condition holds.");
+      .doc("The action if the limit ends the loop while its condition holds.");
   schema.field("free_axes", &LoopSpec::free_axes)
       .default_value("()")
       .doc("Pairs of a carry and an axis whose size may change from iteration to iteration.");
@@ -38,7 +38,7 @@ void LoopSpec::describe(ParamSchema<LoopSpec>& schema) {
   schema.field("detach_every", &LoopSpec::detach_every)
       .default_value(0)
       .doc("Gradients of carries stop at every so many iterations. 0: never.");
-  schema.field("checkpoint", &LoopSpec::checkpoint).default_value("").doc("What is kept for the gradient.");
+  schema.field("checkpoint", &LoopSpec::checkpoint).default_value("").doc("The values that are kept for the gradient.");
   schema.field("draw_offset", &LoopSpec::draw_offset).default_value(0).doc("Iteration that the first row begins at.");
   schema.field("draw_stride", &LoopSpec::draw_stride).default_value(1).doc("Iterations from one row to the next.");
 }

@@ -39,7 +39,8 @@ std::optional<BrokenRule> carry_rule(const std::string& which, const TensorSpec&
   if (!same_dtype)
     e.fix = "return " + which + ".astype('" + dtype_name(before.dtype) + "'), or start from " + dtype_name(after.dtype);
   else
-    e.fix = std::string("reshape what the function returns") + (may_free ? ", or allow it with shape_invariants" : "");
+    e.fix = std::string("reshape the value that the function returns") +
+            (may_free ? ", or allow it with shape_invariants" : "");
   return BrokenRule{same_dtype ? ErrorKind::kShape : ErrorKind::kDType, std::move(e)};
 }
 

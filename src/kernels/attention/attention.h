@@ -10,7 +10,7 @@
 #include <limits>
 #include <span>
 
-#include "hybridnet/op.h"
+#include "hybridnet/kernel.h"
 
 namespace hybridnet::kernels {
 

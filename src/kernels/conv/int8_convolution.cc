@@ -15,7 +15,6 @@ namespace hybridnet::kernels {
 namespace {
 
 void activate(const onednn::Activation& a, float* t, int64_t n) {
-  using onednn::ActivationKind;
   const auto each = [t, n](auto f) {
     for (int64_t i = 0; i < n; ++i) t[i] = f(t[i]);
   };
@@ -30,6 +29,8 @@ void activate(const onednn::Activation& a, float* t, int64_t n) {
       return each([](float x) { return std::tanh(x); });
     case ActivationKind::kSoftRelu:
       return each([](float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); });
+    case ActivationKind::kSoftSign:
+      return each([](float x) { return x / (1.0f + std::abs(x)); });
     case ActivationKind::kGelu:
       return each([](float x) { return 0.5f * x * (1.0f + std::erf(x * 0.70710678f)); });
     case ActivationKind::kGeluTanh:

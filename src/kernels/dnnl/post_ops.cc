@@ -6,42 +6,8 @@
 
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/convert.h"
-#include "kernels/elementwise/pointwise.h"
 
 namespace hybridnet::onednn {
-namespace {
-
-const kernels::SpanLoops& loops_of(ActivationKind kind) {
-  using kernels::Pointwise;
-  switch (kind) {
-    case ActivationKind::kNone:
-      break;
-    case ActivationKind::kRelu:
-      return kernels::loops(Pointwise::kRelu);
-    case ActivationKind::kSigmoid:
-      return kernels::loops(Pointwise::kSigmoid);
-    case ActivationKind::kTanh:
-      return kernels::loops(Pointwise::kTanh);
-    case ActivationKind::kSoftRelu:
-      return kernels::loops(Pointwise::kSoftrelu);
-    case ActivationKind::kGelu:
-      return kernels::loops(Pointwise::kGelu);
-    case ActivationKind::kGeluTanh:
-      return kernels::loops(Pointwise::kGeluTanh);
-    case ActivationKind::kSilu:
-      return kernels::loops(Pointwise::kSilu);
-    case ActivationKind::kClip:
-      return kernels::loops(Pointwise::kClip);
-    case ActivationKind::kElu:
-      return kernels::loops(Pointwise::kElu);
-    case ActivationKind::kLeaky:
-      return kernels::loops(Pointwise::kLeaky);
-  }
-  return kernels::loops(Pointwise::kCopy);
-}
-
-}  // namespace
-
 void apply(const Activation& a, DType dtype, void* data, int64_t n) {
   if (a.kind == ActivationKind::kNone) return;
   const double scalars[] = {a.alpha, a.beta};

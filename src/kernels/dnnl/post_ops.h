@@ -4,23 +4,13 @@
 #include <limits>
 #include <optional>
 
+#include "hybridnet/error.h"
 #include "kernels/dnnl/program.h"
+#include "kernels/elementwise/activation_kind.h"
 
 namespace hybridnet::onednn {
 
-enum class ActivationKind : int32_t {
-  kNone,
-  kRelu,
-  kSigmoid,
-  kTanh,
-  kSoftRelu,
-  kGelu,
-  kGeluTanh,
-  kSilu,
-  kClip,
-  kElu,
-  kLeaky
-};
+using kernels::ActivationKind;
 
 struct Activation {
   ActivationKind kind = ActivationKind::kNone;
@@ -65,6 +55,8 @@ inline void append(dnnl::post_ops& ops, const Activation& a) {
       return ops.append_eltwise(algorithm::eltwise_tanh, 0, 0);
     case ActivationKind::kSoftRelu:
       return ops.append_eltwise(algorithm::eltwise_soft_relu, 1, 0);
+    case ActivationKind::kSoftSign:
+      throw UnsupportedError({.input = "act_type", .expected = "a function of oneDNN", .given = "softsign"});
     case ActivationKind::kGelu:
       return ops.append_eltwise(algorithm::eltwise_gelu_erf, 0, 0);
     case ActivationKind::kGeluTanh:

@@ -10,7 +10,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "hybridnet/op.h"
+#include "hybridnet/kernel.h"
 #include "kernels/elementwise/integers.h"
 #include "kernels/image/image_resize.h"
 #include "storage/temporary.h"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "hybridnet/op.h"
+#include "hybridnet/kernel.h"
 
 namespace hybridnet::kernels {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "hybridnet/op.h"
+#include "hybridnet/kernel.h"
 #include "kernels/index/out_of_range.h"
 
 namespace hybridnet::kernels {

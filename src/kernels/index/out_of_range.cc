@@ -87,7 +87,7 @@ void report_out_of_range(const IndexUse& use, std::string_view given, int64_t po
   // MXNet accesses other memory if a length is beyond the array.
   const std::string result = (are_lengths(bounds) ? "" : "as in MXNet, ") + std::string(outcome);
   if (environment().strict) {
-    fields.because = "HYBRIDNET_STRICT=1 refuses what is otherwise a warning: " + result;
+    fields.because = "HYBRIDNET_STRICT=1 makes this warning an error: " + result;
     fields.fix = fix_text(bounds);
     throw IndexError(std::move(fields));
   }

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "hybridnet/op.h"
+#include "hybridnet/kernel.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/integers.h"
 

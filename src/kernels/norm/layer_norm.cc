@@ -183,13 +183,14 @@ void gradient(const NormRows& s, const ResidualGradient<T>& residual, const T* d
   });
 }
 
-void forward_float(const NormRows& s, const float* x, const float* gamma, const float* beta, double eps, float* y,
-                   float* mean, float* std) {
-  forward<true>(s, x, gamma, beta, eps, y, mean, std);
+// The entries of LayerNorm (centers) and RMSNorm.
+void forward_float(bool centers, const NormRows& s, const float* x, const float* gamma, const float* beta, double eps,
+                   float* y, float* mean, float* std) {
+  (centers ? forward<true, float> : forward<false, float>)(s, x, gamma, beta, eps, y, mean, std);
 }
-void forward_double(const NormRows& s, const double* x, const double* gamma, const double* beta, double eps, double* y,
-                    double* mean, double* std) {
-  forward<true>(s, x, gamma, beta, eps, y, mean, std);
+void forward_double(bool centers, const NormRows& s, const double* x, const double* gamma, const double* beta,
+                    double eps, double* y, double* mean, double* std) {
+  (centers ? forward<true, double> : forward<false, double>)(s, x, gamma, beta, eps, y, mean, std);
 }
 void add_forward_float(const NormRows& s, const ResidualSum<float>& x, const float* gamma, const float* beta,
                        double eps, float* y, float* mean, float* std) {
@@ -199,29 +200,17 @@ void add_forward_double(const NormRows& s, const ResidualSum<double>& x, const d
                         double eps, double* y, double* mean, double* std) {
   add_forward(s, x, gamma, beta, eps, y, mean, std);
 }
-void gradient_float(const NormRows& s, const ResidualGradient<float>& residual, const float* dy, const float* x,
-                    const float* gamma, const float* mean, const float* std, float* dx, float* dgamma, float* dbeta,
-                    void* workspace) {
-  gradient<true>(s, residual, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
+void gradient_float(bool centers, const NormRows& s, const ResidualGradient<float>& residual, const float* dy,
+                    const float* x, const float* gamma, const float* mean, const float* std, float* dx, float* dgamma,
+                    float* dbeta, void* workspace) {
+  (centers ? gradient<true, float> : gradient<false, float>)(s, residual, dy, x, gamma, mean, std, dx, dgamma, dbeta,
+                                                             workspace);
 }
-void gradient_double(const NormRows& s, const ResidualGradient<double>& residual, const double* dy, const double* x,
-                     const double* gamma, const double* mean, const double* std, double* dx, double* dgamma,
-                     double* dbeta, void* workspace) {
-  gradient<true>(s, residual, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
-}
-void rms_forward_float(const NormRows& s, const float* x, const float* gamma, double eps, float* y, float* rms) {
-  forward<false, float>(s, x, gamma, nullptr, eps, y, nullptr, rms);
-}
-void rms_gradient_float(const NormRows& s, const float* dy, const float* x, const float* gamma, const float* rms,
-                        float* dx, float* dgamma, void* workspace) {
-  gradient<false, float>(s, {}, dy, x, gamma, nullptr, rms, dx, dgamma, nullptr, workspace);
-}
-void rms_forward_double(const NormRows& s, const double* x, const double* gamma, double eps, double* y, double* rms) {
-  forward<false, double>(s, x, gamma, nullptr, eps, y, nullptr, rms);
-}
-void rms_gradient_double(const NormRows& s, const double* dy, const double* x, const double* gamma, const double* rms,
-                         double* dx, double* dgamma, void* workspace) {
-  gradient<false, double>(s, {}, dy, x, gamma, nullptr, rms, dx, dgamma, nullptr, workspace);
+void gradient_double(bool centers, const NormRows& s, const ResidualGradient<double>& residual, const double* dy,
+                     const double* x, const double* gamma, const double* mean, const double* std, double* dx,
+                     double* dgamma, double* dbeta, void* workspace) {
+  (centers ? gradient<true, double> : gradient<false, double>)(s, residual, dy, x, gamma, mean, std, dx, dgamma, dbeta,
+                                                               workspace);
 }
 
 }  // namespace hybridnet::kernels::HWY_NAMESPACE
@@ -236,10 +225,6 @@ HWY_EXPORT(add_forward_float);
 HWY_EXPORT(add_forward_double);
 HWY_EXPORT(gradient_float);
 HWY_EXPORT(gradient_double);
-HWY_EXPORT(rms_forward_float);
-HWY_EXPORT(rms_forward_double);
-HWY_EXPORT(rms_gradient_float);
-HWY_EXPORT(rms_gradient_double);
 }  // namespace
 
 int64_t layer_norm_gradient_workspace(const NormRows& s, int64_t element_size) {
@@ -249,22 +234,22 @@ int64_t layer_norm_gradient_workspace(const NormRows& s, int64_t element_size) {
 template <>
 void layer_norm(const NormRows& s, const float* x, const float* gamma, const float* beta, double eps, float* y,
                 float* mean, float* std) {
-  HWY_DYNAMIC_DISPATCH(forward_float)(s, x, gamma, beta, eps, y, mean, std);
+  HWY_DYNAMIC_DISPATCH(forward_float)(true, s, x, gamma, beta, eps, y, mean, std);
 }
 template <>
 void layer_norm(const NormRows& s, const double* x, const double* gamma, const double* beta, double eps, double* y,
                 double* mean, double* std) {
-  HWY_DYNAMIC_DISPATCH(forward_double)(s, x, gamma, beta, eps, y, mean, std);
+  HWY_DYNAMIC_DISPATCH(forward_double)(true, s, x, gamma, beta, eps, y, mean, std);
 }
 template <>
 void layer_norm_gradient(const NormRows& s, const float* dy, const float* x, const float* gamma, const float* mean,
                          const float* std, float* dx, float* dgamma, float* dbeta, void* workspace) {
-  HWY_DYNAMIC_DISPATCH(gradient_float)(s, {}, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
+  HWY_DYNAMIC_DISPATCH(gradient_float)(true, s, {}, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
 }
 template <>
 void layer_norm_gradient(const NormRows& s, const double* dy, const double* x, const double* gamma, const double* mean,
                          const double* std, double* dx, double* dgamma, double* dbeta, void* workspace) {
-  HWY_DYNAMIC_DISPATCH(gradient_double)(s, {}, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
+  HWY_DYNAMIC_DISPATCH(gradient_double)(true, s, {}, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
 }
 template <>
 void add_layer_norm(const NormRows& s, const ResidualSum<float>& x, const float* gamma, const float* beta, double eps,
@@ -275,7 +260,7 @@ template <>
 void add_layer_norm_gradient(const NormRows& s, const ResidualGradient<float>& residual, const float* dy,
                              const float* x, const float* gamma, const float* mean, const float* std, float* dx,
                              float* dgamma, float* dbeta, void* workspace) {
-  HWY_DYNAMIC_DISPATCH(gradient_float)(s, residual, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
+  HWY_DYNAMIC_DISPATCH(gradient_float)(true, s, residual, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
 }
 template <>
 void add_layer_norm(const NormRows& s, const ResidualSum<double>& x, const double* gamma, const double* beta,
@@ -286,25 +271,25 @@ template <>
 void add_layer_norm_gradient(const NormRows& s, const ResidualGradient<double>& residual, const double* dy,
                              const double* x, const double* gamma, const double* mean, const double* std, double* dx,
                              double* dgamma, double* dbeta, void* workspace) {
-  HWY_DYNAMIC_DISPATCH(gradient_double)(s, residual, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
+  HWY_DYNAMIC_DISPATCH(gradient_double)(true, s, residual, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
 }
 template <>
 void rms_norm(const NormRows& s, const float* x, const float* gamma, double eps, float* y, float* rms) {
-  HWY_DYNAMIC_DISPATCH(rms_forward_float)(s, x, gamma, eps, y, rms);
+  HWY_DYNAMIC_DISPATCH(forward_float)(false, s, x, gamma, nullptr, eps, y, nullptr, rms);
 }
 template <>
 void rms_norm_gradient(const NormRows& s, const float* dy, const float* x, const float* gamma, const float* rms,
                        float* dx, float* dgamma, void* workspace) {
-  HWY_DYNAMIC_DISPATCH(rms_gradient_float)(s, dy, x, gamma, rms, dx, dgamma, workspace);
+  HWY_DYNAMIC_DISPATCH(gradient_float)(false, s, {}, dy, x, gamma, nullptr, rms, dx, dgamma, nullptr, workspace);
 }
 template <>
 void rms_norm(const NormRows& s, const double* x, const double* gamma, double eps, double* y, double* rms) {
-  HWY_DYNAMIC_DISPATCH(rms_forward_double)(s, x, gamma, eps, y, rms);
+  HWY_DYNAMIC_DISPATCH(forward_double)(false, s, x, gamma, nullptr, eps, y, nullptr, rms);
 }
 template <>
 void rms_norm_gradient(const NormRows& s, const double* dy, const double* x, const double* gamma, const double* rms,
                        double* dx, double* dgamma, void* workspace) {
-  HWY_DYNAMIC_DISPATCH(rms_gradient_double)(s, dy, x, gamma, rms, dx, dgamma, workspace);
+  HWY_DYNAMIC_DISPATCH(gradient_double)(false, s, {}, dy, x, gamma, nullptr, rms, dx, dgamma, nullptr, workspace);
 }
 
 }  // namespace hybridnet::kernels

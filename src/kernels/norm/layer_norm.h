@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "hybridnet/op.h"
+#include "hybridnet/kernel.h"
 
 namespace hybridnet::kernels {
 

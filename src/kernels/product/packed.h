@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "hybridnet/op.h"
+#include "hybridnet/kernel.h"
 #include "hybridnet/storage.h"
 
 namespace hybridnet::kernels {
@@ -73,6 +73,7 @@ class PackedForRun {
       pack(workspace);
     }
   }
+  const void* data() const { return data_; }
   const float* floats() const { return static_cast<const float*>(data_); }
 
  private:

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "hybridnet/op.h"
+#include "hybridnet/kernel.h"
 
 namespace hybridnet::kernels {
 

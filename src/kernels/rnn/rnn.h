@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "hybridnet/op.h"
+#include "hybridnet/kernel.h"
 #include "kernels/product/packed.h"
 #include "kernels/rnn/rnn_cells.h"
 

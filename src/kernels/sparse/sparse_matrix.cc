@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <type_traits>
 
 #include "hybridnet/threads.h"
@@ -465,17 +464,6 @@ bool columns_ascending(const CsrPattern& p) {
       return false;
   }
   return true;
-}
-
-std::vector<int64_t> order_of_columns(const CsrPattern& p) {
-  std::vector<int64_t> order(static_cast<size_t>(p.stored()));
-  std::iota(order.begin(), order.end(), int64_t{0});
-  for (int64_t r = 0; r < p.rows(); ++r) {
-    std::stable_sort(
-        order.begin() + p.indptr[static_cast<size_t>(r)], order.begin() + p.indptr[static_cast<size_t>(r) + 1],
-        [&](int64_t a, int64_t b) { return p.indices[static_cast<size_t>(a)] < p.indices[static_cast<size_t>(b)]; });
-  }
-  return order;
 }
 
 CsrAlignment align_csr(const CsrPattern& a, const CsrPattern& b, bool common_only) {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "hybridnet/op.h"
+#include "hybridnet/kernel.h"
 #include "kernels/sparse/sparse_rows.h"
 
 namespace hybridnet::kernels {
@@ -54,8 +54,6 @@ void csr_row_sums(const CsrPattern& pattern, const void* data, DType dtype, void
 void csr_column_sums(const CsrPattern& pattern, const void* data, DType dtype, int64_t columns, void* out);
 
 bool columns_ascending(const CsrPattern& pattern);
-// The positions of the stored values in the order of rows and columns.
-std::vector<int64_t> order_of_columns(const CsrPattern& pattern);
 
 // The combined pattern of two matrices of equal shape, each row combined by align().
 struct CsrAlignment {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "hybridnet/op.h"
+#include "hybridnet/kernel.h"
 
 namespace hybridnet::kernels {
 

@@ -44,6 +44,8 @@ void register_broadcast_arithmetic(OpRegistry& ops) {
       .alias("_sparse_broadcast_plus")
       .gradient(add_gradient, Saves::nothing())
       .commutative()
+      .amp(AmpType::kWidest)
+      .sparse(SparseForm::kSum, SparseGradient::kOnSparse)
       .sample({{3, 4}, {3, 4}})
       .sample({{2, 3, 4}, {3, 1}})
       .sample({Shape{1}, Shape{3, 4}})
@@ -53,18 +55,24 @@ void register_broadcast_arithmetic(OpRegistry& ops) {
       .alias("_sparse_broadcast_sub")
       .alias("_sparse_broadcast_minus")
       .gradient(sub_gradient, Saves::nothing())
+      .amp(AmpType::kWidest)
+      .sparse(SparseForm::kUnion, SparseGradient::kOnSparse)
       .sample({{3, 4}, {3, 4}})
       .sample({{3, 1}, {2, 3, 4}});
   broadcast_op<Pointwise::kMul>(ops, "broadcast_mul", "lhs * rhs with broadcasting.")
       .alias("_sparse_broadcast_mul")
       .gradient(mul_gradient, Saves::all_inputs())
       .commutative()
+      .amp(AmpType::kWidest)
+      .sparse(SparseForm::kProduct, SparseGradient::kOnSparse)
       .sample({{3, 4}, {3, 4}})
       .sample({{2, 3, 1}, {1, 3, 4}});
   broadcast_op<Pointwise::kDiv>(ops, "broadcast_div",
                                 "lhs / rhs with broadcasting. Integers: rounded toward zero, 0 where rhs is 0.")
       .alias("_sparse_broadcast_div")
       .gradient(div_gradient, Saves::of({1}, {0}))
+      .amp(AmpType::kWidest)
+      .sparse(SparseForm::kQuotient)
       .sample({{3, 4}, {3, 4}}, {}, 0.5, 2.0)
       .sample({{2, 3, 4}, {4}}, {}, 0.5, 2.0)
       .sample({{4}, {2, 3, 4}}, {}, 0.5, 2.0);

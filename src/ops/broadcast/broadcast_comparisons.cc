@@ -1,4 +1,5 @@
 // Comparisons and logic with broadcasting: 1 or 0 in the dtype of the inputs.
+#include "hybridnet/declare.h"
 #include "ops/broadcast/declare.h"
 
 namespace hybridnet::ops {
@@ -10,6 +11,7 @@ void comparison(OpRegistry& ops, const char* name, const char* doc) {
   const char* note = "steps at equal values";
   broadcast_op<F>(ops, name, doc)
       .gradient([](const NoParams&, const GradientContext&) { return Values(2); }, Saves::nothing())
+      .amp(AmpType::kWidest)
       .sample({.inputs = {{3, 4}, {3, 4}},
                .low = -1,
                .high = 1,

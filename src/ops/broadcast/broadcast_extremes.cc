@@ -44,27 +44,32 @@ void register_broadcast_extremes(OpRegistry& ops) {
   broadcast_op<Pointwise::kMaximum>(ops, "broadcast_maximum", "The larger element, with broadcasting; NaN wins.")
       .gradient(chosen_gradient(kGreaterEqual, kLesser), Saves::all_inputs())
       .commutative()
+      .amp(AmpType::kWidest)
       .sample({{3, 4}, {3, 4}})
       .sample({{2, 3, 4}, {3, 1}});
   broadcast_op<Pointwise::kMinimum>(ops, "broadcast_minimum", "The smaller element, with broadcasting; NaN wins.")
       .gradient(chosen_gradient(kLesserEqual, kGreater), Saves::all_inputs())
       .commutative()
+      .amp(AmpType::kWidest)
       .sample({{3, 4}, {3, 4}})
       .sample({{2, 3, 4}, {3, 1}});
   broadcast_op<Pointwise::kPower>(
       ops, "broadcast_power", "lhs to the power of rhs, with broadcasting. Integers wrap around; 1 / lhs^-rhs below 0.")
       .gradient(power_gradient, Saves::all())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}, {3, 4}}, {}, 0.5, 2.0)
       .sample({{2, 3, 1}, {1, 4}}, {}, 0.5, 2.0);
   const char* jumps = "jumps at multiples";
   broadcast_op<Pointwise::kMod>(ops, "broadcast_mod",
                                 "Remainder of lhs / rhs with the sign of rhs, with broadcasting; 0 where rhs is 0.")
       .gradient(mod_gradient, Saves::all_inputs())
+      .amp(AmpType::kWidest)
       .sample({.inputs = {{3, 4}, {3, 4}}, .low = 0.5, .high = 2.0, .check_gradient = false, .note = jumps})
       .sample({.inputs = {{2, 3, 1}, {1, 4}}, .low = 0.5, .high = 2.0, .check_gradient = false, .note = jumps});
   broadcast_op<Pointwise::kHypot>(ops, "broadcast_hypot", "sqrt(lhs^2 + rhs^2) without overflow, with broadcasting.")
       .gradient(hypot_gradient, Saves::all())
       .commutative()
+      .amp(AmpType::kFloat)
       .sample({{3, 4}, {3, 4}}, {}, 0.5, 2.0)
       .sample({{2, 3, 1}, {1, 4}}, {}, 0.5, 2.0);
 }

@@ -1,7 +1,7 @@
 // Operators that repeat an array along axes of size 1.
 #include <optional>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/broadcast.h"
 #include "ops/emit.h"
 
@@ -174,6 +174,7 @@ void register_broadcast_to(OpRegistry& ops) {
       .infer(infer_broadcast_to)
       .cpu([](const BroadcastToParams&, const KernelArgs& a) { run_repeat(a); })
       .gradient([](const BroadcastToParams&, const GradientContext& g) { return repeat_gradient(g); }, Saves::nothing())
+      .keeps_zeros()
       .sample({{1, 3}}, {{"shape", "(4, 3)"}})
       .sample({{2, 1, 3}}, {{"shape", "(0, 4, 0)"}});
 }

@@ -1,5 +1,6 @@
 // Bitwise operators, common multiples and divisors of whole numbers, and real functions of two arguments that only
 // NumPy's interface exposes. These run after type promotion.
+#include "hybridnet/declare.h"
 #include "ops/broadcast/declare.h"
 
 namespace hybridnet::ops {

@@ -1,6 +1,7 @@
 // Declares broadcasting operators of two arrays over the span functions of kernels/elementwise/pointwise.h.
 #pragma once
 
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/broadcast.h"
 #include "ops/broadcast/infer_broadcast.h"
 #include "ops/elementwise/declare.h"
@@ -31,6 +32,7 @@ OpBuilder<NoParams> broadcast_op(OpRegistry& ops, std::string name, std::string 
       .cpu([](const NoParams&, const KernelArgs& a) { run_broadcast<F>(a); }, dtypes)
       .inplace(0, 0)
       .inplace(1, 0)
+      .c_form(c_form_of(F))
       .neutral(neutral_numbers(F).right, neutral_numbers(F).left)
       .cost([](const NoParams&, auto in, auto out) { return elementwise_cost(span_loops<F>(), in, out); });
   op.op().pointwise = &pointwise_span<F>;  // for equal shapes only, hence not format_agnostic

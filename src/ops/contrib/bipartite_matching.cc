@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "storage/temporary.h"
 
@@ -100,6 +100,7 @@ void register_bipartite_matching(OpRegistry& ops) {
       .infer(infer_matching)
       .cpu(run_matching, kFloating)
       .gradient([](const MatchingParams&, const GradientContext&) { return Values{}; }, Saves::nothing())
+      .output_names(OutputNames::kNumberedSeveral)
       .sample(s)
       .sample(few);
 }

@@ -1,6 +1,6 @@
 // _contrib_box_encode and _contrib_box_decode: boxes as offsets from anchors, and back.
 //   Girshick et al.: Rich feature hierarchies for accurate object detection, CVPR 2014, appendix C.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/index/indices.h"
 #include "ops/contrib/boxes.h"
@@ -157,6 +157,7 @@ void register_box_coding(OpRegistry& ops) {
       .cpu(run_box_encode, kFloating)
       .may_raise()
       .gradient([](const NoParams&, const GradientContext&) { return Values{}; }, Saves::nothing())
+      .output_names(OutputNames::kNumberedSeveral)
       .sample(encode);
   Sample decode;
   decode.inputs = {{2, 3, 4}, {1, 3, 4}};

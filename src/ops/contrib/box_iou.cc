@@ -1,5 +1,5 @@
 // _contrib_box_iou: intersection over union of boxes.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
 #include "storage/temporary.h"
@@ -76,6 +76,7 @@ void register_box_iou(OpRegistry& ops) {
       .infer(infer_box_iou)
       .cpu(run_box_iou, kFloating)
       .gradient([](const BoxIouParams&, const GradientContext&) { return Values{}; }, Saves::nothing())
+      .amp(AmpType::kWidest)
       .sample(corner)
       .sample(center);
 }

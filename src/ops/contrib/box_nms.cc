@@ -1,7 +1,7 @@
 // _contrib_box_nms: non-maximum suppression, which keeps the box with the highest score of several that overlap.
 #include <numeric>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/integers.h"
 #include "kernels/index/stable_sort.h"
@@ -334,6 +334,8 @@ void register_box_nms(OpRegistry& ops) {
         const Batches s(in[0].shape);
         return 300 + static_cast<double>(s.count * s.boxes) * (20 + static_cast<double>(s.boxes) / 8);
       })
+      .amp(AmpType::kWidest)
+      .output_names(OutputNames::kNumberedSeveral)
       .sample(boxes_sample({6, 6}, {{"overlap_thresh", "0.3"}}))
       .sample(
           boxes_sample({2, 5, 6}, {{"id_index", "0"}, {"valid_thresh", "0.3"}, {"topk", "3"}, {"in_format", "center"}}))

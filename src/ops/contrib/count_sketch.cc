@@ -1,5 +1,6 @@
 // _contrib_count_sketch.
 //   Pham and Pagh, Fast and scalable polynomial kernels via explicit feature maps, KDD 2013.
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 #include "ops/index/row_gradient.h"
 #include "ops/numpy/promote.h"
@@ -51,6 +52,7 @@ void register_count_sketch(OpRegistry& ops) {
       .input("s", "n numbers, 1 or -1")
       .output("out", "(..., out_dim), dtype of data")
       .compose(sketch)
+      .amp(AmpType::kFloat)
       .sample(sample);
 }
 

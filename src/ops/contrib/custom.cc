@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "graph/control/control_flow.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 
 namespace hybridnet {
@@ -196,6 +197,7 @@ void register_custom(OpRegistry& ops) {
       .gradient(custom_gradient, Saves::all())
       .skips_unwanted_outputs()
       .opaque()
+      .amp(AmpType::kFloat)
       .lazy_when([](const CustomParams& p) { return custom_operators(p).is_lazy(p); })
       .sample(Sample{.inputs = {{2, 3}},
                      .attrs = {{"op_type", "sample"}},

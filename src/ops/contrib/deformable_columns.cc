@@ -1,4 +1,5 @@
 // _deformable_columns and _deformable_spread: the parts of gradients of deformable convolution, to any order.
+#include "hybridnet/declare.h"
 #include "ops/contrib/deformable_gradients.h"
 
 namespace hybridnet::ops {

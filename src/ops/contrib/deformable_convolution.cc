@@ -1,5 +1,6 @@
 // _contrib_DeformableConvolution and _contrib_ModulatedDeformableConvolution.
 //   Dai et al.: Deformable Convolutional Networks, ICCV 2017; Zhu et al.: Deformable ConvNets v2, CVPR 2019.
+#include "hybridnet/declare.h"
 #include "kernels/product/gemm.h"
 #include "ops/contrib/deformable_gradients.h"
 #include "ops/cost.h"
@@ -195,6 +196,7 @@ void register_deformable_convolution(OpRegistry& ops) {
       .doc(
           "Convolution whose kernel points are displaced by offsets, per output pixel; values between pixels by "
           "bilinear interpolation.")
+      .amp(AmpType::kFloat)
       .sample({{1, 2, 5, 5}, {1, 8, 4, 4}, {3, 2, 2, 2}, {3}}, {{"kernel", "(2, 2)"}, {"num_filter", "3"}}, 0.1, 0.9)
       .sample({{2, 4, 5, 6}, {2, 12, 3, 4}, {2, 2, 1, 3}},
               {{"kernel", "(1, 3)"},
@@ -210,6 +212,7 @@ void register_deformable_convolution(OpRegistry& ops) {
       .doc(
           "Deformable convolution that multiplies the value at each kernel point by a factor, the mask, per output "
           "pixel.")
+      .amp(AmpType::kFloat)
       .sample({{1, 2, 5, 5}, {1, 8, 4, 4}, {1, 4, 4, 4}, {3, 2, 2, 2}, {3}},
               {{"kernel", "(2, 2)"}, {"num_filter", "3"}}, -0.9, 0.9)
       .sample({{2, 4, 4, 4}, {2, 8, 4, 3}, {2, 4, 4, 3}, {2, 2, 1, 2}},

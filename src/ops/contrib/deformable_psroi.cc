@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hybridnet/declare.h"
 #include "ops/contrib/region_reads.h"
 #include "ops/emit.h"
 #include "ops/nn/roi_params.h"
@@ -253,6 +254,7 @@ void register_deformable_psroi(OpRegistry& ops) {
       .cpu(run_pooling, kFloating)
       .may_raise()
       .gradient(pooling_gradient, Saves::all_inputs())
+      .amp(AmpType::kFloat)
       .sample(s)
       .sample(fixed);
   Sample back = s;

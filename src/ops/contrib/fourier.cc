@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "ops/cost.h"
 #include "ops/emit.h"
@@ -108,6 +109,7 @@ void register_fourier(OpRegistry& ops) {
   ops.declare<FourierParams>("_contrib_fft")
       .doc("Discrete Fourier transforms of real vectors, not normalized.")
       .input("data", "(..., n), float32 or float64")
+      .names_its_input()
       .output("out", "(..., 2 n): real and imaginary part of each element")
       .infer(infer_forward)
       .cpu(run_forward, kFactorDTypes)
@@ -116,12 +118,14 @@ void register_fourier(OpRegistry& ops) {
         if (!g.output_grad(0)) return {};
         return {call(kInverse, {g.output_grad(0)}, ParamSchema<FourierParams>::box(p))};
       })
+      .amp(AmpType::kFloat)
       .sample({{2, 4}})
       .sample({{3, 2, 5}})
       .sample({Shape{12}});
   ops.declare<FourierParams>("_contrib_ifft")
       .doc("Real parts of inverse discrete Fourier transforms, without the factor 1 / n.")
       .input("data", "(..., 2 n): real and imaginary part of each element, float32 or float64")
+      .names_its_input()
       .output("out", "(..., n)")
       .infer(infer_inverse)
       .cpu(run_inverse, kFactorDTypes)
@@ -130,6 +134,7 @@ void register_fourier(OpRegistry& ops) {
         if (!g.output_grad(0)) return {};
         return {call(kForward, {g.output_grad(0)}, ParamSchema<FourierParams>::box(p))};
       })
+      .amp(AmpType::kFloat)
       .sample({{2, 8}})
       .sample({{3, 2, 10}})
       .sample({Shape{14}});

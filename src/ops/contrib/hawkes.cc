@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/index/indices.h"
 #include "ops/emit.h"
@@ -235,6 +236,7 @@ void register_hawkesll(OpRegistry& ops) {
       .cpu(run_hawkesll, kFloating)
       .may_raise()
       .gradient(hawkesll_gradient, Saves::all_inputs())
+      .amp(AmpType::kFloat)
       .sample(processes(false));
   auto backward = ops.declare("_contrib_backward_hawkesll");
   backward.doc("Gradients of _contrib_hawkesll, per sample.").input("output_grad", "(samples,)");

@@ -1,6 +1,6 @@
 // _contrib_MultiBoxDetection: boxes from the predictions of an SSD head.
 //   Liu et al.: SSD: Single Shot MultiBox Detector, ECCV 2016.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/index/stable_sort.h"
 #include "ops/contrib/boxes.h"
@@ -170,6 +170,7 @@ void register_multibox_detection(OpRegistry& ops) {
         (void)out;
         return 500 + elements(in[0]) * 2 + length(in[0], 0) * length(in[0], 2) * (20 + length(in[0], 2) / 8);
       })
+      .amp(AmpType::kFloat)
       .sample(s)
       .sample(few)
       .sample(all);

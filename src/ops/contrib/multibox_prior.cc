@@ -1,6 +1,6 @@
 // _contrib_MultiBoxPrior: anchors of several sizes and ratios around every pixel of a feature map.
 //   Liu et al.: SSD: Single Shot MultiBox Detector, ECCV 2016, section 2.2.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "ops/contrib/boxes.h"
 #include "storage/temporary.h"
@@ -113,10 +113,12 @@ void register_multibox_prior(OpRegistry& ops) {
           "Anchors (left, top, right, bottom), as fractions of the image, around every pixel of data: each size with "
           "the first ratio, the first size with the other ratios.")
       .input("data", "feature map (batch, channels, height, width); only its size matters")
+      .names_its_input()
       .output("output", "(1, height * width * (sizes + ratios - 1), 4)")
       .infer(infer_prior)
       .cpu(run_prior, kFloating)
       .gradient([](const PriorParams&, const GradientContext&) { return Values{}; }, Saves::nothing())
+      .amp(AmpType::kFloat)
       .sample({{1, 2, 2, 3}}, {{"sizes", "(0.5, 0.25)"}, {"ratios", "(1, 2, 0.5)"}})
       .sample({{2, 1, 3, 2}}, {{"clip", "True"}, {"steps", "(0.3, 0.4)"}, {"offsets", "(0, 1)"}});
 }

@@ -2,7 +2,7 @@
 //   Liu et al.: SSD: Single Shot MultiBox Detector, ECCV 2016, section 2.2: matching strategy, hard negative mining.
 #include <numeric>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/integers.h"
 #include "kernels/index/stable_sort.h"
@@ -276,6 +276,7 @@ void register_multibox_target(OpRegistry& ops) {
         (void)out;
         return 500 + length(in[1], 0) * length(in[2], 2) * (length(in[1], 1) + 1) * 5;
       })
+      .amp(AmpType::kFloat)
       .sample(s)
       .sample(mined);
 }

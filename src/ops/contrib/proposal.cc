@@ -1,6 +1,7 @@
 // _contrib_Proposal and _contrib_MultiProposal: regions that may contain objects, from scores and offsets of anchors.
 //   Ren et al.: Faster R-CNN, NIPS 2015, section 3.
 #include "base/checked_size.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/integers.h"
 #include "kernels/index/stable_sort.h"
@@ -210,6 +211,7 @@ void declare_proposal(OpRegistry& ops, const char* name, bool one_image) {
         return 1000 + elements(in[0]) * (50 + p.rpn_post_nms_top_n / 4);
       })
       .gradient([](const ProposalParams&, const GradientContext&) { return Values{}; }, Saves::nothing())
+      .amp(AmpType::kWidest)
       .sample(s)
       .sample(corners);
 }

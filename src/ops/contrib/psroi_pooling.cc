@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/checked_size.h"
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/integers.h"
 #include "ops/contrib/region_reads.h"
 #include "ops/emit.h"
@@ -161,6 +162,7 @@ void register_psroi_pooling(OpRegistry& ops) {
                 Value{}};
           },
           Saves::of({1}))
+      .amp(AmpType::kWidest)
       .sample(s)
       .sample(grouped);
   Sample back = s;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "hybridnet/declare.h"
 #include "ops/contrib/region_reads.h"
 #include "ops/emit.h"
 #include "ops/nn/roi_params.h"
@@ -158,6 +159,7 @@ void register_rroi_align(OpRegistry& ops) {
                           Value{}};
           },
           Saves::of({1}))
+      .amp(AmpType::kWidest)
       .sample(s)
       .sample(sampled);
   Sample back = s;

@@ -1,6 +1,6 @@
 // _contrib_getnnz and _contrib_edge_id: queries on sparse matrices. The matrices are kept densely; a zero is not
 // stored.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/fill.h"
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <optional>
 
+#include "hybridnet/declare.h"
 #include "hybridnet/engine.h"
 #include "op/backend_part.h"
 #include "ops/emit.h"

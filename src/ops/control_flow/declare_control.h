@@ -1,6 +1,6 @@
 #pragma once
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 
 namespace hybridnet::ops {
 

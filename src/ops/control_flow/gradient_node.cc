@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "hybridnet/declare.h"
+
 namespace hybridnet::ops {
 namespace {
 
@@ -43,13 +45,14 @@ void register_gradient_node(OpRegistry& ops) {
             if (p.num_losses == 0) return function_kernel<GradientSpec>(fill_zeros);
             throw UnsupportedError({.op = "_gradient",
                                     .message = "gradients of losses are nodes of whole graphs only",
-                                    .because = "arrays do not know what they were computed from, nor do bodies of "
-                                               "loops and branches know what is around them",
+                                    .because = "arrays have no record of their computation, and bodies of loops and "
+                                               "branches do not see the graph around them",
                                     .fix = "use autograd.record() and backward() for arrays"});
           },
           kAllDTypes)
       .gradient(kNotDifferentiable)
       .internal()
+      .allowed_in_files()
       .sample({{3, 4}, {2}}, {{"num_losses", "0"}});
 }
 

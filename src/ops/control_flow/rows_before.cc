@@ -2,7 +2,7 @@
 // once.
 #include <cstring>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

@@ -1,44 +1,24 @@
 // Activation, and softrelu and softsign, which only Activation offers.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
+#include "ops/elementwise/activation_type.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
 namespace {
+using kernels::ActivationKind;
+using kernels::loops_of;
 using kernels::Pointwise;
 
 const OpRef kReluGrad{"_backward_relu"}, kSigmoidGrad{"_backward_sigmoid"}, kTanhGrad{"_backward_tanh"},
     kSoftreluGrad{"_backward_softrelu"}, kSoftsignGrad{"_backward_softsign"}, kSign{"sign"}, kAbs{"abs"},
     kSquare{"square"}, kReciprocal{"reciprocal"};
 
-enum class ActType : int32_t { kRelu, kSigmoid, kTanh, kSoftrelu, kSoftsign };
-
 struct ActivationParams {
-  ActType act_type;
+  ActivationKind act_type;
   static void describe(ParamSchema<ActivationParams>& schema) {
-    schema.field("act_type", &ActivationParams::act_type)
-        .choice("relu", ActType::kRelu)
-        .choice("sigmoid", ActType::kSigmoid)
-        .choice("softrelu", ActType::kSoftrelu)
-        .choice("softsign", ActType::kSoftsign)
-        .choice("tanh", ActType::kTanh)
-        .doc("The activation function.");
+    describe_act_type(schema).doc("The activation function.");
   }
 };
-
-const kernels::SpanLoops& loops_of(ActType type) {
-  switch (type) {
-    case ActType::kRelu:
-      return span_loops<Pointwise::kRelu>();
-    case ActType::kSigmoid:
-      return span_loops<Pointwise::kSigmoid>();
-    case ActType::kTanh:
-      return span_loops<Pointwise::kTanh>();
-    case ActType::kSoftrelu:
-      return span_loops<Pointwise::kSoftrelu>();
-    default:
-      return span_loops<Pointwise::kSoftsign>();
-  }
-}
 
 void activation_span(const void* params, DType dtype, const void* const* in, void* out, int64_t n) {
   kernels::apply(loops_of(static_cast<const ActivationParams*>(params)->act_type), dtype, in, out, n);
@@ -49,13 +29,29 @@ void run_activation(const ActivationParams& p, const KernelArgs& a) {
   kernels::apply_parallel(loops_of(p.act_type), a.in[0].dtype, in, a.out[0].data, a.out[0].size());
 }
 
+// Layers have no softsign.
+std::optional<LayerActivation> layer_form(const ActivationParams& p) {
+  switch (p.act_type) {
+    case ActivationKind::kRelu:
+      return LayerActivation{"relu"};
+    case ActivationKind::kSigmoid:
+      return LayerActivation{"sigmoid"};
+    case ActivationKind::kTanh:
+      return LayerActivation{"tanh"};
+    case ActivationKind::kSoftRelu:
+      return LayerActivation{"softrelu"};
+    default:
+      return std::nullopt;
+  }
+}
+
 // Computed from the output alone, so the input need not be kept.
 Values activation_gradient(const ActivationParams& p, const GradientContext& g) {
-  const OpRef& helper = p.act_type == ActType::kRelu       ? kReluGrad
-                        : p.act_type == ActType::kSigmoid  ? kSigmoidGrad
-                        : p.act_type == ActType::kTanh     ? kTanhGrad
-                        : p.act_type == ActType::kSoftrelu ? kSoftreluGrad
-                                                           : kSoftsignGrad;
+  const OpRef& helper = p.act_type == ActivationKind::kRelu       ? kReluGrad
+                        : p.act_type == ActivationKind::kSigmoid  ? kSigmoidGrad
+                        : p.act_type == ActivationKind::kTanh     ? kTanhGrad
+                        : p.act_type == ActivationKind::kSoftRelu ? kSoftreluGrad
+                                                                  : kSoftsignGrad;
   return {call(helper, {g.output_grad(0), g.output(0)})};
 }
 
@@ -100,8 +96,13 @@ void register_activation(OpRegistry& ops) {
       .cost(
           [](const ActivationParams& p, auto in, auto out) { return elementwise_cost(loops_of(p.act_type), in, out); })
       .quantized({.op = "_contrib_quantized_act"},
-                 [](const ActivationParams& p) { return p.act_type == ActType::kRelu; })
-      .gradient(activation_gradient, Saves::all_outputs());
+                 [](const ActivationParams& p) { return p.act_type == ActivationKind::kRelu; })
+      .gradient(activation_gradient, Saves::all_outputs())
+      .clamps([](const ActivationParams& p) {
+        return p.act_type == ActivationKind::kRelu ? std::optional(Interval::not_negative()) : std::nullopt;
+      })
+      .layer_activation(layer_form)
+      .amp(AmpType::kFloat, [](const ActivationParams& p) { return p.act_type == ActivationKind::kSoftRelu; });
   for (const char* type : {"relu", "sigmoid", "tanh", "softrelu", "softsign"})
     op.sample({{3, 4}}, {{"act_type", type}});
   unary<Pointwise::kSoftsign>(ops, "softsign", "x / (1 + |x|).")

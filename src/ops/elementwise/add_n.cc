@@ -1,7 +1,7 @@
 // Sum of any number of arrays.
 #include "kernels/elementwise/add_n.h"
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
@@ -41,6 +41,8 @@ void register_add_n(OpRegistry& ops) {
       .gradient([](const AddNParams&,
                    const GradientContext& g) { return Values(static_cast<size_t>(g.num_inputs()), g.output_grad(0)); },
                 Saves::nothing())
+      .amp(AmpType::kWidest)
+      .sparse(SparseForm::kRowSums, SparseGradient::kOnSparse)
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"num_args", "3"}})
       .sample({Shape{2, 3}}, {{"num_args", "1"}});
 }

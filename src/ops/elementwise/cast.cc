@@ -1,5 +1,5 @@
 // Conversions between dtypes.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/convert.h"
 #include "ops/elementwise/declare.h"
 
@@ -43,6 +43,8 @@ void register_cast(OpRegistry& ops) {
       .cpu(run_cast)
       .format_agnostic()
       .gradient(cast_gradient, Saves::nothing())
+      .keeps_zeros()
+      .sparse(SparseForm::kOnValues, SparseGradient::kOnSparse)
       .sample({{3, 4}}, {{"dtype", "float64"}})
       .sample({.inputs = {{3, 4}}, .attrs = {{"dtype", "float32"}}, .check_gradient = false, .note = "float32 rounds"})
       .sample({.inputs = {{3, 4}}, .attrs = {{"dtype", "int32"}}, .check_gradient = false, .note = "a step function"})

@@ -1,6 +1,6 @@
 // cast_storage. In graphs, whose values are dense, it is the identity; for arrays it makes sparse ones
-// (imperative/sparse_operators.cc).
-#include "hybridnet/op.h"
+// (sparse/operators.cc).
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/convert.h"
 #include "ops/elementwise/declare.h"
 
@@ -46,6 +46,7 @@ void register_cast_storage(OpRegistry& ops) {
                 Saves::nothing())
       .inplace(0, 0)
       .identity_when([](const CastStorageParams&, bool) { return true; })
+      .sparse(SparseForm::kCast, SparseGradient::kOwn)
       .sample({{3, 4}}, {{"stype", "csr"}})
       .sample({{2, 3, 2}}, {{"stype", "row_sparse"}})
       .sample({Shape{0, 4}}, {{"stype", "default"}});

@@ -1,5 +1,5 @@
 // Comparisons and logic of two arrays of equal shape and dtype: 1 or 0 in that dtype.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
@@ -12,6 +12,7 @@ void comparison(OpRegistry& ops, const char* name, const char* alias, const char
   op.doc(doc).alias(alias).input("lhs", "first array").input("rhs", "second array, shape and dtype of lhs");
   elementwise<F>(op, kAllDTypes)
       .gradient([](const NoParams&, const GradientContext&) { return Values(2); }, Saves::nothing())
+      .amp(AmpType::kWidest)
       .sample({.inputs = {{3, 4}, {3, 4}},
                .low = -1,
                .high = 1,

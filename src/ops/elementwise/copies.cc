@@ -1,7 +1,7 @@
 // Operators whose output is the input or a constant of its shape, and the operator that writes a state.
 #include <cstring>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/convert.h"
 #include "ops/elementwise/declare.h"
@@ -143,13 +143,18 @@ void register_copies(OpRegistry& ops) {
       .alias("identity")
       .alias("_copyto")
       .alias("_npi_copyto")
-      .gradient(pass, Saves::nothing());
+      .gradient(pass, Saves::nothing())
+      .c_form({"$a"})
+      .sparse(SparseForm::kCopy, SparseGradient::kOnSparse)
+      .keeps_zeros();
   identity_op(ops, "BlockGrad", "Copies the input; stops the gradient.")
       .alias("stop_gradient")
       .alias("_sparse_stop_gradient")
       .gradient(stop, Saves::nothing())
       .stops_gradient();
-  constant_like(ops, "zeros_like", 0.0, "Zeros of the input's shape and dtype.").alias("_sparse_zeros_like");
+  constant_like(ops, "zeros_like", 0.0, "Zeros of the input's shape and dtype.")
+      .alias("_sparse_zeros_like")
+      .sparse(SparseForm::kZeros);
   constant_like(ops, "ones_like", 1.0, "Ones of the input's shape and dtype.");
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/pointwise.h"
 #include "ops/emit.h"
 
@@ -52,6 +52,53 @@ constexpr NeutralNumbers neutral_numbers(kernels::Pointwise f) {
   }
 }
 
+// Functions with a form in C. Its results equal those of the vector loops to the bit.
+constexpr CForm c_form_of(kernels::Pointwise f) {
+  using kernels::Pointwise;
+  switch (f) {
+    case Pointwise::kAdd:
+      return {"$a + $b"};
+    case Pointwise::kSub:
+      return {"$a - $b"};
+    case Pointwise::kMul:
+      return {"$a * $b"};
+    case Pointwise::kDiv:
+      return {.text = "$a / $b", .floats_only = true};
+    case Pointwise::kMaximum:
+      return {"$a > $b || $a != $a ? $a : $b"};
+    case Pointwise::kMinimum:
+      return {"$a < $b || $a != $a ? $a : $b"};
+    case Pointwise::kEqual:
+      return {"$a == $b ? ($t)1 : ($t)0"};
+    case Pointwise::kNotEqual:
+      return {"$a != $b ? ($t)1 : ($t)0"};
+    case Pointwise::kGreater:
+      return {"$a > $b ? ($t)1 : ($t)0"};
+    case Pointwise::kGreaterEqual:
+      return {"$a >= $b ? ($t)1 : ($t)0"};
+    case Pointwise::kLesser:
+      return {"$a < $b ? ($t)1 : ($t)0"};
+    case Pointwise::kLesserEqual:
+      return {"$a <= $b ? ($t)1 : ($t)0"};
+    case Pointwise::kLogicalAnd:
+      return {"$a != 0 & $b != 0 ? ($t)1 : ($t)0"};
+    case Pointwise::kLogicalOr:
+      return {"$a != 0 | $b != 0 ? ($t)1 : ($t)0"};
+    case Pointwise::kNegative:
+      return {"-$a"};
+    case Pointwise::kAbs:
+      return {.text = "$a < 0 ? -$a : $a + 0", .floats_only = true};
+    case Pointwise::kRelu:
+      return {"$a <= 0 ? ($t)0 : $a"};
+    case Pointwise::kSquare:
+      return {"$a * $a"};
+    case Pointwise::kLogicalNot:
+      return {"$a != 0 ? ($t)0 : ($t)1"};
+    default:
+      return {};
+  }
+}
+
 template <kernels::Pointwise F>
 void run_elementwise(const KernelArgs& a) {
   const kernels::SpanLoops& loops = span_loops<F>();
@@ -69,6 +116,7 @@ OpBuilder<P>& elementwise(OpBuilder<P>& op, DTypeSet dtypes = kNumeric) {
       .infer([](const P&, InferContext& c) { infer_elementwise(c); })
       .cpu([](const P&, const KernelArgs& a) { run_elementwise<F>(a); }, dtypes)
       .pointwise(&pointwise_span<F>)
+      .c_form(c_form_of(F))
       .neutral(neutral_numbers(F).right, neutral_numbers(F).left)
       .cost([](const P&, auto in, auto out) { return elementwise_cost(span_loops<F>(), in, out); });
 }

@@ -1,5 +1,5 @@
 // Arithmetic of two arrays of equal shape and dtype.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
@@ -10,7 +10,7 @@ template <Pointwise F>
 OpBuilder<NoParams> binary(OpRegistry& ops, const char* name, const char* doc, DTypeSet dtypes = kAllDTypes) {
   auto op = ops.declare(name);
   op.doc(doc).input("lhs", "first array").input("rhs", "second array, shape and dtype of lhs");
-  elementwise<F>(op, dtypes);
+  elementwise<F>(op, dtypes).amp(AmpType::kWidest);
   return op;
 }
 
@@ -31,6 +31,8 @@ void register_elemwise_arithmetic(OpRegistry& ops) {
           },
           Saves::nothing())
       .commutative()
+      .sparse(SparseForm::kSum, SparseGradient::kOnSparse)
+      .keeps_zeros()
       .sample({{3, 4}, {3, 4}})
       .sample({Shape{0, 4}, Shape{0, 4}});
   binary<Pointwise::kAdd>(ops, "_grad_add", "lhs + rhs, the sum of the gradients of several uses.")
@@ -40,6 +42,8 @@ void register_elemwise_arithmetic(OpRegistry& ops) {
           },
           Saves::nothing())
       .commutative()
+      .sparse(SparseForm::kSum, SparseGradient::kOnSparse)
+      .keeps_zeros()
       .sample({{3, 4}, {3, 4}});
   binary<Pointwise::kSub>(ops, "elemwise_sub", "lhs - rhs; equal shapes.")
       .alias("_minus")
@@ -51,6 +55,7 @@ void register_elemwise_arithmetic(OpRegistry& ops) {
             return {g.output_grad(0), g.wants(1) ? -g.output_grad(0) : Value{}};
           },
           Saves::nothing())
+      .sparse(SparseForm::kUnion, SparseGradient::kOnSparse)
       .sample({{3, 4}, {3, 4}});
   binary<Pointwise::kMul>(ops, "elemwise_mul", "lhs * rhs; equal shapes.")
       .alias("_mul")
@@ -64,6 +69,7 @@ void register_elemwise_arithmetic(OpRegistry& ops) {
           },
           Saves::all_inputs())
       .commutative()
+      .sparse(SparseForm::kProduct, SparseGradient::kOnSparse)
       .sample({{3, 4}, {3, 4}});
   binary<Pointwise::kDiv>(ops, "elemwise_div",
                           "lhs / rhs; equal shapes. Integers: rounded toward zero, 0 where rhs is 0.")

@@ -1,5 +1,5 @@
 // Maximum, minimum, power, remainder, hypotenuse of two arrays of equal shape and dtype.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/elementwise/declare.h"
 #include "ops/elementwise/power_rule.h"
 
@@ -15,7 +15,7 @@ OpBuilder<NoParams> binary(OpRegistry& ops, const char* name, const char* alias,
                            DTypeSet dtypes = kNumeric) {
   auto op = ops.declare(name);
   op.doc(doc).alias(alias).input("lhs", "first array").input("rhs", "second array, shape and dtype of lhs");
-  elementwise<F>(op, dtypes);
+  elementwise<F>(op, dtypes).amp(AmpType::kWidest);
   return op;
 }
 
@@ -51,14 +51,17 @@ void register_elemwise_extremes(OpRegistry& ops) {
   binary<Pointwise::kMaximum>(ops, "_maximum", "_Maximum", "The larger element; NaN wins.", kAllDTypes)
       .gradient(chosen_gradient(kGreaterEqual, kLesser), Saves::all_inputs())
       .commutative()
+      .sparse(SparseForm::kUnion)
       .sample({{3, 4}, {3, 4}});
   binary<Pointwise::kMinimum>(ops, "_minimum", "_Minimum", "The smaller element; NaN wins.", kAllDTypes)
       .gradient(chosen_gradient(kLesserEqual, kGreater), Saves::all_inputs())
       .commutative()
+      .sparse(SparseForm::kUnion)
       .sample({{3, 4}, {3, 4}});
   binary<Pointwise::kPower>(ops, "_power", "_Power",
                             "lhs to the power of rhs. Integers wrap around; 1 / lhs^-rhs below 0.")
       .gradient(power_gradient, Saves::all())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}, {3, 4}}, {}, 0.5, 2.0);
   binary<Pointwise::kMod>(ops, "_mod", "_Mod", "Remainder of lhs / rhs with the sign of rhs; 0 where rhs is 0.")
       .gradient(mod_gradient, Saves::all_inputs())
@@ -67,6 +70,8 @@ void register_elemwise_extremes(OpRegistry& ops) {
   binary<Pointwise::kHypot>(ops, "_hypot", "_Hypot", "sqrt(lhs^2 + rhs^2) without overflow.")
       .gradient(hypot_gradient, Saves::all())
       .commutative()
+      .amp(AmpType::kFloat)
+      .sparse(SparseForm::kUnion)
       .sample({{3, 4}, {3, 4}}, {}, 0.5, 2.0);
 }
 

@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/integers.h"
 #include "ops/elementwise/declare.h"

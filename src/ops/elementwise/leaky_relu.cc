@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/random/rng.h"
@@ -147,6 +147,7 @@ void register_leaky_relu(OpRegistry& ops) {
           "times the normal distribution function of x, for all x.")
       .input("data", "floating array of any shape, channels at axis 1")
       .optional_input("gamma", "slopes, for prelu: (1,), (channels,) or (batch, channels)")
+      .initialized("gamma", R"(["Constant", {"value": 0.25}])")
       .output("output", "shape and dtype of data")
       .output("mask", "for rrelu: the drawn slopes")
       .num_inputs([](const LeakyReluParams& p) { return has_gamma(p) ? 2 : 1; })
@@ -159,7 +160,10 @@ void register_leaky_relu(OpRegistry& ops) {
       .skips_unwanted_outputs()
       .inplace(0, 0)
       .cost([](const LeakyReluParams& p, auto in, auto out) { return elementwise_cost(plain_leaky_loops(p), in, out); })
-      .gradient(leaky_gradient, Saves::all());
+      .gradient(leaky_gradient, Saves::all())
+      .layer_activation(leaky_layer_form)
+      .amp(AmpType::kFloat,
+           [](const LeakyReluParams& p) { return p.act_type == LeakyType::kElu || p.act_type == LeakyType::kSelu; });
   add_samples(op);
 
   broadcast_op<Pointwise::kPreluSlope>(ops, "_prelu_slope", "1 where lhs is above 0, otherwise rhs.", kFloating)

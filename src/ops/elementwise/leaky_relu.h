@@ -20,6 +20,8 @@ LeakyReluParams mean_of_random(LeakyReluParams p);
 
 // For leaky, elu, selu and gelu; any other type is treated as leaky.
 const kernels::SpanLoops& plain_leaky_loops(const LeakyReluParams& p);
+// Layers have gelu, elu and leaky.
+std::optional<LayerActivation> leaky_layer_form(const LeakyReluParams& p);
 void run_plain_leaky(const LeakyReluParams& p, const KernelArgs& a);
 Value plain_leaky_gradient(const LeakyReluParams& p, const Value& dy, const Value& x);
 

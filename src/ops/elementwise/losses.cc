@@ -1,6 +1,6 @@
 // Operators that start a backward pass: the identity forward; the gradient is a constant, independent of the output
 // gradient.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
@@ -51,7 +51,8 @@ OpBuilder<P>& identity(OpBuilder<P>& op) {
         if (a.out[0].data != a.in[0].data) run_elementwise<Pointwise::kCopy>(a);
       })
       .pointwise(&pointwise_span<Pointwise::kCopy>)
-      .inplace(0, 0);
+      .inplace(0, 0)
+      .amp(AmpType::kFloat);
 }
 
 }  // namespace
@@ -60,12 +61,14 @@ void register_losses(OpRegistry& ops) {
   auto make_loss_op = ops.declare<MakeLossParams>("MakeLoss");
   make_loss_op.doc("Copies the input and starts a backward pass with a constant gradient.");
   identity(make_loss_op)
+      .names_its_input()
       .gradient(make_loss_gradient, Saves::all_inputs())
       .sample({.inputs = {{3, 4}}, .check_gradient = false, .note = "the gradient is a constant by definition"})
       .sample({.inputs = {{3, 4}}, .attrs = {{"normalization", "valid"}}, .check_gradient = false, .note = "as above"});
   auto make_loss = ops.declare("make_loss");
   make_loss.alias("_sparse_make_loss").doc("Copies the input and starts a backward pass with a gradient of ones.");
   identity(make_loss)
+      .mxnet_name("loss")
       .gradient(
           [](const NoParams&, const GradientContext& g) -> Values {
             return {full(g.input_spec(0).shape, g.input_spec(0).dtype, 1.0)};

@@ -1,7 +1,7 @@
 // Operators for mixed precision training: common dtypes of several arrays, tests for overflow, zeroing of arrays.
 #include <cstring>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/finite.h"
 #include "ops/elementwise/declare.h"
@@ -129,6 +129,7 @@ void register_finite(OpRegistry& ops) {
   ops.declare<FiniteParams>("all_finite")
       .doc(doc)
       .input("data", "array of any shape")
+      .names_its_input()
       .output("out", "float32 (1,)")
       .infer([](const FiniteParams&, InferContext& c) { infer_finite(c); })
       .cpu([](const FiniteParams&, const KernelArgs& a) { run_finite(a); })

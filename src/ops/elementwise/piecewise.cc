@@ -1,5 +1,5 @@
 // Clipping, hard sigmoid, smooth L1: piecewise functions with parameters.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
@@ -68,6 +68,12 @@ void register_clip(OpRegistry& ops) {
             return {call(kClipGrad, {g.output_grad(0), g.input(0)}, same(p))};
           },
           Saves::all_inputs())
+      .clamps([](const ClipParams& p) {
+        return std::optional(Interval{p.a_min, p.a_max});
+      })
+      .layer_activation([](const ClipParams& p) {
+        return std::optional(LayerActivation{"clip", p.a_min, p.a_max});
+      })
       .sample({{3, 4}}, {{"a_min", "-0.5"}, {"a_max", "1"}})
       .sample(std::vector<Shape>{{0}}, {{"a_min", "-0.5"}, {"a_max", "1"}});
   stepwise_helper<Pointwise::kClipGrad, ClipParams>(
@@ -102,6 +108,7 @@ void register_smooth_l1(OpRegistry& ops) {
             return {call(kSmoothL1Grad, {g.output_grad(0), g.input(0)}, same(p))};
           },
           Saves::all_inputs())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {{"scalar", "1"}})
       .sample({{3, 4}}, {{"scalar", "0.8"}});
   auto helper = ops.declare<SmoothL1Params>("_backward_smooth_l1");

@@ -1,4 +1,5 @@
 // leaky, elu, selu and gelu: LeakyReLU without randomness and without a second input, for plans.
+#include "hybridnet/declare.h"
 #include "ops/elementwise/declare.h"
 #include "ops/elementwise/leaky_relu.h"
 
@@ -113,6 +114,19 @@ const kernels::SpanLoops& plain_leaky_loops(const LeakyReluParams& p) {
   }
 }
 
+std::optional<LayerActivation> leaky_layer_form(const LeakyReluParams& p) {
+  switch (p.act_type) {
+    case LeakyType::kGelu:
+      return LayerActivation{"gelu"};
+    case LeakyType::kElu:
+      return LayerActivation{"elu", p.slope};
+    case LeakyType::kLeaky:
+      return LayerActivation{"leaky", p.slope};
+    default:
+      return std::nullopt;
+  }
+}
+
 void run_plain_leaky(const LeakyReluParams& p, const KernelArgs& a) {
   double scalars[2];
   p.scalars(scalars);
@@ -151,7 +165,8 @@ void register_plain_leaky_relu(OpRegistry& ops) {
           [](const LeakyReluParams& p, const GradientContext& g) -> Values {
             return {plain_leaky_gradient(p, g.output_grad(0), g.input(0))};
           },
-          Saves::all_inputs());
+          Saves::all_inputs())
+      .layer_activation(leaky_layer_form);
   for (const char* type : {"leaky", "elu", "selu", "gelu"}) op.sample({{3, 4}}, {{"act_type", type}});
   register_leaky_helper(ops);
   register_elu_helper(ops);

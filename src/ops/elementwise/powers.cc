@@ -19,6 +19,8 @@ void register_powers(OpRegistry& ops) {
             return {call(kSquareGrad, {g.output_grad(0), g.input(0)})};
           },
           Saves::all_inputs())
+      .amp(AmpType::kFloat)
+      .sparse(SparseForm::kOnValues, SparseGradient::kOnSparse)
       .sample({{3, 4}})
       .sample({Shape{0}});
   gradient_helper<Pointwise::kSquareGrad>(ops, "_backward_square", "out_grad * 2 * data.", "data")
@@ -29,6 +31,7 @@ void register_powers(OpRegistry& ops) {
                     g.wants(1) ? call(kSquareGrad, {dy, g.input(0)}) : Value{}};
           },
           Saves::all_inputs())
+      .sparse(SparseForm::kProduct)
       .sample({{3, 4}, {3, 4}});
 
   unary<Pointwise::kSqrt>(ops, "sqrt", "Square root; NaN for negative x.")
@@ -56,12 +59,14 @@ void register_powers(OpRegistry& ops) {
             return {g.output_grad(0) * -0.5 * (g.output(0) / g.input(0))};
           },
           Saves::all())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {}, 0.3, 4.0);
   unary<Pointwise::kReciprocal>(ops, "reciprocal", "1 / x; integers: rounded toward zero, 0 for 0.")
       .alias("_npi_reciprocal")
       .gradient([](const NoParams&,
                    const GradientContext& g) -> Values { return {-(g.output_grad(0) * call(kSquare, {g.output(0)}))}; },
                 Saves::all_outputs())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {}, 0.3, 4.0);
 }
 

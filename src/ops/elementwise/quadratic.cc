@@ -25,7 +25,7 @@ Values quadratic_gradient(const QuadraticParams& p, const GradientContext& g) {
 
 void register_quadratic(OpRegistry& ops) {
   auto op = ops.declare<QuadraticParams>("_contrib_quadratic");
-  op.doc("a * data^2 + b * data + c, element by element.").input("data", "array of any shape");
+  op.doc("a * data^2 + b * data + c, element by element.").input("data", "array of any shape").names_its_input();
   formula(op)
       .gradient(quadratic_gradient, Saves::all_inputs())
       .sample({{3, 4}}, {{"a", "1.5"}, {"b", "-2"}, {"c", "0.5"}})

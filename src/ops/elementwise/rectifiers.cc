@@ -21,7 +21,10 @@ void register_rectifiers(OpRegistry& ops) {
       .alias("_sparse_relu")
       .alias("_npx_relu")
       .quantized({.op = "_contrib_quantized_act", .attrs = {{"act_type", "relu"}}})
+      .clamps(Interval::not_negative())
+      .layer_activation("relu")
       .gradient(gradient_by_output(kReluGrad), Saves::all_outputs())
+      .sparse(SparseForm::kOnValues, SparseGradient::kOnSparse)
       .sample({{3, 4}})
       .sample({Shape{0, 4}});
   gradient_helper<Pointwise::kReluGrad>(ops, "_backward_relu", "out_grad where the output is positive, else 0.",
@@ -31,11 +34,13 @@ void register_rectifiers(OpRegistry& ops) {
             return {call(kReluGrad, {g.output_grad(0), g.input(1)}), {}};
           },
           Saves::of({1}))
+      .sparse(SparseForm::kProduct)
       .sample({{3, 4}, {3, 4}});
 
   unary<Pointwise::kSigmoid>(ops, "sigmoid", "1 / (1 + e^-x).")
       .alias("_sparse_sigmoid")
       .alias("_npx_sigmoid")
+      .layer_activation("sigmoid")
       .gradient(gradient_by_output(kSigmoidGrad), Saves::all_outputs())
       .sample({{3, 4}});
   gradient_helper<Pointwise::kSigmoidGrad>(ops, "_backward_sigmoid", "out_grad * output * (1 - output).", "output")
@@ -50,6 +55,7 @@ void register_rectifiers(OpRegistry& ops) {
 
   unary<Pointwise::kTanh>(ops, "tanh", "Hyperbolic tangent.")
       .alias("_sparse_tanh")
+      .layer_activation("tanh")
       .gradient(gradient_by_output(kTanhGrad), Saves::all_outputs())
       .sample({{3, 4}});
   gradient_helper<Pointwise::kTanhGrad>(ops, "_backward_tanh", "out_grad * (1 - output * output).", "output")

@@ -1,5 +1,5 @@
 // Rounding; the gradient is zero, except for the straight-through estimators.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {

@@ -1,6 +1,7 @@
 // Operators of an array and a number given as a parameter: _plus_scalar and its family.
 #pragma once
 
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/convert.h"
 #include "ops/elementwise/declare.h"
 
@@ -60,6 +61,8 @@ void run_scalar(const ScalarParams& p, const KernelArgs& a) {
 // F(data, scalar) if the scalar is on the right, F(scalar, data) if it is on the left.
 template <kernels::Pointwise F, kernels::Repeat kScalarSide>
 OpBuilder<ScalarParams> scalar_op(OpRegistry& ops, std::string name, std::string doc, DTypeSet dtypes = kAllDTypes) {
+  CForm form = c_form_of(F);
+  form.number_first = kScalarSide == kernels::Repeat::kFirst;
   auto op = ops.declare<ScalarParams>(std::move(name));
   op.doc(std::move(doc))
       .input("data", "array of any shape")
@@ -67,6 +70,7 @@ OpBuilder<ScalarParams> scalar_op(OpRegistry& ops, std::string name, std::string
       .infer(infer_scalar)
       .cpu(run_scalar<F, kScalarSide>, dtypes)
       .pointwise(&scalar_span<F, kScalarSide>)
+      .c_form(form)
       .inplace(0, 0)
       .neutral(kScalarSide == kernels::Repeat::kSecond ? neutral_numbers(F).right : neutral_numbers(F).left)
       .cost([](const ScalarParams&, auto in, auto out) { return elementwise_cost(span_loops<F>(), in, out); });

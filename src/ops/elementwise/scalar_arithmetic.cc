@@ -86,6 +86,7 @@ void register_scalar_arithmetic(OpRegistry& ops) {
             return {call(kDivGrad, {g.output_grad(0), g.output(0), g.input(0)})};
           },
           Saves::all())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {{"scalar", "2.5"}}, 0.5, 2.0);
 }
 

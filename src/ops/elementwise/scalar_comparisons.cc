@@ -1,7 +1,7 @@
 // Comparisons of an array with a number: 1 or 0 in the dtype of the array.
 #include <cmath>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "ops/elementwise/scalar.h"
 

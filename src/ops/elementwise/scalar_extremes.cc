@@ -63,6 +63,7 @@ void register_powers_of_numbers(OpRegistry& ops) {
       .cpu(run_power)
       .pointwise(&power_span)
       .gradient(power_gradient, Saves::all_inputs())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {{"scalar", "1.5"}}, 0.5, 2.0)
       .sample({{3, 4}}, {{"scalar", "2"}})
       .sample({{3, 4}}, {{"scalar", "3"}});
@@ -74,6 +75,7 @@ void register_powers_of_numbers(OpRegistry& ops) {
             return {g.output_grad(0) * g.output(0) * std::log(p.scalar)};
           },
           Saves::all_outputs())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {{"scalar", "1.5"}});
 }
 
@@ -124,6 +126,7 @@ void register_scalar_extremes(OpRegistry& ops) {
       .gradient([](const ScalarParams&,
                    const GradientContext& g) -> Values { return {g.output_grad(0) * (g.input(0) / g.output(0))}; },
                 Saves::all())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {{"scalar", "1.5"}});
 }
 

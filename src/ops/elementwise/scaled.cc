@@ -1,6 +1,7 @@
 // Scaling: division by the root of the last axis (attention scores), multiplied gradients.
 #include <cmath>
 
+#include "hybridnet/declare.h"
 #include "ops/elementwise/scalar.h"
 
 namespace hybridnet::ops {

@@ -14,6 +14,7 @@ void register_signs(OpRegistry& ops) {
       .alias("_npi_negative")
       .gradient([](const NoParams&, const GradientContext& g) -> Values { return {-g.output_grad(0)}; },
                 Saves::nothing())
+      .keeps_zeros()
       .sample({{3, 4}});
   unary<Pointwise::kAbs>(ops, "abs", "Absolute value; its gradient at 0 is 0.")
       .alias("_sparse_abs")
@@ -22,6 +23,7 @@ void register_signs(OpRegistry& ops) {
       .gradient([](const NoParams&,
                    const GradientContext& g) -> Values { return {g.output_grad(0) * call(kSign, {g.input(0)})}; },
                 Saves::all_inputs())
+      .sparse(SparseForm::kOnValues, SparseGradient::kOnSparse)
       .sample({{3, 4}});
   unary<Pointwise::kSign>(ops, "sign", "-1, 0 or 1; its gradient is 0.")
       .alias("_sparse_sign")

@@ -1,6 +1,7 @@
 // _silu and _gelu_tanh: x times a smooth step. Plans use them in place of the operators that compute them in graphs.
 //   Elfwing, Uchibe, Doya: Sigmoid-weighted linear units, 2017; Hendrycks, Gimpel: Gaussian error linear units, 2016,
 //   section 2 (the form with tanh).
+#include "hybridnet/declare.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
@@ -27,8 +28,8 @@ Value gelu_tanh_second_derivative(const Value& x) {
 }
 
 template <Pointwise kForward, Pointwise kBackward>
-void register_gate(OpRegistry& ops, const char* name, const char* backward_name, const OpRef& backward, const char* doc,
-                   Value (*second_derivative)(const Value&)) {
+void register_gate(OpRegistry& ops, const char* name, const char* type, const char* backward_name,
+                   const OpRef& backward, const char* doc, Value (*second_derivative)(const Value&)) {
   auto op = ops.declare(name);
   op.doc(doc).input("data", "floating array of any shape").internal();
   elementwise<kForward>(op, kFloating)
@@ -37,6 +38,7 @@ void register_gate(OpRegistry& ops, const char* name, const char* backward_name,
             return {call(backward, {g.output_grad(0), g.input(0)})};
           },
           Saves::all_inputs())
+      .layer_activation(type)
       .sample({{3, 4}});
   gradient_helper<kBackward>(ops, backward_name, "out_grad times the derivative at data.", "data")
       .gradient(
@@ -52,10 +54,10 @@ void register_gate(OpRegistry& ops, const char* name, const char* backward_name,
 }  // namespace
 
 void register_smooth_gates(OpRegistry& ops) {
-  register_gate<Pointwise::kSilu, Pointwise::kSiluGrad>(ops, "_silu", "_backward_silu", kSiluGrad,
+  register_gate<Pointwise::kSilu, Pointwise::kSiluGrad>(ops, "_silu", "silu", "_backward_silu", kSiluGrad,
                                                         "data * sigmoid(data).", silu_second_derivative);
   register_gate<Pointwise::kGeluTanh, Pointwise::kGeluTanhGrad>(
-      ops, "_gelu_tanh", "_backward_gelu_tanh", kGeluTanhGrad,
+      ops, "_gelu_tanh", "gelu_tanh", "_backward_gelu_tanh", kGeluTanhGrad,
       "data / 2 * (1 + tanh(sqrt(2 / pi) * (data + 0.044715 data^3))).", gelu_tanh_second_derivative);
 }
 

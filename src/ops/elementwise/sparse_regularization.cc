@@ -1,4 +1,5 @@
 // IdentityAttachKLSparseReg: drives the mean activation of sigmoid units towards a target.
+#include "hybridnet/declare.h"
 #include "kernels/reduce/reduce.h"
 #include "ops/elementwise/declare.h"
 
@@ -76,6 +77,7 @@ void register_sparse_regularization(OpRegistry& ops) {
           "the moving mean of\neach unit. For outputs of sigmoid only: the moving mean must lie inside (0, 1).")
       .input("data", "(batch, units), values in (0, 1)")
       .auxiliary("moving_avg", "(units,): moving mean of the activations, updated in training")
+      .initialized("moving_avg", R"(["zero", {}])")
       .output("out", "shape and dtype of data")
       .output("new_moving_avg", "(units,)")
       .visible_outputs(1)
@@ -87,6 +89,7 @@ void register_sparse_regularization(OpRegistry& ops) {
       .writeback_active([](const SparseRegParams&, bool train) { return train; })
       .train_sensitive()
       .gradient(sparse_reg_gradient, Saves::of({}, {1}))
+      .amp(AmpType::kFloat)
       .sample({.inputs = {{3, 4}, {4}},
                .low = 0.2,
                .high = 0.8,

@@ -1,5 +1,5 @@
 // Error functions, gamma functions, cube roots.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
@@ -38,6 +38,7 @@ void register_error_functions(OpRegistry& ops) {
             return {g.output_grad(0) * (call(kExp, {call(kSquare, {g.output(0)})}) * kHalfSqrtPi)};
           },
           Saves::all_outputs())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {}, -0.9, 0.9);
 }
 
@@ -50,6 +51,7 @@ void register_gamma_functions(OpRegistry& ops) {
             return {g.output_grad(0) * g.output(0) * polygamma(0, g.input(0))};
           },
           Saves::all())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {}, 0.5, 4.0);
   unary<Pointwise::kGammaln>(ops, "gammaln", "Logarithm of the magnitude of the gamma function.")
       .alias("_sparse_gammaln")
@@ -57,6 +59,7 @@ void register_gamma_functions(OpRegistry& ops) {
       .gradient([](const NoParams&,
                    const GradientContext& g) -> Values { return {g.output_grad(0) * polygamma(0, g.input(0))}; },
                 Saves::all_inputs())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {}, 0.5, 4.0);
   ops.declare<PolygammaParams>("_polygamma")
       .doc("Derivatives of the logarithm of the gamma function; NaN at 0, -1, -2, ...")
@@ -97,6 +100,7 @@ void register_cube_roots(OpRegistry& ops) {
             return {g.output_grad(0) * (g.output(0) / g.input(0)) * (-1.0 / 3.0)};
           },
           Saves::all())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {}, 0.3, 4.0);
 }
 

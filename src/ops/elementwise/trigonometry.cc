@@ -1,5 +1,5 @@
 // Trigonometric and hyperbolic functions and their inverses.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
@@ -32,14 +32,17 @@ void register_circular(OpRegistry& ops) {
       .gradient([](const NoParams&,
                    const GradientContext& g) -> Values { return {g.output_grad(0) * (square(g.output(0)) + 1.0)}; },
                 Saves::all_outputs())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {}, -1.2, 1.2);
   unary<Pointwise::kArcsin>(ops, "arcsin", "Inverse sine, in [-pi/2, pi/2]; NaN outside [-1, 1].")
       .alias("_sparse_arcsin")
       .gradient(by_input([](const Value& x) { return rsqrt(1.0 - square(x)); }), Saves::all_inputs())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {}, -0.9, 0.9);
   unary<Pointwise::kArccos>(ops, "arccos", "Inverse cosine, in [0, pi]; NaN outside [-1, 1].")
       .alias("_sparse_arccos")
       .gradient(by_input([](const Value& x) { return -rsqrt(1.0 - square(x)); }), Saves::all_inputs())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {}, -0.9, 0.9);
   unary<Pointwise::kArctan>(ops, "arctan", "Inverse tangent, in [-pi/2, pi/2].")
       .alias("_sparse_arctan")
@@ -53,10 +56,12 @@ void register_hyperbolic(OpRegistry& ops) {
   unary<Pointwise::kSinh>(ops, "sinh", "Hyperbolic sine.")
       .alias("_sparse_sinh")
       .gradient(by_input([](const Value& x) { return call(kCosh, {x}); }), Saves::all_inputs())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}});
   unary<Pointwise::kCosh>(ops, "cosh", "Hyperbolic cosine.")
       .alias("_sparse_cosh")
       .gradient(by_input([](const Value& x) { return call(kSinh, {x}); }), Saves::all_inputs())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}});
   unary<Pointwise::kArcsinh>(ops, "arcsinh", "Inverse hyperbolic sine.")
       .alias("_sparse_arcsinh")
@@ -71,6 +76,7 @@ void register_hyperbolic(OpRegistry& ops) {
       .gradient([](const NoParams&,
                    const GradientContext& g) -> Values { return {g.output_grad(0) / (1.0 - square(g.input(0)))}; },
                 Saves::all_inputs())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {}, -0.9, 0.9);
 }
 

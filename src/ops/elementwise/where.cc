@@ -1,7 +1,7 @@
 // Selection between two arrays.
 #include <cstring>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/select.h"
 #include "ops/elementwise/declare.h"
@@ -79,6 +79,7 @@ void register_where(OpRegistry& ops) {
       .inplace(1, 0)
       .inplace(2, 0)
       .gradient(where_gradient, Saves::of({0}))
+      .amp(AmpType::kWidest)
       .sample({.inputs = {{3, 4}, {3, 4}, {3, 4}}, .low = -2, .high = 2, .integer_valued = true})
       .sample({.inputs = {{3}, {3, 4}, {3, 4}}, .low = 0, .high = 1, .integer_valued = true})
       .sample(std::vector<Shape>{{0, 4}, {0, 4}, {0, 4}});

@@ -1,6 +1,6 @@
 // Operators that change the physical order of a value. Only passes use them (passes/layers/choose_layout.cc). Without a
 // given order, as for arrays, they copy.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
 
 namespace hybridnet::ops {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/pointwise.h"
 #include "kernels/memory/stream_copy.h"

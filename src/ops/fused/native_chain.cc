@@ -68,7 +68,7 @@ class NativeChainWriter {
 
   void place_steps() {
     for (const PointwiseProgram::Step& step : program_.steps) {
-      Step placed{c_forms::expression(*step.op, step.params, step.in.size(), dtype_)};
+      Step placed{c_forms::expression(*step.op, step.params, dtype_)};
       for (const int slot : step.in)
         if (!is_input(slot)) placed.round = std::max(placed.round, maker(slot).next_round());
       rounds_ = std::max(rounds_, placed.round + 1);

@@ -2,7 +2,7 @@
 // changes them by given amounts.
 #include <cmath>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/random/rng.h"
 #include "ops/image/color_changes.h"
 

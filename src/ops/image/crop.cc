@@ -1,5 +1,5 @@
 // _image_crop: a rectangle of an image.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/image/image_size.h"

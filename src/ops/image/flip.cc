@@ -1,5 +1,5 @@
 // Flips of images: always, or with probability 1/2.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
 #include "kernels/random/rng.h"
 #include "ops/emit.h"

@@ -1,7 +1,7 @@
 // _image_random_color_jitter: brightness, contrast, saturation and hue in a random order.
 #include <utility>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/random/rng.h"
 #include "ops/image/color_changes.h"
 

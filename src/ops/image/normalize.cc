@@ -1,5 +1,5 @@
 // _image_normalize: subtracts the mean of every channel and divides by its standard deviation.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
 
@@ -79,6 +79,7 @@ void register_normalize(OpRegistry& ops) {
       .alias("_npx__image_normalize")
       .doc("(data - mean) / std, channel by channel.")
       .input("data", "floating (channels, height, width), or a batch of those")
+      .names_its_input()
       .output("output", "shape and dtype of data")
       .inplace(0, 0)
       .infer(infer_normalize)

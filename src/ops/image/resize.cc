@@ -1,7 +1,7 @@
 // _image_resize: resizes images. Along each axis a new pixel is a weighted sum of old ones, so each axis has one table
 // of taps. Pixel centers are half-integers and kernels are not widened when shrinking, which follows OpenCV.
 #include "base/checked_size.h"
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/image/image_resize.h"
 #include "ops/emit.h"

@@ -1,5 +1,5 @@
 // _image_to_tensor: bytes in [0, 255], channels last, become floats in [0, 1], channels first.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
 #include "ops/image/image_size.h"
@@ -78,6 +78,7 @@ void register_to_tensor(OpRegistry& ops) {
       .alias("_npx__image_to_tensor")
       .doc("Images with values in [0, 255] and channels last as tensors with values in [0, 1] and channels first.")
       .input("data", "(height, width, channels), or a batch of those, any dtype")
+      .names_its_input()
       .output("output", "float32 (channels, height, width), or a batch of those")
       .infer(infer_to_tensor)
       .cpu(run_to_tensor, kNumeric)

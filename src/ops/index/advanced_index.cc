@@ -1,6 +1,6 @@
 // NumPy's indexing with arrays: x[..., i, j, ...] for index arrays on consecutive axes, read and write.
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/strided_copy.h"
@@ -224,6 +224,7 @@ void register_advanced_index(OpRegistry& ops) {
       .cpu(run_get)
       .may_raise()
       .internal()
+      .allowed_in_files()
       .gradient(get_gradient, Saves::all_inputs())
       .sample({{2, 3, 4}, {2, 1}, {3}}, {{"num_args", "3"}, {"axis", "0"}}, 0.0, 1.4)
       .sample({{2, 3, 4}, {5}}, {{"num_args", "2"}, {"axis", "1"}}, 0.0, 2.4);
@@ -258,6 +259,7 @@ void register_advanced_index(OpRegistry& ops) {
       .inplace(0, 0)
       .may_raise()
       .internal()
+      .allowed_in_files()
       .gradient(set_gradient, Saves::all_inputs())
       .sample({{2, 3, 4}, {4}, {1}, {1}}, {{"num_args", "4"}, {"axis", "0"}}, 0.0, 1.4)
       .sample({{2, 3, 4}, {2, 1, 1}, {1}}, {{"num_args", "3"}, {"axis", "1"}}, 0.0, 2.4);

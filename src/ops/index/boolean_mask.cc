@@ -1,7 +1,7 @@
 // _contrib_boolean_mask: the slices along an axis whose mask is not zero. Their number depends on the values of the
 // mask.
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/strided_copy.h"

@@ -1,8 +1,9 @@
 // Embedding: rows of a weight matrix, selected by an index tensor.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"
 #include "ops/emit.h"
+#include "ops/index/embedding_shapes.h"
 #include "ops/index/row_gradient.h"
 
 namespace hybridnet::ops {
@@ -31,16 +32,7 @@ void infer_embedding(const EmbeddingParams& p, InferContext& c) {
     c.set_in_dtype(1, p.dtype);
     c.set_out_dtype(0, p.dtype);
   }
-  c.set_in_shape(1, Shape({p.input_dim, p.output_dim}));
-  if (c.in_shape(0).rank_known()) {
-    Shape out = c.in_shape(0);
-    out.push_back(p.output_dim);
-    c.set_out_shape(0, out);
-  }
-  if (c.out_shape(0).ndim() >= 1) {
-    const std::span<const int64_t> out = c.out_shape(0).dims();
-    c.set_in_shape(0, Shape(out.first(out.size() - 1)));
-  }
+  infer_embedding_shapes(c, p.input_dim, p.output_dim);
 }
 
 void run_embedding(const EmbeddingParams& p, const KernelArgs& a) {
@@ -69,6 +61,7 @@ OpBuilder<EmbeddingParams> declare_embedding(OpRegistry& ops, const char* name) 
       .infer(infer_embedding)
       .cpu(run_embedding)
       .gradient(embedding_gradient, Saves::of({0}))
+      .sparse(SparseForm::kEmbedding, SparseGradient::kOwn)
       .sample(sample);
 }
 

@@ -1,5 +1,5 @@
 // fill_element_0index: replaces one element per row.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/strided_copy.h"
 

@@ -1,5 +1,5 @@
 // gather_nd, scatter_nd and related operators: elements or slices selected by tuples of indices.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/strided_copy.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/memory/fill.h"
 #include "kernels/memory/strided_copy.h"
@@ -121,11 +121,13 @@ void register_histogram(OpRegistry& ops) {
       .input("data", "any shape, any dtype")
       .optional_input("bins", "rising edges of the bins, shape (n + 1,); not with bin_cnt")
       .num_inputs([](const HistogramParams& p) { return p.bin_cnt ? 1 : 2; })
+      .names_its_input()
       .output("counts", "shape (n,), int64")
       .output("bin_edges", "shape (n + 1,)")
       .infer(infer_histogram)
       .cpu(run_histogram)
       .gradient(kNotDifferentiable)
+      .output_names(OutputNames::kNumberedSeveral)
       .sample({{4, 5}}, {{"bin_cnt", "5"}, {"range", "(-2, 2)"}});
 }
 

@@ -1,5 +1,5 @@
 // _contrib_index_copy and _contrib_index_array.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"
@@ -107,6 +107,7 @@ void register_index_copy(OpRegistry& ops) {
   ops.declare<IndexArrayParams>("_contrib_index_array")
       .doc("The index of every element of data.")
       .input("data", "defines the sizes only")
+      .names_its_input()
       .output("output", "shape of data followed by the number of axes; int64")
       .infer([](const IndexArrayParams& p, InferContext& c) {
         c.set_out_dtype(0, DType::kInt64);

@@ -1,5 +1,5 @@
 // one_hot: indices as rows with one marked element.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/fill.h"

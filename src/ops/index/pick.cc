@@ -1,5 +1,5 @@
 // pick and batch_take: one element per row along an axis; and the operators of the gradients of pick, topk and sort.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"
 #include "ops/emit.h"

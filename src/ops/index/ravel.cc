@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/fill.h"
 
@@ -127,6 +127,7 @@ void register_ravel(OpRegistry& ops) {
       .alias("ravel_multi_index")
       .doc("Tuples of indices, one per column, as flat indices into a tensor of the given shape.")
       .input("data", "shape (M, ...), M the number of axes of shape")
+      .names_its_input()
       .output("output", "shape of data without its first axis; dtype of data")
       .infer(infer_ravel)
       .cpu(run_ravel)
@@ -139,6 +140,7 @@ void register_ravel(OpRegistry& ops) {
       .alias("unravel_index")
       .doc("Flat indices into a tensor of the given shape as tuples of indices, one per column.")
       .input("data", "any shape")
+      .names_its_input()
       .output("output", "shape (M, ...), M the number of axes of shape; dtype of data")
       .infer(infer_unravel)
       .cpu(run_unravel)

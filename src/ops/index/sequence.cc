@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"

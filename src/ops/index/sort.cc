@@ -1,7 +1,7 @@
 // sort, argsort and topk: order along an axis. Equal elements keep their order; NaN counts as the largest.
 #include <algorithm>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/index/row_order.h"
 #include "kernels/memory/fill.h"
@@ -211,6 +211,7 @@ void register_sort(OpRegistry& ops) {
       .cost([](const SortParams&, auto in, auto) { return order_cost(in[0]); })
       .gradient([](const SortParams& p, const GradientContext& g) { return ordered_gradient(g, p.axis, 1); },
                 Saves::of({}, {1}))
+      .output_names(OutputNames::kNumberedSeveral)
       .sample({{3, 4}}, {})
       .sample({{3, 4}}, {{"axis", "0"}, {"is_ascend", "False"}})
       .sample({{3, 4}}, {{"axis", "None"}});
@@ -229,6 +230,7 @@ void register_sort(OpRegistry& ops) {
       })
       .cost([](const ArgsortParams&, auto in, auto) { return order_cost(in[0]); })
       .gradient(kNotDifferentiable)
+      .amp(AmpType::kFloat)
       .sample({{3, 4}}, {})
       .sample({{3, 4}}, {{"axis", "0"}, {"is_ascend", "False"}, {"dtype", "int32"}})
       .sample({{3, 4}}, {{"axis", "None"}, {"dtype", "int64"}});
@@ -250,6 +252,8 @@ void register_sort(OpRegistry& ops) {
             return gives_values(p) ? ordered_gradient(g, p.axis, topk_outputs(p) - 1) : Values{};
           },
           Saves::of({}, {1, 2}))
+      .amp(AmpType::kFloat)
+      .output_names(OutputNames::kNumberedSeveral)
       .sample({{3, 5}}, {{"k", "2"}})
       .sample({{3, 5}}, {{"k", "2"}, {"ret_typ", "value"}, {"axis", "0"}})
       .sample({{3, 5}}, {{"k", "3"}, {"ret_typ", "both"}, {"is_ascend", "True"}, {"dtype", "int32"}})

@@ -1,6 +1,7 @@
 // _sparse_retain: keeps some rows of a matrix and sets the others to zero.
 #include <vector>
 
+#include "hybridnet/declare.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/strided_copy.h"
@@ -49,6 +50,7 @@ void register_sparse_retain(OpRegistry& ops) {
             return g.output_grad(0) ? Values{call(kRetain, {g.output_grad(0), g.input(1)}), Value{}} : Values{};
           },
           Saves::of({1}))
+      .sparse(SparseForm::kRetainedRows)
       .sample(s)
       .sample(deep);
 }

@@ -1,5 +1,5 @@
 // take: slices along an axis, selected by an index tensor.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"
 #include "ops/emit.h"
@@ -92,6 +92,7 @@ void register_take(OpRegistry& ops) {
       .cpu(run_take)
       .may_raise()
       .gradient(take_gradient, Saves::of({1}))
+      .sparse(SparseForm::kTakenRows)
       .sample({{4, 3}, {2, 2}}, {}, 0.0, 3.0)
       .sample(along_last)
       .sample({{2, 3, 4}, {5}}, {{"axis", "1"}}, -2.0, 5.0);

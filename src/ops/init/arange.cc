@@ -1,7 +1,7 @@
 // _arange and _contrib_arange_like: evenly spaced values with a given step.
 #include <cmath>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/memory/fill.h"
 #include "ops/shape_param.h"

@@ -1,7 +1,7 @@
 // _eye: ones on a diagonal.
 #include <algorithm>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/shape_param.h"
 

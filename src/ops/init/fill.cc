@@ -1,7 +1,7 @@
 // _zeros, _ones, _full: constant tensors.
 #include "kernels/memory/fill.h"
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {

@@ -1,5 +1,5 @@
 // _linspace: a given number of evenly spaced values.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/memory/fill.h"
 #include "ops/shape_param.h"

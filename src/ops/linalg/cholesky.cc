@@ -1,6 +1,6 @@
 // _linalg_potrf and _linalg_potri: Cholesky factors of symmetric positive definite matrices, and inverses from them.
 //   Gradients: Seeger et al., Auto-Differentiating Linear Algebra, arXiv 1710.08717.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/linalg/factorizations.h"
 #include "kernels/product/gemm.h"
 #include "ops/linalg/matrices.h"
@@ -109,6 +109,7 @@ void register_cholesky(OpRegistry& ops) {
       .cost(
           [](const CholeskyParams&, auto in, auto out) { return cubic_cost(out.empty() ? in[0].shape : out[0].shape); })
       .gradient(potrf_gradient, Saves::of({}, {0}))
+      .amp(AmpType::kFloat)
       .sample(positive)
       .sample(upper);
   ops.declare<CholeskyParams>("_linalg_potri")
@@ -122,6 +123,7 @@ void register_cholesky(OpRegistry& ops) {
         return 3 * cubic_cost(out.empty() ? in[0].shape : out[0].shape);
       })
       .gradient(potri_gradient, Saves::of({0}, {0}))
+      .amp(AmpType::kFloat)
       .sample({{3, 3}}, {}, 0.5, 1.5)
       .sample({{2, 2, 2}}, {}, 0.5, 1.5)
       .sample({{2, 2, 2}}, {{"lower", "False"}}, 0.5, 1.5);

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/checked_size.h"
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 
@@ -156,7 +156,8 @@ void declare_pair(OpRegistry& ops, const std::string& kind, const char* extract_
       .output("output", "(..., elements)")
       .infer(infer_extract<P>)
       .cpu(run_extract<P>, kFloating)
-      .gradient(gradient_by(make), Saves::nothing());
+      .gradient(gradient_by(make), Saves::nothing())
+      .amp(AmpType::kFloat);
   for (Sample& s : extract_samples) taken.sample(std::move(s));
   auto made = ops.declare<P>(make_name);
   made.alias("linalg_make" + kind)
@@ -165,7 +166,8 @@ void declare_pair(OpRegistry& ops, const std::string& kind, const char* extract_
       .output("output", "stack of square matrices (..., n, n)")
       .infer(infer_make<P>)
       .cpu(run_make<P>, kFloating)
-      .gradient(gradient_by(extract), Saves::nothing());
+      .gradient(gradient_by(extract), Saves::nothing())
+      .amp(AmpType::kFloat);
   for (Sample& s : make_samples) made.sample(std::move(s));
 }
 
@@ -224,6 +226,7 @@ void register_diagonals(OpRegistry& ops) {
       })
       .cpu(run_sumlogdiag, kFloating)
       .gradient(sumlogdiag_gradient, Saves::of({0}))
+      .amp(AmpType::kFloat)
       .sample({{3, 3}}, {}, 0.5, 2.0)
       .sample({{2, 2, 2}}, {}, 0.5, 2.0);
 }

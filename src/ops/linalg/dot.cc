@@ -1,5 +1,5 @@
 // dot: contracts the last axis of lhs with the first axis of rhs (or, transposed, the first with the last).
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 #include "ops/linalg/product.h"
 
@@ -133,6 +133,8 @@ void register_dot(OpRegistry& ops) {
         const DotSizes s(p, in[0].shape, in[1].shape);
         return kernels::gemm_flops(s.shape.m, s.shape.n, s.shape.k);
       })
+      .amp(AmpType::kWidest)
+      .sparse(SparseForm::kDot, SparseGradient::kOwn)
       .sample({{3, 4}, {4, 5}})
       .sample({{4, 3}, {4, 5}}, {{"transpose_a", "True"}})
       .sample({{3, 4}, {5, 4}}, {{"transpose_b", "True"}})

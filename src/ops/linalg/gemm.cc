@@ -1,7 +1,7 @@
 // _linalg_gemm and _linalg_gemm2: scaled matrix products over stacks of matrices.
 #include "kernels/product/gemm.h"
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
@@ -176,6 +176,7 @@ void register_gemm(OpRegistry& ops) {
   declare_gemm<Gemm2Schema>(ops, "_linalg_gemm2")
       .alias("linalg_gemm2")
       .doc("Matrix products of two stacks of matrices: alpha * op(A) op(B).")
+      .amp(AmpType::kFloat)
       .sample({{3, 4}, {4, 2}}, {{"alpha", "1.5"}})
       .sample({{2, 4, 3}, {2, 5, 4}}, {{"transpose_a", "True"}, {"transpose_b", "True"}})
       .sample({{3, 2, 4}, {4, 2, 5}}, {{"axis", "0"}});
@@ -183,6 +184,7 @@ void register_gemm(OpRegistry& ops) {
       .alias("linalg_gemm")
       .doc("Matrix products of two stacks of matrices plus a third stack: alpha * op(A) op(B) + beta * C.")
       .input("C", "(..., m, n)")
+      .amp(AmpType::kFloat)
       .sample({{3, 4}, {4, 2}, {3, 2}}, {{"alpha", "1.5"}, {"beta", "0.5"}})
       .sample({{2, 4, 3}, {2, 5, 4}, {2, 3, 5}}, {{"transpose_a", "True"}, {"transpose_b", "True"}})
       .sample({{3, 2, 4}, {4, 2, 5}, {3, 2, 5}}, {{"axis", "0"}, {"beta", "0"}});

@@ -1,6 +1,7 @@
 // khatri_rao: the column-wise outer (Kronecker) product of several matrices (Kolda and Bader, SIAM Review 2009, section
 // 2.6).
 #include "base/checked_size.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/integers.h"
 #include "ops/emit.h"
@@ -94,6 +95,7 @@ void register_khatri_rao(OpRegistry& ops) {
       .infer(infer_khatri_rao)
       .cpu(run_khatri_rao, kNumeric)
       .gradient(khatri_rao_gradient, Saves::all_inputs())
+      .amp(AmpType::kFloat)
       .sample({{2, 2}, {3, 2}}, {{"num_args", "2"}})
       .sample({{2, 3}, {1, 3}, {2, 3}}, {{"num_args", "3"}})
       .sample({{2, 3}}, {{"num_args", "1"}});

@@ -1,7 +1,7 @@
 // _linalg_inverse, _linalg_det, _linalg_slogdet: by LU factorization with partial pivoting.
 #include <cmath>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/linalg/factorizations.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
@@ -104,7 +104,8 @@ void register_lu(OpRegistry& ops) {
       .infer([](const NoParams&, InferContext& c) { infer_square(c); })
       .cpu([](const NoParams&, const KernelArgs& a) { run_inverse(a, false); }, kFactorDTypes)
       .may_raise()
-      .gradient(inverse_gradient, Saves::of({}, {0}));
+      .gradient(inverse_gradient, Saves::of({}, {0}))
+      .amp(AmpType::kFloat);
   declare_lu(ops, "inverse_or_zero")
       .doc("The inverse of every matrix, zeros for singular ones.")
       .output("output", "shape and dtype of A")
@@ -116,25 +117,29 @@ void register_lu(OpRegistry& ops) {
       .alias("linalg_det")
       .doc("The determinant of every matrix. The gradient of a singular matrix is zero.")
       .output("output", "the axes of A before the last two; (1,) for a single matrix")
+      .output_names(OutputNames::kNumbered)
       .infer([](const NoParams&, InferContext& c) { infer_determinants(c); })
       .cpu(run_det, kFactorDTypes)
       .gradient(
           [](const NoParams&, const GradientContext& g) {
             return g.output_grad(0) ? determinant_gradient(g, g.output_grad(0) * g.output(0)) : Values{};
           },
-          Saves::of({0}, {0}));
+          Saves::of({0}, {0}))
+      .amp(AmpType::kFloat);
   declare_lu(ops, "slogdet")
       .alias("linalg_slogdet")
       .doc("The sign and the logarithm of the absolute value of every determinant: 0 and -inf for a singular matrix.")
       .output("sign", "-1, 0 or 1; the axes of A before the last two; (1,) for a single matrix")
       .output("logabsdet", "shape of sign")
+      .output_names(OutputNames::kNumberedSeveral)
       .infer([](const NoParams&, InferContext& c) { infer_determinants(c); })
       .cpu(run_slogdet, kFactorDTypes)
       .gradient(
           [](const NoParams&, const GradientContext& g) {
             return g.output_grad(1) ? determinant_gradient(g, g.output_grad(1)) : Values{};
           },
-          Saves::of({0}));
+          Saves::of({0}))
+      .amp(AmpType::kFloat);
 }
 
 }  // namespace hybridnet::ops

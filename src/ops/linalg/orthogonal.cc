@@ -1,6 +1,6 @@
 // _linalg_gelqf and _linalg_syevd: LQ factorization and eigenvectors of symmetric matrices.
 //   Gradients: Seeger et al., Auto-Differentiating Linear Algebra, arXiv 1710.08717.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/linalg/factorizations.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
@@ -111,6 +111,8 @@ void register_orthogonal(OpRegistry& ops) {
         return 4 * cubic_cost(in[0].shape);
       })
       .gradient(gelqf_gradient, Saves::all_outputs())
+      .amp(AmpType::kFloat)
+      .output_names(OutputNames::kNumberedSeveral)
       .sample({{2, 3}})
       .sample({{2, 3, 3}});
   Sample s;
@@ -136,6 +138,8 @@ void register_orthogonal(OpRegistry& ops) {
         return 20 * cubic_cost(in[0].shape);
       })
       .gradient(syevd_gradient, Saves::all_outputs())
+      .amp(AmpType::kFloat)
+      .output_names(OutputNames::kNumberedSeveral)
       .sample(s)
       .sample(stacked);
 }

@@ -1,7 +1,9 @@
 // _scaled_product: alpha * op(lhs) op(rhs) + addend, the fusion of dot or batch_dot with a scaling and an addition.
 #include <algorithm>
 
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
+#include "ops/float_kernel.h"
 #include "ops/linalg/product.h"
 
 namespace hybridnet::ops {
@@ -89,8 +91,7 @@ Ref<Kernel> link(const ScaledProductParams& p, const LinkContext& c) {
   const Sizes s(p, c.in[0].shape, c.in[1].shape);
   if (pays_blocked_product(dtype, c.in[0].shape.ndim(), s.batch, s.shape))
     return Ref<Kernel>(new DnnlProduct(dtype, s.batch, s.shape, static_cast<float>(p.alpha), p.with_addend));
-  if (dtype == DType::kFloat64) return Ref<Kernel>(new PlainKernel<double>(p, s));
-  return Ref<Kernel>(new PlainKernel<float>(p, s));
+  return make_float_kernel<PlainKernel>(dtype, p, s);
 }
 
 Values gradient(const ScaledProductParams& p, const GradientContext& g) {

@@ -1,5 +1,5 @@
 // _linalg_syrk: products of matrices with their own transposes.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/product/gemm.h"
 #include "ops/cost.h"
 #include "ops/linalg/matrices.h"
@@ -65,6 +65,7 @@ void register_syrk(OpRegistry& ops) {
         return 500 + elements(out[0]) * static_cast<double>(Matrices(in[0].shape).rows) / 5;
       })
       .gradient(syrk_gradient, Saves::of({0}))
+      .amp(AmpType::kFloat)
       .sample({{2, 3}}, {{"alpha", "0.5"}})
       .sample({{2, 3, 2}}, {{"transpose", "True"}});
 }

@@ -1,5 +1,5 @@
 // _linalg_trsm and _linalg_trmm: linear systems and products with triangular matrices.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/linalg/factorizations.h"
 #include "kernels/product/gemm.h"
 #include "ops/cost.h"
@@ -114,6 +114,7 @@ OpBuilder<TriangleParams> declare_triangular(OpRegistry& ops, const std::string&
         (void)out;
         return 500 + elements(in[1]) * static_cast<double>(Matrices(in[0].shape).rows) / 5;
       })
+      .amp(AmpType::kFloat)
       .sample({{3, 3}, {3, 2}}, {{"alpha", "2"}}, 0.5, 1.5)
       .sample({{2, 3, 3}, {2, 2, 3}}, {{"rightside", "True"}, {"lower", "False"}}, 0.5, 1.5)
       .sample({{3, 3}, {3, 4}}, {{"transpose", "True"}}, 0.5, 1.5)

@@ -3,10 +3,10 @@
 namespace hybridnet::ops {
 namespace {
 
+using kernels::ActivationKind;
 using onednn::Activation;
-using onednn::ActivationKind;
 
-const OpRef kSigmoid{"sigmoid"}, kTanh{"tanh"}, kErf{"erf"}, kExp{"exp"}, kReluGrad{"_backward_relu"},
+const OpRef kSigmoid{"sigmoid"}, kTanh{"tanh"}, kErf{"erf"}, kExp{"exp"}, kReluGrad{"_backward_relu"}, kAbs{"abs"},
     kClipGrad{"_backward_clip"};
 
 constexpr double kSqrtHalf = 0.70710678118654752440;
@@ -63,6 +63,10 @@ Value gradient_through_input(const FusedActivation& a, const Value& x, const Val
     }
     case ActivationKind::kSoftRelu:
       return d * call(kSigmoid, {x});
+    case ActivationKind::kSoftSign: {
+      const Value scale = call(kAbs, {x}) + 1.0;
+      return d / (scale * scale);
+    }
     case ActivationKind::kGelu: {
       const Value density = call(kExp, {(x * x) * -0.5}) * kInvSqrtTwoPi;
       return d * ((call(kErf, {x * kSqrtHalf}) + 1.0) * 0.5 + x * density);

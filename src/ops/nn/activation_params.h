@@ -8,14 +8,14 @@ namespace hybridnet::ops {
 
 // Parameter fields of an operator with a fused activation; the operator's params derive from it.
 struct FusedActivation {
-  onednn::ActivationKind act_type = onednn::ActivationKind::kNone;
+  kernels::ActivationKind act_type = kernels::ActivationKind::kNone;
   double act_alpha = 0, act_beta = 0;
 
   onednn::Activation kernel() const { return {act_type, static_cast<float>(act_alpha), static_cast<float>(act_beta)}; }
 
   template <typename P>
   static void describe(ParamSchema<P>& schema) {
-    using onednn::ActivationKind;
+    using kernels::ActivationKind;
     schema.field("act_type", static_cast<ActivationKind P::*>(&FusedActivation::act_type))
         .default_value("none")
         .choice("none", ActivationKind::kNone)
@@ -40,7 +40,7 @@ struct FusedActivation {
 };
 
 // True if the derivative is a function of the output alone.
-bool has_gradient_through_output(onednn::ActivationKind kind);
+bool has_gradient_through_output(kernels::ActivationKind kind);
 // d * activation'(x), computed from y = activation(x); for kinds with has_gradient_through_output().
 Value gradient_through_output(const FusedActivation& a, const Value& y, const Value& d);
 // d * activation'(x), computed from x; for every kind.

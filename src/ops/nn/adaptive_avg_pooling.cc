@@ -1,5 +1,5 @@
 // _contrib_AdaptiveAvgPooling2D: averages over windows, one per element of the output.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 #include "ops/nn/resample.h"
 

@@ -2,9 +2,8 @@
 // forward and one backward.
 #include <cstring>
 
-#include "kernels/norm/layer_norm.h"
-#include "ops/emit.h"
-#include "ops/nn/layer_norm.h"
+#include "hybridnet/declare.h"
+#include "ops/nn/row_norm.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -36,8 +35,6 @@ struct BackwardParams {
     schema.field("p", &BackwardParams::p).default_value(0.0).range(0, 1).doc("Probability of the dropout.");
   }
 };
-
-NormRows rows_of(const Shape& data) { return {data.size(0, data.ndim() - 1), data[data.ndim() - 1]}; }
 
 // ---- shapes
 void infer_add_norm(const AddNormParams&, InferContext& c) {
@@ -127,8 +124,7 @@ class BackwardKernel final : public Kernel {
 
 template <template <typename> class K, typename P>
 Ref<Kernel> link(const P& p, const LinkContext& c) {
-  if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new K<double>(p, c));
-  return Ref<Kernel>(new K<float>(p, c));
+  return make_float_kernel<K>(c.in[0].dtype, p, c);
 }
 
 // ---- gradients
@@ -162,7 +158,7 @@ Values backward_gradient(const BackwardParams& p, const GradientContext& g) {
   if (p.p > 0) of_addend = of_addend + kept(g.output_grad(3), g.input(last), p.p);
   Values inputs;
   for (int i = 0; i < 5; ++i) inputs.push_back(g.input(i));
-  Values grads = layer_norm_second_gradient(inputs, {of_addend, g.output_grad(1), g.output_grad(2)});
+  Values grads = row_norm_second_gradient(inputs, {of_addend, g.output_grad(1), g.output_grad(2)});
   if (p.with_sum) grads.push_back(of_addend);
   if (p.p > 0) grads.push_back(Value{});
   return grads;
@@ -189,6 +185,7 @@ OpBuilder<AddNormParams> declare(OpRegistry& ops, const char* name) {
       .skips_unwanted_outputs()
       .inplace(0, 0)
       .inplace(1, 1)
+      .repeated_by({.op = "LayerNorm", .inputs = {{.output = 1}, {.input = 2}, {.input = 3}}})
       .cost([](const AddNormParams& p, auto in, auto) { return cost_of(in[0], p.p); })
       .flops([](const AddNormParams&, auto in, auto) { return 9.0 * static_cast<double>(in[0].shape.size()); });
 }

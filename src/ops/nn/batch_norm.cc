@@ -3,8 +3,9 @@
 
 #include <cmath>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
+#include "ops/float_kernel.h"
 #include "ops/nn/image_layout.h"
 
 namespace hybridnet::ops {
@@ -162,18 +163,17 @@ template <bool kRelu, VarOutput kVar>
 Ref<Kernel> link_forward(const BatchNormParams& p, const LinkContext& c) {
   const ChannelShape s = channel_shape(c.in[0].shape, p.axis, c);
   const bool batch = c.train && !p.use_global_stats;
-  if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new ForwardKernel<double>(p, s, batch, kRelu, kVar));
-  return Ref<Kernel>(new ForwardKernel<float>(p, s, batch, kRelu, kVar));
+  return make_float_kernel<ForwardKernel>(c.in[0].dtype, p, s, batch, kRelu, kVar);
 }
 
 // ---- the output recomputed from the statistics of the forward pass
 
 struct ApplyParams {
   int32_t axis = 1;
-  bool unit_gamma = false, relu = false;
+  bool fix_gamma = false, relu = false;
   static void describe(ParamSchema<ApplyParams>& schema) {
     schema.field("axis", &ApplyParams::axis).default_value(1).doc("Axis of the channels.");
-    schema.field("unit_gamma", &ApplyParams::unit_gamma).default_value(false).doc("Whether gamma is treated as 1.");
+    schema.field("fix_gamma", &ApplyParams::fix_gamma).default_value(false).doc("Whether gamma is treated as 1.");
     schema.field("relu", &ApplyParams::relu).default_value(false).doc("Whether max(., 0) is applied.");
   }
 };
@@ -187,7 +187,7 @@ class ApplyKernel final : public Kernel {
     const auto& p = *static_cast<const ApplyParams*>(a.params);
     const T *gamma = a.in[1].as<T>(), *inverse = a.in[4].as<T>();
     T* scale = static_cast<T*>(a.workspace);
-    for (int64_t c = 0; c < s_.channels; ++c) scale[c] = p.unit_gamma ? inverse[c] : gamma[c] * inverse[c];
+    for (int64_t c = 0; c < s_.channels; ++c) scale[c] = p.fix_gamma ? inverse[c] : gamma[c] * inverse[c];
     kernels::channel_normalize(s_, static_cast<const T*>(a.in[0].as<T>()), static_cast<const T*>(a.in[3].as<T>()),
                                static_cast<const T*>(scale), static_cast<const T*>(a.in[2].as<T>()), p.relu,
                                a.out[0].as<T>());
@@ -199,8 +199,7 @@ class ApplyKernel final : public Kernel {
 
 Ref<Kernel> link_apply(const ApplyParams& p, const LinkContext& c) {
   const ChannelShape s = channel_shape(c.in[0].shape, p.axis, c);
-  if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new ApplyKernel<double>(s));
-  return Ref<Kernel>(new ApplyKernel<float>(s));
+  return make_float_kernel<ApplyKernel>(c.in[0].dtype, s);
 }
 
 void infer_apply(const ApplyParams& p, InferContext& c) {
@@ -273,8 +272,7 @@ class BackwardKernel final : public Kernel {
 
 Ref<Kernel> link_backward(const BackwardParams& p, const LinkContext& c) {
   const ChannelShape s = channel_shape(c.in[1].shape, p.axis, c);
-  if (c.in[1].dtype == DType::kFloat64) return Ref<Kernel>(new BackwardKernel<double>(p, s));
-  return Ref<Kernel>(new BackwardKernel<float>(p, s));
+  return make_float_kernel<BackwardKernel>(c.in[1].dtype, p, s);
 }
 
 void infer_backward(const BackwardParams& p, InferContext& c) {
@@ -412,12 +410,14 @@ int64_t cost_ns(const TensorSpec& data, bool train) { return data.shape.size() *
 
 template <typename P, bool kRelu, VarOutput kVar>
 OpBuilder<P> declare(OpRegistry& ops, const char* name) {
-  return ops.declare<P>(name)
-      .input("data", "any shape with a channel axis")
+  auto op = ops.declare<P>(name);
+  op.input("data", "any shape with a channel axis")
       .input("gamma", "(channels,): factor after normalization")
       .input("beta", "(channels,): summand after normalization")
       .auxiliary("moving_mean", "(channels,): running mean, used at inference")
       .auxiliary("moving_var", "(channels,): running variance, used at inference")
+      .initialized("moving_mean", R"(["zero", {}])")
+      .initialized("moving_var", R"(["one", {}])")
       .output("output", "shape of data")
       .output("mean", "(channels,): the mean that normalized data")
       .output("var", kVar == VarOutput::kVariance ? "(channels,): the variance that normalized data"
@@ -445,6 +445,11 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .image_when([](const P& p) { return p.axis == 1; })
       .cost([](const P& p, auto in, auto) { return cost_ns(in[0], !p.use_global_stats); })
       .flops([](const P&, auto in, auto) { return 2.0 * static_cast<double>(in[0].shape.size()); });
+  if constexpr (kVar == VarOutput::kInverseDeviation)
+    op.repeated_by({.op = "_batch_norm_apply",
+                    .inputs = {{.input = 0}, {.input = 1}, {.input = 2}, {.output = 1}, {.output = 2}},
+                    .attrs = {{"relu", AttrValue(kRelu)}}});
+  return op;
 }
 
 Sample sample_of(const Shape& data, int axis, std::vector<std::pair<std::string, std::string>> attrs) {
@@ -479,6 +484,7 @@ void register_batch_norm(OpRegistry& ops) {
   declare<SyncBatchNormParams, false, VarOutput::kVariance>(ops, "_contrib_SyncBatchNorm")
       .doc(
           "BatchNorm with statistics over the devices of one process group; on one device they are those of its batch.")
+      .amp(AmpType::kFloat)
       .sample(sample_of({3, 2, 4, 3}, 1, {{"fix_gamma", "False"}, {"key", "bn0"}}))
       .sample(sample_of({3, 2, 5}, 1, {{"output_mean_var", "True"}, {"fix_gamma", "False"}, {"key", "bn0"}}));
 
@@ -502,7 +508,7 @@ void register_batch_norm(OpRegistry& ops) {
       .flops([](const ApplyParams&, auto in, auto) { return 2.0 * static_cast<double>(in[0].shape.size()); })
       .sample({.inputs = {{3, 2, 4}, Shape{2}, Shape{2}, Shape{2}, Shape{2}}, .low = 0.2, .high = 2.0})
       .sample({.inputs = {{3, 2, 4, 3}, Shape{2}, Shape{2}, Shape{2}, Shape{2}},
-               .attrs = {{"relu", "True"}, {"unit_gamma", "True"}},
+               .attrs = {{"relu", "True"}, {"fix_gamma", "True"}},
                .low = -2.0,
                .high = 2.0})
       .sample({.inputs = {{2, 3, 4}, Shape{4}, Shape{4}, Shape{4}, Shape{4}}, .attrs = {{"axis", "-1"}}, .low = 0.2});

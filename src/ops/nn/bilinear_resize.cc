@@ -1,5 +1,5 @@
 // _contrib_BilinearResize2D: resizes images by bilinear interpolation.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/integers.h"
 #include "ops/emit.h"
 #include "ops/nn/resample.h"

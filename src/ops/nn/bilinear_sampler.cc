@@ -1,5 +1,5 @@
 // BilinearSampler: reads images at the points of a grid.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 #include "ops/nn/point_sampling.h"
 

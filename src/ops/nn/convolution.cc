@@ -1,6 +1,6 @@
 // Convolution and the two products of its gradients. The gradient rule of each of the three consists of the other two.
 #include "base/checked_size.h"
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 #include "ops/nn/convolution_params.h"
 
@@ -24,13 +24,6 @@ Shape weight_shape(const ConvolutionParams& p, int64_t channels) {
   return w;
 }
 
-void check_channels(const InferContext& c, const ConvolutionParams& p, int64_t channels) {
-  if (channels == kUnknownDim || channels % p.num_group == 0) return;
-  throw ShapeError({.input = c.input_name(0),
-                    .expected = "a number of channels that num_group (" + std::to_string(p.num_group) + ") divides",
-                    .given = std::to_string(channels) + " channels, shape " + c.in_shape(0).str()});
-}
-
 int64_t output_size(const InferContext& c, const ConvolutionParams& p, int i, int64_t in) {
   if (in == kUnknownDim) return kUnknownDim;
   const int64_t room = in + 2 * p.pad_at(i) - p.reach(i);
@@ -47,6 +40,13 @@ int64_t output_size(const InferContext& c, const ConvolutionParams& p, int i, in
 
 }  // namespace
 
+void check_groups(const InferContext& c, int64_t channels, int64_t num_group) {
+  if (channels == kUnknownDim || channels % num_group == 0) return;
+  throw ShapeError({.input = c.input_name(0),
+                    .expected = "a number of channels that num_group (" + std::to_string(num_group) + ") divides",
+                    .given = std::to_string(channels) + " channels, shape " + c.in_shape(0).str()});
+}
+
 void infer_convolution(const ConvolutionParams& p, InferContext& c) {
   c.unify_dtypes();
   infer_convolution_shapes(p, c);
@@ -59,7 +59,7 @@ void infer_convolution_shapes(const ConvolutionParams& p, InferContext& c) {
   if (const int64_t per_group = c.in_shape(1)[axes.channel]; per_group != kUnknownDim) {
     Shape learned = Shape::unknown(axes.ndim());
     learned[axes.channel] = checked_times(per_group, p.num_group, "num_group");
-    check_channels(c, p, c.in_shape(0)[axes.channel]);
+    check_groups(c, c.in_shape(0)[axes.channel], p.num_group);
     c.set_in_shape(0, learned);
   }
   if (!p.no_bias) c.set_in_shape(2, Shape{p.num_filter});
@@ -192,6 +192,8 @@ void register_convolution(OpRegistry& ops) {
       .flops([](const ConvolutionParams& p, auto in, auto out) {
         return conv_geometry(p, in[0].shape, out[0].shape, false).flops();
       })
+      .fused_layer("_fused_convolution")
+      .amp(AmpType::kHalf)
       .sample({{2, 4, 5, 6}, {4, 4, 3, 3}, {4}}, {{"kernel", "(3, 3)"}, {"num_filter", "4"}, {"pad", "(1, 1)"}})
       .sample({{2, 4, 7, 6}, {6, 2, 3, 2}}, {{"kernel", "(3, 2)"},
                                              {"num_filter", "6"},

@@ -6,6 +6,7 @@
 #include "kernels/dnnl/conv_choice.h"
 #include "kernels/dnnl/winograd.h"
 #include "op/through_float.h"
+#include "ops/float_kernel.h"
 #include "ops/nn/activation_params.h"
 #include "ops/nn/dense_kernels.h"
 #include "storage/temporary.h"
@@ -74,7 +75,7 @@ class WinogradKernel final : public Kernel, public kernels::ReadsPackedWeights {
     size_t next = 2;
     if (options_.bias) end.bias = args.in[next++].as<float>();
     if (options_.add) end.addend = args.in[next].as<float>();
-    end.relu = options_.activation.kind == onednn::ActivationKind::kRelu;
+    end.relu = options_.activation.kind == kernels::ActivationKind::kRelu;
     float* y = args.out[0].as<float>();
     char* workspace = static_cast<char*>(args.workspace);
     const auto pack = [&](void* target) { kernels::winograd_pack(g_, w, backward_, static_cast<float*>(target)); };
@@ -258,8 +259,7 @@ Ref<Kernel> link_conv(const LinkContext& c, const ConvGeometry& g, Convolution::
   options.remember = c.frozen_weights;
   switch (onednn::choose_convolution({g, options, c.may_round_more})) {
     case ConvAlgorithm::kReference:
-      if (dtype == DType::kFloat64) return Ref<Kernel>(new ReferenceConvKernel<double>(g, options));
-      return Ref<Kernel>(new ReferenceConvKernel<float>(g, options));
+      return make_float_kernel<ReferenceConvKernel>(dtype, g, options);
     case ConvAlgorithm::kWinograd2x2:
       if (options.kind == ConvKind::kBackwardWeights) return Ref<Kernel>(new WinogradWeightsKernel(g));
       return Ref<Kernel>(new WinogradKernel(g, options));

@@ -51,14 +51,7 @@ void describe_convolution_fields(ParamSchema<P>& schema, bool no_bias_default, i
   field("no_bias", &ConvolutionParams::no_bias).default_value(no_bias_default).doc("Whether the bias input is absent.");
   field("cudnn_tune", &ConvolutionParams::cudnn_tune).none_by_default().hidden();
   field("cudnn_off", &ConvolutionParams::cudnn_off).default_value(false).hidden();
-  field("layout", &ConvolutionParams::layout)
-      .none_by_default()
-      .choice("NCW", ImageLayout::kNCW)
-      .choice("NCHW", ImageLayout::kNCHW)
-      .choice("NCDHW", ImageLayout::kNCDHW)
-      .choice("NWC", ImageLayout::kNWC)
-      .choice("NHWC", ImageLayout::kNHWC)
-      .choice("NDHWC", ImageLayout::kNDHWC)
+  with_layouts(field("layout", &ConvolutionParams::layout))
       .doc("Order of the axes of data, weight and output; None: channels second.");
 }
 
@@ -72,6 +65,9 @@ ParamsPtr conv_gradient_params(const ConvolutionParams& p, const Shape& x, bool 
 
 // Throws ParamError if the fields contradict each other.
 void check_convolution(const ConvolutionParams& p);
+
+// Throws ShapeError unless num_group divides the channels of input 0, if they are known.
+void check_groups(const InferContext& c, int64_t channels, int64_t num_group);
 
 // Shapes of (data, weight, bias unless no_bias) -> output; further inputs have the dtype only.
 void infer_convolution(const ConvolutionParams& p, InferContext& c);

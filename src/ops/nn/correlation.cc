@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/checked_size.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
 #include "storage/temporary.h"
@@ -208,6 +209,7 @@ void register_correlation(OpRegistry& ops) {
         return correlation_cost(p, in[0].shape, out[0].shape.size());
       })
       .gradient(correlation_gradient, Saves::all_inputs())
+      .amp(AmpType::kWidest)
       .sample({{2, 2, 4, 5}, {2, 2, 4, 5}}, {{"pad_size", "1"}})
       .sample({{1, 2, 5, 4}, {1, 2, 5, 4}}, padded)
       .sample(differences);

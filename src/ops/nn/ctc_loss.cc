@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/index/indices.h"
 #include "kernels/norm/ctc.h"
@@ -236,6 +236,8 @@ void register_ctc_loss(OpRegistry& ops) {
       .skips_unwanted_outputs()
       .may_raise()
       .cost([](const CtcLossParams&, auto in, auto) { return ctc_cost_ns(in); })
+      .amp(AmpType::kFloat)
+      .output_names(OutputNames::kNumberedSeveral)
       .sample(label_sample({{6, 2, 4}, {2, 3}}, {}, 0, 3.9))
       .sample(label_sample({{6, 3, 5}, {3, 3}, {3}, {3}},
                            {{"use_data_lengths", "True"}, {"use_label_lengths", "True"}, {"blank_label", "last"}}, 1,

@@ -1,7 +1,7 @@
 // Deconvolution: the data gradient of a convolution as a layer. Its own gradients are a convolution and that
 // convolution's weight gradient.
 #include "base/checked_size.h"
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 #include "ops/nn/convolution_params.h"
 
@@ -92,18 +92,11 @@ int64_t output_size(const InferContext& c, const DeconvolutionParams& p, int i, 
   return size;
 }
 
-void check_channels(const InferContext& c, const DeconvolutionParams& p, int64_t channels) {
-  if (channels == kUnknownDim || channels % p.num_group == 0) return;
-  throw ShapeError({.input = c.input_name(0),
-                    .expected = "a number of channels that num_group (" + std::to_string(p.num_group) + ") divides",
-                    .given = std::to_string(channels) + " channels, shape " + c.in_shape(0).str()});
-}
-
 void infer_deconvolution(const DeconvolutionParams& p, InferContext& c) {
   c.unify_dtypes();
   const ImageAxes axes = p.axes();
   require_image(c, 0, axes);
-  check_channels(c, p, c.in_shape(0)[axes.channel]);
+  check_groups(c, c.in_shape(0)[axes.channel], p.num_group);
   Shape weight = Shape::unknown(axes.ndim());
   weight[0] = c.in_shape(0)[axes.channel];
   weight[axes.channel] = p.num_filter / p.num_group;
@@ -178,6 +171,7 @@ void register_deconvolution(OpRegistry& ops) {
       .flops([](const DeconvolutionParams& p, auto in, auto out) {
         return conv_geometry(transposed(p, in[0].shape), out[0].shape, in[0].shape, false).flops();
       })
+      .amp(AmpType::kHalf)
       .sample({{2, 4, 3, 4}, {4, 2, 3, 3}, {2}}, {{"kernel", "(3, 3)"},
                                                   {"num_filter", "2"},
                                                   {"stride", "(2, 2)"},

@@ -31,7 +31,7 @@ class DenseEnds final : public kernels::GemmEnds {
     }
   }
   void end(const kernels::GemmTile& tile) const override {
-    if (activation_.kind == onednn::ActivationKind::kNone) return;
+    if (activation_.kind == kernels::ActivationKind::kNone) return;
     if (tile.columns == hidden_) return apply_activation(activation_, out_ + tile.row * hidden_, tile.rows * hidden_);
     for (int64_t i = tile.row; i < tile.row + tile.rows; ++i)
       apply_activation(activation_, out_ + i * hidden_ + tile.column, tile.columns);

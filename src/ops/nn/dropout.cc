@@ -3,7 +3,7 @@
 #include <cstring>
 #include <optional>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/random/bernoulli.h"
 #include "ops/emit.h"
@@ -249,6 +249,7 @@ void register_dropout(OpRegistry& ops) {
           "otherwise.\n\n"
           "Srivastava et al.: Dropout: a simple way to prevent neural networks from overfitting, JMLR 15 (2014).")
       .input("data", "floating array of any shape")
+      .names_its_input()
       .output("output", "shape and dtype of data")
       .output("mask", "uint8, 1 where elements were kept; shape of data with size 1 along axes")
       .visible_outputs(1)
@@ -269,6 +270,7 @@ void register_dropout(OpRegistry& ops) {
       .inplace(0, 0)
       .gradient(dropout_gradient, Saves::of({}, {1}))
       .cost([](const DropoutParams&, auto in, auto) { return in[0].shape.size() * 5; })  // with the draws
+      .light()
       .sample(sample)
       .sample(shared)
       .sample(identity);

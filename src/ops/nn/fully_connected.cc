@@ -1,7 +1,7 @@
 // FullyConnected, and its fused form: out = activation(data weight^T + bias + addend).
 #include <algorithm>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/dnnl/dense_choice.h"
 #include "kernels/dnnl/matmul.h"
 #include "kernels/product/gemm.h"
@@ -9,6 +9,7 @@
 #include "ops/emit.h"
 #include "ops/nn/activation_params.h"
 #include "ops/nn/dense_kernels.h"
+#include "ops/nn/dense_shapes.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -53,15 +54,6 @@ void FusedFullyConnectedParams::describe(ParamSchema<FusedFullyConnectedParams>&
 // Number of axes of data that are rows; the others are the features.
 int row_axes(const FullyConnectedParams& p, int ndim) { return p.flatten ? 1 : ndim - 1; }
 
-int64_t known_product(const Shape& s, int first, int last) {
-  int64_t product = 1;
-  for (int i = first; i < last; ++i) {
-    if (s[i] == kUnknownDim) return kUnknownDim;
-    product *= s[i];
-  }
-  return product;
-}
-
 void infer_fully_connected(const FullyConnectedParams& p, InferContext& c) {
   c.unify_dtypes();
   // The bias may be a column: the weights of an Embedding with outputs of size 1, if both layers share one parameter.
@@ -90,15 +82,7 @@ void infer_fully_connected(const FullyConnectedParams& p, InferContext& c) {
                     : "build the layer with in_units=" + std::to_string(features) + ", or pass data with " +
                           std::to_string(c.in_shape(1)[1]) + " features"});
   }
-  c.set_in_shape(1, Shape{p.num_hidden, features});
-  Shape out = Shape::unknown(rows + 1);
-  for (int i = 0; i < rows; ++i) out[i] = data[i];
-  out[rows] = p.num_hidden;
-  c.set_out_shape(0, out);
-  Shape learned = Shape::unknown(data.ndim());
-  for (int i = 0; i < rows; ++i) learned[i] = c.out_shape(0)[i];
-  if (rows == data.ndim() - 1) learned[rows] = c.in_shape(1)[1];
-  c.set_in_shape(0, learned);
+  infer_dense_rows(c, rows, p.num_hidden);
 }
 
 struct Sizes {
@@ -141,7 +125,7 @@ Ref<Kernel> link_fully_connected(const FullyConnectedParams& p, const onednn::Ac
   const onednn::DenseShape shape{.rows = s.rows,
                                  .features = s.features,
                                  .hidden = s.hidden,
-                                 .activation = activation.kind != onednn::ActivationKind::kNone,
+                                 .activation = activation.kind != kernels::ActivationKind::kNone,
                                  .frozen = c.frozen_weights};
   const DenseAlgorithm algorithm = native_half ? onednn::choose_fused_dense(shape) : onednn::choose_dense(shape);
   if (algorithm == DenseAlgorithm::kProduct) return plain_dense_kernel<float>(layer);
@@ -246,6 +230,8 @@ void register_fully_connected(OpRegistry& ops) {
       .link([](const FullyConnectedParams& p, const LinkContext& c) { return link_fully_connected(p, {}, false, c); })
       .gradient(fully_connected_gradient, Saves::of({0, 1}))
       .quantized({.op = "_contrib_quantized_fully_connected", .leads = true, .gives_sums = true})
+      .fused_layer("_fused_fully_connected")
+      .amp(AmpType::kHalf)
       .sample({{3, 4}, {5, 4}, {5}}, {{"num_hidden", "5"}})
       .sample({{2, 3, 2}, {5, 6}}, {{"num_hidden", "5"}, {"no_bias", "True"}})
       .sample({{3, 4}, {5, 4}, {5, 1}}, {{"num_hidden", "5"}})

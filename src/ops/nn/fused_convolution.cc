@@ -2,12 +2,13 @@
 // passes create it after differentiation.
 #include <utility>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/dnnl/conv_choice.h"
 #include "kernels/elementwise/pointwise.h"
 #include "kernels/isa.h"
 #include "kernels/product/packed.h"
 #include "op/through_float.h"
+#include "ops/float_kernel.h"
 #include "ops/nn/activation_params.h"
 #include "ops/nn/convolution_params.h"
 
@@ -71,12 +72,12 @@ class StepwiseKernel final : public Kernel, public kernels::ReadsPackedWeights {
 // convolution to 64x20x24x24: 1.3 ms on two cores, 0.28 ms in a separate pass), and it has only plain loops for a sum
 // in plain memory.
 Steps steps_for(const ConvGeometry& g, const Convolution::Options& options, bool may_round_more) {
-  const bool ends = options.activation.kind != onednn::ActivationKind::kNone;
+  const bool ends = options.activation.kind != kernels::ActivationKind::kNone;
   const ConvAlgorithm algorithm = onednn::choose_convolution({g, options, may_round_more});
   if (algorithm == ConvAlgorithm::kReference) return {options.add, ends};
   if (algorithm != ConvAlgorithm::kDirect || options.dtype != DType::kFloat32) return {};
   const bool add = options.add && !g.channels_last;
-  const bool is_simple = bounds_of(options.activation) || options.activation.kind == onednn::ActivationKind::kLeaky;
+  const bool is_simple = bounds_of(options.activation) || options.activation.kind == kernels::ActivationKind::kLeaky;
   const bool is_slow = !is_simple && kernels::isa_in_force().level < kernels::Isa::kAvx512;
   return {add, ends && (add || is_slow)};
 }
@@ -98,8 +99,7 @@ Ref<Kernel> link_fused(const FusedConvolutionParams& p, const LinkContext& c) {
   if (steps.activation) options.activation = {};
   Ref<Kernel> product = link_conv(c, g, options);
   if (!steps.add && !steps.activation) return product;
-  if (dtype == DType::kFloat64) return Ref<Kernel>(new StepwiseKernel<double>(std::move(product), steps, activation));
-  return Ref<Kernel>(new StepwiseKernel<float>(std::move(product), steps, activation));
+  return make_float_kernel<StepwiseKernel>(dtype, std::move(product), steps, activation);
 }
 
 int inputs_of(const FusedConvolutionParams& p) { return 2 + (p.no_bias ? 0 : 1) + (p.with_addend ? 1 : 0); }

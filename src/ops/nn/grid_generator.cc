@@ -1,6 +1,6 @@
 // GridGenerator: sampling points for BilinearSampler, from affine transformations or from displacements.
 #include "base/checked_size.h"
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/image/affine_grid.h"
 #include "ops/emit.h"
@@ -119,6 +119,7 @@ void register_grid_generator(OpRegistry& ops) {
           "Sampling points for BilinearSampler. affine: matrix * (x, y, 1) for every point of a regular grid from -1 "
           "to 1; warp: every pixel, displaced.")
       .input("data", "affine: (batch, 6), rows of 2 x 3 matrices; warp: (batch, 2, height, width), x and y in pixels")
+      .names_its_input()
       .output("output", "(batch, 2, height, width)")
       .output("grid_dst", "the grid before the transformation: affine (3, height * width), warp (2, height, width)")
       .visible_outputs(1)

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/reduce/row_sums.h"
 #include "ops/emit.h"
@@ -256,6 +256,7 @@ void register_group_norm(OpRegistry& ops) {
       .gradient([](const GroupNormParams& p,
                    const GradientContext& g) { return norm_gradient(g, p.num_groups, p.eps, false); },
                 Saves::of({0, 1}, {1, 2}))
+      .amp(AmpType::kFloat)
       .sample({{2, 4, 3}, {2}, {2}}, {{"num_groups", "2"}})
       .sample({{2, 6, 2, 2}, {3}, {3}}, {{"num_groups", "3"}, {"eps", "0.01"}, {"output_mean_var", "True"}})
       .sample({{0, 4, 3}, {2}, {2}}, {{"num_groups", "2"}});
@@ -275,6 +276,7 @@ void register_group_norm(OpRegistry& ops) {
       .gradient([](const InstanceNormParams& p,
                    const GradientContext& g) { return norm_gradient(g, g.input_spec(0).shape[1], p.eps, true); },
                 Saves::of({0, 1}, {1, 2}))
+      .amp(AmpType::kFloat)
       .sample({{2, 3, 4}, {3}, {3}})
       .sample({{2, 2, 2, 3}, {2}, {2}}, {{"eps", "0.1"}});
   Sample backward;

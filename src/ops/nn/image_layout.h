@@ -18,6 +18,16 @@ constexpr int spatial_dims(ImageLayout l) {
          : l == ImageLayout::kNCHW || l == ImageLayout::kNHWC ? 2
                                                               : 3;
 }
+// Describes a field of this type further: its names, None by default.
+inline FieldBuilder with_layouts(FieldBuilder field) {
+  return field.none_by_default()
+      .choice("NCW", ImageLayout::kNCW)
+      .choice("NCHW", ImageLayout::kNCHW)
+      .choice("NCDHW", ImageLayout::kNCDHW)
+      .choice("NWC", ImageLayout::kNWC)
+      .choice("NHWC", ImageLayout::kNHWC)
+      .choice("NDHWC", ImageLayout::kNDHWC);
+}
 inline bool is_channels_last(const std::optional<ImageLayout>& l) { return l && is_channels_last(*l); }
 
 struct ImageAxes {

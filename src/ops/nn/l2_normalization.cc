@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/reduce/row_sums.h"
 #include "ops/emit.h"
@@ -148,6 +148,7 @@ void register_l2_normalization(OpRegistry& ops) {
   ops.declare<L2NormalizationParams>("L2Normalization")
       .doc("Divides by the Euclidean norm over the axes of mode: data / sqrt(sum(data^2) + eps).")
       .input("data", "(batch, ...); (batch, channels, ...) for modes channel and spatial")
+      .names_its_input()
       .output("output", "shape and dtype of data")
       .output("norm", "the norms: (batch,), (batch, 1, ...) or (batch, channels)")
       .visible_outputs(1)
@@ -155,6 +156,7 @@ void register_l2_normalization(OpRegistry& ops) {
       .cpu(run_l2_normalization, kFloating)
       .halves_through_float()
       .gradient(l2_normalization_gradient, Saves::all_outputs())
+      .amp(AmpType::kFloat)
       .sample({{3, 4}})
       .sample({{2, 3, 4}}, {{"mode", "channel"}, {"eps", "0.001"}})
       .sample({{2, 3, 2, 2}}, {{"mode", "spatial"}})

@@ -1,5 +1,5 @@
 // pick(log_softmax(data), index) along the last axis, for plans: the logarithms of the other classes are not stored.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/index/indices.h"
 #include "kernels/norm/softmax.h"
 #include "ops/emit.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "ops/cost.h"
 #include "ops/emit.h"
@@ -139,6 +139,7 @@ void register_lrn(OpRegistry& ops) {
   ops.declare<LrnParams>("LRN")
       .doc("Divides by (knorm + alpha / nsize * sum of squares over nsize neighbouring channels) ^ beta.")
       .input("data", "(batch, channels, ...)")
+      .names_its_input()
       .output("output", "shape and dtype of data")
       .output("tmp_norm", "the base of the power beta; shape of data")
       .visible_outputs(1)
@@ -149,6 +150,7 @@ void register_lrn(OpRegistry& ops) {
       .cost([](const LrnParams& p, auto in, auto) {
         return elements(in[0]) * (2 + std::min<int64_t>(p.nsize, in[0].shape[1]) / 4);
       })
+      .amp(AmpType::kFloat)
       .sample({{2, 5, 3}}, {{"nsize", "3"}, {"alpha", "0.3"}})
       .sample({{2, 4, 2, 2}}, {{"nsize", "5"}, {"alpha", "0.5"}, {"beta", "0.6"}, {"knorm", "1.5"}});
   ops.declare<WindowParams>("_lrn_window_sum")

@@ -1,6 +1,6 @@
 #include "ops/nn/point_sampling.h"
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

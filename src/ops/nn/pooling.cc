@@ -1,7 +1,7 @@
 // Pooling and the operators of its gradients.
 #include "kernels/conv/pooling.h"
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/dnnl/pooling.h"
 #include "ops/emit.h"
 #include "ops/nn/pooling_params.h"
@@ -250,6 +250,7 @@ void register_pooling(OpRegistry& ops) {
       .alias("Pooling_v1")
       .doc("Reduces windows of an image to their maximum, average, sum, or (sum of x^p)^(1/p).")
       .input("data", "(batch, channels, spatial...), 1 to 3 spatial axes; with layout N...C the channels are last")
+      .names_its_input()
       .output("output",
               "spatial sizes valid: floor((size + 2 pad - kernel) / stride) + 1, full: ceil of it, same: ceil(size / "
               "stride)")

@@ -56,15 +56,7 @@ void describe_pooling_fields(ParamSchema<P>& schema) {
   field("count_include_pad", &PoolingParams::count_include_pad)
       .none_by_default()
       .doc("Whether an average includes the padding; None: True.");
-  field("layout", &PoolingParams::layout)
-      .none_by_default()
-      .choice("NCW", ImageLayout::kNCW)
-      .choice("NCHW", ImageLayout::kNCHW)
-      .choice("NCDHW", ImageLayout::kNCDHW)
-      .choice("NWC", ImageLayout::kNWC)
-      .choice("NHWC", ImageLayout::kNHWC)
-      .choice("NDHWC", ImageLayout::kNDHWC)
-      .doc("Order of the axes; None: channels second.");
+  with_layouts(field("layout", &PoolingParams::layout)).doc("Order of the axes; None: channels second.");
 }
 
 // Throws ParamError if the fields contradict each other.

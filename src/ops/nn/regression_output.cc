@@ -1,6 +1,6 @@
 // LinearRegressionOutput, LogisticRegressionOutput, MAERegressionOutput: output layers whose gradient is the gradient
 // of a loss.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/pointwise.h"
 #include "ops/emit.h"
@@ -58,6 +58,8 @@ OpBuilder<RegressionParams> regression(OpRegistry& ops, const std::string& name,
       .output("output", "shape and dtype of data")
       .infer(infer_regression)
       .inplace(0, 0)
+      .predicts()
+      .amp(AmpType::kFloat)
       .sample(sample({3, 4}, {3, 4}))
       .sample(sample({3, 1}, Shape{3}, {{"grad_scale", "0.5"}}))
       .sample(sample({2, 3, 2}, {2, 6}))

@@ -1,7 +1,8 @@
 #include "ops/nn/resample.h"
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
+#include "ops/float_kernel.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -80,8 +81,7 @@ void require_planes(InferContext& c, int input) {
 }
 
 Ref<Kernel> link_resample(const ResampleParams& p, const LinkContext& c) {
-  if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new ResampleKernel<double>(p));
-  return Ref<Kernel>(new ResampleKernel<float>(p));
+  return make_float_kernel<ResampleKernel>(c.in[0].dtype, p);
 }
 
 Value resample(const Value& image, ResampleParams p) {

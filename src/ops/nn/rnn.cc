@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "hybridnet/declare.h"
 #include "kernels/product/packed.h"
 #include "ops/emit.h"
 #include "ops/nn/rnn_params.h"
@@ -201,6 +202,7 @@ void register_rnn(OpRegistry& ops) {
       })
       .cost([](const RnnParams& p, auto in, auto) { return rnn_cost_ns(p, in[0]); })
       .flops([](const RnnParams& p, auto in, auto) { return rnn_flops(p, in[0]); })
+      .amp(AmpType::kHalf)
       .sample(rnn_sample(params(RnnMode::kLstm, 3, 1, false), {{"mode", "lstm"}}, {3, 2, 4}))
       .sample(rnn_sample(params(RnnMode::kLstm, 2, 2, true), {{"mode", "lstm"}, {"state_outputs", "True"}}, {3, 2, 3}))
       .sample(rnn_sample(params(RnnMode::kGru, 3, 2, true), {{"mode", "gru"}, {"state_outputs", "True"}}, {3, 2, 2}))

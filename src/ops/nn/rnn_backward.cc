@@ -1,6 +1,7 @@
 // The gradient of RNN.
 #include <utility>
 
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 #include "ops/nn/rnn_params.h"
 

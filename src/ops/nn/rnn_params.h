@@ -8,6 +8,7 @@
 
 #include "hybridnet/op.h"
 #include "kernels/rnn/rnn.h"
+#include "ops/float_kernel.h"
 #include "storage/temporary.h"
 
 namespace hybridnet::ops {
@@ -57,8 +58,7 @@ Temporary<int64_t> lengths_of(const RnnParams& p, const KernelArgs& a, int64_t s
 template <template <typename> class KernelOf, typename P>
 Ref<Kernel> link_rnn(const P& p, const LinkContext& c) {
   const RnnGeometry g = geometry_of(p, c.in[0].shape);
-  if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new KernelOf<double>(p, g, c));
-  return Ref<Kernel>(new KernelOf<float>(p, g, c));
+  return make_float_kernel<KernelOf>(c.in[0].dtype, p, g, c);
 }
 
 double rnn_cost_ns(const RnnParams& p, const TensorSpec& data);

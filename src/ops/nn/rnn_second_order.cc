@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 #include "ops/nn/rnn_params.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "ops/cost.h"
 #include "ops/emit.h"
@@ -250,6 +250,7 @@ void register_roi_align(OpRegistry& ops) {
       .cost([](const RoiAlignParams& p, auto, auto out) {
         return elements(out[0]) * 8 * (p.sample_ratio > 0 ? std::pow(p.sample_ratio, 2) : 4) + 300;
       })
+      .amp(AmpType::kWidest)
       .sample(region_sample({{2, 2, 6, 5}, {3, 5}}, {{"pooled_size", "(2, 2)"}, {"spatial_scale", "1.0"}}, 2.9))
       .sample(region_sample({{3, 1, 4, 4}, {2, 5}},
                             {{"pooled_size", "(3, 2)"}, {"spatial_scale", "0.5"}, {"sample_ratio", "2"}}, 7.0))

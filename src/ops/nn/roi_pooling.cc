@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
 #include "ops/nn/roi_params.h"
@@ -219,6 +219,7 @@ void register_roi_pooling(OpRegistry& ops) {
       .gradient(roi_pooling_gradient, Saves::of({}, {1}))
       .cost(
           [](const RoiPoolingParams&, auto in, auto out) { return out[0].shape.size() * 4 + in[0].shape.size() + 300; })
+      .amp(AmpType::kWidest)
       .sample(sample({{2, 2, 6, 5}, {3, 5}}, {{"pooled_size", "(2, 2)"}, {"spatial_scale", "1.0"}}, 2.9))
       .sample(sample({{3, 1, 4, 4}, {2, 5}}, {{"pooled_size", "(3, 2)"}, {"spatial_scale", "0.5"}}, 7.0))
       .sample(sample({{1, 2, 4, 4}, {0, 5}}, {{"pooled_size", "(2, 2)"}, {"spatial_scale", "1.0"}}, 1.0));

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/index/out_of_range.h"
 #include "ops/emit.h"
@@ -172,6 +172,7 @@ void register_softmax(OpRegistry& ops) {
           "take part; the others become 0.")
       .optional_input("length", "int32 or int64, shape of data without the axis")
       .num_inputs([](const SoftmaxParams& p) { return p.use_length.value_or(false) ? 2 : 1; })
+      .amp(AmpType::kFloat)
       .sample({{3, 4}})
       .sample({{2, 3, 4}}, {{"axis", "1"}, {"temperature", "0.5"}})
       .sample({{3, 5}}, {{"axis", "0"}})
@@ -190,6 +191,8 @@ void register_softmax(OpRegistry& ops) {
   declare<LogSoftmaxParams, SoftmaxKind::kLogSoftmax>(ops, "log_softmax")
       .alias("_npx_log_softmax")
       .doc("Logarithm of softmax along an axis, computed without underflow.")
+      .names_its_input()
+      .amp(AmpType::kFloat)
       .sample({{3, 4}})
       .sample({{2, 3, 4}}, {{"axis", "1"}, {"temperature", "2.0"}})
       .sample({{3, 5}}, {{"axis", "0"}})
@@ -197,6 +200,7 @@ void register_softmax(OpRegistry& ops) {
       .sample({{2, 3}}, {{"dtype", "float64"}});
   declare<LogSoftmaxParams, SoftmaxKind::kSoftmin>(ops, "softmin")
       .doc("softmax of -data / temperature along an axis.")
+      .amp(AmpType::kFloat)
       .sample({{3, 4}})
       .sample({{2, 3, 4}}, {{"axis", "1"}, {"temperature", "0.5"}})
       .sample({{0, 5}})

@@ -1,5 +1,5 @@
 // SoftmaxActivation: softmax over the last axis or over the channels.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/norm/softmax.h"
 #include "ops/emit.h"
 
@@ -65,6 +65,7 @@ void register_softmax_activation(OpRegistry& ops) {
       .gradient(softmax_activation_gradient, Saves::of({}, {0}))
       .inplace(0, 0)
       .cost([](const SoftmaxActivationParams&, auto in, auto) { return in[0].shape.size() + 300; })
+      .amp(AmpType::kFloat)
       .sample({{3, 4}})
       .sample({{2, 3, 2, 2}}, {{"mode", "channel"}})
       .sample({{2, 3, 4}})

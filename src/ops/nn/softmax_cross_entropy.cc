@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 #include "ops/nn/class_labels.h"
 
@@ -70,6 +70,7 @@ void register_softmax_cross_entropy(OpRegistry& ops) {
       .halves_through_float()
       .gradient(cross_entropy_gradient, Saves::all_inputs())
       .cost([](const NoParams&, auto in, auto) { return in[0].shape.size() * 10 + 300; })
+      .amp(AmpType::kFloat)
       .sample(Sample{.inputs = {{3, 4}, {3}},
                      .low = 0,
                      .high = 3,

@@ -1,5 +1,5 @@
 // SoftmaxOutput: softmax whose gradient is the gradient of the cross entropy with its label.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/norm/softmax.h"
 #include "ops/emit.h"
@@ -316,6 +316,8 @@ void register_softmax_output(OpRegistry& ops) {
       .halves_through_float()
       .gradient(softmax_output_gradient, Saves::of({0, 1}, {0}))
       .cost([](const SoftmaxOutputParams&, auto in, auto) { return in[0].shape.size() + 300; })
+      .predicts()
+      .amp(AmpType::kFloat)
       .sample(labelled({{3, 4}, {3}}, {}))
       .sample(labelled({{3, 4}, {3}}, {{"normalization", "batch"}, {"smooth_alpha", "0.1"}, {"grad_scale", "2.0"}}))
       .sample(labelled({{4, 4}, {4}}, {{"normalization", "valid"}, {"use_ignore", "True"}, {"ignore_label", "1.0"}}))

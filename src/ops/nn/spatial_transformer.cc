@@ -1,7 +1,8 @@
 // SpatialTransformer: images under affine transformations that a network predicts (Jaderberg et al., 2015).
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/image/affine_grid.h"
 #include "ops/emit.h"
+#include "ops/float_kernel.h"
 #include "ops/nn/point_sampling.h"
 
 namespace hybridnet::ops {
@@ -62,8 +63,7 @@ class SpatialTransformerKernel final : public Kernel {
 };
 
 Ref<Kernel> link_spatial_transformer(const SpatialTransformerParams&, const LinkContext& c) {
-  if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new SpatialTransformerKernel<double>(c.out[0].shape));
-  return Ref<Kernel>(new SpatialTransformerKernel<float>(c.out[0].shape));
+  return make_float_kernel<SpatialTransformerKernel>(c.in[0].dtype, c.out[0].shape);
 }
 
 // d loc = d grid * points', summed over the points: GridGenerator's gradient rule, expanded.

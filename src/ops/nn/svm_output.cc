@@ -1,5 +1,5 @@
 // SVMOutput: an output layer whose gradient is the gradient of a support vector machine's loss.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/convert.h"
 #include "ops/emit.h"
 
@@ -73,6 +73,8 @@ void register_svm_output(OpRegistry& ops) {
       .cpu(run_copy, kFloating)
       .gradient(svm_output_gradient, Saves::all_inputs())
       .inplace(0, 0)
+      .predicts()
+      .amp(AmpType::kFloat)
       .sample(sample({{3, 4}, {3}}, {}))
       .sample(sample({{3, 4}, {3}}, {{"use_linear", "True"}, {"margin", "0.5"}, {"regularization_coefficient", "2.0"}}))
       .sample(sample({{2, 3, 4}, {2, 3}}, {}))

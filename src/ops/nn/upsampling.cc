@@ -1,7 +1,8 @@
 // UpSampling: enlarges images by a whole factor, by repetition or by a transposed convolution.
 #include "base/checked_size.h"
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
+#include "ops/float_kernel.h"
 #include "ops/nn/resample.h"
 
 namespace hybridnet::ops {
@@ -136,8 +137,7 @@ class NearestKernel final : public Kernel {
 };
 
 Ref<Kernel> link_nearest(const UpSamplingParams& p, const LinkContext& c) {
-  if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new NearestKernel<double>(p, c));
-  return Ref<Kernel>(new NearestKernel<float>(p, c));
+  return make_float_kernel<NearestKernel>(c.in[0].dtype, p, c);
 }
 
 Values nearest_gradient(const UpSamplingParams& p, const GradientContext& g) {
@@ -207,6 +207,7 @@ void register_upsampling(OpRegistry& ops) {
           "nearest: images (batch, channels, height, width), whose sizes divide the output's; bilinear: the "
           "image and a weight")
       .optional_input("weight", "bilinear: (channels, 1, kernel, kernel) with kernel = 2 scale - scale % 2")
+      .initialized("weight", R"(["bilinear", {}])")
       .num_inputs([](const UpSamplingParams& p) { return p.bilinear() ? 2 : p.num_args; })
       .output("output", "(batch, channels, scale * height, scale * width) with the sizes of the first input")
       .infer(infer_upsampling)

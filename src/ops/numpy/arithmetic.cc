@@ -2,6 +2,7 @@
 // floats.
 #include <cmath>
 
+#include "hybridnet/declare.h"
 #include "ops/elementwise/scalar.h"
 #include "ops/numpy/promote.h"
 

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <vector>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/random/rng.h"

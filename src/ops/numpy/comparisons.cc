@@ -1,4 +1,5 @@
 // Comparisons and logic of NumPy's interface: arrays of different dtypes, results of bool.
+#include "hybridnet/declare.h"
 #include "ops/elementwise/scalar.h"
 #include "ops/numpy/promote.h"
 
@@ -22,6 +23,7 @@ void declare_pair(OpRegistry& ops, const std::string& what, const std::string& s
   ops.declare<ScalarParams>("_npi_" + what + "_scalar")
       .doc("Whether data " + sign + " scalar.")
       .input("data", "array of any shape")
+      .names_its_input()
       .output("out", "bool, shape of data")
       .compose([with_scalar](const ScalarParams& p, const Values& in) -> Values {
         return {call(*with_scalar, {in[0]}, ParamSchema<ScalarParams>::box(p))};

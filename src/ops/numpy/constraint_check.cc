@@ -1,7 +1,7 @@
 // _npx_constraint_check: raises an error if an element of a condition is false.
 #include <algorithm>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 
 namespace hybridnet::ops {
 namespace {

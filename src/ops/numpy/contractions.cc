@@ -1,6 +1,7 @@
 // tensordot, trace, kron and cross of NumPy's interface.
 #include <algorithm>
 
+#include "hybridnet/declare.h"
 #include "ops/numpy/promote.h"
 
 namespace hybridnet::ops {
@@ -239,6 +240,7 @@ void register_numpy_contractions(OpRegistry& ops) {
   ops.declare<TraceParams>("_np_trace")
       .doc("Sums along diagonals. Bools are counted.")
       .input("data", "array of at least two axes")
+      .names_its_input()
       .output("out", "the axes except axis1 and axis2")
       .compose(trace_rule)
       .sample({{3, 4}})

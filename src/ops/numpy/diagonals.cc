@@ -1,6 +1,7 @@
 // Diagonals, triangles and grids of indices, in NumPy's interface.
 #include <algorithm>
 
+#include "hybridnet/declare.h"
 #include "ops/numpy/promote.h"
 #include "ops/shape_param.h"
 
@@ -156,15 +157,16 @@ Values indices_rule(const IndicesParams& p, const Values&) {
 }
 
 template <bool kUpper>
-void declare_triangle(OpRegistry& ops, const char* name, const char* doc) {
-  ops.declare<OffsetParams>(name)
-      .doc(doc)
+OpBuilder<OffsetParams> declare_triangle(OpRegistry& ops, const char* name, const char* doc) {
+  auto op = ops.declare<OffsetParams>(name);
+  op.doc(doc)
       .input("data", "at least one axis; a vector is used as every row")
       .output("out", "shape of data, (n, n) for a vector")
       .compose(triangle_rule<kUpper>)
       .sample({{3, 4}})
       .sample({{2, 3, 3}}, {{"k", "-1"}})
       .sample({{3}}, {{"k", "1"}});
+  return op;
 }
 
 }  // namespace
@@ -173,6 +175,7 @@ void register_numpy_diagonals(OpRegistry& ops) {
   ops.declare<OffsetParams>("_np_diag")
       .doc("A diagonal of a matrix, or a matrix with a vector on a diagonal.")
       .input("data", "a vector or a matrix, any dtype")
+      .names_its_input()
       .output("out", "a vector or a matrix, dtype of data")
       .compose(diag_rule)
       .sample({{3}}, {{"k", "-1"}})
@@ -181,6 +184,7 @@ void register_numpy_diagonals(OpRegistry& ops) {
   ops.declare<OffsetParams>("_np_diagflat")
       .doc("A matrix with all elements of an array on a diagonal.")
       .input("data", "any shape, any dtype")
+      .names_its_input()
       .output("out", "square matrix, dtype of data")
       .compose([](const OffsetParams& p, const Values& in) -> Values {
         return {call(kDiag, {literal_reshape(in[0], Shape{-1})}, {{"k", int64_t{p.k}}})};
@@ -190,17 +194,20 @@ void register_numpy_diagonals(OpRegistry& ops) {
   ops.declare<DiagonalParams>("_np_diagonal")
       .doc("The diagonals of two axes.")
       .input("data", "at least two axes, any dtype")
+      .names_its_input()
       .output("out", "data without the two axes, the diagonal last")
       .compose([](const DiagonalParams& p, const Values& in) -> Values {
         return {diagonals(in[0], p.offset, p.axis1, p.axis2)};
       })
       .sample({{3, 4}})
       .sample({{2, 3, 4}}, {{"offset", "-1"}, {"axis1", "2"}, {"axis2", "0"}});
-  declare_triangle<false>(ops, "_npi_tril", "Elements on and below a diagonal of the last two axes, others 0.");
+  declare_triangle<false>(ops, "_npi_tril", "Elements on and below a diagonal of the last two axes, others 0.")
+      .names_its_input();
   declare_triangle<true>(ops, "_npi_triu", "Elements on and above a diagonal of the last two axes, others 0.");
   ops.declare("_npi_diag_indices_from")
       .doc("The indices of the main diagonal of an array whose axes are of one size.")
       .input("data", "at least two axes of one size")
+      .names_its_input()
       .output("out", "(number of axes, size), int64")
       .compose(diag_indices_rule)
       .sample({.inputs = {{3, 3}}, .check_gradient = false, .note = "indices"});

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "hybridnet/declare.h"
 #include "ops/numpy/promote.h"
 #include "ops/shape_param.h"
 
@@ -281,7 +282,7 @@ Sample drawn(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::
   s.low = 0.5;
   s.high = 1.5;
   s.check_gradient = smooth;
-  if (!smooth) s.note = "what is drawn jumps where the parameter changes";
+  if (!smooth) s.note = "the drawn number jumps if the parameter changes";
   return s;
 }
 
@@ -370,9 +371,9 @@ Values one_rule(const OneParams<D>& p, const Values& in) {
 }
 
 template <typename D>
-void declare_one(OpRegistry& ops) {
-  ops.declare<OneParams<D>>(std::string("_npi_") + D::kName)
-      .doc(D::kDoc)
+OpBuilder<OneParams<D>> declare_one(OpRegistry& ops) {
+  auto op = ops.declare<OneParams<D>>(std::string("_npi_") + D::kName);
+  op.doc(D::kDoc)
       .optional_input("input1", std::string(D::kParameter) + " as an array")
       .num_inputs([](const OneParams<D>& p) { return int{!p.parameter}; })
       .output("out", "float32; the parameter's shape, or size")
@@ -380,6 +381,7 @@ void declare_one(OpRegistry& ops) {
       .compose(one_rule<D>)
       .sample(std::vector<Shape>{}, {{D::kParameter, "1.5"}, {"size", "(2, 3)"}})
       .sample(drawn({{2, 3}}, {{D::kParameter, "None"}}));
+  return op;
 }
 
 // ------------------------------------------------------------------------------------------- whole numbers
@@ -464,16 +466,16 @@ void register_numpy_distributions(OpRegistry& ops) {
       .sample(drawn({{2, 3}}, {{"range", "2"}}))
       .sample(drawn({{2, 3}}, {}));
   declare_two<Uniform>(ops, "_npi_uniform", two_rule<Uniform>);
-  declare_two<Normal>(ops, "_npi_normal", two_rule<Normal>);
-  declare_two<Gumbel>(ops, "_npi_gumbel", two_rule<Gumbel>);
-  declare_two<Logistic>(ops, "_npi_logistic", two_rule<Logistic>);
+  declare_two<Normal>(ops, "_npi_normal", two_rule<Normal>).output_names(OutputNames::kNumbered);
+  declare_two<Gumbel>(ops, "_npi_gumbel", two_rule<Gumbel>).output_names(OutputNames::kNumbered);
+  declare_two<Logistic>(ops, "_npi_logistic", two_rule<Logistic>).output_names(OutputNames::kNumbered);
   declare_two<Gamma>(ops, "_npi_gamma", two_rule<Gamma>);
   declare_two<Uniform>(ops, "_npi_uniform_n", repeated_rule<Uniform>);
-  declare_two<Normal>(ops, "_npi_normal_n", repeated_rule<Normal>);
-  declare_one<Exponential>(ops);
-  declare_one<Rayleigh>(ops);
-  declare_one<Weibull>(ops);
-  declare_one<Pareto>(ops);
+  declare_two<Normal>(ops, "_npi_normal_n", repeated_rule<Normal>).output_names(OutputNames::kNumbered);
+  declare_one<Exponential>(ops).output_names(OutputNames::kNumbered);
+  declare_one<Rayleigh>(ops).output_names(OutputNames::kNumbered);
+  declare_one<Weibull>(ops).output_names(OutputNames::kNumbered);
+  declare_one<Pareto>(ops).output_names(OutputNames::kNumbered);
   declare_one<Power>(ops);
   ops.declare<RandintParams>("_npi_random_randint")
       .doc("Uniformly distributed whole numbers in [low, high).")

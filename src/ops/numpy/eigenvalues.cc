@@ -1,4 +1,5 @@
 // _npi_eigh, _npi_eigvalsh, _npi_eig, _npi_eigvals, and _npi_cholesky.
+#include "hybridnet/declare.h"
 #include "kernels/linalg/spectra.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
@@ -118,6 +119,7 @@ void register_numpy_eigenvalues(OpRegistry& ops) {
       .output("w", "(..., n): eigenvalues")
       .output("v", "(..., n, n): eigenvectors as columns")
       .compose(eigh_rule)
+      .output_names(OutputNames::kNumberedSeveral)
       .sample(unlike)
       .sample(upper);
   ops.declare<TriangleName>("_npi_eigvalsh")
@@ -148,6 +150,7 @@ void register_numpy_eigenvalues(OpRegistry& ops) {
       .output("w", "(..., n): eigenvalues")
       .output("v", "(..., n, n): eigenvectors of length 1 as columns")
       .compose([](const NoParams&, const Values& in) { return general(in[0]); })
+      .output_names(OutputNames::kNumberedSeveral)
       .sample(real);
   ops.declare("_npi_eigvals")
       .doc("Eigenvalues of matrices whose eigenvalues are real; raises ValueError for others.")

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "hybridnet/declare.h"
 #include "ops/numpy/promote.h"
 
 namespace hybridnet::ops {

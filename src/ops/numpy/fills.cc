@@ -1,4 +1,5 @@
 // Arrays of one value and of repeated values, in NumPy's interface.
+#include "hybridnet/declare.h"
 #include "ops/numpy/promote.h"
 #include "ops/shape_param.h"
 

@@ -1,6 +1,7 @@
 // Deletion and insertion of elements along an axis, in NumPy's interface.
 #include <algorithm>
 
+#include "hybridnet/declare.h"
 #include "kernels/index/indices.h"
 #include "ops/numpy/promote.h"
 

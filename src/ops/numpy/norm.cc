@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hybridnet/declare.h"
 #include "ops/numpy/factor_dtypes.h"
 #include "ops/reduce/axes.h"
 
@@ -138,6 +139,7 @@ void register_numpy_norm(OpRegistry& ops) {
       .input("data", "array of any shape")
       .output("out", "the shape without the axes of the vectors or matrices, or with sizes 1 there (keepdims)")
       .compose(norm_rule)
+      .output_names(OutputNames::kNumbered)
       .sample({{2, 3, 4}})
       .sample({{2, 3}}, {{"ord", "3"}, {"axis", "(1,)"}, {"flag", "-1"}})
       .sample({{2, 3}}, {{"ord", "1"}, {"axis", "(0,)"}, {"flag", "-1"}, {"keepdims", "True"}})

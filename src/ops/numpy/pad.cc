@@ -3,6 +3,7 @@
 #include <charconv>
 #include <vector>
 
+#include "hybridnet/declare.h"
 #include "ops/numpy/promote.h"
 
 namespace hybridnet::ops {
@@ -171,6 +172,7 @@ void register_numpy_pad(OpRegistry& ops) {
   auto op = ops.declare<NumpyPadParams>("_npi_pad");
   op.doc("Pads data with values around its edges.")
       .input("data", "any shape, any dtype")
+      .names_its_input()
       .output("out", "sizes of data plus the widths of the padding")
       .compose(pad_rule)
       .sample({{2, 3}}, {{"pad_width", "((1, 2), (0, 3))"}, {"constant_value", "1.5"}})

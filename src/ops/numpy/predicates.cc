@@ -1,6 +1,7 @@
 // Tests of the elements of an array for NaN, infinities and zero, in NumPy's interface.
 #include <limits>
 
+#include "hybridnet/declare.h"
 #include "ops/numpy/promote.h"
 
 namespace hybridnet::ops {

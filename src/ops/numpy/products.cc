@@ -1,6 +1,7 @@
 // Products of NumPy's interface: dot and matmul for arrays of any rank.
 #include <algorithm>
 
+#include "hybridnet/declare.h"
 #include "ops/numpy/promote.h"
 
 namespace hybridnet::ops {
@@ -100,6 +101,7 @@ void register_numpy_products(OpRegistry& ops) {
       .input("a", "vector, matrix or stack of matrices")
       .input("b", "vector, matrix or stack of matrices")
       .output("out", "stack of products, in the common dtype")
+      .mxnet_name("out")
       .compose(matmul_rule)
       .sample({{3, 4}, {4, 5}})
       .sample({Shape{4}, Shape{4}})

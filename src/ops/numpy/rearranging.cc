@@ -2,6 +2,7 @@
 // functions that first raise arrays to a minimum rank.
 #include <algorithm>
 
+#include "hybridnet/declare.h"
 #include "ops/numpy/promote.h"
 
 namespace hybridnet::ops {
@@ -200,15 +201,16 @@ void declare_at_least(OpRegistry& ops, int rank, Raise raise, const char* doc) {
 }
 
 template <typename P, typename Rule>
-void declare_stacks(OpRegistry& ops, const char* name, const char* doc, Rule rule) {
-  ops.declare<P>(name)
-      .doc(doc)
+OpBuilder<P> declare_stacks(OpRegistry& ops, const char* name, const char* doc, Rule rule) {
+  auto op = ops.declare<P>(name);
+  op.doc(doc)
       .variadic_input("data", "num_args", "arrays whose sizes are equal except along the joined axis")
       .output("out", "the common dtype of the arrays")
       .compose([rule](const P&, const Values& in) { return rule(in); })
       .sample({{2, 3}, {2, 3}}, {{"num_args", "2"}})
       .sample({{3}, {3}}, {{"num_args", "2"}})
       .sample({Shape::scalar(), Shape::scalar()}, {{"num_args", "2"}});
+  return op;
 }
 
 // -------------------------------------------------------------------------------------------------------------- splits
@@ -234,6 +236,7 @@ void declare_parts(OpRegistry& ops, const char* name, const char* doc, int least
   ops.declare<PartsParams>(name)
       .doc(doc)
       .input("data", "at least " + std::to_string(least) + " dimensions, any dtype")
+      .names_its_input()
       .output("out", "one array per part")
       .num_outputs([](const PartsParams& p) { return p.sections > 0 ? p.sections : p.indices.ndim(); })
       .compose([least, axis](const PartsParams& p, const Values& in) -> Values {
@@ -255,6 +258,7 @@ void register_numpy_moves(OpRegistry& ops) {
   ops.declare<RollParams>("_np_roll")
       .doc("Moves elements along axes; elements beyond the end reappear at the start.")
       .input("data", "any shape, any dtype")
+      .names_its_input()
       .output("out", "shape and dtype of data")
       .compose(roll_rule)
       .sample({{3, 4}}, {{"shift", "2"}})
@@ -270,6 +274,7 @@ void register_numpy_moves(OpRegistry& ops) {
   ops.declare<FlipParams>("_npi_flip")
       .doc("Reverses the order of elements along axes.")
       .input("data", "any shape, any dtype")
+      .names_its_input()
       .output("out", "shape and dtype of data")
       .compose(flip_rule)
       .sample({{2, 3}})
@@ -277,6 +282,7 @@ void register_numpy_moves(OpRegistry& ops) {
   ops.declare<Rot90Params>("_npi_rot90")
       .doc("Rotates planes by multiples of 90 degrees.")
       .input("data", "at least 2 dimensions, any dtype")
+      .names_its_input()
       .output("out", "dtype of data")
       .compose(rot90_rule)
       .sample({{2, 3}})
@@ -294,9 +300,11 @@ void register_numpy_stacks(OpRegistry& ops) {
                                "Joins vectors, as columns, and matrices along the second axis.",
                                [](const Values& in) { return joined(in, as_column, 1); });
   declare_stacks<StacksParams>(ops, "_npi_hstack", "Joins arrays along the second axis, vectors along the first.",
-                               [](const Values& in) { return joined(in, at_least_1d, ndim_of(in[0]) < 2 ? 0 : 1); });
-  declare_stacks<StacksParams>(ops, "_npi_dstack", "Joins arrays along the third axis.",
-                               [](const Values& in) { return joined(in, at_least_3d, 2); });
+                               [](const Values& in) { return joined(in, at_least_1d, ndim_of(in[0]) < 2 ? 0 : 1); })
+      .mxnet_name("out");
+  declare_stacks<StacksParams>(ops, "_npi_dstack", "Joins arrays along the third axis.", [](const Values& in) {
+    return joined(in, at_least_3d, 2);
+  }).mxnet_name("out");
 }
 
 void register_numpy_splits(OpRegistry& ops) {

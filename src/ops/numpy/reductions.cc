@@ -2,6 +2,7 @@
 // numbers is a float.
 #include <algorithm>
 
+#include "hybridnet/declare.h"
 #include "ops/numpy/reduce.h"
 #include "ops/reduce/products.h"
 
@@ -288,11 +289,13 @@ void register_numpy_reductions(OpRegistry& ops) {
       .alias("_np_amin")
       .sample({{2, 3}}, {{"axis", "0"}, {"initial", "0.5"}});
   declare_reduction<SpreadParams>(ops, "_npi_var", "Variance over axes; float32 for whole numbers.", spread_rule<false>)
+      .mxnet_name("var")
       .sample({{4, 3}}, {{"axis", "0"}, {"ddof", "1"}});
   auto std = ops.declare<SpreadParams>("_npi_std");
   std.doc("Standard deviation over axes; float32 for whole numbers.")
       .input("a", "array of any shape")
       .output("out", "the shape without the reduced axes, or with sizes 1 there (keepdims)")
+      .mxnet_name("std")
       .compose(spread_rule<true>)
       .sample({{3, 4}})
       .sample({{2, 3, 4}}, {{"axis", "(0, -1)"}, {"keepdims", "True"}})

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "hybridnet/declare.h"
 #include "ops/elementwise/formula.h"
 #include "ops/numpy/promote.h"
 
@@ -185,6 +186,7 @@ void register_numpy_finite(OpRegistry& ops) {
   ops.declare<FiniteParams>("_npi_nan_to_num")
       .doc("The finite elements unchanged; NaN and infinities replaced by numbers.")
       .input("data", "array of any shape")
+      .names_its_input()
       .output("out", "shape and dtype of data")
       .compose(nan_to_num_rule)
       .sample({{3, 4}})

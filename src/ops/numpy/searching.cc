@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/integers.h"
 #include "kernels/index/indices.h"
@@ -286,6 +287,7 @@ void register_numpy_searching(OpRegistry& ops) {
   ops.declare<UniqueParams>("_npi_unique")
       .doc("The unique elements, or slices of an axis, in ascending order.")
       .input("data", "array of any shape")
+      .names_its_input()
       .output("out", "vector, or data with fewer slices along axis")
       .output("index", "with return_index: index of the first occurrence of each, int64")
       .output("inverse", "with return_inverse: index of each element's value, int64")
@@ -294,6 +296,7 @@ void register_numpy_searching(OpRegistry& ops) {
       .infer(infer_unique)
       .dynamic(run_unique)
       .gradient(kNotDifferentiable)
+      .output_names(OutputNames::kNumberedSeveral)
       .sample(small_numbers({{3, 4}}, {}))
       .sample(small_numbers({{9}}, {{"return_index", "True"}, {"return_inverse", "True"}, {"return_counts", "True"}}))
       .sample(small_numbers({{2, 6}}, {{"axis", "1"}, {"return_counts", "True"}}));

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/memory/fill.h"
 #include "ops/numpy/promote.h"

@@ -1,5 +1,6 @@
 // Shape manipulation of NumPy's interface.
 #include "base/checked_size.h"
+#include "hybridnet/declare.h"
 #include "ops/numpy/promote.h"
 #include "ops/shape/concat_params.h"
 #include "ops/shape/reshape_codes.h"
@@ -280,6 +281,7 @@ void register_numpy_joins(OpRegistry& ops) {
       .doc("Joins arrays along an existing axis.")
       .variadic_input("data", "num_args", "arrays of one rank; sizes except along axis are equal")
       .output("out", "the common dtype of the arrays")
+      .mxnet_name("out")
       .compose(concatenate_rule)
       .sample({{2, 3}, {4, 3}}, {{"num_args", "2"}})
       .sample({{2, 3}, {2, 1}}, {{"num_args", "2"}, {"axis", "-1"}})

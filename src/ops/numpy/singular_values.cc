@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/linalg/spectra.h"
 #include "ops/linalg/matrices.h"
@@ -228,6 +229,7 @@ void register_numpy_singular_values(OpRegistry& ops) {
       .output("L", "(..., k), in descending order")
       .output("V", "(..., k, n), orthonormal rows")
       .compose(svd_rule)
+      .output_names(OutputNames::kNumberedSeveral)
       .sample({{3, 3}})
       .sample({{2, 2, 4}});
   ops.declare("_np_pseudo_inverse")

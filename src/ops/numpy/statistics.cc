@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hybridnet/declare.h"
 #include "ops/numpy/reduce.h"
 
 namespace hybridnet::ops {
@@ -229,6 +230,7 @@ void declare_truth(OpRegistry& ops, const char* name, const char* alias, const c
   if (*alias != '\0') op.alias(alias);
   op.doc(doc)
       .input("data", "array of any shape; elements other than 0 are true")
+      .names_its_input()
       .output("out", "bool; the shape without the reduced axes, or with sizes 1 there (keepdims)")
       .compose(truth_rule<kAll>);
   const auto add = [&](Shape shape, std::vector<std::pair<std::string, std::string>> attrs) {
@@ -263,6 +265,7 @@ void register_numpy_averages(OpRegistry& ops) {
       .output("sum_of_weights", "with returned: the shape of the mean")
       .num_outputs([](const AverageParams& p) { return p.returned ? 2 : 1; })
       .compose(average_rule)
+      .output_names(OutputNames::kNumbered)
       .sample({{2, 3}, {2, 3}}, {}, 0.5, 2)
       .sample({{2, 3}, {3}}, {{"axis", "1"}, {"returned", "True"}}, 0.5, 2)
       .sample({{2, 3, 2}, {2, 3, 2}}, {{"axis", "(0, 2)"}}, 0.5, 2)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "hybridnet/declare.h"
 #include "kernels/linalg/factorizations.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"

@@ -1,6 +1,7 @@
 // Functions of one array in NumPy's interface: functions of real numbers return floats for whole numbers.
 #include <algorithm>
 
+#include "hybridnet/declare.h"
 #include "ops/numpy/promote.h"
 
 namespace hybridnet::ops {

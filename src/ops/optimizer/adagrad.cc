@@ -1,7 +1,7 @@
 // AdaGrad (Duchi et al., 2011): one learning rate per element, and one per row.
 #include <cmath>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {
@@ -116,6 +116,7 @@ void register_adagrad(OpRegistry& ops) {
   declare_update<AdagradRule, AdagradParams>(ops, "_sparse_adagrad_update", {"history"})
       .doc(
           "g = clip(rescale_grad * grad); history += g * g; weight -= lr * (g / sqrt(history + epsilon) + wd * weight)")
+      .updates_rows_by("_lazy_adagrad_update")
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}}, 0.1, 2.0)
       .sample({{5}, {5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"epsilon", "0.1"}}, 0.1, 2.0);
   declare_lazy_update<AdagradRule, AdagradParams>(ops, "_lazy_adagrad_update", {"history"})
@@ -172,6 +173,7 @@ void register_adagrad(OpRegistry& ops) {
           },
           kUpdateDTypes)
       .gradient(kNotDifferentiable)
+      .updates_rows_by("_lazy_group_adagrad_update")
       .sample({{3, 4}, {3, 4}, {3, 1}}, {{"lr", "0.1"}}, 0.1, 2.0)
       .sample({{2, 3, 2}, {2, 3, 2}, {2, 1}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"rescale_grad", "2"}}, 0.1,
               2.0);

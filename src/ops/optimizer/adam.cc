@@ -70,6 +70,7 @@ void register_adam(OpRegistry& ops) {
       .doc(
           "g = clip(rescale_grad * grad + wd * weight); mean and var are running means of g and g * g; weight -= lr * "
           "mean / (sqrt(var) + epsilon)")
+      .updates_rows_by("_lazy_adam_update")
       .sample(one)
       .sample(clipped);
   declare_lazy_update<AdamRule, AdamParams>(ops, "_lazy_adam_update", {"mean", "var"})

@@ -2,7 +2,7 @@
 // so that a loss scaler can compute it on the device; an update whose factor is 0, infinite or NaN is skipped.
 #include <cmath>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hybridnet/declare.h"
 #include "ops/optimizer/update_loop.h"
 
 namespace hybridnet::ops {

@@ -2,7 +2,7 @@
 // the step. There are two operators per update, because the norms are computed between them.
 #include <cmath>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/optimizer/sum_squares.h"
 
 namespace hybridnet::ops {
@@ -79,6 +79,7 @@ void register_layer_rates(OpRegistry& ops) {
       .cost([](const LayerRates&, auto in, auto) { return in[0].shape.size() + in[1].shape.size(); })
       .gradient(kNotDifferentiable)
       .internal()
+      .allowed_in_files()
       .sample(lars)
       .sample(lbsgd);
 }

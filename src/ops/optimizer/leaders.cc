@@ -99,6 +99,7 @@ void register_leaders(OpRegistry& ops) {
       .doc(
           "g = clip(rescale_grad * grad); z += g - (sqrt(n + g * g) - sqrt(n)) * weight / lr; n += g * g; weight = "
           "(sign(z) * lamda1 - z) / ((beta + sqrt(n)) / lr + wd) if |z| > lamda1, else 0")
+      .updates_rows_by("_lazy_ftrl_update")
       .sample({{3, 4}, {3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}}, 0.1, 2.0)
       .sample({{5}, {5}, {5}, {5}}, {{"lr", "0.1"}, {"lamda1", "1"}, {"clip_gradient", "0.5"}, {"beta", "0.5"}}, 0.1,
               2.0);
@@ -107,6 +108,7 @@ void register_leaders(OpRegistry& ops) {
           "g = clip(rescale_grad * grad + wd * weight); v is a running mean of g * g; d = (1 - beta1^t) / lr * (sqrt(v "
           "/ (1 - beta2^t)) + epsilon); z = beta1 * z + (1 - beta1) * g - (d - beta1 * d before) * weight; weight = -z "
           "/ d")
+      .updates_rows_by("_lazy_ftml_update")
       .sample({{3, 4}, {3, 4}, {3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"t", "3"}, {"wd", "0.01"}}, 0.1, 2.0);
   declare_lazy_update<FtrlRule, FtrlParams>(ops, "_lazy_ftrl_update", {"z", "n"})
       .doc("ftrl_update of the rows of the gradient.")

@@ -1,7 +1,7 @@
 // Sums of squares of many tensors in one call, and the learning rates of LARS computed from them.
 #include <cmath>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {

@@ -2,7 +2,7 @@
 //   You et al.: Large Batch Optimization for Deep Learning: Training BERT in 76 minutes, ICLR 2020, algorithm 2.
 #include <cmath>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/optimizer/declare_update.h"
 #include "ops/optimizer/sum_squares.h"
 #include "storage/temporary.h"

@@ -1,5 +1,5 @@
 // Stochastic gradient descent, with and without momentum, for one tensor and for many.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {
@@ -144,11 +144,13 @@ void register_single(OpRegistry& ops) {
   declare_update<SgdRule, SgdParams>(ops, "sgd_update", {})
       .alias("_sparse_sgd_update")
       .doc("weight = (1 - lr * wd) * weight - lr * clip(rescale_grad * grad)")
+      .updates_rows_by("_lazy_sgd_update")
       .sample({{3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}})
       .sample({{5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"rescale_grad", "2"}});
   declare_update<SgdMomentumRule, SgdMomentumParams>(ops, "sgd_mom_update", {"mom"})
       .alias("_sparse_sgd_mom_update")
       .doc("mom = momentum * mom - lr * (wd * weight + clip(rescale_grad * grad)); weight = weight + mom")
+      .updates_rows_by("_lazy_sgd_mom_update")
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}, {"momentum", "0.9"}})
       .sample({{5}, {5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}});
   declare_lazy_update<SgdRule, SgdParams>(ops, "_lazy_sgd_update", {})

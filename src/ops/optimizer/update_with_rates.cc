@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -223,6 +223,7 @@ void register_update_with_rates(OpRegistry& ops) {
       })
       .gradient(kNotDifferentiable)
       .internal()
+      .allowed_in_files()
       .sample(one)
       .sample(conditional)
       .sample(scaled);

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "storage/temporary.h"
 

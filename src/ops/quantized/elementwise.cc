@@ -2,8 +2,10 @@
 #include <cstring>
 
 #include "base/checked_size.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/memory/strided_copy.h"
+#include "ops/elementwise/activation_type.h"
 #include "ops/quantized/ranges.h"
 #include "ops/shape/concat_params.h"
 
@@ -28,19 +30,12 @@ void for_elements(int64_t n, F&& f) {
 
 // ---- activation
 
-enum class ActType : int32_t { kRelu, kSigmoid, kSoftRelu, kSoftSign, kTanh };
 struct ActParams {
-  ActType act_type;
+  kernels::ActivationKind act_type;
   static void describe(ParamSchema<ActParams>& schema) {
-    schema.field("act_type", &ActParams::act_type)
-        .choice("relu", ActType::kRelu)
-        .choice("sigmoid", ActType::kSigmoid)
-        .choice("softrelu", ActType::kSoftRelu)
-        .choice("softsign", ActType::kSoftSign)
-        .choice("tanh", ActType::kTanh)
-        .doc("relu; the other activations change the range of the data and are not supported.");
+    describe_act_type(schema).doc("relu; the other activations change the range of the data and are not supported.");
     schema.check([](const ActParams& p) {
-      if (p.act_type != ActType::kRelu)
+      if (p.act_type != kernels::ActivationKind::kRelu)
         throw ParamError({.input = "act_type",
                           .expected = "relu",
                           .given = "another function",
@@ -324,16 +319,10 @@ OpBuilder<P> declare_same_range(OpRegistry& ops, const char* name, const char* d
 void register_quantized_elementwise(OpRegistry& ops) {
   declare_arithmetic(ops);
   declare_same_range<ActParams>(ops, "_contrib_quantized_act", "relu of bytes.", "shape of data")
-      .infer([](const ActParams&, InferContext& c) {
-        c.require_dtype(0, kBytes);
-        c.unify_dtypes({0}, {0});
-        c.set_out_shape(0, c.in_shape(0));
-        c.set_in_shape(0, c.out_shape(0));
-        infer_range_inputs(c, 1, 3);
-        infer_range_outputs(c);
-      })
+      .infer([](const ActParams&, InferContext& c) { infer_bytewise(c); })
       .cpu(run_act, kBytes)
       .gradient(kNotDifferentiable)
+      .clamps(Interval::not_negative())
       .image({0}, {0})
       .sample(bytes_sample({{3, 4}, {1}, {1}}, {kI}, {{"act_type", "relu"}}));
   declare_same_range<NoParams>(ops, "_contrib_quantized_flatten", "Flatten of bytes.", "(batch, the other axes)")

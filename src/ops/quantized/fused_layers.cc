@@ -8,19 +8,22 @@
 #include <cmath>
 #include <optional>
 
+#include "hybridnet/declare.h"
 #include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
 #include "kernels/conv/int8_convolution.h"
 #include "ops/nn/activation_params.h"
 #include "ops/nn/convolution_params.h"
+#include "ops/nn/dense_shapes.h"
+#include "ops/quantized/products.h"
 #include "ops/quantized/ranges.h"
 #include "storage/derived.h"
 
 namespace hybridnet::ops {
 namespace {
 
+using kernels::ActivationKind;
 using kernels::ConvGeometry;
-using onednn::ActivationKind;
 
 // The operations after the product: output = last relu(activation(product) + addend).
 struct LayerEnd : FusedActivation {
@@ -348,35 +351,18 @@ void infer_conv(const FusedConvParams& p, InferContext& c) {
   infer_layer(c, p, p.weights(), p.num_filter);
 }
 
-int row_axes(const FusedDenseParams& p, int ndim) { return p.flatten ? 1 : ndim - 1; }
-
 void infer_dense(const FusedDenseParams& p, InferContext& c) {
   c.set_in_shape(1, Shape{p.num_hidden, kUnknownDim});
   infer_layer(c, p, p.weights(), p.num_hidden);
   const Shape& data = c.in_shape(0);
   if (!data.rank_known()) return;
   if (data.ndim() == 0) throw ShapeError({.input = "data", .expected = "at least one axis", .given = "a scalar"});
-  const int rows = row_axes(p, data.ndim());
-  int64_t features = 1;
-  for (int i = rows; i < data.ndim(); ++i)
-    features = features == kUnknownDim || data[i] == kUnknownDim ? kUnknownDim : features * data[i];
-  c.set_in_shape(1, Shape{p.num_hidden, features});
+  const int rows = p.flatten ? 1 : data.ndim() - 1;
+  c.set_in_shape(1, Shape{p.num_hidden, known_product(data, rows, data.ndim())});
   Shape out = Shape::unknown(rows + 1);
   for (int i = 0; i < rows; ++i) out[i] = data[i];
   out[rows] = p.num_hidden;
   c.set_out_shape(0, out);
-}
-
-ConvGeometry dense_geometry(const FusedDenseParams& p, const Shape& data) {
-  const int rows = row_axes(p, data.ndim());
-  ConvGeometry g;
-  g.spatial = 1;
-  g.n = 1;
-  g.c = data.size(rows, data.ndim());
-  g.o = p.num_hidden;
-  g.in[2] = g.out[2] = data.size(0, rows);
-  g.channels_last = true;
-  return g;
 }
 
 double cost_ns(const ConvGeometry& g) { return g.flops() / 150.0 + 2000; }
@@ -479,11 +465,13 @@ void register_quantized_fused_layers(OpRegistry& ops) {
           [](const FusedDenseParams& p, const LinkContext& c) {
             std::optional<DType> addend;
             if (p.with_sum) addend = c.in[4].dtype;
-            return Ref<Kernel>(
-                new LayerKernel(dense_geometry(p, c.in[0].shape), c.in[0].dtype, addend, p, p.weights()));
+            return Ref<Kernel>(new LayerKernel(dense_geometry(c.in[0].shape, p.flatten, p.num_hidden), c.in[0].dtype,
+                                               addend, p, p.weights()));
           },
           kBytes)
-      .cost([](const FusedDenseParams& p, auto in, auto) { return cost_ns(dense_geometry(p, in[0].shape)); })
+      .cost([](const FusedDenseParams& p, auto in, auto) {
+        return cost_ns(dense_geometry(in[0].shape, p.flatten, p.num_hidden));
+      })
       .sample(layer_sample({{3, 4}, {5, 4}, {1}, {1}, {5}, {1}, {1}, {1}, {1}}, {kU, kI, kF, kF, kI},
                            {{"num_hidden", "5"}, {"act_type", "relu"}, {"float_output", "True"}}))
       .sample(layer_sample({{3, 4}, {5, 4}, {1}, {1}, {1}, {1}}, {kI, kI}, {{"num_hidden", "5"}, {"no_bias", "True"}}))

@@ -2,6 +2,7 @@
 // _contrib_quantized_conv, _contrib_quantized_fully_connected, _contrib_requantize and the operators after them.
 #include <limits>
 
+#include "hybridnet/declare.h"
 #include "kernels/conv/int8_convolution.h"
 #include "kernels/product/packed.h"
 #include "ops/nn/convolution_params.h"
@@ -74,7 +75,7 @@ kernels::ConvGeometry geometry(const FusedConvParams& p, const LinkContext& c) {
   return conv_geometry(p, c.in[0].shape, c.out[0].shape, linked_channels_last(c));
 }
 kernels::ConvGeometry geometry(const FusedDenseParams& p, const LinkContext& c) {
-  return dense_geometry(p, c.in[0].shape);
+  return dense_geometry(c.in[0].shape, p.flatten, p.num_hidden);
 }
 
 template <typename P>
@@ -103,16 +104,10 @@ class FusedKernel final : public Kernel {
     t.scale = scale;
     if (!p_.no_bias) t.bias = bias;
     if (p_.with_addend) t.addend = a.in[static_cast<size_t>(first_addend(p_))].data;
-    kernels::PackedWeights::Use kept;
     const auto pack = [&](void* target) { product_->pack(a.in[1].as<int8_t>(), target); };
-    if (kept_) {
-      kept = kept_->get(a.in[1], pack);
-      t.weights = kept->data();
-    } else {
-      pack(workspace);
-      t.weights = workspace;
-      workspace += rounded(product_->packed_bytes());
-    }
+    const kernels::PackedForRun packed(kept_.get(), a.in[1], workspace, pack);
+    t.weights = packed.data();
+    if (!kept_) workspace += rounded(product_->packed_bytes());
     t.workspace = workspace;
     product_->run(t);
     write_range(a, p_.range());
@@ -122,7 +117,7 @@ class FusedKernel final : public Kernel {
   static kernels::Int8ConvOptions options(const P& p, const LinkContext& c) {
     kernels::Int8ConvOptions o{.data = c.in[0].dtype, .out = p.out(), .bias = !p.no_bias, .add = p.with_addend};
     if (p.with_addend) o.addend = c.in[static_cast<size_t>(first_addend(p))].dtype;
-    if (p.relu) o.last_activation.kind = onednn::ActivationKind::kRelu;
+    if (p.relu) o.last_activation.kind = kernels::ActivationKind::kRelu;
     return o;
   }
   static int64_t rounded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -231,7 +226,7 @@ void register_fused_quantized_products(OpRegistry& ops) {
                                 {"min_calib_range", "-1000"}, {"max_calib_range", "900"}, {"with_addend", "True"}};
   declare<FusedDenseParams>(ops, "_fused_quantized_fully_connected", "_contrib_quantized_fully_connected")
       .cost([](const FusedDenseParams& p, auto in, auto) {
-        return dense_geometry(p, in[0].shape).flops() / 150.0 + 2000;
+        return dense_geometry(in[0].shape, p.flatten, p.num_hidden).flops() / 150.0 + 2000;
       })
       .sample(bytes_sample(with_ranges({{3, 4}, {5, 4}, {5}}, {}), {kI, kI, kI}, dense))
       .sample(bytes_sample(with_ranges({{2, 3, 4}, {5, 4}}, {{2, 3, 5}, {1}, {1}}), {kI, kI, kF, kF, kF, kF, kI},

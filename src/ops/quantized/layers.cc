@@ -1,7 +1,9 @@
 // BatchNorm and Embedding of quantized tensors.
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"
+#include "ops/index/embedding_shapes.h"
 #include "ops/quantized/ranges.h"
 #include "storage/temporary.h"
 
@@ -125,16 +127,7 @@ void infer_embedding(const QuantizedEmbeddingParams& p, InferContext& c) {
   c.set_out_dtype(0, kI);
   infer_range_inputs(c, 2, 4);
   infer_range_outputs(c);
-  c.set_in_shape(1, Shape({p.input_dim, p.output_dim}));
-  if (c.in_shape(0).rank_known()) {
-    Shape out = c.in_shape(0);
-    out.push_back(p.output_dim);
-    c.set_out_shape(0, out);
-  }
-  if (c.out_shape(0).ndim() >= 1) {
-    const std::span<const int64_t> out = c.out_shape(0).dims();
-    c.set_in_shape(0, Shape(out.first(out.size() - 1)));
-  }
+  infer_embedding_shapes(c, p.input_dim, p.output_dim);
 }
 
 void run_embedding(const QuantizedEmbeddingParams& p, const KernelArgs& a) {

@@ -1,4 +1,5 @@
 // Pooling of quantized data, which keeps the range. Averages are rounded to the nearest integer, halves to even.
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/integer_rows.h"
 #include "ops/nn/pooling_params.h"

@@ -3,25 +3,14 @@
 
 #include <optional>
 
+#include "hybridnet/declare.h"
 #include "kernels/conv/int8_convolution.h"
 #include "kernels/product/packed.h"
 #include "ops/nn/convolution_params.h"
+#include "ops/nn/dense_shapes.h"
 #include "ops/quantized/ranges.h"
 
 namespace hybridnet::ops {
-
-namespace {
-
-int64_t known_product(const Shape& s, int first, int last) {
-  int64_t product = 1;
-  for (int i = first; i < last; ++i) {
-    if (s[i] == kUnknownDim) return kUnknownDim;
-    product *= s[i];
-  }
-  return product;
-}
-
-}  // namespace
 
 void infer_dense_shapes(const QuantizedDenseParams& p, InferContext& c) {
   c.set_in_shape(1, Shape{p.num_hidden, kUnknownDim});
@@ -29,25 +18,16 @@ void infer_dense_shapes(const QuantizedDenseParams& p, InferContext& c) {
   const Shape& data = c.in_shape(0);
   if (!data.rank_known()) return;
   if (data.ndim() == 0) throw ShapeError({.input = "data", .expected = "at least one axis", .given = "a scalar"});
-  const int rows = p.flatten ? 1 : data.ndim() - 1;
-  c.set_in_shape(1, Shape{p.num_hidden, known_product(data, rows, data.ndim())});
-  Shape out = Shape::unknown(rows + 1);
-  for (int i = 0; i < rows; ++i) out[i] = data[i];
-  out[rows] = p.num_hidden;
-  c.set_out_shape(0, out);
-  Shape learned = Shape::unknown(data.ndim());
-  for (int i = 0; i < rows; ++i) learned[i] = c.out_shape(0)[i];
-  if (rows == data.ndim() - 1) learned[rows] = c.in_shape(1)[1];
-  c.set_in_shape(0, learned);
+  infer_dense_rows(c, p.flatten ? 1 : data.ndim() - 1, p.num_hidden);
 }
 
-kernels::ConvGeometry dense_geometry(const QuantizedDenseParams& p, const Shape& data) {
-  const int rows = p.flatten ? 1 : data.ndim() - 1;
+kernels::ConvGeometry dense_geometry(const Shape& data, bool flatten, int64_t hidden) {
+  const int rows = flatten ? 1 : data.ndim() - 1;
   kernels::ConvGeometry g;
   g.spatial = 1;
   g.n = 1;
   g.c = data.size(rows, data.ndim());
-  g.o = p.num_hidden;
+  g.o = hidden;
   g.in[2] = g.out[2] = data.size(0, rows);
   g.channels_last = true;
   return g;
@@ -99,16 +79,10 @@ class ProductKernel final : public Kernel {
       t.bias = bias;
       workspace += rounded(bias_bytes());
     }
-    kernels::PackedWeights::Use kept;
     const auto pack = [&](void* target) { product_->pack(a.in[1].as<int8_t>(), target); };
-    if (kept_) {
-      kept = kept_->get(a.in[1], pack);
-      t.weights = kept->data();
-    } else {
-      pack(workspace);
-      t.weights = workspace;
-      workspace += rounded(product_->packed_bytes());
-    }
+    const kernels::PackedForRun packed(kept_.get(), a.in[1], workspace, pack);
+    t.weights = packed.data();
+    if (!kept_) workspace += rounded(product_->packed_bytes());
     t.workspace = workspace;
     product_->run(t);
     write_range(a, range_of_products(ranges_as_, ranges.data, DType::kInt8, ranges.weight));
@@ -234,12 +208,14 @@ void declare_dense(OpRegistry& ops) {
       .link(
           [](const QuantizedDenseParams& p, const LinkContext& c) {
             const DType dtype = c.in[0].dtype;
-            return Ref<Kernel>(new ProductKernel(dense_geometry(p, c.in[0].shape), dtype, dtype, !p.no_bias,
-                                                 dense_bias_factor, c.frozen_weights));
+            return Ref<Kernel>(new ProductKernel(dense_geometry(c.in[0].shape, p.flatten, p.num_hidden), dtype, dtype,
+                                                 !p.no_bias, dense_bias_factor, c.frozen_weights));
           },
           kBytes)
       .gradient(kNotDifferentiable)
-      .cost([](const QuantizedDenseParams& p, auto in, auto) { return cost_ns(dense_geometry(p, in[0].shape)); })
+      .cost([](const QuantizedDenseParams& p, auto in, auto) {
+        return cost_ns(dense_geometry(in[0].shape, p.flatten, p.num_hidden));
+      })
       .sample(bytes_sample({{3, 4}, {5, 4}, {5}, {1}, {1}, {1}, {1}, {1}, {1}}, {kI, kI, kI}, {{"num_hidden", "5"}}))
       .sample(bytes_sample({{2, 3, 33}, {20, 33}, {1}, {1}, {1}, {1}}, {kU, kI},
                            {{"num_hidden", "20"}, {"no_bias", "True"}, {"flatten", "False"}}, 0, 100))

@@ -29,6 +29,6 @@ struct QuantizedDenseParams {
 void infer_dense_shapes(const QuantizedDenseParams& p, InferContext& c);
 
 // The convolution that is equivalent to the layer: the rows of data are the positions of an image with one line.
-kernels::ConvGeometry dense_geometry(const QuantizedDenseParams& p, const Shape& data);
+kernels::ConvGeometry dense_geometry(const Shape& data, bool flatten, int64_t hidden);
 
 }  // namespace hybridnet::ops

@@ -3,6 +3,7 @@
 // Zero is step 0; uint8 covers [0, reach], int8 [-reach, reach], reach = max(|min|, |max|).
 #include <algorithm>
 
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/conv/byte_steps.h"
 #include "ops/quantized/ranges.h"
@@ -207,10 +208,12 @@ void register_from_floats(OpRegistry& ops) {
       })
       .cpu(run_quantize, DType::kFloat32)
       .gradient(kNotDifferentiable)
+      .output_names(OutputNames::kNumberedSeveral)
       .sample(float_sample({kF, kF, kF}, {{"out_type", "int8"}}, -2.0, 2.0));
   ops.declare<CalibratedParams>("_contrib_quantize_v2")
       .doc("Quantizes floats, with a given range or the range of the data.")
       .input("data", "float32, any shape; bytes are copied unchanged")
+      .names_its_input()
       .output("output", "shape of data")
       .output("min_output", "(1,): value of the smallest byte")
       .output("max_output", "(1,): value of the largest byte")
@@ -223,6 +226,7 @@ void register_from_floats(OpRegistry& ops) {
       .cpu(run_quantize_v2, DTypeSet(DType::kFloat32) | DType::kInt8 | DType::kUInt8)
       .image({0}, {0})
       .gradient(kNotDifferentiable)
+      .output_names(OutputNames::kNumberedSeveral)
       .sample(float_sample({kF}, {}, -2.0, 2.0))
       .sample(
           float_sample({kF}, {{"out_type", "auto"}, {"min_calib_range", "0"}, {"max_calib_range", "1.5"}}, -0.5, 2.0));
@@ -269,6 +273,7 @@ void register_quantize(OpRegistry& ops) {
       .cpu(run_requantize, DType::kInt32)
       .image({0}, {0})
       .gradient(kNotDifferentiable)
+      .output_names(OutputNames::kNumberedSeveral)
       .sample(wide);
   Sample bytes = float_sample({DType::kUInt8, kF, kF}, {}, 0.0, 2.0);
   Sample signed_bytes = float_sample({DType::kInt8, kF, kF}, {}, -2.0, 2.0);

@@ -68,6 +68,16 @@ inline void infer_range_outputs(InferContext& c) {
   }
 }
 
+// Inputs data, min and max; outputs bytes of the shape and dtype of data, min and max.
+inline void infer_bytewise(InferContext& c) {
+  c.require_dtype(0, kBytes);
+  c.unify_dtypes({0}, {0});
+  c.set_out_shape(0, c.in_shape(0));
+  c.set_in_shape(0, c.out_shape(0));
+  infer_range_inputs(c, 1, 3);
+  infer_range_outputs(c);
+}
+
 // A sample of whole numbers in [low, high) for all inputs; `dtypes` for the first inputs, float32 for the others.
 inline Sample bytes_sample(std::vector<Shape> inputs, std::vector<DType> dtypes,
                            std::vector<std::pair<std::string, std::string>> attrs = {}, double low = -100,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "hybridnet/declare.h"
 #include "hybridnet/storage.h"
 #include "kernels/conv/byte_steps.h"
 #include "kernels/conv/int8_convolution.h"
@@ -299,6 +300,7 @@ void register_quantized_rnn(OpRegistry& ops) {
       .output("output", "float32 (steps, batch, directions * state_size)")
       .output("state_output", "if state_outputs: states after the last step")
       .output("statecell_output", "if state_outputs: cells after the last step")
+      .mxnet_name("statecell_ouput")  // MXNet's spelling
       .num_outputs([](const QuantizedRnnParams& p) { return p.state_outputs ? 3 : 1; })
       .infer(infer)
       .link([](const QuantizedRnnParams& p,

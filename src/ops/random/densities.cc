@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
 

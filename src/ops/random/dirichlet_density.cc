@@ -1,6 +1,7 @@
 // _random_pdf_dirichlet: densities of samples of Dirichlet distributions.
 #include <cmath>
 
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "ops/emit.h"
 

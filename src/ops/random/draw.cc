@@ -2,7 +2,7 @@
 #include <cmath>
 #include <string>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/random/normal.h"
@@ -314,6 +314,7 @@ void register_keyed_normal(OpRegistry& ops) {
       .cost([](const NoParams&, auto, auto out) { return draw_cost(out, 8); })
       .gradient(kNotDifferentiable)
       .internal()
+      .allowed_in_files()
       .sample(sample);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/random/rng.h"
 #include "ops/emit.h"
@@ -119,6 +120,7 @@ void register_multinomial(OpRegistry& ops) {
       .cpu(run_multinomial, kFloating)
       .random()
       .gradient(multinomial_gradient, Saves::of({0}, {0}))
+      .output_names(OutputNames::kNumberedSeveral)
       .sample({{4}}, {{"shape", "(5,)"}}, 0.1, 1.0)
       .sample({{2, 3}}, {{"shape", "(2, 2)"}, {"get_prob", "True"}, {"dtype", "float32"}}, 0.1, 1.0);
 }

@@ -1,5 +1,5 @@
 // _random_randint: uniformly distributed whole numbers in a range.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/random/rng.h"
 #include "ops/shape_param.h"

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/random/rng.h"
 #include "storage/temporary.h"
 

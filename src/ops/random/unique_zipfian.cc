@@ -3,7 +3,7 @@
 #include <cmath>
 #include <unordered_set>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/random/rng.h"
 #include "storage/temporary.h"
@@ -72,6 +72,7 @@ void register_unique_zipfian(OpRegistry& ops) {
       .cpu(run_zipfian)
       .random()
       .gradient(kNotDifferentiable)
+      .output_names(OutputNames::kNumberedSeveral)
       .sample(std::vector<Shape>{}, {{"range_max", "50"}, {"shape", "(2, 10)"}});
 }
 

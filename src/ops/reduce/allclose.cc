@@ -2,7 +2,7 @@
 #include <atomic>
 #include <cmath>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 
 namespace hybridnet::ops {

@@ -1,7 +1,7 @@
 // argmax and argmin.
 #include <algorithm>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/reduce/arg_extreme.h"
 #include "ops/reduce/axes.h"
 

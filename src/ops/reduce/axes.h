@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/reduce/reduce.h"
 #include "ops/emit.h"
 

@@ -1,7 +1,7 @@
 // Cumulative sums.
 #include "kernels/reduce/cumsum.h"
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/reduce/axes.h"
 
 namespace hybridnet::ops {

@@ -1,6 +1,6 @@
 // Mean and variance in one operator.
 
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/storage.h"
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/elementwise/convert.h"
@@ -64,12 +64,15 @@ void register_moments(OpRegistry& ops) {
   ops.declare<MomentsParams>("moments")
       .doc("Mean and variance (of the whole population: divided by the number of elements) over axes.")
       .input("data", "floating array of any shape")
+      .names_its_input()
       .output("mean", "dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)")
       .output("var", "shape and dtype of mean")
       .infer(infer_moments)
       .cpu(run_moments, kFloating)
       .gradient(moments_gradient, Saves::of({0}, {0}))
       .cost([](const MomentsParams&, auto in, auto) { return in[0].shape.size(); })
+      .amp(AmpType::kFloat)
+      .output_names(OutputNames::kNumberedSeveral)
       .sample({{3, 4}}, {{"axes", "(0, 1)"}})
       .sample({{2, 3, 4}}, {{"axes", "(0, 2)"}})
       .sample({{2, 3, 4}}, {{"axes", "(-1,)"}, {"keepdims", "1"}});

@@ -1,5 +1,5 @@
 // L1 and L2 norms.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/reduce/axes.h"
 
 namespace hybridnet::ops {
@@ -66,6 +66,8 @@ void register_norm(OpRegistry& ops) {
       .infer(infer_norm)
       .cpu(run_norm)
       .gradient(norm_gradient, Saves::all())
+      .amp(AmpType::kFloat)
+      .sparse(SparseForm::kNorm)
       .sample({{3, 4}})
       .sample({{3, 4}}, {{"ord", "1"}, {"axis", "1"}})
       .sample({{2, 3, 4}}, {{"axis", "(0, 2)"}, {"keepdims", "1"}});

@@ -81,9 +81,11 @@ Value nanproduct_gradient(const Value& x, const Value& dy, const Shape& shape, u
 
 void register_products(OpRegistry& ops) {
   reduction<Reduction::kProd>(ops, "prod", "Product over axes.")
-      .gradient(gradient_of<product_gradient>, Saves::all_inputs());
+      .gradient(gradient_of<product_gradient>, Saves::all_inputs())
+      .amp(AmpType::kFloat);
   reduction<Reduction::kNanprod>(ops, "nanprod", "Product over axes; NaN counts as 1.")
-      .gradient(gradient_of<nanproduct_gradient>, Saves::all_inputs());
+      .gradient(gradient_of<nanproduct_gradient>, Saves::all_inputs())
+      .amp(AmpType::kFloat);
 }
 
 }  // namespace hybridnet::ops

@@ -1,5 +1,5 @@
 // The adjoint of a reduction: repeats a value over the reduced axes.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/broadcast.h"
 #include "ops/reduce/axes.h"
 

@@ -37,18 +37,26 @@ void register_sums(OpRegistry& ops) {
       .alias("sum_axis")
       .alias("_sparse_sum")
       .gradient(sum_gradient, Saves::nothing())
+      .keeps_zeros()
+      .amp(AmpType::kFloat)
+      .sparse(SparseForm::kSums)
       .sample(std::vector<Shape>{{0, 4}}, {{"axis", "0"}});
   reduction<Reduction::kSum, Finish::kDivide>(ops, "mean", "Mean over axes.")
       .alias("_sparse_mean")
-      .gradient(mean_gradient, Saves::nothing());
+      .gradient(mean_gradient, Saves::nothing())
+      .amp(AmpType::kFloat)
+      .sparse(SparseForm::kMeans);
   reduction<Reduction::kSumSquares>(ops, "_square_sum", "Sum of squares over axes.")
       .gradient(
           [](const ReduceParams& p, const GradientContext& g) -> Values {
             return {spread(g.output_grad(0) * 2.0, g.input_spec(0).shape, axes_of(p, g)) * g.input(0)};
           },
-          Saves::all_inputs());
+          Saves::all_inputs())
+      .amp(AmpType::kFloat)
+      .sparse(SparseForm::kSquareSums, SparseGradient::kOwn);
   reduction<Reduction::kNansum>(ops, "nansum", "Sum over axes; NaN counts as 0.")
-      .gradient(nansum_gradient, Saves::all_inputs());
+      .gradient(nansum_gradient, Saves::all_inputs())
+      .amp(AmpType::kFloat);
 }
 
 }  // namespace hybridnet::ops

@@ -1,6 +1,6 @@
 // depth_to_space and space_to_depth: rearrange channels to blocks of pixels and back.
 #include "base/checked_size.h"
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
@@ -87,6 +87,7 @@ void register_block_layout(OpRegistry& ops) {
       .doc(
           "Rearranges channels to blocks of pixels: element (n, (r, s, c), h, w) becomes (n, c, h * b + r, w * b + s).")
       .input("data", "shape (N, C * b * b, H, W), any dtype")
+      .names_its_input()
       .output("output", "shape (N, C, H * b, W * b)")
       .infer(infer_depth_to_space)
       .cpu([](const BlockParams& p, const KernelArgs& a) { move_blocks(p, a, true); })
@@ -100,6 +101,7 @@ void register_block_layout(OpRegistry& ops) {
   ops.declare<BlockParams>("space_to_depth")
       .doc("Rearranges blocks of pixels to channels: the inverse of depth_to_space.")
       .input("data", "shape (N, C, H * b, W * b), any dtype")
+      .names_its_input()
       .output("output", "shape (N, C * b * b, H, W)")
       .infer(infer_space_to_depth)
       .cpu([](const BlockParams& p, const KernelArgs& a) { move_blocks(p, a, false); })

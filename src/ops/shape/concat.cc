@@ -1,6 +1,6 @@
 // Concat, and _rnn_param_concat, which differs in shape inference only.
 #include "base/checked_size.h"
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/shape/concat_params.h"
@@ -134,6 +134,9 @@ void register_concat(OpRegistry& ops) {
         return std::optional(p);
       })
       .gradient(concat_gradient, Saves::nothing())
+      .amp(AmpType::kWidest)
+      .keeps_zeros()
+      .sparse(SparseForm::kConcatRows)
       .sample({{2, 3}, {2, 1}, {2, 4}}, {{"num_args", "3"}})
       .sample({{2, 3}, {4, 3}}, {{"num_args", "2"}, {"dim", "0"}})
       .sample({{2, 3, 2}, {2, 3, 5}}, {{"num_args", "2"}, {"dim", "-1"}})

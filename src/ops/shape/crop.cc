@@ -1,5 +1,5 @@
 // Crop: crops an image to a size, or to the size of another image.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 #include "ops/shape/slice_ranges.h"
 

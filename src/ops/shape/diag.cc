@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "base/checked_size.h"
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
@@ -130,6 +130,7 @@ void register_diag(OpRegistry& ops) {
   ops.declare<DiagParams>("diag")
       .doc("The diagonals of a tensor, or a matrix with a vector on its diagonal.")
       .input("data", "at least 1 dimension, any dtype")
+      .names_its_input()
       .output("output", "shape of data without the two axes, the diagonal last; for a vector (n + |k|, n + |k|)")
       .infer(infer_diag)
       .cpu(run_diag)

@@ -1,5 +1,5 @@
 // expand_dims and squeeze: insert and remove axes of size 1.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
 
@@ -90,6 +90,7 @@ void register_expand_squeeze(OpRegistry& ops) {
   ops.declare<SqueezeParams>("squeeze")
       .doc("Removes axes of size 1.")
       .input("data", "any shape, any dtype")
+      .names_its_input()
       .output("output", "shape of data without the removed axes")
       .infer(infer_squeeze)
       .cpu([](const SqueezeParams&, const KernelArgs& a) { copy_first_input(a); })

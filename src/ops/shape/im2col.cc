@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/checked_size.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/integers.h"
 #include "kernels/memory/strided_copy.h"
@@ -203,6 +204,7 @@ void register_im2col(OpRegistry& ops) {
   ops.declare<Im2colParams>("im2col")
       .doc("The pixels that every point of a kernel reads, at every position of the kernel.")
       .input("data", "(batch, channels, image...), 1 to 3 axes of image")
+      .names_its_input()
       .output("output", "(batch, channels * kernel points, positions)")
       .infer(infer_im2col)
       .cpu(run_im2col, kNumeric)
@@ -219,6 +221,7 @@ void register_im2col(OpRegistry& ops) {
   ops.declare<Col2imParams>("col2im")
       .doc("Images from the columns of im2col: values of the same pixel are added.")
       .input("data", "(batch, channels * kernel points, positions)")
+      .names_its_input()
       .output("output", "(batch, channels, output_size...)")
       .infer(infer_col2im)
       .cpu(run_col2im, kNumeric)

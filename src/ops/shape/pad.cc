@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/checked_size.h"
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/integers.h"
 #include "kernels/memory/fill.h"
@@ -229,6 +229,7 @@ void register_pad(OpRegistry& ops) {
       .alias("pad")
       .doc("Pads data with constants, with its edge values, or with its mirror image.")
       .input("data", "any shape, any dtype")
+      .names_its_input()
       .output("output", "sizes of data plus the widths before and after")
       .infer(infer_pad)
       .cpu(run_pad)

@@ -1,5 +1,5 @@
 // Reshape and Flatten: the same elements with another shape.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
 

@@ -1,5 +1,5 @@
 // reshape_like: takes sizes, or a range of them, from a second tensor.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
 

@@ -1,5 +1,5 @@
 // reverse (flip): reverses the order of elements along axes.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
@@ -48,6 +48,7 @@ void register_reverse(OpRegistry& ops) {
       .alias("flip")
       .doc("Reverses the order of elements along the given axes.")
       .input("data", "any shape, any dtype")
+      .names_its_input()
       .output("output", "shape and dtype of data")
       .infer([](const ReverseParams& p, InferContext& c) {
         c.unify_dtypes();

@@ -1,5 +1,5 @@
 // shape_array and size_array: sizes as tensors.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 
 namespace hybridnet::ops {
 

@@ -1,5 +1,5 @@
 // slice, and _backward_slice, which writes its input into a tensor of zeros.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/shape/slice_ranges.h"
@@ -90,6 +90,7 @@ void register_slice(OpRegistry& ops) {
       .takes_part_of_input()
       .cpu(run_slice)
       .gradient(slice_gradient, Saves::nothing())
+      .sparse(SparseForm::kSlice)
       .sample({{4, 5}}, {{"begin", "(1, 0)"}, {"end", "(3, 4)"}})
       .sample({{4, 5, 3}}, {{"begin", "(None, -1)"}, {"end", "(3, None)"}, {"step", "(2, -2)"}})
       .sample({{7}}, {{"begin", "(1,)"}, {"end", "(None,)"}, {"step", "(3,)"}});

@@ -1,6 +1,6 @@
 // x[begin:end:step] = y as a function: the result is x with the slice replaced. It runs in place if x is not used
 // afterwards.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/memory/fill.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"

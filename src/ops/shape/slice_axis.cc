@@ -1,5 +1,5 @@
 // slice_axis and slice_like: slices with bounds on some axes only.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "ops/emit.h"
 #include "ops/shape/slice_ranges.h"
 
@@ -103,6 +103,7 @@ void register_slice_axis(OpRegistry& ops) {
             return Values{place_slice(g.output_grad(0), ranges_of(p, whole), whole)};
           },
           Saves::nothing())
+      .sparse(SparseForm::kSliceAxis)
       .sample({{4, 5}}, {{"axis", "0"}, {"begin", "1"}, {"end", "3"}})
       .sample({{4, 5}}, {{"axis", "-1"}, {"begin", "-3"}, {"end", "None"}})
       .sample({{4, 5, 2}}, {{"axis", "1"}, {"begin", "0"}, {"end", "-1"}});

@@ -1,5 +1,5 @@
 // SliceChannel (split) and _split_v2: split a tensor along an axis.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
@@ -160,6 +160,7 @@ template <typename P>
 OpBuilder<P> declare_split(OpRegistry& ops, const char* name) {
   return ops.declare<P>(name)
       .input("data", "any shape, any dtype")
+      .names_its_input()
       .output("output", "one array per part, dtype of data")
       .num_outputs([](const P& p) { return parts_of(p); })
       .infer(infer_split<P>)
@@ -179,6 +180,7 @@ void register_split(OpRegistry& ops) {
   declare_split<SliceChannelParams>(ops, "SliceChannel")
       .alias("split")
       .doc("Splits data into num_outputs equal parts along an axis.")
+      .output_names(OutputNames::kNumbered)
       .sample({{2, 6}}, {{"num_outputs", "3"}})
       .sample({{4, 2, 3}}, {{"num_outputs", "2"}, {"axis", "0"}})
       .sample({{2, 3, 4}}, {{"num_outputs", "3"}, {"axis", "-2"}, {"squeeze_axis", "True"}});

@@ -1,5 +1,5 @@
 // stack: joins tensors of one shape along a new axis.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
@@ -78,6 +78,8 @@ void register_stack(OpRegistry& ops) {
       .infer(infer_stack)
       .cpu(run_stack)
       .gradient(stack_gradient, Saves::nothing())
+      .amp(AmpType::kWidest)
+      .keeps_zeros()
       .sample({{2, 3}, {2, 3}, {2, 3}}, {{"num_args", "3"}})
       .sample({{2, 3}, {2, 3}}, {{"num_args", "2"}, {"axis", "1"}})
       .sample({{2, 3}, {2, 3}}, {{"num_args", "2"}, {"axis", "-1"}});

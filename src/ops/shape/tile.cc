@@ -1,6 +1,6 @@
 // tile and repeat: repeat the data as a whole or element by element.
 #include "base/checked_size.h"
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
@@ -149,6 +149,7 @@ void register_tile(OpRegistry& ops) {
       .alias("_npi_tile")
       .doc("Repeats data as a whole along its axes.")
       .input("data", "any shape, any dtype")
+      .names_its_input()
       .output("output", "sizes of data times reps; as many axes as the longer of the two")
       .infer(infer_tile)
       .cpu(run_tile)
@@ -160,6 +161,7 @@ void register_tile(OpRegistry& ops) {
       .alias("_np_repeat")
       .doc("Repeats every element, or slice along an axis.")
       .input("data", "any shape, any dtype")
+      .names_its_input()
       .output("output", "shape of data with the size of the axis times repeats; flat if axis is None")
       .infer(infer_repeat)
       .cpu(run_repeat)

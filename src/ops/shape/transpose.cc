@@ -1,5 +1,5 @@
 // transpose and SwapAxis.
-#include "hybridnet/op.h"
+#include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 
@@ -118,6 +118,7 @@ void register_transpose(OpRegistry& ops) {
       .alias("_npi_swapaxes")
       .doc("Exchanges two axes.")
       .input("data", "any shape, any dtype")
+      .names_its_input()
       .output("output", "shape of data with two sizes exchanged")
       .infer(infer_permuted<SwapAxisParams>)
       .takes_part_of_input()

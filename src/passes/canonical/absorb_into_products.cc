@@ -153,6 +153,7 @@ Replacement scaled_product(Graph& graph, Node& node) {
 
 // a b + c: the product adds c while its result is in registers.
 Replacement product_plus(Graph& graph, Node& node) {
+  if (node.inputs.size() != 2) return no_change();  // c is a number
   for (const size_t side : {0u, 1u}) {
     const Node* product = scalable(graph, node.inputs[side], node);
     const NodeEntry& other = node.inputs[1 - side];

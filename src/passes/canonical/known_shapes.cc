@@ -40,4 +40,20 @@ Replacement constant_shape(Graph& graph, Node& node) {
   return replace_with({graph.add_constant(Ref<Object>(value.impl()), node.specs[0]), 0});
 }
 
+// There, parameters that follow from sizes are constants, too.
+Replacement constant_sizes(Graph& graph, Node& node) {
+  if (!sizes_are_fixed()) return no_change();
+  std::vector<TensorSpec> specs;
+  for (const NodeEntry& input : node.inputs) specs.push_back(graph.spec(input));
+  const std::optional<Op::Resolved> use = node.op->resolve_sizes(node.params->data(), specs);
+  if (!use) return no_change();
+  for (const TensorSpec& spec : specs) note_shape_read(spec.shape);
+  std::vector<NodeEntry> inputs(node.inputs.begin(),
+                                node.inputs.begin() + static_cast<std::ptrdiff_t>(use->num_inputs));
+  const NodePtr made = graph.add(*use->op, use->params, std::move(inputs), &node);
+  std::vector<NodeEntry> outputs;
+  for (uint32_t i = 0; i < made->specs.size(); ++i) outputs.push_back({made, i});
+  return {std::move(outputs), {}, {}};
+}
+
 }  // namespace hybridnet::passes

@@ -30,6 +30,7 @@ Replacement neutral_scalar(Graph& graph, Node& node) {
 }
 
 Replacement neutral_term(Graph& graph, Node& node) {
+  if (node.inputs.size() != 2) return no_change();
   if (is_full_of(node.inputs[1], node.op->neutral_right)) return keep_input(graph, node, 0);
   if (is_full_of(node.inputs[0], node.op->neutral_left)) return keep_input(graph, node, 1);
   return no_change();

@@ -14,10 +14,9 @@ bool is_shown(const Node& node) { return !node.is_variable() && node.op->is_view
 
 // True for nodes that take one or two sweeps over memory.
 bool passes_over_input(const Node& node) {
-  static const OpRef kDropout{"Dropout"}, kLayerNorm{"LayerNorm"}, kRmsNorm{"_contrib_rms_norm"};
   const Op& op = *node.op;
-  return op.pointwise != nullptr || op.format_agnostic || op.is_view || op.takes_part_of_input ||
-         &op == &kDropout.op() || &op == &kLayerNorm.op() || &op == &kRmsNorm.op() || repeats_first_output_only(node);
+  return op.pointwise != nullptr || op.format_agnostic || op.is_view || op.takes_part_of_input || op.light ||
+         repeats_first_output_only(node);
 }
 
 // The nodes that must have run before the backward run may begin: for a graph that is cut, all nodes that
@@ -46,34 +45,20 @@ NodeSet forward_of_cut(const Graph& graph) {
   return forward;
 }
 
-const OpRef kNorm{"BatchNorm"}, kNormRelu{"_contrib_BatchNormWithReLU"}, kApply{"_batch_norm_apply"},
-    kLayerNorm{"LayerNorm"}, kAddNorm{"_add_layer_norm"}, kDropoutAddNorm{"_dropout_add_layer_norm"};
-
-bool is_residual_norm(const Node& node) {
-  return !node.is_variable() && (node.op == &kAddNorm.op() || node.op == &kDropoutAddNorm.op());
-}
-
 }  // namespace
 
-bool repeats_first_output_only(const Node& node) {
-  return node.op == &kNorm.op() || node.op == &kNormRelu.op() || is_residual_norm(node);
-}
+bool repeats_first_output_only(const Node& node) { return !node.is_variable() && node.op->repeated.has_value(); }
 
 Repetition repetition_of(const Node& node) {
   if (!repeats_first_output_only(node)) return {node.op, node.params, node.inputs};
-  if (is_residual_norm(node)) {
-    const NodeEntry sum{NodePtr(const_cast<Node*>(&node)), 1};
-    return {&kLayerNorm.op(), make_params(kLayerNorm.op(), &node, {}), {sum, node.inputs[2], node.inputs[3]}};
-  }
-  const SchemaBase& schema = *node.op->schema;
-  const auto parameter = [&](const char* name) { return schema.get(node.params->data(), schema.find(name)); };
+  const RepeatedForm& form = *node.op->repeated;
+  const Op& op = op_registry().at(form.op);
   const NodePtr self(const_cast<Node*>(&node));
-  const bool with_relu = node.op == &kNormRelu.op();
-  const std::vector<std::pair<std::string, AttrValue>> attributes = {
-      {"axis", parameter("axis")}, {"unit_gamma", parameter("fix_gamma")}, {"relu", AttrValue(with_relu)}};
-  return {&kApply.op(),
-          kApply.op().schema->parse(attributes, kApply.name()),
-          {node.inputs[0], node.inputs[1], node.inputs[2], {self, 1}, {self, 2}}};
+  std::vector<NodeEntry> inputs;
+  for (const RepeatedForm::Source& source : form.inputs)
+    inputs.push_back(source.output < 0 ? node.inputs[static_cast<size_t>(source.input)]
+                                       : NodeEntry{self, static_cast<uint32_t>(source.output)});
+  return {&op, make_params(op, &node, form.attrs), std::move(inputs)};
 }
 
 Peak find_peak(const Graph& graph) {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "graph/arithmetic.h"
 #include "passes/attributes.h"
 #include "passes/gradient/node_builders.h"
 #include "passes/layers/products.h"
@@ -11,9 +12,8 @@ namespace hybridnet::passes {
 namespace {
 
 const OpRef kErf{"erf"}, kPlus{"_plus_scalar"}, kMultiply{"_mul_scalar"}, kDivide{"_div_scalar"},
-    kPlainLeakyRelu{"_plain_leaky_relu"}, kTanh{"tanh"}, kSigmoid{"sigmoid"}, kActivation{"Activation"},
-    kSquare{"square"}, kAdd{"elemwise_add"}, kBroadcastAdd{"broadcast_add"}, kPower{"_power_scalar"}, kSilu{"_silu"},
-    kGeluTanh{"_gelu_tanh"};
+    kPlainLeakyRelu{"_plain_leaky_relu"}, kTanh{"tanh"}, kActivation{"Activation"}, kSquare{"square"},
+    kPower{"_power_scalar"}, kGeluTanh{"_gelu_tanh"};
 
 const NodeEntry& before(const NodeEntry& entry) { return entry.node->inputs[0]; }
 
@@ -39,10 +39,9 @@ bool is_plus_one(const NodeEntry& entry) {
   return is_first_of(entry, kPlus) && number_attribute(*entry.node, "scalar", 0) == 1;
 }
 
-// tanh or sigmoid, as an operator of its own or an Activation.
-bool is_function(const NodeEntry& entry, const OpRef& op) {
-  return is_first_of(entry, op) ||
-         (is_first_of(entry, kActivation) && text_attribute(*entry.node, "act_type") == op.name());
+bool is_tanh(const NodeEntry& entry) {
+  return is_first_of(entry, kTanh) ||
+         (is_first_of(entry, kActivation) && text_attribute(*entry.node, "act_type") == "tanh");
 }
 
 // number * x^power and nothing else.
@@ -73,7 +72,7 @@ bool is_gelu_argument(const Graph& graph, const NodeEntry& entry, const NodeEntr
   };
   for (const NodeEntry& sum : outer.over) {
     if (sum.node->is_variable() || graph.only_reader(sum) == nullptr) continue;
-    if (outer.over.size() == 1 && (is_first_of(sum, kAdd) || is_first_of(sum, kBroadcastAdd))) {
+    if (outer.over.size() == 1 && is_of_arrays(sum, "add")) {
       for (const size_t side : {0u, 1u})
         if (sum.node->inputs[side] == x && is_power_of(product_only_read(sum.node->inputs[1 - side]), kCubic, 3, x))
           return true;
@@ -87,17 +86,6 @@ bool is_gelu_argument(const Graph& graph, const NodeEntry& entry, const NodeEntr
 
 }  // namespace
 
-// x * sigmoid(x)
-Replacement silu(Graph& graph, Node& node) {
-  for (const size_t side : {0u, 1u}) {
-    const NodeEntry &x = node.inputs[side], &gate = node.inputs[1 - side];
-    if (!is_function(gate, kSigmoid) || !(before(gate) == x) || graph.only_reader(gate) != &node) continue;
-    if (!is_floating(node.specs[0].dtype) || !(graph.spec(x) == node.specs[0])) continue;
-    return replace_with(emit(graph, kSilu, {x}, {}, &node));
-  }
-  return no_change();
-}
-
 // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), its factors in any order.
 Replacement gelu_tanh(Graph& graph, Node& node) {
   const Product product = product_of(graph, node);
@@ -106,7 +94,7 @@ Replacement gelu_tanh(Graph& graph, Node& node) {
     const NodeEntry &x = product.over[side], &grown = product.over[1 - side];
     if (!is_plus_one(grown) || graph.only_reader(grown) == nullptr || !(graph.spec(x) == node.specs[0])) continue;
     const NodeEntry& bent = before(grown);
-    if (!is_function(bent, kTanh) || graph.only_reader(bent) == nullptr) continue;
+    if (!is_tanh(bent) || graph.only_reader(bent) == nullptr) continue;
     if (graph.only_reader(before(bent)) == nullptr || !is_gelu_argument(graph, before(bent), x)) continue;
     return replace_with(emit(graph, kGeluTanh, {x}, {}, &node));
   }

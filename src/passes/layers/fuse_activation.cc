@@ -16,37 +16,19 @@ using Attributes = std::vector<std::pair<std::string, AttrValue>>;
 
 // The activation of a node as parameters of the fused operators: act_type, act_alpha, act_beta.
 std::optional<Attributes> activation_of(const Node& node) {
-  const std::string& op = node.op->name;
-  auto plain = [](const char* type) { return Attributes{{"act_type", type}}; };
-  if (op == "relu" || op == "sigmoid" || op == "tanh") return plain(op.c_str());
-  if (op == "Activation") {
-    const std::string type = text_attribute(node, "act_type");
-    if (type == "relu" || type == "sigmoid" || type == "tanh" || type == "softrelu") return plain(type.c_str());
-  }
-  if (op == "_silu") return plain("silu");
-  if (op == "_gelu_tanh") return plain("gelu_tanh");
-  if (op == "LeakyReLU" || op == "_plain_leaky_relu") {
-    const std::string type = text_attribute(node, "act_type");
-    if (type == "gelu") return plain("gelu");
-    if (type == "elu" || type == "leaky") {
-      return Attributes{{"act_type", type}, {"act_alpha", number_attribute(node, "slope", 0.25)}};
-    }
-  }
-  if (op == "clip") {
-    return Attributes{{"act_type", "clip"},
-                      {"act_alpha", number_attribute(node, "a_min", 0)},
-                      {"act_beta", number_attribute(node, "a_max", 0)}};
-  }
-  return std::nullopt;
+  if (!node.op->layer_activation) return std::nullopt;
+  const std::optional<LayerActivation> activation = node.op->layer_activation(node.params->data());
+  if (!activation) return std::nullopt;
+  Attributes attributes{{"act_type", activation->type}};
+  if (activation->alpha) attributes.emplace_back("act_alpha", *activation->alpha);
+  if (activation->beta) attributes.emplace_back("act_beta", *activation->beta);
+  return attributes;
 }
 
 }  // namespace
 
 const Op* fused_form(const Node& layer) {
-  if (layer.is_variable()) return nullptr;
-  if (layer.op->name == "FullyConnected") return op_registry().find("_fused_fully_connected");
-  if (layer.op->name == "Convolution") return op_registry().find("_fused_convolution");
-  return nullptr;
+  return layer.is_variable() || layer.op->fused_layer == nullptr ? nullptr : op_registry().find(layer.op->fused_layer);
 }
 
 Replacement fuse_activation(Graph& graph, Node& node) {

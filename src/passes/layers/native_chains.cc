@@ -12,7 +12,7 @@ constexpr int64_t kSmallest = 4096;  // elements: below, calls cost more than pa
 bool has_forms(const PointwiseProgram& program, DType dtype) {
   int forms = 0;
   for (const PointwiseProgram::Step& step : program.steps)
-    forms += c_forms::expression(*step.op, step.params, step.in.size(), dtype).has_value() ? 1 : 0;
+    forms += c_forms::expression(*step.op, step.params, dtype).has_value() ? 1 : 0;
   return forms >= 2;
 }
 

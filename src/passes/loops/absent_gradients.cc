@@ -13,14 +13,7 @@ const OpRef kWhere{"where"}, kBroadcastTo{"broadcast_to"}, kMaximum{"_maximum"},
 const TensorSpec kFlagSpec{Shape{1}, DType::kFloat32};
 
 // True if the node makes zeros of zeros. (A product does not: 0 * inf is NaN.)
-bool keeps_zeros(const Node& node) {
-  static const OpRef kLinear[] = {
-      OpRef("elemwise_add"), OpRef("_grad_add"), OpRef("negative"), OpRef("_copy"),       OpRef("Cast"),
-      OpRef("sum"),          OpRef("Concat"),    OpRef("stack"),    OpRef("slice_axis"),  OpRef("slice"),
-      OpRef("SliceChannel"), OpRef("transpose"), OpRef("SwapAxis"), OpRef("broadcast_to")};
-  return node.op->is_view ||
-         std::any_of(std::begin(kLinear), std::end(kLinear), [&](const OpRef& op) { return node.op == &op.op(); });
-}
+bool keeps_zeros(const Node& node) { return node.op->is_view || node.op->takes_part_of_input || node.op->keeps_zeros; }
 
 }  // namespace
 

@@ -416,8 +416,8 @@ ControlGradient differentiate_loop(Graph& graph, Node& node, const std::vector<N
     throw UnboundedLoopError(
         {.op = node.op->name,
          .node = node.name,
-         .message = "no compiled gradient of a loop without max_iterations, or with a very large one",
-         .because = "the values of each iteration are kept for the gradient, and how many there are is not known",
+         .message = "a loop without max_iterations, or with a very large one, has no compiled gradient",
+         .because = "the values of each iteration are kept for the gradient, and the number of iterations is not known",
          .fix = "pass a smaller max_iterations as an int, or checkpoint=",
          .where = node.where});
   }

@@ -1,8 +1,8 @@
 // Replaces normalization that is written out by one operator: one pass over memory instead of eight, and a gradient of
 // its own.
+#include "graph/reduced_axes.h"
 #include "passes/attributes.h"
 #include "passes/gradient/node_builders.h"
-#include "passes/layers/reduced_axes.h"
 #include "passes/rules.h"
 
 namespace hybridnet::passes {

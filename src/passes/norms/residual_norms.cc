@@ -1,5 +1,6 @@
 // Fuses LayerNorm with the sum in front of it, and with the dropout of one summand: one pass over memory instead of
 // three, forward and backward.
+#include "graph/arithmetic.h"
 #include "graph/control/control_flow.h"
 #include "passes/attributes.h"
 #include "passes/layers/layer_epilogues.h"
@@ -8,8 +9,7 @@
 namespace hybridnet::passes {
 namespace {
 
-const OpRef kAdd{"broadcast_add"}, kAddEqual{"elemwise_add"}, kDropout{"Dropout"}, kAddNorm{"_add_layer_norm"},
-    kDropoutAddNorm{"_dropout_add_layer_norm"};
+const OpRef kDropout{"Dropout"}, kAddNorm{"_add_layer_norm"}, kDropoutAddNorm{"_dropout_add_layer_norm"};
 
 // True for a Dropout whose mask only its gradient will read; the fused operator draws that mask again.
 bool is_plain_dropout(const Graph& graph, const NodeEntry& entry, const Node& reader) {
@@ -28,7 +28,7 @@ bool takes_addend(const Graph& graph, const NodeEntry& entry, const Node& reader
 
 Replacement add_layer_norm(Graph& graph, Node& node) {
   const NodeEntry& data = node.inputs[0];
-  if (!is_first_of(data, kAdd) && !is_first_of(data, kAddEqual)) return no_change();
+  if (!is_of_arrays(data, "add")) return no_change();
   Node& sum = *data.node;
   const int last = sum.specs[0].shape.ndim() - 1;
   const double axis = number_attribute(node, "axis", -1);

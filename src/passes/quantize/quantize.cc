@@ -4,7 +4,6 @@
 #include "passes/quantize/quantize.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -108,6 +107,11 @@ class Choice {
   std::unordered_map<const Node*, std::vector<const Node*>> readers_;  // null: the graph's outputs
   std::unordered_set<const Node*> with_other_outputs_, chosen_;
 };
+
+// The interval to which a node cuts its input, if it is a clamp.
+std::optional<Interval> cut_of(const Node& node) {
+  return node.is_variable() || !node.op->clamps ? std::nullopt : node.op->clamps(node.params->data());
+}
 
 // True if a quantized operator takes only signed bytes as input i, according to its inference.
 bool wants_sign(const Node& node, size_t i) {
@@ -216,13 +220,11 @@ class Quantization {
     if (form.gives_sums)
       made = make(kRequantize.op(), node, "requantize_" + node.name, byte_params(kRequantize.op()),
                   {{made, 0}, {made, 1}, {made, 2}});
-    if (form.gives_sums || form.needs_range || is_clamp(*made)) ask_range(made, output);
+    // The range of the output of a clamp replaces the range of its input (set_ranges).
+    if (form.gives_sums || form.needs_range || cut_of(*made)) ask_range(made, output);
     bytes_[output] = Bytes::of(made);
     made_of_bytes_.insert(&node);
   }
-
-  // The range of its output replaces the range of its input (set_ranges).
-  static bool is_clamp(const Node& quantized) { return quantized.op->name == "_contrib_quantized_act"; }
 
   ParamsPtr byte_params(const Op& op) const {
     return make_params(op, nullptr, {{"out_type", options_.always_signed ? "int8" : "auto"}});
@@ -267,17 +269,6 @@ class Quantization {
 // ---- ranges
 
 using Range = std::pair<double, double>;
-
-// The range to which an activation clips its input: [0, infinity) for relu. Nothing for other nodes.
-std::optional<Range> cut_of(const Node& node) {
-  if (node.is_variable()) return std::nullopt;
-  constexpr double kNoEnd = std::numeric_limits<double>::infinity();
-  const std::string& op = node.op->name;
-  const bool by_type = op == "Activation" || op == "_contrib_quantized_act";
-  if (op == "relu" || (by_type && text_attribute(node, "act_type") == "relu")) return Range{0.0, kNoEnd};
-  if (op == "clip") return Range{number_attribute(node, "a_min", 0), number_attribute(node, "a_max", 0)};
-  return std::nullopt;
-}
 
 class RangeSetting {
  public:
@@ -340,10 +331,10 @@ class RangeSetting {
       last = next ? only_reader(*next) : nullptr;
       if (last == nullptr || last->op != &kQuantize.op() || next->inputs.size() != 1) return;
     }
-    const std::optional<Range> cut = cut_of(*next);
+    const std::optional<Interval> cut = cut_of(*next);
     const Range* range = cut ? range_of(*last) : nullptr;
-    if (range == nullptr || range->first < cut->first || range->second > cut->second) return;
-    const bool same = without_sign(requantize, *range) && cut->first == 0;
+    if (range == nullptr || range->first < cut->low || range->second > cut->high) return;
+    const bool same = without_sign(requantize, *range) && cut->low == 0;
     if (!same && last != next) return;
     wider_[&requantize] = *range;
     if (same) replaced_[last] = &requantize;

@@ -1,15 +1,16 @@
 // The loss of a classifier reads one logarithm of each row of log_softmax; the others need not be stored.
+#include "graph/arithmetic.h"
+#include "graph/reduced_axes.h"
 #include "passes/attributes.h"
 #include "passes/gradient/node_builders.h"
-#include "passes/layers/reduced_axes.h"
 #include "passes/rules.h"
 
 namespace hybridnet::passes {
 namespace {
 
 const OpRef kLogSoftmax{"log_softmax"}, kLogSoftmaxPick{"_log_softmax_pick"}, kOneHot{"one_hot"}, kPick{"pick"},
-    kProduct{"elemwise_mul"}, kBroadcastProduct{"broadcast_mul"}, kCast{"Cast"}, kGreater{"_greater_scalar"},
-    kLesser{"_lesser_scalar"}, kExpandDims{"expand_dims"};
+    kProduct{"elemwise_mul"}, kCast{"Cast"}, kGreater{"_greater_scalar"}, kLesser{"_lesser_scalar"},
+    kExpandDims{"expand_dims"};
 
 bool is_along_last_axis(const Graph& graph, const Node& node) {
   const AttrValue axis = attribute(node, "axis");
@@ -37,7 +38,7 @@ NodeEntry is_in_range(Graph& graph, const Node& one_hot, DType dtype, const Node
 
 Replacement one_hot_pick(Graph& graph, Node& node) {
   const NodeEntry product = node.inputs[0];
-  if (!is_first_of(product, kProduct) && !is_first_of(product, kBroadcastProduct)) return no_change();
+  if (!is_of_arrays(product, "mul")) return no_change();
   NodeEntry marks = product.node->inputs[0], logarithms = product.node->inputs[1];
   if (!is_plain_one_hot(marks)) std::swap(marks, logarithms);
   if (!is_plain_one_hot(marks) || !is_first_of(logarithms, kLogSoftmax)) return no_change();

@@ -216,7 +216,7 @@ class NativeLoopWriter {
     Value made{new_name(), spec};
     text_ += "    " + std::string(c_forms::type_of(spec.dtype)) + " " + made.name + "[" + std::to_string(made.size()) +
              "];\n";
-    if (const std::optional<std::string> form = c_forms::expression(op, params, in.size(), spec.dtype))
+    if (const std::optional<std::string> form = c_forms::expression(op, params, spec.dtype))
       write_form(*form, in, made);
     else
       write_call(op, params, in, made);

@@ -230,7 +230,7 @@ NDArray SizedLoop::rows(size_t output, const TensorSpec& spec, int64_t size) con
     if (rest.known()) return zeros(rest, {});
     throw ShapeError({.op = node_.op->name,
                       .node = node_.name,
-                      .message = "the shape of an output cannot be told without an iteration: " + rest.str(),
+                      .message = "the shape of an output is not known without an iteration: " + rest.str(),
                       .fix = "run at least one iteration",
                       .where = node_.where});
   }

@@ -30,8 +30,10 @@ TEST(CArrays, EveryDtypeAndShapeGoesInAndOut) {
   const struct {
     int dtype;
     size_t bytes;
-  } kTypes[] = {{HN_FLOAT32, 4}, {HN_FLOAT64, 8}, {HN_FLOAT16, 2}, {HN_UINT8, 1},   {HN_INT32, 4},
-                {HN_INT8, 1},    {HN_INT64, 8},   {HN_BOOL, 1},    {HN_BFLOAT16, 2}};
+    const char* name;
+  } kTypes[] = {{HN_FLOAT32, 4, "float32"}, {HN_FLOAT64, 8, "float64"}, {HN_FLOAT16, 2, "float16"},
+                {HN_UINT8, 1, "uint8"},     {HN_INT32, 4, "int32"},     {HN_INT8, 1, "int8"},
+                {HN_INT64, 8, "int64"},     {HN_BOOL, 1, "bool"},       {HN_BFLOAT16, 2, "bfloat16"}};
   const std::vector<std::vector<int64_t>> shapes = {{}, {1}, {5}, {2, 0, 3}, {2, 3, 4}, {1, 1, 1, 1, 7}};
   for (const auto& type : kTypes) {
     for (const auto& shape : shapes) {
@@ -45,6 +47,7 @@ TEST(CArrays, EveryDtypeAndShapeGoesInAndOut) {
       size_t element = 0;
       EXPECT_OK(hn_dtype_size(type.dtype, &element));
       EXPECT_EQ(element, type.bytes);
+      EXPECT_STREQ(hn_dtype_name(type.dtype), type.name);
       int ndim = -1, dtype = -1, device = 0, id = -1;
       int64_t count = -1;
       const char* storage = nullptr;
@@ -65,6 +68,10 @@ TEST(CArrays, EveryDtypeAndShapeGoesInAndOut) {
       EXPECT_OK(hn_array_free(array));
     }
   }
+}
+
+TEST(CArrays, CodesOfNoDtypeHaveNoName) {
+  for (const int code : {-1, 8, 11, 13, 99}) EXPECT_EQ(hn_dtype_name(code), nullptr) << code;
 }
 
 TEST(CArrays, WrappedMemoryIsSharedAndReleasedByTheLastView) {

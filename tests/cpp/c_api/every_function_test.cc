@@ -517,6 +517,7 @@ const TakesPointer kTakesPointer[] = {
 const std::set<std::string> kTakesNothing = {"hn_last_error",
                                              "hn_last_error_kind",
                                              "hn_abi_version",
+                                             "hn_dtype_name",
                                              "hn_version",
                                              "hn_isa",
                                              "hn_wait_all",

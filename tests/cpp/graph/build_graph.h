@@ -66,6 +66,12 @@ inline Graph make_graph(const std::vector<NodeEntry>& inputs, const std::vector<
   return graph;
 }
 
+// The pipeline of the process: its patterns name operators, which Runtime declares.
+inline std::shared_ptr<const Pipeline> current_pipeline() {
+  Runtime::get();
+  return RewriteDatabase::current();
+}
+
 inline int count_ops(const Graph& graph, const std::string& name) {
   int count = 0;
   for (const Node* node : graph.order()) count += node->op && node->op->name == name ? 1 : 0;

@@ -46,7 +46,7 @@ StageInfo described(Stage stage, bool equilibrium = false) {
 
 Rewrite pass_row(std::string name, Stage stage, std::vector<std::string> after = {}) {
   Rewrite row = named(std::move(name), {"fast_run"});
-  row.stage = stage;
+  row.stages = {stage};
   row.pass = [](Graph&) { return false; };
   row.after = std::move(after);
   return row;
@@ -109,22 +109,80 @@ TEST(Pipeline, SuggestsTheNearestOfItsWords) {
   }
 }
 
+// Returns the names of the rows of a stage in their order.
+std::vector<std::string> names_in(const Pipeline& pipeline, Stage stage) {
+  std::vector<std::string> names;
+  for (const Rewrite& row : pipeline.rows())
+    if (row.stage() == stage) names.push_back(row.name);
+  return names;
+}
+
+TEST(Pipeline, ARowOfSeveralStagesStandsInEachInTheOrderOfTheTable) {
+  using Names = std::vector<std::string>;
+  Rewrite both = pass_row("both", Stage::kClean), moved = pass_row("moved", Stage::kClean, {"both"});
+  both.stages = moved.stages = {Stage::kClean, Stage::kLoops};
+  both.why = "for the first stage";
+  moved.tags = {"fast_run", "early"};
+  moved.differences = {{Stage::kLoops, {.without = {"early"}, .after = {"a"}, .why = "for the second"}}};
+  const Pipeline table({described(Stage::kClean), described(Stage::kLoops)},
+                       {both, moved, pass_row("a", Stage::kLoops), pass_row("b", Stage::kLoops)});
+  EXPECT_EQ(names_in(table, Stage::kClean), (Names{"both", "moved"}));
+  EXPECT_EQ(names_in(table, Stage::kLoops), (Names{"both", "a", "moved", "b"}));
+  EXPECT_EQ(table.at("both").why, "for the first stage");
+  EXPECT_EQ(table.at("both", Stage::kLoops).why, "");
+  EXPECT_TRUE(table.at("moved").has_tag("early"));
+  EXPECT_FALSE(table.at("moved", Stage::kLoops).has_tag("early"));
+  EXPECT_EQ(table.at("moved", Stage::kLoops).why, "for the second");
+}
+
+TEST(Pipeline, NamesTheRowWhoseStagesAreWrong) {
+  const auto with_stages = [](std::vector<Stage> stages) {
+    Rewrite row = pass_row("a", Stage::kClean);
+    row.stages = std::move(stages);
+    return row;
+  };
+  EXPECT_NE(error_of({with_stages({})}).find("row 'a'"), std::string::npos);
+  EXPECT_NE(error_of({with_stages({Stage::kLoops, Stage::kClean})}).find("out of order"), std::string::npos);
+  EXPECT_NE(error_of({with_stages({Stage::kClean, Stage::kClean})}).find("out of order"), std::string::npos);
+  Rewrite other = pass_row("a", Stage::kClean);
+  other.differences = {{Stage::kLoops, {}}};
+  EXPECT_NE(error_of({other}).find("none of its later stages"), std::string::npos);
+}
+
 TEST(Pipeline, OneWordSwitchesARuleOffInEveryStage) {
-  const Query query = Query::parse("fast_run,-merge");
-  for (const char* name : {"merge", "merge_joint", "merge_specialized"})
-    EXPECT_FALSE(query.accepts(RewriteDatabase::current()->at(name))) << name;
-  EXPECT_TRUE(query.accepts(RewriteDatabase::current()->at("merge_loops")));
+  const std::shared_ptr<const Pipeline> pipeline = current_pipeline();
+  const Query everywhere = Query::parse("fast_run,-merge"), once = Query::parse("fast_run,clean_joint:-merge");
+  for (const Stage stage : {Stage::kClean, Stage::kCleanJoint, Stage::kSpecialize}) {
+    const Rewrite& row = pipeline->at("merge", stage);
+    EXPECT_FALSE(everywhere.in(pipeline->info(stage).name).accepts(row));
+    EXPECT_EQ(once.in(pipeline->info(stage).name).accepts(row), stage != Stage::kCleanJoint);
+  }
+  EXPECT_TRUE(everywhere.accepts(pipeline->at("merge_loops")));
+}
+
+TEST(Pipeline, KnowsNoNamesOfSingleStages) {
+  try {
+    current_pipeline()->check(Query::parse("fast_run,-trim_control_j"), "passes");
+    ADD_FAILURE() << "no error";
+  } catch (const ParamError& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean 'trim_control'"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(current_pipeline()->check(Query::parse("-merge_joint"), "passes"), ParamError);
 }
 
 TEST(PassReport, ListsWhatFiredWithItsBodiesAndCountsTheRest) {
   PassReport report;
-  report.add("quick", "", {.fired = 1, .microseconds = 5});
-  report.add("slow", "", {.fired = 1, .microseconds = 20});
-  report.add("slow", "body of 'loop0'", {.fired = 2, .microseconds = 20});
-  for (const char* name : {"a", "b", "c"}) report.add(name, "", {.microseconds = 1});
+  report.add("quick", "", "", {.fired = 1, .microseconds = 5});
+  report.add("slow", "clean", "", {.fired = 1, .microseconds = 20});
+  report.add("slow", "clean", "body of 'loop0'", {.fired = 2, .microseconds = 20});
+  report.add("slow", "clean_joint", "", {.fired = 1, .microseconds = 1});
+  for (const char* name : {"a", "b", "c"}) report.add(name, "clean", "", {.microseconds = 1});
   const std::string text = report.text();
   EXPECT_LT(text.find("slow"), text.find("quick"));
   EXPECT_NE(text.find("2 in the body of 'loop0'"), std::string::npos) << text;
+  EXPECT_NE(text.find("us in clean, tried"), std::string::npos) << text;
+  EXPECT_NE(text.find("us in clean_joint, tried"), std::string::npos) << text;
+  EXPECT_EQ(report.lines().size(), 6u);
   EXPECT_NE(text.find("3 rules did not fire"), std::string::npos) << text;
   EXPECT_EQ(text.find("    a "), std::string::npos) << text;
 }

@@ -109,7 +109,7 @@ TEST_P(WinogradTilesTest, BiasSumAndRelu) {
   kernels::conv_forward_reference<double>(c.g, c.x.data(), c.w.data(), wide.data(), expected.data());
   for (size_t i = 0; i < expected.size(); ++i) expected[i] = std::max(expected[i] + c.y[i], 0.0);
   const Convolution::Options options{
-      .kind = ConvKind::kForward, .bias = true, .add = true, .activation = {onednn::ActivationKind::kRelu}};
+      .kind = ConvKind::kForward, .bias = true, .add = true, .activation = {kernels::ActivationKind::kRelu}};
   expect_near(run(c, options, c.x32.data(), c.w32.data(), static_cast<int64_t>(c.y.size()), bias.data(), c.y32.data()),
               expected);
 }
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, WinogradTilesTest,
 TEST(WinogradTiles, NotANumberGoesToItsTileOnly) {
   Case c(geometry(1, 32, 32, 16, 16, 1, 1));
   c.x32[0] = NAN;
-  const std::vector<float> y = run(c, {.kind = ConvKind::kForward, .activation = {onednn::ActivationKind::kRelu}},
+  const std::vector<float> y = run(c, {.kind = ConvKind::kForward, .activation = {kernels::ActivationKind::kRelu}},
                                    c.x32.data(), c.w32.data(), static_cast<int64_t>(c.y.size()));
   EXPECT_TRUE(std::isnan(y[0]));
   EXPECT_FALSE(std::isnan(y[8 * 32]));

@@ -110,7 +110,7 @@ TEST(Remat, CopiesDoNotMergeWithWhatTheyCopy) {
   Joint joint;
   Graph graph = joint.graph();
   run(graph, bytes(kValue));
-  run_rewrite(graph, RewriteDatabase::current()->at("merge_joint"));
+  run_rewrite(graph, RewriteDatabase::current()->at("merge", Stage::kCleanJoint));
   EXPECT_EQ(count_ops(graph, "_plain_leaky_relu"), 2);
 }
 

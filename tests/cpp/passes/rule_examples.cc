@@ -43,6 +43,11 @@ Graph shape_of_vector() {
   return of_x([](auto& x) { return use("shape_array", {x}); });
 }
 
+// A vector repeated once for each of its elements.
+Graph repeated_by_sizes() {
+  return of_x([](auto& x) { return use("_with_sizes", {x}, {{"op", "tile"}, {"attrs", "reps=({#0.0},1)"}}); });
+}
+
 // (1, 1, 4) repeated to (2, 3, 4) in two steps, the first of them to the shape of another array.
 Graph repeated_like(const char* axes_of_second) {
   const NodeEntry x = var("x"), y = var("y"), z = var("z");
@@ -602,7 +607,7 @@ const std::map<std::string, RuleExample>& rule_examples() {
       {"drop_identity",
        {[] { return of_x([](auto& x) { return use("tanh", {use("identity", {x})}); }); },
         [] { return of_x([](auto& x) { return use("tanh", {use("BlockGrad", {x})}); }); }}},
-      {"drop_identity_joint",
+      {"drop_identity in canonicalize_joint",
        {[] { return of_x([](auto& x) { return use("tanh", {use("BlockGrad", {x})}); }); },
         [] { return of_x([](auto& x) { return use("BlockGrad", {x}); }); }}},
       {"drop_trivial_view",
@@ -641,7 +646,7 @@ const std::map<std::string, RuleExample>& rule_examples() {
        {[] { return of_x([](auto& x) { return rows(rows(x, "1", "None"), "-1", "None"); }, kRows); },
         [] { return of_x([](auto& x) { return rows(rows(x, "4", "None"), "-2", "None"); }, kRows); }}},
       {"split_of_join", {[] { return split_of_two("Concat", true); }, [] { return split_of_two("Concat", false); }}},
-      {"split_of_join_joint",
+      {"split_of_join in canonicalize_joint",
        {[] { return first_part_of_two("Concat"); }, [] { return first_part_of_two("elemwise_add"); }}},
       {"part_of_stack",
        {[] {
@@ -660,7 +665,8 @@ const std::map<std::string, RuleExample>& rule_examples() {
               float32({1, 1, 4}));
         },
         [] { return repeated_like("None"); }}},
-      {"join_repeats_joint", {[] { return repeated_like("None"); }, [] { return repeated_like("(0,)"); }}},
+      {"join_repeats in canonicalize_joint",
+       {[] { return repeated_like("None"); }, [] { return repeated_like("(0,)"); }}},
       {"repeat_in_place",
        {[] {
           return repeated_plus({1, 4});
@@ -731,8 +737,9 @@ const std::map<std::string, RuleExample>& rule_examples() {
         [] { return of_x([](auto& x) { return use("shape_array", {transposed(x, "(1, 0, 2)")}); }, kRows); }}},
       // Must not fire unless the graph is known to be for one size only.
       {"constant_shape", {shape_of_vector, shape_of_vector}},
+      {"constant_sizes", {repeated_by_sizes, repeated_by_sizes}},
       {"known_branch", {[] { return branch_by("_ones"); }, [] { return branch_by("_random_uniform"); }}},
-      {"few_iterations_joint", {[] { return loop_over_rows(0); }, [] { return loop_over_rows(2); }}},
+      {"few_iterations in canonicalize_joint", {[] { return loop_over_rows(0); }, [] { return loop_over_rows(2); }}},
       {"few_iterations", {[] { return loop_over_rows(1); }, [] { return loop_over_rows(2); }}},
       {"log_of_softmax",
        {[] { return of_x([](auto& x) { return use("log", {use("softmax", {x})}); }); },
@@ -905,8 +912,8 @@ const std::map<std::string, RuleExample>& rule_examples() {
 }
 
 const RuleExample* example_of(const Rewrite& row) {
-  const auto own = rule_examples().find(row.name);
-  const auto found = own != rule_examples().end() ? own : rule_examples().find(row.rule);
+  const auto own = rule_examples().find(row.name + " in " + RewriteDatabase::current()->info(row).name);
+  const auto found = own != rule_examples().end() ? own : rule_examples().find(row.name);
   return found == rule_examples().end() ? nullptr : &found->second;
 }
 

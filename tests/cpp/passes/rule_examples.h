@@ -13,7 +13,7 @@ struct RuleExample {
   std::function<Graph()> fires, must_not_fire;
 };
 
-// One entry per rule. A row whose function is not that of the first row of its rule has an entry under its own name.
+// One entry per rule. A row with another function in a later stage has an entry "NAME in STAGE", too.
 const std::map<std::string, RuleExample>& rule_examples();
 const RuleExample* example_of(const Rewrite& row);  // null if there is none
 

@@ -175,7 +175,7 @@ Outputs run(const Graph& graph, const std::vector<Bytes>& values) {
   const PipelineScope scope({.query = Query::parse("none")});
   Graph copy = copy_of(graph, true);
   expand_gradient_nodes(copy);
-  run_rewrite(copy, RewriteDatabase::current()->at("expand_composed"));  // there is no plan without it
+  run_rewrite(copy, current_pipeline()->at("expand_composed"));  // there is no plan without it
   const Ref<Plan> plan = Plan::compile(copy, {});
   std::vector<Plan::InputBinding> inputs;
   for (const Bytes& bytes : values) inputs.push_back({const_cast<char*>(bytes.data()), nullptr});
@@ -422,11 +422,11 @@ void try_sizes(const Rewrite& row, const Graph& graph, Tried& tried) {
 
 TEST(RuleValues, StayForEveryDtypeThatTheGraphTakes) {
   const std::multimap<std::string, Make> further = further_graphs();
-  for (const Rewrite& row : RewriteDatabase::current()->rows()) {
+  for (const Rewrite& row : current_pipeline()->rows()) {
     const RuleExample* example = example_of(row);
     ASSERT_NE(example, nullptr) << row.name << " has no graph: add one to rule_examples()";
     std::vector<Make> graphs{example->fires, example->must_not_fire};
-    for (auto [at, end] = further.equal_range(row.rule); at != end; ++at) graphs.push_back(at->second);
+    for (auto [at, end] = further.equal_range(row.name); at != end; ++at) graphs.push_back(at->second);
     Tried tried;
     for (const Make& make : graphs) {
       const Graph graph = make();

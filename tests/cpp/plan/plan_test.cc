@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "graph/build_graph.h"
+#include "hybridnet/declare.h"
 #include "ops/elementwise/declare.h"
 #include "plan/graph_callable.h"
 #include "plan/plan.h"

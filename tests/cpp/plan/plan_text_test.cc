@@ -73,7 +73,7 @@ TEST(GraphCallable, RefusesWordsThatNoRewriteKnows) {
 // ---- the debug profile
 Rewrite row(Exactness exactness) {
   Rewrite rewrite;
-  rewrite.name = rewrite.rule = "tested";
+  rewrite.name = "tested";
   rewrite.exactness = exactness;
   return rewrite;
 }

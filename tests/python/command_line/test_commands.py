@@ -236,7 +236,7 @@ def test_diff_shows_structure_and_values(capsys, model, tmp_path) -> None:
         (["run", "{model}"], "give --input data=FILE.npy"),
         (["run", "{model}", "--input", "none.npy"], "there is no file 'none.npy'"),
         (["run", "nothing"], "cannot read 'nothing-symbol.json'"),
-        (["verify", "{model}"], "does not say the shape of its input 'data'"),
+        (["verify", "{model}"], "does not contain the shape of its input 'data'"),
         (["verify", "{model}", "--shape", "other=1"], "one of data"),
         (["verify", "{model}", "--shape", "1x2"], "sizes with commas"),
         (["verify", "{model}", "--shape", "1:what"], "what"),

@@ -192,7 +192,7 @@ def test_a_constant_that_is_written_after_it_was_read_is_refused(function):
     with pytest.raises(errors.TraceError, match="written to in place while the graph is being made") as caught:
         block(rows())
     text = str(caught.value)
-    for pattern, mark in ((r"is read at (\S+):(\d+)", "# read"), (r"\n  At: (\S+):(\d+)", "# written")):
+    for pattern, mark in ((r"reads it at (\S+):(\d+)", "# read"), (r"\n  At: (\S+):(\d+)", "# written")):
         path, line = re.search(pattern, text).groups()
         assert mark in linecache.getline(path, int(line)), text
     assert "Fix: make a new array instead" in text
@@ -211,7 +211,7 @@ def test_a_traced_value_cannot_be_written_into_an_array():
     target = nd.zeros((3,))
     block = Block(lambda x: foreach(lambda d, s: (nd.exp(d, out=target), s), x, [])[0])
     block.hybridize(strict=True)
-    with pytest.raises(errors.TraceError, match="use what the call returns"):
+    with pytest.raises(errors.TraceError, match="use the array that the call returns"):
         block(rows())
 
 

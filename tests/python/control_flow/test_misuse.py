@@ -47,7 +47,7 @@ BOTH = {
     "states with a shape that changes": (
         lambda x: foreach(lambda d, s: (d, s.sum()), x, x[0]),  # here
         errors.ShapeError, "foreach: states changes its shape in the loop: expected float32(3,), got float32(1,)",
-        "reshape what the function returns",
+        "reshape the value that the function returns",
     ),
     "states with a dtype that changes": (
         lambda x: foreach(lambda d, s: (d, [s[0], s[1].astype("int32")]), x, [x[0], x[1]]),  # here
@@ -106,7 +106,7 @@ IN_GRAPHS = {
     ),
     "branches of different ranks": (
         lambda x: cond(x.sum() > 0, lambda: x, lambda: x[0]),  # here
-        errors.ShapeError, "cond: outputs differs between the branches: expected float32(4, 3) as from then_func", "cast or reshape in one of the branches",
+        errors.ShapeError, "cond: outputs differs between the branches: expected float32(4, 3) from then_func", "cast or reshape in one of the branches",
     ),
     "branches of different dtypes": (
         lambda x: cond(x.sum() > 0, lambda: x, lambda: x.astype("int32")),  # here

@@ -101,7 +101,7 @@ WRONG = {
     ),
     "truncate_gradient with until": (
         errors.ParamError,
-        r"truncate_gradient: expected -1 where the function returns until\(\.\.\.\), got 2",
+        r"truncate_gradient: expected -1 if the function returns until\(\.\.\.\), got 2",
         lambda x: scan(lambda a: (a, until(a > 1)), x, truncate_gradient=2),
     ),
     "truncate_gradient of 0": (

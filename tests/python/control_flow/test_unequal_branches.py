@@ -113,7 +113,7 @@ UNEQUAL = {
     ),
     "foreach, state": (
         lambda x, s: foreach(lambda d, h: ([], cond(d.sum() > 2, lambda: h * 1, lambda: d[:2])), x, s)[1],
-        ("foreach", "state", "iteration 0", "(1,)", "(2,)", "reshape what the function returns"),
+        ("foreach", "state", "iteration 0", "(1,)", "(2,)", "reshape the value that the function returns"),
     ),
     "while_loop, output": (
         lambda x, s: while_loop(lambda i: i < 4, lambda i: (uneven(x.take(i).reshape((3,))), (i + 1,)), (0,), 5)[0],

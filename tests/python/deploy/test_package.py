@@ -133,8 +133,9 @@ def test_the_archive_shows_the_c_functions_alone_each_with_its_version(package) 
 
 
 def test_a_program_requires_only_the_versions_of_the_functions_it_calls(package, tmp_path) -> None:
-    for name, version in {"hn_wait_all()": "hybridnet_1", "hn_dtype_size(0, 0)": "hybridnet_2"}.items():
-        (tmp_path / "main.c").write_text(f'#include "hybridnet/c_api.h"\nint main(void) {{ return {name}; }}\n')
+    calls = {"hn_wait_all()": "hybridnet_1", "hn_dtype_size(0, 0)": "hybridnet_2", "!hn_dtype_name(0)": "hybridnet_3"}
+    for call, version in calls.items():
+        (tmp_path / "main.c").write_text(f'#include "hybridnet/c_api.h"\nint main(void) {{ return {call}; }}\n')
         output_of(["cc", tmp_path / "main.c", "-o", tmp_path / "main", f"-I{package / 'include'}", f"-L{package}",
                    "-lhybridnet", f"-Wl,-rpath-link,{package}"])  # fmt: skip
         needed = set(re.findall(r"hybridnet_\w+", output_of(["objdump", "-p", tmp_path / "main"])))

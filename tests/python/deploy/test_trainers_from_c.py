@@ -303,7 +303,9 @@ def test_files_that_fit_other_models_or_are_damaged_change_nothing(tmp_path) -> 
     assert "a tuple of 2" in load(lambda h: h["states"][0].__setitem__(1, {"value": None}))
     assert "Mine" in load(lambda h: h["optimizer"].update({"class": "Mine"}))
     assert "beta1" in load(lambda h: h["optimizer"]["settings"].update(beta1=[1]))
-    assert "of 3 parameters" in load(lambda h: (h["parameters"].pop(), h["parameters"][0].__setitem__(1, "other")))
+    assert "belong to 3 parameters" in load(
+        lambda h: (h["parameters"].pop(), h["parameters"][0].__setitem__(1, "other"))
+    )
     assert "'states' is no list" in load(lambda h: h.update(states=3))
     assert "Endless" in load(lambda h: h["optimizer"].update(scheduler={"class": "Endless", "settings": {}}))
     assert "FileError" in refusal(ours.load(tmp_path / "missing"))

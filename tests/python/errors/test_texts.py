@@ -56,7 +56,7 @@ def test_branching_on_a_traced_value():
     net.hybridize()
     assert text_of(lambda: net(mx.nd.ones((2, 3))), mx.errors.TraceError) == (
         "The truth value of Symbol net__greaterscalar0: it has no values while the graph is being built.\n"
-        "  Because: the block is traced once and run many times, so Python cannot branch on what is computed.\n"
+        "  Because: the block is traced once and run many times, so Python cannot branch on computed values.\n"
         "  Fix: branch with mx.nd.contrib.cond, or loop with mx.nd.contrib.while_loop.\n"
         f"  At: FILE:{line_of(Branching.hybrid_forward, 'if x.sum')}\n"
         "  Block: net"
@@ -68,7 +68,7 @@ def test_asking_a_traced_array_for_a_value():
     net.hybridize(strict=True)
     assert text_of(lambda: net(mx.nd.ones((2, 3))), mx.errors.TraceError) == (
         "asscalar() of Symbol net_max0: it has no values while the graph is being built.\n"
-        "  Because: the block is traced once and run many times, so Python cannot branch on what is computed.\n"
+        "  Because: the block is traced once and run many times, so Python cannot branch on computed values.\n"
         "  Fix: branch with mx.nd.contrib.cond, loop with foreach or while_loop, or use operators.\n"
         f"  At: FILE:{line_of(Counting.forward, 'asscalar')}\n"
         "  Block: net"

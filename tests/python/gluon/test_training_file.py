@@ -183,7 +183,7 @@ def test_errors_name_missing_and_wrong_parts(saved, tmp_path) -> None:
         load_training(str(tmp_path / "none"), net)
     with pytest.raises(FileError, match="save_training"):
         save_training(str(tmp_path / "none" / "file"), net)
-    with pytest.raises(ParamError, match=r"expected what json\.dumps takes"):
+    with pytest.raises(ParamError, match=r"expected an object that json\.dumps accepts"):
         save_training(path, net, extra=object())
     save_training(str(tmp_path / "bare"), net)
     with pytest.raises(ParamError, match="without a trainer"):

@@ -10,7 +10,7 @@ from hybridnet import rewrite as rw
 
 @pytest.fixture(autouse=True)
 def _own_pipeline() -> Iterator[None]:
-    before = {row["rule"] for row in rw.rows()}
+    before = {row["name"] for row in rw.rows()}
     yield
-    for name in {row["rule"] for row in rw.rows()} - before:
+    for name in {row["name"] for row in rw.rows()} - before:
         rw.unregister(name)

@@ -136,7 +136,7 @@ def numpy_dtype(name: str) -> np.dtype:
 
 
 def fired(net: Net, rule: str) -> bool:
-    return re.search(rf"^\s*{rule}(_joint)?\s+fired", net.pass_report(), re.MULTILINE) is not None
+    return re.search(rf"^\s*{rule}\s+fired", net.pass_report(), re.MULTILINE) is not None
 
 
 def run(case: Case, arrays: list[np.ndarray], words: str, gradient: bool = True) -> tuple[list[np.ndarray], bool]:

@@ -13,7 +13,7 @@ def test_none_for_a_used_output_is_rejected() -> None:
     before = graph.fingerprint()
     report = rule.apply(graph)
     assert not report
-    assert "gives nothing for output 0" in report.warnings[0]
+    assert "returns nothing for output 0" in report.warnings[0]
     assert graph.fingerprint() == before
 
     # an output without readers may be None

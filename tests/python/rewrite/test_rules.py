@@ -108,7 +108,7 @@ def test_values_that_a_rule_may_return(result, becomes) -> None:
         (lambda g, n: 3, "None, an Entry"),
         (lambda g, n: "x", "None, an Entry"),
         (lambda g, n: [], "1 entries"),
-        (lambda g, n: [None], "gives nothing for output 0"),
+        (lambda g, n: [None], "returns nothing for output 0"),
         (lambda g, n: [n.inputs[0], n.inputs[1]], "1 entries"),
         (lambda g, n: ["x"], "an Entry"),
         (lambda g, n: g.add("sum", n.inputs[0]), "spec"),

@@ -166,12 +166,11 @@ def init(
     if _amp_initialized:
         return
     target = target_name(target_dtype)
-    known = {primary for primary, _, _ in _core.op_names()}
     primaries = {alias: primary for primary, aliases, _ in _core.op_names() for alias in (primary, *aliases)}
     for name in (*(target_precision_ops or ()), *(fp32_ops or ()), *(op for op, _, _ in conditional_fp32_ops or ())):
         if name not in primaries:
             raise ParamError(f"amp.init: there is no operator '{name}'")
-    wrappers: dict[str, Callable[..., Any]] = {name: _agreeing for name in lists.WIDEST if name in known}
+    wrappers: dict[str, Callable[..., Any]] = dict.fromkeys(lists.WIDEST, _agreeing)
     for name in lists.FLOAT32 if fp32_ops is None else fp32_ops:
         wrappers[primaries.get(name, name)] = lambda function: _always(function, "float32")
     for name, parameter, values in lists.CONDITIONAL if conditional_fp32_ops is None else conditional_fp32_ops:

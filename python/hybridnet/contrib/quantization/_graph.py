@@ -117,7 +117,7 @@ def quantize_parameters(where: str, qsym: Symbol, parameters: Parameters) -> Par
 
 def _missing(where: str, name: str) -> HybridNetValueError:
     return HybridNetValueError(
-        f"{where}: arg_params has no {name!r}", fix="pass all parameters, as mod.get_params() gives them"
+        f"{where}: arg_params has no {name!r}", fix="pass all parameters, the result of mod.get_params()"
     )
 
 

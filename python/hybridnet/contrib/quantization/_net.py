@@ -58,7 +58,7 @@ def _graph_of(where: str, network: HybridBlock, arrays: Sequence[NDArray]) -> tu
     except TraceError as error:
         raise UnsupportedError(
             f"{where}: the network is no graph: {error}",
-            fix="write what depends on values with mx.nd.contrib.cond, foreach and while_loop",
+            fix="write code that depends on values with mx.nd.contrib.cond, foreach and while_loop",
         ) from error
 
 

@@ -118,7 +118,7 @@ class _MultiWorkerIter:
             reason = "the dataset or its transform is slow"
             if not isinstance(self._worker_pool, ThreadPool):
                 reason += ", or a worker process died"
-            fix = "pass a larger timeout= to DataLoader, or try num_workers=0 to see where it stands"
+            fix = "pass a larger timeout= to DataLoader, or try num_workers=0 to see where it waits"
             raise DataLoaderTimeout(
                 f"Worker timed out after {self._timeout} seconds", because=reason, fix=fix
             ) from None

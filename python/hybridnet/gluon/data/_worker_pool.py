@@ -255,7 +255,7 @@ class WorkerPool:
             raise DataLoaderTimeout(
                 f"Worker timed out after {timeout} seconds",
                 because="the dataset or its transform is slow, or waits for something",
-                fix="pass a larger timeout= to DataLoader, or try num_workers=0 to see where it stands",
+                fix="pass a larger timeout= to DataLoader, or try num_workers=0 to see where it waits",
             )
         for item in ready:
             # Reads a worker's results before reporting its death.

@@ -92,7 +92,7 @@ def get_model_file(name: str, root: str | None = None) -> str:
         return path
     raise FileError(
         f"pretrained parameters of '{name}' are not on this machine: no {file_name}.params in {' or '.join(folders)}",
-        because="files are never fetched by themselves",
+        because="the library does not download files",
         fix=(
             f"fetch {_URL}{file_name}.zip, unpack it into {folders[0]}; or build the model with "
             "pretrained=False and call net.load_parameters(path) with your file"

@@ -1,4 +1,4 @@
-"""NumPy references of the attention operators of src/ops/contrib, after MXNet's documentation."""
+"""NumPy references of the attention operators of src/ops/attention, after MXNet's documentation."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _batch_norm_apply(inputs, attrs):
     gamma, beta, mean, inverse = (
         _moved_channel(x, data.ndim, value(attrs, "axis", 1)) for x in (gamma, beta, mean, inverse)
     )
-    out = (data - mean) * inverse * (1 if value(attrs, "unit_gamma", False) else gamma) + beta
+    out = (data - mean) * inverse * (1 if value(attrs, "fix_gamma", False) else gamma) + beta
     return [np.maximum(out, 0) if value(attrs, "relu", False) else out]
 
 

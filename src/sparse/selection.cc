@@ -1,8 +1,8 @@
 // Slices and rows of csr matrices, retained rows of row_sparse arrays, and concatenation of csr matrices along axis 0.
-#include "imperative/sparse_parts.h"
-#include "imperative/sparse_rules.h"
 #include "kernels/index/indices.h"
 #include "ops/shape/slice_ranges.h"
+#include "sparse/parts.h"
+#include "sparse/rules.h"
 
 namespace hybridnet {
 
@@ -45,9 +45,9 @@ NDArray slice_axis_of(const SparseCall& call) {
 }
 
 // Takes whole rows of a csr matrix in another order.
-Form take_form(const SparseUse& use) {
+ResultStorage take_storage(const SparseUse& use) {
   const bool rows = integer(use.parameter("axis")).value_or(0) == 0 && use.storages[1] == StorageType::kDefault;
-  return rows ? as_csr_input(use) : Form();
+  return rows ? as_csr_input(use) : ResultStorage();
 }
 
 NDArray take_csr(const SparseCall& call) {
@@ -77,11 +77,11 @@ NDArray take_csr(const SparseCall& call) {
                   int64_array(indices), int64_array(indptr));
 }
 
-Form concat_form(const SparseUse& use) {
+ResultStorage concat_storage(const SparseUse& use) {
   const AttrValue dim = use.parameter("dim");
   const auto* axis = std::get_if<int64_t>(&dim.value);
   const bool rows = axis != nullptr && (*axis == 0 || *axis == -2);
-  return rows && all_stored_as(use, StorageType::kCsr) ? as_input(use) : Form();
+  return rows && all_stored_as(use, StorageType::kCsr) ? as_input(use) : ResultStorage();
 }
 
 NDArray concat_csr(const SparseCall& call) {

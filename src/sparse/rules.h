@@ -1,22 +1,28 @@
-// Forms and rules of the table in sparse_operators.cc.
+// The functions of the table in operators.cc: per form (SparseForm), the storage of the result and the rule.
 #pragma once
 
 #include <algorithm>
 
-#include "imperative/sparse_operators.h"
+#include "sparse/operators.h"
 
 namespace hybridnet {
 
-using Form = std::optional<StorageType>;
+// One use of an operator with a sparse array among inputs or outputs.
+struct SparseCall : SparseUse {
+  std::span<const NDArray> inputs, out;
+  StorageType storage(size_t i) const { return storages[i]; }
+};
 
-inline Form as_input(const SparseUse& use) {
-  return use.storages[0] == StorageType::kDefault ? Form() : Form(use.storages[0]);
+using ResultStorage = std::optional<StorageType>;  // nullopt: no form for these storages and parameters
+
+inline ResultStorage as_input(const SparseUse& use) {
+  return use.storages[0] == StorageType::kDefault ? ResultStorage() : ResultStorage(use.storages[0]);
 }
-inline Form as_csr_input(const SparseUse& use) {
-  return use.storages[0] == StorageType::kCsr ? Form(StorageType::kCsr) : Form();
+inline ResultStorage as_csr_input(const SparseUse& use) {
+  return use.storages[0] == StorageType::kCsr ? ResultStorage(StorageType::kCsr) : ResultStorage();
 }
-inline Form as_row_sparse_input(const SparseUse& use) {
-  return use.storages[0] == StorageType::kRowSparse ? Form(StorageType::kRowSparse) : Form();
+inline ResultStorage as_row_sparse_input(const SparseUse& use) {
+  return use.storages[0] == StorageType::kRowSparse ? ResultStorage(StorageType::kRowSparse) : ResultStorage();
 }
 inline bool all_stored_as(const SparseUse& use, StorageType type) {
   return std::all_of(use.storages.begin(), use.storages.end(), [type](StorageType s) { return s == type; });
@@ -37,47 +43,49 @@ bool some_need_gradient(std::span<const NDArray> inputs);
 // Records the call with the operator's own gradient rule. on_sparse: the rule runs on sparse arrays.
 void record_result(const SparseCall& call, const NDArray& result, bool on_sparse);
 
-// sparse_elementwise.cc
-Form as_input_if_zero_stays(const SparseUse& use);
+// elementwise.cc
+ResultStorage as_input_if_zero_stays(const SparseUse& use);
 NDArray on_values(const SparseCall& call);
 NDArray copy_of(const SparseCall& call);
 NDArray zeros_of(const SparseCall& call);
-Form both_alike(const SparseUse& use);
+ResultStorage both_alike(const SparseUse& use);
 NDArray union_of(const SparseCall& call);
-Form sum_form(const SparseUse& use);
+ResultStorage sum_storage(const SparseUse& use);
 NDArray sum_of(const SparseCall& call);
-Form product_form(const SparseUse& use);
+ResultStorage product_storage(const SparseUse& use);
 NDArray product_of(const SparseCall& call);
-Form quotient_form(const SparseUse& use);
+ResultStorage quotient_storage(const SparseUse& use);
 NDArray quotient_of(const SparseCall& call);
-Form all_row_sparse(const SparseUse& use);
+ResultStorage all_row_sparse(const SparseUse& use);
 NDArray sum_of_row_sparse(const SparseCall& call);
 
-// sparse_reductions.cc
-Form norm_form(const SparseUse& use);
+// reductions.cc
+ResultStorage norm_storage(const SparseUse& use);
 NDArray norm_of(const SparseCall& call);
-Form reduction_form(const SparseUse& use);
-NDArray reduction_of(const SparseCall& call);
+ResultStorage reduction_storage(const SparseUse& use);
+NDArray sums_of(const SparseCall& call);
+NDArray means_of(const SparseCall& call);
+ResultStorage square_sum_storage(const SparseUse& use);
 NDArray square_sum_of(const SparseCall& call);
 
-// sparse_selection.cc
-Form concat_form(const SparseUse& use);
+// selection.cc
+ResultStorage concat_storage(const SparseUse& use);
 NDArray concat_csr(const SparseCall& call);
 NDArray retained(const SparseCall& call);
 NDArray slice_of(const SparseCall& call);
 NDArray slice_axis_of(const SparseCall& call);
-Form take_form(const SparseUse& use);
+ResultStorage take_storage(const SparseUse& use);
 NDArray take_csr(const SparseCall& call);
 
-// sparse_products.cc
-Form dot_form(const SparseUse& use);
+// products.cc
+ResultStorage dot_storage(const SparseUse& use);
 NDArray sparse_dot(const SparseCall& call);
-Form embedding_form(const SparseUse& use);
+ResultStorage embedding_storage(const SparseUse& use);
 NDArray sparse_embedding(const SparseCall& call);
 
-// sparse_updates.cc
-Form update_form(const SparseUse& use);
-// Updates, in the weight and in the states, the rows that the gradient stores, by an operator that takes row indices.
-NDArray update_rows(const SparseCall& call, const char* lazy_operator);
+// updates.cc
+ResultStorage update_storage(const SparseUse& use);
+// Updates, in the weight and in the states, the rows that the gradient stores, by the operator SparseTrait::row_op.
+NDArray update_rows(const SparseCall& call);
 
 }  // namespace hybridnet

@@ -1,7 +1,7 @@
 // Lazy updates of optimizers, which update only the rows that a gradient stores.
 #include "imperative/invoke.h"
-#include "imperative/sparse_parts.h"
-#include "imperative/sparse_rules.h"
+#include "sparse/parts.h"
+#include "sparse/rules.h"
 
 namespace hybridnet {
 namespace {
@@ -23,14 +23,14 @@ NDArray whole_table(const NDArray& a) {
 }  // namespace
 
 // The form of updates that change only the rows that the gradient stores, in the weight and in the states.
-Form update_form(const SparseUse& use) {
+ResultStorage update_storage(const SparseUse& use) {
   if (use.storages.size() < 2 || use.storages[1] != StorageType::kRowSparse || use.storages[0] == StorageType::kCsr)
     return {};
   if (const AttrValue lazy = use.parameter("lazy_update"); !lazy.is_none() && !use.flag("lazy_update")) return {};
   return use.storages[0];
 }
 
-NDArray update_rows(const SparseCall& call, const char* lazy_operator) {
+NDArray update_rows(const SparseCall& call) {
   if (call.out.size() != 1) return {};
   const NDArray &weight = call.inputs[0], &grad = call.inputs[1];
   if (!(call.out[0] == weight) || !(grad.spec() == weight.spec())) return {};
@@ -42,7 +42,7 @@ NDArray update_rows(const SparseCall& call, const char* lazy_operator) {
     inputs.push_back(whole_table(state));
   }
   inputs.push_back(rows.indices);
-  const Op& op = op_registry().at(lazy_operator);
+  const Op& op = op_registry().at(call.op.sparse.row_op);
   const NDArray table = inputs[0];
   invoke(op, call.params, inputs, {&table, 1});
   return weight;

@@ -4,8 +4,8 @@
 
 #include "imperative/autograd_scope.h"
 #include "imperative/invoke.h"
-#include "imperative/sparse_parts.h"
-#include "imperative/sparse_rules.h"
+#include "sparse/parts.h"
+#include "sparse/rules.h"
 
 namespace hybridnet {
 namespace {
@@ -30,14 +30,14 @@ bool is_zero(const NDArray& one_element) {
 }  // namespace
 
 // The form of operators that map zero to zero with these parameters: x * 2, x + 0, x > 1, but not x + 1.
-Form as_input_if_zero_stays(const SparseUse& use) {
+ResultStorage as_input_if_zero_stays(const SparseUse& use) {
   if (use.storages[0] == StorageType::kDefault) return {};
   const DType dtype = use.op.dtypes.has(DType::kFloat32) ? DType::kFloat32 : DType::kInt32;
   if (!use.op.dtypes.has(dtype)) return {};
   const NDArray zero = NDArray::empty(Shape{1}, dtype);
   std::memset(zero.data(), 0, static_cast<size_t>(zero.bytes()));
   const AutogradScope paused({.recording = false, .training = autograd_state().training});
-  return is_zero(invoke_one(use.op, use.params, {&zero, 1})) ? Form(use.storages[0]) : Form();
+  return is_zero(invoke_one(use.op, use.params, {&zero, 1})) ? ResultStorage(use.storages[0]) : ResultStorage();
 }
 
 NDArray copy_of(const SparseCall& call) { return copy_sparse(call.inputs[0]); }
@@ -104,15 +104,17 @@ NDArray add_rows_to_dense(const SparseCall& call) {
 
 }  // namespace
 
-Form both_alike(const SparseUse& use) { return use.storages[0] == use.storages[1] ? as_input(use) : Form(); }
+ResultStorage both_alike(const SparseUse& use) {
+  return use.storages[0] == use.storages[1] ? as_input(use) : ResultStorage();
+}
 NDArray union_of(const SparseCall& call) { return same_shape(call) ? on_aligned_values(call, false) : NDArray(); }
 
-Form sum_form(const SparseUse& use) {
+ResultStorage sum_storage(const SparseUse& use) {
   const StorageType a = use.storages[0], b = use.storages[1];
   if (a == b) return as_input(use);
   const bool rows = a == StorageType::kRowSparse || b == StorageType::kRowSparse;
   const bool dense = a == StorageType::kDefault || b == StorageType::kDefault;
-  return rows && dense ? Form(StorageType::kDefault) : Form();
+  return rows && dense ? ResultStorage(StorageType::kDefault) : ResultStorage();
 }
 
 NDArray sum_of(const SparseCall& call) {
@@ -145,11 +147,11 @@ NDArray values_at(const NDArray& sparse, const NDArray& dense) {
 
 namespace {
 
-// Operators of the broadcast family also take vectors and single numbers beside a matrix.
+// Operators that broadcast, which are not format_agnostic, also take vectors and single numbers beside a matrix.
 bool fits_values_at(const Op& op, const NDArray& sparse, const NDArray& dense) {
   if (sparse.shape() == dense.shape()) return true;
   const Shape &s = sparse.shape(), &d = dense.shape();
-  if (!op.name.starts_with("broadcast_") || d.ndim() < 1 || d.ndim() > s.ndim()) return false;
+  if (op.format_agnostic || d.ndim() < 1 || d.ndim() > s.ndim()) return false;
   if (dense.size() == 1) return true;
   if (sparse.storage_type() != StorageType::kCsr) return false;
   const int64_t columns = d[d.ndim() - 1], rows = d.ndim() == 2 ? d[0] : 1;
@@ -169,7 +171,7 @@ NDArray product_with_dense(const SparseCall& call, size_t sparse) {
 
 }  // namespace
 
-Form product_form(const SparseUse& use) {
+ResultStorage product_storage(const SparseUse& use) {
   const StorageType a = use.storages[0], b = use.storages[1];
   if (a == b) return as_input(use);
   if (a != StorageType::kDefault && b != StorageType::kDefault) return {};
@@ -183,14 +185,14 @@ NDArray product_of(const SparseCall& call) {
 }
 
 // 0 / x is 0: the quotient by a dense array has the pattern of the numerator.
-Form quotient_form(const SparseUse& use) {
-  return use.storages[1] == StorageType::kDefault ? as_csr_input(use) : Form();
+ResultStorage quotient_storage(const SparseUse& use) {
+  return use.storages[1] == StorageType::kDefault ? as_csr_input(use) : ResultStorage();
 }
 
 NDArray quotient_of(const SparseCall& call) { return product_with_dense(call, 0); }
 
-Form all_row_sparse(const SparseUse& use) {
-  return all_stored_as(use, StorageType::kRowSparse) ? as_input(use) : Form();
+ResultStorage all_row_sparse(const SparseUse& use) {
+  return all_stored_as(use, StorageType::kRowSparse) ? as_input(use) : ResultStorage();
 }
 
 NDArray sum_of_row_sparse(const SparseCall& call) {

@@ -1,7 +1,8 @@
 // The two matrix products of attention in their general form; the gradients of each are calls of the other.
 #include "base/checked_size.h"
-#include "ops/contrib/attention_params.h"
-#include "ops/contrib/attention_products.h"
+#include "hybridnet/declare.h"
+#include "ops/attention/attention_params.h"
+#include "ops/attention/attention_products.h"
 #include "ops/cost.h"
 #include "ops/emit.h"
 

@@ -2,7 +2,7 @@
 // derivative, and the gradient of a term added to the scores.
 #include <limits>
 
-#include "ops/contrib/flash_attention.h"
+#include "ops/attention/flash_attention.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {

@@ -1,10 +1,17 @@
-#include "passes/layers/reduced_axes.h"
+#include "graph/reduced_axes.h"
 
 #include <bit>
+#include <string_view>
 
-#include "passes/attributes.h"
+namespace hybridnet {
+namespace {
 
-namespace hybridnet::passes {
+AttrValue parameter(const Node& node, std::string_view name) {
+  const int field = node.op->schema->find(name);
+  return field < 0 ? AttrValue() : node.op->schema->get(node.params->data(), field);
+}
+
+}  // namespace
 
 uint32_t reduced_axes(const Graph& graph, const Node& node) {
   const int ndim = graph.spec(node.inputs[0]).shape.ndim();
@@ -14,14 +21,16 @@ uint32_t reduced_axes(const Graph& graph, const Node& node) {
     if (const auto* axis = std::get_if<int64_t>(&value.value))
       axes |= uint32_t{1} << (*axis < 0 ? *axis + ndim : *axis);
   };
-  const AttrValue given = attribute(node, "axis");
+  const AttrValue given = parameter(node, "axis");
   if (const auto* list = std::get_if<AttrValue::List>(&given.value)) {
     for (const AttrValue& axis : *list) add(axis);
   } else {
     add(given);
   }
   if (axes == 0) return all;  // None and () mean all
-  return bool_attribute(node, "exclude", false) ? all & ~axes : axes;
+  const AttrValue exclude = parameter(node, "exclude");
+  const auto* excludes = std::get_if<bool>(&exclude.value);
+  return excludes && *excludes ? all & ~axes : axes;
 }
 
 std::optional<int> reduced_axis(const Graph& graph, const Node& node) {
@@ -29,4 +38,4 @@ std::optional<int> reduced_axis(const Graph& graph, const Node& node) {
   return std::has_single_bit(axes) ? std::optional(std::countr_zero(axes)) : std::nullopt;
 }
 
-}  // namespace hybridnet::passes
+}  // namespace hybridnet

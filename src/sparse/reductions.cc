@@ -1,21 +1,21 @@
 // Reductions of sparse arrays, which read only the stored values.
 #include "imperative/autograd_scope.h"
 #include "imperative/invoke.h"
-#include "imperative/sparse_parts.h"
-#include "imperative/sparse_rules.h"
 #include "ops/reduce/axes.h"
+#include "sparse/parts.h"
+#include "sparse/rules.h"
 
 namespace hybridnet {
 namespace {
 
-const OpRef kMean{"mean"}, kMultiply{"_mul_scalar"}, kSquareSum{"_square_sum"}, kBroadcastMultiply{"broadcast_mul"};
+const OpRef kSum{"sum"}, kMultiply{"_mul_scalar"}, kBroadcastMultiply{"broadcast_mul"};
 
 }  // namespace
 
 // Reductions over all elements read the stored values only.
-Form norm_form(const SparseUse& use) {
+ResultStorage norm_storage(const SparseUse& use) {
   const bool whole = use.parameter("axis").is_none() && !use.flag("keepdims");
-  return whole && use.storages[0] != StorageType::kDefault ? Form(StorageType::kDefault) : Form();
+  return whole && use.storages[0] != StorageType::kDefault ? ResultStorage(StorageType::kDefault) : ResultStorage();
 }
 
 NDArray norm_of(const SparseCall& call) { return apply(call, checked_parts(call.inputs[0]).data); }
@@ -44,48 +44,53 @@ NDArray csr_sums(const NDArray& a, uint32_t axes) {
   return out;
 }
 
-bool is_square_sum(const Op& op) { return &op == &kSquareSum.op(); }
-
 }  // namespace
 
-Form reduction_form(const SparseUse& use) {
-  if (use.storages[0] == StorageType::kDefault) return {};
+ResultStorage reduction_storage(const SparseUse& use) {
+  return use.storages[0] == StorageType::kDefault ? ResultStorage() : ResultStorage(StorageType::kDefault);
+}
+
+ResultStorage square_sum_storage(const SparseUse& use) {
   const auto& p = use.params->as<ops::ReduceParams>();
-  if (!is_square_sum(use.op)) return StorageType::kDefault;
+  if (use.storages[0] == StorageType::kDefault) return {};
   if (use.storages[0] == StorageType::kCsr)
-    return ops::reduced_axes(p.axis, p.exclude, 2) == 3 ? Form(StorageType::kDefault) : Form();
+    return ops::reduced_axes(p.axis, p.exclude, 2) == 3 ? ResultStorage(StorageType::kDefault) : ResultStorage();
   const bool keeps_rows = p.keepdims && p.axis && p.axis->ndim() > 0 && !p.exclude &&
                           std::find(p.axis->begin(), p.axis->end(), 0) == p.axis->end();
   return keeps_rows ? StorageType::kRowSparse : StorageType::kDefault;
 }
 
-// sum, mean and _square_sum over the stored values; rows that are not stored add nothing.
-NDArray reduction_of(const SparseCall& call) {
+namespace {
+
+// The sums that `op` computes, over the stored values; rows that are not stored add nothing. If rows remain, the result
+// is a row_sparse array.
+NDArray sums_by(const Op& op, const SparseCall& call) {
   const auto& p = call.params->as<ops::ReduceParams>();
   const NDArray& a = call.inputs[0];
   const uint32_t axes = ops::reduced_axes(p.axis, p.exclude, a.ndim());
   const SparseStorage& parts = checked_parts(a);
-  const bool csr = parts.type == StorageType::kCsr, mean = &call.op == &kMean.op();
-  const Op& op = mean ? op_registry().at("sum") : call.op;
+  const bool csr = parts.type == StorageType::kCsr;
   const Shape shape = ops::reduced_shape(a.shape(), axes, p.keepdims);
   const uint32_t all = (1u << a.ndim()) - 1;
   const auto reduce = [&](uint32_t over, bool keepdims) {
     return invoke_one(op, ParamSchema<ops::ReduceParams>::box({ops::axes_tuple(over), keepdims, false}),
                       {&parts.data, 1});
   };
-  NDArray out;
-  if (axes == all) {
-    out = reduce(csr ? 1u : all, false).reshaped(shape);
-  } else if (csr) {
-    out = csr_sums(a, axes).reshaped(shape);
-  } else if ((axes & 1u) != 0) {
-    out = reduce(axes, p.keepdims);
-  } else {
-    out = make_row_sparse(shape, reduce(axes, p.keepdims), parts.indices);
-    if (!is_square_sum(op) || !p.keepdims)  // the same storage as _square_sum of MXNet
-      out = to_dense(out);
-  }
-  return mean ? scaled(out, 1.0 / static_cast<double>(std::max<int64_t>(ops::reduced_count(a.shape(), axes), 1))) : out;
+  if (axes == all) return reduce(csr ? 1u : all, false).reshaped(shape);
+  if (csr) return csr_sums(a, axes).reshaped(shape);
+  if ((axes & 1u) != 0) return reduce(axes, p.keepdims);
+  return make_row_sparse(shape, reduce(axes, p.keepdims), parts.indices);
+}
+
+}  // namespace
+
+NDArray sums_of(const SparseCall& call) { return to_dense(sums_by(call.op, call)); }
+
+NDArray means_of(const SparseCall& call) {
+  const auto& p = call.params->as<ops::ReduceParams>();
+  const Shape& shape = call.inputs[0].shape();
+  const int64_t count = ops::reduced_count(shape, ops::reduced_axes(p.axis, p.exclude, shape.ndim()));
+  return scaled(to_dense(sums_by(kSum.op(), call)), 1.0 / static_cast<double>(std::max<int64_t>(count, 1)));
 }
 
 namespace {
@@ -122,7 +127,8 @@ NDArray square_sum_of(const SparseCall& call) {
   NDArray out;
   {
     const AutogradScope paused({.recording = false, .training = autograd_state().training});
-    out = reduction_of(call);
+    out = sums_by(call.op, call);
+    if (!call.flag("keepdims")) out = to_dense(out);  // the storage of MXNet's result
   }
   if (out && out.is_sparse() && some_need_gradient(call.inputs))
     record(Ref<RecordedFunction>(new SquareSumFunction(snapshot(call.inputs[0]))), call.inputs, {&out, 1});

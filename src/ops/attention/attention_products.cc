@@ -1,4 +1,4 @@
-#include "ops/contrib/attention_products.h"
+#include "ops/attention/attention_products.h"
 
 #include <algorithm>
 

@@ -1,16 +1,18 @@
 // _contrib_flash_attention: softmax(scale * Q K^T + mask) V and its gradient, tile by tile.
 //   Dao, Fu, Ermon, Rudra, Re: FlashAttention, NeurIPS 2022; Milakov, Gimelshein: Online normalizer calculation for
 //   softmax, 2018.
-#include "ops/contrib/flash_attention.h"
+#include "ops/attention/flash_attention.h"
 
 #include <cmath>
 #include <cstring>
 
 #include "base/checked_size.h"
+#include "hybridnet/declare.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/index/out_of_range.h"
 #include "ops/cost.h"
 #include "ops/emit.h"
+#include "ops/float_kernel.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -252,8 +254,7 @@ class BackwardKernel final : public Kernel {
 
 template <template <typename> class K, typename P>
 Ref<Kernel> link(const P& p, const LinkContext& c) {
-  if (c.in[0].dtype == DType::kFloat64) return Ref<Kernel>(new K<double>(p, c));
-  return Ref<Kernel>(new K<float>(p, c));
+  return make_float_kernel<K>(c.in[0].dtype, p, c);
 }
 
 // ---- gradient

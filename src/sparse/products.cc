@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "imperative/autograd_scope.h"
-#include "imperative/sparse_parts.h"
-#include "imperative/sparse_rules.h"
 #include "kernels/index/indices.h"
+#include "sparse/parts.h"
+#include "sparse/rules.h"
 #include "storage/derived.h"
 
 namespace hybridnet {
@@ -255,7 +255,7 @@ class EmbeddingFunction final : public RecordedFunction {
 
 }  // namespace
 
-Form dot_form(const SparseUse& use) {
+ResultStorage dot_storage(const SparseUse& use) {
   const StorageType lhs = use.storages[0], rhs = use.storages[1];
   const bool transpose_a = use.flag("transpose_a"), transpose_b = use.flag("transpose_b");
   if (lhs == StorageType::kDefault && rhs == StorageType::kCsr && !transpose_a) return StorageType::kCsr;
@@ -292,7 +292,7 @@ NDArray sparse_dot(const SparseCall& call) {
   return out;
 }
 
-Form embedding_form(const SparseUse& use) {
+ResultStorage embedding_storage(const SparseUse& use) {
   if (use.storages[0] != StorageType::kDefault || use.storages[1] != StorageType::kRowSparse) return {};
   return StorageType::kDefault;
 }

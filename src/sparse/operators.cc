@@ -1,14 +1,13 @@
-// The table of operators that have their own forms for sparse arrays, and the dense fallback for all others.
-// Element-wise operators of one input are not listed: their function of one element is declared (Op::pointwise) and
-// decides.
+// The table of sparse forms, which operators declare (Op::sparse), and the dense fallback for operators without a form.
+// Element-wise operators of one input need none: their function of one element is declared (Op::pointwise) and decides.
 //
 // The storage of a result follows MXNet 1.9.1, except that sums, differences and products by operators of the broadcast
 // family stay sparse if both shapes are equal, and so does every function of one element with f(0) = 0.
-#include "imperative/sparse_operators.h"
+#include "sparse/operators.h"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -16,11 +15,11 @@
 #include "imperative/autograd_scope.h"
 #include "imperative/invoke.h"
 #include "imperative/out_arrays.h"
-#include "imperative/sparse_parts.h"
-#include "imperative/sparse_rules.h"
 #include "imperative/tape.h"
 #include "kernels/index/indices.h"
 #include "ops/index/row_gradient.h"
+#include "sparse/parts.h"
+#include "sparse/rules.h"
 
 namespace hybridnet {
 namespace {
@@ -36,14 +35,14 @@ class StorageFunction final : public RecordedFunction {
   std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool) override { return {out_grads[0]}; }
 };
 
-Form cast_form(const SparseUse& use) {
+ResultStorage cast_target(const SparseUse& use) {
   const AttrValue stype = use.parameter("stype");
   const auto* name = std::get_if<std::string>(&stype.value);
-  return name != nullptr ? Form(storage_type_from_name(*name)) : Form();
+  return name != nullptr ? ResultStorage(storage_type_from_name(*name)) : ResultStorage();
 }
 NDArray cast_of(const SparseCall& call) {
   const NDArray& a = call.inputs[0];
-  const StorageType type = *cast_form(call);
+  const StorageType type = *cast_target(call);
   NDArray out = cast_storage(a, type);
   if (out == a) out = a.is_sparse() ? copy_sparse(a) : invoke_one(kCopy.op(), kCopy.op().default_params, {&a, 1});
   if (autograd_state().recording && needs_gradient(a))
@@ -51,95 +50,62 @@ NDArray cast_of(const SparseCall& call) {
   return out;
 }
 
-// ---------------------------------------------------------------------------------------------------- lazy updates
-template <const char* const& kOperator>
-NDArray lazy_update(const SparseCall& call) {
-  return update_rows(call, kOperator);
-}
-constexpr const char* kLazySgd = "_lazy_sgd_update";
-constexpr const char* kLazySgdMomentum = "_lazy_sgd_mom_update";
-constexpr const char* kLazyAdam = "_lazy_adam_update";
-constexpr const char* kLazyFtrl = "_lazy_ftrl_update";
-constexpr const char* kLazyFtml = "_lazy_ftml_update";
-constexpr const char* kLazyAdagrad = "_lazy_adagrad_update";
-constexpr const char* kLazyGroupAdagrad = "_lazy_group_adagrad_update";
-
 // -------------------------------------------------------------------------------------------------------- the table
-// The way to compute the gradient of a use.
-enum class Gradient : uint8_t {
-  kOnDense,   // by the operator's rule, on dense copies: if f(0) = 0, the derivative at 0 is any number
-  kOnSparse,  // by the operator's rule, on the sparse arrays: its operators keep storage
-  kOwn,       // the rule of this table records its own step
+struct Functions {
+  SparseForm form;
+  ResultStorage (*storage)(const SparseUse& use);  // ignores shapes
+  NDArray (*rule)(const SparseCall& call);         // called if there is a storage; null: shapes or values do not fit
 };
+
+constexpr Functions kTable[] = {
+    // in the order of SparseForm
+    {SparseForm::kOnValues, as_input, on_values},
+    {SparseForm::kCopy, as_input, copy_of},
+    {SparseForm::kZeros, as_input, zeros_of},
+    {SparseForm::kCast, cast_target, cast_of},
+    {SparseForm::kNorm, norm_storage, norm_of},
+    {SparseForm::kSums, reduction_storage, sums_of},
+    {SparseForm::kMeans, reduction_storage, means_of},
+    {SparseForm::kSquareSums, square_sum_storage, square_sum_of},
+    {SparseForm::kUnion, both_alike, union_of},
+    {SparseForm::kSum, sum_storage, sum_of},
+    {SparseForm::kProduct, product_storage, product_of},
+    {SparseForm::kQuotient, quotient_storage, quotient_of},
+    {SparseForm::kRowSums, all_row_sparse, sum_of_row_sparse},
+    {SparseForm::kConcatRows, concat_storage, concat_csr},
+    {SparseForm::kRetainedRows, as_row_sparse_input, retained},
+    {SparseForm::kSlice, as_csr_input, slice_of},
+    {SparseForm::kSliceAxis, as_csr_input, slice_axis_of},
+    {SparseForm::kTakenRows, take_storage, take_csr},
+    {SparseForm::kDot, dot_storage, sparse_dot},
+    {SparseForm::kEmbedding, embedding_storage, sparse_embedding},
+    {SparseForm::kUpdatedRows, update_storage, update_rows},
+};
+constexpr bool is_in_order() {
+  for (size_t i = 0; i < std::size(kTable); ++i)
+    if (static_cast<size_t>(kTable[i].form) != i + 1) return false;
+  return true;
+}
+static_assert(is_in_order());
+
+// Element-wise operators of one input: their function of one element decides.
+constexpr Functions kPointwise{SparseForm::kNone, as_input_if_zero_stays, on_values};
 
 struct Row {
-  const char* op;
-  SparseForm form;
-  SparseRule rule;
-  Gradient gradient = Gradient::kOnDense;
+  const Functions* functions = nullptr;  // null: the operator reads dense copies
+  SparseGradient gradient = SparseGradient::kOnDense;
 };
 
-constexpr Row kTable[] = {
-    {"abs", as_input, on_values, Gradient::kOnSparse},
-    {"square", as_input, on_values, Gradient::kOnSparse},
-    {"relu", as_input, on_values, Gradient::kOnSparse},
-    {"Cast", as_input, on_values, Gradient::kOnSparse},
-    {"_copy", as_input, copy_of, Gradient::kOnSparse},
-    {"zeros_like", as_input, zeros_of},
-    {"norm", norm_form, norm_of},
-    {"sum", reduction_form, reduction_of},
-    {"mean", reduction_form, reduction_of},
-    {"_square_sum", reduction_form, square_sum_of, Gradient::kOwn},
-    {"elemwise_add", sum_form, sum_of, Gradient::kOnSparse},
-    {"_grad_add", sum_form, sum_of, Gradient::kOnSparse},
-    {"broadcast_add", sum_form, sum_of, Gradient::kOnSparse},
-    {"elemwise_sub", both_alike, union_of, Gradient::kOnSparse},
-    {"broadcast_sub", both_alike, union_of, Gradient::kOnSparse},
-    {"_hypot", both_alike, union_of},
-    {"_maximum", both_alike, union_of},
-    {"_minimum", both_alike, union_of},
-    {"elemwise_mul", product_form, product_of, Gradient::kOnSparse},
-    {"broadcast_mul", product_form, product_of, Gradient::kOnSparse},
-    {"_backward_relu", product_form, product_of},
-    {"_backward_square", product_form, product_of},
-    {"broadcast_div", quotient_form, quotient_of},
-    {"add_n", all_row_sparse, sum_of_row_sparse, Gradient::kOnSparse},
-    {"Concat", concat_form, concat_csr},
-    {"_sparse_retain", as_row_sparse_input, retained},
-    {"slice", as_csr_input, slice_of},
-    {"slice_axis", as_csr_input, slice_axis_of},
-    {"take", take_form, take_csr},
-    {"cast_storage", cast_form, cast_of, Gradient::kOwn},
-    {"dot", dot_form, sparse_dot, Gradient::kOwn},
-    {"Embedding", embedding_form, sparse_embedding, Gradient::kOwn},
-    {"_contrib_SparseEmbedding", embedding_form, sparse_embedding, Gradient::kOwn},
-    {"sgd_update", update_form, lazy_update<kLazySgd>},
-    {"sgd_mom_update", update_form, lazy_update<kLazySgdMomentum>},
-    {"adam_update", update_form, lazy_update<kLazyAdam>},
-    {"ftrl_update", update_form, lazy_update<kLazyFtrl>},
-    {"ftml_update", update_form, lazy_update<kLazyFtml>},
-    {"_sparse_adagrad_update", update_form, lazy_update<kLazyAdagrad>},
-    {"_contrib_group_adagrad_update", update_form, lazy_update<kLazyGroupAdagrad>},
-};
-
-// Element-wise operators of one input need no row: their function of one element is declared (Op::pointwise). Gradient
-// rules that read neither input nor output are linear in the output gradient.
-constexpr Row kPointwise = {"", as_input_if_zero_stays, on_values},
-              kLinear = {"", as_input_if_zero_stays, on_values, Gradient::kOnSparse};
-
-const Row* row_of_function(const Op& op) {
-  if (op.pointwise == nullptr || op.variadic || op.inputs.size() != 1) return nullptr;
-  return op.saves().input(0) || op.saves().output(0) ? &kPointwise : &kLinear;
+Row row_of_function(const Op& op) {
+  if (op.pointwise == nullptr || op.variadic || op.inputs.size() != 1) return {};
+  // Gradient rules that read neither input nor output are linear in the output gradient.
+  const bool is_linear = !op.saves().input(0) && !op.saves().output(0);
+  return {&kPointwise, is_linear ? SparseGradient::kOnSparse : SparseGradient::kOnDense};
 }
 
-const Row* find_row(const Op& op) {
-  static const auto* const rows = [] {
-    auto* table = new std::unordered_map<const Op*, const Row*>;
-    for (const Row& row : kTable) table->emplace(&op_registry().at(row.op), &row);
-    return table;
-  }();
-  const auto found = rows->find(&op);
-  return found == rows->end() ? row_of_function(op) : found->second;
+Row find_row(const Op& op) {
+  if (op.sparse.form == SparseForm::kNone) return row_of_function(op);
+  return {&kTable[static_cast<size_t>(op.sparse.form) - 1], op.sparse.gradient};
 }
 
 // --------------------------------------------------------------------------------------------------- dense fallback
@@ -255,11 +221,11 @@ bool SparseUse::flag(std::string_view name) const {
 }
 
 std::optional<StorageType> sparse_form(const Op& op, const ParamsPtr& params, std::span<const StorageType> storages) {
-  const Row* row = find_row(op);
-  if (row == nullptr) return {};
-  const Form form = row->form({op, params, storages});
+  const Row row = find_row(op);
+  if (row.functions == nullptr) return {};
+  const ResultStorage result = row.functions->storage({op, params, storages});
   const auto dense = [](StorageType type) { return type == StorageType::kDefault; };
-  return form && dense(*form) && std::all_of(storages.begin(), storages.end(), dense) ? Form() : form;
+  return result && dense(*result) && std::all_of(storages.begin(), storages.end(), dense) ? ResultStorage() : result;
 }
 
 void warn_of_dense_copies(const Op& op, const std::string& where, const std::string& because) {
@@ -281,13 +247,13 @@ void invoke_sparse(const Op& op, const ParamsPtr& params, std::span<const NDArra
   const std::vector<StorageType> storages = storages_of(inputs);
   const SparseCall call{{op, params, storages}, inputs, out};
   results->assign(static_cast<size_t>(op.num_outputs(params->data())), NDArray());
-  const Row* row = find_row(op);
+  const Row row = find_row(op);
   NDArray result;
-  if (row != nullptr && row->form(call)) {
+  if (row.functions != nullptr && row.functions->storage(call)) {
     const AutogradState state = autograd_state();
     const AutogradScope scope(
-        {.recording = state.recording && row->gradient == Gradient::kOwn, .training = state.training});
-    result = row->rule(call);
+        {.recording = state.recording && row.gradient == SparseGradient::kOwn, .training = state.training});
+    result = row.functions->rule(call);
   }
   if (!result) return run_on_dense(call, results);
   if (!out.empty()) {
@@ -295,7 +261,8 @@ void invoke_sparse(const Op& op, const ParamsPtr& params, std::span<const NDArra
     store(out[0], result);
   }
   (*results)[0] = out.empty() ? result : out[0];
-  if (row->gradient != Gradient::kOwn) record_result(call, (*results)[0], row->gradient == Gradient::kOnSparse);
+  if (row.gradient != SparseGradient::kOwn)
+    record_result(call, (*results)[0], row.gradient == SparseGradient::kOnSparse);
 }
 
 NDArray convert_storage(const NDArray& a, std::string_view storage) {

@@ -2,11 +2,11 @@
 #include <cstring>
 
 #include "hybridnet/imperative.h"
-#include "imperative/sparse_parts.h"
 #include "imperative/tape.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/strided_copy.h"
+#include "sparse/parts.h"
 
 namespace hybridnet {
 namespace {
@@ -132,7 +132,7 @@ std::vector<int64_t> sorted_rows(const NDArray& rows, int64_t bound) {
 
 }  // namespace
 
-// ------------------------------------------------------------------------------------------------------ sparse_parts.h
+// ------------------------------------------------------------------------------------------------------------ parts.h
 std::span<const int64_t> read_int64(const NDArray& a) {
   a.wait_to_read();
   return {static_cast<const int64_t*>(a.size() > 0 ? a.data() : nullptr), static_cast<size_t>(a.size())};

@@ -2,8 +2,9 @@
 // section 3.2).
 #include <cmath>
 
-#include "ops/contrib/attention_params.h"
-#include "ops/contrib/attention_products.h"
+#include "hybridnet/declare.h"
+#include "ops/attention/attention_params.h"
+#include "ops/attention/attention_products.h"
 #include "ops/cost.h"
 #include "ops/emit.h"
 
@@ -118,7 +119,8 @@ void declare_values(OpRegistry& ops, const char* name, int parts, const char* fi
       })
       .flops([parts](const HeadsParams& p, auto in, auto) {
         return attention_flops(p, in[1].shape, in[0].shape[2] / parts);
-      });
+      })
+      .amp(AmpType::kWidest);
   if (parts == 3) {
     builder
         .cpu(
@@ -158,6 +160,7 @@ void register_interleaved_attention(OpRegistry& ops) {
       .flops(
           [](const HeadsParams& p, auto in, auto out) { return attention_flops(p, out[0].shape, in[0].shape[2] / 3); })
       .gradient(self_scores_gradient, Saves::all_inputs())
+      .amp(AmpType::kWidest)
       .sample({{3, 2, 12}}, {{"heads", "2"}})
       .sample({{2, 1, 6}}, {{"heads", "1"}});
   ops.declare<HeadsParams>("_contrib_interleaved_matmul_encdec_qk")
@@ -175,6 +178,7 @@ void register_interleaved_attention(OpRegistry& ops) {
       .cost([](const HeadsParams& p, auto in, auto out) { return attention_cost(p, out[0].shape, in[0].shape[2]); })
       .flops([](const HeadsParams& p, auto in, auto out) { return attention_flops(p, out[0].shape, in[0].shape[2]); })
       .gradient(cross_scores_gradient, Saves::all_inputs())
+      .amp(AmpType::kWidest)
       .sample({{3, 2, 4}, {2, 2, 8}}, {{"heads", "2"}});
   declare_values(ops, "_contrib_interleaved_matmul_selfatt_valatt", 3, "queries_keys_values",
                  "Values of self-attention, mixed by attention weights.");
