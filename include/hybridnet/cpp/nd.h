@@ -1642,6 +1642,11 @@ inline Array group_adagrad_update(const Array& weight, const Array& grad, const 
   return invoke("_contrib_group_adagrad_update", {weight, grad, history}, p.attributes(), out);
 }
 
+// 0 for x <= -3, x for x >= 3, x * (x + 3) / 6 between: a swish of three pieces, exact in few instructions.
+inline Array hard_swish(const Array& data, const Into& out = {}) {
+  return invoke("_contrib_hard_swish", {data}, {}, out);
+}
+
 // Log likelihood of Hawkes processes: intensity lda + alpha * sum of beta * exp(-beta * (t - t_i)) over past events.
 // lda, alpha and beta have gradients.
 inline Outputs hawkesll(const Array& lda, const Array& alpha, const Array& beta, const Array& state, const Array& lags,
@@ -1974,6 +1979,12 @@ inline Outputs quantized_fully_connected(const Array& data, const Array& weight,
     Array& max_bias, const ContribQuantizedFullyConnectedParams& p, const Into& out = {}) {
   return invoke("_contrib_quantized_fully_connected", {data, weight, bias, min_data, max_data, min_weight, max_weight,
       min_bias, max_bias}, p.attributes(), out);
+}
+
+// hard_swish of bytes, rounded to the nearest step of the range of the results.
+inline Outputs quantized_hard_swish(const Array& data, const Array& min_data, const Array& max_data, const Into& out =
+    {}) {
+  return invoke("_contrib_quantized_hard_swish", {data, min_data, max_data}, {}, out);
 }
 
 struct ContribQuantizedPoolingParams {

@@ -5047,6 +5047,18 @@ def _contrib_group_adagrad_update(
     """
 
 
+def _contrib_hard_swish(data: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
+    """0 for x <= -3, x for x >= 3, x * (x + 3) / 6 between: a swish of three pieces, exact in few instructions.
+
+    Parameters
+    ----------
+    data : tensor
+        floating array of any shape
+
+    Returns: out: shape and dtype of the inputs
+    """
+
+
 def _contrib_hawkesll(
     lda: TensorT, alpha: TensorT, beta: TensorT, state: TensorT, lags: TensorT, marks: TensorT, valid_length: TensorT,
     max_time: TensorT, *, out: Any = None, name: str | None = None
@@ -5569,6 +5581,26 @@ def _contrib_quantized_fully_connected(
 
     Returns: output: int32 (batch, num_hidden), or (..., num_hidden) with flatten=False; min_output: (1,): value of
     the smallest 32-bit integer; max_output: (1,): value of the largest 32-bit integer
+    Not differentiable.
+    """
+
+
+def _contrib_quantized_hard_swish(
+    data: TensorT, min_data: TensorT, max_data: TensorT, *, out: Any = None, name: str | None = None
+) -> Any:
+    """hard_swish of bytes, rounded to the nearest step of the range of the results.
+
+    Parameters
+    ----------
+    data : tensor
+        int8 or uint8, any shape
+    min_data : tensor
+        (1,): value of the smallest byte
+    max_data : tensor
+        (1,): value of the largest byte
+
+    Returns: output: shape and dtype of data; min_output: (1,): value of the smallest byte; max_output: (1,): value
+    of the largest byte
     Not differentiable.
     """
 

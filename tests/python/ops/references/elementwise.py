@@ -312,6 +312,11 @@ def _leaky_relu(inputs, attrs, train=False):
     return [np.where(x > 0, x, slope * x)]
 
 
+def _hard_swish(inputs, attrs):
+    x = inputs[0].astype("float64")
+    return [np.where(x <= -3, 0, np.where(x >= 3, x, x * (x + 3) / 6)).astype(inputs[0].dtype)]
+
+
 def _quadratic(inputs, attrs):
     x = inputs[0].astype("float64")
     a, b, c = (value(attrs, name, 0.0) for name in "abc")
@@ -461,6 +466,7 @@ REFERENCES = {
     "clip": _clip,
     "hard_sigmoid": _hard_sigmoid,
     "smooth_l1": _smooth_l1,
+    "_contrib_hard_swish": _hard_swish,
     "_contrib_quadratic": _quadratic,
     "Cast": _cast,
     "amp_cast": lambda inputs, attrs: [inputs[0]],

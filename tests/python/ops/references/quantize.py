@@ -206,6 +206,16 @@ def _quantized_act(inputs, attrs):
     return [np.maximum(inputs[0], 0), *inputs[1:]]
 
 
+def _quantized_hard_swish(inputs, attrs):
+    data, reach, kind = inputs[0], _reach(*inputs[1:]), str(inputs[0].dtype)
+    three, six = np.float32(3), np.float32(6)
+    function = lambda x: np.where(x <= -three, 0, np.where(x >= three, x, x * (x + three) / six))  # noqa: E731
+    low = np.float32(0) if kind == "uint8" else function(max(-reach, np.float32(-1.5)))
+    ends = _ends(low, function(reach))
+    x = np.asarray(data, "float32") * (reach / _steps(kind))
+    return [_saturated(function(x) * (_steps(kind) / _reach(*ends)), kind), *ends]
+
+
 def _quantized_flatten(inputs, attrs):
     return [inputs[0].reshape(len(inputs[0]), -1), *inputs[1:]]
 
@@ -378,6 +388,7 @@ REFERENCES = {
     "_contrib_quantized_fully_connected": _quantized_dense,
     "_contrib_quantized_pooling": _quantized_pooling,
     "_contrib_quantized_act": _quantized_act,
+    "_contrib_quantized_hard_swish": _quantized_hard_swish,
     "_contrib_quantized_flatten": _quantized_flatten,
     "_contrib_quantized_concat": _quantized_concat,
     "_contrib_quantized_elemwise_add": _quantized_sum,
