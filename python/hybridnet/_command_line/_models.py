@@ -129,7 +129,7 @@ def _inferred(
         if shape is None or len(shape) == 0 or any(size <= 0 for size in shape):
             form = f" (known of it: {shape})" if shape else ""
             raise ShapeError(
-                f"'{model.path}' does not say the shape of its input {name!r}{form}",
+                f"'{model.path}' does not contain the shape of its input {name!r}{form}",
                 fix=f"give --shape {name}=SIZES, such as --shape {name}=1,3,224,224",
             )
         found[name] = tuple(shape), np.dtype(types.get(name) or np.float32)
