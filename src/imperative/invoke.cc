@@ -595,8 +595,8 @@ void invoke_itself(const Op& op, const ParamsPtr& params, std::span<const NDArra
   const size_t num_outputs = results->size();
   if (op.has_writebacks() && invoke_beside_states(op, params, inputs, options, results)) return;
   const bool recorded = wants_record(op, inputs);
-  if (op.resolve) return invoke_resolved(op, params, inputs, options, results);
   if (op.data_dependent_shape || op.opaque) {
+    if (op.resolve) return invoke_resolved(op, params, inputs, options, results);
     const bool recorded_itself = invoke_dynamic(op, params, inputs, options.out, results);
     if (recorded && !recorded_itself) record_op(op, params, inputs, *results);
     return;

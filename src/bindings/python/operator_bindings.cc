@@ -194,6 +194,12 @@ py::list infer_use(const std::string& name, const py::dict& attrs, const std::ve
   std::vector<std::pair<std::string, AttrValue>> values;
   for (const auto& [key, value] : attrs) values.emplace_back(py::str(key), to_attr_value(value.ptr(), "attrs"));
   const ParamsPtr params = op.schema->parse(values, op.name);
+  const int expected = op.num_inputs(params->data());
+  if (static_cast<size_t>(expected) != inputs.size() && !op.variadic)
+    throw ParamError({.op = op.name,
+                      .input = "inputs",
+                      .expected = std::to_string(expected) + " specs",
+                      .given = std::to_string(inputs.size())});
   std::vector<TensorSpec> in, out(static_cast<size_t>(op.num_outputs(params->data())));
   for (const auto& [shape, dtype] : inputs) in.push_back({shape, dtype_from_name(dtype)});
   InferContext context(op, in, out, train);

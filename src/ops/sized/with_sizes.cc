@@ -18,18 +18,31 @@ struct WithSizesParams {
   static void describe(ParamSchema<WithSizesParams>& schema);
 };
 
+// Returns the operator to run. Files may name it, so it is one that checks its parameters.
 const Op& inner_op(const WithSizesParams& p) {
   const Op& op = op_registry().at(p.op);
-  if (op.has_writebacks() || op.random || op.opaque)
-    throw ParamError({.input = "op",
-                      .expected = "an operator that computes its outputs from its inputs alone",
-                      .given = p.op,
-                      .because = "states and random streams are not passed on"});
-  return op;
+  const bool has_more = op.has_writebacks() || op.random || op.opaque || op.is_lazy || !op.subgraph_names.empty();
+  if (!has_more && !op.resolve && !op.resolve_sizes && (!op.hidden || op.allowed_in_files)) return op;
+  throw ParamError({.input = "op",
+                    .expected = "a public operator that computes its outputs from its inputs alone",
+                    .given = p.op,
+                    .because = "states, random streams and bodies are not passed on"});
 }
 
-ParamsPtr parse(const Op& op, std::vector<std::pair<std::string, std::string>> texts) {
-  return op.schema->parse(texts, op.name, true);
+void require_count(const char* input, int given, int expected, const Op& op) {
+  if (given == expected) return;
+  throw ParamError({.input = input,
+                    .expected = std::to_string(expected) + ", as many as '" + op.name + "' has with these parameters",
+                    .given = std::to_string(given)});
+}
+
+// Parses the parameters and checks that the operator has the declared numbers of inputs and outputs with them.
+Op::Resolved resolved(const WithSizesParams& p, const Op& op,
+                      const std::vector<std::pair<std::string, std::string>>& texts) {
+  ParamsPtr params = op.schema->parse(texts, op.name, true);
+  require_count("num_data", p.num_data, op.num_inputs(params->data()), op);
+  require_count("num_outputs", p.num_outputs, op.num_outputs(params->data()), op);
+  return {&op, std::move(params), static_cast<size_t>(p.num_data)};
 }
 
 void check_counts(const WithSizesParams& p, int inputs) {
@@ -61,8 +74,11 @@ std::vector<double> no_values(int) {
 // Throws ParamError for parameters that do not fit.
 std::optional<Op::Resolved> resolve_sizes(const WithSizesParams& p, std::span<const TensorSpec> inputs) {
   const Op& op = inner_op(p);
-  if (op.composed() || op.data_dependent_shape)
-    throw ParamError({.input = "op", .expected = "an operator with a kernel", .given = p.op});
+  if (op.composed() || op.data_dependent_shape || !op.total)
+    throw ParamError({.input = "op",
+                      .expected = "an operator with a kernel that cannot fail",
+                      .given = p.op,
+                      .fix = "use _with_values, which runs every operator"});
   auto texts = SizeTemplate(p.attrs).fill(
       [&](int i) -> const Shape* {
         if (i < 0 || static_cast<size_t>(i) >= inputs.size())
@@ -71,7 +87,7 @@ std::optional<Op::Resolved> resolve_sizes(const WithSizesParams& p, std::span<co
       },
       no_values);
   if (!texts) return std::nullopt;
-  return Op::Resolved{&op, parse(op, std::move(*texts)), static_cast<size_t>(p.num_data)};
+  return resolved(p, op, *texts);
 }
 
 // Dtypes do not depend on sizes: assumes sizes of 1 while the shapes are not known.
@@ -83,7 +99,7 @@ void infer_dtypes(const WithSizesParams& p, InferContext& c) {
   try {
     const auto texts = SizeTemplate(p.attrs).fill([](int) { return &ones; }, no_values);
     InferContext inner(op, in, out, c.train());
-    op.infer(parse(op, *texts)->data(), inner);
+    op.infer(resolved(p, op, *texts).params->data(), inner);
   } catch (const Error&) {  // the assumed sizes do not fit
     return;
   }
@@ -97,6 +113,11 @@ void infer(const WithSizesParams& p, InferContext& c) {
   for (int i = 0; i < c.num_out(); ++i) out.push_back(c.out(i));
   const std::optional<Op::Resolved> use = resolve_sizes(p, in);
   if (!use) return infer_dtypes(p, c);
+  if (c.op().is_view && !use->op->is_view)
+    throw ParamError({.input = "op",
+                      .expected = "an operator that changes the shape alone",
+                      .given = p.op,
+                      .fix = "use _with_sizes"});
   InferContext inner(*use->op, std::span(in).first(static_cast<size_t>(p.num_data)), out, c.train());
   use->op->infer(use->params->data(), inner);
   for (int i = 0; i < p.num_data; ++i) {
@@ -187,7 +208,7 @@ Op::Resolved resolve(const WithSizesParams& p, std::span<const TensorRef> inputs
   };
   const Op& op = inner_op(p);
   auto texts = SizeTemplate(p.attrs).fill([&](int i) { return input(i).shape; }, values_of);
-  return {&op, parse(op, std::move(*texts)), static_cast<size_t>(p.num_data)};
+  return resolved(p, op, *texts);
 }
 
 OpBuilder<WithSizesParams> declare(OpRegistry& ops, const char* name) {
@@ -195,7 +216,8 @@ OpBuilder<WithSizesParams> declare(OpRegistry& ops, const char* name) {
   builder.variadic_input("data", "num_args", "the inputs of the operator `op`, then arrays that `attrs` reads")
       .output("output", "the outputs of the operator")
       .num_outputs([](const WithSizesParams& p) { return p.num_outputs; })
-      .internal();
+      .internal()
+      .allowed_in_files();
   return builder;
 }
 
