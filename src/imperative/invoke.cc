@@ -379,8 +379,9 @@ void write_all(const Op& op, std::span<const NDArray> out, std::vector<NDArray>*
 }
 
 // Runs the operator that the values of the inputs choose.
-void invoke_resolved(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
-                     const InvokeOptions& options, std::vector<NDArray>* results) {
+[[gnu::noinline, gnu::cold]] void invoke_resolved(const Op& op, const ParamsPtr& params,
+                                                  std::span<const NDArray> inputs, const InvokeOptions& options,
+                                                  std::vector<NDArray>* results) {
   Scratch<TensorRef, kMaxStackArrays> refs(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     inputs[i].wait_to_read();
