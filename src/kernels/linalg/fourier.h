@@ -10,17 +10,30 @@ namespace hybridnet::kernels {
 
 // Y[k] = sum over j of X[j] exp(-2 pi i j k / n), without a factor; `inverse` has +2 pi i. Any n of at least 1.
 // Cooley and Tukey's radix 2 for powers of two, else a convolution whose length is a power of two (Bluestein, 1970).
+// kLanes (1 or 8) vectors are transformed side by side, so that every step is one of SIMD registers.
 //
 // Several threads may run one object at once.
 class Fourier {
  public:
-  using Complex = std::complex<double>;
+  // Elements of the same position of kLanes vectors.
+  template <int kLanes>
+  struct Numbers {
+    double re[kLanes], im[kLanes];
+  };
+  template <int kLanes>
+  using Vectors = Temporary<Numbers<kLanes>>;
+
   explicit Fourier(int64_t n);
-  void run(Complex* values, bool inverse) const;
+  int64_t size() const { return n_; }
+  template <int kLanes>
+  void run(Vectors<kLanes>& values, bool inverse) const;  // n numbers
 
  private:
-  void power_of_two(Temporary<Complex>& values, bool inverse) const;
-  void chirp(Complex* values) const;
+  using Complex = std::complex<double>;
+  template <int kLanes>
+  void power_of_two(Vectors<kLanes>& values, bool inverse) const;
+  template <int kLanes>
+  void chirp(Vectors<kLanes>& values) const;
 
   int64_t n_, padded_;                    // padded_: the power of two that is transformed
   Temporary<Complex> roots_;              // exp(-2 pi i k / padded_) for the first half

@@ -1,6 +1,7 @@
 // _contrib_fft and _contrib_ifft. Complex numbers are stored as pairs along the last axis: real part, imaginary part.
 #include "kernels/linalg/fourier.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "hybridnet/declare.h"
@@ -55,29 +56,49 @@ void infer_inverse(const FourierParams&, InferContext& c) {
   c.set_out_shape(0, shape);
 }
 
-// Calls f(i, length of the vectors) for every vector of `real`, a tensor of real vectors.
-template <typename F>
-void for_each_vector(const Shape& real, const F& f) {
-  const int64_t n = real[real.ndim() - 1], count = real.size() / n;
+// Transforms the vectors of `real`, a tensor of real vectors, side by side: read(i, lane, numbers) puts vector i into a
+// lane of the numbers, write(i, lane, numbers) takes its transform from there.
+template <int64_t kLanes, typename Read, typename Write>
+void transform_lanes(const Shape& real, bool inverse, const Read& read, const Write& write) {
+  const int64_t n = real[real.ndim() - 1], count = real.size() / n, groups = (count + kLanes - 1) / kLanes;
   const kernels::Fourier fourier(n);
-  parallel_for(count, 10.0 * static_cast<double>(n) * std::log2(static_cast<double>(n) + 1),
+  parallel_for(groups, 20.0 * static_cast<double>(n) * std::log2(static_cast<double>(n) + 1),
                [&](int64_t begin, int64_t end) {
-                 Temporary<kernels::Fourier::Complex> values(static_cast<size_t>(n));
-                 for (int64_t i = begin; i < end; ++i) f(fourier, values, i);
+                 kernels::Fourier::Vectors<kLanes> numbers(static_cast<size_t>(n));
+                 for (int64_t group = begin; group < end; ++group) {
+                   const int64_t first = group * kLanes, lanes = std::min(kLanes, count - first);
+                   for (int64_t lane = 0; lane < lanes; ++lane) read(first + lane, lane, numbers);
+                   fourier.run(numbers, inverse);
+                   for (int64_t lane = 0; lane < lanes; ++lane) write(first + lane, lane, numbers);
+                 }
                });
+}
+
+template <typename Read, typename Write>
+void transform(const Shape& real, bool inverse, const Read& read, const Write& write) {
+  if (real.size() == real[real.ndim() - 1])
+    transform_lanes<1>(real, inverse, read, write);
+  else
+    transform_lanes<8>(real, inverse, read, write);
 }
 
 void run_forward(const FourierParams&, const KernelArgs& args) {
   dispatch_factor(args.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    for_each_vector(*args.in[0].shape, [&](const kernels::Fourier& fourier, auto& values, int64_t i) {
-      const auto n = static_cast<int64_t>(values.size());
-      std::copy_n(args.in[0].as<T>() + i * n, n, values.begin());
-      fourier.run(values.data(), false);
+    const Shape& real = *args.in[0].shape;
+    const int64_t n = real[real.ndim() - 1];
+    const auto read = [&](int64_t i, int64_t lane, auto& numbers) {
+      const T* from = args.in[0].as<T>() + i * n;
+      for (auto& number : numbers) {
+        number.re[lane] = *from++;
+        number.im[lane] = 0;
+      }
+    };
+    transform(real, false, read, [&](int64_t i, int64_t lane, const auto& numbers) {
       T* to = args.out[0].as<T>() + i * 2 * n;
-      for (const auto& value : values) {
-        *to++ = static_cast<T>(value.real());
-        *to++ = static_cast<T>(value.imag());
+      for (const auto& number : numbers) {
+        *to++ = static_cast<T>(number.re[lane]);
+        *to++ = static_cast<T>(number.im[lane]);
       }
     });
   });
@@ -86,13 +107,18 @@ void run_forward(const FourierParams&, const KernelArgs& args) {
 void run_inverse(const FourierParams&, const KernelArgs& args) {
   dispatch_factor(args.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    for_each_vector(*args.out[0].shape, [&](const kernels::Fourier& fourier, auto& values, int64_t i) {
-      const auto n = static_cast<int64_t>(values.size());
+    const Shape& real = *args.out[0].shape;
+    const int64_t n = real[real.ndim() - 1];
+    const auto read = [&](int64_t i, int64_t lane, auto& numbers) {
       const T* from = args.in[0].as<T>() + i * 2 * n;
-      for (int64_t k = 0; k < n; ++k) values[static_cast<size_t>(k)] = {from[2 * k], from[2 * k + 1]};
-      fourier.run(values.data(), true);
+      for (auto& number : numbers) {
+        number.re[lane] = *from++;
+        number.im[lane] = *from++;
+      }
+    };
+    transform(real, true, read, [&](int64_t i, int64_t lane, const auto& numbers) {
       T* to = args.out[0].as<T>() + i * n;
-      for (int64_t k = 0; k < n; ++k) to[k] = static_cast<T>(values[static_cast<size_t>(k)].real());
+      for (const auto& number : numbers) *to++ = static_cast<T>(number.re[lane]);
     });
   });
 }
