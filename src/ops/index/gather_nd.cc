@@ -137,6 +137,7 @@ void register_gather_nd(OpRegistry& ops) {
       .sample({{2, 3}, {2, 4}}, {}, 0.0, 1.4)
       .sample({{2, 3, 4}, {1, 2, 2}}, {}, 0.0, 1.4);
   ops.declare<ScatterParams>("_backward_gather_nd")
+      .allowed_in_files()
       .doc("Adds slices to zeros at the positions of tuples: the gradient of gather_nd.")
       .input("data", "shape of gather_nd's output")
       .input("indices", "same as in gather_nd")
