@@ -89,10 +89,11 @@ struct LayerActivation {
 
 // The floating type in which an op runs in mixed precision (contrib.amp).
 enum class AmpType : uint8_t {
-  kAny,     // that of its inputs
-  kHalf,    // 16 bits: products, which are fast there and add in 32 bits
-  kFloat,   // 32 bits: it overflows or loses too much accuracy in 16 bits (exponents, powers, long sums, losses)
-  kWidest,  // the widest type of its inputs, which must have one type
+  kAny,      // that of its inputs
+  kHalf,     // 16 bits: products, which are fast there and add in 32 bits
+  kFloat,    // 32 bits: it overflows or loses too much accuracy in 16 bits (exponents, powers, long sums, losses)
+  kWidest,   // the widest type of its inputs, which must have one type
+  kProduct,  // as kHalf in graphs (CallOptions::precision), as kWidest where contrib.amp follows MXNet
 };
 
 // The result of an op with sparse arrays among its inputs; src/sparse has the rule of each form. Functions of one

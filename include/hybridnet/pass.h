@@ -41,6 +41,7 @@ enum class Stage : int8_t {
   kLoops,
   kBranches,
   kFuseWithGradient,
+  kPrecision,
   kCleanJoint,  // forward and backward nodes in one graph
   kCanonicalizeJoint,
   kLoopsJoint,
@@ -142,6 +143,7 @@ struct Query {
   static Query parse(std::string_view text);
   std::string text() const;  // parse(text()) is this query
   Query& excluding(const std::vector<std::string>& tags);
+  Query& including(const std::vector<std::string>& tags);  // in stages with a query of their own, too
 
  private:
   void add_word(std::string_view word);

@@ -149,6 +149,12 @@ Query& Query::excluding(const std::vector<std::string>& tags) {
   return *this;
 }
 
+Query& Query::including(const std::vector<std::string>& tags) {
+  include.insert(include.end(), tags.begin(), tags.end());
+  for (auto& [stage, query] : subqueries) query.including(tags);
+  return *this;
+}
+
 // ---- the report
 void PassReport::add(std::string_view name, std::string_view stage, std::string_view place, const Line& more) {
   auto line =

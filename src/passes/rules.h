@@ -7,6 +7,9 @@
 namespace hybridnet::passes {
 
 bool expand_composed(Graph& graph);
+bool mixed_bfloat16(Graph& graph);
+bool mixed_float16(Graph& graph);
+Replacement prepared_casts(Graph& graph, Node& node);
 bool merge(Graph& graph);
 bool trim_control(Graph& graph);
 

@@ -94,6 +94,7 @@ const char* amp_text(AmpType type) {
     case AmpType::kFloat:
       return "float";
     case AmpType::kWidest:
+    case AmpType::kProduct:
       return "widest";
     case AmpType::kAny:
       break;

@@ -288,6 +288,7 @@ void infer_backward(const AttentionParams& p, InferContext& c) {
 template <typename P>
 OpBuilder<P> declare(OpRegistry& ops, const char* name) {
   return ops.declare<P>(name)
+      .amp(AmpType::kProduct)
       .input("query", "(batch..., length of queries, size)")
       .input("key", "(batch..., length of keys, size)")
       .input("value", "(batch..., length of keys, size of values)")

@@ -120,7 +120,7 @@ void declare_values(OpRegistry& ops, const char* name, int parts, const char* fi
       .flops([parts](const HeadsParams& p, auto in, auto) {
         return attention_flops(p, in[1].shape, in[0].shape[2] / parts);
       })
-      .amp(AmpType::kWidest);
+      .amp(AmpType::kProduct);
   if (parts == 3) {
     builder
         .cpu(
@@ -160,7 +160,7 @@ void register_interleaved_attention(OpRegistry& ops) {
       .flops(
           [](const HeadsParams& p, auto in, auto out) { return attention_flops(p, out[0].shape, in[0].shape[2] / 3); })
       .gradient(self_scores_gradient, Saves::all_inputs())
-      .amp(AmpType::kWidest)
+      .amp(AmpType::kProduct)
       .sample({{3, 2, 12}}, {{"heads", "2"}})
       .sample({{2, 1, 6}}, {{"heads", "1"}});
   ops.declare<HeadsParams>("_contrib_interleaved_matmul_encdec_qk")
@@ -178,7 +178,7 @@ void register_interleaved_attention(OpRegistry& ops) {
       .cost([](const HeadsParams& p, auto in, auto out) { return attention_cost(p, out[0].shape, in[0].shape[2]); })
       .flops([](const HeadsParams& p, auto in, auto out) { return attention_flops(p, out[0].shape, in[0].shape[2]); })
       .gradient(cross_scores_gradient, Saves::all_inputs())
-      .amp(AmpType::kWidest)
+      .amp(AmpType::kProduct)
       .sample({{3, 2, 4}, {2, 2, 8}}, {{"heads", "2"}});
   declare_values(ops, "_contrib_interleaved_matmul_selfatt_valatt", 3, "queries_keys_values",
                  "Values of self-attention, mixed by attention weights.");

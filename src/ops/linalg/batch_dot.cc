@@ -119,7 +119,7 @@ void register_batch_dot(OpRegistry& ops) {
         const kernels::GemmShape s = matrix_sizes(p, in[0].shape, in[1].shape);
         return static_cast<double>(in[0].shape.size(0, in[0].shape.ndim() - 2)) * kernels::gemm_flops(s.m, s.n, s.k);
       })
-      .amp(AmpType::kWidest)
+      .amp(AmpType::kProduct)
       .sample({{2, 3, 4}, {2, 4, 5}})
       .sample({{2, 4, 3}, {2, 4, 5}}, {{"transpose_a", "True"}})
       .sample({{2, 3, 4}, {2, 5, 4}}, {{"transpose_b", "True"}})

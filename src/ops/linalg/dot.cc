@@ -133,7 +133,7 @@ void register_dot(OpRegistry& ops) {
         const DotSizes s(p, in[0].shape, in[1].shape);
         return kernels::gemm_flops(s.shape.m, s.shape.n, s.shape.k);
       })
-      .amp(AmpType::kWidest)
+      .amp(AmpType::kProduct)
       .sparse(SparseForm::kDot, SparseGradient::kOwn)
       .sample({{3, 4}, {4, 5}})
       .sample({{4, 3}, {4, 5}}, {{"transpose_a", "True"}})

@@ -171,6 +171,7 @@ int64_t cost_of(const TensorSpec& data, double p) {
 OpBuilder<AddNormParams> declare(OpRegistry& ops, const char* name) {
   return ops.declare<AddNormParams>(name)
       .internal()
+      .amp(AmpType::kFloat)
       .input("data", "at least one axis")
       .input("addend", "shape and dtype of data")
       .input("gamma", "(size of the last axis,): factor after normalization")

@@ -109,6 +109,7 @@ Ref<Kernel> link(const LogSoftmaxPickParams&, const LinkContext& c) {
 void register_log_softmax_pick(OpRegistry& ops) {
   ops.declare<LogSoftmaxPickParams>("_log_softmax_pick")
       .internal()
+      .amp(AmpType::kFloat)
       .doc("pick(log_softmax(data), index) along the last axis.")
       .input("data", "floating tensor with at least one axis")
       .input("index", "shape of data without the last axis, or with size 1 there; whole numbers of any dtype")

@@ -8,7 +8,7 @@ namespace hybridnet::passes {
 namespace {
 
 const OpRef kPlusScalar{"_plus_scalar"}, kRsqrt{"rsqrt"}, kMul{"elemwise_mul"}, kBroadcastMul{"broadcast_mul"},
-    kSub{"elemwise_sub"}, kReshape{"Reshape"}, kRelu{"relu"};
+    kSub{"elemwise_sub"}, kReshape{"Reshape"}, kRelu{"relu"}, kCast{"Cast"};
 
 struct Norm {
   Node* node = nullptr;
@@ -24,6 +24,11 @@ bool only_first_output_is_used(const Graph& graph, const Node& node) {
   return true;
 }
 
+// The weight that a preparation casts to 16 bits: it is scaled in the type that it is kept in.
+NodeEntry before_cast(const NodeEntry& weight) {
+  return is_first_of(weight, kCast) && is_preparation(*weight.node) ? weight.node->inputs[0] : weight;
+}
+
 // True if axis 1 of the layer's output is its channels, and its weights have one row per channel.
 bool may_scale(const Graph& graph, const Node& layer, const Node& norm) {
   const bool dense = layer.op->name == "FullyConnected";
@@ -35,7 +40,8 @@ bool may_scale(const Graph& graph, const Node& layer, const Node& norm) {
   if (axis != 1 && axis + ndim != 1) return false;
   if (dense && ndim != 2) return false;
   if (layer.inputs.size() > 2 && graph.spec(layer.inputs[2]).shape.ndim() != 1) return false;  // a bias may be a column
-  return graph.spec(norm.inputs[1]).dtype == graph.spec(layer.inputs[1]).dtype;
+  const DType weight = graph.spec(layer.inputs[1]).dtype, statistics = graph.spec(norm.inputs[1]).dtype;
+  return weight == statistics || (is_half(weight) && statistics == DType::kFloat32);
 }
 
 class Folding {
@@ -46,17 +52,18 @@ class Folding {
     // scale = gamma / sqrt(variance + eps); weights scale * w; bias beta + scale * (b - mean).
     NodeEntry scale = make(kRsqrt, {make(kPlusScalar, {norm_.variance}, {{"scalar", norm_.eps}})});
     if (!norm_.unit_gamma) scale = make(kMul, {norm_.gamma, scale});
-    const NodeEntry weight = make(kBroadcastMul, {layer_.inputs[1], rows(scale)});
+    const NodeEntry weight = make(kBroadcastMul, {as_statistics(layer_.inputs[1]), rows(scale)});
     const bool has_bias = layer_.inputs.size() > 2;
     NodeEntry bias;
     if (has_bias) {
-      const NodeEntry shifted = make(kMul, {make(kSub, {layer_.inputs[2], norm_.mean}), scale});
+      const NodeEntry shifted = make(kMul, {make(kSub, {as_statistics(layer_.inputs[2]), norm_.mean}), scale});
       bias = make(OpRef{"elemwise_add"}, {norm_.beta, shifted});
     } else {
       bias = make(kSub, {norm_.beta, make(kMul, {norm_.mean, scale})});
     }
     const ParamsPtr params = make_params(*layer_.op, &layer_, {{"no_bias", false}});
-    const NodePtr folded = graph_.add(*layer_.op, params, {layer_.inputs[0], weight, bias}, &layer_);
+    const NodePtr folded =
+        graph_.add(*layer_.op, params, {layer_.inputs[0], as_layer(weight), as_layer(bias)}, &layer_);
     const Format format = graph_.format({NodePtr(norm_.node), 0});
     graph_.set_format({folded, 0}, format);
     if (!norm_.relu) return {folded, 0};
@@ -73,6 +80,13 @@ class Folding {
     mark_as_preparation(*node);
     return {node, 0};
   }
+
+  NodeEntry cast(const NodeEntry& entry, const NodeEntry& like) {
+    const DType dtype = graph_.spec(like).dtype;
+    return graph_.spec(entry).dtype == dtype ? entry : make(kCast, {entry}, {{"dtype", dtype_name(dtype)}});
+  }
+  NodeEntry as_statistics(const NodeEntry& weight) { return cast(before_cast(weight), norm_.mean); }
+  NodeEntry as_layer(const NodeEntry& weight) { return cast(weight, layer_.inputs[0]); }
 
   // Reshapes (channels,) to (channels, 1, ...) of the weight's rank.
   NodeEntry rows(const NodeEntry& scale) {

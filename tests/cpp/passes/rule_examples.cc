@@ -8,6 +8,17 @@ namespace {
 
 const TextAttrs kFour{{"num_hidden", "4"}, {"no_bias", "True"}};
 
+const TensorSpec kVectors{Shape{3, 4}, DType::kFloat32}, kVectors64{Shape{3, 4}, DType::kFloat64};
+
+// relu(x w^T) + x; in_half: after the rule bfloat16.
+Graph dense_layer(const TensorSpec& spec, bool in_half, bool train = false) {
+  const NodeEntry x = var("x"), w = var("w");
+  const NodeEntry layer = use("relu", {use("FullyConnected", {x, w}, kFour)});
+  Graph graph = make_graph({x, w}, {spec, {Shape{4, 4}, spec.dtype}}, {use("elemwise_add", {layer, x})}, train);
+  if (in_half) run_rewrite(graph, RewriteDatabase::current()->at("bfloat16"));
+  return graph;
+}
+
 // exp(x); with is_read, a gradient reads it.
 Graph value_for_gradient(bool is_read) {
   const NodeEntry x = var("x"), head = var("head"), y = use("exp", {x});
@@ -876,6 +887,10 @@ const std::map<std::string, RuleExample>& rule_examples() {
       {"remat", {[] { return value_for_gradient(true); }, [] { return value_for_gradient(false); }}},
       {"channels_last", {[] { return chain_of_convolutions(4); }, [] { return chain_of_convolutions(0); }}},
       {"batch_norm_relu", {[] { return norm_and("relu"); }, [] { return norm_and("tanh"); }}},
+      {"bfloat16", {[] { return dense_layer(kVectors, false); }, [] { return dense_layer(kVectors64, false); }}},
+      {"float16", {[] { return dense_layer(kVectors, false); }, [] { return dense_layer(kVectors64, false); }}},
+      {"prepared_casts",
+       {[] { return dense_layer(kVectors, true); }, [] { return dense_layer(kVectors, true, true); }}},
       {"conv_bn_fold", {[] { return norm_behind_layer(false); }, [] { return norm_behind_layer(true); }}},
       {"rnn_parameters", {[] { return joined_parameters(false); }, [] { return joined_parameters(true); }}},
       {"fuse_activation",
