@@ -21,6 +21,7 @@ struct CallOptions {
   std::string name;            // block path, for errors and profiles
   std::string passes;          // words that choose rewrites (docs/graph-passes.md); empty: fast_run
   std::string remat = "auto";  // values that backward computes again: "auto", "none", or all but so many bytes
+  std::string precision;       // "bfloat16", "float16": products compute in it; empty or "float32": as written
   bool static_alloc = false;   // keeps arenas between calls
   static void describe(ParamSchema<CallOptions>& schema);
   // Throws ParamError for an unknown name or a value that does not fit.

@@ -5,18 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from .errors import HybridNetError, ParamError, unknown_name
 
-__all__ = ["as_bool", "check_hybridize_keywords", "check_keywords", "remat_text", "unknown_keyword"]
+__all__ = ["as_bool", "check_hybridize_keywords", "check_keywords", "precision_text", "remat_text", "unknown_keyword"]
 
 # backend_opts and partition_if_dynamic belong to MXNet's subgraph backends: accepted without effect.
 _HYBRIDIZE = (
     "active", "backend", "backend_opts", "clear", "partition_if_dynamic", "static_alloc", "static_shape",
     "inline_limit", "forward_bulk_size", "backward_bulk_size", "passes", "include", "exclude", "require", "strict",
-    "remat",
+    "remat", "precision",
 )  # fmt: skip
 
 
@@ -89,3 +90,11 @@ def remat_text(remat: str | int) -> str:
         )
     _core.check_remat(str(remat))
     return str(remat)
+
+
+def precision_text(precision: Any) -> str:
+    """Returns the value of a keyword `precision` for CachedOp: a name, or a dtype. Raises ParamError for others."""
+    name = precision if isinstance(precision, str) else getattr(precision, "__name__", str(precision))
+    if name not in ("float32", "bfloat16", "float16"):
+        raise ParamError("precision", expected="'float32', 'bfloat16' or 'float16'", given=repr(precision))
+    return name

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, errors
-from .._keywords import as_bool, remat_text
+from .._keywords import as_bool, precision_text, remat_text
 from .._query_words import joined_query
 from .._tracing import parameter_of
 from ..ndarray import NDArray
@@ -29,6 +29,7 @@ def function(
     atomic: bool = True,
     static_alloc: bool = False,
     remat: str | int = "auto",
+    precision: str = "float32",
 ) -> Function:
     """Makes a graph callable on arrays, with default values, shared variables and updates of these (docs/functions.md).
 
@@ -53,9 +54,11 @@ def function(
         Keeps the memory of intermediate values between calls.
     remat : 'auto', 'none' or int, default 'auto'
         Values that a recorded call recomputes for gradients instead of keeping them, see HybridBlock.hybridize.
+    precision : {'float32', 'bfloat16', 'float16'}, default 'float32'
+        Type in which products of float32 arrays compute, see HybridBlock.hybridize.
 
     Returns a Function. Raises TypeError, ValueError, ShapeError and DTypeError that name the variable, ParamError for
-    passes and remat::
+    passes, remat and precision::
 
         x = mx.sym.var("x", shape=(0, 3))
         total = mx.shared(mx.nd.zeros(3), name="total")
@@ -75,6 +78,7 @@ def function(
             "passes": "" if passes is None else joined_query(passes, (), (), ()),
             "name": "function" if name is None else str(name),
             "remat": remat_text(remat),
+            "precision": precision_text(precision),
         },
     )
 

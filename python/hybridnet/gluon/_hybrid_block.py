@@ -19,7 +19,7 @@ import numpy as np
 from .. import _core, _tracing, autograd, errors, ndarray, symbol
 from .._control_flow import nests
 from .._control_flow.nests import Nest
-from .._keywords import check_hybridize_keywords, remat_text
+from .._keywords import check_hybridize_keywords, precision_text, remat_text
 from .._query_words import joined_query
 from ..errors import HybridNetError, TraceError
 from ..errors import ValueError as HybridNetValueError
@@ -203,6 +203,7 @@ class HybridBlock(Block):
         require: Iterable[str] = (),
         strict: bool = False,
         remat: str | int = "auto",
+        precision: str = "float32",
         **kwargs: Any,
     ) -> None:
         """Turns tracing on or off for this block and all descendants.
@@ -235,6 +236,10 @@ class HybridBlock(Block):
             nothing, and a number of bytes drops the cheapest values first, products last, until at most that many bytes
             are kept. Raises ParamError for other values, and in the first training call if the number cannot be
             reached. ``pass_report()`` shows the kept values.
+        precision : {'float32', 'bfloat16', 'float16'}, default 'float32'
+            Type in which products of float32 arrays compute; norms, softmax, exponents, long sums and losses stay in
+            float32, other operators take the type of their inputs. Parameters, gradients, inputs and outputs keep
+            their types (docs/precision.md). Raises ParamError for other values.
         inline_limit, forward_bulk_size, backward_bulk_size
             Have no effect; accepted as in MXNet. Graphs always run as one step.
 
@@ -254,12 +259,18 @@ class HybridBlock(Block):
         check_hybridize_keywords(kwargs)
         passes = joined_query(passes, include, exclude, require)
         _core.check_passes(passes)
-        remat = remat_text(remat)
-        clear = clear or (passes, remat) != (self._flags.get("passes", ""), self._flags.get("remat", "auto"))
-        self._take_settings(active, {"static_alloc": static_alloc, "passes": passes, "remat": remat}, strict, clear)
+        flags = {
+            "static_alloc": static_alloc,
+            "passes": passes,
+            "remat": remat_text(remat),
+            "precision": precision_text(precision),
+        }
+        before = {"passes": "", "remat": "auto", "precision": "float32", **self._flags}
+        clear = clear or any(before[name] != flags[name] for name in ("passes", "remat", "precision"))
+        self._take_settings(active, flags, strict, clear)
         self._hybridize_children(
             active,
-            {"static_alloc": static_alloc, "passes": passes, "remat": "auto"},
+            {**flags, "remat": "auto"},
             strict,
             {
                 "static_alloc": static_alloc,
@@ -269,6 +280,7 @@ class HybridBlock(Block):
                 "backward_bulk_size": backward_bulk_size,
                 "passes": passes,
                 "strict": strict,
+                **({} if precision == "float32" else {"precision": precision}),
             },
         )
 

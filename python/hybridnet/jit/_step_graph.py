@@ -95,6 +95,7 @@ class StepGraph:
         scaled: bool,
         passes: str,
         remat: str,
+        precision: str,
     ) -> None:
         self.traced = traced
         self._trainer = trainer
@@ -106,11 +107,11 @@ class StepGraph:
         self._table: NDArray | None = None
         self._released: list[NDArray] = []  # gradients without memory
         self._clips, self._scaled = clips, scaled
-        self._compose(passes, remat)
+        self._compose(passes=passes, remat=remat, precision=precision)
 
     # -- making the graph ---------------------------------------------------------------------------------------------
 
-    def _compose(self, passes: str, remat: str) -> None:
+    def _compose(self, **options: str) -> None:
         traced: Any = self.traced
         dtypes: list[str] = traced.loss_dtypes
         names = traced.outputs.list_inputs()
@@ -172,9 +173,7 @@ class StepGraph:
         self.symbol = _core.group(outputs)
         self._pick = self._picker(made.places)
         flags = list(traced.numpy) + [False] * (len(outputs) - len(traced.numpy)) if traced.numpy else ()
-        self.op = _core.CachedOp(
-            self.symbol, name="train_step", static_alloc=True, passes=passes, numpy=flags, remat=remat
-        )
+        self.op = _core.CachedOp(self.symbol, name="train_step", static_alloc=True, numpy=flags, **options)
 
     def _picker(self, places: dict[str, int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
         traced = self.traced

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core, autograd, errors, ndarray
 from .._control_flow import nests
-from .._keywords import remat_text
+from .._keywords import precision_text, remat_text
+from ..contrib.amp.loss_scaler import LossScaler
 from ..gluon._hybrid_block import flatten_arguments
 from ..gluon.parameter import Parameter
 from ..gluon.trainer import Trainer
@@ -31,6 +32,7 @@ def train_step(
     ignore_stale_grad: bool = False,
     passes: str = "",
     remat: str | int = "auto",
+    precision: str = "float32",
 ) -> TrainStep:
     """Compiles a training step: the body of this loop, as one plan that writes parameters in place::
 
@@ -65,12 +67,15 @@ def train_step(
     remat : 'auto', 'none' or int, default 'auto'
         Values that are recomputed for gradients instead of being kept, see HybridBlock.hybridize. A number of bytes
         bounds the memory of live values at the peak of the plan.
+    precision : {'float32', 'bfloat16', 'float16'}, default 'float32'
+        Type in which products of float32 arrays compute, see HybridBlock.hybridize. Parameters and their updates stay
+        in float32. With 'float16' the loss has a dynamic scale: that of ``contrib.amp.init_trainer``, or a new one.
 
     Raises UnsupportedError for optimizers written in Python (it lists the supported ones), several contexts, row_sparse
     gradients and key-value stores; TypeError if net is not a HybridBlock; ParamError for a bound that is not positive.
     The first step raises TraceError if net or loss cannot be traced.
     """
-    return TrainStep(net, loss, trainer, outputs, clip_global_norm, ignore_stale_grad, passes, remat)
+    return TrainStep(net, loss, trainer, outputs, clip_global_norm, ignore_stale_grad, passes, remat, precision)
 
 
 class TrainStep:
@@ -86,6 +91,7 @@ class TrainStep:
         ignore_stale_grad: bool,
         passes: str,
         remat: str | int,
+        precision: str,
     ) -> None:
         if not isinstance(trainer, Trainer):
             raise errors.TypeError("train_step: trainer", expected="a gluon.Trainer", given=type(trainer).__name__)
@@ -99,6 +105,9 @@ class TrainStep:
         self._ignore_stale = ignore_stale_grad
         self._passes = passes
         self._remat = remat_text(remat)
+        self._precision = precision_text(precision)
+        if self._precision == "float16" and getattr(trainer, "_amp_loss_scaler", None) is None:
+            LossScaler().attach(trainer)
         self._graphs: dict[Any, StepGraph] = {}
         self._last: StepGraph | None = None
 
@@ -174,6 +183,7 @@ class TrainStep:
                 scaled=scaled,
                 passes=self._passes,
                 remat=self._remat,
+                precision=self._precision,
             )
             self._graphs[key] = graph
         self._last = graph

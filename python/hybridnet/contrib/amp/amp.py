@@ -198,11 +198,9 @@ def init_trainer(optimizer_or_trainer: Any) -> None:
             given=type(optimizer_or_trainer).__name__,
         )
     # bfloat16 has the range of float32, so it needs no scale.
-    scaler = LossScaler() if _target == "float16" else LossScaler(init_scale=1.0, max_scale=1.0)
-    trainer: Any = optimizer_or_trainer
-    trainer._amp_loss_scaler = _loss_scaler = scaler
+    _loss_scaler = LossScaler() if _target == "float16" else LossScaler(init_scale=1.0, max_scale=1.0)
+    _loss_scaler.attach(optimizer_or_trainer)
     _amp_loss_scale_initialized = True
-    trainer._amp_original_scale = trainer._scale
 
 
 def _scaler(trainer: Any, function: str) -> LossScaler:

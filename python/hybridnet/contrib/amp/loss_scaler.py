@@ -37,6 +37,11 @@ class LossScaler:
         self._max_scale = max_scale
         self._finite_steps = 0
 
+    def attach(self, trainer: Any) -> None:
+        """Makes the trainer divide gradients by this scale, and leave out steps whose gradients overflow."""
+        trainer._amp_loss_scaler = self
+        trainer._amp_original_scale = trainer._scale
+
     def has_overflow(self, params: Iterable[Parameter]) -> bool:
         """Whether a gradient is infinite or NaN; also updates the scale for the next step."""
         gradients: list[Any] = [
