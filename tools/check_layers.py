@@ -74,7 +74,7 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
     ("__init__", "__main__", "_command_line", "test_utils", "as_mxnet"),
     (
         *("gluon", "contrib", "module", "model", "_feed_forward", "rnn", "visualization", "monitor", "callback"),
-        *("image", "jit", "serving"),
+        *("image", "jit", "onnx", "serving"),
     ),
     ("initializer", "optimizer", "lr_scheduler", "metric", "registry", "io", "kvstore", "recordio", "profiler"),
     ("_control_flow", "rewrite", "_function"),

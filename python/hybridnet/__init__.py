@@ -35,13 +35,12 @@ _ALIASES = {
 }
 _SUBMODULES = (
     "callback contrib dlpack executor gluon image initializer io jit kvstore libinfo library log lr_scheduler metric "
-    "model module monitor numpy numpy_extension operator ops optimizer profiler recordio rewrite rnn runtime serving "
-    "test_utils visualization"
+    "model module monitor numpy numpy_extension onnx operator ops optimizer profiler recordio rewrite rnn runtime "
+    "serving test_utils visualization"
 )
 # MXNet modules that do not exist yet, with the replacement.
 _CPU_ONLY = "write an operator in Python (mx.operator.CustomOp), or compute with operators"
 _MISSING = {
-    "onnx": "save the model with net.export(), which C++ programs and MXNet read",
     "rtc": _CPU_ONLY,  # CUDA kernels
     "tvmop": _CPU_ONLY,
     "th": _CPU_ONLY,

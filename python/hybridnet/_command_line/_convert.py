@@ -1,6 +1,8 @@
-"""Converts files of arrays or parameters: .params, .npz, .npy, .safetensors.
+"""Converts models of ONNX, and files of arrays or parameters: .params, .npz, .npy, .safetensors.
 
-Only .params keeps the prefixes "arg:" and "aux:" of names; --like restores them from a graph.
+`convert model.onnx PREFIX` writes PREFIX-symbol.json and PREFIX-0000.params, which Python, C++ and Java load; `convert
+PREFIX model.onnx` writes the model as ONNX. Only .params keeps the prefixes "arg:" and "aux:" of names; --like restores
+them from a graph.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from .. import ndarray, symbol
 from .._files import read_bytes
 from ..errors import ParamError
 from ..ndarray._foreign_files import FOREIGN_ENDINGS
+from ._models import add_shape_argument, read_model, shapes_of
 from ._output import answer, bytes_text
 
 _KINDS = (".params", *FOREIGN_ENDINGS)
@@ -22,9 +25,12 @@ _KINDS = (".params", *FOREIGN_ENDINGS)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments for the two files."""
-    parser.add_argument("source", metavar="IN", help="what is in the file decides how it is read")
-    parser.add_argument("target", metavar="OUT", help=f"its ending decides: {', '.join(_KINDS)}")
+    parser.add_argument("source", metavar="IN", help="the content of the file decides how it is read")
+    parser.add_argument(
+        "target", metavar="OUT", help=f"its ending decides: {', '.join(_KINDS)}, .onnx; PREFIX for a model"
+    )
     parser.add_argument("--like", metavar="PREFIX-symbol.json", help="graph that tells arguments from auxiliary states")
+    add_shape_argument(parser)
     parser.add_argument("--force", action="store_true", help="replace OUT if it exists")
 
 
@@ -36,13 +42,52 @@ def _with_kinds(arrays: dict[str, Any], graph: symbol.Symbol) -> dict[str, Any]:
     return {f"{'aux' if name in states else 'arg'}:{name}": array for name, array in arrays.items()}
 
 
+def _refuse_existing(options: argparse.Namespace, *paths: str) -> None:
+    existing = [path for path in paths if os.path.exists(path)]
+    if existing and not options.force:
+        raise ParamError(f"convert: '{existing[0]}' exists", fix="give --force to replace it")
+
+
+def _export_model(options: argparse.Namespace) -> int:
+    from ..onnx import export_model
+
+    _refuse_existing(options, options.target)
+    model = read_model(options.source)
+    shapes = shapes_of(model, options.shape)
+    export_model(
+        model.symbol,
+        model.parameters,
+        {name: shape for name, (shape, _) in shapes.items()},
+        {name: dtype.name for name, (_, dtype) in shapes.items()},
+        options.target,
+    )
+    facts = {"file": options.target, "bytes": os.path.getsize(options.target)}
+    answer(options, facts, f"{options.target}: {bytes_text(facts['bytes'])}")
+    return 0
+
+
+def _import_model(options: argparse.Namespace) -> int:
+    from ..onnx import convert
+
+    prefix = options.target.removesuffix("-symbol.json")
+    _refuse_existing(options, f"{prefix}-symbol.json", f"{prefix}-0000.params")
+    graph_file, parameter_file = convert(options.source, prefix)
+    size = os.path.getsize(graph_file) + os.path.getsize(parameter_file)
+    facts = {"graph": graph_file, "parameters": parameter_file, "bytes": size}
+    answer(options, facts, f"{graph_file}, {parameter_file}: {bytes_text(size)}")
+    return 0
+
+
 def run(options: argparse.Namespace) -> int:
     """Reads IN, writes OUT."""
+    if options.source.endswith(".onnx"):
+        return _import_model(options)
+    if options.target.endswith(".onnx"):
+        return _export_model(options)
     kind = os.path.splitext(options.target)[1]
     if kind not in _KINDS:
         raise ParamError(f"convert: the ending of '{options.target}'", expected=f"one of {', '.join(_KINDS)}")
-    if os.path.exists(options.target) and not options.force:
-        raise ParamError(f"convert: '{options.target}' exists", fix="give --force to replace it")
+    _refuse_existing(options, options.target)
     read_bytes(options.source, "convert")  # reports a missing file before guessing its format
     loaded = ndarray.load(options.source)
     arrays = loaded if isinstance(loaded, dict) else {f"arr_{i}": array for i, array in enumerate(loaded)}

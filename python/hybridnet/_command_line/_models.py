@@ -6,6 +6,7 @@ import argparse
 import glob
 import os
 import re
+import tempfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ class Model:
     parameter_path: str | None
     symbol: symbol.Symbol
     parameters: dict[str, ndarray.NDArray]  # arguments and auxiliary states by name
+    folder: Any = None  # temporary, of a converted file
 
     @property
     def inputs(self) -> list[str]:
@@ -44,7 +46,7 @@ class Model:
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds FILE and --params."""
-    parser.add_argument("file", metavar="FILE", help="PREFIX-symbol.json, or PREFIX")
+    parser.add_argument("file", metavar="FILE", help="PREFIX-symbol.json, PREFIX, or a file of ONNX")
     parser.add_argument("--params", metavar="FILE", help="default: the last PREFIX-NNNN.params beside it")
 
 
@@ -66,6 +68,8 @@ def open_model(options: argparse.Namespace) -> Model:
 
 def read_model(file: str, parameter_file: str | None = None) -> Model:
     """Same as open_model, with file names."""
+    if file.endswith(".onnx"):
+        return _converted(file)
     path = file if os.path.exists(file) or file.endswith(".json") else file + _GRAPH
     graph = symbol.load(path)
     if parameter_file is None and path.endswith(_GRAPH):
@@ -73,6 +77,16 @@ def read_model(file: str, parameter_file: str | None = None) -> Model:
         parameter_file = found[-1] if found else None
     parameters = {} if parameter_file is None else _parameters(parameter_file)
     return Model(path, parameter_file, graph, parameters)
+
+
+def _converted(file: str) -> Model:
+    """Reads a file of ONNX by way of the two files that it converts to, which live as long as the model."""
+    from ..onnx import convert
+
+    folder = tempfile.TemporaryDirectory(prefix="hybridnet-onnx-")
+    model = read_model(*convert(file, os.path.join(folder.name, "model")))
+    model.folder = folder
+    return model
 
 
 def _parameters(path: str) -> dict[str, ndarray.NDArray]:

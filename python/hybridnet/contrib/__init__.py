@@ -17,6 +17,7 @@ __getattr__, __dir__ = names_from(
         "autograd": "autograd",
         "backends": "backends",
         "io": "io",
+        "onnx": "onnx",
         "quantization": "quantization",
         "quant": "quantization",
         "svrg_optimization": "svrg_optimization",
@@ -28,10 +29,6 @@ __getattr__, __dir__ = names_from(
         "sym": "..symbol.contrib",
     },
     missing={
-        "onnx": (
-            "files of ONNX are not read or written",
-            "save with net.export(), load with gluon.SymbolBlock.imports",
-        ),
         "tensorrt": ("there is no GPU", "hybridize() compiles the network for the CPU"),
     },
 )

@@ -59,7 +59,6 @@ def test_loggers_write_level_time_and_place(tmp_path, capsys):
     [
         ("io.CaffeDataIter", "does not link Caffe(.|\\n)*im2rec"),
         ("io.MXDataIter", "derive from mx.io.DataIter"),
-        ("contrib.onnx", "ONNX(.|\\n)*SymbolBlock.imports"),
         ("contrib.tensorrt", "no GPU"),
         ("rtc", "CustomOp"),
         ("th", "CustomOp"),
@@ -67,7 +66,6 @@ def test_loggers_write_level_time_and_place(tmp_path, capsys):
         ("executor_manager", "mx.mod.Module"),
         ("kvstore_server", "one process"),
         ("notebook", "mx.callback"),
-        ("onnx", r"net.export\(\)"),
     ],
 )
 def test_missing_names_are_errors_that_name_a_replacement(path, text):

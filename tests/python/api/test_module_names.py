@@ -38,8 +38,8 @@ test_utils util visualization
 # list of operators, rewrites of graphs, predictions over HTTP, steps of training, and the package that makes
 # `import mxnet` import these modules.
 ADDED = [
-    "as_mxnet", "contrib.backends", "contrib.backends.onnxruntime", "contrib.control_flow", "errors",
-    "gluon.data.batchify", "jit", "ops", "rewrite", "serving",
+    "as_mxnet", "contrib.backends", "contrib.backends.onnxruntime", "contrib.control_flow", "contrib.onnx", "errors",
+    "gluon.data.batchify", "jit", "onnx", "onnx.backend", "ops", "rewrite", "serving",
 ]  # fmt: skip
 
 

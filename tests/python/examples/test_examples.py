@@ -13,10 +13,18 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
 RUNS = {
+    "amp_training.py": (
+        ["--epochs", "6"],
+        r"float16 +test accuracy 0\.9[789]\d, [^\n]*\naccuracies agree within a point: True",
+    ),
     "beam_search_while.py": ([], r"beam search: [\d.]+ ms"),
     "demo.py": (["--epochs", "8"], r"test accuracy +0\.9[789]"),
     "early_exit_cond.py": ([], r"the deep branch ran (\d+) times[^\n]*\n\d+ convolutions ran; without the exit 718"),
     "lstm_foreach.py": ([], r"epoch 2: perplexity [\d.]+, not seen [1-4]\.\d"),
+    "onnx_roundtrip.py": (
+        [],
+        r"file: 1 Loop, 1 Scan\nlargest difference over four sizes: \d\.\de-0[5-9]\ntrained: error 1\.\d+ -> 0\.0",
+    ),
     "ode_while.py": ([], r"fitted: rate 1\.(29|30)\d+"),
     "rewrite_cancel.py": ([], r"rule: 6 nodes -> 3, fired 1 time\npattern: [^\n]*\ndatabase: [^\n]*\nresults agree"),
     "rewrite_loop_body.py": (
@@ -24,10 +32,14 @@ RUNS = {
         r"fuse_scaled_tanh +fired +1 [^\n]*\n1 in the body of '\w+'\nresults and gradients agree",
     ),
     "rewrite_partition_gcc.py": ([], r"2 parts were compiled; results agree|there is no C compiler"),
+    "tune_onnx.py": (
+        [],
+        r"tuned: test accuracy 0\.9\d+ in ONNX Runtime\nlargest difference to HybridNet: (0\.0e\+00|\d\.\de-)",
+    ),
     "train_step.py": (["--epochs", "6"], r"weights equal those of the loop: True\nplans: 1, learning rate now 0\.00"),
     "scan_programs.py": ([], r"programs: 6, on arrays and in graphs\nsampler: correlation 0\.(79|80|81)\d"),
 }
-NEED_SKLEARN = {"demo.py", "early_exit_cond.py", "train_step.py"}
+NEED_SKLEARN = {"amp_training.py", "demo.py", "early_exit_cond.py", "train_step.py", "tune_onnx.py"}
 
 
 def test_all_examples_are_run_here():
@@ -39,7 +51,13 @@ def test_is_short(name):
     assert len((EXAMPLES / name).read_text(encoding="utf-8").splitlines()) < 150
 
 
+NEED_ONNX = {"onnx_roundtrip.py", "tune_onnx.py"}
+
+
 def run(folder, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    if name in NEED_ONNX:
+        pytest.importorskip("onnx")
+        pytest.importorskip("onnxruntime")
     if name in NEED_SKLEARN:
         pytest.importorskip("sklearn")
     return subprocess.run(
@@ -65,6 +83,7 @@ SMALL = [
     ("lstm_foreach.py", ["--epochs", "1", "--width", "16", "--letters", "5"]),
     ("ode_while.py", ["--rate", "2.5", "--tolerance", "1e-6"]),
     ("scan_programs.py", ["--steps", "1", "--chains", "2"]),
+    ("onnx_roundtrip.py", ["--width", "1", "--steps", "2"]),
 ]
 
 
@@ -91,6 +110,8 @@ WRONG = [
     ("ode_while.py", ["--rate", "0"]),
     ("ode_while.py", ["--tolerance", "nan"]),
     ("scan_programs.py", ["--steps", "0"]),
+    ("onnx_roundtrip.py", ["--width", "0"]),
+    ("onnx_roundtrip.py", ["--steps", "1"]),
 ]
 
 

@@ -43,7 +43,7 @@ def test_every_reason_is_that_of_a_missing_name():
         (("python", "1", "gluon.Parameter.lr_mult", ""), True),
         (("python", "3", "io.DataBatch.pad", ""), True),
         (("python", "1", "gluon.nn.Denser", ""), False),
-        (("python", "1", "contrib.onnx.export_model", ""), False),
+        (("python", "1", "contrib.tensorrt.init_tensorrt_params", ""), False),
         (("operators", "1", "contrib.box_nms", "nd+sym"), True),
         (("operators", "1", "contrib.box_nmx", "nd+sym"), False),
     ],
