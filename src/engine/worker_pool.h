@@ -4,9 +4,9 @@
 // An OpenMP team belongs to the thread that opened it and spins between its regions, so two teams on the same cores
 // slow each other down, short tasks to half their speed. Therefore tasks worth several cores go to the first worker and
 // wait while it computes. Only long tasks share the cores with other long tasks, down to one core each without a team:
-// four calls side by side on one core each are faster than four calls one after the other on four cores. Two cores are
-// not shared. Tasks of unknown cost, and long tasks for one core, such as loops of small operators, go to the other
-// workers, if any.
+// four calls side by side on one core each are faster than four calls one after the other on four cores. A pool
+// with only two cores does not share them. Tasks of unknown cost, and long tasks for one core, such as loops of small
+// operators, go to the other workers, if any.
 //
 // A pool is unattended while its workers are stopped or the system gives no threads. Then the threads that wait run all
 // ready tasks, whatever these cost, so that no wait depends on a worker that does not exist.
@@ -47,8 +47,9 @@ class WorkerPool {
   bool unattended() const { return unattended_.load(std::memory_order_acquire); }
   bool has_no_threads() const { return threadless_.load(std::memory_order_acquire); }  // the system gives none
 
-  // Ends the workers after the tasks that are ready now. Tasks that become ready later stay until resume() was called
-  // as often (two threads may fork at once) or until waits run them, so pushes of other threads do not prolong this.
+  // Ends the workers after the tasks that are ready now. Tasks that become ready later stay queued until resume()
+  // has been called once for each call of this (two threads may fork at once), or until a waiting thread runs them. So
+  // pushes of other threads cannot delay it.
   void join_workers();
   void resume(bool however_often_stopped = false);
   void forget_after_fork();  // in the child of a fork, where the other threads and their tasks do not exist

@@ -1,7 +1,7 @@
 // Remembers the state of an array, to find out later whether its values may have changed. The library counts its own
 // writes. Memory that code outside of the library can write is compared with a copy of its values.
 //
-// Threads: from any.
+// Threads: any thread may call every member.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,8 @@ namespace hybridnet {
 
 class WatchedArray {
  public:
-  // The foreign memory that is compared. kSmall: not if may_change_unseen(); then users must always read the memory.
+  // The foreign memory that is compared. kSmall: only memory that is small enough to copy; of other memory
+  // may_change_unseen() is true, and users must always read it.
   enum class Compared : int8_t { kAll, kSmall };
   WatchedArray(NDArray array, Compared compared);
 

@@ -60,7 +60,7 @@ class ReaderCache {
 
  private:
   friend class DerivedCopy;
-  // Under the lock of the copy that has, or had, this reader.
+  // The caller holds the lock of the copy that has, or had, this reader.
   bool begin_use() noexcept;              // false unless nothing is held
   std::unique_ptr<Held> drop() noexcept;  // null: it is in use, and give() will drop it
 
@@ -279,7 +279,7 @@ class DerivedUser {
     std::weak_ptr<const T> latest;  // kept alive by the copy and by present uses
   };
 
-  // Under the lock.
+  // The caller holds the lock.
   Used& used_for(std::span<const DerivedSource> sources) {
     const void* first = sources.empty() ? nullptr : sources[0].data;
     if (used_.size() == used_limit_ && !used_.contains(first)) drop_retired();

@@ -20,7 +20,7 @@ void RecomputableArrays::drop(size_t array) noexcept {
   drop(arrays_[array]);
 }
 
-// Under the lock.
+// The caller holds mutex_.
 void RecomputableArrays::fill(size_t array) {
   if (!arrays_[array].dropped) return;
   std::vector<size_t> dropped;

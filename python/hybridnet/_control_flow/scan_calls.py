@@ -141,7 +141,7 @@ class Scan:
                 errors.TypeError,
                 "scan",
                 "an array is updated in a graph",
-                because="arrays from around a graph are its constants",
+                because="a graph treats arrays from outside it as constants",
                 fix="make it a Parameter with grad_req='null' of the block, and read it with data()",
                 function=self.function,
             )

@@ -77,7 +77,10 @@ def _numpy(src: Any) -> np.ndarray:
 
 
 def imresize(src: Any, w: int, h: int, interp: int = 1, out: NDArray | None = None) -> NDArray:
-    """Resizes the image to width w and height h. interp: 0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos."""
+    """Resizes the image to width w and height h.
+
+    interp: 0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos, 9 automatic, 10 random.
+    """
     image = _pixels.resize(_numpy(src), int(w), int(h), interp)
     if out is not None:
         out[:] = image

@@ -66,7 +66,7 @@ def _like(values: np.ndarray, image: np.ndarray) -> np.ndarray:
 def resize(image: np.ndarray, width: int, height: int, interpolation: int = 1) -> np.ndarray:
     """Resizes the image.
 
-    Pixel centres are half-integers, as in OpenCV. Raises ParamError for an unknown method or a size < 1.
+    Pixel centers are half-integers, as in OpenCV. Raises ParamError for an unknown method or a size < 1.
     """
     check_image(image)
     if width < 1 or height < 1:

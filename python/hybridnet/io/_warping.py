@@ -20,7 +20,7 @@ def warp(
 ) -> np.ndarray:
     """Applies an affine map to a uint8 image: its pixel (x, y) moves to ``matrix @ (x, y, 1)``.
 
-    matrix: (2, 3), invertible; interpolation: 0, 1, 2 or 4 as in mx.image.imresize, 3 counts as 1; value: value of
+    matrix: (2, 3); interpolation: 0, 1, 2 or 4 as in mx.image.imresize, 3 counts as 1; value: value of
     pixels outside of the image. Positions are rounded to 1/32 of a pixel, as in OpenCV. A singular matrix gives that
     value everywhere.
     """

@@ -74,7 +74,8 @@ class Builder:
     params: dict[str, np.ndarray] = field(default_factory=dict)
     frozen: set[str] = field(default_factory=set)  # names of params that training must leave alone
     states: set[str] = field(default_factory=set)  # names of params that are auxiliary states
-    # Products with a constant matrix that one node reads: their factors. A sum of one with a row makes one layer.
+    # Products with a constant matrix that only one node reads, with their factors: if that node adds a row, both become
+    # one FullyConnected.
     products: dict[Value, tuple[Value, Value]] = field(default_factory=dict)
     _used_names: set[str] = field(default_factory=set)
     _frozen_constants: set[Value] = field(default_factory=set)
@@ -120,7 +121,7 @@ class Builder:
         return made if value.const.ndim else _function("_np_reshape", True)(made, newshape=())
 
     def _without_elements(self, value: Value) -> Any:
-        """A part of a constant: parameters hold at least one element."""
+        """An empty constant, as an empty slice of a larger parameter: parameters hold at least one element."""
         assert value.const is not None
         shape = value.const.shape
         symbol = self.constant(np.zeros([max(size, 1) for size in shape], value.const.dtype), value.name).symbol

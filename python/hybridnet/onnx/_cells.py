@@ -50,7 +50,7 @@ class Cell:
         return cut(g, value, value.ndim - 1, gate * self.hidden, (gate + 1) * self.hidden)
 
     def activate(self, g: Any, number: int, x: Value, limited: bool = True) -> Value:
-        """Activation `number` of the cell, of limited values if the node has limits."""
+        """Applies activation `number` to x, which is clipped first if the node has `clip`."""
         clip = self.node.attr("clip")
         if clip and limited:
             x = g.emit("clip", [x], a_min=-clip, a_max=clip)
@@ -144,16 +144,16 @@ def _lstm(g: Any, cell: Cell, x: Value, states: Sequence[Value]) -> list[Value]:
             return own
         return calculate(g, "+", own, calculate(g, "*", cell.part(g, cell.peepholes, weight), state))
 
-    enter = cell.activate(g, 0, gate(0, 0, memory))
+    input_gate = cell.activate(g, 0, gate(0, 0, memory))
     if cell.node.attr("input_forget", 0):
-        keep = calculate(g, "-", 1, enter)
+        forget_gate = calculate(g, "-", 1, input_gate)
     else:
-        keep = cell.activate(g, 0, gate(2, 2, memory))
+        forget_gate = cell.activate(g, 0, gate(2, 2, memory))
     new = cell.activate(g, 1, cell.part(g, gates, 3))
-    memory = calculate(g, "+", calculate(g, "*", keep, memory), calculate(g, "*", enter, new))
-    leave = cell.activate(g, 0, gate(1, 1, memory))
-    # ONNX's text says nothing else of this activation than of others, but onnxruntime does not limit the memory.
-    return [calculate(g, "*", leave, cell.activate(g, 2, memory, limited=False)), memory]
+    memory = calculate(g, "+", calculate(g, "*", forget_gate, memory), calculate(g, "*", input_gate, new))
+    output_gate = cell.activate(g, 0, gate(1, 1, memory))
+    # ONNX's text clips the input of every activation; onnxruntime does not clip the cell state, and neither do we.
+    return [calculate(g, "*", output_gate, cell.activate(g, 2, memory, limited=False)), memory]
 
 
 def _gru(g: Any, cell: Cell, x: Value, states: Sequence[Value]) -> list[Value]:
@@ -200,7 +200,7 @@ def run_cell(g: Any, cell: Cell, x: Value, states: Sequence[Value], lengths: Val
         data.append(count(g, g.dim(x, 0), "int64", [-1, 1]))
         lengths = g.reshape(g.cast(lengths, "int64"), [-1, 1])
     around = [value for value in (cell.recurrent, cell.bias, cell.peepholes, lengths) if value is not None]
-    _ = [value.symbol for value in around]  # made here, they belong to the graph around the loop
+    _ = [value.symbol for value in around]  # creates these symbols in the graph around the loop
     made: list[Value] = []
 
     def body(slices: list[Any], carried: list[Any]) -> Any:

@@ -1,4 +1,6 @@
-"""Traced indexed writes (x[key] = value), and views by x[key]: like arrays, with operators that make new values.
+"""Indexed writes (x[key] = value) and views (x[key]) of traced arrays.
+
+They behave as for arrays, but an operator makes a new value instead of writing in place.
 
 If the key needs no sizes, neither do the new nodes, so that the graph serves arrays of all sizes.
 """

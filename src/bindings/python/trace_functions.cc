@@ -48,10 +48,10 @@ PyObject* traced_parameter(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 
 PyMethodDef functions[] = {
     {"set_trace_block", set_trace_block, METH_O,
-     "set_trace_block(path)\n--\n\nThe path of the block whose forward runs in this thread's trace."},
+     "set_trace_block(path)\n--\n\nSets the path of the block whose forward runs in this thread's trace."},
     {"traced_parameter", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(traced_parameter)), METH_FASTCALL,
-     "traced_parameter(name, shape, dtype, numpy, lr_mult, wd_mult, storage, init)\n--\n\nThe variable of a parameter, "
-     "with the attributes that MXNet writes beside it, for old tools. init: None or text."},
+     "traced_parameter(name, shape, dtype, numpy, lr_mult, wd_mult, storage, init)\n--\n\nReturns the variable of a "
+     "parameter, with the attributes that MXNet writes, because old tools read them. init: None or text."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -144,7 +144,7 @@ void backward(const AttentionShape& s, const T* d_out, const T* q, const T* k, c
   if (s.matrices == 0) return;
   Sums<T> layout(s);
   const int64_t elements = layout.elements();
-  // The sums of all ranges, or of the current matrix.
+  // Bytes of `count` sums: those of all ranges, or of the current matrix.
   const auto bytes_of = [&](int64_t count) {
     return std::max<int64_t>(1, count * elements) * static_cast<int64_t>(sizeof(T));
   };

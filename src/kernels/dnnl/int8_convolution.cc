@@ -163,8 +163,8 @@ class Int8Conv final : public kernels::Int8Convolution {
   PerCores<Variant> variants_;
 };
 
-// True if the machine sums products of bytes exactly. Without these instructions two products are added in 16 bits,
-// with saturation.
+// True if the machine has VNNI instructions, which add products of bytes in 32 bits. Without them, two products are
+// added in 16 bits, with saturation.
 bool sums_bytes_exactly() {
   static const bool exact = [] {
     const unsigned isa = dnnl_get_effective_cpu_isa();

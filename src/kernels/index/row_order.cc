@@ -71,23 +71,23 @@ void RowOrder::radix_sort() {
 }
 
 template <typename T>
-const int64_t* RowOrder::find(const T* row, int64_t rows, int64_t stride, int64_t k, bool ascending) {
+const int64_t* RowOrder::find(const T* row, int64_t size, int64_t stride, int64_t k, bool ascending) {
   using Key = decltype(key_of(T{}));
   const Key turn = ascending ? Key{0} : static_cast<Key>(~Key{0});
   order_.resize(static_cast<size_t>(k));
-  if (sizeof(Key) == 8 || rows > std::numeric_limits<uint32_t>::max()) {
-    wide_.resize(static_cast<size_t>(rows));
-    for (int64_t i = 0; i < rows; ++i)
+  if (sizeof(Key) == 8 || size > std::numeric_limits<uint32_t>::max()) {
+    wide_.resize(static_cast<size_t>(size));
+    for (int64_t i = 0; i < size; ++i)
       wide_[static_cast<size_t>(i)] = {static_cast<uint64_t>(key_of(row[i * stride]) ^ turn), i};
     select(wide_, k);
     for (int64_t i = 0; i < k; ++i) order_[static_cast<size_t>(i)] = wide_[static_cast<size_t>(i)].position;
     return order_.data();
   }
-  packed_.resize(static_cast<size_t>(rows));
-  for (int64_t i = 0; i < rows; ++i)
+  packed_.resize(static_cast<size_t>(size));
+  for (int64_t i = 0; i < size; ++i)
     packed_[static_cast<size_t>(i)] =
         static_cast<uint64_t>(key_of(row[i * stride]) ^ turn) << 32 | static_cast<uint64_t>(i);
-  if (k == rows && rows >= kRadixFrom)
+  if (k == size && size >= kRadixFrom)
     radix_sort();
   else
     select(packed_, k);

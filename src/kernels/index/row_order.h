@@ -11,10 +11,10 @@ namespace hybridnet::kernels {
 // Buffers for ordering rows, which one thread reuses from row to row.
 class RowOrder {
  public:
-  // The positions of the first k elements in order, best first. The row's elements are `stride` apart. Valid until the
-  // next call.
+  // Returns the positions of the first k elements in sort order (smallest first if `ascending`). The row has `size`
+  // elements, `stride` apart. The result is valid until the next call.
   template <typename T>
-  const int64_t* find(const T* row, int64_t rows, int64_t stride, int64_t k, bool ascending);
+  const int64_t* find(const T* row, int64_t size, int64_t stride, int64_t k, bool ascending);
 
  private:
   struct Wide {

@@ -195,7 +195,7 @@ class Forward {
     }
   }
 
-  // Examples shorter than t steps keep their states.
+  // From step t = length on, an example keeps its state.
   void freeze_finished(int64_t t, const T* state, const T* cell_state, T* next, T* next_cell) const {
     if (!g_.masked) return;
     for (int64_t n = 0; n < g_.batch; ++n) {

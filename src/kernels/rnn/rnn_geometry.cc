@@ -43,7 +43,7 @@ int64_t RnnGeometry::reserve_size() const { return layer_output_offset(layers - 
 bool RnnGeometry::steps_take_inputs() const { return packs_weights() && batch >= 12 && packed_products_pay(); }
 bool RnnGeometry::packs_gradients() const { return steps >= 4 && batch >= 2 && packed_products_pay(); }
 
-// Per cell: weights of the input and of the state, biases; for GRU also the state's bias of n.
+// Each cell stores: weights of the input and of the state, biases; for GRU also the state's bias of n.
 int64_t RnnGeometry::packed_offset(int64_t layer, int64_t direction) const {
   const int64_t biases = mode == RnnMode::kGru ? gate_size() + hidden : gate_size();
   const auto cell = [&](int64_t l) { return gate_size() * (layer_input(l) + recurrent()) + biases; };
@@ -51,8 +51,8 @@ int64_t RnnGeometry::packed_offset(int64_t layer, int64_t direction) const {
   return directions * cell(0) + ((layer - 1) * directions + direction) * cell(1);
 }
 
-// Biases; states of this step and the one before, the product with the state (GRU), the hidden state before its
-// projection, the dropped outputs of a layer, packed weights.
+// The workspace holds: biases; states of this step and the one before, the product with the state (GRU), the hidden
+// state before its projection, the dropped outputs of a layer, packed weights.
 int64_t RnnGeometry::forward_workspace(bool has_packed) const {
   return gate_size() + (packs_weights() && !has_packed ? gate_size() * recurrent() : 0) +
          (steps_take_inputs() && !has_packed ? gate_size() * max_layer_input() : 0) + 2 * batch * recurrent() +
@@ -65,15 +65,15 @@ int64_t RnnGeometry::unreserved_gates() const {
   return mode == RnnMode::kLstm ? 0 : batch * gate_size();
 }
 
-// Gates, cells of two steps, the outputs of two layers, states of all steps if masked.
+// The workspace holds: gates, cells of two steps, the outputs of two layers, states of all steps if masked.
 int64_t RnnGeometry::unreserved_workspace() const {
   return unreserved_gates() + 2 * batch * hidden + std::min<int64_t>(layers - 1, 2) * positions() * output() +
          (masked ? positions() * recurrent() : 0);
 }
 
-// Gradients of the gates (twice for GRU), of two layers' inputs, of states, of cells, kept rows and copies of states,
-// gradients of the projected states and the recomputed hidden states, the dropped outputs of a layer, and packed
-// weights.
+// The workspace holds: gradients of the gates (twice for GRU), of two layers' inputs, of states, of cells, kept rows
+// and copies of states, gradients of the projected states and the recomputed hidden states, the dropped outputs of a
+// layer, and packed weights.
 int64_t RnnGeometry::backward_workspace(bool over_reserve) const {
   const int64_t sequences = gate_size() * ((over_reserve ? 0 : 1) + (mode == RnnMode::kGru ? 1 : 0)) +
                             2 * output() * (layers > 1 ? 1 : 0) + (projection > 0 ? projection + hidden : 0) +

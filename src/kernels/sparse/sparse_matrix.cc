@@ -60,7 +60,8 @@ template <int kVectors, typename T>
   for (int v = 0; v < kVectors; ++v) to[v] = sum[v];
 }
 
-// Computes columns [column, width), fewer than 16, of any element type; halves are summed in float.
+// Computes columns [column, width): the rest for float and double, all columns for other types. 16-bit floats are
+// summed in float.
 template <typename T>
 [[gnu::always_inline]] inline void sum_rest(const Product<T>& p, int64_t g, int64_t column) {
   using A = accumulator_t<T>;

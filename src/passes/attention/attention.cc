@@ -21,7 +21,7 @@ const OpRef kBatchDot{"batch_dot"}, kSoftmax{"softmax"}, kDropout{"Dropout"}, kM
 // Below this many queries or keys, or with longer vectors, two products and a softmax were as fast or faster (measured
 // with AVX2 and AVX-512 on one to two cores).
 constexpr int64_t kMinLength = 48, kMaxSize = 128;
-// With this many times more weights than elements of the operands, memory decides.
+// With this many times more weights than elements of the operands, the memory saved matters more than speed.
 constexpr int64_t kManyTimes = 8;
 
 bool is_last_axis(const AttrValue& axis, int ndim) {

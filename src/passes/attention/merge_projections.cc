@@ -60,7 +60,7 @@ NodeEntry concatenated(Graph& graph, const std::vector<NodeEntry>& parts, const 
 }
 
 // Joined weights are a second copy: per step in training, permanent in prediction. For large ones it saved no time
-// (measured with 128 rows of 768), so memory decides.
+// (measured with 128 rows of 768), so these are not joined, to save memory.
 bool may_join(const Graph& graph, const std::vector<NodeEntry>& weights) {
   constexpr int64_t kMaxCopied = int64_t{1} << 18;  // elements of each
   if (adjacent(graph, weights)) return true;

@@ -83,8 +83,9 @@ class SizeQuestionScope {
 bool ask_sizes(std::vector<Shape> shapes, SizeQuestions::Question question);
 // Records that this shape was read by code that may base any decision on it: the graph serves no other shape instead.
 void note_shape_read(const Shape& shape);
-// True if a rewrite that calls note_shape_read() may write sizes into the graph. Bodies are compiled anew for other
-// sizes. A graph must be rewritten once more when other sizes come, and then is to serve them all.
+// True if a rewrite that calls note_shape_read() may write sizes into the graph: in bodies, which are compiled again
+// for other sizes, and in graphs of GraphSizes::kFixed. A graph that meets a second size is rewritten once more,
+// without fixed sizes.
 bool sizes_are_fixed();
 // True if a is less than b.
 bool ask_fewer_bytes(const ByteCount& a, const ByteCount& b);

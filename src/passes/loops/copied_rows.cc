@@ -1,5 +1,5 @@
-// Replaces outputs of a loop that are rows of its data by the data: a map of layers disappears once these have moved in
-// front of it, and a value that a loop passes on is not written row by row.
+// Replaces outputs of a loop that are rows of its data by the data: a foreach that only applies layers to rows
+// disappears once the layers have moved in front of it, and a value that a loop passes on is not written row by row.
 #include <algorithm>
 
 #include "graph/control/loop_view.h"

@@ -1,5 +1,5 @@
-// Mixed precision: products compute in 16 bits, operators that need digits or range in 32 bits, and the others in the
-// type of their inputs (Op::amp). Inputs, outputs and states of the graph keep their types.
+// Mixed precision: products compute in 16 bits, operators that need precision or range in 32 bits, and the others in
+// the type of their inputs (Op::amp). Inputs, outputs and states of the graph keep their types.
 #include <algorithm>
 #include <map>
 #include <optional>

@@ -1,6 +1,5 @@
-// First chooses the leading operators and the nodes between them; then makes nodes in order, each from the floats or
-// the bytes of its inputs, as it needs. Conversions between floats and bytes are made for the first reader that needs
-// them.
+// First chooses the operators to quantize (QuantizeMode). Then makes nodes in order, each from the float or int8 form
+// of its inputs, as it needs. Conversions between floats and bytes are made for the first reader that needs them.
 #include "passes/quantize/quantize.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The loss of a classifier reads one logarithm of each row of log_softmax; the others need not be stored.
+// Replaces pick(log_softmax(x)), also written with one_hot, by one operator: the loss of a classifier reads one
+// logarithm of each row, so the others need not be stored.
 #include "graph/arithmetic.h"
 #include "graph/reduced_axes.h"
 #include "passes/attributes.h"

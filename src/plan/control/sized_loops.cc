@@ -14,11 +14,11 @@ namespace {
 const OpRef kSliceAxis{"slice_axis"}, kStack{"stack"}, kConcat{"Concat"}, kCopy{"_copy"}, kReshape{"Reshape"};
 
 // Chunks have 2^level iterations: the memory kept for the gradient grows with the number of iterations. With
-// checkpoints it hardly grows, and chunks of 64, 4,096, 2 million ... iterations cost the fewer runs the earlier the
-// loop ends.
+// checkpoints it hardly grows; then few, long chunks of 64, 4,096, 2 million ... iterations cost the fewest runs, and a
+// loop that ends early wastes little in its first, short chunks.
 constexpr int kLevels[] = {3, 4, 5, 6, 7, 8, 9, 10}, kLevelsWithCheckpoints[] = {6, 12, 21, 30};
 constexpr int64_t kMaxChunkBytes = int64_t{64} << 20;  // for kept rows; big rows get shorter chunks
-constexpr int kWholeLoop = -1, kFirstChunk = 8;        // numbers of functions of one node, beside those of its bodies
+constexpr int kWholeLoop = -1, kFirstChunk = 8;  // keys for function_of(); smaller ones from 0 on are the node's bodies
 
 // The next level, after chunks of 2^level iterations; the first one for -1.
 int level_after(int level, bool checkpoints) {
@@ -84,7 +84,7 @@ std::string construct(const Node& node) {
   return node.op->name.compare(0, 1, "_") == 0 ? node.op->name.substr(1) : node.op->name;
 }
 
-// The rows of an array, as one step on the tape: a step per row would add arrays of the whole size.
+// The rows of an array, as one step on the tape: a step per row would add gradients of the whole size.
 class Rows final : public RecordedFunction {
  public:
   Rows(const TensorSpec& row, bool flat) : row_(row), flat_(flat) {}

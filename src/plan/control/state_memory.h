@@ -15,7 +15,7 @@ namespace hybridnet {
 
 struct LoopSpec;
 
-// Whether a loop may use the memory of a state's last value, which it fills at its end, before that.
+// Whether a loop may use the memory for a state's last value as a buffer before it writes that value.
 enum class LentMemory : int8_t {
   kNone,
   kFree,        // from the start

@@ -219,7 +219,7 @@ def test_a_least_size_leaves_room_around_the_image(draw, rng):
 def test_a_quarter_turn_turns_around_the_middle(draw, rng):
     image = _picture(rng, 16, 16)
     turned = RecordAugmenter(16, 16, rotate=90)(image, draw).astype(int)
-    # Pixel centres are integers, so the rotation is not around the middle between pixels 7 and 8: off by one.
+    # Pixel centers are integers, so the rotation is not around the middle between pixels 7 and 8: off by one.
     np.testing.assert_allclose(turned[1:], np.rot90(image)[:-1], atol=1)
 
 

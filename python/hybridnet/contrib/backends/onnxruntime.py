@@ -25,7 +25,7 @@ from ...errors import ImportError as HybridNetImportError
 __all__ = ["make", "model_of", "register", "supports"]
 
 _OPSET = 18
-# They raise errors, which a session cannot.
+# These operators raise errors, which a session cannot.
 _CHECKS = ("_checked_parameter", "_npx_constraint_check")
 _decided: dict[Any, bool] = {}  # by operator, parameters and shapes: whether ONNX can express a use
 
@@ -57,7 +57,7 @@ def supports(node: Any) -> bool:
 
 
 def _has_form(node: Any) -> bool:
-    """Exports the node alone. Algorithms in loops of ONNX are left to the library, whose kernels are faster."""
+    """Whether the node can be exported without a loop of ONNX: the library's own kernels are faster than loops."""
     from ...onnx._export_values import Spec, Tensor
     from ...onnx._exporter import Exporter, NodeUse
     from ...onnx._writer import Graph, Writer

@@ -42,18 +42,18 @@ def check_settings(where: str, ctx: Context | None, quantized_dtype: str, quanti
     check_choice(where, "quantize_granularity", granularity, ("tensor-wise", "channel-wise"))
     if ctx is not None and ctx.device_type != "cpu":
         raise HybridNetValueError(
-            f"{where}: ctx", expected="cpu()", given=str(ctx), fix="leave ctx out: bytes are multiplied on the CPU"
+            f"{where}: ctx", expected="cpu()", given=str(ctx), fix="leave ctx out: int8 operators run on the CPU only"
         )
     if autograd.is_recording() or autograd.is_training():
         raise UnsupportedError(
             f"{where}: called in autograd.record() or train_mode()",
-            because="networks of bytes predict; they have no gradient",
+            because="quantized networks are for prediction only: they have no gradients",
             fix="train in float32, leave the with block, then quantize",
         )
 
 
 def operator_nodes(symbol: Symbol) -> list[str]:
-    """Returns the names of the graph's nodes without variables."""
+    """Returns the names of the graph's operator nodes, not those of variables."""
     inside = symbol.get_internals()
     return [str(entry.name) for entry in inside if _core.symbol_op(entry) is not None]
 
@@ -79,20 +79,20 @@ def check_excluded_operators(where: str, names: Iterable[str]) -> set[str]:
             near = difflib.get_close_matches(name, known, 3)
             raise HybridNetValueError(
                 f"{where}: there is no operator {name!r}",
-                fix=f"did you mean {' or '.join(near)}?" if near else "name operators as graphs do, Convolution",
+                fix=f"did you mean {' or '.join(near)}?" if near else "use operator names, for example Convolution",
             )
     return set(names)
 
 
 def check_parameters(where: str, parameters: Parameters) -> None:
-    """Raises DTypeError if a parameter has 16 or 64 bits."""
+    """Raises DTypeError if a parameter is float16, bfloat16 or float64."""
     for name, array in parameters.items():
         if np.dtype(array.dtype).name in ("float16", "bfloat16", "float64"):
             raise DTypeError(
                 f"{where}: parameter {name!r}",
                 expected="float32",
                 given=np.dtype(array.dtype).name,
-                fix="call net.cast('float32') or array.astype('float32') before",
+                fix="call net.cast('float32') or array.astype('float32') first",
             )
 
 

@@ -71,7 +71,7 @@ def _keep_triangle(g: Any, node: Any) -> Tensor:
 
 
 def solve_triangular(g: Any, a: Tensor, b: Tensor, lower: bool) -> Tensor:
-    """X with A X = B, row by row; other triangles of A are not read."""
+    """X with A X = B, row by row. The other triangle of A is multiplied by zeros, so it must be finite."""
     count = a.dim(-1)
 
     def body(number: Tensor, carried: list[Tensor]) -> tuple[None, list[Tensor], list[Tensor]]:
@@ -116,7 +116,7 @@ def _trmm(g: Any, node: Any) -> Tensor:
 # ------------------------------------------------------------------------------------------------------------ Cholesky
 @export_form("_linalg_potrf")
 def _potrf(g: Any, node: Any) -> Tensor:
-    """Column by column."""
+    """Computes the Cholesky factor column by column."""
     a = _wide(g, node.inputs[0])
     lower = node.params["lower"]
     if not lower:

@@ -75,7 +75,7 @@ def eye_like(g: Any, node: Any, x: Any) -> Any:
     if x.ndim != 2:
         raise wrong(f"the input has {x.ndim} axes instead of 2", node=node.proto)
     rows, columns = g.dims(x)
-    if x.fixed(1) == 0:  # for _eye: as many columns as rows
+    if x.fixed(1) == 0:  # _eye reads 0 as "as many columns as rows"
         return filled(g, [rows, columns], numpy_dtype(dtype).type(0), node.name)
     return g.emit("_eye", [], name=node.name, N=rows, M=columns, k=node.attr("k", 0), dtype=dtype)
 

@@ -1,4 +1,4 @@
-"""Elements around a tensor."""
+"""Pad and CenterCropPad: elements are added or removed at the ends of axes."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _removed(width: Number) -> Number | None:
 
 
 def _with_constant(g: Any, x: Value, value: Value | None, pad_with: Any, name: str) -> Value:
-    """Padding with a constant, or with a number that is computed: that fills the place of a padded mask."""
+    """Padding with a constant; a computed number goes to the places where a mask that is padded with 0 is 0."""
     if value is None or value.is_const:
         fill = 0 if value is None else value.const.reshape(-1)[0].item()  # type: ignore[union-attr]
         return pad_with(x, int(fill) if isinstance(fill, bool) else fill, name)
