@@ -1,11 +1,9 @@
 // Mixed precision: products compute in 16 bits, operators that need precision or range in 32 bits, and the others in
 // the type of their inputs (Op::amp). Inputs, outputs and states of the graph keep their types.
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 
-#include "graph/control/control_flow.h"
 #include "passes/attributes.h"
 #include "passes/gradient/node_builders.h"
 #include "passes/rules.h"
@@ -23,6 +21,14 @@ AmpType type_of(const Node& node) {
   return op.amp;
 }
 
+// True if the outputs are values of the inputs, or functions of one element each, so that their type may follow. Others
+// may count, or give positions: 16 bits have no whole numbers of four digits.
+bool follows_inputs(const Node& node) {
+  const Op& op = *node.op;
+  return op.pointwise || op.format_agnostic || op.is_view || op.takes_part_of_input || op.is_identity ||
+         !op.image_inputs.empty();
+}
+
 class Casts {
  public:
   Casts(Graph& graph, DType half) : graph_(graph), half_(half) {}
@@ -32,7 +38,8 @@ class Casts {
     for (Node* node : graph_.order())
       if (!node->is_variable() && node->subgraphs.empty() && node->op != &kGradient.op()) nodes.emplace_back(node);
     bool changed = false;
-    for (const NodePtr& node : nodes) changed = convert(*node) || changed;
+    for (const NodePtr& node : nodes)
+      if (graph_.contains(node.get())) changed = convert(*node) || changed;
     if (changed) graph_.remove_unused();
     return changed;
   }
@@ -66,7 +73,7 @@ class Casts {
       case AmpType::kWidest:
         return are_half_where_large(node) ? all_half(node) : std::nullopt;
       case AmpType::kAny:
-        if (node.inputs.empty() || !known_half(node.inputs[0]).node) return std::nullopt;
+        if (node.inputs.empty() || !known_half(node.inputs[0]).node || !follows_inputs(node)) return std::nullopt;
         return halves_that_exist(node);
       case AmpType::kFloat:
         break;
@@ -91,18 +98,19 @@ class Casts {
     return inputs;
   }
 
-  // True if the inputs with the shape of the result are in 16 bits: others are broadcast, a bias for example, and their
-  // type decides nothing. If no input has that shape, all must be in 16 bits.
+  // True for two or more inputs if some are in 16 bits, and all with the shape of the result: others are broadcast, a
+  // bias for example, and their type decides nothing. If no input has that shape, all must be in 16 bits.
   bool are_half_where_large(const Node& node) const {
-    bool any_large = false, large = true, all = true;
+    bool any_half = false, any_large = false, large = true, all = true;
     for (const NodeEntry& input : node.inputs) {
-      const bool half = known_half(input).node || !is_float(input);
+      const bool known = known_half(input).node != nullptr, half = known || !is_float(input);
+      any_half = any_half || known;
       all = all && half;
       if (!(graph_.spec(input).shape == node.specs[0].shape)) continue;
       any_large = true;
       large = large && half;
     }
-    return any_large ? large : all;
+    return node.inputs.size() > 1 && any_half && (any_large ? large : all);
   }
 
   bool convert(Node& node) {
@@ -130,7 +138,7 @@ class Casts {
   NodePtr added(const Node& node, std::vector<NodeEntry> inputs) {
     try {
       return graph_.add(*node.op, node.params, std::move(inputs), &node);
-    } catch (const Error&) {
+    } catch (const DTypeError&) {
       return nullptr;
     }
   }
