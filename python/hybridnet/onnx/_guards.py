@@ -27,5 +27,6 @@ def guarded(g: Any, value: Value, condition: Value, message: str) -> Value:
     if value.dtype == "bool":
         made: Value = g.emit("_npi_bitwise_and", [value, kept])
     else:
-        made = calculate(g, "+", value, g.cast(g.emit("_npi_logical_not", [kept]), value.dtype))
+        # x - 0 is x for zeros of both signs.
+        made = calculate(g, "-", value, g.cast(g.emit("_npi_logical_not", [kept]), value.dtype))
     return made

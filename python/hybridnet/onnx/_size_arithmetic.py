@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ndarray._dtypes import numpy_dtype
-from ._sizes import Dim, Item, Number, Size, apply, is_number
+from ._sizes import Dim, Item, Number, Size, apply, is_number, num_operands
 
 __all__ = ["divided", "held", "is_never_negative", "is_whole", "remainder", "without_fraction"]
 
@@ -17,7 +17,6 @@ _INTEGERS = {"int8", "uint8", "int32", "int64"}
 # Digits that a dtype does not keep of the 53 of an expression's numbers.
 _LOST_DIGITS = {"float32": 29, "float16": 42, "bfloat16": 45}
 _ROUNDED = {"floor", "ceil", "trunc", "round", "//", "==", "<", "<="}
-_OF_ONE = {"floor", "ceil", "trunc", "round", "neg", "abs"}
 
 
 def held(value: Number, dtype: str) -> Number:
@@ -54,7 +53,7 @@ def _holds(value: Number, of_leaf: Callable[[float], bool], rule: Callable[[str,
         elif token[-1].isdigit() or token.endswith(("inf", "nan")):
             stack.append(of_leaf(float(token)))
         else:
-            count = 1 if token in _OF_ONE else 3 if token == "?" else 2
+            count = num_operands(token)
             operands = stack[-count:]
             del stack[-count:]
             stack.append(rule(token, operands[1:] if token == "?" else operands))

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import ast
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import _core
 from ._export_values import Element, Number, Open, Tensor, merged
+from ._sizes import OPERATORS, num_operands
 
 __all__ = ["filled", "typed_params"]
 
@@ -32,29 +32,6 @@ def typed_params(op: str, attrs: Mapping[str, str]) -> dict[str, Any]:
     return params
 
 
-_ARITHMETIC: dict[str, Callable[..., Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "//": lambda a, b: math.floor(a / b),
-    "%": lambda a, b: a - b * math.floor(a / b),
-    "max": max,
-    "min": min,
-    "==": lambda a, b: int(a == b),
-    "<": lambda a, b: int(a < b),
-    "<=": lambda a, b: int(a <= b),
-    "?": lambda condition, a, b: a if condition else b,
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "trunc": math.trunc,
-    "round": round,
-    "neg": lambda a: -a,
-    "abs": abs,
-}
-_COUNTS = {"?": 3, "floor": 1, "ceil": 1, "trunc": 1, "round": 1, "neg": 1, "abs": 1}
-
-
 class _Part:
     """A number of an expression: its value for each trial; the Number, if it is a size; the two sizes of a quotient."""
 
@@ -71,7 +48,7 @@ class _Part:
 
 
 def _applied(token: str, operands: list[_Part]) -> _Part:
-    trials = [_ARITHMETIC[token](*values) for values in zip(*(part.trials for part in operands), strict=True)]
+    trials = [OPERATORS[token](*values) for values in zip(*(part.trials for part in operands), strict=True)]
     numbers = [part.number for part in operands]
     number: Any = None
     quotient = None
@@ -145,8 +122,8 @@ def _evaluated(expression: str, inputs: Sequence[Tensor], trials: int) -> Any:
         return [_element(inputs, place, index, trials) for index in range(count)]
     stack: list[_Part] = []
     for token in tokens:
-        if token in _ARITHMETIC:
-            count = _COUNTS.get(token, 2)
+        if token in OPERATORS:
+            count = num_operands(token)
             operands = stack[-count:]
             del stack[-count:]
             stack.append(_applied(token, operands))

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import TypeError as HybridNetTypeError
 
-__all__ = ["Dim", "Item", "Number", "Size", "apply", "is_number", "text_of"]
+__all__ = ["OPERATORS", "Dim", "Item", "Number", "Size", "apply", "is_number", "num_operands", "text_of"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class Size:
 
 Number = int | float | Size
 
-_OPERATORS: dict[str, Callable[..., float]] = {
+# The operators of expressions, and the number of operands of those that do not have two.
+OPERATORS: dict[str, Callable[..., float]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
@@ -72,6 +73,12 @@ _OPERATORS: dict[str, Callable[..., float]] = {
     "neg": lambda a: -a,
     "abs": abs,
 }
+_OTHER_COUNTS = {"?": 3, **dict.fromkeys(("floor", "ceil", "trunc", "round", "neg", "abs"), 1)}
+
+
+def num_operands(operator: str) -> int:
+    """The number of operands of an operator."""
+    return _OTHER_COUNTS.get(operator, 2)
 
 
 def is_number(value: Any) -> bool:
@@ -93,7 +100,7 @@ def apply(operator: str, *operands: Number) -> Number:
 
     ``//`` and ``%`` round down; ``?`` takes a condition and two values; a division by zero raises ZeroDivisionError.
     """
-    function = _OPERATORS[operator]
+    function = OPERATORS[operator]
     if all(is_number(operand) for operand in operands):
         return function(*operands)
     count = max(len(operand.trials) for operand in operands if isinstance(operand, Size))

@@ -99,10 +99,6 @@ class Writer:
         self._used_names.add(made)
         return made
 
-    def is_used(self, name: str) -> bool:
-        """Whether something in the file has the name."""
-        return name in self._used_names
-
     def constant(self, array: np.ndarray, name: str) -> Tensor:
         """A tensor of known elements; equal ones are stored once."""
         key = (str(array.dtype), array.shape, array.tobytes())

@@ -11,7 +11,7 @@ import pytest
 onnx = pytest.importorskip("onnx")
 
 import hybridnet as mx  # noqa: E402
-from hybridnet.errors import UnsupportedError  # noqa: E402
+from hybridnet.errors import HybridNetError, UnsupportedError  # noqa: E402
 from onnx_models import assert_as_onnxruntime, helper, model, node, run  # noqa: E402
 
 FLOAT, INT, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
@@ -303,8 +303,28 @@ def test_a_branch_for_a_size_that_was_not_tried_is_an_error_when_it_is_met(rng):
         constants={"one": np.array([1])},
     )
     assert_as_onnxruntime(proto, [floats(rng, 3, 4)])
-    with pytest.raises(Exception, match="divides by zero"):
+    with pytest.raises(HybridNetError, match="then_branch of ONNX node 'z' does not fit"):
         run(mx.onnx.import_to_gluon(proto), [floats(rng, 3, 1)])
+
+
+def test_a_number_of_a_branch_that_other_sizes_do_not_choose_is_an_error_too(rng):
+    branches = {
+        "then_branch": body([node("Mul", "x x", "a")], outputs="a"),
+        "else_branch": body([node("ReduceSum", "x", "b", keepdims=0)], outputs="b"),
+    }
+    proto = model(
+        [
+            node("Shape", "x", "shape"), node("Gather", "shape zero", "n"), node("Less", "n four", "c"),
+            node("If", "c", "y", **branches),
+        ],
+        {"x": ("float32", ["N", 3])},
+        constants={"zero": np.array(0), "four": np.array(4)},
+    )  # fmt: skip
+    net = mx.onnx.import_to_gluon(proto)
+    x = floats(rng, 9, 3)
+    np.testing.assert_allclose(run(net, [x])[0], x.sum(), rtol=1e-5)
+    with pytest.raises(HybridNetError, match="then_branch of ONNX node 'y' does not fit"):
+        run(net, [floats(rng, 2, 3)])
 
 
 def test_a_branch_that_no_size_fits_together_with_the_other_is_an_error_when_data_choose_it(rng):

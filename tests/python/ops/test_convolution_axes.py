@@ -26,21 +26,21 @@ def _results(axis: int, sizes: tuple[int, ...], groups: int, dtype: str, train: 
     rng = np.random.default_rng(4)
     ndim = len(sizes)
     x = nd.array(rng.normal(size=(2, 6, 17)), dtype=dtype).reshape((2, 6, *sizes))
-    w = nd.array(rng.normal(size=(4, 6 // groups, 5)), dtype=dtype).reshape((4, -1, *_spread(5, axis, ndim, 1)))
-    b = nd.array(rng.normal(size=4), dtype=dtype)
+    w = nd.array(rng.normal(size=(12, 6 // groups, 5)), dtype=dtype).reshape((12, -1, *_spread(5, axis, ndim, 1)))
+    b = nd.array(rng.normal(size=12), dtype=dtype)
     arrays = [x, w, b]
     for array in arrays:
         array.attach_grad()
     attrs = {name: _spread(value, axis, ndim, int(name != "pad")) for name, value in PARAMS.items()}
     with autograd.record(train_mode=train):
-        y = nd.Convolution(x, w, b, kernel=w.shape[2:], num_filter=4, num_group=groups, **attrs)
+        y = nd.Convolution(x, w, b, kernel=w.shape[2:], num_filter=12, num_group=groups, **attrs)
         loss = (y * y).sum()
     loss.backward()
     return [array.reshape((*array.shape[:1], -1)).asnumpy() for array in (y, x.grad, w.grad, b.grad)]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("groups", [1, 2, 6])
 @pytest.mark.parametrize("form", FORMS)
 def test_one_long_axis_gives_the_results_of_one_axis(form: str, groups: int, dtype: str) -> None:
     axis, sizes = FORMS[form]
@@ -61,3 +61,17 @@ def test_a_column_is_convolved_channels_last() -> None:
         x.transpose((0, 3, 1, 2)), w.transpose((0, 3, 1, 2)), kernel=(5, 1), num_filter=4, no_bias=True
     )
     mx.test_utils.assert_almost_equal(got.transpose((0, 3, 1, 2)).asnumpy(), plain.asnumpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_one_long_axis_is_deconvolved_like_one_axis(form: str) -> None:
+    axis, sizes = FORMS[form]
+    rng = np.random.default_rng(5)
+    x, w = nd.array(rng.normal(size=(2, 4, 17))), nd.array(rng.normal(size=(4, 3, 5)))
+    wanted = nd.Deconvolution(x, w, kernel=(5,), stride=(2,), pad=(1,), num_filter=3, no_bias=True)
+    got = nd.Deconvolution(
+        x.reshape((2, 4, *sizes)), w.reshape((4, 3, *_spread(5, axis, len(sizes), 1))), num_filter=3, no_bias=True,
+        kernel=_spread(5, axis, len(sizes), 1), stride=_spread(2, axis, len(sizes), 1),
+        pad=_spread(1, axis, len(sizes), 0),
+    )  # fmt: skip
+    np.testing.assert_allclose(got.asnumpy().reshape(wanted.shape), wanted.asnumpy(), rtol=1e-4, atol=1e-4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...errors import HybridNetError, UnsupportedError
@@ -11,7 +12,7 @@ from .._bodies import answers, inside, merged_shapes, prepare, slot, with_axes_o
 from .._builder import TrialsDoNotFit
 from .._errors import refuse
 from .._guards import guarded
-from .._sizes import Size, apply, is_number
+from .._sizes import Size, is_number
 from .._table import form
 from .._values import Value
 
@@ -40,22 +41,32 @@ def branch(g: Any, node: Any, condition: Any) -> Any:
 def _by_size(g: Any, node: Any, condition: Value, size: Size) -> Any:
     try:
         return _cond(g, node, condition)
-    except (HybridNetError, TrialsDoNotFit):
+    except (HybridNetError, TrialsDoNotFit) as error:
         if len(set(map(bool, size.trials))) > 1:
             raise
+        failed = error
     taken = bool(size.trials[0])
     results = g.subgraph(node.graph(_BRANCHES[0 if taken else 1]), [])
-    wanted = size if taken else apply("==", size, 0)
-    return tuple(_for_sizes(g, value, wanted) for value in results)
+    return _guarded(g, node, results, condition, taken, failed)
 
 
-def _for_sizes(g: Any, value: Any, wanted: Any) -> Any:
-    """The value; a run with sizes for which `wanted` is 0 fails, because it divides by zero."""
-    if not isinstance(value, Value) or value.ndim == 0 or value.sizes is not None or value.is_const:
-        return value
-    sizes = g.dims(value)
-    sizes[0] = apply("+", sizes[0], apply("//", 0, apply("min", wanted, 1)))
-    return g.emit("_np_reshape", [value], name=value.name, view=True, newshape=tuple(sizes))
+def _is_computed(value: Any) -> bool:
+    return isinstance(value, Value) and value.sizes is None and not value.is_const
+
+
+def _guarded(
+    g: Any, node: Any, values: Sequence[Any], condition: Value, taken: bool, failed: Exception
+) -> tuple[Any, ...]:
+    """The results of a branch; a run in which the condition chooses the other one fails.
+
+    failed: the error of the other branch. It is raised if nothing would notice such a run.
+    """
+    if not any(_is_computed(value) for value in values):
+        raise failed
+    chosen = condition if taken else g.emit("_npi_logical_not", [condition])
+    other = _BRANCHES[1 if taken else 0]
+    message = f"{other} of ONNX node '{node.name}' does not fit the sizes for which the file was imported"
+    return tuple(guarded(g, value, chosen, message) if _is_computed(value) else value for value in values)
 
 
 def _cond(g: Any, node: Any, condition: Value) -> Any:
@@ -100,11 +111,7 @@ def _fitting(g: Any, node: Any, test: Value, graphs: list[Any]) -> Any:
     if failed is None or not results:
         raise failed or TrialsDoNotFit("the branches do not agree")
     index, values = results[0]
-    chosen = test if index == 0 else g.emit("_npi_logical_not", [test])
-    message = (
-        f"{_BRANCHES[1 - index]} of ONNX node '{node.name}' does not fit the sizes for which the file was imported"
-    )
-    return tuple(guarded(g, value, chosen, message) if isinstance(value, Value) else value for value in values)
+    return _guarded(g, node, values, test, index == 0, failed)
 
 
 def _joined(g: Any, node: Any, made: list[Any], outs: Any) -> Any:
