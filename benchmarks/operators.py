@@ -47,7 +47,7 @@ Call = Callable[..., Any]
 class In:
     """An input: its shapes at the two sizes and its contents.
 
-    kind: normal; positive; index (whole numbers below `below`); bytes; shape (no array: the shape itself); host (a
+    kind: normal; positive; index (integers below `below`); bytes; shape (no array: the shape itself); host (a
     NumPy array on every side).
     """
 

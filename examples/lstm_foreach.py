@@ -103,7 +103,7 @@ def sample(net: LanguageModel, start: str, count: int, rng: np.random.Generator)
 
 def positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 up, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected an integer from 1 up, got {text!r}")
     return int(text)
 
 

@@ -104,7 +104,7 @@ class GccBackend:
 
 
 class Net(mx.gluon.HybridBlock):
-    """A state that decays towards its input, in a loop, followed by a gate."""
+    """A state that decays toward its input, in a loop, followed by a gate."""
 
     def hybrid_forward(self, F: Any, data: Any) -> Any:
         def step(row: Any, state: Any) -> Any:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts the archive for programs in C and C++ together: libraries, headers, CMake package, pkg-config file, licences.
+"""Puts the archive for programs in C and C++ together: libraries, headers, CMake package, pkg-config file, licenses.
 
 Usage: package.py BUILD_FOLDER OUTPUT_FOLDER. Needs the target hybridnet_package; `tools/dev package` builds it. The
 archive can be unpacked anywhere and needs no Python, only the C and C++ libraries of the system.

@@ -13,7 +13,7 @@ import org.hybridnet.Model;
 /**
  * Predictions over HTTP: {@code Serve PREFIX PORT SIZE...}, the sizes being those of one example. {@code
  * POST /predict} takes the example's values as a JSON list, nested or flat, and answers with the list of
- * the model's outputs. For models of one grey image, {@code GET /} is a page to draw it on, which shows the
+ * the model's outputs. For models of one gray image, {@code GET /} is a page to draw it on, which shows the
  * number of the largest output. Port 0 is any free one.
  */
 public class Serve {
@@ -38,8 +38,8 @@ public class Serve {
         let asked = 0;
         function show() {
           pixels.forEach((value, i) => {
-            const grey = Math.round(255 * (1 - value));
-            paper.fillStyle = `rgb(${grey}, ${grey}, ${grey})`;
+            const gray = Math.round(255 * (1 - value));
+            paper.fillStyle = `rgb(${gray}, ${gray}, ${gray})`;
             paper.fillRect(i % WIDTH, Math.floor(i / WIDTH), 1, 1);
           });
         }

@@ -300,13 +300,13 @@ class OpBuilder : detail::DeclarationBase {
     op_.row_wise = erased(std::move(f));
     return *this;
   }
-  // P(P): parameters that pin the behaviour of prediction, in every mode.
+  // P(P): parameters that pin the behavior of prediction, in every mode.
   template <typename F>
   OpBuilder& prediction_params(F f) {
     op_.prediction_params = changed_params(std::move(f));
     return *this;
   }
-  // P(P): parameters that pin the behaviour of training, in every mode.
+  // P(P): parameters that pin the behavior of training, in every mode.
   template <typename F>
   OpBuilder& training_params(F f) {
     op_.training_params = changed_params(std::move(f));

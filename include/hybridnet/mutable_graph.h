@@ -161,7 +161,7 @@ class Graph {
   NodePtr clone(const Node& node, const SpecMap* specs, EntryMap& map, int64_t age);
   void erase(const Node* node);
   int64_t label_after(const Node* node);         // a free label right after node (null: before all nodes)
-  void make_room(int64_t label);                 // moves labels apart after a node whose neighbour is too close
+  void make_room(int64_t label);                 // moves labels apart after a node whose neighbor is too close
   void move_behind(Node& node, Node& producer);  // restores the order after node became a reader of producer
   size_t& place_of(const Client& client);
   void link(const NodeEntry& entry, Client client);

@@ -108,7 +108,7 @@ struct Rewrite {
   LocalRule local;  // one of local, pass and patterns is set
   GraphPass pass;
   // Rules such as "log(exp(x)) -> x" (graph/pattern_notation.h) instead of a local rule; ops follow from them. Only
-  // floats match; with `integers` whole numbers, too. shared: nodes outside of a match may read the values inside it.
+  // floats match; with `integers`, integers match, too. shared: nodes outside of a match may read the values inside it.
   std::vector<std::string> patterns;
   bool integers = false, shared = false;
   std::vector<std::string> ops;    // nodes that a local rule visits: those with one of these operators ("mul": all

@@ -486,9 +486,9 @@ class MSRAPrelu(Xavier):
 def _bilinear_kernel(shape: tuple[int, ...]) -> np.ndarray:
     height, width = shape[2], shape[3]
     factor = np.ceil(width / 2.0)
-    centre = (2 * factor - 1 - factor % 2) / (2.0 * factor)
-    x = 1 - np.abs(np.arange(width) / factor - centre)
-    y = 1 - np.abs(np.arange(height) / factor - centre)
+    center = (2 * factor - 1 - factor % 2) / (2.0 * factor)
+    x = 1 - np.abs(np.arange(width) / factor - center)
+    y = 1 - np.abs(np.arange(height) / factor - center)
     return np.broadcast_to(np.outer(y, x), shape).astype(np.float32)
 
 

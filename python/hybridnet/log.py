@@ -18,23 +18,23 @@ _LETTERS = {CRITICAL: "C", ERROR: "E", WARNING: "W", INFO: "I", DEBUG: "D"}
 _PLACE = "%(asctime)s %(process)d %(pathname)s:%(funcName)s:%(lineno)d]"
 
 
-class _Coloured(logging.Formatter):
-    """Formats the level (a letter), time, process and place in colour, followed by the message."""
+class _Colored(logging.Formatter):
+    """Formats the level (a letter), time, process and place in color, followed by the message."""
 
     def __init__(self) -> None:
         super().__init__(datefmt="%m%d %H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
-        colour = 31 if record.levelno >= WARNING else 32 if record.levelno >= INFO else 34
+        color = 31 if record.levelno >= WARNING else 32 if record.levelno >= INFO else 34
         letter = _LETTERS.get(record.levelno, "U")
-        self._style._fmt = f"\x1b[{colour}m{letter}{_PLACE}\x1b[0m %(message)s"
+        self._style._fmt = f"\x1b[{color}m{letter}{_PLACE}\x1b[0m %(message)s"
         return super().format(record)
 
 
 def get_logger(
     name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING
 ) -> logging.Logger:
-    """Returns the logger with that name, which writes to a file (by default appending) or, in colour, to stderr.
+    """Returns the logger with that name, which writes to a file (by default appending) or, in color, to stderr.
 
     Settings apply on the first call for a name only. Without a name: the unchanged root logger.
     """
@@ -47,7 +47,7 @@ def get_logger(
         handler = logging.FileHandler(filename, filemode or "a")
     else:
         handler = logging.StreamHandler()
-        handler.setFormatter(_Coloured())
+        handler.setFormatter(_Colored())
     logger.addHandler(handler)
     logger.setLevel(level)
     return logger

@@ -292,7 +292,7 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
 def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray]:
     """Returns (header, image) of a record of pack_img: (height, width, 3) in BGR order like OpenCV, or (height, width).
 
-    iscolor: 1 colour, 0 gray, -1 as stored.
+    iscolor: 1 color, 0 gray, -1 as stored.
     """
     from .io._image_files import decode_image
 

@@ -24,7 +24,7 @@ Entry = tuple[int, int]  # node index, output index
 _WEIGHT_ENDINGS = re.compile(
     r"_(weight|bias|gamma|beta|alpha|moving_mean|moving_var|running_mean|running_var|parameters)$"
 )
-# Fill colours per group of operators.
+# Fill colors per group of operators.
 _COLORS = {
     "input": "#8dd3c7",
     "weighted": "#fb8072",

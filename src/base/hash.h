@@ -26,7 +26,7 @@ constexpr uint64_t avalanche(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Neighbouring numbers give unrelated results.
+// Neighboring numbers give unrelated results.
 constexpr uint64_t splitmix64(uint64_t x) { return avalanche(x + kGoldenRatio); }
 
 }  // namespace hybridnet

@@ -79,8 +79,8 @@ void throw_copy(const TaskError& error) {
 }
 
 void ErrorLedger::add(TaskErrorRef error) {
-  // The ledger of a program that fails often and never calls wait_all() must not grow. Errors that were thrown and that
-  // no variable holds are dropped; in a full ledger also those that no variable holds and that were not thrown.
+  // The list of errors must stay short in a program that fails often and never calls wait_all(). Errors that were
+  // thrown and that no variable holds are dropped; if the list is full, errors that were not thrown are dropped, too.
   constexpr size_t kPruneAbove = 64;
   constexpr size_t kKeepUnheld = 1024;
   if (errors_.size() >= kPruneAbove) {

@@ -38,11 +38,11 @@ class Inference {
   bool run() {
     bool forwards = true;
     // In a feed-forward net one sweep each way finds all specs; every further sweep finds at least one new fact.
-    for (bool learnt = true, first = true; learnt || first; first = false) {
-      learnt = false;
-      for (size_t i = 0; i < uses_.size(); ++i) learnt |= visit(uses_[forwards ? i : uses_.size() - 1 - i]);
+    for (bool learned = true, first = true; learned || first; first = false) {
+      learned = false;
+      for (size_t i = 0; i < uses_.size(); ++i) learned |= visit(uses_[forwards ? i : uses_.size() - 1 - i]);
       forwards = !forwards;
-      if (first) learnt = true;  // always sweep back once, unless all uses are complete
+      if (first) learned = true;  // always sweep back once, unless all uses are complete
       if (std::all_of(uses_.begin(), uses_.end(), [](const Use& u) { return u.complete; })) return true;
     }
     return std::all_of(uses_.begin(), uses_.end(), all_known);
@@ -68,20 +68,20 @@ class Inference {
     in_before_ = in_;
     out_before_ = out_;
     infer(node);
-    bool learnt = false;
+    bool learned = false;
     // Only changed specs are stored: an entry that the node reads twice keeps the facts found at either input.
     auto store = [&](std::vector<TensorSpec*>& targets, const std::vector<TensorSpec>& before,
                      const std::vector<TensorSpec>& found) {
       for (size_t i = 0; i < targets.size(); ++i) {
         if (before[i] == found[i]) continue;
         *targets[i] = found[i];
-        learnt = true;
+        learned = true;
       }
     };
     store(use.in, in_before_, in_);
     store(use.out, out_before_, out_);
     use.complete = all_known(use);
-    return learnt;
+    return learned;
   }
 
   void infer(const Node& node) {

@@ -7,7 +7,7 @@
 
 #include "graph/control/closed_body.h"
 #include "graph/control/mxnet_form.h"
-#include "graph/first_values.h"
+#include "graph/default_initializers.h"
 #include "graph/fused_form.h"
 #include "hybridnet/graph.h"
 #include "op/attr_text.h"
@@ -18,9 +18,9 @@ namespace {
 using Json = nlohmann::ordered_json;  // for writing: keeps the order of the keys
 using Document = nlohmann::json;      // for reading: fast look-up in objects with many keys
 
-constexpr int kMxnetVersion = 10901;          // the dialect written
-constexpr int kVersionWithoutAttr = 800;      // files without mxnet_version
-constexpr int kVersionWithFirstValues = 904;  // variables name initializers from here on
+constexpr int kMxnetVersion = 10901;           // the dialect written
+constexpr int kVersionWithoutAttr = 800;       // files without mxnet_version
+constexpr int kVersionWithInitializers = 904;  // variables name initializers from here on
 constexpr int kMaxSubgraphDepth = 64;
 constexpr int64_t kMaxOutputs = 1 << 20;  // limit for all nodes of a file with several outputs: parameters set counts
 
@@ -399,7 +399,7 @@ class Loader {
         fail(where, "'" + op->count_param + "' is not the number of inputs", std::to_string(inputs.size()),
              std::to_string(*number));
     }
-    if (version_ < kVersionWithFirstValues) set_first_values(*op, inputs);
+    if (version_ < kVersionWithInitializers) set_default_initializers(*op, inputs);
     NodePtr node = make_node(*op, raw.name, parsed, std::move(inputs));
     if (const int64_t outputs = node->num_outputs(); outputs > 1 && (outputs_ += outputs) > kMaxOutputs)
       fail(where, "the nodes of this file have too many outputs", "at most " + std::to_string(kMaxOutputs) + " in all",

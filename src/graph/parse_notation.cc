@@ -529,7 +529,7 @@ class Parser {
       bodies.push_back(read_plain_region(word, inputs.size(), depth));
     int64_t then_extra = 0;
     for (const auto& [key, value] : given->params)
-      if (key == "then_extra" && !parse_int(value, &then_extra)) in_.fail_at(at, "then_extra of whole numbers", value);
+      if (key == "then_extra" && !parse_int(value, &then_extra)) in_.fail_at(at, "then_extra with an integer", value);
     const auto given_by_then = static_cast<int64_t>(bodies[1]->outputs.size());
     if (then_extra < 0 || then_extra > given_by_then)
       in_.fail_at(at, "then_extra from 0 to " + std::to_string(given_by_then), std::to_string(then_extra));

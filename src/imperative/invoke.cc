@@ -349,7 +349,7 @@ NDArray unshared(NDArray result, std::span<const NDArray> inputs) {
   return shares ? invoke_one(kCopy.op(), kCopy.op().default_params, {&result, 1}) : result;
 }
 
-// NumPy's casting "same_kind": whole numbers into floats, but not back.
+// NumPy's casting "same_kind": integers into floats, but not back.
 bool is_same_kind(DType from, DType to) {
   if (from == to || from == DType::kBool || is_floating(to)) return true;
   return !is_floating(from) && to != DType::kBool;

@@ -39,7 +39,7 @@ constexpr Level kLevels[] = {
 static_assert(std::size(kLevels) == std::size(kIsaWords));
 
 // Runs when the library is loaded: Highway and oneDNN keep the choice that their first kernel makes. An invalid word
-// caps nothing here; environment() throws for it.
+// has no effect here; environment() throws for it.
 __attribute__((constructor)) void cap_isa() {
   const auto word = std::find(std::begin(kIsaWords), std::end(kIsaWords), max_isa_at_load());
   if (word == std::end(kIsaWords)) return;

@@ -1,7 +1,7 @@
 // Memory that code outside of the library can write, because it was exported: by DLPack, as a pointer, as a buffer.
 //
-// It counts as foreign memory from then on, as if it had come from outside: no packed copy of it is kept (its writes
-// are unknown), no result of a plan and no gradient takes it over. Threads: from any.
+// From then on it counts as foreign memory, as if it had come from outside: no packed copy of it is kept (writes to it
+// are unknown), and no result of a plan and no gradient reuses it. Thread-safe.
 #pragma once
 
 #include "hybridnet/ndarray.h"
@@ -21,7 +21,7 @@ uint64_t times_given_out();
 // 4096 exports are remembered: also true if there were more since.
 bool was_given_out_since(const NDArray& array, uint64_t count);
 
-// While it lives, the array's memory is exported.
+// The array's memory counts as exported while this object lives.
 class GivenOut {
  public:
   explicit GivenOut(const NDArray& array);

@@ -28,7 +28,8 @@ bool Rule::is_variable(std::string_view field) const {
 Settings Rule::parse(const std::vector<std::pair<std::string, std::string>>& texts) const {
   for (const auto& [key, text] : texts)
     if (is_variable(key))
-      throw ParamError({.op = name, .input = key, .message = "is no setting: steps change it, and files keep it"});
+      throw ParamError(
+          {.op = name, .input = key, .message = "cannot be set: each step changes it, and saved states contain it"});
   return schema.parse(texts, name, false)->as<Settings>();
 }
 
@@ -85,7 +86,7 @@ std::unique_ptr<Rule> make_rule(const char* name, const char* doc, double learni
   s.field("begin_num_update", &Settings::begin_num_update)
       .default_value(0)
       .range(-9e15, 9e15)
-      .doc("Number of updates before the first.");
+      .doc("Initial value of the update count.");
   made->states = no_state;
   return made;
 }

@@ -85,7 +85,7 @@ std::unique_ptr<ScheduleKind> multi_factor_schedule() {
     for (size_t i = 0; i < s.steps.size(); ++i)
       if (s.steps[i] != std::floor(s.steps[i]) || s.steps[i] < 1 || s.steps[i] > kMaxUpdates ||
           (i > 0 && s.steps[i] <= s.steps[i - 1]))
-        refuse("step", "increasing whole numbers from 1 on", text(s.steps[i]) + " at place " + std::to_string(i));
+        refuse("step", "increasing integers from 1 on", text(s.steps[i]) + " at place " + std::to_string(i));
   };
   kind->rate_after_warmup = [](ScheduleState& s, int64_t num_update) {
     while (s.cur_step_ind < static_cast<int64_t>(s.steps.size()) &&

@@ -22,7 +22,7 @@ namespace hybridnet::optimizer {
 struct ScheduleState {
   double base_lr = 0.01, warmup_begin_lr = 0, factor = 1, stop_factor_lr = 1e-8, final_lr = 0, pwr = 2;
   int64_t warmup_steps = 0, step = 1, max_update = 1;
-  std::vector<double> steps;  // whole numbers
+  std::vector<double> steps;  // integers
   std::string warmup_mode = "linear";
   // Derived from the members above, or from the updates so far.
   double warmup_final_lr = 0.01, base_lr_orig = 0.01;

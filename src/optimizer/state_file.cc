@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMark = "HNSTATE1";
-// Beyond this limit doubles do not represent all whole numbers, and sums of two could exceed int64.
+// Beyond this limit doubles do not represent all integers, and sums of two could exceed int64.
 constexpr int64_t kMaxInteger = int64_t{1} << 53;
 static_assert(std::endian::native == std::endian::little, "files are little-endian");
 
@@ -134,7 +134,7 @@ class Reader {
   }
   int64_t integer(const Json& value, const char* what) const {
     const bool fits = value.is_number_integer() && value <= kMaxInteger && value >= -kMaxInteger;
-    if (!fits) fail(std::string("'") + what + "' is no whole number of reasonable size");
+    if (!fits) fail(std::string("'") + what + "' is not an integer of reasonable size");
     return value.get<int64_t>();
   }
   std::string text(const Json& value, const char* what) const {

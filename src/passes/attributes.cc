@@ -14,7 +14,7 @@ double number_attribute(const Node& node, std::string_view name, double otherwis
   return otherwise;
 }
 
-int64_t whole_attribute(const Node& node, std::string_view name, int64_t otherwise) {
+int64_t integer_attribute(const Node& node, std::string_view name, int64_t otherwise) {
   const AttrValue found = attribute(node, name);
   const auto* whole = std::get_if<int64_t>(&found.value);
   return whole ? *whole : otherwise;

@@ -14,7 +14,7 @@ namespace hybridnet::passes {
 // The value of a parameter; None when the op has no such parameter.
 AttrValue attribute(const Node& node, std::string_view name);
 double number_attribute(const Node& node, std::string_view name, double otherwise);
-int64_t whole_attribute(const Node& node, std::string_view name, int64_t otherwise);  // for integer parameters
+int64_t integer_attribute(const Node& node, std::string_view name, int64_t otherwise);  // for integer parameters
 bool bool_attribute(const Node& node, std::string_view name, bool otherwise);
 std::string text_attribute(const Node& node, std::string_view name);  // "" when absent or None
 // True if the entry is the first output of this operator.

@@ -8,8 +8,8 @@
 
 namespace hybridnet::passes {
 
-// True if the node keeps an output of the graph apart from an input or constant `now`. Its readers then cannot read
-// `now` instead.
+// True if the node computes an output of the graph, and `now` is an input or constant. Readers of the node then cannot
+// read `now` instead, because an output must not be an input.
 inline bool separates_borders(const Graph& graph, const Node& node, const NodeEntry& now) {
   const std::vector<Client>& readers = graph.clients(node, 0);
   return now.node->is_variable() &&

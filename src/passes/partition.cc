@@ -57,7 +57,7 @@ class Sets {
 
   std::vector<std::vector<NodePtr>> run() {
     join_levels();
-    join_neighbours();
+    join_neighbors();
     std::vector<std::vector<NodePtr>> sets;
     std::vector<bool> listed(nodes_.size());
     for (size_t v = 0; v < nodes_.size(); ++v) {
@@ -117,7 +117,7 @@ class Sets {
 
   // Joins sets of different levels of which one reads the other, if no path leads out and back. The search has a
   // budget: a graph of very many sets keeps some that could be larger.
-  void join_neighbours() {
+  void join_neighbors() {
     budget_ = 64 * (nodes_.size() + num_edges_) + (size_t{1} << 20);
     for (size_t v = 0; v < nodes_.size(); ++v) {
       for (const int source : sources_[v]) {

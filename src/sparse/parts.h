@@ -11,7 +11,7 @@ namespace hybridnet {
 
 // The values of an int64 array; waits for them.
 std::span<const int64_t> read_int64(const NDArray& a);
-// Whole numbers in an array of any dtype; waits for them.
+// Integers in an array of any dtype; waits for them.
 std::vector<int64_t> read_indices(const NDArray& a);
 NDArray int64_array(std::span<const int64_t> values);
 

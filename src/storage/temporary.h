@@ -1,5 +1,5 @@
 // Vectors for the duration of a call, in memory of the storage: for temporary values of a kernel whose size is not
-// known when it is linked. The blocks come back to the thread's cache, so a call that is repeated allocates nothing.
+// known when it is linked. The blocks return to the thread's cache, so a call that is repeated allocates nothing.
 #pragma once
 
 #include <cstddef>

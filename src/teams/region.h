@@ -26,7 +26,7 @@ struct Team {
   void done(uint32_t helpers);
 };
 
-// The present team and number of a thread.
+// The current team of a thread, and its number in the team.
 struct Membership {
   Team* team = nullptr;
   int number = 0;

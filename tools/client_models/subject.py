@@ -41,7 +41,7 @@ def random(*shape: int, low: float = -1.0, high: float = 1.0) -> Any:
 
 
 def whole(*shape: int, below: int) -> Any:
-    """A float32 array of whole numbers from 0 to ``below`` - 1."""
+    """A float32 array of integers from 0 to ``below`` - 1."""
     return mx.nd.array(np.random.RandomState(len(shape)).randint(0, below, size=shape))
 
 

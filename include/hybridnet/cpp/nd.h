@@ -315,7 +315,7 @@ struct RandomGeneralizedNegativeBinomialParams {
     return given;
   }
 };
-// Negative binomial whole numbers by mean and dispersion, as floating values.
+// Negative binomial integers by mean and dispersion, as floating values.
 inline Array generalized_negative_binomial(const RandomGeneralizedNegativeBinomialParams& p = {}, const Into& out = {})
     {
   return invoke("_random_generalized_negative_binomial", {}, p.attributes(), out);
@@ -331,7 +331,7 @@ struct RandomGeneralizedNegativeBinomialLikeParams {
     return given;
   }
 };
-// Negative binomial whole numbers by mean and dispersion, as floating values. One per element of data.
+// Negative binomial integers by mean and dispersion, as floating values. One per element of data.
 inline Array generalized_negative_binomial_like(const Array& data, const RandomGeneralizedNegativeBinomialLikeParams& p
     = {}, const Into& out = {}) {
   return invoke("_random_generalized_negative_binomial_like", {data}, p.attributes(), out);
@@ -530,7 +530,7 @@ struct RandomPoissonParams {
     return given;
   }
 };
-// Poisson distributed whole numbers, as floating values.
+// Poisson distributed integers, as floating values.
 inline Array poisson(const RandomPoissonParams& p = {}, const Into& out = {}) {
   return invoke("_random_poisson", {}, p.attributes(), out);
 }
@@ -543,7 +543,7 @@ struct RandomPoissonLikeParams {
     return given;
   }
 };
-// Poisson distributed whole numbers, as floating values. One per element of data.
+// Poisson distributed integers, as floating values. One per element of data.
 inline Array poisson_like(const Array& data, const RandomPoissonLikeParams& p = {}, const Into& out = {}) {
   return invoke("_random_poisson_like", {data}, p.attributes(), out);
 }
@@ -562,7 +562,7 @@ struct RandomRandintParams {
     return given;
   }
 };
-// Uniformly distributed whole numbers in [low, high).
+// Uniformly distributed integers in [low, high).
 inline Array randint(const RandomRandintParams& p, const Into& out = {}) {
   return invoke("_random_randint", {}, p.attributes(), out);
 }
@@ -644,8 +644,7 @@ struct SampleGeneralizedNegativeBinomialParams {
     return given;
   }
 };
-// Negative binomial whole numbers by mean and dispersion, as floating values. One or more per element of the
-// parameters.
+// Negative binomial integers by mean and dispersion, as floating values. One or more per element of the parameters.
 inline Array generalized_negative_binomial(const Array& mu, const Array& alpha, const
     SampleGeneralizedNegativeBinomialParams& p = {}, const Into& out = {}) {
   return invoke("_sample_generalized_negative_binomial", {mu, alpha}, p.attributes(), out);
@@ -711,7 +710,7 @@ struct SamplePoissonParams {
     return given;
   }
 };
-// Poisson distributed whole numbers, as floating values. One or more per element of the parameters.
+// Poisson distributed integers, as floating values. One or more per element of the parameters.
 inline Array poisson(const Array& lam, const SamplePoissonParams& p = {}, const Into& out = {}) {
   return invoke("_sample_poisson", {lam}, p.attributes(), out);
 }
@@ -2436,7 +2435,7 @@ inline Array logical_xor_scalar(const Array& data, const LogicalXorScalarParams&
   return invoke("_logical_xor_scalar", {data}, p.attributes(), out);
 }
 
-// The larger element; NaN wins.
+// The larger element; NaN if either is NaN.
 inline Array maximum(const Array& lhs, const Array& rhs, const Into& out = {}) {
   return invoke("_maximum", {lhs, rhs}, {}, out);
 }
@@ -2456,7 +2455,7 @@ inline Array maximum_scalar(const Array& data, const MaximumScalarParams& p = {}
   return invoke("_maximum_scalar", {data}, p.attributes(), out);
 }
 
-// The smaller element; NaN wins.
+// The smaller element; NaN if either is NaN.
 inline Array minimum(const Array& lhs, const Array& rhs, const Into& out = {}) {
   return invoke("_minimum", {lhs, rhs}, {}, out);
 }
@@ -3389,7 +3388,7 @@ struct LRNParams {
     return given;
   }
 };
-// Divides by (knorm + alpha / nsize * sum of squares over nsize neighbouring channels) ^ beta.
+// Divides by (knorm + alpha / nsize * sum of squares over nsize neighboring channels) ^ beta.
 inline Array LRN(const Array& data, const LRNParams& p, const Into& out = {}) {
   return invoke("LRN", {data}, p.attributes(), out);
 }
@@ -3826,7 +3825,7 @@ struct UpSamplingParams {
     return given;
   }
 };
-// Enlarges images by a whole factor.
+// Enlarges images by an integer factor.
 inline Array UpSampling(const std::vector<Array>& data, const UpSamplingParams& p, const Into& out = {}) {
   return invoke("UpSampling", data, p.attributes(), out);
 }
@@ -4099,12 +4098,12 @@ inline Array broadcast_logical_xor(const Array& lhs, const Array& rhs, const Int
   return invoke("broadcast_logical_xor", {lhs, rhs}, {}, out);
 }
 
-// The larger element, with broadcasting; NaN wins.
+// The larger element, with broadcasting; NaN if either is NaN.
 inline Array broadcast_maximum(const Array& lhs, const Array& rhs, const Into& out = {}) {
   return invoke("broadcast_maximum", {lhs, rhs}, {}, out);
 }
 
-// The smaller element, with broadcasting; NaN wins.
+// The smaller element, with broadcasting; NaN if either is NaN.
 inline Array broadcast_minimum(const Array& lhs, const Array& rhs, const Into& out = {}) {
   return invoke("broadcast_minimum", {lhs, rhs}, {}, out);
 }
@@ -4554,7 +4553,7 @@ struct MaxParams {
     return given;
   }
 };
-// Largest element over axes; NaN wins.
+// Largest element over axes. The result is NaN if any element is NaN.
 inline Array max(const Array& data, const MaxParams& p = {}, const Into& out = {}) {
   return invoke("max", {data}, p.attributes(), out);
 }
@@ -4590,7 +4589,7 @@ struct MinParams {
     return given;
   }
 };
-// Smallest element over axes; NaN wins.
+// Smallest element over axes. The result is NaN if any element is NaN.
 inline Array min(const Array& data, const MinParams& p = {}, const Into& out = {}) {
   return invoke("min", {data}, p.attributes(), out);
 }

@@ -225,7 +225,7 @@ class ColorJitterAug(RandomOrderAug):
 
 
 class LightingAug(Augmenter):
-    """Adds noise along the principal components of colours. Source: Krizhevsky et al., 2012, section 4.1."""
+    """Adds noise along the principal components of colors. Source: Krizhevsky et al., 2012, section 4.1."""
 
     def __init__(self, alphastd: float, eigval: Any, eigvec: Any) -> None:
         super().__init__(alphastd=alphastd, eigval=eigval, eigvec=eigvec)
@@ -285,7 +285,7 @@ class CastAug(Augmenter):
         return src.astype(self.typ)
 
 
-# Statistics of ImageNet: mean and deviation per channel, principal components of colours (Krizhevsky et al., 2012).
+# Statistics of ImageNet: mean and deviation per channel, principal components of colors (Krizhevsky et al., 2012).
 _MEAN, _STD = (123.68, 116.28, 103.53), (58.395, 57.12, 57.375)
 _EIGVAL = (55.46, 4.794, 1.148)
 _EIGVEC = ((-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0.6948, 0.4203))
@@ -309,7 +309,7 @@ def color_augmenters(
     pca_noise: float,
     rand_gray: float,
 ) -> list[Augmenter]:
-    """Returns the colour steps of CreateAugmenter and CreateDetAugmenter: to float, random changes, normalization."""
+    """Returns the color steps of CreateAugmenter and CreateDetAugmenter: to float, random changes, normalization."""
     augmenters: list[Augmenter] = [CastAug()]
     if brightness or contrast or saturation:
         augmenters.append(ColorJitterAug(brightness, contrast, saturation))

@@ -225,7 +225,7 @@ class DetRandomCropAug(_RegionAug):
 
 
 class DetRandomPadAug(_RegionAug):
-    """Places the image at random on a larger area of one colour.
+    """Places the image at random on a larger area of one color.
 
     Parameters
     ----------

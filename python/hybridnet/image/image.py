@@ -49,7 +49,7 @@ def imread(filename: str, flag: int = 1, to_rgb: bool = True, out: NDArray | Non
     filename : str
         Path. PNG and PNM are read directly, other formats with Pillow or OpenCV.
     flag : int, default 1
-        1 colour, 0 gray, -1 as stored.
+        1 color, 0 gray, -1 as stored.
     to_rgb : bool, default True
         Whether channels are in RGB order; else BGR, like OpenCV.
     out : NDArray, optional
@@ -247,8 +247,8 @@ def imrotate(src: NDArray, rotation_degrees: Any, zoom_in: bool = False, zoom_ou
     )
     if len(angles) != len(images):
         raise ShapeError("The number of images must be equal to the number of rotation angles")
-    turned = [_pixels.rotate(image, angle, zoom_in, zoom_out) for image, angle in zip(images, angles, strict=True)]
-    return nd.array(turned[0] if src.ndim == 3 else np.stack(turned))
+    rotated = [_pixels.rotate(image, angle, zoom_in, zoom_out) for image, angle in zip(images, angles, strict=True)]
+    return nd.array(rotated[0] if src.ndim == 3 else np.stack(rotated))
 
 
 def random_rotate(

@@ -115,7 +115,7 @@ class NDArrayIter(DataIter):
         if labels and {count for name, count in counts.items() if name not in labels} == {least}:
             listed = ", ".join(map(repr, labels))
             warnings.warn(
-                f"NDArrayIter: {listed} has more samples than the data, {least}: the rest is left out", stacklevel=3
+                f"NDArrayIter: {listed} has more samples than the data, {least}: the rest is ignored", stacklevel=3
             )
             return least
         if len(set(counts.values())) != 1:

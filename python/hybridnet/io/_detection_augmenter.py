@@ -1,4 +1,4 @@
-"""The augmentation of ImageDetRecordIter between decoding and normalizing, in MXNet's order: resize, colours, mirror,
+"""The augmentation of ImageDetRecordIter between decoding and normalizing, in MXNet's order: resize, colors, mirror,
 border, crop, final size.
 
 Objects are an array (count, 5 or more): class, left, top, right, bottom as fractions of width and height, and more.
@@ -170,7 +170,7 @@ class DetectionAugmenter:
         if chosen["resize"] > 0:
             image = _pixels.resize_short(image, chosen["resize"], self._method(draw))
         if image.shape[2] == 3:
-            image = self._recolour(image, draw)
+            image = self._recolor(image, draw)
         if draw.random() < chosen["rand_mirror_prob"]:
             image, objects = image[:, ::-1], objects.copy()
             objects[:, [1, 3]] = 1 - objects[:, [3, 1]]
@@ -185,7 +185,7 @@ class DetectionAugmenter:
         method = self._settings["inter_method"]
         return draw.randrange(5) if method == 10 else method
 
-    def _recolour(self, image: np.ndarray, draw: random.Random) -> np.ndarray:
+    def _recolor(self, image: np.ndarray, draw: random.Random) -> np.ndarray:
         chosen = self._settings
 
         def drawn(name: str, probability: str) -> int:

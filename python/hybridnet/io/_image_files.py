@@ -74,7 +74,7 @@ def _opencv() -> Any:
 def decode_image(content: bytes, flag: int = 1) -> np.ndarray:
     """Decodes an image to uint8 (height, width, channels) in RGB order.
 
-    flag: 1 colour, 0 gray, -1 as stored (without alpha). Raises FormatError for broken content, UnsupportedError for
+    flag: 1 color, 0 gray, -1 as stored (without alpha). Raises FormatError for broken content, UnsupportedError for
     formats that need Pillow or OpenCV if neither is installed.
     """
     content = bytes(content)

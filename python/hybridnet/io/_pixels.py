@@ -1,4 +1,4 @@
-"""Geometry and colour of images as NumPy arrays (height, width, channels), on the host."""
+"""Geometry and color of images as NumPy arrays (height, width, channels), on the host."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def _scale(image: np.ndarray, factor: float, offset: float) -> np.ndarray:
 def map_colors(image: np.ndarray, matrix: np.ndarray, offset: Sequence[float] = (0.0, 0.0, 0.0)) -> np.ndarray:
     """Maps each pixel's (red, green, blue) to matrix @ pixel + offset. Raises ShapeError for other channels."""
     if image.shape[-1] != 3:
-        raise ShapeError("colours are red, green and blue", given=f"shape {image.shape}")
+        raise ShapeError("colors are red, green and blue", given=f"shape {image.shape}")
     rows = matrix.ravel().tolist()
     if image.dtype == np.uint8:
         return _core.image_map_colors(image, rows, offset)
@@ -201,6 +201,6 @@ def adjust_saturation(image: np.ndarray, factor: float) -> np.ndarray:
 
 
 def adjust_hue(image: np.ndarray, turn: float) -> np.ndarray:
-    """Rotates colours by that fraction of a half circle, in the YIQ space."""
+    """Rotates colors by that fraction of a half circle, in the YIQ space."""
     u, w = np.cos(turn * np.pi), np.sin(turn * np.pi)
     return map_colors(image, _TO_RGB @ np.array([[1.0, 0.0, 0.0], [0.0, u, -w], [0.0, w, u]]) @ _TO_YIQ)

@@ -12,7 +12,7 @@ from ..errors import FormatError, UnsupportedError
 __all__ = ["SIGNATURE", "decode_png", "encode_png"]
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-# Colour type -> number of channels in the file.
+# Color type -> number of channels in the file.
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 # A header may claim any size; more pixels than this are refused before memory is allocated.
 _MAX_PIXELS = 1 << 28
@@ -74,22 +74,22 @@ def _unfilter(lines: np.ndarray, step: int) -> np.ndarray:
 
 
 def decode_png(content: bytes) -> np.ndarray:
-    """Returns uint8 (height, width, channels): 1 gray, 2 gray and alpha, 3 colour (or palette), 4 colour and alpha.
+    """Returns uint8 (height, width, channels): 1 gray, 2 gray and alpha, 3 color (or palette), 4 color and alpha.
 
     Raises FormatError for broken files, UnsupportedError for 1, 2, 4 and 16 bits and interlacing.
     """
     chunks = _chunks(content)
     if len(chunks.get(b"IHDR", b"")) != 13:
         raise FormatError("PNG: there is no header")
-    width, height, bits, colour, _, _, interlaced = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
-    if colour not in _CHANNELS or not 0 < width * height <= _MAX_PIXELS:
-        raise FormatError(f"PNG: broken header: {width} x {height} pixels, colour type {colour}")
+    width, height, bits, color, _, _, interlaced = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
+    if color not in _CHANNELS or not 0 < width * height <= _MAX_PIXELS:
+        raise FormatError(f"PNG: broken header: {width} x {height} pixels, color type {color}")
     if bits != 8 or interlaced:
         raise UnsupportedError(
             f"PNG files with {bits} bits{' and interlacing' if interlaced else ''} need another library",
             fix="pip install pillow",
         )
-    channels = _CHANNELS[colour]
+    channels = _CHANNELS[color]
     size = height * (1 + width * channels)
     try:
         data = zlib.decompressobj().decompress(chunks.get(b"IDAT", b""), size)
@@ -99,11 +99,11 @@ def decode_png(content: bytes) -> np.ndarray:
         raise FormatError(f"PNG: {size} bytes of pixels are needed, the file has {len(data)}")
     lines = np.frombuffer(data, np.uint8).reshape(height, 1 + width * channels)
     image = _unfilter(lines, channels).reshape(height, width, channels)
-    if colour != 3:
+    if color != 3:
         return image
     palette = np.frombuffer(chunks.get(b"PLTE", b""), np.uint8)
     if palette.size % 3 or image.max(initial=0) * 3 >= palette.size:
-        raise FormatError("PNG: a pixel's colour is not in the palette")
+        raise FormatError("PNG: a pixel's color is not in the palette")
     return palette.reshape(-1, 3)[image[:, :, 0]]
 
 
@@ -114,9 +114,9 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 def encode_png(image: np.ndarray, level: int = 6) -> bytes:
     """Encodes uint8 (height, width, 1, 2, 3 or 4 channels). level: from 0 (fast) to 9 (small)."""
     height, width, channels = image.shape
-    colour = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
+    color = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
     rows = np.zeros((height, 1 + width * channels), np.uint8)
     rows[:, 1:] = image.reshape(height, -1)
-    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8, color, 0, 0, 0)
     data = zlib.compress(rows.tobytes(), min(max(level, 0), 9))
     return SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")

@@ -1,5 +1,5 @@
 """The augmentation of ImageRecordIter between decoding and normalizing, in MXNet's order: resize, rotate and shear,
-pad, crop, colours.
+pad, crop, colors.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ AUGMENTATIONS: dict[str, Any] = {
     "pad": 0,
 }
 
-# Principal components of ImageNet's colours times their standard deviations, rows red, green, blue: Krizhevsky et al.,
+# Principal components of ImageNet's colors times their standard deviations, rows red, green, blue: Krizhevsky et al.,
 # ImageNet classification with deep convolutional networks, section 4.1.
 _COMPONENTS = np.array(
     [
@@ -123,7 +123,7 @@ class RecordAugmenter:
             image = add_border(image, chosen["pad"], chosen["fill_value"])
         image = self._cut(image, draw)
         if image.shape[2] == 3:
-            image = self._recolour(image, draw)
+            image = self._recolor(image, draw)
         return image
 
     def _method(self, draw: random.Random) -> int:
@@ -206,9 +206,9 @@ class RecordAugmenter:
                 return _pixels.crop(image, x, y, width, height)
         return None
 
-    # -- colours ----------------------------------------------------------------------------------------------------
+    # -- colors ----------------------------------------------------------------------------------------------------
 
-    def _recolour(self, image: np.ndarray, draw: random.Random) -> np.ndarray:
+    def _recolor(self, image: np.ndarray, draw: random.Random) -> np.ndarray:
         chosen = self._settings
         jitters = [
             (adjust, strength)
@@ -224,14 +224,14 @@ class RecordAugmenter:
             image = adjust(image, 1 + draw.uniform(-strength, strength))
         reaches = chosen["random_h"], chosen["random_l"], chosen["random_s"]
         if any(reaches):
-            image = shift_hls(image, *(_towards_the_middle(reach, draw) for reach in reaches))
+            image = shift_hls(image, *(_toward_the_middle(reach, draw) for reach in reaches))
         if chosen["pca_noise"] > 0:
             strengths = [draw.gauss(0, chosen["pca_noise"]) for _ in range(3)]
             image = _pixels.map_colors(image, np.eye(3), (_COMPONENTS @ strengths).tolist())
         return image
 
 
-def _towards_the_middle(reach: float, draw: random.Random) -> int:
+def _toward_the_middle(reach: float, draw: random.Random) -> int:
     """Returns an integer from -reach to reach; extreme values are rare."""
     share = (draw.random() + 4 * draw.random()) / 5
     return int(share * reach * 2 - reach)

@@ -1,4 +1,4 @@
-"""Affine maps, borders and the HLS colour space for images as NumPy arrays (height, width, channels)."""
+"""Affine maps, borders and the HLS color space for images as NumPy arrays (height, width, channels)."""
 
 from __future__ import annotations
 

@@ -116,10 +116,10 @@ class PearsonCorrelation(EvalMetric):
     def _add_moments(self, pairs: numpy.ndarray) -> None:
         count = pairs.shape[1]
         mean = pairs.mean(axis=1)
-        centred = pairs - mean[:, None]
+        centered = pairs - mean[:, None]
         shift = mean - self._mean
         total = self._count + count
-        self._moments += centred @ centred.T + numpy.outer(shift, shift) * (self._count * count / total)
+        self._moments += centered @ centered.T + numpy.outer(shift, shift) * (self._count * count / total)
         self._mean += shift * (count / total)
         self._count = total
 

@@ -50,7 +50,7 @@ class _Graph:
             yield place[there], self.edges[row][there]
 
 
-def _whole_numbers(function: str, values: Any, graph: _Graph) -> np.ndarray:
+def _integers(function: str, values: Any, graph: _Graph) -> np.ndarray:
     if not isinstance(values, NDArray) or values.ndim != 1:
         raise ShapeError(
             f"{function}: vertices", expected="vectors of vertices", given=repr(getattr(values, "shape", values))
@@ -59,7 +59,7 @@ def _whole_numbers(function: str, values: Any, graph: _Graph) -> np.ndarray:
     if (found != found.astype("int64")).any() or (found.size and not 0 <= found.min() <= found.max() < graph.vertices):
         raise HybridNetValueError(
             f"{function}: vertices",
-            expected=f"whole numbers from 0 to {graph.vertices - 1}",
+            expected=f"integers from 0 to {graph.vertices - 1}",
             given=str(found.tolist()[:8]),
         )
     return found.astype("int64")
@@ -142,7 +142,7 @@ def _sample(
 
     parts: list[tuple[Any, ...]] = []
     for given in seeds:
-        first = _whole_numbers(function, given, source)
+        first = _integers(function, given, source)
         vertices, hop, rows = _sampled(source, first, int(hops), int(limit), choose)
         made = [_padded(vertices, int(limit), len(vertices)), _csr(rows, (int(limit), source.columns))]
         if weights is not None:
@@ -209,7 +209,7 @@ def dgl_subgraph(
     source = _Graph("dgl_subgraph", graph)
     parts = []
     for given in data:
-        vertices = _whole_numbers("dgl_subgraph", given, source)
+        vertices = _integers("dgl_subgraph", given, source)
         if (np.diff(vertices) <= 0).any():
             raise HybridNetValueError(
                 "dgl_subgraph: data", expected="rising vertices", given=str(vertices.tolist()[:8])

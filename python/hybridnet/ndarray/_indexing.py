@@ -75,7 +75,7 @@ def _row(data: Any, index: int) -> Any:
 
 
 def rows_of(data: Any, key: slice) -> Any:
-    """Returns data[key] as a view, for the most frequent slices: neighbouring rows. None for others."""
+    """Returns data[key] as a view, for the most frequent slices: neighboring rows. None for others."""
     start, stop, step = key.start, key.stop, key.step
     plain = (
         (start is None or type(start) is int) and (stop is None or type(stop) is int) and (step is None or step == 1)

@@ -1,6 +1,6 @@
 """Functions of the Array API standard that MXNet 1.9.1 does not have or names differently.
 
-Behaviour follows the standard's edition 2025.12 for the dtypes that arrays have (no complex, no wide unsigned ones).
+Behavior follows the standard's edition 2025.12 for the dtypes that arrays have (no complex, no wide unsigned ones).
 """
 
 from __future__ import annotations

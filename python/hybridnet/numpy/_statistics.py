@@ -67,7 +67,7 @@ def percentile(
     interpolation: str = "linear",
     keepdims: bool = False,
 ) -> Any:
-    """Percentiles along axes, interpolated between neighbouring elements if needed.
+    """Percentiles along axes, interpolated between neighboring elements if needed.
 
     The axes of q come first. interpolation: 'linear', 'lower', 'higher', 'nearest' or 'midpoint'. The result is NaN if
     an element is. Raises ParamError for q outside [0, 100], ShapeError for no elements.
@@ -142,7 +142,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     """
     x = as_array(x)
     if is_float(x) and not isinstance(x, _core.SymbolBase):
-        raise HybridNetTypeError("np.bincount: x", expected="whole numbers", given=str(onp.dtype(x.dtype)))
+        raise HybridNetTypeError("np.bincount: x", expected="integers", given=str(onp.dtype(x.dtype)))
     inputs = [x] if weights is None else [x, as_array(weights)]
     return np_operator("_npi_bincount")(*inputs, minlength=minlength, has_weights=weights is not None)
 
@@ -373,7 +373,7 @@ def cov(
     ddof: 1 if None, 0 with bias. fweights: the number of times that each observation counts; aweights: their weights.
     """
     if ddof is not None and ddof != int(ddof):
-        raise ParamError("np.cov: ddof", expected="a whole number", given=str(ddof))
+        raise ParamError("np.cov: ddof", expected="an integer", given=str(ddof))
     x = _variables(m, rowvar)
     if y is not None:
         x = concatenate([x, _variables(y, rowvar)], axis=0)

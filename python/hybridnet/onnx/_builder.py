@@ -22,6 +22,8 @@ __all__ = ["Builder", "Runtime", "TrialsDoNotFit", "is_known"]
 
 # Constants are computed while a file is imported if the result has at most this many elements, or fewer than its input.
 MOST_FOLDED = 1 << 22
+# Parts of a weight, such as the gates of a cell, may be parameters of their own.
+_PARTS = frozenset(["slice", "slice_axis", "SliceChannel"])
 # Sizes that come from the data of arrays (numbers of nonzero elements) are tried with these numbers.
 DATA_SIZES = ((11, 13, 17, 19, 23, 29, 31, 37), (331, 337, 347, 349, 353, 359, 367, 373))
 
@@ -79,6 +81,8 @@ class Builder:
     products: dict[Value, tuple[Value, Value]] = field(default_factory=dict)
     _used_names: set[str] = field(default_factory=set)
     _frozen_constants: set[Value] = field(default_factory=set)
+    # Weights that several nodes read: what is computed from them stays in the graph, so that each is one parameter.
+    shared_weights: set[Value] = field(default_factory=set)
     _derived: dict[tuple[Value, str], Value] = field(default_factory=dict)
     _shared: dict[str, Value] = field(default_factory=dict)
     _data_sizes: int = 0
@@ -150,6 +154,17 @@ class Builder:
         if key not in self._derived:
             self._derived[key] = self._of_constants(make(value.const), f"{value.name}_{kind}", [value])
         return self._derived[key]
+
+    def transposed(self, matrix: Value) -> Value:
+        """A constant matrix transposed. If others may read it as it is, one of both is the parameter."""
+        is_new = (matrix, "transposed") not in self._derived
+        if is_new and matrix in self.shared_weights and matrix.has_symbol:
+            made: Value = self.emit("transpose", [matrix], axes=(1, 0))
+            return made
+        made = self.derived(matrix, "transposed", lambda array: np.ascontiguousarray(array.T))
+        if is_new and matrix in self.shared_weights:
+            matrix._make = lambda: _function("transpose", True)(made.symbol, axes=(1, 0))
+        return made
 
     def shared(self, name: str, array: np.ndarray) -> Value:
         """A constant that many nodes read, and that training leaves alone; one for each name."""
@@ -292,6 +307,8 @@ class Builder:
             return None
         if not _makes_few(op, inputs, attrs):
             return None
+        if op not in _PARTS and self.shared_weights.intersection(inputs):
+            return None
         arrays = [nd_array(value.const, dtype=value.dtype) for value in inputs]
         results = _function(op, False)(*arrays, **attrs)
         results = results if isinstance(results, (list, tuple)) else [results]
@@ -387,7 +404,7 @@ class Builder:
             shapes = tuple(zip(*(self.data_size() for _ in range(count)), strict=True)) or ((),) * self.num_trials
             return self.emit("_np_reshape", [value], name=name, newshape=sizes, shapes=shapes)
         sizes = list(sizes)
-        if value.const is not None and all(is_number(size) for size in sizes):
+        if value.const is not None and all(is_number(size) for size in sizes) and value not in self.shared_weights:
             return self._of_constants(np.reshape(value.const, [int(size) for size in sizes]), value.name, [value])
         own = self.dims(value) if value.ndim else []
         unknown = [axis for axis, size in enumerate(sizes) if isinstance(size, Size)]

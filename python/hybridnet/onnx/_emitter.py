@@ -76,12 +76,12 @@ class Emitter:
             tensor.spec = Spec([array.shape] * self.num_trials, tensor.dtype)
         return tensor
 
-    def weight(self, array: np.ndarray, name: str) -> Tensor:
-        """A tensor made of parameters."""
+    def weight(self, array: np.ndarray, name: str, trained: bool = True) -> Tensor:
+        """A tensor made of parameters; trained=False: an array that is none, under its own name."""
         tensor = Tensor(
             self.writer.unique(name), str(array.dtype), Spec([array.shape] * self.num_trials, str(array.dtype))
         )
-        self.writer.parameter(tensor, array)
+        self.writer.parameter(tensor, array, trained)
         return tensor
 
     def ints(self, values: Sequence[int]) -> Tensor:

@@ -195,7 +195,7 @@ def _checked_shape(shape: Any, argument: str) -> tuple[Any, ...]:
 def _no_shape(value: Any, argument: str) -> HybridNetTypeError:
     return HybridNetTypeError(
         f"onnx.export_model: {argument} holds {value!r}",
-        expected="shapes, tuples of whole numbers, None and names",
+        expected="shapes, tuples of integers, None and names",
         fix=f"{argument}=[(1, 3, 224, 224)], one for each input, or a dict by name",
     )
 

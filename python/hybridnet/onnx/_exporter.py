@@ -165,8 +165,8 @@ class Exporter(Subgraphs):
         values[nodes[0].outputs[0]] = self.constant_input(nodes[0].name, array)
 
     def constant_input(self, name: str, array: np.ndarray) -> Tensor:
-        """An array that the graph holds: large ones keep their names, as parameters."""
-        return self.const(array) if array.size <= 64 else self.weight(array, name)
+        """An array that the graph holds: large ones keep their names, like parameters."""
+        return self.const(array) if array.size <= 64 else self.weight(array, name, trained=False)
 
     def _make(self, node: NodeUse, values: dict[Any, Tensor]) -> None:
         results = self._results_of(node)

@@ -25,8 +25,8 @@ def heads_of(g: Any, x: Value, heads: int) -> Value:
 def joined_heads(g: Any, x: Value, name: str = "") -> Value:
     """(batch, heads, length, size) as (batch, length, heads * size)."""
     batch, heads, length, size = g.dims(x)
-    turned = g.emit("transpose", [x], axes=(0, 2, 1, 3))
-    return g.reshape(turned, [batch, length, apply("*", heads, size)], name)
+    transposed = g.emit("transpose", [x], axes=(0, 2, 1, 3))
+    return g.reshape(transposed, [batch, length, apply("*", heads, size)], name)
 
 
 def attend(
@@ -107,10 +107,10 @@ def _is_same(a: Number, b: Number) -> bool:
 def rotated(
     g: Any, x: Value, cosines: Value, sines: Value, interleaved: bool, size: Number | None = None, name: str = ""
 ) -> Value:
-    """Pairs of elements turned by angles: x (batch, heads, length, size), cosines (batch or 1, 1, length, size / 2).
+    """Pairs of elements rotated by angles: x (batch, heads, length, size), cosines (batch or 1, 1, length, size / 2).
 
-    Pairs are neighbours if interleaved, else an element of the first and one of the second half. size: of the part
-    that is turned; None: all.
+    Pairs are neighbors if interleaved, else an element of the first and one of the second half. size: of the part
+    that is rotated; None: all.
     """
     whole, rest = x, None
     if size is not None and size != g.dim(x, 3):

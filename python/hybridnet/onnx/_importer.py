@@ -20,7 +20,7 @@ from ._element_types import marked
 from ._errors import described, refuse, wrong
 from ._guards import guarded, has_sizes
 from ._nesting import check_nesting
-from ._node import NodeView, dense_of, dtype_of, held_element, is_weight, tensor_of
+from ._node import NO_WEIGHT, PRODUCER, NodeView, dense_of, dtype_of, held_element, is_weight, tensor_of
 from ._package import onnx
 from ._trials import Pairs, attempts, trial_sizes
 from ._values import Fixed, Value, sizes_of
@@ -163,7 +163,7 @@ class Importer:
     def _open_size(self, name: str) -> tuple[int, ...]:
         sums = [0] * self.num_trials
         for term in _terms(name):
-            if _is_whole(term):
+            if _is_number(term):
                 sizes = (int(term),) * self.num_trials
             else:
                 pair = self._pairs[len(self._trials_of) % len(self._pairs)]
@@ -227,9 +227,13 @@ class Importer:
 
     def define_initializers(self, graph: Any) -> None:
         """Defines the constants of a graph."""
+        own = self.model.producer_name == PRODUCER
         for tensor in graph.initializer:
             array = tensor_of(tensor, self.folder)
-            value = self.builder.constant(array, tensor.name, trainable=is_weight(array, tensor.name))
+            is_trained = is_weight(array, tensor.name) and not (own and tensor.doc_string == NO_WEIGHT)
+            value = self.builder.constant(array, tensor.name, trainable=is_trained)
+            if is_trained and array.size > 1 and array.dtype.kind in "fV" and self.readers(tensor.name) > 1:
+                self.builder.shared_weights.add(value)
             value.element = held_element(tensor.data_type)
             self.define(tensor.name, value)
         for tensor in graph.sparse_initializer:
@@ -529,7 +533,7 @@ def _open_axes(model: Any, shapes: Mapping[str, Any]) -> set[str]:
             continue
         for input_name, shape in _shapes_of(given.name, shapes.get(given.name), given.type):
             names = [_name_of_size(size, input_name, axis) for axis, size in enumerate(shape) if _is_open(size)]
-            found.update(term for name in names for term in _terms(name) if not _is_whole(term))
+            found.update(term for name in names for term in _terms(name) if not _is_number(term))
     return found
 
 
@@ -562,7 +566,7 @@ def _name_of_size(size: Any, input_name: str, axis: int) -> str:
     return size if isinstance(size, str) else f"{input_name}.{axis}"
 
 
-def _is_whole(term: str) -> bool:
+def _is_number(term: str) -> bool:
     return term.isascii() and term.isdigit() and len(term) < 19
 
 

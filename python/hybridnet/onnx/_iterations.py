@@ -1,4 +1,4 @@
-"""Whole numbers that loops carry: the number of the iteration, counters, positions.
+"""Integers that loops carry: the number of the iteration, counters, positions.
 
 Inside of a loop they are Sizes that read data (Item), so that ranges between two of them may have a known length.
 ``x[k : k + 1]`` and ``range(k, k + 1)`` would cut the graph in each iteration; as rows that are selected by number,
@@ -23,7 +23,7 @@ _TRIALS = (2, 3, 5)
 
 
 def counted(value: Value) -> Value:
-    """The value of a slot as a Size, if it is one whole number."""
+    """The value of a slot as a Size, if it is one integer."""
     if value.dtype in ("int32", "int64") and value.shapes[0] in ((), (1,)) and len(set(value.shapes)) == 1:
         trials = _TRIALS[: len(value.shapes)]
         value.sizes = np.array([Size(trials, (Item(value, 0),))], dtype=object).reshape(value.shapes[0])

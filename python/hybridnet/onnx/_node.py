@@ -10,7 +10,7 @@ import numpy as np
 from ._package import onnx
 from ._stored import dense_elements, elements
 
-__all__ = ["NodeView", "dense_of", "dtype_of", "held_element", "is_weight", "tensor_of"]
+__all__ = ["NO_WEIGHT", "PRODUCER", "NodeView", "dense_of", "dtype_of", "held_element", "is_weight", "tensor_of"]
 
 # Integers that HybridNet does not have are held in wider ones.
 _HELD = {
@@ -24,6 +24,8 @@ _HELD = {
     "uint64": "int64",
 }
 _COMPUTED = re.compile(r"val_\d+")
+PRODUCER = "hybridnet"
+NO_WEIGHT = "constant"  # the doc_string of initializers that an export by HybridNet does not let training change
 _SPECIAL = {"bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"}
 
 

@@ -1,7 +1,7 @@
 """Compiled graphs of the backend: one for all inputs where that is possible, else one for each structure of inputs.
 
 Graphs hold tensors only. A model whose inputs are sequences or optional values is compiled for each number of items
-that a run brings. If the lengths of sequences or the numbers of axes follow from small whole numbers among the inputs,
+that a run brings. If the lengths of sequences or the numbers of axes follow from small integers among the inputs,
 it is compiled for each of these, too.
 """
 
@@ -204,7 +204,7 @@ def _shapes_in(value: Any) -> Any:
 
 
 def _may_be_numbers(given: Any) -> bool:
-    """Whether an input holds a few whole numbers: a count, a position, a condition, or sizes."""
+    """Whether an input holds a few integers: a count, a position, a condition, or sizes."""
     dtype = numpy_type(given.type) if given.type.WhichOneof("value") == "tensor_type" else None
     if dtype is None or dtype not in (np.dtype(bool), np.dtype("int32"), np.dtype("int64")):
         return False

@@ -50,7 +50,7 @@ def places(g: Any, plan: AxisPlan, rules: Rules) -> Value:
     """The place along the axis that each element of the result is read from."""
 
     def scaled(line: Value) -> Value:
-        if plan.by_size:  # exact where the place is a whole number
+        if plan.by_size:  # exact where the place is an integer
             return calculate(g, "/", calculate(g, "*", line, plan.size), plan.target)
         return calculate(g, "/", line, plan.scale)
 

@@ -53,7 +53,7 @@ def _of_one(target: Trials, leaves: Iterable[Open]) -> Any:
 
 
 def _linear(target: Trials, leaf: Open) -> Any:
-    """(leaf * p + q) // r with small whole numbers."""
+    """(leaf * p + q) // r with small integers."""
     if leaf.trials[0] == leaf.trials[1]:
         return None
     slope = Fraction(target[1] - target[0], leaf.trials[1] - leaf.trials[0])

@@ -53,7 +53,7 @@ def _applied(token: str, operands: list[_Part]) -> _Part:
     number: Any = None
     quotient = None
     if token in ("floor", "ceil", "trunc", "round") and numbers[0] is not None:
-        number = numbers[0]  # a whole number already
+        number = numbers[0]  # an integer already
     elif token in ("floor", "trunc") and operands[0].quotient is not None:
         number = operands[0].quotient[0] // operands[0].quotient[1]
     elif token == "ceil" and operands[0].quotient is not None:

@@ -28,7 +28,7 @@ class Dim:
 
 @dataclass(frozen=True)
 class Item:
-    """Element `index` of a value (of the importer) that holds whole numbers: a number that a loop carries."""
+    """Element `index` of a value (of the importer) that holds integers: a number that a loop carries."""
 
     value: Any
     index: int
@@ -91,7 +91,7 @@ def _expression(value: Number) -> tuple[Dim | Item | str, ...]:
 
 
 def text_of(number: float) -> str:
-    """The text of a number in an expression: whole numbers have no point."""
+    """The text of a number in an expression: integers have no point."""
     return str(int(number)) if abs(number) < 2**53 and number == int(number) else repr(float(number))
 
 

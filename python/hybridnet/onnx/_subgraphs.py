@@ -21,7 +21,7 @@ class Subgraphs(Emitter):
     """Adds nodes that hold graphs."""
 
     def inner_input(self, name: str, dtype: str, spec: Spec | None) -> Tensor:
-        """A new input of the innermost graph."""
+        """Adds an input to the innermost graph and returns it."""
         graph = self.writer.graph
         tensor = Tensor(self.writer.unique(f"{self.label}/{name}" if self.label else name), dtype, spec)
         tensor.depth = graph.depth
@@ -90,7 +90,7 @@ class Subgraphs(Emitter):
     def branch(
         self, condition: Tensor, then: Callable[[], Sequence[Tensor]], other: Callable[[], Sequence[Tensor]]
     ) -> list[Tensor]:
-        """The results of one of two functions."""
+        """Runs `then` if the condition holds, else `other`. Returns the results."""
         graphs = []
         for make in (then, other):
             with self.writer.inner_graph() as graph:

@@ -75,6 +75,11 @@ class Value:
         return self.const is not None
 
     @property
+    def has_symbol(self) -> bool:
+        """Whether a node reads it, or it is a node's result."""
+        return self._symbol is not None
+
+    @property
     def symbol(self) -> Any:
         """The Symbol of the tensor; nodes that compute sizes are made when it is first asked for."""
         if self._symbol is None:

@@ -14,6 +14,7 @@ import numpy as np
 from .._files import replacing
 from ..libinfo import __version__
 from ._export_values import Dim, Number, Open, Spec, Tensor
+from ._node import NO_WEIGHT, PRODUCER
 from ._package import onnx
 
 __all__ = ["Graph", "NodeRecord", "Writer"]
@@ -66,6 +67,7 @@ class Writer:
         self.opset = opset
         self.graphs: list[Graph] = [Graph(0)]
         self.constants: list[tuple[Tensor, np.ndarray]] = []
+        self._trained: set[int] = set()  # by id: constants that training may change
         self.domains: set[str] = set()
         self.functions: list[Any] = []
         self.stored: list[tuple[Tensor, np.ndarray]] = []  # tensors whose elements are in another file
@@ -109,9 +111,11 @@ class Writer:
             self.constants.append((found, array))
         return found
 
-    def parameter(self, tensor: Tensor, array: np.ndarray) -> None:
-        """Stores the elements of a parameter."""
+    def parameter(self, tensor: Tensor, array: np.ndarray, trained: bool = True) -> None:
+        """Stores the elements of a parameter, or of another large array that training leaves alone."""
         tensor.parameter = array
+        if trained:
+            self._trained.add(id(tensor))
         self.constants.append((tensor, array))
 
     def name_node(self, tensor: Tensor, name: str) -> None:
@@ -184,13 +188,16 @@ class Writer:
             _external_proto(tensor, array) if id(tensor) in outside else _tensor_proto(tensor, array)
             for tensor, array in kept
         ]
+        for (tensor, array), proto in zip(kept, initializers, strict=True):
+            if id(tensor) not in self._trained and array.dtype.kind in "fV":
+                proto.doc_string = NO_WEIGHT
         opsets = [onnx().helper.make_opsetid("", self.opset)]
         opsets += [onnx().helper.make_opsetid(domain, 1) for domain in sorted(self.domains)]
         model = onnx().helper.make_model(
             self.graph_proto(graph, name, initializers),
             opset_imports=opsets,
             functions=self.functions,
-            producer_name="hybridnet",
+            producer_name=PRODUCER,
             producer_version=__version__,
             ir_version=_ir_version(self.opset),
             doc_string=doc,

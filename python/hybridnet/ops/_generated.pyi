@@ -363,7 +363,7 @@ def Embedding(
     Parameters
     ----------
     data : tensor
-        any shape; whole numbers of any dtype
+        any shape; integers of any dtype
     weight : tensor
         shape (input_dim, output_dim)
     input_dim : int, at least 1
@@ -536,7 +536,7 @@ def LRN(
     data: TensorT, alpha: float = 0.0001, beta: float = 0.75, knorm: float = 2.0, nsize: int = ..., *, out: Any = None,
     name: str | None = None
 ) -> TensorT:
-    """Divides by (knorm + alpha / nsize * sum of squares over nsize neighbouring channels) ^ beta.
+    """Divides by (knorm + alpha / nsize * sum of squares over nsize neighboring channels) ^ beta.
 
     Parameters
     ----------
@@ -893,7 +893,7 @@ def SequenceLast(
     data : tensor
         shape (T, N, ...), or (N, T, ...) with axis=1; any dtype
     sequence_length : tensor, optional
-        shape (N,); lengths as whole numbers of any dtype
+        shape (N,); lengths as integers of any dtype
     use_sequence_length : bool
         Whether the second input has the lengths; else every sequence has full length.
     axis : int, range [0, 1]
@@ -914,7 +914,7 @@ def SequenceMask(
     data : tensor
         shape (T, N, ...), or (N, T, ...) with axis=1; any dtype
     sequence_length : tensor, optional
-        shape (N,); lengths as whole numbers of any dtype
+        shape (N,); lengths as integers of any dtype
     use_sequence_length : bool
         Whether the second input has the lengths; else every sequence has full length.
     value : float
@@ -937,7 +937,7 @@ def SequenceReverse(
     data : tensor
         shape (T, N, ...), or (N, T, ...) with axis=1; any dtype
     sequence_length : tensor, optional
-        shape (N,); lengths as whole numbers of any dtype
+        shape (N,); lengths as integers of any dtype
     use_sequence_length : bool
         Whether the second input has the lengths; else every sequence has full length.
     axis : int, range [0, 0]
@@ -1072,7 +1072,7 @@ def UpSampling(
     multi_input_mode: Literal['concat', 'sum'] = 'concat', num_args: int = ..., workspace: int = 512, out: Any = None,
     name: str | None = None
 ) -> TensorT:
-    """Enlarges images by a whole factor.
+    """Enlarges images by an integer factor.
 
     Parameters
     ----------
@@ -1405,7 +1405,7 @@ def batch_take(a: TensorT, indices: TensorT, *, out: Any = None, name: str | Non
     a : tensor
         shape (N, K), any dtype
     indices : tensor
-        shape (N,); whole numbers of any dtype, clipped to [0, K-1]
+        shape (N,); integers of any dtype, clipped to [0, K-1]
 
     Returns: output: shape (N,)
     """
@@ -1614,7 +1614,7 @@ def broadcast_logical_xor(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: 
 
 
 def broadcast_maximum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The larger element, with broadcasting; NaN wins.
+    """The larger element, with broadcasting; NaN if either is NaN.
 
     Parameters
     ----------
@@ -1628,7 +1628,7 @@ def broadcast_maximum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str 
 
 
 def broadcast_minimum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The smaller element, with broadcasting; NaN wins.
+    """The smaller element, with broadcasting; NaN if either is NaN.
 
     Parameters
     ----------
@@ -2075,7 +2075,7 @@ def fill_element_0index(
     mhs : tensor
         (rows,), dtype of lhs
     rhs : tensor
-        (rows,): columns, whole numbers; negative ones count from the end
+        (rows,): columns, integers; negative ones count from the end
 
     Returns: output: shape and dtype of lhs
     Not differentiable.
@@ -2225,7 +2225,7 @@ def gather_nd(data: TensorT, indices: TensorT, *, out: Any = None, name: str | N
     data : tensor
         any shape, any dtype
     indices : tensor
-        shape (M, ...), M at most the dimensions of data; whole numbers, negative ones count from the end
+        shape (M, ...), M at most the dimensions of data; integers, negative ones count from the end
 
     Returns: output: shape of indices without its first axis, then the axes of data after the first M
     """
@@ -2463,7 +2463,7 @@ def max(
     data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
     = None, name: str | None = None
 ) -> TensorT:
-    """Largest element over axes; NaN wins.
+    """Largest element over axes. The result is NaN if any element is NaN.
 
     Parameters
     ----------
@@ -2509,7 +2509,7 @@ def min(
     data: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, exclude: bool = False, *, out: Any
     = None, name: str | None = None
 ) -> TensorT:
-    """Smallest element over axes; NaN wins.
+    """Smallest element over axes. The result is NaN if any element is NaN.
 
     Parameters
     ----------
@@ -3005,7 +3005,7 @@ def one_hot(
     Parameters
     ----------
     indices : tensor
-        any shape; whole numbers of any dtype
+        any shape; integers of any dtype
     depth : int, at least 0
         Length of a row.
     on_value : float
@@ -3043,7 +3043,7 @@ def pick(
     data : tensor
         any shape, any dtype
     index : tensor
-        shape of data without the axis, or with size 1 there; whole numbers of any dtype
+        shape of data without the axis, or with size 1 there; integers of any dtype
     axis : int or None
         The axis to pick from; None: data is flattened.
     keepdims : bool
@@ -3426,7 +3426,7 @@ def scatter_nd(
     data : tensor
         shape of indices without its first axis, then the axes of the output after the first M
     indices : tensor
-        shape (M, ...); whole numbers, negative ones count from the end
+        shape (M, ...); integers, negative ones count from the end
     shape : tuple of int
         Shape of the output.
 
@@ -3912,7 +3912,7 @@ def take(
     a : tensor
         any shape of at least 1 dimension, any dtype
     indices : tensor
-        any shape; whole numbers of any dtype
+        any shape; integers of any dtype
     axis : int
         The indexed axis.
     mode : {'clip', 'raise', 'wrap'}
@@ -4584,7 +4584,7 @@ def _contrib_SparseEmbedding(
     Parameters
     ----------
     data : tensor
-        any shape; whole numbers of any dtype
+        any shape; integers of any dtype
     weight : tensor
         shape (input_dim, output_dim)
     input_dim : int, at least 1
@@ -4872,7 +4872,7 @@ def _contrib_count_sketch(
     data : tensor
         (..., n)
     h : tensor
-        n whole numbers from 0 to out_dim - 1; has no gradient
+        n integers from 0 to out_dim - 1; has no gradient
     s : tensor
         n numbers, 1 or -1
     out_dim : int, at least 1
@@ -5131,7 +5131,7 @@ def _contrib_index_copy(
     old_tensor : tensor
         shape (N, ...), any dtype
     index_vector : tensor
-        shape (M,); whole numbers of any dtype, negative ones count from the end
+        shape (M,); integers of any dtype, negative ones count from the end
     new_tensor : tensor
         shape (M, ...)
 
@@ -5492,7 +5492,7 @@ def _contrib_quantized_elemwise_mul(
     enable_float_output : bool
         Whether the only output is float32, without a range.
 
-    Returns: output: int32; int8 with a calibrated range, rounded towards zero; or float32; min_output: (1,): value
+    Returns: output: int32; int8 with a calibrated range, rounded toward zero; or float32; min_output: (1,): value
     of the smallest integer; max_output: (1,): value of the largest integer
     Not differentiable.
     """
@@ -5507,7 +5507,7 @@ def _contrib_quantized_embedding(
     Parameters
     ----------
     data : tensor
-        any shape; whole numbers of any dtype
+        any shape; integers of any dtype
     weight : tensor
         int8 (input_dim, output_dim)
     min_weight : tensor
@@ -6832,7 +6832,7 @@ _LogicalXorScalar = _logical_xor_scalar
 
 
 def _maximum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The larger element; NaN wins.
+    """The larger element; NaN if either is NaN.
 
     Parameters
     ----------
@@ -6868,7 +6868,7 @@ _MaximumScalar = _maximum_scalar
 
 
 def _minimum(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The smaller element; NaN wins.
+    """The smaller element; NaN if either is NaN.
 
     Parameters
     ----------
@@ -7594,7 +7594,7 @@ def _npi_add_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
+    Returns: out: shape of data; float32 for integer data and a fractional scalar
     """
 
 
@@ -7606,7 +7606,7 @@ def _npi_arccos(x: TensorT, *, out: Any = None, name: str | None = None) -> Tens
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -7618,7 +7618,7 @@ def _npi_arccosh(x: TensorT, *, out: Any = None, name: str | None = None) -> Ten
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -7630,7 +7630,7 @@ def _npi_arcsin(x: TensorT, *, out: Any = None, name: str | None = None) -> Tens
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -7642,7 +7642,7 @@ def _npi_arcsinh(x: TensorT, *, out: Any = None, name: str | None = None) -> Ten
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -7654,7 +7654,7 @@ def _npi_arctan(x: TensorT, *, out: Any = None, name: str | None = None) -> Tens
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -7668,7 +7668,7 @@ def _npi_arctan2(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | Non
     rhs : tensor
         second array; shapes broadcast
 
-    Returns: out: the common dtype of the inputs, float32 for whole numbers
+    Returns: out: the common dtype of the inputs, float32 for integers
     """
 
 
@@ -7686,7 +7686,7 @@ def _npi_arctan2_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole numbers
+    Returns: out: shape of data; float32 for integers
     """
 
 
@@ -7698,7 +7698,7 @@ def _npi_arctanh(x: TensorT, *, out: Any = None, name: str | None = None) -> Ten
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -7773,8 +7773,8 @@ def _npi_average(
     weighted : bool
         Whether there are weights.
 
-    Returns: out: the common dtype of the inputs, float32 for whole numbers; sum_of_weights: with returned: the
-    shape of the mean
+    Returns: out: the common dtype of the inputs, float32 for integers; sum_of_weights: with returned: the shape of
+    the mean
     """
 
 
@@ -7813,7 +7813,7 @@ def _npi_bincount(
     Parameters
     ----------
     data : tensor
-        vector of whole numbers that are not negative
+        vector of integers that are not negative
     weights : tensor, optional
         shape of data
     minlength : int, at least 0
@@ -7865,7 +7865,7 @@ def _npi_bitwise_not(x: TensorT, *, out: Any = None, name: str | None = None) ->
     Parameters
     ----------
     x : tensor
-        array of whole numbers or bool
+        array of integers or bool
 
     Returns: out: shape and dtype of x
     Not differentiable.
@@ -7981,7 +7981,7 @@ def _npi_cbrt(x: TensorT, *, out: Any = None, name: str | None = None) -> Tensor
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -8066,7 +8066,7 @@ def _npi_copysign(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | No
     rhs : tensor
         second array; shapes broadcast
 
-    Returns: out: the common dtype of the inputs, float32 for whole numbers
+    Returns: out: the common dtype of the inputs, float32 for integers
     """
 
 
@@ -8084,7 +8084,7 @@ def _npi_copysign_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole numbers
+    Returns: out: shape of data; float32 for integers
     """
 
 
@@ -8096,7 +8096,7 @@ def _npi_cos(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -8108,7 +8108,7 @@ def _npi_cosh(x: TensorT, *, out: Any = None, name: str | None = None) -> Tensor
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -8145,7 +8145,7 @@ def _npi_degrees(x: TensorT, *, out: Any = None, name: str | None = None) -> Ten
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -8199,7 +8199,7 @@ def _npi_diag_indices_from(data: TensorT, *, out: Any = None, name: str | None =
 
 
 def _npi_diff(a: TensorT, n: int = 1, axis: int = -1, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Differences of neighbours along an axis.
+    """Differences of neighbors along an axis.
 
     Parameters
     ----------
@@ -8252,7 +8252,7 @@ def _npi_ediff1d(
     to_end_arr_given: bool = False, to_begin_scalar: float | None = None, to_end_scalar: float | None = None, *, out:
     Any = None, name: str | None = None
 ) -> TensorT:
-    """Differences of neighbours in row-major order, with values prepended and appended.
+    """Differences of neighbors in row-major order, with values prepended and appended.
 
     Parameters
     ----------
@@ -8389,7 +8389,7 @@ def _npi_exp(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -8401,7 +8401,7 @@ def _npi_expm1(x: TensorT, *, out: Any = None, name: str | None = None) -> Tenso
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -8462,7 +8462,7 @@ def _npi_flip(
 
 
 def _npi_floor_divide(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """The largest whole number that is not above lhs / rhs; 0 for a whole-number rhs of 0.
+    """The largest integer that is not above lhs / rhs; 0 for an integer rhs of 0.
 
     Parameters
     ----------
@@ -8478,7 +8478,7 @@ def _npi_floor_divide(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str 
 def _npi_floor_divide_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The largest whole number not above data / scalar.
+    """The largest integer not above data / scalar.
 
     Parameters
     ----------
@@ -8736,7 +8736,7 @@ def _npi_hypot(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None 
     rhs : tensor
         second array; shapes broadcast
 
-    Returns: out: the common dtype of the inputs, float32 for whole numbers
+    Returns: out: the common dtype of the inputs, float32 for integers
     """
 
 
@@ -8754,7 +8754,7 @@ def _npi_hypot_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
+    Returns: out: shape of data; float32 for integer data and a fractional scalar
     """
 
 
@@ -9013,7 +9013,7 @@ def _npi_ldexp(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None 
     rhs : tensor
         second array; shapes broadcast
 
-    Returns: out: the common dtype of the inputs, float32 for whole numbers
+    Returns: out: the common dtype of the inputs, float32 for integers
     """
 
 
@@ -9031,7 +9031,7 @@ def _npi_ldexp_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole numbers
+    Returns: out: shape of data; float32 for integers
     """
 
 
@@ -9107,7 +9107,7 @@ def _npi_log(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -9119,7 +9119,7 @@ def _npi_log10(x: TensorT, *, out: Any = None, name: str | None = None) -> Tenso
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -9131,7 +9131,7 @@ def _npi_log1p(x: TensorT, *, out: Any = None, name: str | None = None) -> Tenso
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -9143,7 +9143,7 @@ def _npi_log2(x: TensorT, *, out: Any = None, name: str | None = None) -> Tensor
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -9250,7 +9250,7 @@ def _npi_maximum_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
+    Returns: out: shape of data; float32 for integer data and a fractional scalar
     """
 
 
@@ -9258,7 +9258,7 @@ def _npi_mean(
     a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, dtype: DType | None = None, initial:
     float | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Mean over axes; float32 for whole numbers.
+    """Mean over axes; float32 for integers.
 
     Parameters
     ----------
@@ -9305,7 +9305,7 @@ def _npi_minimum_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
+    Returns: out: shape of data; float32 for integer data and a fractional scalar
     """
 
 
@@ -9337,7 +9337,7 @@ def _npi_mod_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
+    Returns: out: shape of data; float32 for integer data and a fractional scalar
     """
 
 
@@ -9392,7 +9392,7 @@ def _npi_multiply_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
+    Returns: out: shape of data; float32 for integer data and a fractional scalar
     """
 
 
@@ -9423,7 +9423,7 @@ def _npi_nanprod(
     a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, dtype: DType | None = None, initial:
     float | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Product over axes; NaN counts as 1. int64 for whole numbers.
+    """Product over axes; NaN counts as 1. int64 for integers.
 
     Parameters
     ----------
@@ -9446,7 +9446,7 @@ def _npi_nansum(
     a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, dtype: DType | None = None, initial:
     float | None = None, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Sum over axes; NaN counts as 0. int64 for whole numbers.
+    """Sum over axes; NaN counts as 0. int64 for integers.
 
     Parameters
     ----------
@@ -9657,7 +9657,7 @@ def _npi_percentile(
     q_scalar : float or None, range [0, 100]
         The percentage, instead of the input q.
 
-    Returns: out: the axes of q, then the axes that are not reduced; float32 for whole numbers
+    Returns: out: the axes of q, then the axes that are not reduced; float32 for integers
     """
 
 
@@ -9739,7 +9739,7 @@ def _npi_power_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
+    Returns: out: shape of data; float32 for integer data and a fractional scalar
     """
 
 
@@ -9770,7 +9770,7 @@ def _npi_radians(x: TensorT, *, out: Any = None, name: str | None = None) -> Ten
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -9778,7 +9778,7 @@ def _npi_random_randint(
     low: int, high: int, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType = 'int32', *, out: Any =
     None, name: str | None = None
 ) -> Any:
-    """Uniformly distributed whole numbers in [low, high).
+    """Uniformly distributed integers in [low, high).
 
     Parameters
     ----------
@@ -9809,7 +9809,7 @@ def _npi_rarctan2_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole numbers
+    Returns: out: shape of data; float32 for integers
     """
 
 
@@ -9846,14 +9846,14 @@ def _npi_rcopysign_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole numbers
+    Returns: out: shape of data; float32 for integers
     """
 
 
 def _npi_rfloor_divide_scalar(
     data: TensorT, scalar: float = 1.0, is_int: bool = True, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """The largest whole number not above scalar / data.
+    """The largest integer not above scalar / data.
 
     Parameters
     ----------
@@ -9882,7 +9882,7 @@ def _npi_rldexp_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole numbers
+    Returns: out: shape of data; float32 for integers
     """
 
 
@@ -9900,7 +9900,7 @@ def _npi_rmod_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
+    Returns: out: shape of data; float32 for integer data and a fractional scalar
     """
 
 
@@ -9914,9 +9914,9 @@ def _npi_rot90(
     data : tensor
         at least 2 dimensions, any dtype
     k : int
-        Number of turns by 90 degrees.
+        Number of rotations by 90 degrees.
     axes : tuple of int or None
-        The plane, turned from the first axis to the second; None: (0, 1).
+        The plane of the rotation, from the first axis toward the second; None: (0, 1).
 
     Returns: out: dtype of data
     """
@@ -9936,7 +9936,7 @@ def _npi_rpower_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
+    Returns: out: shape of data; float32 for integer data and a fractional scalar
     """
 
 
@@ -9954,7 +9954,7 @@ def _npi_rsubtract_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
+    Returns: out: shape of data; float32 for integer data and a fractional scalar
     """
 
 
@@ -9972,7 +9972,7 @@ def _npi_rtrue_divide_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
+    Returns: out: shape of data; float32 for integer data and a fractional scalar
     """
 
 
@@ -10003,7 +10003,7 @@ def _npi_sin(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -10015,7 +10015,7 @@ def _npi_sinh(x: TensorT, *, out: Any = None, name: str | None = None) -> Tensor
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -10053,7 +10053,7 @@ def _npi_sqrt(x: TensorT, *, out: Any = None, name: str | None = None) -> Tensor
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -10077,7 +10077,7 @@ def _npi_std(
     a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, dtype: DType | None = None, ddof: int
     = 0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Standard deviation over axes; float32 for whole numbers.
+    """Standard deviation over axes; float32 for integers.
 
     Parameters
     ----------
@@ -10124,7 +10124,7 @@ def _npi_subtract_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
+    Returns: out: shape of data; float32 for integer data and a fractional scalar
     """
 
 
@@ -10150,7 +10150,7 @@ def _npi_tan(x: TensorT, *, out: Any = None, name: str | None = None) -> TensorT
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -10162,7 +10162,7 @@ def _npi_tanh(x: TensorT, *, out: Any = None, name: str | None = None) -> Tensor
     x : tensor
         array of any shape
 
-    Returns: out: shape and dtype of x; float32 for whole numbers
+    Returns: out: shape and dtype of x; float32 for integers
     """
 
 
@@ -10264,7 +10264,7 @@ def _npi_triu(data: TensorT, k: int = 0, *, out: Any = None, name: str | None = 
 
 
 def _npi_true_divide(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str | None = None) -> TensorT:
-    """lhs / rhs with broadcasting; whole numbers too.
+    """lhs / rhs with broadcasting; integers too.
 
     Parameters
     ----------
@@ -10273,7 +10273,7 @@ def _npi_true_divide(lhs: TensorT, rhs: TensorT, *, out: Any = None, name: str |
     rhs : tensor
         second array; shapes broadcast
 
-    Returns: out: the common dtype of the inputs, float32 for whole numbers
+    Returns: out: the common dtype of the inputs, float32 for integers
     """
 
 
@@ -10291,7 +10291,7 @@ def _npi_true_divide_scalar(
     is_int : bool
         False: an integer array produces float64 instead of its dtype.
 
-    Returns: out: shape of data; float32 for whole-number data and a fractional scalar
+    Returns: out: shape of data; float32 for integer data and a fractional scalar
     """
 
 
@@ -10394,7 +10394,7 @@ def _npi_var(
     a: TensorT, axis: int | Sequence[int] | None = None, keepdims: bool = False, dtype: DType | None = None, ddof: int
     = 0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Variance over axes; float32 for whole numbers.
+    """Variance over axes; float32 for integers.
 
     Parameters
     ----------
@@ -10476,7 +10476,7 @@ def _npi_where_lscalar(
     scalar : float
         The number used in place of the other array.
 
-    Returns: out: dtype of x; float32 for whole numbers and a fractional number
+    Returns: out: dtype of x; float32 for integers and a fractional number
     """
 
 
@@ -10494,7 +10494,7 @@ def _npi_where_rscalar(
     scalar : float
         The number used in place of the other array.
 
-    Returns: out: dtype of y; float32 for whole numbers and a fractional number
+    Returns: out: dtype of y; float32 for integers and a fractional number
     """
 
 
@@ -10746,7 +10746,7 @@ def _random_generalized_negative_binomial(
     mu: float = 1.0, alpha: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None =
     None, *, out: Any = None, name: str | None = None
 ) -> Any:
-    """Negative binomial whole numbers by mean and dispersion, as floating values.
+    """Negative binomial integers by mean and dispersion, as floating values.
 
     Parameters
     ----------
@@ -10769,7 +10769,7 @@ random_generalized_negative_binomial = _random_generalized_negative_binomial
 def _random_generalized_negative_binomial_like(
     data: TensorT, mu: float = 1.0, alpha: float = 1.0, *, out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Negative binomial whole numbers by mean and dispersion, as floating values. One per element of data.
+    """Negative binomial integers by mean and dispersion, as floating values. One per element of data.
 
     Parameters
     ----------
@@ -11046,7 +11046,7 @@ def _random_poisson(
     lam: float = 1.0, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None = None, *, out: Any
     = None, name: str | None = None
 ) -> Any:
-    """Poisson distributed whole numbers, as floating values.
+    """Poisson distributed integers, as floating values.
 
     Parameters
     ----------
@@ -11065,7 +11065,7 @@ random_poisson = _random_poisson
 
 
 def _random_poisson_like(data: TensorT, lam: float = 1.0, *, out: Any = None, name: str | None = None) -> TensorT:
-    """Poisson distributed whole numbers, as floating values. One per element of data.
+    """Poisson distributed integers, as floating values. One per element of data.
 
     Parameters
     ----------
@@ -11083,7 +11083,7 @@ def _random_randint(
     low: int, high: int, shape: int | Sequence[int] | None = None, ctx: str = '', dtype: DType | None = None, *, out:
     Any = None, name: str | None = None
 ) -> Any:
-    """Uniformly distributed whole numbers in [low, high).
+    """Uniformly distributed integers in [low, high).
 
     Parameters
     ----------
@@ -11314,7 +11314,7 @@ def _sample_generalized_negative_binomial(
     mu: TensorT, alpha: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name:
     str | None = None
 ) -> TensorT:
-    """Negative binomial whole numbers by mean and dispersion, as floating values. One or more per element of the
+    """Negative binomial integers by mean and dispersion, as floating values. One or more per element of the
     parameters.
 
     Parameters
@@ -11412,7 +11412,7 @@ def _sample_poisson(
     lam: TensorT, shape: int | Sequence[int] = (), dtype: DType | None = None, *, out: Any = None, name: str | None =
     None
 ) -> TensorT:
-    """Poisson distributed whole numbers, as floating values. One or more per element of the parameters.
+    """Poisson distributed integers, as floating values. One or more per element of the parameters.
 
     Parameters
     ----------
@@ -11486,7 +11486,7 @@ def _scatter_set_nd(
     rhs : tensor
         shape of indices without its first axis, then the axes of lhs after the first M
     indices : tensor
-        shape (M, ...); whole numbers, negative ones count from the end
+        shape (M, ...); integers, negative ones count from the end
     shape : tuple of int
         Shape of the output.
 
@@ -11597,7 +11597,7 @@ def _sparse_retain(data: TensorT, indices: TensorT, *, out: Any = None, name: st
     data : tensor
         (rows, ...), any dtype
     indices : tensor
-        (count,): rows, whole numbers; negative ones count from the end
+        (count,): rows, integers; negative ones count from the end
 
     Returns: output: shape and dtype of data
     """

@@ -50,7 +50,7 @@ class RandomFunctions:
             if options or distribution == "randint":
                 raise HybridNetValueError(
                     f"random.{distribution}",
-                    given=f"data and {', '.join(options) or 'whole numbers'}",
+                    given=f"data and {', '.join(options) or 'integers'}",
                     fix="give data, whose shape the result has, or shape",
                 )
             drawn = self._run(f"_random_{distribution}_like", like, **params, **kwargs)

@@ -168,7 +168,7 @@ def local(
         Selection by property: activation, any, commutative, identity, image, pointwise, view. Without tracks and
         traits: all nodes.
     pattern : tuple or part made by mx.rewrite.P, optional
-        Selection by the neighbourhood of the node, see PatternSub: the rule is called at nodes where the pattern
+        Selection by the neighborhood of the node, see PatternSub: the rule is called at nodes where the pattern
         matches, with a dict of the values of its names.
     db : str, optional
         The stage of the pipeline that the rule is registered in (mx.rewrite.stages()).

@@ -89,7 +89,7 @@ class BucketSentenceIter(DataIter):
     ) -> None:
         super().__init__(batch_size)
         if layout not in ("NT", "TN"):
-            raise ParamError(f"Invalid layout {layout}: Must by NT (batch major) or TN (time major)")
+            raise ParamError(f"Invalid layout {layout}: Must be NT (batch major) or TN (time major)")
         if not buckets:
             counts = np.bincount([len(sentence) for sentence in sentences])
             buckets = [length for length, count in enumerate(counts) if count >= batch_size]

@@ -134,7 +134,7 @@ PyObject* with_number(Binary kind, PyObject* array, double value, bool is_int, b
   ArrayClass& cls = result_class(array);
   const OpInfo& info = operator_of(cls, kind, reverse ? 2 : 1);
   const DType dtype = array_of(array).dtype();
-  if (!is_int && &cls != &np_class && is_whole(dtype)) {
+  if (!is_int && &cls != &np_class && is_integer_or_bool(dtype)) {
     note_rounding(kind, dtype, value);
     is_int = true;
   }

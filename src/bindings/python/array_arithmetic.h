@@ -19,7 +19,7 @@ PyObject* binary_operation(Binary kind, PyObject* left, PyObject* right, PyObjec
 // True, with the value, if the object is a number: numpy.generic, bool, int or float.
 bool number_of(PyObject* object, double* value, bool* is_int);
 
-inline bool is_whole(DType dtype) { return is_integer(dtype) || dtype == DType::kBool; }
+inline bool is_integer_or_bool(DType dtype) { return is_integer(dtype) || dtype == DType::kBool; }
 
 // For classic operators on integer arrays: they keep the dtype of the array, as in MXNet, so 2.5 is used as 2. Warns if
 // that changes the number; comparisons use the exact number. Throws ParamError in strict programs.

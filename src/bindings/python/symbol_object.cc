@@ -8,7 +8,7 @@
 #include "array_object.h"
 #include "control_bodies.h"
 #include "graph/control/control_flow.h"
-#include "graph/first_values.h"
+#include "graph/default_initializers.h"
 #include "hybridnet/imperative.h"
 #include "location.h"
 #include "symbol_arithmetic.h"
@@ -182,7 +182,7 @@ std::vector<NodeEntry> complete_variadic(const Composition& c, const std::string
     const std::string input = named ? op.inputs[i].name : op.input_name(c.params->data(), static_cast<int>(i));
     result.push_back(made_input(c, name + "_" + input, attrs));
   }
-  if (!trace_state().active) set_first_values(op, result);
+  if (!trace_state().active) set_default_initializers(op, result);
   return result;
 }
 
@@ -197,7 +197,7 @@ std::vector<NodeEntry> complete_inputs(const Composition& c, const std::string& 
   for (size_t i = 0; i < c.inputs.size(); ++i)
     if (used[i])
       result.push_back(c.inputs[i].node ? c.inputs[i] : made_input(c, name + "_" + op.inputs[i].name, attrs));
-  if (!trace_state().active) set_first_values(op, result);
+  if (!trace_state().active) set_default_initializers(op, result);
   return result;
 }
 

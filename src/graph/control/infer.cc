@@ -111,7 +111,7 @@ void infer_loop_body(const Node& node, Body& body, const std::vector<std::vector
   const LoopSpec& loop = loop_of(node);
   for (int round = 0; round < kMaxRounds; ++round) {
     body.run();
-    bool learnt = false;
+    bool learned = false;
     for (size_t s = 0; s < loop.carries(); ++s) {
       const size_t next = loop.final_carry(s);
       TensorSpec& in = body.input(loop.carry(s));
@@ -120,15 +120,15 @@ void infer_loop_body(const Node& node, Body& body, const std::vector<std::vector
       if (!unify(merged, after)) throw_carry_changes(node, body, s, next, in, after);
       if (!(merged == in)) {
         in = merged;
-        learnt = true;
+        learned = true;
       }
       if (!(merged == after)) {
         const TensorSpec before = body.output(next);
         body.learn_output(next, merged);
-        learnt = learnt || !(body.output(next) == before);
+        learned = learned || !(body.output(next) == before);
       }
     }
-    if (!learnt) return;
+    if (!learned) return;
   }
 }
 
@@ -236,13 +236,13 @@ void infer_loop(const Node& node, std::span<TensorSpec> in, std::span<TensorSpec
 
 // Copies specs known outside to outputs that the body does not determine. Returns false if there are none.
 bool learn_unknown_outputs(Body& body, std::span<const TensorSpec> known) {
-  bool learnt = false;
+  bool learned = false;
   for (size_t i = 0; i < known.size(); ++i) {
     if (body.output(i).known() || known[i] == TensorSpec{}) continue;
     body.learn_output(i, known[i]);
-    learnt = true;
+    learned = true;
   }
-  return learnt;
+  return learned;
 }
 
 // True if outputs of two branches may differ only in sizes: they have the same dtype and number of axes.

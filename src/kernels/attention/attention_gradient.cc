@@ -54,8 +54,8 @@ class Backward {
     of_weights_ = static_cast<T*>(memory_.data());
     log_sums_ = of_weights_ + kKeys * kQueries;
     shift_ = log_sums_ + kQueries;
-    turned_gradient_ = shift_ + kQueries;
-    of_queries_ = turned_gradient_ + s.value_size * kQueries;
+    transposed_gradient_ = shift_ + kQueries;
+    of_queries_ = transposed_gradient_ + s.value_size * kQueries;
     queries_ = of_queries_ + s.size * kQueries;
     gradient_ = queries_ + sums_.size * kQueries;
     keys_ = gradient_ + sums_.value_size * kQueries;
@@ -67,7 +67,7 @@ class Backward {
     tiles_.start(matrix, first, q);
     const int64_t width = tiles_.width(), count = tiles_.count();
     const T *dy = d_out + s_.out.at(matrix) + first * s_.out.row, *y = out + s_.out.at(matrix) + first * s_.out.row;
-    turned(dy, s_.out.row, count, s_.value_size, T(1), turned_gradient_, width);
+    scaled_transpose(dy, s_.out.row, count, s_.value_size, T(1), transposed_gradient_, width);
     widened(dy, s_.out.row, count, s_.value_size, T(1), gradient_, sums.value_size);
     widened(q + s_.q.at(matrix) + first * s_.q.row, s_.q.row, count, s_.size, static_cast<T>(s_.scale), queries_,
             sums.size);
@@ -86,7 +86,7 @@ class Backward {
       const int64_t n = std::min(kKeys, tiles_.end() - key);
       tiles_.make(key, n);
       product<Into::kSet>(n, width, s_.value_size, Left<T>{v_ + s_.v.at(matrix) + key * s_.v.row, s_.v.row, 1},
-                          turned_gradient_, width, of_weights_, width);
+                          transposed_gradient_, width, of_weights_, width);
       if (s_.keep < 1) {
         tiles_.draw(key, n);
         differentiate<true>(n);
@@ -133,7 +133,7 @@ class Backward {
   ScoreTiles<T> tiles_;
   Sums<T> sums_;
   OwnedBlock memory_;
-  T *of_weights_, *log_sums_, *shift_, *turned_gradient_, *of_queries_, *queries_, *gradient_, *keys_;
+  T *of_weights_, *log_sums_, *shift_, *transposed_gradient_, *of_queries_, *queries_, *gradient_, *keys_;
 };
 
 template <typename T>

@@ -85,7 +85,7 @@ HWY_INLINE void block_row(int64_t width, Left<T> left, int64_t depth, const T* b
   columns.template operator()<1>();
 }
 
-// Computes c (m, width) from left (m, depth) and b (depth, width); width is a whole number of vectors.
+// Computes c (m, width) from left (m, depth) and b (depth, width); width is a multiple of the vector length.
 template <Into kInto, typename T>
 void product(int64_t m, int64_t width, int64_t depth, Left<T> left, const T* b, int64_t b_row, T* c, int64_t c_row,
              const T* factor = nullptr) {
@@ -110,7 +110,7 @@ int64_t whole_vectors(int64_t n) {
 
 // to (columns, width) = factor * transpose of from (count, columns); columns of `to` from `count` on are 0.
 template <typename T>
-void turned(const T* from, int64_t from_row, int64_t count, int64_t columns, T factor, T* to, int64_t width) {
+void scaled_transpose(const T* from, int64_t from_row, int64_t count, int64_t columns, T factor, T* to, int64_t width) {
   transpose(from, from_row, count, columns, to, width);
   for (int64_t c = 0; c < columns; ++c) {
     for (int64_t r = 0; r < count; ++r) to[c * width + r] *= factor;

@@ -31,8 +31,8 @@ class ScoreTiles {
 
   ScoreTiles(const AttentionShape& s, const T* k, const AttentionMask& mask)
       : s_(s), k_(k), mask_(mask), memory_(((s.size + 3 * kKeys + 1) * kQueries) * static_cast<int64_t>(sizeof(T))) {
-    turned_q_ = static_cast<T*>(memory_.data());
-    scores_ = turned_q_ + s.size * kQueries;
+    transposed_q_ = static_cast<T*>(memory_.data());
+    scores_ = transposed_q_ + s.size * kQueries;
     summands_ = scores_ + kKeys * kQueries;
     kept_ = summands_ + kKeys * kQueries;
     limits_ = kept_ + kKeys * kQueries;
@@ -43,8 +43,8 @@ class ScoreTiles {
     first_ = first;
     count_ = std::min(kQueries, s_.queries - first);
     width_ = whole_vectors<T>(count_);
-    turned(q + s_.q.at(matrix) + first * s_.q.row, s_.q.row, count_, s_.size, static_cast<T>(s_.scale), turned_q_,
-           width_);
+    scaled_transpose(q + s_.q.at(matrix) + first * s_.q.row, s_.q.row, count_, s_.size, static_cast<T>(s_.scale),
+                     transposed_q_, width_);
     find_limits();
   }
   int64_t matrix() const { return matrix_; }
@@ -56,7 +56,7 @@ class ScoreTiles {
 
   // Computes the masked scores of keys [key, key + n).
   void make(int64_t key, int64_t n) {
-    product<Into::kSet>(n, width_, s_.size, Left<T>{k_ + s_.k.at(matrix_) + key * s_.k.row, s_.k.row, 1}, turned_q_,
+    product<Into::kSet>(n, width_, s_.size, Left<T>{k_ + s_.k.at(matrix_) + key * s_.k.row, s_.k.row, 1}, transposed_q_,
                         width_, scores_, width_);
     if (mask_.kind == AttentionMask::Kind::kAdded) add_mask(key, n);
     if (mask_.kind == AttentionMask::Kind::kKept) keep_mask(key, n);
@@ -153,7 +153,7 @@ class ScoreTiles {
   const T* k_;
   const AttentionMask& mask_;
   OwnedBlock memory_;
-  T *turned_q_, *scores_, *summands_, *kept_, *limits_;
+  T *transposed_q_, *scores_, *summands_, *kept_, *limits_;
   int64_t matrix_ = 0, first_ = 0, count_ = 0, width_ = 0;
   int64_t shortest_ = 0, end_ = 0;
 };

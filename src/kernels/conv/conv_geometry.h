@@ -31,7 +31,7 @@ struct ConvGeometry {
   bool empty() const { return n * c * o * in_size() * out_size() * kernel_size() == 0; }
 };
 
-// The distance in elements between neighbours along (n, c, three spatial axes).
+// The distance in elements between neighbors along (n, c, three spatial axes).
 struct ConvStrides {
   int64_t n, c;
   std::array<int64_t, 3> spatial;

@@ -9,16 +9,16 @@
 namespace hybridnet::kernels {
 namespace {
 
-// Two neighbouring positions along one axis, and their weights.
+// Two neighboring positions along one axis, and their weights.
 template <typename T>
-struct Neighbours {
+struct Neighbors {
   int64_t index[2] = {0, 0};
   T weight[2] = {0, 0};
 };
 
 template <typename T>
-Neighbours<T> neighbours(T position, int64_t size, bool zero_border, bool derivative) {
-  Neighbours<T> n;
+Neighbors<T> neighbors(T position, int64_t size, bool zero_border, bool derivative) {
+  Neighbors<T> n;
   const bool inside = zero_border ? position > T(-1) && position < static_cast<T>(size)
                                   : position >= T(0) && position < static_cast<T>(size);
   if (!inside) return n;
@@ -51,10 +51,10 @@ void find_corners(const DeformableSampling& s, int64_t tap, const T* offset, Cor
   const int64_t tap_y = tap / s.kernel_w * s.dilate_h - s.pad_h, tap_x = tap % s.kernel_w * s.dilate_w - s.pad_w;
   for (int64_t p = 0; p < s.points(); ++p) {
     const int64_t row = p / s.out_width, column = p % s.out_width;
-    const Neighbours<T> y =
-        neighbours(static_cast<T>(row * s.stride_h + tap_y) + move_y[p], s.height, s.zero_border, s.along_y);
-    const Neighbours<T> x =
-        neighbours(static_cast<T>(column * s.stride_w + tap_x) + move_x[p], s.width, s.zero_border, s.along_x);
+    const Neighbors<T> y =
+        neighbors(static_cast<T>(row * s.stride_h + tap_y) + move_y[p], s.height, s.zero_border, s.along_y);
+    const Neighbors<T> x =
+        neighbors(static_cast<T>(column * s.stride_w + tap_x) + move_x[p], s.width, s.zero_border, s.along_x);
     for (int i = 0; i < 4; ++i) {
       corners[p].index[i] = y.index[i / 2] * s.width + x.index[i % 2];
       corners[p].weight[i] = y.weight[i / 2] * x.weight[i % 2];

@@ -83,7 +83,7 @@ HWY_INLINE void store(D d, const float* addend, float low, float high, float* y,
     for (int v = 0; v < kVectors; ++v) hn::StoreU(bounded(sums[o][v], least, most), d, y + o * pixel + v * lanes);
 }
 
-// sums += the taps of one row of the weights. With stride 1 neighbouring outputs share their inputs.
+// sums += the taps of one row of the weights. With stride 1 neighboring outputs share their inputs.
 template <int kOutputs, int kVectors, class D>
 HWY_INLINE void add_taps(D d, const float* x, int64_t pixel, int64_t stride, const float* w,
                          hn::Vec<D> (&sums)[kOutputs][kVectors]) {
@@ -113,7 +113,7 @@ HWY_INLINE void add_taps(D d, const float* x, int64_t pixel, int64_t stride, con
         sums[o][v] = hn::MulAdd(hn::LoadU(d, x + (o * stride + j) * pixel + v * lanes), weights[j][v], sums[o][v]);
 }
 
-// Computes neighbouring outputs whose taps are all inside. The channels are the inner loop: a pixel's channels are
+// Computes neighboring outputs whose taps are all inside. The channels are the inner loop: a pixel's channels are
 // contiguous, and pixels powers of two apart would evict each other from the cache. The row is passed by value: the
 // compiler must assume that a store changes the target of a reference.
 template <int kOutputs>

@@ -234,7 +234,7 @@ struct WeightOrder {
         column_step(w.backward ? 9 : w.inputs * 9) {}
 };
 
-void weight_rows(const WeightOrder& order, bool turned, const float* weights, int64_t begin, int64_t end,
+void weight_rows(const WeightOrder& order, bool rotated, const float* weights, int64_t begin, int64_t end,
                  float* transformed) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), stride = order.rows * order.columns;
@@ -246,7 +246,7 @@ void weight_rows(const WeightOrder& order, bool turned, const float* weights, in
     for (int64_t j = 0; j < order.columns; j += lanes) {
       const float* from = weights + i * order.row_step + j * order.column_step;
       for (int64_t l = 0; l < lanes; ++l) {
-        for (int64_t k = 0; k < 9; ++k) kernel[k][l] = from[l * order.column_step + (turned ? 8 - k : k)];
+        for (int64_t k = 0; k < 9; ++k) kernel[k][l] = from[l * order.column_step + (rotated ? 8 - k : k)];
       }
       V half[3][6];
       for (int64_t s = 0; s < 3; ++s) {

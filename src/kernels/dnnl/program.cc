@@ -98,7 +98,7 @@ int cores_for(double flops) {
 PrimitiveCores::PrimitiveCores(double flops)
     : lease_(cores_for(flops)), count_(rounded_cores(lease_.cores())), scope_(count_) {}
 
-// Memory objects of all steps, in step order. One run uses them at a time; the next run takes them over.
+// Memory objects of all steps, in step order. Only one run uses them at a time.
 struct Program::Bound {
   struct StepMemory {
     std::vector<dnnl::memory> memories;

@@ -49,7 +49,7 @@ HWY_INLINE To convert_one(From x) {
 
 // If int32 holds all numbers of a tile, which is the common case, they are converted through int32 in vectors.
 template <class To, class From>
-void narrow_whole_numbers(const From* in, To* out, int64_t n) {
+void narrow_integers(const From* in, To* out, int64_t n) {
   constexpr int64_t kTile = 512;
   constexpr From low = static_cast<From>(std::numeric_limits<int32_t>::min());
   for (int64_t i = 0; i < n; i += kTile) {
@@ -117,7 +117,7 @@ void convert_span(const void* in_memory, void* out_memory, int64_t n) {
     }
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && !std::is_same_v<To, bool> &&
                        sizeof(To) < sizeof(int64_t)) {
-    narrow_whole_numbers(in, out, n);
+    narrow_integers(in, out, n);
   } else {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = convert_one<To>(in[i]);

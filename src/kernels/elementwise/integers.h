@@ -32,18 +32,18 @@ decltype(auto) dispatch_wrapping(DType dtype, F&& f) {
 
 // Truncates toward zero; values outside of T saturate, and NaN becomes `nan`.
 template <std::integral T = int64_t>
-constexpr T whole_number(double value, T nan = 0) {
+constexpr T to_integer(double value, T nan = 0) {
   constexpr T kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
   constexpr double kBelow = static_cast<double>(kLeast) - 1, kBeyond = static_cast<double>(kMost / 2 + 1) * 2;
   if (value > kBelow && value < kBeyond) return static_cast<T>(value);
   return value < 0 ? kLeast : value > 0 ? kMost : nan;
 }
 
-// Converts a computed number to an element of an array; integers by whole_number, bool by a comparison with zero.
+// Converts a computed number to an element of an array; integers by to_integer, bool by a comparison with zero.
 template <typename T, typename N>
 constexpr T saturated_element(N value) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-    return whole_number<T>(value);
+    return to_integer<T>(value);
   else
     return static_cast<T>(value);
 }

@@ -8,7 +8,7 @@ namespace hybridnet::kernels {
 
 void fill_arithmetic(SpanLoops* table);
 void fill_compare(SpanLoops* table);
-void fill_whole_numbers(SpanLoops* table);
+void fill_integers(SpanLoops* table);
 void fill_simple(SpanLoops* table);
 void fill_exponential(SpanLoops* table);
 void fill_trigonometric(SpanLoops* table);

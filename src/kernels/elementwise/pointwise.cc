@@ -20,7 +20,7 @@ const Table& table() {
     Table t;
     fill_arithmetic(t.data());
     fill_compare(t.data());
-    fill_whole_numbers(t.data());
+    fill_integers(t.data());
     fill_simple(t.data());
     fill_exponential(t.data());
     fill_trigonometric(t.data());

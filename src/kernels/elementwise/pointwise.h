@@ -17,7 +17,7 @@ enum class Pointwise : int {
   kAdd, kSub, kMul, kDiv, kMod, kMaximum, kMinimum,
   // compare_loops.cc, two inputs; 1 or 0 in the dtype of the inputs
   kEqual, kNotEqual, kGreater, kGreaterEqual, kLesser, kLesserEqual, kLogicalAnd, kLogicalOr, kLogicalXor,
-  // whole_number_loops.cc: integers and bool only; one input for the complement, else two
+  // integer_loops.cc: integers and bool only; one input for the complement, else two
   kBitAnd, kBitOr, kBitXor, kBitNot, kLcm, kGcd,
   // simple_loops.cc, one input
   kCopy, kNegative, kAbs, kSign, kSquare, kCube, kRelu, kLogicalNot, kFloor, kCeil, kTrunc, kRint, kRound, kRoundEven, kReciprocal,

@@ -120,7 +120,7 @@ struct Trunc {
     return with_sign(hn::Trunc(a), a);
   }
 };
-// To nearest; halves go to the even neighbour, like NumPy's around.
+// To nearest; halves go to the even neighbor, like NumPy's around.
 struct RoundEven {
   static constexpr bool kVector = true;
   template <class D, class V>

@@ -118,7 +118,7 @@ void set_loops(SpanLoops& loops) {
 struct Floats {};
 struct FloatsAndIntegers {};
 struct AllTypes {};
-struct WholeNumbers {};  // integers and bool
+struct IntegerTypes {};  // integers and bool
 
 // add<Functor, arity>(table, id, cost, types): the functor is the same type for every dtype.
 template <class F, int kArity, class Types>
@@ -126,7 +126,7 @@ void add(SpanLoops* table, Pointwise id, double cost_ns, Types) {
   SpanLoops& loops = table[static_cast<int>(id)];
   loops.arity = kArity;
   loops.cost_ns = static_cast<float>(cost_ns);
-  if constexpr (!std::is_same_v<Types, WholeNumbers>) {
+  if constexpr (!std::is_same_v<Types, IntegerTypes>) {
     set_loops<float, F, kArity>(loops);
     set_loops<double, F, kArity>(loops);
   }
@@ -136,7 +136,7 @@ void add(SpanLoops* table, Pointwise id, double cost_ns, Types) {
     set_loops<int32_t, F, kArity>(loops);
     set_loops<int64_t, F, kArity>(loops);
   }
-  if constexpr (std::is_same_v<Types, AllTypes> || std::is_same_v<Types, WholeNumbers>)
+  if constexpr (std::is_same_v<Types, AllTypes> || std::is_same_v<Types, IntegerTypes>)
     set_loops<bool, F, kArity>(loops);
 }
 

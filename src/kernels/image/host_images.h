@@ -27,7 +27,7 @@ void warp_image(const uint8_t* from, const ImageShape& shape, const double (&sou
                 Interpolation method, uint8_t fill, uint8_t* to);
 
 // Adds numbers to hue (half degrees, 0 to 180), lightness and saturation (0 to 255) of red, green and blue pixels, and
-// clips. The intermediate hue, lightness and saturation are whole numbers, as in OpenCV for bytes.
+// clips. The intermediate hue, lightness and saturation are integers, as in OpenCV for bytes.
 void shift_hls(const uint8_t* from, int64_t pixels, int hue, int lightness, int saturation, uint8_t* to);
 
 // Maps red, green and blue of each pixel to matrix (three rows) times them, plus offset; rounds and clips bytes.

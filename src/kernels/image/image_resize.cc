@@ -27,7 +27,7 @@ HWY_INLINE T from_sum(A value) {
     constexpr float low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
     return static_cast<T>(static_cast<int32_t>(std::rint(std::min(std::max(value, low), high))));
   } else if constexpr (std::is_integral_v<T>) {
-    return whole_number<T>(std::nearbyint(static_cast<double>(value)));
+    return to_integer<T>(std::nearbyint(static_cast<double>(value)));
   } else {
     return static_cast<T>(value);
   }

@@ -45,7 +45,7 @@ ImageTaps nearest_taps(int64_t from, int64_t to) {
   ImageTaps t;
   t.count = 1;
   t.weight.assign(static_cast<size_t>(to), 1.0);
-  // The step is rounded the way OpenCV rounds it; otherwise some elements would be taken from a neighbour.
+  // The step is rounded the way OpenCV rounds it; otherwise some elements would be taken from a neighbor.
   const double step = 1 / (static_cast<double>(to) / static_cast<double>(from));
   for (int64_t i = 0; i < to; ++i)
     t.index.push_back(std::min(static_cast<int64_t>(static_cast<double>(i) * step), from - 1));

@@ -1,4 +1,4 @@
-// Affine maps of images of bytes. Positions are whole numbers of 1/32 pixels, like OpenCV's, so the weights of every
+// Affine maps of images of bytes. Positions are multiples of 1/32 pixel, like OpenCV's, so the weights of every
 // filter are a small table.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/image/image_warp.cc"

@@ -9,14 +9,14 @@
 namespace hybridnet::kernels {
 namespace {
 
-// Two neighbours along an axis, their weights, and flags for those inside the image.
+// Two neighbors along an axis, their weights, and flags for those inside the image.
 template <typename T>
-struct Neighbours {
+struct Neighbors {
   int64_t low = -2;
   T weight[2] = {0, 0};
   bool inside[2] = {false, false};
 
-  Neighbours(T coordinate, int64_t size, bool slope) {
+  Neighbors(T coordinate, int64_t size, bool slope) {
     const T half = static_cast<T>(size - 1) / 2;
     const T at = (coordinate + 1) * half;
     if (!(at > T(-1) && at < static_cast<T>(size))) return;  // also NaN
@@ -41,7 +41,7 @@ class Taps {
   void find(const T* grid) {
     const int64_t points = s_.points();
     for (int64_t p = 0; p < points; ++p) {
-      const Neighbours<T> x(grid[p], s_.width, s_.along_x), y(grid[points + p], s_.height, s_.along_y);
+      const Neighbors<T> x(grid[p], s_.width, s_.along_x), y(grid[points + p], s_.height, s_.along_y);
       for (int j = 0; j < 2; ++j)
         for (int i = 0; i < 2; ++i) {
           const bool inside = y.inside[j] && x.inside[i];

@@ -38,7 +38,7 @@ void read_indices(const TensorRef& tensor, int64_t* to) {
       if constexpr (std::is_integral_v<T>) {
         to[i] = static_cast<int64_t>(from[i]);
       } else {
-        to[i] = whole_number(static_cast<double>(from[i]), INT64_MIN);
+        to[i] = to_integer(static_cast<double>(from[i]), INT64_MIN);
       }
     }
   });

@@ -45,8 +45,8 @@ Told& told() {
 std::string bounds_text(const Bounds& b) {
   if (b.low > b.high) return std::string("no ") + b.noun + ", for there is nothing";
   if (b.low == b.high) return std::to_string(b.low) + ", the only " + b.noun;
-  if (b.high == INT64_MAX) return "a whole number from " + std::to_string(b.low);
-  return "a whole number from " + std::to_string(b.low) + " to " + std::to_string(b.high);
+  if (b.high == INT64_MAX) return "an integer from " + std::to_string(b.low);
+  return "an integer from " + std::to_string(b.low) + " to " + std::to_string(b.high);
 }
 
 bool are_lengths(const Bounds& b) { return std::string_view(b.noun) == "length"; }

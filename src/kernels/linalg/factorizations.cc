@@ -96,7 +96,7 @@ void lu_small(int64_t n, T* a, int* exchanges) {
 
 // The sign of an eigenvector is arbitrary: makes the first of its largest elements positive.
 template <typename T>
-void turn_sign(int64_t n, T* v) {
+void normalize_sign(int64_t n, T* v) {
   const T* largest = std::max_element(v, v + n, [](T a, T b) { return std::abs(a) < std::abs(b); });
   if (*largest < 0) std::transform(v, v + n, v, [](T x) { return -x; });
 }
@@ -207,7 +207,7 @@ bool symmetric_eigen(int64_t n, T* a, T* values) {
     if (!std::all_of(a + i * n, a + i * n + i + 1, [](T v) { return std::isfinite(v); })) return false;
   if (n == 0) return true;
   if (lapack<T>().syevd(kColumnMajor, 'V', 'U', blas_size(n), a, blas_size(n), values) != 0) return false;
-  for (int64_t i = 0; i < n; ++i) turn_sign(n, a + i * n);
+  for (int64_t i = 0; i < n; ++i) normalize_sign(n, a + i * n);
   return std::all_of(values, values + n, [](T v) { return std::isfinite(v); });
 }
 

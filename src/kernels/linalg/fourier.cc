@@ -32,11 +32,11 @@ void reverse_bits(Vectors<kLanes>& values) {
 template <int kLanes>
 void butterfly(Numbers<kLanes>& low, Numbers<kLanes>& high, double re, double im) {
   for (int l = 0; l < kLanes; ++l) {
-    const double turned_re = high.re[l] * re - high.im[l] * im, turned_im = high.re[l] * im + high.im[l] * re;
-    high.re[l] = low.re[l] - turned_re;
-    high.im[l] = low.im[l] - turned_im;
-    low.re[l] += turned_re;
-    low.im[l] += turned_im;
+    const double product_re = high.re[l] * re - high.im[l] * im, product_im = high.re[l] * im + high.im[l] * re;
+    high.re[l] = low.re[l] - product_re;
+    high.im[l] = low.im[l] - product_im;
+    low.re[l] += product_re;
+    low.im[l] += product_im;
   }
 }
 
@@ -66,11 +66,11 @@ Fourier::Fourier(int64_t n) : n_(n), padded_(std::has_single_bit(static_cast<uin
   for (int64_t k = 0; k < n_; ++k) {
     // k^2 modulo 2 n keeps the angle exact for long transforms.
     const auto square = static_cast<int64_t>(static_cast<__int128>(k) * k % (2 * n_));
-    const Complex turned = unit(-static_cast<double>(square) / static_cast<double>(2 * n_));
-    chirp_.push_back(turned);
+    const Complex factor = unit(-static_cast<double>(square) / static_cast<double>(2 * n_));
+    chirp_.push_back(factor);
     for (const int64_t place : {k, (padded_ - k) % padded_}) {
-      chirp[static_cast<size_t>(place)].re[0] = turned.real();
-      chirp[static_cast<size_t>(place)].im[0] = -turned.imag();
+      chirp[static_cast<size_t>(place)].re[0] = factor.real();
+      chirp[static_cast<size_t>(place)].im[0] = -factor.imag();
     }
   }
   power_of_two(chirp, false);

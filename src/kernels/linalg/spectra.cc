@@ -65,16 +65,16 @@ bool singular_values(int64_t rows, int64_t columns, const double* a, double* u, 
 EigenResult real_eigen(int64_t n, const double* a, double tolerance, double* w, double* v) {
   if (!all_finite(n * n, a)) return EigenResult::kNotFinite;
   if (n == 0) return EigenResult::kReal;
-  Temporary<double> turned = buffer(n * n), imaginary = buffer(n), vectors = buffer(n * n);
+  Temporary<double> transposed = buffer(n * n), imaginary = buffer(n), vectors = buffer(n * n);
   double norm = 0;
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < n; ++j) {
-      turned[static_cast<size_t>(j * n + i)] = a[i * n + j];
+      transposed[static_cast<size_t>(j * n + i)] = a[i * n + j];
       norm = std::max(norm, std::abs(a[i * n + j]));
     }
   const int size = blas_size(n);
-  if (lapack<double>().geev(kColumnMajor, 'N', v ? 'V' : 'N', size, turned.data(), size, w, imaginary.data(), nullptr,
-                            size, vectors.data(), size) != 0)
+  if (lapack<double>().geev(kColumnMajor, 'N', v ? 'V' : 'N', size, transposed.data(), size, w, imaginary.data(),
+                            nullptr, size, vectors.data(), size) != 0)
     throw_not_converged("eigenvalues");
   for (const double part : imaginary)
     if (std::abs(part) > tolerance * norm) return EigenResult::kComplex;

@@ -14,7 +14,7 @@ namespace hybridnet::kernels {
 template <typename T>
 T element_from(double value) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-    return static_cast<T>(whole_number(value));
+    return static_cast<T>(to_integer(value));
   else
     return static_cast<T>(value);
 }

@@ -71,7 +71,7 @@ void exchange_4x4(const Word4* src, int64_t src_stride, Word4* dst, int64_t dst_
   store4(dst + 3 * dst_stride, __builtin_shufflevector(ac1, bd1, 2, 6, 3, 7));
 }
 
-// dst[j * 3 + i] = src[i * src_stride + j] for three i and four j: the colours of pixels.
+// dst[j * 3 + i] = src[i * src_stride + j] for three i and four j: the colors of pixels.
 void interleave_3x4(const Word4* src, int64_t src_stride, Word4* dst) {
   const Vec4 a = load4(src), b = load4(src + src_stride), c = load4(src + 2 * src_stride);
   const Vec4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), bc = __builtin_shufflevector(b, c, 1, 5, 2, 6),

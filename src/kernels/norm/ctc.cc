@@ -54,7 +54,7 @@ void exp_row(const Dual* a, Dual shift, int64_t n, Dual* out) {
   }
 }
 
-// The number of steps that a label needs: one for each symbol and one for the blank between equal neighbours.
+// The number of steps that a label needs: one for each symbol and one for the blank between equal neighbors.
 int64_t least_steps(std::span<const int64_t> label) {
   int64_t steps = static_cast<int64_t>(label.size());
   for (size_t i = 1; i < label.size(); ++i) steps += label[i] == label[i - 1];
@@ -62,7 +62,7 @@ int64_t least_steps(std::span<const int64_t> label) {
 }
 
 // Logarithms of the probabilities of prefixes and suffixes of the label with blanks around its symbols ("states"). Rows
-// of states have two impossible ones at each end, so that neighbours can always be read.
+// of states have two impossible ones at each end, so that neighbors can always be read.
 template <typename S>
 class Lattice {
  public:

@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
 
 constexpr double kElementNs = 2.5;
-constexpr int64_t kColumns = 256;  // neighbouring rows (inner > 1) that are processed together
+constexpr int64_t kColumns = 256;  // neighboring rows (inner > 1) that are processed together
 template <typename T>
 constexpr T kLowest = -std::numeric_limits<T>::infinity();
 
@@ -64,7 +64,7 @@ HWY_INLINE void gradient_row(int64_t n, const T* dy, const T* y, T scale, bool l
   }
 }
 
-// ---- `columns` neighbouring rows whose elements are `stride` apart
+// ---- `columns` neighboring rows whose elements are `stride` apart
 template <typename T>
 void softmax_columns(int64_t columns, int64_t n, int64_t stride, const T* x, T scale, bool log, T* y) {
   HWY_ALIGN T top[kColumns], sum[kColumns];

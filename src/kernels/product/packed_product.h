@@ -17,7 +17,7 @@ template <typename T>
 struct ProductWeights {
   const T* data;
   int64_t depth, columns;
-  int64_t depth_stride, column_stride;  // elements between neighbours
+  int64_t depth_stride, column_stride;  // elements between neighbors
   static ProductWeights plain(const T* data, int64_t depth, int64_t columns) {
     return {data, depth, columns, columns, 1};
   }

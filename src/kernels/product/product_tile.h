@@ -149,7 +149,7 @@ HWY_INLINE void add_products(D d, const T* block, int64_t depth, const T* rows, 
 }
 
 // Calls f(d, j, width) for blocks of columns [begin, end): vectors of at most kLanes lanes, then of half the length
-// each, as long as columns remain. begin is a whole number of the longest vectors.
+// each, as long as columns remain. begin is a multiple of the longest vector length.
 template <typename T, size_t kLanes, class F>
 HWY_INLINE void for_blocks(int64_t begin, int64_t end, const F& f) {
   const hn::CappedTag<T, kLanes> d;

@@ -27,7 +27,7 @@ const ReduceLoops& reduce_loops(Reduction reduction, DType dtype) {
   return table[static_cast<int>(reduction)][static_cast<int>(dtype)];
 }
 
-// Axes, merged with neighbours that are also kept or also reduced; sizes of 1 are dropped.
+// Axes, merged with neighbors that are also kept or also reduced; sizes of 1 are dropped.
 struct Groups {
   int n = 0;
   int64_t size[kMaxDims];
@@ -83,7 +83,7 @@ class Store {
         value = std::sqrt(value);
       } else {
         int64_t& value = static_cast<int64_t*>(acc)[i];
-        value = whole_number(std::sqrt(static_cast<double>(value)));
+        value = to_integer(std::sqrt(static_cast<double>(value)));
       }
     }
   }
@@ -264,7 +264,7 @@ void reduce(Reduction reduction, Finish finish, DType dtype, const void* in, con
       groups.reduced[i] = groups.reduced[i + 1];
     }
     --groups.n;
-    // If the neighbours of the removed group are both kept, they are merged, so that the next stage has one inner size.
+    // If the neighbors of the removed group are both kept, they are merged, so that the next stage has one inner size.
     if (at > 0 && at < groups.n && !groups.reduced[at - 1] && !groups.reduced[at]) {
       groups.size[at - 1] *= groups.size[at];
       for (int i = at; i + 1 < groups.n; ++i) {

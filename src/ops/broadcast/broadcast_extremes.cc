@@ -24,7 +24,7 @@ Values power_gradient(const NoParams&, const GradientContext& g) {
           g.wants(1) ? to_operand(g, 1, dy * power_by_exponent(l, r, g.output(0))) : Value{}};
 }
 
-// The gradient of whole numbers is 0, which follows MXNet.
+// The gradient of integers is 0, which follows MXNet.
 Values mod_gradient(const NoParams&, const GradientContext& g) {
   if (!is_floating(g.output_spec(0).dtype)) return Values(2);
   const Value dy = g.output_grad(0);
@@ -41,13 +41,15 @@ Values hypot_gradient(const NoParams&, const GradientContext& g) {
 }  // namespace
 
 void register_broadcast_extremes(OpRegistry& ops) {
-  broadcast_op<Pointwise::kMaximum>(ops, "broadcast_maximum", "The larger element, with broadcasting; NaN wins.")
+  broadcast_op<Pointwise::kMaximum>(ops, "broadcast_maximum",
+                                    "The larger element, with broadcasting; NaN if either is NaN.")
       .gradient(chosen_gradient(kGreaterEqual, kLesser), Saves::all_inputs())
       .commutative()
       .amp(AmpType::kWidest)
       .sample({{3, 4}, {3, 4}})
       .sample({{2, 3, 4}, {3, 1}});
-  broadcast_op<Pointwise::kMinimum>(ops, "broadcast_minimum", "The smaller element, with broadcasting; NaN wins.")
+  broadcast_op<Pointwise::kMinimum>(ops, "broadcast_minimum",
+                                    "The smaller element, with broadcasting; NaN if either is NaN.")
       .gradient(chosen_gradient(kLesserEqual, kGreater), Saves::all_inputs())
       .commutative()
       .amp(AmpType::kWidest)

@@ -131,7 +131,7 @@ Temporary<Candidate<A>> candidates(const BoxNmsParams& p, const T* data, const B
     const A id = p.id_index >= 0 ? static_cast<A>(one[p.id_index]) : A(0);
     if (p.id_index >= 0 && id == static_cast<A>(p.background_id)) continue;
     const Box<A> box = Box<A>::load(one + p.coord_start, p.in_format);
-    found.push_back({box, box.area(), score, row, kernels::whole_number(static_cast<double>(id)), true});
+    found.push_back({box, box.area(), score, row, kernels::to_integer(static_cast<double>(id)), true});
   }
   kernels::stable_sort(found, [](const auto& a, const auto& b) { return a.score > b.score; });
   if (p.topk >= 0 && static_cast<int64_t>(found.size()) > p.topk) found.resize(static_cast<size_t>(p.topk));

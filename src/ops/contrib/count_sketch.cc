@@ -48,7 +48,7 @@ void register_count_sketch(OpRegistry& ops) {
   ops.declare<CountSketchParams>("_contrib_count_sketch")
       .doc("Sketches of vectors: element i is multiplied by s[i] and added to element h[i] of the sketch.")
       .input("data", "(..., n)")
-      .input("h", "n whole numbers from 0 to out_dim - 1; has no gradient")
+      .input("h", "n integers from 0 to out_dim - 1; has no gradient")
       .input("s", "n numbers, 1 or -1")
       .output("out", "(..., out_dim), dtype of data")
       .compose(sketch)

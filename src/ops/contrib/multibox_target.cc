@@ -157,7 +157,7 @@ void mine_negatives(const TargetParams& p, Matching& m, const T* predictions, in
     if (background == background) found.emplace_back(background, j);
   }
   kernels::stable_sort(found, [](const auto& a, const auto& b) { return a.first < b.first; });
-  const size_t take = std::min<size_t>(found.size(), std::max<int64_t>(kernels::whole_number(wanted), 0));
+  const size_t take = std::min<size_t>(found.size(), std::max<int64_t>(kernels::to_integer(wanted), 0));
   for (size_t i = 0; i < take; ++i) m.verdict(found[i].second) = Verdict::kNegative;
 }
 

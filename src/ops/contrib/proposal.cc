@@ -112,7 +112,7 @@ Temporary<Region> all_regions(const ProposalParams& p, const T* scores, const T*
   const float image_h = static_cast<float>(info[0]), image_w = static_cast<float>(info[1]);
   const float stride = static_cast<float>(p.feature_stride),
               least = static_cast<float>(p.rpn_min_size) * static_cast<float>(info[2]);
-  const int64_t real_h = kernels::whole_number(image_h / stride), real_w = kernels::whole_number(image_w / stride);
+  const int64_t real_h = kernels::to_integer(image_h / stride), real_w = kernels::to_integer(image_w / stride);
   Temporary<Region> regions;
   regions.reserve(static_cast<size_t>(pixels * count));
   for (int64_t i = 0; i < pixels; ++i) {

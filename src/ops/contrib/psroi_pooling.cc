@@ -60,7 +60,7 @@ RegionReads<accumulator_t<T>> bins_of(const PsRoiParams& p, const T* region, con
   const A bin_w = std::max(right - left, A(0.1)) / static_cast<A>(p.pooled_size),
           bin_h = std::max(bottom - top, A(0.1)) / static_cast<A>(p.pooled_size);
   const auto bound = [](A position, int64_t size) {
-    return kernels::whole_number(std::clamp(position, A(0), static_cast<A>(size)));
+    return kernels::to_integer(std::clamp(position, A(0), static_cast<A>(size)));
   };
   RegionReads<A> reads;
   reads.image = image_of_region(region, data[0]);

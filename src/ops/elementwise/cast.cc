@@ -22,7 +22,7 @@ void run_cast(const CastParams&, const KernelArgs& a) {
   kernels::convert_parallel(a.in[0].dtype, a.in[0].data, a.out[0].dtype, a.out[0].data, a.out[0].size());
 }
 
-// Called for whole numbers only if their gradient was requested.
+// Called for integers only if their gradient was requested.
 Values cast_gradient(const CastParams&, const GradientContext& g) {
   return {cast(g.output_grad(0), g.input_spec(0).dtype)};
 }

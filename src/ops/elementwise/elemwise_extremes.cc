@@ -33,7 +33,7 @@ Values power_gradient(const NoParams&, const GradientContext& g) {
           g.wants(1) ? dy * power_by_exponent(l, r, g.output(0)) : Value{}};
 }
 
-// The gradient of whole numbers is 0, which follows MXNet.
+// The gradient of integers is 0, which follows MXNet.
 Values mod_gradient(const NoParams&, const GradientContext& g) {
   if (!is_floating(g.output_spec(0).dtype)) return Values(2);
   const Value dy = g.output_grad(0);
@@ -48,12 +48,12 @@ Values hypot_gradient(const NoParams&, const GradientContext& g) {
 }  // namespace
 
 void register_elemwise_extremes(OpRegistry& ops) {
-  binary<Pointwise::kMaximum>(ops, "_maximum", "_Maximum", "The larger element; NaN wins.", kAllDTypes)
+  binary<Pointwise::kMaximum>(ops, "_maximum", "_Maximum", "The larger element; NaN if either is NaN.", kAllDTypes)
       .gradient(chosen_gradient(kGreaterEqual, kLesser), Saves::all_inputs())
       .commutative()
       .sparse(SparseForm::kUnion)
       .sample({{3, 4}, {3, 4}});
-  binary<Pointwise::kMinimum>(ops, "_minimum", "_Minimum", "The smaller element; NaN wins.", kAllDTypes)
+  binary<Pointwise::kMinimum>(ops, "_minimum", "_Minimum", "The smaller element; NaN if either is NaN.", kAllDTypes)
       .gradient(chosen_gradient(kLesserEqual, kGreater), Saves::all_inputs())
       .commutative()
       .sparse(SparseForm::kUnion)

@@ -79,7 +79,7 @@ void register_powers_of_numbers(OpRegistry& ops) {
       .sample({{3, 4}}, {{"scalar", "1.5"}});
 }
 
-// The gradient of whole numbers is 0, which follows MXNet.
+// The gradient of integers is 0, which follows MXNet.
 Values mod_gradient(const ScalarParams&, const GradientContext& g) {
   return {is_floating(g.output_spec(0).dtype) ? g.output_grad(0) : Value{}};
 }

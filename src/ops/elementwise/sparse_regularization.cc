@@ -1,4 +1,4 @@
-// IdentityAttachKLSparseReg: drives the mean activation of sigmoid units towards a target.
+// IdentityAttachKLSparseReg: drives the mean activation of sigmoid units toward a target.
 #include "hybridnet/declare.h"
 #include "kernels/reduce/reduce.h"
 #include "ops/elementwise/declare.h"

@@ -218,7 +218,7 @@ void register_advanced_index(OpRegistry& ops) {
   ops.declare<AdvancedIndexParams>("_advanced_index_get")
       .doc("data[..., i, j, ...] with index arrays on consecutive axes, broadcast together by NumPy's rules.")
       .variadic_input("data", "num_args",
-                      "the array, then one array of whole numbers per indexed axis; negative ones count from the end")
+                      "the array, then one array of integers per indexed axis; negative ones count from the end")
       .output("output", "the axes before, the common shape of the index arrays, the axes after")
       .infer(infer_get)
       .cpu(run_get)
@@ -252,7 +252,7 @@ void register_advanced_index(OpRegistry& ops) {
   ops.declare<AdvancedIndexParams>("_advanced_index_set")
       .doc("data after data[..., i, j, ...] = value; if indices repeat, the last value is kept.")
       .variadic_input("data", "num_args",
-                      "the array, the value (broadcast), then one array of whole numbers per indexed axis")
+                      "the array, the value (broadcast), then one array of integers per indexed axis")
       .output("output", "shape and dtype of data")
       .infer(infer_set)
       .cpu(run_set)

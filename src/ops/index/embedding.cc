@@ -55,7 +55,7 @@ OpBuilder<EmbeddingParams> declare_embedding(OpRegistry& ops, const char* name) 
   sample.high = 4.4;
   return ops.declare<EmbeddingParams>(name)
       .doc("Rows of weight, selected by data; indices out of range select the nearest row.")
-      .input("data", "any shape; whole numbers of any dtype")
+      .input("data", "any shape; integers of any dtype")
       .input("weight", "shape (input_dim, output_dim)")
       .output("output", "shape of data with output_dim appended; dtype of weight")
       .infer(infer_embedding)

@@ -39,7 +39,7 @@ void register_fill_element(OpRegistry& ops) {
       .doc("lhs with lhs[i, rhs[i]] replaced by mhs[i].")
       .input("lhs", "(rows, columns), any dtype")
       .input("mhs", "(rows,), dtype of lhs")
-      .input("rhs", "(rows,): columns, whole numbers; negative ones count from the end")
+      .input("rhs", "(rows,): columns, integers; negative ones count from the end")
       .output("output", "shape and dtype of lhs")
       .inplace(0, 0)
       .infer(infer_fill_element)

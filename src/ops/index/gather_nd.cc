@@ -120,8 +120,7 @@ void register_gather_nd(OpRegistry& ops) {
       .alias("_npx_gather_nd")
       .doc("Elements or slices of data selected by tuples: out[y...] = data[indices[0, y...], indices[1, y...], ...].")
       .input("data", "any shape, any dtype")
-      .input("indices",
-             "shape (M, ...), M at most the dimensions of data; whole numbers, negative ones count from the end")
+      .input("indices", "shape (M, ...), M at most the dimensions of data; integers, negative ones count from the end")
       .output("output", "shape of indices without its first axis, then the axes of data after the first M")
       .infer([](const NoParams&, InferContext& c) { infer_gather(c); })
       .cpu(run_gather)
@@ -158,7 +157,7 @@ void register_gather_nd(OpRegistry& ops) {
   ops.declare<ScatterParams>("scatter_nd")
       .doc("Zeros with slices of data at the positions of tuples; if tuples repeat, the last one is kept.")
       .input("data", "shape of indices without its first axis, then the axes of the output after the first M")
-      .input("indices", "shape (M, ...); whole numbers, negative ones count from the end")
+      .input("indices", "shape (M, ...); integers, negative ones count from the end")
       .output("output", "shape given by the parameter")
       .infer(infer_scatter)
       .cpu([](const ScatterParams&, const KernelArgs& a) {
@@ -195,7 +194,7 @@ void register_gather_nd(OpRegistry& ops) {
       .doc("lhs with the slices at the positions of tuples replaced by rhs; if tuples repeat, the last one is kept.")
       .input("lhs", "any shape, any dtype")
       .input("rhs", "shape of indices without its first axis, then the axes of lhs after the first M")
-      .input("indices", "shape (M, ...); whole numbers, negative ones count from the end")
+      .input("indices", "shape (M, ...); integers, negative ones count from the end")
       .output("output", "shape and dtype of lhs")
       .infer(infer_scatter_set)
       .cpu([](const ScatterParams&, const KernelArgs& a) {

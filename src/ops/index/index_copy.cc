@@ -95,7 +95,7 @@ void register_index_copy(OpRegistry& ops) {
           "old_tensor with the rows at index_vector replaced by those of new_tensor; if indices repeat, the last row "
           "is kept.")
       .input("old_tensor", "shape (N, ...), any dtype")
-      .input("index_vector", "shape (M,); whole numbers of any dtype, negative ones count from the end")
+      .input("index_vector", "shape (M,); integers of any dtype, negative ones count from the end")
       .input("new_tensor", "shape (M, ...)")
       .output("output", "shape and dtype of old_tensor")
       .infer(infer_index_copy)

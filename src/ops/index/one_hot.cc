@@ -66,7 +66,7 @@ void register_one_hot(OpRegistry& ops) {
   ops.declare<OneHotParams>("one_hot")
       .alias("_npx_one_hot")
       .doc("Rows of off_value with on_value at the index; an index out of range gives a row of off_value.")
-      .input("indices", "any shape; whole numbers of any dtype")
+      .input("indices", "any shape; integers of any dtype")
       .output("output", "shape of indices with depth appended")
       .infer(infer_one_hot)
       .cpu(run_one_hot)

@@ -140,7 +140,7 @@ void register_pick(OpRegistry& ops) {
       .alias("choose_element_0index")
       .doc("One element per position of the other axes, selected by index.")
       .input("data", "any shape, any dtype")
-      .input("index", "shape of data without the axis, or with size 1 there; whole numbers of any dtype")
+      .input("index", "shape of data without the axis, or with size 1 there; integers of any dtype")
       .output("output", "shape of data without the axis, or with size 1 there")
       .infer(infer_pick)
       .cpu([](const PickParams& p, const KernelArgs& a) {
@@ -153,7 +153,7 @@ void register_pick(OpRegistry& ops) {
   ops.declare("batch_take")
       .doc("Element indices[i] of each row i.")
       .input("a", "shape (N, K), any dtype")
-      .input("indices", "shape (N,); whole numbers of any dtype, clipped to [0, K-1]")
+      .input("indices", "shape (N,); integers of any dtype, clipped to [0, K-1]")
       .output("output", "shape (N,)")
       .infer(infer_batch_take)
       .cpu([](const NoParams&, const KernelArgs& a) {
@@ -168,7 +168,7 @@ void register_pick(OpRegistry& ops) {
   ops.declare<AlongAxisParams>("_gather_along_axis")
       .doc("Elements of data along an axis, one per index.")
       .input("data", "outer * rows * inner elements")
-      .input("indices", "outer * count * inner whole numbers")
+      .input("indices", "outer * count * inner integers")
       .output("output", "shape given by the parameter: outer * count * inner elements")
       .infer(infer_along)
       .cpu([](const AlongAxisParams& p, const KernelArgs& a) {
@@ -184,7 +184,7 @@ void register_pick(OpRegistry& ops) {
   ops.declare<AlongAxisParams>("_scatter_along_axis")
       .doc("Adds elements of data to zeros at the indices along an axis: the gradient of _gather_along_axis.")
       .input("data", "outer * count * inner elements")
-      .input("indices", "outer * count * inner whole numbers")
+      .input("indices", "outer * count * inner integers")
       .output("output", "shape given by the parameter: outer * rows * inner elements")
       .infer(infer_along)
       .cpu([](const AlongAxisParams& p, const KernelArgs& a) {

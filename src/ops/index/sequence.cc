@@ -207,7 +207,7 @@ Sample lengths_sample(std::vector<Shape> inputs, std::vector<std::pair<std::stri
 template <typename P>
 void declare_inputs(OpBuilder<P>& op) {
   op.input("data", "shape (T, N, ...), or (N, T, ...) with axis=1; any dtype")
-      .optional_input("sequence_length", "shape (N,); lengths as whole numbers of any dtype")
+      .optional_input("sequence_length", "shape (N,); lengths as integers of any dtype")
       .num_inputs([](const P& p) { return p.use_sequence_length ? 2 : 1; });
 }
 

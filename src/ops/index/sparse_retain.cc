@@ -32,7 +32,7 @@ void register_sparse_retain(OpRegistry& ops) {
   ops.declare("_sparse_retain")
       .doc("data with the rows in indices; all other rows are zero.")
       .input("data", "(rows, ...), any dtype")
-      .input("indices", "(count,): rows, whole numbers; negative ones count from the end")
+      .input("indices", "(count,): rows, integers; negative ones count from the end")
       .output("output", "shape and dtype of data")
       .infer([](const NoParams&, InferContext& c) {
         c.unify_dtypes({0}, {0});

@@ -86,7 +86,7 @@ void register_take(OpRegistry& ops) {
       .alias("_npi_take")
       .doc("Slices of a along an axis, in the order of indices.")
       .input("a", "any shape of at least 1 dimension, any dtype")
-      .input("indices", "any shape; whole numbers of any dtype")
+      .input("indices", "any shape; integers of any dtype")
       .output("output", "shape of a with the axis replaced by the shape of indices; dtype of a")
       .infer(infer_take)
       .cpu(run_take)

@@ -70,7 +70,7 @@ int64_t number_of_values(const ArangeParams& p) {
   return count <= 0 ? 0 : static_cast<int64_t>(count) * p.repeat;
 }
 
-// Computes value i in double; exact for whole numbers up to 2^53. Ranges of whole-number dtypes round start and step,
+// Computes value i in double; exact for integers up to 2^53. Ranges of integer dtypes round start and step,
 // which follows MXNet and NumPy: arange(1.5, 9, 1.5) of int32 is 1, 2, 3, ...
 void fill_range(const TensorRef& out, double start, double step, int64_t repeat) {
   if (!is_floating(out.dtype)) {

@@ -85,8 +85,8 @@ Values syevd_gradient(const NoParams&, const GradientContext& g) {
     const Value gaps = expand_dims(l, last - 1) - expand_dims(l, last);
     const Value distinct = stop_gradient(greater(gaps * gaps, 0.0));
     const Value reciprocal = distinct / (gaps + (1.0 - distinct));
-    const Value turned = reciprocal * matrix_product(u, du, false, true);
-    inner = (turned + matrix_transpose(turned)) * 0.5;
+    const Value scaled = reciprocal * matrix_product(u, du, false, true);
+    inner = (scaled + matrix_transpose(scaled)) * 0.5;
   }
   if (dl) inner = inner + call(kMakeDiag, {dl});
   return {matrix_product(matrix_product(u, inner, true, false), u, false, false)};

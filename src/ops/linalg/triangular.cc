@@ -64,19 +64,19 @@ void run_trmm(const TriangleParams& p, const KernelArgs& args) {
 }
 
 // The gradient of a matrix A used as op(A): `first second^T` is the gradient of op(A).
-Value triangle_gradient(const TriangleParams& p, const Value& first, const Value& second, bool turn_inputs,
+Value triangle_gradient(const TriangleParams& p, const Value& first, const Value& second, bool transpose_first,
                         double alpha) {
-  const Value grad = p.transpose ? matrix_product(second, first, turn_inputs, !turn_inputs, alpha)
-                                 : matrix_product(first, second, turn_inputs, !turn_inputs, alpha);
+  const Value grad = p.transpose ? matrix_product(second, first, transpose_first, !transpose_first, alpha)
+                                 : matrix_product(first, second, transpose_first, !transpose_first, alpha);
   return keep_triangle(grad, {p.lower, 1.0, 1.0});
 }
 
 Values trsm_gradient(const TriangleParams& p, const GradientContext& g) {
   if (!g.output_grad(0)) return {};
-  TriangleParams turned = p;
-  turned.transpose = !p.transpose;
-  turned.alpha = 1.0;
-  const Value moved = triangular_solve(g.input(0), g.output_grad(0), turned);  // the gradient of alpha * B
+  TriangleParams transposed = p;
+  transposed.transpose = !p.transpose;
+  transposed.alpha = 1.0;
+  const Value moved = triangular_solve(g.input(0), g.output_grad(0), transposed);  // the gradient of alpha * B
   Values grads(2);
   if (g.wants(0)) {
     // op(A) X = alpha B: -moved X^T. X op(A) = alpha B: -X^T moved.
@@ -96,9 +96,9 @@ Values trmm_gradient(const TriangleParams& p, const GradientContext& g) {
                            : triangle_gradient(p, out, g.input(1), false, p.alpha);
   }
   if (g.wants(1)) {
-    TriangleParams turned = p;
-    turned.transpose = !p.transpose;
-    grads[1] = call(kTrmm, {g.input(0), out}, ParamSchema<TriangleParams>::box(turned));
+    TriangleParams transposed = p;
+    transposed.transpose = !p.transpose;
+    grads[1] = call(kTrmm, {g.input(0), out}, ParamSchema<TriangleParams>::box(transposed));
   }
   return grads;
 }

@@ -59,7 +59,7 @@ void BilinearResizeParams::describe(ParamSchema<BilinearResizeParams>& schema) {
 
 // The scaled size, limited to INT64_MAX / 2, so that no array has it and adding 1 cannot overflow.
 int64_t scaled(int64_t size, float scale) {
-  return std::min(kernels::whole_number(static_cast<float>(size) * scale), INT64_MAX / 2);
+  return std::min(kernels::to_integer(static_cast<float>(size) * scale), INT64_MAX / 2);
 }
 
 int64_t resized(ResizeMode mode, int64_t size, int64_t given, const std::optional<float>& scale) {

@@ -225,7 +225,7 @@ void check_convolution(const ConvolutionParams& p) {
 namespace {
 
 // The last axis changes nothing if it has one element and the kernel one tap there; the order of memory is the same
-// with that axis in front. Libraries keep neighbours of the last axis in registers: they are 2.5 times as fast then.
+// with that axis in front. Libraries keep neighbors of the last axis in registers: they are 2.5 times as fast then.
 void move_single_axis_to_front(ConvGeometry& g) {
   if (g.spatial < 2 || g.in[2] != 1 || g.out[2] != 1 || g.kernel[2] != 1 || g.pad[2] != 0) return;
   const auto first = static_cast<size_t>(3 - g.spatial);

@@ -83,7 +83,7 @@ class CtcBatch {
     symbols_ = data[2];
     blank_ = p.blank_label == BlankLabel::kFirst ? 0 : symbols_ - 1;
     longest_ = (*in[1].shape)[1];
-    labels_ = whole_numbers(in[1]);
+    labels_ = as_integers(in[1]);
     if (p.use_data_lengths) data_lengths_ = lengths("data_lengths", in[2], steps_, report);
     if (p.use_label_lengths) label_lengths_ = lengths("label_lengths", in[p.label_lengths_input()], longest_, report);
     for (int64_t n = 0; n < batch_ && !p.use_label_lengths; ++n) {
@@ -109,13 +109,13 @@ class CtcBatch {
   }
 
  private:
-  static Temporary<int64_t> whole_numbers(const TensorRef& t) {
+  static Temporary<int64_t> as_integers(const TensorRef& t) {
     Temporary<int64_t> numbers(static_cast<size_t>(t.size()));
     kernels::read_indices(t, numbers.data());
     return numbers;
   }
   static Temporary<int64_t> lengths(const char* input, const TensorRef& t, int64_t longest, bool report) {
-    Temporary<int64_t> all = whole_numbers(t);
+    Temporary<int64_t> all = as_integers(t);
     if (report) kernels::report_numbers({"CTCLoss", input}, all.data(), t.size(), kernels::Bounds::length(0, longest));
     for (int64_t& length : all) length = std::clamp<int64_t>(length, 0, longest);
     return all;

@@ -112,7 +112,7 @@ void register_log_softmax_pick(OpRegistry& ops) {
       .amp(AmpType::kFloat)
       .doc("pick(log_softmax(data), index) along the last axis.")
       .input("data", "floating tensor with at least one axis")
-      .input("index", "shape of data without the last axis, or with size 1 there; whole numbers of any dtype")
+      .input("index", "shape of data without the last axis, or with size 1 there; integers of any dtype")
       .output("output", "shape of data without the last axis, or with size 1 there")
       .output("total", "logarithm of the sum of exponentials of each row; the last axis has size 1")
       .visible_outputs(1)

@@ -137,7 +137,7 @@ Values lrn_gradient(const LrnParams& p, const GradientContext& g) {
 
 void register_lrn(OpRegistry& ops) {
   ops.declare<LrnParams>("LRN")
-      .doc("Divides by (knorm + alpha / nsize * sum of squares over nsize neighbouring channels) ^ beta.")
+      .doc("Divides by (knorm + alpha / nsize * sum of squares over nsize neighboring channels) ^ beta.")
       .input("data", "(batch, channels, ...)")
       .names_its_input()
       .output("output", "shape and dtype of data")
@@ -155,7 +155,7 @@ void register_lrn(OpRegistry& ops) {
       .sample({{2, 4, 2, 2}}, {{"nsize", "5"}, {"alpha", "0.5"}, {"beta", "0.6"}, {"knorm", "1.5"}});
   ops.declare<WindowParams>("_lrn_window_sum")
       .internal()
-      .doc("Sum over the neighbouring channels of each channel; part of the gradient of LRN.")
+      .doc("Sum over the neighboring channels of each channel; part of the gradient of LRN.")
       .input("data", "(batch, channels, ...)")
       .output("out", "shape and dtype of data")
       .infer([](const WindowParams&, InferContext& c) {

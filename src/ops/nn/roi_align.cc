@@ -87,7 +87,7 @@ void infer_backward(const RoiAlignBackwardParams& p, InferContext& c) {
   c.set_out_shape(0, p.shape);
 }
 
-// Points of one window along one axis, each between two neighbours. A point more than a pixel outside counts as 0.
+// Points of one window along one axis, each between two neighbors. A point more than a pixel outside counts as 0.
 template <typename T>
 struct AxisPoint {
   int64_t low, high;

@@ -35,11 +35,11 @@ Values row_norm_gradient(const OpRef& backward, int axis, const GradientContext&
   if (!g.output_grad(0)) return grads;
   const int ndim = g.input_spec(0).shape.ndim();
   axis = normalize_axis(axis, ndim);
-  const auto turned = [&](const Value& v) { return exchanged_with_last(v, axis, ndim); };
-  Values inputs{turned(g.output_grad(0)), turned(g.input(0)), g.input(1)};
-  for (int i = 1; i < g.num_outputs(); ++i) inputs.push_back(turned(g.output(i)));
+  const auto transposed = [&](const Value& v) { return exchanged_with_last(v, axis, ndim); };
+  Values inputs{transposed(g.output_grad(0)), transposed(g.input(0)), g.input(1)};
+  for (int i = 1; i < g.num_outputs(); ++i) inputs.push_back(transposed(g.output(i)));
   grads = call_all(backward, inputs);
-  grads[0] = turned(grads[0]);
+  grads[0] = transposed(grads[0]);
   return grads;
 }
 

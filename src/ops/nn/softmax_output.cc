@@ -292,7 +292,7 @@ void register_backward(OpRegistry& ops) {
 }  // namespace
 
 void register_softmax_output(OpRegistry& ops) {
-  const auto labelled = [](std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs) {
+  const auto labeled = [](std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs) {
     return Sample{.inputs = std::move(inputs),
                   .attrs = std::move(attrs),
                   .low = 0,
@@ -318,19 +318,19 @@ void register_softmax_output(OpRegistry& ops) {
       .cost([](const SoftmaxOutputParams&, auto in, auto) { return in[0].shape.size() + 300; })
       .predicts()
       .amp(AmpType::kFloat)
-      .sample(labelled({{3, 4}, {3}}, {}))
-      .sample(labelled({{3, 4}, {3}}, {{"normalization", "batch"}, {"smooth_alpha", "0.1"}, {"grad_scale", "2.0"}}))
-      .sample(labelled({{4, 4}, {4}}, {{"normalization", "valid"}, {"use_ignore", "True"}, {"ignore_label", "1.0"}}))
-      .sample(labelled({{2, 4, 3}, {2, 3}}, {{"multi_output", "True"}}))
-      .sample(labelled(
+      .sample(labeled({{3, 4}, {3}}, {}))
+      .sample(labeled({{3, 4}, {3}}, {{"normalization", "batch"}, {"smooth_alpha", "0.1"}, {"grad_scale", "2.0"}}))
+      .sample(labeled({{4, 4}, {4}}, {{"normalization", "valid"}, {"use_ignore", "True"}, {"ignore_label", "1.0"}}))
+      .sample(labeled({{2, 4, 3}, {2, 3}}, {{"multi_output", "True"}}))
+      .sample(labeled(
           {{2, 4, 3, 2}, {2, 3, 2}},
           {{"multi_output", "True"}, {"normalization", "valid"}, {"use_ignore", "True"}, {"ignore_label", "0.0"}}))
-      .sample(labelled({{2, 3, 4}, {2, 3}}, {{"preserve_shape", "True"}, {"out_grad", "True"}}))
-      .sample(labelled({{2, 3, 4}, {2}}, {}))
-      .sample(labelled({{3, 4}, {3, 4}}, {{"grad_scale", "0.5"}}))
-      .sample(labelled({{0, 4}, Shape{0}}, {}))
-      .sample(labelled({{2, 3, 4}, {2, 3}}, {}))
-      .sample(labelled({{2, 3, 4, 2}, {2, 3, 4}}, {{"normalization", "batch"}}));
+      .sample(labeled({{2, 3, 4}, {2, 3}}, {{"preserve_shape", "True"}, {"out_grad", "True"}}))
+      .sample(labeled({{2, 3, 4}, {2}}, {}))
+      .sample(labeled({{3, 4}, {3, 4}}, {{"grad_scale", "0.5"}}))
+      .sample(labeled({{0, 4}, Shape{0}}, {}))
+      .sample(labeled({{2, 3, 4}, {2, 3}}, {}))
+      .sample(labeled({{2, 3, 4, 2}, {2, 3, 4}}, {{"normalization", "batch"}}));
   register_backward(ops);
 }
 

@@ -1,4 +1,4 @@
-// UpSampling: enlarges images by a whole factor, by repetition or by a transposed convolution.
+// UpSampling: enlarges images by an integer factor, by repetition or by a transposed convolution.
 #include "base/checked_size.h"
 #include "hybridnet/declare.h"
 #include "ops/emit.h"
@@ -201,7 +201,7 @@ Values upsampling_gradient(const UpSamplingParams& p, const GradientContext& g) 
 
 void register_upsampling(OpRegistry& ops) {
   ops.declare<UpSamplingParams>("UpSampling")
-      .doc("Enlarges images by a whole factor.")
+      .doc("Enlarges images by an integer factor.")
       .variadic_input(
           "data", "num_args",
           "nearest: images (batch, channels, height, width), whose sizes divide the output's; bilinear: the "

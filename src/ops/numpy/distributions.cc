@@ -384,7 +384,7 @@ OpBuilder<OneParams<D>> declare_one(OpRegistry& ops) {
   return op;
 }
 
-// ------------------------------------------------------------------------------------------- whole numbers
+// ------------------------------------------------------------------------------------------------ integers
 struct RandintParams {
   int64_t low, high;
   std::optional<Tuple> shape;
@@ -478,7 +478,7 @@ void register_numpy_distributions(OpRegistry& ops) {
   declare_one<Pareto>(ops).output_names(OutputNames::kNumbered);
   declare_one<Power>(ops);
   ops.declare<RandintParams>("_npi_random_randint")
-      .doc("Uniformly distributed whole numbers in [low, high).")
+      .doc("Uniformly distributed integers in [low, high).")
       .output("out", "shape given by the parameter")
       .random()
       .compose(randint_rule)

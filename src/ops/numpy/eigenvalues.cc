@@ -86,10 +86,10 @@ Values general_gradient(const NoParams&, const GradientContext& g) {
   if (dv) {
     const Value gaps = expand_dims(w, last - 1) - expand_dims(w, last);
     const Value distinct = stop_gradient(greater(gaps * gaps, 0.0));
-    const Value turned = matrix_product(v, dv, true, false);
-    const Value along = call(kMakeDiag, {call(kExtractDiag, {turned})});
+    const Value vt_dv = matrix_product(v, dv, true, false);
+    const Value along = call(kMakeDiag, {call(kExtractDiag, {vt_dv})});
     const Value lengths = matrix_product(matrix_product(v, v, true, false), along, false, false);
-    inner = add_all({inner, distinct / (gaps + (1.0 - distinct)) * (turned - lengths)});
+    inner = add_all({inner, distinct / (gaps + (1.0 - distinct)) * (vt_dv - lengths)});
   }
   return {matrix_product(matrix_product(call(kInverse, {v}), inner, true, false), v, false, true)};
 }

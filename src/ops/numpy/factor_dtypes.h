@@ -1,5 +1,5 @@
 // Factorizations support float32 and float64. Other dtypes are computed in float32; the result has their own dtype, or
-// float32 for whole numbers.
+// float32 for integers.
 #pragma once
 
 #include "ops/numpy/promote.h"

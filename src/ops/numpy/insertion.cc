@@ -249,7 +249,7 @@ void register_numpy_insertion(OpRegistry& ops) {
       .internal()
       .doc(
           "Indices between the slices of an axis, counted from the front; raises IndexError for an index out of range.")
-      .input("obj", "any shape; whole numbers of any dtype, negative ones count from the end")
+      .input("obj", "any shape; integers of any dtype, negative ones count from the end")
       .output("places", "int64, shape of obj")
       .infer([](const InsertionPlacesParams&, InferContext& c) {
         c.set_out_dtype(0, DType::kInt64);

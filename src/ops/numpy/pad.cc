@@ -45,7 +45,7 @@ struct NumpyPadParams {
 [[noreturn]] void wrong_width(const std::string& given, int ndim) {
   throw ParamError({.input = "pad_width",
                     .expected = "a number, a pair, or a pair for each of " + std::to_string(ndim) +
-                                " axes, of whole numbers that are not negative",
+                                " axes, of integers that are not negative",
                     .given = given});
 }
 

@@ -12,7 +12,7 @@ const OpRef kIsNotEqual{"_is_not_equal"}, kIsEqualScalar{"_is_equal_scalar"}, kI
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Casts whole numbers to floats: they are all finite, but infinity cast to their dtype would be their largest number.
+// Casts integers to floats: they are all finite, but infinity cast to their dtype would be their largest number.
 Value as_real(const Value& x) { return cast(x, floating(dtype_of(x))); }
 
 Value compared(const OpRef& op, const Value& x, double number) {
@@ -58,7 +58,7 @@ void register_numpy_predicates(OpRegistry& ops) {
   auto bitwise_not = ops.declare("_npi_bitwise_not");
   bitwise_not.op().dtypes = kIntegers | DType::kBool;
   bitwise_not.doc("All bits inverted; logical not for bool.")
-      .input("x", "array of whole numbers or bool")
+      .input("x", "array of integers or bool")
       .output("out", "shape and dtype of x")
       .compose([](const NoParams&, const Values& in) -> Values { return {call(kBitwiseNot, {in[0]})}; })
       .sample({.inputs = {{3, 4}}, .low = -6, .high = 6, .dtypes = {DType::kInt32}, .integer_valued = true});

@@ -5,11 +5,11 @@
 
 namespace hybridnet::ops {
 
-// The dtype of whole numbers in functions of real numbers, true division and means.
+// The dtype of integers in functions of real numbers, true division and means.
 inline constexpr DType kDefaultFloat = DType::kFloat32;
 
-// The common dtype of two arrays: for whole numbers the one that holds both (int32 where NumPy uses int16), for floats
-// the wider one; a float and a whole number give the float, which follows MXNet 1.9.1.
+// The common dtype of two arrays: for integers the one that holds both (int32 where NumPy uses int16), for floats
+// the wider one; a float and an integer give the float, which follows MXNet 1.9.1.
 DType promoted(DType a, DType b);
 DType promoted(const Values& values);
 Values in_common_dtype(const Values& values);

@@ -133,10 +133,10 @@ struct Rot90Params {
   int32_t k;
   std::optional<Tuple> axes;
   static void describe(ParamSchema<Rot90Params>& schema) {
-    schema.field("k", &Rot90Params::k).default_value(1).doc("Number of turns by 90 degrees.");
+    schema.field("k", &Rot90Params::k).default_value(1).doc("Number of rotations by 90 degrees.");
     schema.field("axes", &Rot90Params::axes)
         .none_by_default()
-        .doc("The plane, turned from the first axis to the second; None: (0, 1).");
+        .doc("The plane of the rotation, from the first axis toward the second; None: (0, 1).");
   }
 };
 
@@ -145,13 +145,13 @@ Values rot90_rule(const Rot90Params& p, const Values& in) {
   const Tuple given = p.axes.value_or(Tuple{0, 1});
   if (given.ndim() != 2) throw ParamError({.input = "axes", .expected = "two axes", .given = given.str()});
   const std::vector<int> axes = distinct_axes(given, ndim, "axes");
-  const int turns = ((p.k % 4) + 4) % 4;
-  if (turns == 0) return {in[0]};
-  if (turns == 2) return {flipped(in[0], Tuple{axes[0], axes[1]})};
+  const int quarters = ((p.k % 4) + 4) % 4;
+  if (quarters == 0) return {in[0]};
+  if (quarters == 2) return {flipped(in[0], Tuple{axes[0], axes[1]})};
   Tuple order = Tuple::scalar();
   for (int i = 0; i < ndim; ++i) order.push_back(i == axes[0] ? axes[1] : i == axes[1] ? axes[0] : i);
   const Tuple second{axes[1]};
-  if (turns == 1) return {transpose(flipped(in[0], second), order)};
+  if (quarters == 1) return {transpose(flipped(in[0], second), order)};
   return {flipped(transpose(in[0], order), second)};
 }
 

@@ -1,5 +1,5 @@
-// Reductions of NumPy's interface: a reduction of all axes returns a scalar, a sum of bools counts, a mean of whole
-// numbers is a float.
+// Reductions of NumPy's interface: a reduction of all axes returns a scalar, a sum of bools counts, a mean of
+// integers is a float.
 #include <algorithm>
 
 #include "hybridnet/declare.h"
@@ -70,8 +70,7 @@ Values sum_rule(const SumParams& p, const Values& in) { return combined(kSum, kP
 
 Values prod_rule(const SumParams& p, const Values& in) { return combined(kProd, kMulScalar, p, in[0]); }
 
-// Reduces without NaN: whole numbers contain no NaN, and NaN is replaced in floats before they are cast to whole
-// numbers.
+// Reduces without NaN: integers contain no NaN, and NaN is replaced in floats before they are cast to integers.
 Values without_nan(const SumParams& p, const Value& data, const OpRef& skipping, const OpRef& plain,
                    const OpRef& with_scalar, Value (*neutral)(const Value&)) {
   if (!is_floating(dtype_of(data))) {
@@ -262,19 +261,19 @@ void register_numpy_reductions(OpRegistry& ops) {
       .same_as("_prod_to_scalar", is_plain_sum)
       .alias("_np_product")
       .sample({{2, 3}}, {{"axis", "0"}, {"initial", "1.5"}});
-  declare_reduction<SumParams>(ops, "_npi_nansum", "Sum over axes; NaN counts as 0. int64 for whole numbers.",
+  declare_reduction<SumParams>(ops, "_npi_nansum", "Sum over axes; NaN counts as 0. int64 for integers.",
                                [](const SumParams& p, const Values& in) {
                                  return without_nan(p, in[0], kNansum, kSum, kPlusScalar, zeros_like);
                                })
       .same_as("_nansum_to_scalar", is_plain_sum)
       .sample({{2, 3}}, {{"axis", "0"}, {"initial", "1.5"}});
-  declare_reduction<SumParams>(ops, "_npi_nanprod", "Product over axes; NaN counts as 1. int64 for whole numbers.",
+  declare_reduction<SumParams>(ops, "_npi_nanprod", "Product over axes; NaN counts as 1. int64 for integers.",
                                [](const SumParams& p, const Values& in) {
                                  return without_nan(p, in[0], kNanprod, kProd, kMulScalar, ones_like);
                                })
       .same_as("_nanprod_to_scalar", is_plain_sum)
       .sample({{2, 3}}, {{"axis", "0"}, {"initial", "1.5"}});
-  declare_reduction<SumParams>(ops, "_npi_mean", "Mean over axes; float32 for whole numbers.", mean_rule)
+  declare_reduction<SumParams>(ops, "_npi_mean", "Mean over axes; float32 for integers.", mean_rule)
       .same_as("_mean_to_scalar", is_plain_sum);
   declare_reduction<ExtremeParams>(
       ops, "_np_max", "Largest element over axes.",
@@ -288,11 +287,11 @@ void register_numpy_reductions(OpRegistry& ops) {
       .same_as("_min_to_scalar", is_plain_extreme)
       .alias("_np_amin")
       .sample({{2, 3}}, {{"axis", "0"}, {"initial", "0.5"}});
-  declare_reduction<SpreadParams>(ops, "_npi_var", "Variance over axes; float32 for whole numbers.", spread_rule<false>)
+  declare_reduction<SpreadParams>(ops, "_npi_var", "Variance over axes; float32 for integers.", spread_rule<false>)
       .mxnet_name("var")
       .sample({{4, 3}}, {{"axis", "0"}, {"ddof", "1"}});
   auto std = ops.declare<SpreadParams>("_npi_std");
-  std.doc("Standard deviation over axes; float32 for whole numbers.")
+  std.doc("Standard deviation over axes; float32 for integers.")
       .input("a", "array of any shape")
       .output("out", "the shape without the reduced axes, or with sizes 1 there (keepdims)")
       .mxnet_name("std")

@@ -39,7 +39,7 @@ struct WhereScalarsParams {
 
 bool is_whole(double number) { return number == std::floor(number) && std::isfinite(number); }
 
-// Casts whole numbers to floats if the number is fractional; bool is kept for 0 and 1 only.
+// Casts integers to floats if the number is fractional; bool is kept for 0 and 1 only.
 Values beside_scalar(const Value& array, double scalar) {
   const DType own = dtype_of(array);
   DType dtype = is_whole(scalar) ? own : floating(own);
@@ -64,7 +64,7 @@ void declare_where(OpRegistry& ops) {
       .doc("The number where the condition is not 0, otherwise elements of x.")
       .input("condition", "any dtype")
       .input("x", "array; shapes broadcast")
-      .output("out", "dtype of x; float32 for whole numbers and a fractional number")
+      .output("out", "dtype of x; float32 for integers and a fractional number")
       .compose([](const WhereScalarParams& p, const Values& in) {
         const Values sides = beside_scalar(in[1], p.scalar);
         return chosen(in[0], {sides[1], sides[0]});
@@ -74,7 +74,7 @@ void declare_where(OpRegistry& ops) {
       .doc("Elements of y where the condition is not 0, otherwise the number.")
       .input("condition", "any dtype")
       .input("y", "array; shapes broadcast")
-      .output("out", "dtype of y; float32 for whole numbers and a fractional number")
+      .output("out", "dtype of y; float32 for integers and a fractional number")
       .compose([](const WhereScalarParams& p, const Values& in) {
         const Values sides = beside_scalar(in[1], p.scalar);
         return chosen(in[0], {sides[0], sides[1]});

@@ -194,8 +194,7 @@ int64_t count_bins(const kernels::Indices& ids, int64_t minlength) {
   int64_t bins = minlength;
   for (int64_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0)
-      throw IndexError(
-          {.input = "x", .expected = "whole numbers that are not negative", .given = std::to_string(ids[i])});
+      throw IndexError({.input = "x", .expected = "integers that are not negative", .given = std::to_string(ids[i])});
     if (ids[i] >= limit) too_many_bins("x", limit, ids[i]);
     bins = std::max(bins, ids[i] + 1);
   }
@@ -302,7 +301,7 @@ void register_numpy_searching(OpRegistry& ops) {
       .sample(small_numbers({{2, 6}}, {{"axis", "1"}, {"return_counts", "True"}}));
   ops.declare<BincountParams>("_npi_bincount")
       .doc("Number of occurrences of each number in a vector, or the sum of the weights at these positions.")
-      .input("data", "vector of whole numbers that are not negative")
+      .input("data", "vector of integers that are not negative")
       .optional_input("weights", "shape of data")
       .num_inputs([](const BincountParams& p) { return p.has_weights ? 2 : 1; })
       .output("out", "vector whose length follows from the largest number; int64, or the dtype of weights")

@@ -1,4 +1,4 @@
-// Differences of neighbours, polynomials, and sequences computed from a formula, in NumPy's interface.
+// Differences of neighbors, polynomials, and sequences computed from a formula, in NumPy's interface.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -186,7 +186,7 @@ void run_logspace(const LogspaceParams& p, const KernelArgs& a) {
 
 void register_numpy_differences(OpRegistry& ops) {
   ops.declare<DiffParams>("_npi_diff")
-      .doc("Differences of neighbours along an axis.")
+      .doc("Differences of neighbors along an axis.")
       .input("a", "at least one axis")
       .output("out", "n elements fewer along the axis; dtype of a")
       .compose(diff_rule)
@@ -194,7 +194,7 @@ void register_numpy_differences(OpRegistry& ops) {
       .sample({{4, 3}}, {{"n", "2"}, {"axis", "0"}})
       .sample({{2, 2}}, {{"n", "3"}});
   ops.declare<EdiffParams>("_npi_ediff1d")
-      .doc("Differences of neighbours in row-major order, with values prepended and appended.")
+      .doc("Differences of neighbors in row-major order, with values prepended and appended.")
       .input("input1", "array of numbers of any shape")
       .optional_input("input2", "values to prepend, or to append if none are prepended")
       .optional_input("input3", "values to append")

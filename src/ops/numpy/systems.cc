@@ -189,7 +189,7 @@ Values tensorsolve_rule(const TensorSolveParams& p, const Values& in) {
   return {in_result_dtype(literal_reshape(x, unknowns), dtype_of(both[0]))};
 }
 
-// Random whole-number matrices larger than 1x1 may be singular; larger ones: tests/python/numpy/linalg_cases.py.
+// Random integer matrices larger than 1x1 may be singular; larger ones: tests/python/numpy/linalg_cases.py.
 Sample invertible(std::vector<Shape> inputs, std::vector<std::pair<std::string, std::string>> attrs = {}) {
   Sample s;
   s.inputs = std::move(inputs);

@@ -1,4 +1,4 @@
-// Functions of one array in NumPy's interface: functions of real numbers return floats for whole numbers.
+// Functions of one array in NumPy's interface: functions of real numbers return floats for integers.
 #include <algorithm>
 
 #include "hybridnet/declare.h"
@@ -44,7 +44,7 @@ void declare_real_function(OpRegistry& ops, const Function& f) {
   auto op = ops.declare(f.name);
   op.doc(f.doc)
       .input("x", "array of any shape")
-      .output("out", "shape and dtype of x; float32 for whole numbers")
+      .output("out", "shape and dtype of x; float32 for integers")
       .compose([classic](const NoParams&, const Values& in) -> Values {
         return {call(*classic, {cast(in[0], floating(dtype_of(in[0])))})};
       })

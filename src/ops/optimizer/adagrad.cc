@@ -129,7 +129,7 @@ void register_adagrad(OpRegistry& ops) {
       .input("weight", "floating tensor (m, ...)")
       .input("grad", "(n, ...), dtype of weight")
       .input("history", "(m, 1); its rows are replaced")
-      .input("rows", "(n,): numbers of the rows of weight that correspond to grad, whole numbers of any dtype")
+      .input("rows", "(n,): numbers of the rows of weight that correspond to grad, integers of any dtype")
       .output("weight_out", "updated weight")
       .output("history_out", "replaces history")
       .visible_outputs(1)

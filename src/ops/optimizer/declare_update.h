@@ -79,7 +79,7 @@ OpBuilder<P> declare_lazy_update(OpRegistry& ops, const char* name, std::vector<
   auto builder = ops.declare<P>(name);
   builder.input("weight", "floating tensor (m, ...)").input("grad", "(n, ...), dtype of weight");
   for (const std::string& s : states) builder.input(s, "shape and dtype of weight; its rows are replaced");
-  builder.input("rows", "(n,): numbers of the rows of weight that correspond to grad, whole numbers of any dtype");
+  builder.input("rows", "(n,): numbers of the rows of weight that correspond to grad, integers of any dtype");
   builder.output("weight_out", "updated weight");
   for (const std::string& s : states) builder.output(s + "_out", "replaces " + s);
   builder.visible_outputs(1).inplace(0, 0);

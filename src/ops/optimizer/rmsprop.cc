@@ -1,4 +1,4 @@
-// RMSProp: plain (Tieleman and Hinton, 2012) and centred (Graves, arXiv 1308.0850, eq. 38-45).
+// RMSProp: plain (Tieleman and Hinton, 2012) and centered (Graves, arXiv 1308.0850, eq. 38-45).
 #include <cmath>
 
 #include "hybridnet/op.h"
@@ -31,12 +31,12 @@ struct RmsPropParams {
   }
 };
 
-struct CentredParams {
+struct CenteredParams {
   double lr, gamma1, gamma2, epsilon, wd, rescale_grad, clip_gradient, clip_weights;
-  static void describe(ParamSchema<CentredParams>& schema) {
-    describe_rmsprop<CentredParams>(schema);
-    schema.field("gamma2", &CentredParams::gamma2).default_value(0.9).doc("Factor of the previous step.");
-    describe_tail<CentredParams>(schema);
+  static void describe(ParamSchema<CenteredParams>& schema) {
+    describe_rmsprop<CenteredParams>(schema);
+    schema.field("gamma2", &CenteredParams::gamma2).default_value(0.9).doc("Factor of the previous step.");
+    describe_tail<CenteredParams>(schema);
   }
 };
 
@@ -58,11 +58,11 @@ struct RmsPropRule {
 };
 
 template <typename A>
-struct CentredRule {
+struct CenteredRule {
   static constexpr int kStates = 3;
   A lr, keep, rest, momentum, epsilon, wd, rescale, bound, weight_bound;
   template <typename P>
-  static CentredRule make(const P& p, int) {
+  static CenteredRule make(const P& p, int) {
     return {static_cast<A>(p.lr),           static_cast<A>(p.gamma1),       A(1) - static_cast<A>(p.gamma1),
             static_cast<A>(p.gamma2),       static_cast<A>(p.epsilon),      static_cast<A>(p.wd),
             static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient), clip_bound<A>(p.clip_weights)};
@@ -81,11 +81,11 @@ struct CentredRule {
 void register_rmsprop(OpRegistry& ops) {
   // In random states the square of the mean may exceed the mean of squares; epsilon = 1 keeps the argument of the root
   // positive.
-  Sample centred;
-  centred.inputs = {{3, 4}, {3, 4}, {3, 4}, {3, 4}, {3, 4}};
-  centred.attrs = {{"lr", "0.1"}, {"wd", "0.01"}, {"clip_weights", "1.5"}, {"epsilon", "1"}};
-  centred.low = 0.1;
-  centred.high = 0.9;
+  Sample centered;
+  centered.inputs = {{3, 4}, {3, 4}, {3, 4}, {3, 4}, {3, 4}};
+  centered.attrs = {{"lr", "0.1"}, {"wd", "0.01"}, {"clip_weights", "1.5"}, {"epsilon", "1"}};
+  centered.low = 0.1;
+  centered.high = 0.9;
   declare_update<RmsPropRule, RmsPropParams>(ops, "rmsprop_update", {"n"})
       .doc(
           "g = clip(rescale_grad * grad + wd * weight); n is a running mean of g * g; weight -= lr * g / sqrt(n + "
@@ -93,11 +93,11 @@ void register_rmsprop(OpRegistry& ops) {
       .sample({{3, 4}, {3, 4}, {3, 4}}, {{"lr", "0.1"}, {"wd", "0.01"}}, 0.1, 2.0)
       .sample({{5}, {5}, {5}}, {{"lr", "0.1"}, {"clip_gradient", "0.5"}, {"clip_weights", "1"}, {"epsilon", "0.1"}},
               0.1, 2.0);
-  declare_update<CentredRule, CentredParams>(ops, "rmspropalex_update", {"n", "g", "delta"})
+  declare_update<CenteredRule, CenteredParams>(ops, "rmspropalex_update", {"n", "g", "delta"})
       .doc(
           "rmsprop_update with momentum and the variance n - g * g, where g is a running mean of the gradient: delta = "
           "gamma2 * delta - lr * gradient / sqrt(n - g * g + epsilon); weight += delta.")
-      .sample(centred);
+      .sample(centered);
 }
 
 }  // namespace hybridnet::ops

@@ -53,7 +53,7 @@ float divergence(const Floats& p, const Floats& q) {
 float loss(const float* hist, int64_t bins, int64_t reach, int64_t steps) {
   const int64_t first = bins / 2 - reach, last = std::min(bins / 2 + reach + 1, bins), width = last - first;
   Floats p(static_cast<size_t>(width)), q(p.size());
-  Temporary<double> counts(p.size());  // whole numbers of any size
+  Temporary<double> counts(p.size());  // integers of any size
   // In the counts of the steps, the first bin is empty: it holds only outliers. The last bin holds outliers and its own
   // values.
   for (int64_t j = 0; j < bins; ++j) {

@@ -123,7 +123,7 @@ void run_sum(const SumParams& p, const KernelArgs& a) {
       const auto sum = [=](int64_t i) { return static_cast<float>(x[i]) * of_lhs + static_cast<float>(y[i]) * of_rhs; };
       if (out == DType::kInt32) {
         auto* z = a.out[0].as<int32_t>();
-        for_elements(n, [=](int64_t i) { z[i] = kernels::whole_number<int32_t>(std::nearbyint(sum(i))); });
+        for_elements(n, [=](int64_t i) { z[i] = kernels::to_integer<int32_t>(std::nearbyint(sum(i))); });
       } else {
         with_bytes(out, [&](auto o) {
           auto* z = a.out[0].as<decltype(o)>();
@@ -158,7 +158,7 @@ void run_product(const ProductParams& p, const KernelArgs& a) {
     auto* z = a.out[0].as<int8_t>();
     for_elements(n, [=](int64_t i) {
       z[i] = static_cast<int8_t>(
-          std::clamp(kernels::whole_number<int32_t>(static_cast<float>(product(i)) * factor), -128, 127));
+          std::clamp(kernels::to_integer<int32_t>(static_cast<float>(product(i)) * factor), -128, 127));
     });
     return write_range(a, p.range());
   }
@@ -288,7 +288,7 @@ void declare_arithmetic(OpRegistry& ops) {
   auto product = ops.declare<ProductParams>("_contrib_quantized_elemwise_mul");
   product.doc("Product of bytes, element by element.").input("lhs", "int8, any shape");
   declare_sum_inputs(product);
-  product.output("output", "int32; int8 with a calibrated range, rounded towards zero; or float32");
+  product.output("output", "int32; int8 with a calibrated range, rounded toward zero; or float32");
   declare_ranges(product);
   product.num_outputs([](const ProductParams& p) { return p.enable_float_output ? 1 : 3; })
       .infer(infer_product)

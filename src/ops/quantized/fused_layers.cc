@@ -197,18 +197,18 @@ class LayerKernel final : public Kernel {
       auto* whole = reinterpret_cast<int32_t*>(bias);
       for (size_t o = 0; o < w->bias.size(); ++o)
         whole[o] =
-            kernels::whole_number<int32_t>(std::nearbyint(static_cast<double>(w->bias[o]) * data_steps * w->steps[o]));
+            kernels::to_integer<int32_t>(std::nearbyint(static_cast<double>(w->bias[o]) * data_steps * w->steps[o]));
       product_->run(t);
       return finish_sums(a, *w, data_steps);
     }
-    // Sums are in steps of the addend, else in units.
+    // Sums are in quantization steps of the addend, if there is one; else in real units.
     float per_unit = 1.0f;
     if (end_.with_sum) {
       t.addend = a.in[places_.addend].data;
       per_unit = steps_per_unit(a.in[places_.addend].dtype, range_at(a, places_.addend + 1));
     }
     for (size_t o = 0; o < w->steps.size(); ++o) scale[o] = per_unit / (data_steps * w->steps[o]);
-    for (size_t o = 0; o < w->bias.size(); ++o)  // a whole number of steps of the sums, which follows MXNet
+    for (size_t o = 0; o < w->bias.size(); ++o)  // an integer number of steps of the sums, which follows MXNet
       bias[o] = std::nearbyint(w->bias[o] * (w->steps[o] * data_steps)) * scale[o];
     if (out_ != DType::kFloat32) {
       t.out_step = per_unit / steps_per_unit(out_, end_.range());
@@ -235,7 +235,7 @@ class LayerKernel final : public Kernel {
     for (int64_t i = 0; i < n && (relu || end_.with_sum); ++i) {
       if (relu) y[i] = std::max(y[i], 0);
       if (end_.with_sum)
-        y[i] = kernels::whole_number<int32_t>(std::nearbyint(static_cast<double>(y[i]) + addend(i) * factor));
+        y[i] = kernels::to_integer<int32_t>(std::nearbyint(static_cast<double>(y[i]) + addend(i) * factor));
       if (end_.relu_of_sum) y[i] = std::max(y[i], 0);
     }
     const float reach = steps_of(DType::kInt8) / w.steps[0];

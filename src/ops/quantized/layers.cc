@@ -172,7 +172,7 @@ void register_quantized_layers(OpRegistry& ops) {
   Sample rows = bytes_sample({{2, 3}, {5, 4}, {1}, {1}}, {kF, kI}, {{"input_dim", "5"}, {"output_dim", "4"}}, -3, 7);
   ops.declare<QuantizedEmbeddingParams>("_contrib_quantized_embedding")
       .doc("Rows of a quantized matrix, selected by data; indices out of range select the nearest row.")
-      .input("data", "any shape; whole numbers of any dtype")
+      .input("data", "any shape; integers of any dtype")
       .input("weight", "int8 (input_dim, output_dim)")
       .input("min_weight", "(1,): value of the smallest byte")
       .input("max_weight", "(1,): value of the largest byte")

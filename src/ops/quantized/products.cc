@@ -75,7 +75,7 @@ class ProductKernel final : public Kernel {
       auto* bias = reinterpret_cast<int32_t*>(workspace);
       const float factor = factor_(data_, ranges);
       for (int64_t i = 0; i < outputs_; ++i)
-        bias[i] = kernels::whole_number<int32_t>(static_cast<float>(a.in[2].as<int8_t>()[i]) * factor);
+        bias[i] = kernels::to_integer<int32_t>(static_cast<float>(a.in[2].as<int8_t>()[i]) * factor);
       t.bias = bias;
       workspace += rounded(bias_bytes());
     }

@@ -48,7 +48,7 @@ template <typename T>
 T nearest_step(float x) {
   static_assert(sizeof(T) == 1);
   constexpr float kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
-  constexpr float kWhole = 12582912.0f;  // floats of this size, 1.5 * 2^23, are whole numbers: adding it rounds
+  constexpr float kWhole = 12582912.0f;  // floats of this size, 1.5 * 2^23, are integers: adding it rounds
   float inside = x == x ? x : 0.0f;
   inside = inside < kLow ? kLow : inside;
   inside = inside > kHigh ? kHigh : inside;
@@ -78,7 +78,7 @@ inline void infer_bytewise(InferContext& c) {
   infer_range_outputs(c);
 }
 
-// A sample of whole numbers in [low, high) for all inputs; `dtypes` for the first inputs, float32 for the others.
+// A sample of integers in [low, high) for all inputs; `dtypes` for the first inputs, float32 for the others.
 inline Sample bytes_sample(std::vector<Shape> inputs, std::vector<DType> dtypes,
                            std::vector<std::pair<std::string, std::string>> attrs = {}, double low = -100,
                            double high = 100) {

@@ -178,7 +178,7 @@ void declare_density(OpRegistry& ops, const std::string& name, const char* doc, 
     s.low = range[0];
     s.high = range[1];
     s.check_gradient = smooth;
-    if (!smooth) s.note = "samples are whole numbers: they have no gradient";
+    if (!smooth) s.note = "samples are integers: they have no gradient";
     builder.sample(s);
   }
 }

@@ -74,7 +74,7 @@ struct Exponential {
 
 struct Poisson {
   static constexpr const char* kName = "poisson";
-  static constexpr const char* kDoc = "Poisson distributed whole numbers, as floating values.";
+  static constexpr const char* kDoc = "Poisson distributed integers, as floating values.";
   static constexpr std::array<ParameterInfo, 1> kParameters{{{"lam", "lam", 1.0, "Mean, not negative."}}};
   static void check(double lam, double) {
     if (!(lam >= 0)) bad_parameter("lam", "a number that is not negative", lam);
@@ -96,7 +96,7 @@ struct NegativeBinomial {
 
 struct GeneralizedNegativeBinomial {
   static constexpr const char* kName = "generalized_negative_binomial";
-  static constexpr const char* kDoc = "Negative binomial whole numbers by mean and dispersion, as floating values.";
+  static constexpr const char* kDoc = "Negative binomial integers by mean and dispersion, as floating values.";
   static constexpr std::array<ParameterInfo, 2> kParameters{
       {{"mu", "mu", 1.0, "Mean, not negative."},
        {"alpha", "alpha", 1.0, "Dispersion, not negative; 0 gives Poisson."}}};

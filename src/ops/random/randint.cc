@@ -1,4 +1,4 @@
-// _random_randint: uniformly distributed whole numbers in a range.
+// _random_randint: uniformly distributed integers in a range.
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/random/rng.h"
@@ -48,7 +48,7 @@ void infer_randint(const RandintParams& p, InferContext& c) {
   }
 }
 
-// Returns a number below `range`, where 0 means 2^64: the high word of bits * range, drawn again if it would favour
+// Returns a number below `range`, where 0 means 2^64: the high word of bits * range, drawn again if it would favor
 // some numbers (D. Lemire: "Fast random integer generation in an interval", 2019).
 uint64_t below(kernels::ElementBits& bits, uint64_t range) {
   const auto draw = [&bits] {
@@ -80,7 +80,7 @@ void fill(const RandintParams& p, const KernelArgs& a) {
 void register_randint(OpRegistry& ops) {
   ops.declare<RandintParams>("_random_randint")
       .alias("random_randint")
-      .doc("Uniformly distributed whole numbers in [low, high).")
+      .doc("Uniformly distributed integers in [low, high).")
       .output("output", "shape given by the parameter; int32 or int64")
       .infer(infer_randint)
       .cpu([](const RandintParams& p, const KernelArgs& a) {

@@ -32,11 +32,11 @@ void infer_extreme(const ReduceParams& p, InferContext& c) {
 }  // namespace
 
 void register_extremes(OpRegistry& ops) {
-  reduction<Reduction::kMax>(ops, "max", "Largest element over axes; NaN wins.")
+  reduction<Reduction::kMax>(ops, "max", "Largest element over axes. The result is NaN if any element is NaN.")
       .alias("max_axis")
       .infer(infer_extreme)
       .gradient(extreme_gradient, Saves::all());
-  reduction<Reduction::kMin>(ops, "min", "Smallest element over axes; NaN wins.")
+  reduction<Reduction::kMin>(ops, "min", "Smallest element over axes. The result is NaN if any element is NaN.")
       .alias("min_axis")
       .infer(infer_extreme)
       .gradient(extreme_gradient, Saves::all());

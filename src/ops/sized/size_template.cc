@@ -10,7 +10,7 @@ namespace {
 
 struct SizeIsUnknown {};
 
-constexpr double kExact = 9007199254740992.0;  // 2^53: up to it doubles hold all whole numbers
+constexpr double kExact = 9007199254740992.0;  // 2^53: up to it doubles hold all integers
 
 std::string text_of(double value) {
   if (value == std::floor(value) && std::fabs(value) <= kExact) return std::to_string(static_cast<int64_t>(value));
@@ -53,7 +53,7 @@ class Expression {
     int value = 0;
     const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (problem != std::errc() || end != digits.data() + digits.size())
-      fail("'" + std::string(digits) + "' is not a whole number");
+      fail("'" + std::string(digits) + "' is not an integer");
     return value;
   }
 

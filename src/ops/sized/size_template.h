@@ -22,7 +22,7 @@ namespace hybridnet::ops {
 //   @i             all values of input i, with commas between them; must stand alone
 //   12, -1.5       numbers
 // with the operators + - * / // % max min floor ceil trunc round neg abs == < <= and ? (condition, then, else).
-// `//` and `%` round down, as in Python. Results are whole numbers if the expression is; a whole number is written
+// `//` and `%` round down, as in Python. Results are integers if the expression is; an integer is written
 // without a point.
 class SizeTemplate {
  public:

@@ -1,4 +1,4 @@
-// Replaces attention that is written out by one operator, which never holds the matrix of weights.
+// Replaces attention that consists of several operators by one operator, which never stores the matrix of weights.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -153,14 +153,14 @@ class Matcher {
     const Shape& s = &product == &node_ ? node_.specs[0].shape : graph_.spec(product.inputs[0]).shape;
     return s[s.ndim() - 1];
   }
-  int64_t heads() const { return whole_attribute(node_, "heads", 1); }
+  int64_t heads() const { return integer_attribute(node_, "heads", 1); }
 
   const Graph& graph_;
   const Node& node_;
 };
 
 // Returns `entry` with its last two axes swapped, as one transpose at most of the array under it.
-NodeEntry turned_back(Graph& graph, const NodeEntry& entry) {
+NodeEntry with_last_axes_swapped(Graph& graph, const NodeEntry& entry) {
   const Node& node = *entry.node;
   const int ndim = graph.spec(entry).shape.ndim();
   Tuple axes = Tuple::scalar();
@@ -178,7 +178,7 @@ NodeEntry turned_back(Graph& graph, const NodeEntry& entry) {
   } else if (is_first_of(entry, kSwapAxis)) {
     source = node.inputs[0];
     const auto axis = [&](const char* name) {
-      const int number = static_cast<int>(whole_attribute(node, name, 0));
+      const int number = static_cast<int>(integer_attribute(node, name, 0));
       return number < 0 ? number + ndim : number;
     };
     std::swap(axes[axis("dim1")], axes[axis("dim2")]);
@@ -201,12 +201,12 @@ Replacement attention(Graph& graph, Node& node) {
   double scale = scores.scale;
   if (node.op == &kBatchDot.op()) {
     const bool transposed = bool_attribute(product, "transpose_b", false);
-    inputs = {product.inputs[0], transposed ? product.inputs[1] : turned_back(graph, product.inputs[1]),
+    inputs = {product.inputs[0], transposed ? product.inputs[1] : with_last_axes_swapped(graph, product.inputs[1]),
               node.inputs[1]};
   } else {
     inputs = product.inputs;
     parts = inputs.size() == 1 ? 3 : 2;
-    heads = whole_attribute(node, "heads", 1);
+    heads = integer_attribute(node, "heads", 1);
     const int64_t width = graph.spec(inputs[0]).shape[2] / (parts == 3 ? 3 : 1) / heads;
     scale /= std::sqrt(static_cast<double>(std::max<int64_t>(width, 1)));
   }

@@ -66,7 +66,7 @@ View view_of(const Graph& graph, const NodeEntry& entry) {
   if (is_first_of(entry, kSwapAxis)) {
     View view = view_of(graph, node.inputs[0]);
     const auto axis = [&](const char* name) -> Axes& {
-      const int number = static_cast<int>(whole_attribute(node, name, 0));
+      const int number = static_cast<int>(integer_attribute(node, name, 0));
       return view.axes[static_cast<size_t>(number < 0 ? number + static_cast<int>(view.axes.size()) : number)];
     };
     std::swap(axis("dim1"), axis("dim2"));

@@ -27,7 +27,7 @@ RowsOf rows_of(const Graph& graph, const NodeEntry& entry) {
   const Node& node = *entry.node;
   if (is_first_of(entry, kSlice) && number_attribute(node, "axis", 0) == 0) {
     const int64_t all = graph.spec(node.inputs[0]).shape[0];
-    int64_t begin = whole_attribute(node, "begin", 0);
+    int64_t begin = integer_attribute(node, "begin", 0);
     if (begin < 0) begin += all;
     return {node.inputs[0], begin, begin + count};
   }
@@ -38,7 +38,7 @@ RowsOf rows_of(const Graph& graph, const NodeEntry& entry) {
   return {entry, 0, count};
 }
 
-// The array whose rows these parts are, in order and completely; nothing if there is none.
+// Returns the array if the parts are all of its rows, in order; else nullopt.
 std::optional<NodeEntry> adjacent(const Graph& graph, const std::vector<NodeEntry>& parts) {
   int64_t next = 0;
   const NodeEntry source = rows_of(graph, parts[0]).source;

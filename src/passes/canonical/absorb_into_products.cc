@@ -32,7 +32,7 @@ std::optional<NodeEntry> transposed_matrices(const Graph& graph, const NodeEntry
   const auto from_front = [&](int64_t axis) { return axis < 0 ? axis + ndim : axis; };
   const Node& node = *entry.node;
   if (is_first_of(entry, kSwapAxis)) {
-    const auto axis = [&](const char* name) { return from_front(whole_attribute(node, name, 0)); };
+    const auto axis = [&](const char* name) { return from_front(integer_attribute(node, name, 0)); };
     if (std::minmax({axis("dim1"), axis("dim2")}) != std::pair<int64_t, int64_t>(ndim - 2, ndim - 1))
       return std::nullopt;
     return node.inputs[0];
@@ -101,13 +101,13 @@ const Node* scalable(const Graph& graph, const NodeEntry& entry, const Node& rea
 // OpenBLAS computes smaller products and would need a copy of the summand first: as slow as a separate pass (measured).
 bool pays_addend(const Graph& graph, const Node& product) {
   if (product.specs[0].dtype != DType::kFloat32) return false;
-  const bool turned = flag(product, 0);
-  return ask_sizes({product.specs[0].shape, graph.spec(product.inputs[0]).shape},
-                   [turned](std::span<const Shape> shapes) {
-                     constexpr int64_t kMinRows = 32, kMinWork = 32 * 32 * 32;
-                     const Shape &out = shapes[0], &a = shapes[1];
-                     return out[out.ndim() - 2] >= kMinRows && out.size() * a[a.ndim() - (turned ? 2 : 1)] >= kMinWork;
-                   });
+  const bool transposed = flag(product, 0);
+  return ask_sizes(
+      {product.specs[0].shape, graph.spec(product.inputs[0]).shape}, [transposed](std::span<const Shape> shapes) {
+        constexpr int64_t kMinRows = 32, kMinWork = 32 * 32 * 32;
+        const Shape &out = shapes[0], &a = shapes[1];
+        return out[out.ndim() - 2] >= kMinRows && out.size() * a[a.ndim() - (transposed ? 2 : 1)] >= kMinWork;
+      });
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ Shape repeated(const Shape& a, const Shape& b) {
 
 constexpr int64_t kKept = -1;  // size of an axis that a repeat leaves as it is, also in the parameter `shape`
 
-std::vector<int64_t> whole_numbers(const Node& node, const char* name) {
+std::vector<int64_t> integer_list(const Node& node, const char* name) {
   std::vector<int64_t> numbers;
   const AttrValue value = attribute(node, name);
   if (const auto* items = std::get_if<AttrValue::List>(&value.value))
@@ -50,7 +50,7 @@ std::optional<std::vector<int64_t>> given_sizes(const Node& node) {
   const Shape& shape = node.specs[0].shape;
   std::vector<int64_t> sizes(static_cast<size_t>(shape.ndim()), kKept);
   if (node.op == &kBroadcastTo.op()) {
-    const std::vector<int64_t> given = whole_numbers(node, "shape");
+    const std::vector<int64_t> given = integer_list(node, "shape");
     for (size_t i = 0; i < sizes.size(); ++i) {
       if (given.at(i) == 0 && shape[static_cast<int>(i)] == 0) return std::nullopt;
       if (given[i] > 0) sizes[i] = given[i];
@@ -58,7 +58,7 @@ std::optional<std::vector<int64_t>> given_sizes(const Node& node) {
     return sizes;
   }
   if (node.op != &kBroadcastAxis.op()) return std::nullopt;
-  const std::vector<int64_t> axes = whole_numbers(node, "axis"), given = whole_numbers(node, "size");
+  const std::vector<int64_t> axes = integer_list(node, "axis"), given = integer_list(node, "size");
   for (size_t i = 0; i < axes.size(); ++i) {
     if (given.at(i) == 0) return std::nullopt;
     sizes[static_cast<size_t>(normalize_axis(axes[i], shape.ndim()))] = given[i];

@@ -11,7 +11,7 @@ const OpRef kCast{"Cast"};
 
 struct Digits {
   int integer = 0;       // bits of the largest range of exact integers, without the sign
-  int exponent = 0;      // bits of the exponent; 0: whole numbers only
+  int exponent = 0;      // bits of the exponent; 0: integers only
   bool negative = true;  // has negative numbers
 };
 

@@ -38,7 +38,7 @@ Bound item(const AttrValue& list, size_t i) {
 }
 
 int axis_first_of(const Node& node, const char* name, int ndim) {
-  const auto axis = static_cast<int>(whole_attribute(node, name, 0));
+  const auto axis = static_cast<int>(integer_attribute(node, name, 0));
   return axis < 0 ? axis + ndim : axis;
 }
 

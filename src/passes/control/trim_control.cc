@@ -131,7 +131,7 @@ bool trim_control(Graph& graph) {
   bool changed = false;
   for_each_node(graph, {ControlKind::kCond},
                 [&](Node& node) { changed = share_branch_inputs(graph, node) || changed; });
-  // Readers first: nodes that lose their last reader can then go.
+  // Readers first: nodes that lose their last reader can then be removed.
   for_each_node(
       graph, {ControlKind::kForeach, ControlKind::kWhileLoop, ControlKind::kCond},
       [&](Node& node) {

@@ -117,7 +117,7 @@ class Choice {
   }
 
   void take(const Step& step, const Node& node) {
-    std::set<int> joined = neighbours(step);
+    std::set<int> joined = neighbors(step);
     const int group = joined.empty() ? static_cast<int>(groups_.size()) : *joined.begin();
     for (const Node* each : step.nodes) groups_[group].push_back(each);
     for (const int other : joined) {
@@ -135,7 +135,7 @@ class Choice {
   }
 
   // Groups of repeated nodes that the nodes of a step read from, or that read their results.
-  std::set<int> neighbours(const Step& step) const {
+  std::set<int> neighbors(const Step& step) const {
     std::set<int> found;
     const auto note = [&](const Node* node) {
       if (const auto known = repeated_.find(node); known != repeated_.end()) found.insert(known->second);
@@ -161,7 +161,7 @@ class Choice {
 
   bool stays_short(const Step& step) const {
     size_t length = step.nodes.size();
-    for (const int group : neighbours(step)) length += groups_.at(group).size();
+    for (const int group : neighbors(step)) length += groups_.at(group).size();
     return length <= kMaxChain;
   }
 

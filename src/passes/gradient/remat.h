@@ -25,8 +25,8 @@ class RematScope {
   struct Settings {
     RematPolicy policy;
     bool is_cut = false;  // into a forward and a backward plan; else both are one plan
-    // Per input of the graph: true if backward nodes may read it that did not so far. Backward nodes of a cut graph may
-    // not read states, which the forward plan has written by then, nor data, which the caller may have overwritten.
+    // Per input of the graph: true if backward nodes that do not read it yet may do so. Backward nodes of a cut graph
+    // may not read states, which the forward plan has written by then, nor data, which the caller may have overwritten.
     std::vector<bool> readable;
     // Set for the body of a loop, cut into one of the forward and one of the backward loop: its values are kept for
     // every iteration.
@@ -54,8 +54,8 @@ class RematScope {
 
 namespace passes {
 
-// Attribute of layers whose result gradients read, and which run again for them: neither run may fuse the activation
-// behind it, which would round differently than both nodes apart.
+// Attribute of layers that run again because gradients read their results. Neither run may fuse the layer with the
+// activation behind it, because the fused node would round differently from the two nodes.
 inline constexpr char kApartAttribute[] = "__apart__";
 
 bool remat(Graph& graph);

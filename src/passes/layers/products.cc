@@ -85,7 +85,7 @@ Product product_of(const Graph& graph, const Node& root) {
 // x * y / y is x.
 Replacement cancel_factors(Graph& graph, Node& node) {
   Product product = product_of(graph, node);
-  bool cancelled = false;
+  bool canceled = false;
   for (auto it = product.under.begin(); it != product.under.end();) {
     const auto twin = std::find(product.over.begin(), product.over.end(), *it);
     if (twin == product.over.end()) {
@@ -94,9 +94,9 @@ Replacement cancel_factors(Graph& graph, Node& node) {
     }
     product.over.erase(twin);
     it = product.under.erase(it);
-    cancelled = true;
+    canceled = true;
   }
-  return cancelled ? written(graph, node, product) : no_change();
+  return canceled ? written(graph, node, product) : no_change();
 }
 
 // A chain of products and quotients is one quotient at most, and has one number at most.

@@ -21,8 +21,8 @@ AmpType type_of(const Node& node) {
   return op.amp;
 }
 
-// True if the outputs are values of the inputs, or functions of one element each, so that their type may follow. Others
-// may count, or give positions: 16 bits have no whole numbers of four digits.
+// True if the outputs are values of the inputs, or functions of one element each, so that their type may follow. Other
+// operators may return counts or positions, and 16-bit floats do not represent all integers of four digits.
 bool follows_inputs(const Node& node) {
   const Op& op = *node.op;
   return op.pointwise || op.format_agnostic || op.is_view || op.takes_part_of_input || op.is_identity ||

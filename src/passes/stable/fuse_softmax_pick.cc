@@ -25,10 +25,10 @@ bool is_plain_one_hot(const NodeEntry& entry) {
          number_attribute(*entry.node, "off_value", 0) == 0 && number_attribute(*entry.node, "depth", 0) > 0;
 }
 
-// Returns 1 for labels that one_hot marks, 0 for labels out of range; one_hot rounds labels towards zero.
+// Returns 1 for labels that one_hot marks, 0 for labels out of range; one_hot rounds labels toward zero.
 NodeEntry is_in_range(Graph& graph, const Node& one_hot, DType dtype, const Node& origin) {
   const NodeEntry label = emit(graph, kCast, {one_hot.inputs[0]}, {{"dtype", "float64"}}, &origin);
-  const std::string depth = std::to_string(whole_attribute(one_hot, "depth", 0));
+  const std::string depth = std::to_string(integer_attribute(one_hot, "depth", 0));
   const NodeEntry above = emit(graph, kGreater, {label}, {{"scalar", "-1"}}, &origin);
   const NodeEntry below = emit(graph, kLesser, {label}, {{"scalar", depth}}, &origin);
   return emit(graph, kCast, {emit(graph, kProduct, {above, below}, {}, &origin)}, {{"dtype", dtype_name(dtype)}},

@@ -1,5 +1,5 @@
-// Sums of exponentials: log(sum(exp(x))) is infinite for x = 90 in float32. Operators for the whole chain lose nothing;
-// more of them are patterns in pipelines.cc.
+// Sums of exponentials: log(sum(exp(x))) is infinite for x = 90 in float32. Operators for the whole chain stay
+// finite. pipelines.cc has more such rules, as patterns.
 #include <limits>
 
 #include "graph/arithmetic.h"

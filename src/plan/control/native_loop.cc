@@ -36,7 +36,7 @@ constexpr char kDeclarations[] =
                  i64 ended; } Loop;
 )";
 
-// Returns the number of the operand's element that element `element` of the result reads.
+// Returns the index of the element of the operand that element `element` of the result reads.
 int64_t element_of(const Shape& operand, const Shape& result, int64_t element) {
   int64_t at = 0, stride = 1;
   for (int from_end = 1; from_end <= result.ndim(); ++from_end) {

@@ -43,7 +43,7 @@ TEST(Float16, EveryValueReadsAsIeeeSaysAndRoundTrips) {
   }
 }
 
-// Between two neighbours, values below the middle round down, values above it up, and the middle to the even neighbour.
+// Between two neighbors, values below the middle round down, values above it up, and the middle to the even neighbor.
 TEST(Float16, RoundsToNearestEven) {
   for (uint16_t bits = 0; bits < 0x7bff; ++bits) {
     const float low = value_of_half(bits);

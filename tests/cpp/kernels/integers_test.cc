@@ -8,21 +8,21 @@
 namespace hybridnet::kernels {
 namespace {
 
-TEST(WholeNumber, TruncatesSaturatesAndKeepsNanApart) {
-  EXPECT_EQ(whole_number(2.9), 2);
-  EXPECT_EQ(whole_number(-2.9), -2);
-  EXPECT_EQ(whole_number(-0x1p63), INT64_MIN);
-  EXPECT_EQ(whole_number(0x1p63), INT64_MAX);  // one more than the largest int64
-  EXPECT_EQ(whole_number(-std::numeric_limits<double>::infinity()), INT64_MIN);
-  EXPECT_EQ(whole_number(1e300), INT64_MAX);
-  EXPECT_EQ(whole_number(std::numeric_limits<double>::quiet_NaN()), 0);
-  EXPECT_EQ(whole_number<uint8_t>(255.9), 255);
-  EXPECT_EQ(whole_number<uint8_t>(-0.5), 0);
-  EXPECT_EQ(whole_number<uint8_t>(256), 255);
-  EXPECT_EQ(whole_number<int8_t>(-1e9), -128);
+TEST(ToInteger, TruncatesSaturatesAndKeepsNanApart) {
+  EXPECT_EQ(to_integer(2.9), 2);
+  EXPECT_EQ(to_integer(-2.9), -2);
+  EXPECT_EQ(to_integer(-0x1p63), INT64_MIN);
+  EXPECT_EQ(to_integer(0x1p63), INT64_MAX);  // one more than the largest int64
+  EXPECT_EQ(to_integer(-std::numeric_limits<double>::infinity()), INT64_MIN);
+  EXPECT_EQ(to_integer(1e300), INT64_MAX);
+  EXPECT_EQ(to_integer(std::numeric_limits<double>::quiet_NaN()), 0);
+  EXPECT_EQ(to_integer<uint8_t>(255.9), 255);
+  EXPECT_EQ(to_integer<uint8_t>(-0.5), 0);
+  EXPECT_EQ(to_integer<uint8_t>(256), 255);
+  EXPECT_EQ(to_integer<int8_t>(-1e9), -128);
   EXPECT_EQ(saturated_element<int32_t>(1e30), INT32_MAX);
   EXPECT_TRUE(saturated_element<bool>(0.25));
-  EXPECT_EQ(whole_number(std::numeric_limits<double>::quiet_NaN(), INT64_MIN), INT64_MIN);
+  EXPECT_EQ(to_integer(std::numeric_limits<double>::quiet_NaN(), INT64_MIN), INT64_MIN);
 }
 
 TEST(Wrapping, SumsOfIntegersWrapAround) {

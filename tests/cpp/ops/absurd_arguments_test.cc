@@ -1,6 +1,6 @@
 // Operators called with absurd parameters, sizes and values: each call must end in a result or an error of ours, with
 // memory and time that follow from sizes that the caller can see. Meant to be run under the address and
-// undefined-behaviour sanitizers, too.
+// undefined-behavior sanitizers, too.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

@@ -10,10 +10,10 @@ Graph small_network() {
   const NodeEntry x = var("x"), w = var("w"), b = var("b");
   const NodeEntry dense = use("FullyConnected", {x, w, b}, {{"num_hidden", "6"}});
   const NodeEntry rows = use("Reshape", {use("relu", {dense})}, {{"shape", "(-1, 2, 3)"}});
-  const NodeEntry centred = use("broadcast_sub", {rows, use("mean", {rows}, {{"axis", "1"}, {"keepdims", "1"}})});
-  const NodeEntry square = use("elemwise_mul", {centred, centred});
+  const NodeEntry centered = use("broadcast_sub", {rows, use("mean", {rows}, {{"axis", "1"}, {"keepdims", "1"}})});
+  const NodeEntry square = use("elemwise_mul", {centered, centered});
   return make_graph({x, w, b}, {float32({5, 4}), float32({6, 4}), float32({6})},
-                    {use("softmax", {centred}), use("sum", {square}, {{"axis", "(1, 2)"}})});
+                    {use("softmax", {centered}), use("sum", {square}, {{"axis", "(1, 2)"}})});
 }
 
 TEST(GradientRules, AskedAloneMakeTheSameNodes) {

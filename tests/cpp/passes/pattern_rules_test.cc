@@ -172,7 +172,7 @@ TEST(PatternRules, TakeOverTheParametersOfAnOperator) {
   EXPECT_EQ(text(log_softmax, "temperature"), text(*softmax.node, "temperature"));
 }
 
-TEST(PatternRules, LeaveWholeNumbersAndTruthsUnlessTheRowTakesThem) {
+TEST(PatternRules, LeaveIntegersAndTruthsUnlessTheRowTakesThem) {
   const auto on = [](const char* row, const Make& f, DType dtype) { return Ran(row, f, {Shape{4}, dtype}).fired; };
   const Make squared = [](auto& x) { return use("elemwise_mul", {x, x}); };
   EXPECT_TRUE(on("square_of_self", squared, DType::kInt32));

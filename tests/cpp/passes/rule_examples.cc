@@ -208,9 +208,9 @@ Graph fused_chain(int64_t size, const char* native) {
 
 // x w^T, with w transposed in front of the product; is_read_elsewhere: the transposed matrix has another reader.
 Graph product_of_transposed(bool is_read_elsewhere) {
-  const NodeEntry x = var("x"), w = var("w"), turned = transposed(w, "(1, 0)");
-  std::vector<NodeEntry> outputs{use("dot", {x, turned})};
-  if (is_read_elsewhere) outputs.push_back(use("exp", {turned}));
+  const NodeEntry x = var("x"), w = var("w"), w_transposed = transposed(w, "(1, 0)");
+  std::vector<NodeEntry> outputs{use("dot", {x, w_transposed})};
+  if (is_read_elsewhere) outputs.push_back(use("exp", {w_transposed}));
   return make_graph({x, w}, {kState, kWeight}, outputs);
 }
 

@@ -1,5 +1,5 @@
 // Every rule of the pipeline keeps values: its example, and further graphs of its kind, run before and after the rule
-// with inputs of every dtype that inference accepts, also for sizes of zero and arrays without axes. Whole numbers keep
+// with inputs of every dtype that inference accepts, also for sizes of zero and arrays without axes. Integers keep
 // their bits, floats are as exact as the class of the rule promises. A rule without a graph fails here.
 #include <algorithm>
 #include <cmath>

@@ -94,8 +94,8 @@ Network attention() {
   const NodeEntry q = heads(dense(net.data)), k = heads(dense(net.data)), v = heads(dense(net.data));
   const NodeEntry weights = use("softmax", {use("batch_dot", {q, k}, {{"transpose_b", "1"}})});
   const NodeEntry mixed = use("batch_dot", {weights, v});
-  const NodeEntry centred = use("broadcast_sub", {mixed, use("mean", {mixed}, {{"axis", "1"}, {"keepdims", "1"}})});
-  net.outputs = {use("tanh", {centred}), use("sum", {use("square", {mixed})}, {{"axis", "(1, 2)"}})};
+  const NodeEntry centered = use("broadcast_sub", {mixed, use("mean", {mixed}, {{"axis", "1"}, {"keepdims", "1"}})});
+  net.outputs = {use("tanh", {centered}), use("sum", {use("square", {mixed})}, {{"axis", "(1, 2)"}})};
   return net;
 }
 

@@ -172,7 +172,7 @@ TEST(Segments, StatesOfASegmentAreThoseOfTheCallersArrays) {
   const NDArray inputs[] = {data,    every_second(4),     make_array({1}, {1}), make_array({1}, {0}),
                             running, make_array({1}, {1})};
   autograd_state() = {.recording = false, .training = true};
-  for (const float expected : {1.0f, 1.5f}) {  // moves towards the mean of 1 and 3
+  for (const float expected : {1.0f, 1.5f}) {  // moves toward the mean of 1 and 3
     op->call(inputs);
     EXPECT_FLOAT_EQ(values_of(running)[0], expected);  // waits for the call
   }

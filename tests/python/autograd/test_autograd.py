@@ -144,7 +144,7 @@ def test_states_of_an_earlier_step_are_constants():
         np.testing.assert_allclose(w.grad.asnumpy(), [expected])
 
 
-def test_whole_numbers_have_gradients_if_asked_for():
+def test_integers_have_gradients_if_asked_for():
     x = mx.nd.array([[3, 1, 2]], dtype="int32")
     x.attach_grad()
     with autograd.record():
@@ -167,7 +167,7 @@ def test_whole_numbers_have_gradients_if_asked_for():
     ],
     ids=["square", "flip", "sum", "to_float", "to_int", "mod"],
 )
-def test_gradients_of_whole_numbers_are_the_same_in_graphs(function, expected, dtype, hybrid):
+def test_gradients_of_integers_are_the_same_in_graphs(function, expected, dtype, hybrid):
     class Block(mx.gluon.HybridBlock):
         def hybrid_forward(self, F, x):
             return function(F, x)

@@ -13,7 +13,7 @@ import hybridnet as mx
 import numpy as np
 
 UNARY = ("negative", "abs", "relu", "square", "tanh", "exp", "sqrt", "floor", "sign", "sigmoid", "rint")
-OF_WHOLE_NUMBERS = ("negative", "abs", "relu", "square", "sign")
+OF_INTEGERS = ("negative", "abs", "relu", "square", "sign")
 BINARY = (
     "broadcast_add", "broadcast_sub", "broadcast_mul", "broadcast_div", "broadcast_maximum", "broadcast_minimum",
     "broadcast_lesser", "broadcast_greater_equal", "broadcast_equal", "broadcast_not_equal", "broadcast_logical_and",
@@ -45,7 +45,7 @@ class Program(mx.gluon.HybridBlock):
     def value(self, F: Any, draw: random.Random, values: list[Any]) -> Any:
         kind = draw.random()
         if kind < 0.35:
-            names = UNARY if self.dtype.startswith("f") else OF_WHOLE_NUMBERS
+            names = UNARY if self.dtype.startswith("f") else OF_INTEGERS
             return getattr(F, draw.choice(names))(draw.choice(values))
         if kind < 0.65:
             number = draw.choice((0.5, 3.0, -2.0, 1e-3)) if self.dtype.startswith("f") else draw.choice((1, -2, 3))

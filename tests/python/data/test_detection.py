@@ -17,7 +17,7 @@ def _seed():
 
 
 def _marked(height=40, width=60):
-    """Returns an image of two coloured rectangles on black, and their boxes."""
+    """Returns an image of two colored rectangles on black, and their boxes."""
     pixels = np.zeros((height, width, 3), np.uint8)
     pixels[10:20, 6:30] = (200, 0, 0)
     pixels[24:36, 36:54] = (0, 200, 0)
@@ -29,7 +29,7 @@ def _marked(height=40, width=60):
 
 
 def _check_boxes(picture, boxes, slack=1):
-    """Checks that each box encloses the pixels of its colour."""
+    """Checks that each box encloses the pixels of its color."""
     pixels = picture.asnumpy()
     height, width = pixels.shape[:2]
     for box in boxes:

@@ -129,7 +129,7 @@ def test_a_part_holds_as_much_of_the_object_as_asked_for(seed):
 
 @pytest.mark.parametrize("mode, kept", [("center", 0), ("overlap", 1)])
 def test_objects_leave_with_their_middle_or_with_their_area(mode, kept):
-    """The crop ends just left of the object's centre, so a bit less than half of the object is in it."""
+    """The crop ends just left of the object's center, so a bit less than half of the object is in it."""
     augment = DetectionAugmenter(80, 100, crop_emit_mode=mode, emit_overlap_thresh=0.3)
     found = augment._objects_in(np.array([[1, 0.2, 0.2, 0.6, 0.6]]), np.array([0.0, 0.0, 0.39, 1.0]))
     assert len(found) == kept
@@ -144,7 +144,7 @@ def test_a_part_without_any_object_is_not_taken():
         assert len(objects) == 1
 
 
-def test_colours_change_with_the_given_probability(path):
+def test_colors_change_with_the_given_probability(path):
     plain, changed = (
         batches(path, max_random_hue=90, random_hue_prob=p, max_random_contrast=0.5, random_contrast_prob=p)
         for p in (0.0, 1.0)

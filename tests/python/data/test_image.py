@@ -46,8 +46,8 @@ def filtered_png(pixels, kinds):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    colour = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
-    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
+    color = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
+    header = struct.pack(">IIBBBBB", width, height, 8, color, 0, 0, 0)
     return SIGNATURE + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
 
 
@@ -71,7 +71,7 @@ def test_broken_png_files_are_errors(cut, rng):
         decode_image(b"neither this nor that")
 
 
-def test_images_are_read_in_colour_gray_and_as_they_are(tmp_path, rng):
+def test_images_are_read_in_color_gray_and_as_they_are(tmp_path, rng):
     pixels = picture(rng)
     file = str(tmp_path / "image.png")
     (tmp_path / "image.png").write_bytes(encode_image(pixels, ".png", 6))
@@ -157,8 +157,8 @@ def test_cropping(rng):
 
 def test_rotating_by_right_angles(rng):
     src = rng.normal(size=(2, 5, 5)).astype("float32")
-    turned = image.imrotate(mx.nd.array(src), 90).asnumpy()
-    assert any(np.allclose(turned, np.rot90(src, k, axes=(1, 2)), atol=1e-4) for k in (1, -1))
+    rotated = image.imrotate(mx.nd.array(src), 90).asnumpy()
+    assert any(np.allclose(rotated, np.rot90(src, k, axes=(1, 2)), atol=1e-4) for k in (1, -1))
     both = image.imrotate(mx.nd.array(np.stack([src, src])), mx.nd.array([0, 180]))
     np.testing.assert_allclose(both.asnumpy()[0], src, atol=1e-4)
     np.testing.assert_allclose(both.asnumpy()[1], src[:, ::-1, ::-1], atol=1e-4)
@@ -192,7 +192,7 @@ def test_augmenters_of_the_usual_list(rng):
         image.CreateAugmenter((3, 6, 5), mean=3)
 
 
-def test_colour_jitter_changes_one_property_and_keeps_others(rng):
+def test_color_jitter_changes_one_property_and_keeps_others(rng):
     src = mx.nd.array(picture(rng), dtype="float32")
     brighter = image.BrightnessJitterAug(0.5)(src).asnumpy() / src.asnumpy().clip(1)
     bright = brighter[src.asnumpy() > 1]
@@ -296,7 +296,7 @@ def test_geometric_transforms(rng):
         transforms.RandomLighting(0.5),
     ],
 )
-def test_colour_transforms_keep_shape_and_type(transform, rng):
+def test_color_transforms_keep_shape_and_type(transform, rng):
     pixels = picture(rng)
     results = [run(transform, pixels) for _ in range(3)]
     assert all(out.shape == pixels.shape for out in results)

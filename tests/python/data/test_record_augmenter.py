@@ -75,7 +75,7 @@ def test_the_identity_and_whole_moves_are_exact(rng):
             assert (warp(image, np.array(matrix), 2, 2, method, 7) == 7).all()
 
 
-def test_colours_in_hls_are_those_of_opencv(rng):
+def test_colors_in_hls_are_those_of_opencv(rng):
     cv2 = pytest.importorskip("cv2")
     image = rng.integers(0, 256, size=(30, 30, 3)).astype(np.uint8)
     values = cv2.cvtColor(image, cv2.COLOR_RGB2HLS).astype(int) + np.array([20, -30, 40])
@@ -83,8 +83,8 @@ def test_colours_in_hls_are_those_of_opencv(rng):
     got = shift_hls(image, 20, -30, 40)
     difference = np.abs(got.astype(int) - expected)
     assert (difference <= 2).mean() > 0.99 and difference.max() <= 8  # OpenCV rounds the hue to an integer
-    grey = np.full((2, 2, 3), 80, np.uint8)
-    np.testing.assert_array_equal(shift_hls(grey, 0, 0, 0), grey)
+    gray = np.full((2, 2, 3), 80, np.uint8)
+    np.testing.assert_array_equal(shift_hls(gray, 0, 0, 0), gray)
 
 
 def _seconds(function):
@@ -128,13 +128,13 @@ def test_images_of_any_dtype_are_resized(dtype, rng):
     np.testing.assert_allclose(resize(image, 3, 2, 1)[0, 0], _like(image[:2, :2].mean(axis=(0, 1)), image), atol=1e-3)
 
 
-def test_colours_of_grey_images_are_refused(rng):
+def test_colors_of_gray_images_are_refused(rng):
     with pytest.raises(mx.MXNetError, match=r"red, green and blue.*\(4, 5, 1\)"):
         adjust_hue(np.zeros((4, 5, 1), np.uint8), 0.2)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "float64", "int16"])
-def test_colour_changes_are_matrices_for_every_dtype(dtype, rng):
+def test_color_changes_are_matrices_for_every_dtype(dtype, rng):
     image = rng.uniform(0, 255, size=(6, 7, 3)).astype(dtype)
     luminance = (image * np.array([0.299, 0.587, 0.114])).sum(axis=2, keepdims=True)
 
@@ -218,9 +218,9 @@ def test_a_least_size_leaves_room_around_the_image(draw, rng):
 
 def test_a_quarter_turn_turns_around_the_middle(draw, rng):
     image = _picture(rng, 16, 16)
-    turned = RecordAugmenter(16, 16, rotate=90)(image, draw).astype(int)
+    rotated = RecordAugmenter(16, 16, rotate=90)(image, draw).astype(int)
     # Pixel centers are integers, so the rotation is not around the middle between pixels 7 and 8: off by one.
-    np.testing.assert_allclose(turned[1:], np.rot90(image)[:-1], atol=1)
+    np.testing.assert_allclose(rotated[1:], np.rot90(image)[:-1], atol=1)
 
 
 def test_labels_come_from_a_list_and_contrast_is_random(tmp_path, rng):

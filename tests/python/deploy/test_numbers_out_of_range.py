@@ -16,9 +16,9 @@ RESULTS = {
     "SequenceLast": "9 1 11",
     "model": "-9 -1 -11",
 }
-LENGTH = "input 'sequence_length': expected a whole number from 1 to 4, got 9 at position 2"
+LENGTH = "input 'sequence_length': expected an integer from 1 to 4, got 9 at position 2"
 REPORTS = [
-    "operator 'pick', input 'index': expected a whole number from 0 to 2, got 7 at position 2",
+    "operator 'pick', input 'index': expected an integer from 0 to 2, got 7 at position 2",
     f"operator 'SequenceLast', {LENGTH}",
     f"operator 'SequenceLast' (node 'net_last_one'), {LENGTH}",
 ]

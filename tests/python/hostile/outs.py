@@ -206,7 +206,7 @@ class Attack:
         room = Room(shape, dtype, foreign=kind == "foreign")
         return (room.array if kind != "fits" else mx.nd.array(room.array.asnumpy(), dtype=dtype)), room, kind
 
-    # -- judgement --------------------------------------------------------------------------------------------------
+    # -- judgment --------------------------------------------------------------------------------------------------
 
     def judge_refusal(self, message: str) -> str:
         fits = all(kind in FITTING for kind in self.case.kinds)

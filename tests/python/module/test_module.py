@@ -22,8 +22,8 @@ def classifier(classes=3):
 
 def clusters(rng, count=120):
     labels = rng.integers(0, 3, size=count)
-    centres = np.array([[2.0, 0], [-2, 1], [0, -2]])
-    return (centres[labels] + 0.3 * rng.normal(size=(count, 2))).astype("float32"), labels.astype("float32")
+    centers = np.array([[2.0, 0], [-2, 1], [0, -2]])
+    return (centers[labels] + 0.3 * rng.normal(size=(count, 2))).astype("float32"), labels.astype("float32")
 
 
 def iterator(rng, **kwargs):

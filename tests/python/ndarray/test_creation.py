@@ -345,7 +345,7 @@ def test_the_class_makes_arrays_of_handles_only():
             mx.nd.NDArray(wrong)
 
 
-def test_ranges_of_whole_numbers_step_by_whole_numbers():
+def test_ranges_of_integers_step_by_integers():
     np.testing.assert_array_equal(mx.nd.arange(1.5, 9, 1.5, dtype="int32").asnumpy(), [1, 2, 3, 4, 5])
     np.testing.assert_array_equal(mx.nd.arange(2.9, 7, 2.2, repeat=2, dtype="int64").asnumpy(), [2, 2, 4, 4])
 

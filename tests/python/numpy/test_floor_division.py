@@ -1,4 +1,4 @@
-"""Floor division of whole numbers: NumPy's quotient over the whole range of each dtype."""
+"""Floor division of integers: NumPy's quotient over the whole range of each dtype."""
 
 import hybridnet as mx
 import numpy as onp

@@ -91,7 +91,7 @@ def test_logaddexp_has_the_gradient_of_softmax():
 
 
 @pytest.mark.parametrize("shift", [0, 1, 3])
-def test_shifts_of_whole_numbers(shift):
+def test_shifts_of_integers(shift):
     n = np.array(N, dtype="int32")
     check(n << shift, N << shift)
     check(n >> shift, N >> shift)
@@ -225,7 +225,7 @@ def test_logical_functions_take_bools_beside_arrays():
 
 def test_repeats_may_be_an_array():
     check(np.repeat(np.array(X), np.array([2, 0, 1]), axis=1), onp.repeat(X, [2, 0, 1], axis=1))
-    with pytest.raises(errors.ValueError, match="whole"):
+    with pytest.raises(errors.ValueError, match=r"expected integers, got 1\.5"):
         np.repeat(np.array(X), 1.5)
 
 

@@ -43,12 +43,12 @@ def test_operators_of_python_are_numpys(operator, values):
     "operator",
     [lambda x: x & 6, lambda x: 6 | x, lambda x: x ^ 3, lambda x: ~x, lambda x: x & x],
 )
-def test_bits_of_whole_numbers(operator):
+def test_bits_of_integers(operator):
     onp.testing.assert_array_equal(operator(np.array(WHOLE, dtype="int32")).asnumpy(), operator(WHOLE))
 
 
 def test_bits_of_floats_are_refused():
-    with pytest.raises(mx.errors.DTypeError, match="whole numbers or bool"):
+    with pytest.raises(mx.errors.DTypeError, match="integers or bool"):
         np.array(REAL) & 1
     with pytest.raises(TypeError, match="unsupported operand"):
         np.array(WHOLE, dtype="int32") & "a"

@@ -136,7 +136,7 @@ def test_reductions_without_nan_are_those_of_numpy_with_gradients(ours, theirs):
     check(ours(np.array([1, 2, 3], "int32")), theirs(onp.array([1, 2, 3])))
 
 
-def test_floats_lose_their_nan_before_they_become_whole_numbers():
+def test_floats_lose_their_nan_before_they_become_integers():
     x = np.array([1.5, float("nan"), 4.0])
     assert int(np.nansum(x, dtype="int32")) == 5
     assert int(np.nanprod(x, dtype="int32")) == 4

@@ -52,7 +52,7 @@ def test_medians_of_infinities_are_infinite():
 
 @pytest.mark.parametrize("name", ["nansum", "nanprod", "cumprod", "nancumsum", "nancumprod"])
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32"])
-def test_functions_that_numpy_alone_has_accumulate_whole_numbers_in_int64(name, dtype):
+def test_functions_that_numpy_alone_has_accumulate_integers_in_int64(name, dtype):
     values = onp.array([100, 120, 121, 90, 119], dtype)
     found = getattr(np, name)(np.array(values, dtype=dtype))
     assert found.dtype == onp.int64

@@ -426,7 +426,7 @@ network(
     trains=False,
 )
 network(
-    "whole numbers",
+    "integers",
     lambda self, x: (x // 3 + x % 4 - (x << 1)).clamp(-5, 40) * self.table.weight.shape[0] + (x & 6 | 1),
     numbers(50, 6),
     layers=lambda: {"table": nn.Embedding(3, 2)},

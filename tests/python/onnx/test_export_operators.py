@@ -64,7 +64,7 @@ def runnable(name: str, dtype: str) -> list[Use]:
 def _has_values(use: Use, dtype: str) -> bool:
     try:
         use.inputs(dtype)
-    except ValueError:  # no whole number is within the bounds of the sample
+    except ValueError:  # no integer is within the bounds of the sample
         return False
     return True
 

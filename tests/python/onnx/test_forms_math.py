@@ -70,7 +70,7 @@ def test_functions_of_two_tensors_agree_for_zeros_infinities_and_nan(op):
 
 @pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div"])
 @pytest.mark.parametrize("number", [3, -3, 2**53 + 1])
-def test_whole_numbers_are_exact_with_constants(op, number):
+def test_integers_are_exact_with_constants(op, number):
     proto = model([node(op, "x c")], {"x": ("int64", ["n"])}, "y", {"c": np.array(number)})
     assert_agrees(proto, (np.array([2**62, -(2**62), 2**53 + 1, 7, -7]),), rtol=0, atol=0)
 
@@ -213,15 +213,15 @@ def test_matmul_follows_numpy(shapes, rng):
     assert_agrees(proto, (a, b), rtol=1e-4)
 
 
-@pytest.mark.parametrize("turns", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("transposes", [(0, 0), (0, 1), (1, 0), (1, 1)])
 @pytest.mark.parametrize("c_shape", [None, (4,), (1, 4), (2, 4), (2, 1), ()])
 @pytest.mark.parametrize("constant", [True, False])
-def test_gemm_scales_and_transposes(turns, c_shape, constant, rng):
-    a = rng.normal(size=(3, 2) if turns[0] else (2, 3)).astype("float32")
-    tensors = {"b": rng.normal(size=(4, 3) if turns[1] else (3, 4)).astype("float32")}
+def test_gemm_scales_and_transposes(transposes, c_shape, constant, rng):
+    a = rng.normal(size=(3, 2) if transposes[0] else (2, 3)).astype("float32")
+    tensors = {"b": rng.normal(size=(4, 3) if transposes[1] else (3, 4)).astype("float32")}
     if c_shape is not None:
         tensors["c"] = np.asarray(rng.normal(size=c_shape), "float32")
-    gemm = node("Gemm", " ".join(["a", *tensors]), "y", transA=turns[0], transB=turns[1], alpha=0.5, beta=2.0)
+    gemm = node("Gemm", " ".join(["a", *tensors]), "y", transA=transposes[0], transB=transposes[1], alpha=0.5, beta=2.0)
     inputs = {"a": ("float32", a.shape)} | ({} if constant else {k: ("float32", v.shape) for k, v in tensors.items()})
     proto = model([gemm], inputs, "y", tensors if constant else {})
     assert_agrees(proto, (a, *([] if constant else tensors.values())), rtol=1e-4)

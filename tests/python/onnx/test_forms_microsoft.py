@@ -68,17 +68,17 @@ def test_a_convolution_with_a_sum_and_an_activation(rng, activation, parameters)
 
 
 @pytest.mark.parametrize(
-    "turns", [{}, {"transA": 1}, {"transB": 1}, {"transBatchA": 1}, {"transBatchB": 1, "transB": 1}]
+    "transposes", [{}, {"transA": 1}, {"transB": 1}, {"transBatchA": 1}, {"transBatchB": 1, "transB": 1}]
 )
-def test_products_of_turned_matrices(rng, turns):
+def test_products_of_transposed_matrices(rng, transposes):
     def stored(array: np.ndarray, letter: str) -> np.ndarray:
-        array = array.swapaxes(-1, -2) if turns.get(f"trans{letter}") else array
-        return np.moveaxis(array, -2, 0) if turns.get(f"transBatch{letter}") else array
+        array = array.swapaxes(-1, -2) if transposes.get(f"trans{letter}") else array
+        return np.moveaxis(array, -2, 0) if transposes.get(f"transBatch{letter}") else array
 
     feeds = [[stored(floats(rng, 3, size, 4), "A"), stored(floats(rng, 3, 4, 5), "B")] for size in (1, 2, 6)]
     shapes = [[size if size in (3, 4, 5) else "M" for size in array.shape] for array in feeds[2]]
     inputs = {name: ("float32", shape) for name, shape in zip("ab", shapes, strict=True)}
-    assert_as_onnxruntime("FusedMatMul", "a b", inputs, feeds, alpha=0.5, **turns)
+    assert_as_onnxruntime("FusedMatMul", "a b", inputs, feeds, alpha=0.5, **transposes)
 
 
 @pytest.mark.parametrize("op", ["Gelu", "FastGelu", "QuickGelu", "BiasGelu"])

@@ -345,7 +345,7 @@ def test_version_ten_counts_from_the_first_pixel(scales, mode, rng):
     assert_agrees(plain("Resize", {"x": OPEN}, constants, opset=10, mode=mode), *images(rng))
 
 
-def test_whole_numbers_are_rounded_after_they_are_resized(rng):
+def test_integers_are_rounded_after_they_are_resized(rng):
     constants = {"_roi": None, "_scales": None, "sizes": np.array([4, 9])}
     proto = plain("Resize", {"x": ("uint8", OPEN)}, constants, opset=19, mode="linear", axes=[2, 3], antialias=1)
     calls = [(rng.integers(0, 256, (2, 3, 8, 12)).astype("uint8"),)]

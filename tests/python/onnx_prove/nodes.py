@@ -428,8 +428,8 @@ def _product(p: Pool) -> Node:
 @_draw
 def _gemm(p: Pool) -> Node:
     a = p.pick("f", (2, 2), 1)
-    turned, other = p.some(None, 1), p.some(None, 1)
-    inner, rows = p.shape(a)[::-1] if not turned else p.shape(a)
+    transpose_a, other = p.some(None, 1), p.some(None, 1)
+    inner, rows = p.shape(a)[::-1] if not transpose_a else p.shape(a)
     kind = p.values[a].dtype
     b = p.constant(p.rng.normal(size=(3, inner) if other else (inner, 3)), kind)
     bias = (
@@ -437,7 +437,9 @@ def _gemm(p: Pool) -> Node:
         if p.opset >= 11
         else [p.constant(np.ones(3), kind)]
     )
-    return p.node("Gemm", [a, b, *bias], transA=turned, transB=other, alpha=p.some(None, 0.5), beta=p.some(None, 2.0))
+    return p.node(
+        "Gemm", [a, b, *bias], transA=transpose_a, transB=other, alpha=p.some(None, 0.5), beta=p.some(None, 2.0)
+    )
 
 
 @_draw
@@ -537,7 +539,7 @@ def _resize(p: Pool) -> Node | None:
         "nearest_mode": p.some("round_prefer_floor", "round_prefer_ceil") if mode == "nearest" else None,
     }
     none = p.constant([], np.float32)
-    # For products of sizes and scales that are no whole numbers, onnxruntime aligns corners of the rounded size.
+    # For products of sizes and scales that are not integers, onnxruntime aligns corners of the rounded size.
     if p.some(True, False) and more["coordinate_transformation_mode"] != "align_corners":
         return p.node(
             "Resize", [a, none, p.constant([1, 1, p.some(0.5, 2, 1.5), p.some(1, 2, 0.7)], np.float32)], **more

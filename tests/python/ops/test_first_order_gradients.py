@@ -96,7 +96,7 @@ def test_region_pooling_reaches_the_data(rng):
     )
 
 
-def test_probabilities_of_whole_numbers_reach_their_parameters(rng):
+def test_probabilities_of_integers_reach_their_parameters(rng):
     counts = rng.integers(0, 5, (3, 4)).astype("float64")
     for is_log in (False, True):
         weights = rng.normal(size=(3, 4))

@@ -36,8 +36,8 @@ def test_contrast_moves_values_from_the_mean_luminance(pixels):
 
 def test_saturation_zero_leaves_luminance(pixels):
     out = mx.nd.image.random_saturation(array(pixels), **fixed(0.0)).asnumpy()
-    grey = np.floor(pixels @ np.array([0.299, 0.587, 0.114]))
-    np.testing.assert_allclose(out, np.broadcast_to(grey[..., None], out.shape), atol=1)
+    gray = np.floor(pixels @ np.array([0.299, 0.587, 0.114]))
+    np.testing.assert_allclose(out, np.broadcast_to(gray[..., None], out.shape), atol=1)
 
 
 def test_hue_turns_the_color_circle(pixels):
@@ -49,9 +49,9 @@ def test_hue_turns_the_color_circle(pixels):
     np.testing.assert_allclose(out, want, atol=1.01)
 
 
-def test_grey_images_have_no_hue():
-    grey = array(np.full((2, 3, 1), 7, "uint8"))
-    np.testing.assert_array_equal(mx.nd.image.random_hue(grey, **fixed(0.3)).asnumpy(), grey.asnumpy())
+def test_gray_images_have_no_hue():
+    gray = array(np.full((2, 3, 1), 7, "uint8"))
+    np.testing.assert_array_equal(mx.nd.image.random_hue(gray, **fixed(0.3)).asnumpy(), gray.asnumpy())
 
 
 @pytest.mark.parametrize(("name", "axis"), [("left_right", 1), ("top_bottom", 0)])

@@ -79,9 +79,7 @@ def test_a_length_out_of_range_is_said_once_and_the_nearest_is_used(mode, name, 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         expected = call(net, x, nd.array([2, 1, nearest]))
-    message = (
-        rf"'{name.split()[0]}'.*input '{reported_input}': expected a whole number from {low} to {high}, got {given} "
-    )
+    message = rf"'{name.split()[0]}'.*input '{reported_input}': expected an integer from {low} to {high}, got {given} "
     with pytest.warns(UserWarning, match=message + rf"at position 2(.|\n)*{nearest} is used for it") as seen:
         value = call(net, x, nd.array([2, 1, LENGTHS[given]]))
     np.testing.assert_array_equal(value, expected)

@@ -1,6 +1,6 @@
 """Every operator behind a product in 16 bits gives the results of float32 on the rounded values, up to rounding.
 
-Whole numbers (positions, counts) are compared exactly: they must not be computed in 16 bits.
+Integers (positions, counts) are compared exactly: they must not be computed in 16 bits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hybridnet import _core, autograd, nd
 from hybridnet.errors import HybridNetError
 from sweep import OPS, Use, assert_agrees, numpy_dtype, uses
 
-LENGTH = 1000  # more whole numbers than bfloat16 has, and float16 has
+LENGTH = 1000  # more integers than bfloat16 has, and float16 has
 
 
 def _is_swept(op: dict[str, Any]) -> bool:
@@ -65,7 +65,7 @@ def _takes_one_row(name: str) -> bool:
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("op", [name for name in OPS if _takes_one_row(name)])
-def test_whole_numbers_that_an_operator_makes_are_exact(op: str, dtype: str) -> None:
+def test_integers_that_an_operator_makes_are_exact(op: str, dtype: str) -> None:
     row = np.arange(3 * LENGTH).reshape(3, LENGTH) % 7 == 3
     row[:, -1] = True
     values = [np.where(row, np.float32(1.5), np.float32(0.25)).astype("float32")]

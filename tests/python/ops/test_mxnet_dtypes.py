@@ -114,7 +114,7 @@ def test_the_table_covers_the_operators_and_all_expressions():
     assert sum(len(rows) for cases in TABLE["operators"].values() for rows in cases.values()) > 3500
 
 
-# --- arrays of whole numbers and a number with a fraction -------------------------------------------------------------
+# --- arrays of integers and a number with a fraction -------------------------------------------------------------
 
 
 class Scaled(mx.gluon.HybridBlock):
@@ -124,7 +124,7 @@ class Scaled(mx.gluon.HybridBlock):
 
 @pytest.mark.filterwarnings("ignore:int32 array and")
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_whole_numbers_keep_their_type_and_count_numbers_without_their_fraction(hybridize):
+def test_integers_keep_their_type_and_count_numbers_without_their_fraction(hybridize):
     net = Scaled()
     net.hybridize(hybridize)
     found = net(mx.nd.array([1, 2, 5], dtype="int32"))

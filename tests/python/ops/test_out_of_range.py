@@ -89,7 +89,7 @@ def test_losses_say_which_label_is_no_class(hybridize):
     loss = gluon.loss.SoftmaxCrossEntropyLoss()
     if hybridize:
         loss.hybridize()
-    message = "'pick'.*input 'index': expected a whole number from 0 to 2, got 3"
+    message = "'pick'.*input 'index': expected an integer from 0 to 2, got 3"
     with pytest.warns(UserWarning, match=message) as seen:
         if hybridize:
             value = loss(nd.array(DATA), nd.array([1, 2, 3, 1])).asnumpy()

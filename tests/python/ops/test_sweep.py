@@ -26,7 +26,7 @@ WITHOUT_REFERENCE = {
 # Outputs of these are random: test_random.py and numpy/test_np_random.py compare distributions.
 RANDOM_PREFIXES = ("_random_", "_sample_", "_shuffle", "_image_random_", "_npi_")
 # Their results depend on the shape only and have no gradient.
-WHOLE_NUMBERS = {"shape_array", "size_array"}
+INTEGER_OPERATORS = {"shape_array", "size_array"}
 # Their samples use 0 in a shape for an unchanged size, which classic shapes allow.
 CLASSIC_SHAPES = {"broadcast_to"}
 
@@ -168,7 +168,7 @@ def check_gradient(use: Use, train: bool, order: int) -> None:
 def differentiable(op: dict[str, Any]) -> bool:
     if not op["differentiable"] or op["stops_gradient"] or op["name"].startswith(RANDOM_PREFIXES):
         return False
-    return op["name"] not in WHOLE_NUMBERS
+    return op["name"] not in INTEGER_OPERATORS
 
 
 def loadable(op: dict[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import hybridnet as mx
 import numpy as np
-from control_flow.native_programs import BINARY, DTYPES, OF_WHOLE_NUMBERS, UNARY
+from control_flow.native_programs import BINARY, DTYPES, OF_INTEGERS, UNARY
 
 SHAPES = ((70, 90), (70, 90), (70, 90), (90,), (70, 1), (1,), (1, 1))  # 6,300 elements: full tiles and a partial one
 LARGE = (2100, 2100)  # results are written past the caches
@@ -40,7 +40,7 @@ class Chain(mx.gluon.HybridBlock):
         floats = "float" in self.dtype
         kind, one = draw.random(), draw.choice(values[-3:])
         if kind < 0.35:
-            return getattr(F, draw.choice(UNARY if floats else OF_WHOLE_NUMBERS))(one)
+            return getattr(F, draw.choice(UNARY if floats else OF_INTEGERS))(one)
         if kind < 0.65:
             number = draw.choice((0.5, 3.0, -2.0, 1e-3)) if floats else draw.choice((1, -2, 3))
             return draw.choice((lambda: one + number, lambda: one * number, lambda: number - one, lambda: one > number,

@@ -29,17 +29,17 @@ def address(array: Any) -> int:
 
 def test_an_array_over_the_same_memory_by_dlpack(donating: Any) -> None:
     given = fresh()
-    neighbour = nd.from_dlpack(given)
+    neighbor = nd.from_dlpack(given)
     outside = np.from_dlpack(given)
     result = donating(given)
     result.wait_to_read()
-    assert (neighbour.asnumpy() == 1).all()
+    assert (neighbor.asnumpy() == 1).all()
     assert (outside == 1).all()
     # After the other arrays are freed, the memory is reused again.
     given, place = fresh(), None
-    neighbour = nd.from_dlpack(given)
+    neighbor = nd.from_dlpack(given)
     place = address(given)
-    del neighbour
+    del neighbor
     assert address(donating(given)) == place
 
 

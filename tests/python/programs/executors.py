@@ -245,7 +245,7 @@ class Runner:
             for name, other in shared.items():
                 value = values[inputs[name]]
                 if not np.array_equal(as_numpy(other), value, equal_nan=value.dtype.kind == "f"):
-                    raise Different(f"donated {name}: a neighbour reads {other.tolist()}, expected {value.tolist()}")
+                    raise Different(f"donated {name}: a neighbor reads {other.tolist()}, expected {value.tolist()}")
 
 
 def run(program: Program, expected: Expected, only: str | None = None) -> Outcome:

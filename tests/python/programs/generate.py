@@ -11,7 +11,7 @@ import numpy as np
 
 from . import operators
 from .instructions import (
-    NEIGHBOURS,
+    NEIGHBORS,
     SIGNS,
     VIEWS,
     Alias,
@@ -27,8 +27,8 @@ from .instructions import (
     Instruction,
     MaskAssign,
     MaskIndex,
-    Neighbour,
-    NeighbourWrite,
+    Neighbor,
+    NeighborWrite,
     SetData,
     State,
     View,
@@ -172,7 +172,7 @@ class Generator:
                     self.step(program.last, session.caller, self.parameter_choices(program, alone))
 
     def foreign(self, program: Program, name: str) -> bool:
-        return any(isinstance(i, Neighbour) and i.target == name and i.form != "back" for i in program.before)
+        return any(isinstance(i, Neighbor) and i.target == name and i.form != "back" for i in program.before)
 
     def outputs(self, program: Program, body: State) -> list[str]:
         rng = self.rng
@@ -238,7 +238,7 @@ class Generator:
         if program.is_np:
             choices += [(0.3, self.mask_index), (0.7, self.mask_assign)]
         if program.imperative_only and not program.record:
-            choices += [(1.5, self.neighbour), (2.0, self.neighbour_write)]
+            choices += [(1.5, self.neighbor), (2.0, self.neighbor_write)]
         return choices  # type: ignore[return-value]
 
     def caller_choices(
@@ -253,14 +253,14 @@ class Generator:
                     source = getattr(instruction, "source", getattr(instruction, "name", None))
                     leaves = [state.names[name].buffer for name in gradient] if program.record else []
                     if source in state.names and any(state.names[source].buffer is leaf for leaf in leaves):
-                        return instruction if isinstance(instruction, (Neighbour, NeighbourWrite)) else None
+                        return instruction if isinstance(instruction, (Neighbor, NeighborWrite)) else None
                     return instruction
 
                 return wrapped
 
             return [
-                (2.0, keep(self.view)), (2.0, keep(self.index)), (1.0, keep(self.in_place)), (1.0, self.neighbour),
-                (1.0, self.neighbour_write),
+                (2.0, keep(self.view)), (2.0, keep(self.index)), (1.0, keep(self.in_place)), (1.0, self.neighbor),
+                (1.0, self.neighbor_write),
             ]  # fmt: skip
         assert session is not None
         alone = self.written_alone(program, session)
@@ -276,8 +276,8 @@ class Generator:
         return [
             # Gradients see writes of other libraries after a recorded call, because the library is not notified.
             (2.0, writable(self.in_place)), (2.0, writable(self.assign)),
-            (0.0 if program.record else 1.0, writable(self.neighbour_write)),
-            (0.5, self.neighbour),
+            (0.0 if program.record else 1.0, writable(self.neighbor_write)),
+            (0.5, self.neighbor),
         ]  # fmt: skip
 
     def written_alone(self, program: Program, session: Session) -> set[str]:
@@ -313,16 +313,16 @@ class Generator:
         def assign(state: State) -> Any:
             return Assign(rng.choice(names), rng.choice((slice(None), 0)), rng.choice((2, -1, 0.5)))
 
-        def neighbour(state: State) -> Any:
+        def neighbor(state: State) -> Any:
             self.count += 1
-            return Neighbour(f"n{self.count}", rng.choice(names), rng.choice(("torch", "torch for write", "back")))
+            return Neighbor(f"n{self.count}", rng.choice(names), rng.choice(("torch", "torch for write", "back")))
 
-        def neighbour_write(state: State) -> Any:
+        def neighbor_write(state: State) -> Any:
             buffers = [state.names[name].buffer for name in names]
             fitting = {name for name, handle in state.names.items() if any(handle.buffer is b for b in buffers)}
-            return self.neighbour_write(state, fitting)
+            return self.neighbor_write(state, fitting)
 
-        return [(1.0, set_data), (1.0, in_place), (1.0, assign), (0.7, neighbour), (1.0, neighbour_write)]
+        return [(1.0, set_data), (1.0, in_place), (1.0, assign), (0.7, neighbor), (1.0, neighbor_write)]
 
     # ---------------------------------------------------------------------------------------------------- instructions
     def pick(self, state: State, test: Callable[[Any], bool] = lambda handle: True) -> str | None:
@@ -555,15 +555,15 @@ class Generator:
         name = self.pick(state, lambda other: other.shape == shape)
         return name and MaskAssign(name, mask, self.number(state.names[name]))
 
-    def neighbour(self, state: State) -> Any:
+    def neighbor(self, state: State) -> Any:
         name = self.pick(state, lambda handle: handle.size > 0)
         self.count += 1
-        form = self.rng.choice(list(NEIGHBOURS))
+        form = self.rng.choice(list(NEIGHBORS))
         if form == "numpy":
             self.read_only.add(f"n{self.count}")
-        return name and Neighbour(f"n{self.count}", name, form)
+        return name and Neighbor(f"n{self.count}", name, form)
 
-    def neighbour_write(self, state: State, alone: set[str] | None = None) -> Any:
+    def neighbor_write(self, state: State, alone: set[str] | None = None) -> Any:
         names = [name for name in state.names if name.startswith("n") and name not in self.read_only]
         if alone is not None:
             names = [name for name in names if name in alone]
@@ -571,7 +571,7 @@ class Generator:
             return None
         name = self.rng.choice(names)
         handle = state.names[name]
-        return NeighbourWrite(name, self.rng.choice((slice(None), 0)), self.number(handle))
+        return NeighborWrite(name, self.rng.choice((slice(None), 0)), self.number(handle))
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

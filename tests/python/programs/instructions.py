@@ -316,7 +316,7 @@ def _fitting(value: Any, handle: Handle, shape: tuple[int, ...]) -> Value:
     if not isinstance(value, Value):
         truth = handle.dtype == np.bool_
         if handle.dtype.kind != "f" and (isinstance(value, float) or (truth and value not in (0, 1))):
-            raise Unclear("a fraction among whole numbers")
+            raise Unclear("a fraction among integers")
         if handle.dtype == np.uint8 and not 0 <= value < 256:
             raise Unclear("a negative byte")
         return constant(value, handle.dtype)
@@ -481,7 +481,7 @@ class Helper(Instruction):
         ]
 
 
-NEIGHBOURS = {
+NEIGHBORS = {
     "torch": "torch.from_dlpack({})",
     "numpy": "onp.from_dlpack({})",
     "torch for write": "torch.utils.dlpack.from_dlpack({}.to_dlpack_for_write())",
@@ -490,7 +490,7 @@ NEIGHBOURS = {
 
 
 @dataclass
-class Neighbour(Instruction):
+class Neighbor(Instruction):
     """target = an array of another library over the same memory, by DLPack."""
 
     target: Name
@@ -506,12 +506,12 @@ class Neighbour(Instruction):
         state.names[self.target] = Handle(source.buffer, source.offset, source.shape, True)
 
     def lines(self, is_np: bool) -> list[str]:
-        text = NEIGHBOURS[self.form].format(self.source, as_np=".as_np_ndarray()" if is_np else "")
+        text = NEIGHBORS[self.form].format(self.source, as_np=".as_np_ndarray()" if is_np else "")
         return [f"{self.target} = {text}"]
 
 
 @dataclass
-class NeighbourWrite(Instruction):
+class NeighborWrite(Instruction):
     """name[key] = number by another library, after the library's own work is done."""
 
     name: Name

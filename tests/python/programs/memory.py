@@ -184,7 +184,7 @@ def cast(value: Value, dtype: Any) -> Value:
         wide = value.data.astype(np.float64)
         data = value.data.astype(dtype)
         if np.any(np.abs(wide) > 2 / EPSILON[dtype]) or not np.all(np.isfinite(data)):
-            raise Unclear("a large whole number")
+            raise Unclear("a large integer")
         return Value(data, np.zeros(value.shape))
     if dtype == np.bool_:
         if np.any(certain(value.error) > 0) or (value.dtype.kind == "f" and not np.all(np.isfinite(value.data))):
@@ -195,7 +195,7 @@ def cast(value: Value, dtype: Any) -> Value:
         wide = value.data.astype(np.float64)
         low, high = (-1e9, 1e9) if dtype != np.uint8 else (-0.9, 255)
         if not np.all(np.isfinite(wide)) or np.any(wide < low) or np.any(wide > high):
-            raise Unclear("a number that is no whole number of this dtype")
+            raise Unclear("a number that is not an integer of this dtype")
         if np.any((error > 0) & (np.abs(wide - np.round(wide)) <= 4 * error)):
             raise Unclear("a rounded number close to a whole one")
         return constant(np.trunc(wide), dtype)

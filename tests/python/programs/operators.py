@@ -58,7 +58,7 @@ def _unary(
     def run(operands: Sequence[Value], is_np: bool) -> Value:
         (x,) = operands
         if x.dtype.kind != "f" and (not whole or x.dtype == np.bool_):
-            raise Unclear("whole numbers")
+            raise Unclear("integers")
         return ar.pointwise(
             operands, x.dtype, function, lambda x: [derivative(x)], ulps=ulps, jump=jump, loose=loose, flat=flat
         )
@@ -162,7 +162,7 @@ _add("astype", 1, "{0}.astype({k})", "{0}.astype({k})", lambda operands, is_np, 
 
 def _isnan(operands: Sequence[Value], is_np: bool) -> Value:
     if operands[0].dtype.kind != "f":
-        raise Unclear("whole numbers")
+        raise Unclear("integers")
     return constant(np.isnan(operands[0].data), np.bool_)
 
 
@@ -180,11 +180,11 @@ def meeting(operands: Sequence[Any], is_np: bool) -> np.dtype:
     if dtype == np.bool_ and (not is_np or numbers):
         raise Unclear("arithmetic of truth")
     if dtype.kind != "f" and any(isinstance(number, float) for number in numbers):
-        raise Unclear("a fraction beside whole numbers")
+        raise Unclear("a fraction beside integers")
     if dtype.kind == "f":
         for array in arrays:
             if array.dtype.kind in "iu" and np.any(np.abs(array.data.astype(np.float64)) > 1024):
-                raise Unclear("large whole numbers beside fractions")
+                raise Unclear("large integers beside fractions")
     return dtype
 
 
@@ -217,7 +217,7 @@ def _power(operands: Sequence[Any], is_np: bool) -> Value:
     base, exponent = operands
     dtype = meeting(operands, is_np)
     if dtype.kind != "f" or not isinstance(base, Value):
-        raise Unclear("powers of whole numbers")
+        raise Unclear("powers of integers")
     if isinstance(exponent, Value):
         if np.any(~(base.data > 0.05)) or not np.all(np.isfinite(base.data) & np.isfinite(exponent.data)):
             raise Unclear("a power of a negative number")
@@ -378,7 +378,7 @@ def _reduction(kind: str) -> Run:
                 raise Unclear("truth")
             return _visible(ar.extreme(x, axis, keepdims, kind == "max"), is_np)
         if (x.dtype == np.bool_ and not is_np) or (kind == "mean" and x.dtype.kind != "f"):
-            raise Unclear("whole numbers")
+            raise Unclear("integers")
         dtype = np.dtype(np.int64) if x.dtype == np.bool_ else x.dtype
         return _visible(ar.summed(x, axis, keepdims, dtype, kind == "mean"), is_np)
 
@@ -396,7 +396,7 @@ def _draw_one_axis(rng: random.Random, operands: Sequence[Any], is_np: bool) -> 
 
 def _argmax(operands: Sequence[Value], is_np: bool, axis: int) -> Value:
     if operands[0].dtype.kind != "f":
-        raise Unclear("whole numbers")
+        raise Unclear("integers")
     dtype = np.dtype(np.int64) if is_np else operands[0].dtype
     return _visible(ar.position(operands[0], axis, True, dtype), is_np)
 
@@ -407,7 +407,7 @@ _add("argmax", 1, "F.argmax({a}{k})", "np.argmax({a}{k})", _argmax, _draw_one_ax
 def _softmax(log: bool) -> Run:
     def run(operands: Sequence[Value], is_np: bool, axis: int) -> Value:
         if operands[0].dtype.kind != "f":
-            raise Unclear("whole numbers")
+            raise Unclear("integers")
         return ar.softmax(operands[0], axis, log)
 
     return run
@@ -425,7 +425,7 @@ def _matrix(operands: Sequence[Value], is_np: bool) -> Value:
         raise Unclear("no matrices that fit")
     dtype = meeting(operands, is_np)
     if dtype.kind != "f":
-        raise Unclear("whole numbers")
+        raise Unclear("integers")
     return ar.bilinear(a, b, dtype, np.matmul, a.shape[1])
 
 
@@ -437,7 +437,7 @@ def _connected(operands: Sequence[Value], is_np: bool, num_hidden: int, flatten:
     if x.data.ndim != 2 or w.data.ndim != 2 or x.shape[1] != w.shape[1] or 0 in x.shape + w.shape:
         raise Unclear("no matrices that fit")
     if x.dtype != w.dtype or x.dtype.kind != "f":
-        raise Unclear("whole numbers")
+        raise Unclear("integers")
     return ar.bilinear(x, w, x.dtype, lambda a, b: np.matmul(a, np.swapaxes(b, -1, -2)), x.shape[1])
 
 
@@ -457,7 +457,7 @@ def _convolution(
     if x.data.ndim != 4 or w.data.ndim != 4 or x.shape[1] != w.shape[1] or 0 in x.shape + w.shape:
         raise Unclear("no images that fit")
     if x.dtype != w.dtype or x.dtype not in (np.float32, np.float64):
-        raise Unclear("whole numbers")
+        raise Unclear("integers")
     return ar.convolution(x, w, pad[0])
 
 

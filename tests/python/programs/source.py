@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .instructions import Neighbour
+from .instructions import Neighbor
 from .program import Array, Program
 
 
@@ -58,7 +58,7 @@ def make(program: Program) -> Source:
         "import hybridnet as mx",
         "from hybridnet import autograd, nd, np, npx",
     ]
-    if any(isinstance(i, Neighbour) and i.form.startswith("torch") for part in program.lists() for i in part):
+    if any(isinstance(i, Neighbor) and i.form.startswith("torch") for part in program.lists() for i in part):
         imports.append("import torch")
     if program.is_np:
         imports.append("npx.set_np()")

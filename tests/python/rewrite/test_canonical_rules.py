@@ -209,7 +209,7 @@ def test_integer_results_keep_their_bits(case: Case, dtype: str, rng) -> None:
 
 @pytest.mark.parametrize("case", ROUNDING, ids=ids(ROUNDING))
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
-def test_rules_that_may_round_leave_whole_numbers_alone(case: Case, dtype: str) -> None:
+def test_rules_that_may_round_leave_integers_alone(case: Case, dtype: str) -> None:
     arrays = [mx.nd.array(np.arange(12).reshape(SHAPE) % k, dtype=dtype) for k in (5, 4, 3)]
     net = Net(case.expression)
     try:
@@ -221,7 +221,7 @@ def test_rules_that_may_round_leave_whole_numbers_alone(case: Case, dtype: str) 
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
-def test_whole_numbers_are_absorbed_but_their_quotients_are_not(dtype: str, rng) -> None:
+def test_integers_are_absorbed_but_their_quotients_are_not(dtype: str, rng) -> None:
     arrays = [rng.integers(-3, 3, SHAPE).astype(dtype) for _ in range(3)]
     absorbed = Case("absorb_integers", lambda F, x, y, z: x * 0 + (y - y) + z)
     got, did_fire = run(absorbed, arrays, with_rule(absorbed), gradient=False)

@@ -205,7 +205,7 @@ def test_second_derivatives_survive_dropout(function, shapes, rng):
         np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9 * np.abs(a).max())
 
 
-def test_the_products_of_the_numpy_interface_are_recognised(rng):
+def test_the_products_of_the_numpy_interface_are_recognized(rng):
     class Attention(gluon.HybridBlock):
         def forward(self, q: Any, k: Any, v: Any) -> Any:
             scores = mx.np.matmul(q, mx.np.swapaxes(k, -1, -2)) / 4.0

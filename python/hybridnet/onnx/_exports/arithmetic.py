@@ -8,7 +8,7 @@ from typing import Any
 
 from .._export_table import export_form
 from .._export_values import Open, Tensor
-from .elementwise import _integer_quotient, _is_whole
+from .elementwise import _integer_quotient, _is_integer
 
 Function = Callable[[Any, Any, Any], Any]  # takes the exporter and two operands; one of these may be a number
 
@@ -20,7 +20,7 @@ def _direct(op: str) -> Function:
 def _quotient(g: Any, a: Any, b: Any) -> Any:
     """a / b; integers round toward zero and give 0 where b is 0."""
     whole = a if isinstance(a, Tensor) else b
-    if not _is_whole(whole):
+    if not _is_integer(whole):
         return g.emit("Div", a, b)
     if isinstance(b, Tensor):
         return _integer_quotient(g, a if isinstance(a, Tensor) else g.like(b, a), b)
@@ -34,7 +34,7 @@ def modulo(g: Any, a: Any, b: Any) -> Any:
     x = a if isinstance(a, Tensor) else b
     by_zero = g.emit("Equal", b, 0) if isinstance(b, Tensor) else None
     divisor = b if by_zero is None else g.where(by_zero, 1, b)
-    if _is_whole(x):
+    if _is_integer(x):
         rest = g.emit("Mod", a, divisor)
     else:
         rest = g.emit("Mod", a, divisor, fmod=1)
@@ -52,9 +52,9 @@ def _power(g: Any, a: Any, b: Any) -> Any:
             return a
         if b == 2:
             return g.emit("Mul", a, a)
-        if b == 0.5 and not _is_whole(a):
+        if b == 0.5 and not _is_integer(a):
             return g.emit("Pow", a, b)  # the square root of -0 and of -infinity is another
-        if b == -1 and not _is_whole(a):
+        if b == -1 and not _is_integer(a):
             return g.emit("Reciprocal", a)
     return g.emit("Pow", a, b)
 
@@ -67,14 +67,14 @@ def _hypot(g: Any, a: Any, b: Any) -> Any:
     root = g.emit("Sqrt", g.emit("Add", g.emit("Mul", ratio, ratio), 1))
     return (
         g.where(g.emit("IsInf", large), large, g.emit("Mul", large, root))
-        if not _is_whole(large)
+        if not _is_integer(large)
         else g.cast(g.emit("Mul", g.cast(large, "float64"), root), large.dtype)
     )
 
 
-def _whole_hypot(g: Any, a: Any, b: Any) -> Any:
+def _integer_hypot(g: Any, a: Any, b: Any) -> Any:
     x = a if isinstance(a, Tensor) else b
-    if not _is_whole(x):
+    if not _is_integer(x):
         return _hypot(g, a, b)
     wide = [g.cast(y, "float64") if isinstance(y, Tensor) else y for y in (a, b)]
     return g.emit("Sqrt", g.emit("Add", *[g.emit("Mul", y, y) if isinstance(y, Tensor) else y * y for y in wide]))
@@ -95,7 +95,7 @@ def _not_equal(g: Any, a: Any, b: Any) -> Any:
 _NUMBERS = {"add", "sub", "mul", "div", "mod", "power", "maximum", "minimum", "hypot"}
 _FUNCTIONS: dict[str, Function] = {
     "add": _direct("Add"), "sub": _direct("Sub"), "mul": _direct("Mul"), "div": _quotient, "mod": modulo,
-    "power": _power, "maximum": _direct("Max"), "minimum": _direct("Min"), "hypot": _whole_hypot,
+    "power": _power, "maximum": _direct("Max"), "minimum": _direct("Min"), "hypot": _integer_hypot,
     "equal": _direct("Equal"), "not_equal": _not_equal, "greater": _direct("Greater"),
     "greater_equal": _direct("GreaterOrEqual"), "lesser": _direct("Less"), "lesser_equal": _direct("LessOrEqual"),
     "logical_and": _logical("And"), "logical_or": _logical("Or"), "logical_xor": _logical("Xor"),
@@ -144,7 +144,7 @@ def _of_scalar(name: str, function: Function, number_first: bool = False, compar
             whole = isinstance(node.params["scalar"], Open) or node.params["scalar"] == int_or_none(
                 node.params["scalar"]
             )
-            dtype = "float64" if _is_whole(x) and not whole else x.dtype if dtype == "bool" else dtype
+            dtype = "float64" if _is_integer(x) and not whole else x.dtype if dtype == "bool" else dtype
         x, number = scalar_operands(g, x, node.params["scalar"], dtype)
         return function(g, number, x) if number_first else function(g, x, number)
 
@@ -173,7 +173,7 @@ def _add_n(g: Any, node: Any) -> Any:
 @export_form("_contrib_quadratic")
 def _quadratic(g: Any, node: Any) -> Any:
     x, p = node.inputs[0], node.params
-    x = g.cast(x, "float64") if _is_whole(x) else x
+    x = g.cast(x, "float64") if _is_integer(x) else x
     return g.emit("Add", g.emit("Mul", g.emit("Add", g.emit("Mul", x, p["a"]), p["b"]), x), p["c"])
 
 
@@ -201,7 +201,7 @@ def _hard_sigmoid(g: Any, node: Any) -> Any:
     return g.emit("HardSigmoid", node.inputs[0], alpha=node.params["alpha"], beta=node.params["beta"])
 
 
-# -------------------------------------------------------------------------------------------------------- whole numbers
+# ------------------------------------------------------------------------------------------------------------- integers
 def _bitwise(op: str) -> Function:
     def function(g: Any, a: Any, b: Any) -> Any:
         tensors = [x for x in (a, b) if isinstance(x, Tensor)]
@@ -242,7 +242,7 @@ def _bitwise_not(g: Any, node: Any) -> Any:
 def _copysign(g: Any, node: Any) -> Any:
     """The sign of a zero is that of its reciprocal."""
     a, b = node.inputs
-    if _is_whole(b):
+    if _is_integer(b):
         is_negative = g.emit("Less", b, 0)
     else:
         zero = g.emit("Equal", b, 0)
@@ -254,9 +254,9 @@ def _copysign(g: Any, node: Any) -> Any:
 
 @export_form("_broadcast_arctan2")
 def _arctan2(g: Any, node: Any) -> Any:
-    """The angle of (x, y): arctan of the smaller over the larger, turned into the octant."""
+    """The angle of (x, y): arctan of the smaller over the larger, mapped to the octant."""
     y, x = node.inputs
-    if _is_whole(y):
+    if _is_integer(y):
         y, x = g.cast(y, "float64"), g.cast(x, "float64")
     ay, ax = g.emit("Abs", y), g.emit("Abs", x)
     large, small = g.emit("Max", ax, ay), g.emit("Min", ax, ay)

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._export_table import export_form, no_form
 from .._export_values import Number, Open, Spec, Tensor, product
-from .indices import along, whole
+from .indices import along, as_int64
 
 
 def draw(g: Any, sizes: Sequence[Number], kind: str, dtype: str = "float32") -> Tensor:
@@ -167,7 +167,7 @@ def _keyed_normal(g: Any, node: Any) -> Tensor:
     return normal(g, node.dims())
 
 
-# ------------------------------------------------------------------------------------------------------ whole numbers
+# ----------------------------------------------------------------------------------------------------------- integers
 @export_form("_random_randint")
 def _randint(g: Any, node: Any) -> Tensor:
     p = node.params
@@ -236,7 +236,7 @@ def _shuffle(g: Any, node: Any) -> Tensor:
     x = node.inputs[0]
     _, order = g.emit("TopK", uniform(g, [x.dim(0)]), g.size(x.dim(0)), axis=0, outputs=2)
     order.dtype = "int64"
-    return g.emit("Gather", x, whole(g, order), axis=0, spec=x.spec)
+    return g.emit("Gather", x, as_int64(g, order), axis=0, spec=x.spec)
 
 
 @export_form("_checked_parameter", "_npx_constraint_check")

@@ -117,25 +117,25 @@ def _log1p(g: Any, node: Any) -> Tensor:
 
 
 # ------------------------------------------------------------------------------------------------------------ rounding
-def _is_whole(x: Tensor) -> bool:
+def _is_integer(x: Tensor) -> bool:
     return not x.dtype.startswith(("float", "bfloat"))
 
 
 @export_form("floor")
 def _floor(g: Any, node: Any) -> Tensor:
     x: Tensor = node.inputs[0]
-    return x if _is_whole(x) else g.emit("Floor", x)
+    return x if _is_integer(x) else g.emit("Floor", x)
 
 
 @export_form("ceil")
 def _ceil(g: Any, node: Any) -> Tensor:
     x: Tensor = node.inputs[0]
-    return x if _is_whole(x) else g.emit("Ceil", x)
+    return x if _is_integer(x) else g.emit("Ceil", x)
 
 
 def truncated(g: Any, x: Tensor) -> Tensor:
     """Rounds toward zero."""
-    if _is_whole(x):
+    if _is_integer(x):
         return x
     return g.where(g.emit("Less", x, 0), g.emit("Ceil", x), g.emit("Floor", x))
 
@@ -146,8 +146,8 @@ def _trunc(g: Any, node: Any) -> Tensor:
 
 
 def round_half_away(g: Any, x: Tensor) -> Tensor:
-    """Rounds to the nearest whole number, halves away from zero."""
-    if _is_whole(x):
+    """Rounds to the nearest integer, halves away from zero."""
+    if _is_integer(x):
         return x
     whole = truncated(g, x)
     is_far = g.emit("GreaterOrEqual", g.emit("Abs", g.emit("Sub", x, whole)), 0.5)
@@ -163,7 +163,7 @@ def _round(g: Any, node: Any) -> Tensor:
 def _rint(g: Any, node: Any) -> Tensor:
     """Halves go to the lower number."""
     x: Tensor = node.inputs[0]
-    if _is_whole(x):
+    if _is_integer(x):
         return x
     low = g.emit("Floor", x)
     is_far = g.emit("Greater", g.emit("Sub", x, low), 0.5)
@@ -173,13 +173,13 @@ def _rint(g: Any, node: Any) -> Tensor:
 @export_form("_round_even")
 def _round_even(g: Any, node: Any) -> Tensor:
     x: Tensor = node.inputs[0]
-    return x if _is_whole(x) else g.emit("Round", x)
+    return x if _is_integer(x) else g.emit("Round", x)
 
 
 @export_form("clip")
 def _clip(g: Any, node: Any) -> Tensor:
     x, low, high = node.inputs[0], node.params["a_min"], node.params["a_max"]
-    if _is_whole(x):
+    if _is_integer(x):
         info = {"int8": 7, "uint8": 8, "int32": 31, "int64": 63}.get(x.dtype, 1)
         limit = 2**info - 1
         bottom = 0 if x.dtype.startswith("u") else -limit - 1
@@ -236,7 +236,7 @@ def _cast(g: Any, node: Any) -> Tensor:
     """Floats beyond an 8-bit type go through int64, so that they wrap around as in HybridNet."""
     x: Tensor = node.inputs[0]
     target = node.outputs[0].dtype
-    if target in ("int8", "uint8") and not _is_whole(x):
+    if target in ("int8", "uint8") and not _is_integer(x):
         x = g.cast(x, "int32")
     return g.cast(x, target)
 

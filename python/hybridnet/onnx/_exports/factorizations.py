@@ -220,7 +220,7 @@ def _gelqf(g: Any, node: Any) -> list[Tensor]:
     rows, columns = a.dims[-2:]
 
     def body(number: Tensor, carried: list[Tensor]) -> tuple[None, list[Tensor], list[Tensor]]:
-        work, turned = carried
+        work, basis = carried
         row = _row(g, work, number)
         places = g.iota(columns)
         kept = g.emit("Mul", row, g.cast(g.emit("GreaterOrEqual", places, number), "float64"))
@@ -238,13 +238,13 @@ def _gelqf(g: Any, node: Any) -> list[Tensor]:
             along = _times_vector(g, x, mirror)
             return g.emit("Sub", x, g.emit("Mul", _outer(g, along, mirror), factor), spec=x.spec)
 
-        return None, [reflected(work), reflected(turned)], []
+        return None, [reflected(work), reflected(basis)], []
 
     square = g.full([*a.dims[:-2], columns, columns], 0, "float64")
     carried, _ = g.loop(g.number(rows, "int64"), None, [a, _identity(g, square)], body)
-    work, turned = carried
+    work, basis = carried
     lower = _triangle(g, g.slice(work, a.ndim - 1, 0, rows), lower=True)
-    return [g.slice(g.swap_last(turned), a.ndim - 2, 0, rows), lower]
+    return [g.slice(g.swap_last(basis), a.ndim - 2, 0, rows), lower]
 
 
 _MOST_SWEEPS = 30
@@ -256,7 +256,7 @@ def _rotations(g: Any, count: int) -> Tensor:
     return g.const(np.array(pairs, dtype="int64"))
 
 
-def _turned_sign(g: Any, rows: Tensor) -> Tensor:
+def _with_normalized_sign(g: Any, rows: Tensor) -> Tensor:
     """Makes the first of the largest elements of each row positive."""
     place = g.emit("ArgMax", g.emit("Abs", rows), axis=rows.ndim - 1, keepdims=1)
     place.spec = g.reduce_spec(rows, [-1], keepdims=True, dtype="int64")
@@ -295,14 +295,14 @@ def _syevd(g: Any, node: Any) -> list[Tensor]:
         cosine = g.emit("Reciprocal", g.emit("Sqrt", g.emit("Add", g.emit("Mul", tangent, tangent), 1)))
         sine = g.emit("Mul", tangent, cosine)
         square = g.emit("Add", _outer(g, p, p), _outer(g, q, q))
-        turn = g.emit("Add", g.emit("Mul", g.emit("Sub", cosine, 1), square), on)
-        turn = g.emit("Add", turn, g.emit("Mul", sine, g.emit("Sub", _outer(g, p, q), _outer(g, q, p))))
-        matrix = g.matmul(g.matmul(g.swap_last(turn), matrix), turn)
+        rotation = g.emit("Add", g.emit("Mul", g.emit("Sub", cosine, 1), square), on)
+        rotation = g.emit("Add", rotation, g.emit("Mul", sine, g.emit("Sub", _outer(g, p, q), _outer(g, q, p))))
+        matrix = g.matmul(g.matmul(g.swap_last(rotation), matrix), rotation)
         aside = g.emit("Mul", matrix, g.emit("Sub", 1, on))
         left = g.reduce("Max", g.emit("Abs", aside), range(a.ndim), keepdims=False)
         largest = g.reduce("Max", g.emit("Abs", matrix), range(a.ndim), keepdims=False)
         again = g.emit("Greater", left, g.emit("Mul", largest, 1e-17))
-        return again, [matrix, g.matmul(vectors, turn)], []
+        return again, [matrix, g.matmul(vectors, rotation)], []
 
     limit = g.const(_MOST_SWEEPS * max(1, count * (count - 1) // 2), "int64")
     carried, _ = g.loop(limit, g.const(count > 1), [a, _identity(g, a)], body)
@@ -312,7 +312,7 @@ def _syevd(g: Any, node: Any) -> list[Tensor]:
     rows = g.swap_last(carried[1])
     places = g.expand(g.unsqueeze(order, [order.ndim]), rows.dims)
     rows = g.emit("GatherElements", rows, places, axis=rows.ndim - 2, spec=rows.spec)
-    return [_turned_sign(g, rows), values]
+    return [_with_normalized_sign(g, rows), values]
 
 
 no_form("a factorization of general matrices by iterations, which ONNX has no operator for",

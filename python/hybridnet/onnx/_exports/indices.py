@@ -10,14 +10,14 @@ from .._export_table import export_form
 from .._export_values import Number, Spec, Tensor, product
 
 
-def whole(g: Any, x: Tensor) -> Tensor:
+def as_int64(g: Any, x: Tensor) -> Tensor:
     """Indices as int64."""
     return g.cast(x, "int64")
 
 
 def in_range(g: Any, indices: Tensor, size: Number, mode: str) -> Tensor:
     """Indices of an axis, by the rule for those that are out of range; negative ones count from the end for raise."""
-    indices = indices if indices.dtype in ("int32", "int64") else whole(g, indices)
+    indices = indices if indices.dtype in ("int32", "int64") else as_int64(g, indices)
     if mode == "raise":
         return indices
     if mode == "wrap":
@@ -28,7 +28,7 @@ def in_range(g: Any, indices: Tensor, size: Number, mode: str) -> Tensor:
 def gather(g: Any, x: Tensor, indices: Tensor, axis: int, spec: Spec | None = None) -> Tensor:
     """Slices of x along an axis."""
     if indices.dtype not in ("int32", "int64"):
-        indices = whole(g, indices)
+        indices = as_int64(g, indices)
     return g.emit("Gather", x, indices, axis=axis, spec=spec)
 
 
@@ -47,7 +47,7 @@ def _embedding(g: Any, node: Any) -> Tensor:
 
 def along(g: Any, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     """One element of x per index along an axis; the other sizes are equal."""
-    return g.emit("GatherElements", x, whole(g, indices), axis=axis, spec=indices.spec)
+    return g.emit("GatherElements", x, as_int64(g, indices), axis=axis, spec=indices.spec)
 
 
 @export_form("pick")
@@ -86,7 +86,7 @@ def _count_sketch(g: Any, node: Any) -> Tensor:
     """A product with a matrix whose rows hold a sign at one place."""
     x, places, signs = node.inputs
     size = node.dims()[-1]
-    places = in_range(g, whole(g, g.flat(places)), size, "wrap")  # negative ones count from the end
+    places = in_range(g, as_int64(g, g.flat(places)), size, "wrap")  # negative ones count from the end
     is_place = g.emit("Equal", g.unsqueeze(places, [1]), g.iota(size, places.dtype))
     rows = g.emit("Mul", g.cast(is_place, x.dtype), g.unsqueeze(g.flat(signs), [1]))
     return g.matmul(x, rows)
@@ -107,7 +107,7 @@ def _log_softmax_pick(g: Any, node: Any) -> Tensor:
 def _one_hot(g: Any, node: Any) -> Tensor:
     """Comparison with all indices: an index that is out of range, or negative, gives a row of off_value."""
     p = node.params
-    indices = whole(g, node.inputs[0])
+    indices = as_int64(g, node.inputs[0])
     places = g.iota(node.dims()[-1])
     dtype = node.outputs[0].dtype
     is_hot = g.emit("Equal", g.unsqueeze(indices, [indices.ndim]), places)
@@ -119,7 +119,7 @@ def _one_hot(g: Any, node: Any) -> Tensor:
 # -------------------------------------------------------------------------------------------------------------- tuples
 def _tuples_last(g: Any, indices: Tensor) -> Tensor:
     """Indices of axis m in row m, as tuples in the last axis."""
-    return g.move_axis(whole(g, indices), 0, -1)
+    return g.move_axis(as_int64(g, indices), 0, -1)
 
 
 @export_form("gather_nd")
@@ -149,7 +149,7 @@ def _scatter_set_nd(g: Any, node: Any) -> Tensor:
 
 def _common_tuples(g: Any, arrays: Sequence[Tensor]) -> Tensor:
     """Index arrays, broadcast together, as tuples in the last axis."""
-    arrays = [whole(g, array) for array in arrays]
+    arrays = [as_int64(g, array) for array in arrays]
     if len(arrays) > 1 and len({array.shapes for array in arrays}) > 1:
         total = arrays[0]
         for array in arrays[1:]:
@@ -168,7 +168,7 @@ def _advanced_index_get(g: Any, node: Any) -> Tensor:
     x, *arrays = node.inputs
     axis = node.params["axis"]
     if len(arrays) == 1:
-        return gather(g, x, whole(g, arrays[0]), axis)
+        return gather(g, x, as_int64(g, arrays[0]), axis)
     tuples = _common_tuples(g, arrays)
     moved, _ = _front(g, x, axis, len(arrays))
     spec = Spec([(*t[:-1], *s[len(arrays) :]) for t, s in zip(tuples.shapes, moved.shapes, strict=True)], x.dtype)
@@ -194,7 +194,7 @@ def _advanced_index_set(g: Any, node: Any) -> Tensor:
 
 @export_form("_ravel_multi_index")
 def _ravel_multi_index(g: Any, node: Any) -> Tensor:
-    indices, sizes = whole(g, node.inputs[0]), node.params["shape"]
+    indices, sizes = as_int64(g, node.inputs[0]), node.params["shape"]
     steps = [product(sizes[axis + 1 :]) for axis in range(len(sizes))]
     steps = g.reshape(g.vector(steps), [len(sizes), *[1] * (indices.ndim - 1)])
     made = g.reduce("Sum", g.emit("Mul", indices, steps), [0], keepdims=False)
@@ -203,7 +203,7 @@ def _ravel_multi_index(g: Any, node: Any) -> Tensor:
 
 def unraveled(g: Any, indices: Tensor, sizes: Sequence[Number]) -> list[Tensor]:
     """Flat indices as one array of indices for each axis."""
-    rest, made = whole(g, indices), []
+    rest, made = as_int64(g, indices), []
     for size in reversed(sizes[1:]):
         divisor = g.number(size, "int64")
         made.append(g.emit("Mod", rest, divisor))
@@ -236,7 +236,7 @@ def _index_array(g: Any, node: Any) -> Tensor:
 
 # --------------------------------------------------------------------------------------------------------------- rows
 def _set_rows(g: Any, x: Tensor, indices: Tensor, rows: Tensor) -> Tensor:
-    return g.emit("ScatterND", x, g.unsqueeze(whole(g, indices), [1]), rows, spec=x.spec)
+    return g.emit("ScatterND", x, g.unsqueeze(as_int64(g, indices), [1]), rows, spec=x.spec)
 
 
 @export_form("_contrib_index_copy")
@@ -247,13 +247,13 @@ def _index_copy(g: Any, node: Any) -> Tensor:
 @export_form("_sparse_retain")
 def _sparse_retain(g: Any, node: Any) -> Tensor:
     x, indices = node.inputs
-    return _set_rows(g, g.full(x.dims, 0, x.dtype), indices, gather(g, x, whole(g, indices), 0))
+    return _set_rows(g, g.full(x.dims, 0, x.dtype), indices, gather(g, x, as_int64(g, indices), 0))
 
 
 @export_form("fill_element_0index")
 def _fill_element(g: Any, node: Any) -> Tensor:
     x, values, indices = node.inputs
-    places = g.unsqueeze(whole(g, indices), [1])
+    places = g.unsqueeze(as_int64(g, indices), [1])
     return g.emit("ScatterElements", x, places, g.unsqueeze(values, [1]), axis=1, spec=x.spec)
 
 
@@ -291,7 +291,7 @@ def _unique(g: Any, node: Any) -> list[Tensor]:
 
 @export_form("_npi_bincount")
 def _bincount(g: Any, node: Any) -> Tensor:
-    numbers = whole(g, node.inputs[0])
+    numbers = as_int64(g, node.inputs[0])
     least = node.params["minlength"]
     largest = g.emit("ReduceMax", numbers, keepdims=1)
     length = g.emit("Max", g.emit("Add", largest, 1), least)
@@ -338,7 +338,7 @@ def _searchsorted(g: Any, node: Any) -> Tensor:
 
 @export_form("_insertion_places")
 def _insertion_places(g: Any, node: Any) -> Tensor:
-    places = whole(g, node.inputs[0])
+    places = as_int64(g, node.inputs[0])
     size = g.number(node.params["size"], "int64")
     return g.where(g.emit("Less", places, 0), g.emit("Add", places, size), places)
 
@@ -349,7 +349,7 @@ def _lengths(g: Any, node: Any, x: Tensor, axis: int, least: int) -> Tensor | No
     if not node.params["use_sequence_length"]:
         return None
     steps = g.number(x.dim(axis), "int64")
-    return g.emit("Clip", whole(g, g.flat(node.inputs[1])), least, steps)
+    return g.emit("Clip", as_int64(g, g.flat(node.inputs[1])), least, steps)
 
 
 @export_form("SequenceMask")
@@ -357,7 +357,7 @@ def _sequence_mask(g: Any, node: Any) -> Tensor:
     x, axis = node.inputs[0], node.params["axis"]
     if not node.params["use_sequence_length"]:
         return x
-    lengths = whole(g, node.inputs[1])
+    lengths = as_int64(g, node.inputs[1])
     times = g.unsqueeze(g.iota(x.dim(axis)), [1 - axis])
     inside = g.emit("Less", times, g.unsqueeze(lengths, [axis]))
     inside = g.unsqueeze(inside, range(2, x.ndim))
@@ -394,7 +394,7 @@ def _getnnz(g: Any, node: Any) -> Tensor:
 
 @export_form("_contrib_arange_like")
 def _arange_like(g: Any, node: Any) -> Tensor:
-    """Integers step by whole numbers."""
+    """Ranges of integer dtypes have integer steps."""
     p = node.params
     sizes, dtype = node.dims(), node.outputs[0].dtype
     places = g.iota(product(sizes))

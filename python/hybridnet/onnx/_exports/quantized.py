@@ -95,7 +95,7 @@ def _quantize(g: Any, node: Any) -> list[Tensor]:
 
 @export_form("_contrib_quantize_asym")
 def _quantize_asym(g: Any, node: Any) -> list[Tensor]:
-    """The step of zero is no whole number, which QuantizeLinear needs."""
+    """The step of zero is not an integer, which QuantizeLinear needs."""
     x, p = node.inputs[0], node.params
     low, high = p["min_calib_range"], p["max_calib_range"]
     ends = _data_range(g, x) if low is None or high is None else [_number(g, low), _number(g, high)]

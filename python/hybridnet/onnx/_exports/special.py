@@ -29,7 +29,7 @@ def _log_gamma_from_half(g: Any, x: Tensor) -> Tensor:
 
 
 def _sine_of_pi(g: Any, x: Tensor) -> Tensor:
-    """sin(pi x), exactly zero for whole numbers."""
+    """sin(pi x), exactly zero for integers."""
     rest = g.emit("Mod", x, 2.0, fmod=1)
     whole = g.emit("Equal", g.emit("Floor", x), x)
     return g.where(whole, 0, g.emit("Sin", g.emit("Mul", rest, math.pi)))
@@ -55,8 +55,8 @@ def _gamma(g: Any, node: Any) -> Tensor:
     size = g.emit("Exp", log_gamma(g, x))
     sign = g.where(g.emit("Less", x, 0.5), g.emit("Sign", _sine_of_pi(g, x)), 1)
     made = g.emit("Mul", size, g.where(g.emit("Equal", sign, 0), 1, sign))
-    is_whole = not node.inputs[0].dtype.startswith(("float", "bfloat"))
-    return g.emit("Round", made) if is_whole else made
+    is_integer = not node.inputs[0].dtype.startswith(("float", "bfloat"))
+    return g.emit("Round", made) if is_integer else made
 
 
 # Giles: Approximating the erfinv function, GPU Computing Gems 2 (2011), the polynomials in single precision.
@@ -78,10 +78,12 @@ def _erfinv(g: Any, node: Any) -> Tensor:
     x = g.cast(node.inputs[0], "float64")
     w = g.emit("Neg", g.emit("Log", g.emit("Mul", g.emit("Sub", 1, x), g.emit("Add", 1, x))))
     near = _polynomial(g, g.emit("Sub", w, 2.5), _NEAR)
-    far = _polynomial(g, g.emit("Sub", g.emit("Sqrt", g.emit("Max", w, 0)), 3), _FAR)
+    # The roots and infinities that are not chosen have gradients, too: 0 times these must be 0.
+    far = _polynomial(g, g.emit("Sub", g.emit("Sqrt", g.emit("Max", w, 1)), 3), _FAR)
     made = g.emit("Mul", g.where(g.emit("Less", w, 5), near, far), x)
     at_end = g.emit("Equal", g.emit("Abs", x), 1)
-    return g.where(at_end, g.emit("Div", x, 0), made)
+    end = g.where(g.emit("Greater", x, 0), *(g.const(sign * math.inf, "float64") for sign in (1, -1)))
+    return g.where(at_end, end, made)
 
 
 # ------------------------------------------------------------------------------------------------------------- Fourier

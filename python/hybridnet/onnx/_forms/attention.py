@@ -235,7 +235,7 @@ def _written_out(
 # ---------------------------------------------------------------------------------------------------------- embeddings
 @form("RotaryEmbedding")
 def rotary_embedding(g: Any, node: Any, x: Value, cosines: Value, sines: Value, places: Value | None = None) -> Value:
-    """Pairs of elements of each head, turned by the angles of their place in the sequence."""
+    """Pairs of elements of each head, rotated by the angles of their place in the sequence."""
     joined, interleaved = x.ndim == 3, bool(node.attr("interleaved", 0))
     shape = g.dims(x)
     if joined:
@@ -248,10 +248,10 @@ def rotary_embedding(g: Any, node: Any, x: Value, cosines: Value, sines: Value, 
     # (batch, length, size) to a tensor that broadcasts along the heads
     cosines, sines = (g.emit("expand_dims", [table], axis=2 if joined else 1) for table in (cosines, sines))
     size = g.dim(x, 3)
-    turned = node.attr("rotary_embedding_dim", 0) or size
-    half = apply("//", turned, 2)
+    rotary_size = node.attr("rotary_embedding_dim", 0) or size
+    half = apply("//", rotary_size, 2)
     if interleaved:
-        pairs = x if turned is size else cut(g, x, 3, 0, turned)
+        pairs = x if rotary_size is size else cut(g, x, 3, 0, rotary_size)
         pairs = g.reshape(pairs, [*g.dims(x)[:3], half, 2])
         first, second = (g.emit("squeeze", [cut(g, pairs, 4, i, i + 1)], axis=(4,)) for i in (0, 1))
     else:
@@ -259,11 +259,11 @@ def rotary_embedding(g: Any, node: Any, x: Value, cosines: Value, sines: Value, 
     real = calculate(g, "-", calculate(g, "*", cosines, first), calculate(g, "*", sines, second))
     imaginary = calculate(g, "+", calculate(g, "*", sines, first), calculate(g, "*", cosines, second))
     if interleaved:
-        made = g.reshape(g.emit("stack", [real, imaginary], axis=4, num_args=2), [*g.dims(x)[:3], turned])
+        made = g.reshape(g.emit("stack", [real, imaginary], axis=4, num_args=2), [*g.dims(x)[:3], rotary_size])
         parts = [made]
     else:
         parts = [real, imaginary]
-    if turned is not size:
-        parts.append(cut(g, x, 3, turned, size))
+    if rotary_size is not size:
+        parts.append(cut(g, x, 3, rotary_size, size))
     y = join(g, parts, 3)
     return g.reshape(y, shape, node.name) if joined else y

@@ -88,7 +88,7 @@ def crop_and_resize(g: Any, node: Any, x: Value, boxes: Value, examples: Value, 
     first = g.reshape(g.cast(examples, "int64"), [-1, 1, 1])
 
     def pixels(y: Value, column: Value) -> Value:
-        """The pixels at whole numbers: (count, height, width, channels)."""
+        """The pixels at integer positions: (count, height, width, channels)."""
         index = calculate(g, "+", calculate(g, "*", first, g.dim(x, 2)), g.cast(y, "int64"))
         index = calculate(g, "+", calculate(g, "*", index, g.dim(x, 3)), g.cast(column, "int64"))
         return g.emit("take", [rows, index], axis=0, mode="clip")

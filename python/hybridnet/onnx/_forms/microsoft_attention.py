@@ -171,7 +171,7 @@ def _with_bias(g: Any, parts: tuple[Value, ...], bias: Value) -> list[Value]:
 
 @form("RotaryEmbedding", domain=_DOMAIN)
 def rotary_embedding(g: Any, node: Any, x: Value, positions: Value, cosines: Value, sines: Value) -> Value:
-    """Pairs of elements turned by the angles of their positions. positions: (batch, length), or (1,), the first one."""
+    """Rotates pairs of elements by the angles of their positions. positions: (batch, length); (1,): the first one."""
     part = node.attr("rotary_embedding_dim", 0)
     size = part or apply("*", 2, g.dim(cosines, 1))
     heads = node.attr("num_heads", 0)

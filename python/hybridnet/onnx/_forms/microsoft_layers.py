@@ -49,8 +49,8 @@ def fused_gemm(g: Any, node: Any, a: Value, b: Value, c: Value | None = None) ->
 @form("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation", domain=_DOMAIN)
 def fused_matmul(g: Any, node: Any, a: Value, b: Value) -> Value:
     """alpha * A B of transposed matrices."""
-    a = _turned(g, a, node.attr("transA", 0), node.attr("transBatchA", 0))
-    b = _turned(g, b, node.attr("transB", 0), node.attr("transBatchB", 0))
+    a = _transposed(g, a, node.attr("transA", 0), node.attr("transBatchA", 0))
+    b = _transposed(g, b, node.attr("transB", 0), node.attr("transBatchB", 0))
     y = standard(g, "MatMul", [a, b], node.name)
     alpha = node.attr("alpha", 1.0)
     y = y if alpha == 1 else calculate(g, "*", y, alpha, node.name)
@@ -59,8 +59,8 @@ def fused_matmul(g: Any, node: Any, a: Value, b: Value) -> Value:
     )
 
 
-def _turned(g: Any, x: Value, matrices: int, stack: int) -> Value:
-    """transposes the last two axes; `stack`: moves the first axis behind the other axes of the stack before."""
+def _transposed(g: Any, x: Value, matrices: int, stack: int) -> Value:
+    """Transposes the last two axes if `matrices`; moves the first axis behind the other batch axes if `stack`."""
     order = list(range(x.ndim))
     if stack and x.ndim > 2:
         order = [*order[1:-1], 0, order[-1]]

@@ -106,7 +106,7 @@ def _removed(width: Number) -> Number | None:
 
 
 def _with_constant(g: Any, x: Value, value: Value | None, pad_with: Any, name: str) -> Value:
-    """Padding with a constant; a computed number goes to the places where a mask that is padded with 0 is 0."""
+    """Pads with a constant. A computed number is written where a mask, which is padded with 0, is 0."""
     if value is None or value.is_const:
         fill = 0 if value is None else value.const.reshape(-1)[0].item()  # type: ignore[union-attr]
         return pad_with(x, int(fill) if isinstance(fill, bool) else fill, name)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import string
 from typing import Any
 
-import numpy as np
-
 from .._arithmetic import calculate
 from .._element_types import wrapped
 from .._errors import wrong
@@ -17,15 +15,11 @@ def _is_float(x: Any) -> bool:
     return bool(x.dtype.startswith(("float", "bfloat")))
 
 
-def _transposed(g: Any, matrix: Any) -> Any:
-    return g.derived(matrix, "transposed", lambda array: np.ascontiguousarray(array.T))
-
-
 @form("MatMul")
 def matmul(g: Any, node: Any, a: Any, b: Any) -> Any:
     """A product by NumPy's rule; that with a constant matrix is a dense layer."""
     if b.is_const and b.ndim == 2 and a.ndim >= 2 and not a.is_const and _is_float(a):
-        weight = _transposed(g, b)
+        weight = g.transposed(b)
         made = g.emit("FullyConnected", [a, weight], name=node.name, num_hidden=b.fixed(1), no_bias=True, flatten=False)
         if g.readers(node.proto.output[0]) == 1:
             g.products[made] = (a, weight)
@@ -41,12 +35,12 @@ def matmul(g: Any, node: Any, a: Any, b: Any) -> Any:
 def gemm(g: Any, node: Any, a: Any, b: Any, c: Any = None) -> Any:
     """alpha * A B + beta * C, with A and B transposed or not; a dense layer if B is constant."""
     alpha, beta = node.attr("alpha", 1.0), node.attr("beta", 1.0)
-    turns = [bool(node.attr(name, 0)) for name in ("transA", "transB")]
+    transposes = [bool(node.attr(name, 0)) for name in ("transA", "transB")]
     if beta == 0:
         c = None
     if b.is_const and b.ndim == 2 and not a.is_const and _is_float(a):
         return _dense(g, node, a, b, c, alpha, beta)
-    product = g.emit("dot", [a, b], name=node.name, transpose_a=turns[0], transpose_b=turns[1])
+    product = g.emit("dot", [a, b], name=node.name, transpose_a=transposes[0], transpose_b=transposes[1])
     result = _plus_scaled(g, _times(g, product, alpha), c, beta, node.name)
     return wrapped(g, result, a.element)
 
@@ -64,7 +58,7 @@ def _plus_scaled(g: Any, x: Any, c: Any, beta: float, name: str) -> Any:
 
 
 def _dense(g: Any, node: Any, a: Any, b: Any, c: Any, alpha: float, beta: float) -> Any:
-    weight = b if node.attr("transB", 0) else _transposed(g, b)
+    weight = b if node.attr("transB", 0) else g.transposed(b)
     if alpha != 1:
         weight = g.derived(weight, f"times_{alpha}", lambda array: (array * alpha).astype(array.dtype))
     if node.attr("transA", 0):

@@ -96,7 +96,7 @@ def _fused(g: Any, node: Any, layer: _Layer, mode: str, direction: str) -> tuple
     x, lengths = layer.x, layer.lengths
     parameters = _packed(g, node, layer)
     if direction == "reverse":
-        x = turned(g, x, lengths)
+        x = reversed_steps(g, x, lengths)
     inputs = [x, parameters, *layer.states, *([] if lengths is None else [lengths])]
     y, *last = g.emit(
         "RNN",
@@ -110,12 +110,12 @@ def _fused(g: Any, node: Any, layer: _Layer, mode: str, direction: str) -> tuple
         use_sequence_length=lengths is not None,
     )
     if direction == "reverse":
-        y = turned(g, y, lengths)
+        y = reversed_steps(g, y, lengths)
     y = g.reshape(y, [g.dim(y, 0), g.dim(y, 1), layer.directions, layer.hidden])
     return permute(g, y, (0, 2, 1, 3)), list(last[: len(layer.states)])
 
 
-def turned(g: Any, x: Value, lengths: Value | None) -> Value:
+def reversed_steps(g: Any, x: Value, lengths: Value | None) -> Value:
     """The steps of each sequence in reverse order."""
     if lengths is None:
         return g.emit("reverse", [x], axis=(0,))
@@ -161,13 +161,13 @@ def _loops(g: Any, node: Any, layer: _Layer, direction: str) -> tuple[Value, lis
     outputs, lasts = [], []
     for d in range(layer.directions):
         backwards = direction == "reverse" or d == 1
-        x = turned(g, layer.x, layer.lengths) if backwards else layer.x
+        x = reversed_steps(g, layer.x, layer.lengths) if backwards else layer.x
         bias = None if layer.bias is None else _direction(g, layer.bias, d)
         peepholes = None if layer.peepholes is None else _direction(g, layer.peepholes, d)
         weights = (_direction(g, layer.weight, d), _direction(g, layer.recurrent, d))
         cell = Cell(node, *weights, bias, peepholes, layer.hidden, d)
         y, last = run_cell(g, cell, x, [_direction(g, state, d) for state in layer.states], layer.lengths)
-        y = turned(g, y, layer.lengths) if backwards else y
+        y = reversed_steps(g, y, layer.lengths) if backwards else y
         outputs.append(g.emit("expand_dims", [y], axis=1))
         lasts.append([g.emit("expand_dims", [state], axis=0) for state in last])
     return join(g, outputs, 1), [join(g, list(states), 0) for states in zip(*lasts, strict=True)]

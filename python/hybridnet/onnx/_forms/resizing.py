@@ -145,7 +145,7 @@ def _extrapolated(g: Any, y: Value, plan: AxisPlan, rules: Rules) -> Value:
 
 
 def _factor(plan: AxisPlan, rules: Rules) -> int:
-    """The whole number of times that each element is repeated; 0 if the axis changes in another way."""
+    """The number of repetitions of each element, an integer; 0 if the axis changes in another way."""
     scale = plan.scale
     if isinstance(scale, (Value, Size)) or scale != int(scale) or scale < 1:
         return 0

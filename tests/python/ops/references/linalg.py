@@ -18,18 +18,22 @@ def _each(function):
     return reference
 
 
-def _turn(a):
+def _transpose(a):
     return np.swapaxes(a, -1, -2)
 
 
 def _triangle(a, attrs):
     kept = np.tril(a) if value(attrs, "lower", True) else np.triu(a)
-    return _turn(kept) if value(attrs, "transpose", False) else kept
+    return _transpose(kept) if value(attrs, "transpose", False) else kept
 
 
 def _trsm(inputs, attrs):
     a, b = _triangle(inputs[0], attrs), value(attrs, "alpha", 1.0) * inputs[1]
-    return _turn(np.linalg.solve(_turn(a), _turn(b))) if value(attrs, "rightside", False) else np.linalg.solve(a, b)
+    return (
+        _transpose(np.linalg.solve(_transpose(a), _transpose(b)))
+        if value(attrs, "rightside", False)
+        else np.linalg.solve(a, b)
+    )
 
 
 def _trmm(inputs, attrs):
@@ -44,24 +48,24 @@ def _keep(inputs, attrs):
 
 
 def _syrk(inputs, attrs):
-    a = _turn(inputs[0]) if value(attrs, "transpose", False) else inputs[0]
-    return value(attrs, "alpha", 1.0) * a @ _turn(a)
+    a = _transpose(inputs[0]) if value(attrs, "transpose", False) else inputs[0]
+    return value(attrs, "alpha", 1.0) * a @ _transpose(a)
 
 
 def _potrf(inputs, attrs):
     if value(attrs, "lower", True):
         return np.linalg.cholesky(inputs[0])
-    return _turn(np.linalg.cholesky(_turn(inputs[0])))
+    return _transpose(np.linalg.cholesky(_transpose(inputs[0])))
 
 
 def _potri(inputs, attrs):
-    lower = np.tril(inputs[0]) if value(attrs, "lower", True) else _turn(np.triu(inputs[0]))
-    return np.linalg.inv(lower @ _turn(lower))
+    lower = np.tril(inputs[0]) if value(attrs, "lower", True) else _transpose(np.triu(inputs[0]))
+    return np.linalg.inv(lower @ _transpose(lower))
 
 
 def _gelqf(inputs, attrs):
-    q, r = np.linalg.qr(_turn(inputs[0]))  # A^T = Q R, so A = R^T Q^T; Householder's signs are LAPACK's
-    return [_turn(q), _turn(r)]
+    q, r = np.linalg.qr(_transpose(inputs[0]))  # A^T = Q R, so A = R^T Q^T; Householder's signs are LAPACK's
+    return [_transpose(q), _transpose(r)]
 
 
 def _per_matrix(values):

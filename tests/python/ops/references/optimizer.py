@@ -60,7 +60,7 @@ def _rmsprop(w, g, states, lr, wd, attrs):
     return _clip(new, value(attrs, "clip_weights", -1.0)), [n]
 
 
-def _rmsprop_centred(w, g, states, lr, wd, attrs):
+def _rmsprop_centered(w, g, states, lr, wd, attrs):
     grad, gamma = _decayed_gradient(w, g, wd, attrs), value(attrs, "gamma1", 0.95)
     n = gamma * states[0] + (1 - gamma) * grad**2
     mean = gamma * states[1] + (1 - gamma) * grad
@@ -261,7 +261,7 @@ REFERENCES = {
     "signsgd_update": _single(_sign_sgd),
     "signum_update": _single(_signum),
     "rmsprop_update": _single(_rmsprop),
-    "rmspropalex_update": _single(_rmsprop_centred),
+    "rmspropalex_update": _single(_rmsprop_centered),
     "ftrl_update": _single(_ftrl),
     "ftml_update": _single(_ftml),
     "_sparse_adagrad_update": _single(_adagrad),

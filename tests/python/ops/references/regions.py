@@ -141,7 +141,7 @@ def _rotated_back(inputs, attrs):
     return [np.einsum("rijnhw,rcij->nchw", matrix, grad).astype(inputs[0].dtype)]
 
 
-def _neighbours(position, size):
+def _neighbors(position, size):
     """The weights of `size` places at a clamped position, and their derivatives by the position."""
     inside, position = 0 <= position <= size - 1, np.clip(position, 0, size - 1)
     first = min(int(position), size - 1)
@@ -174,8 +174,8 @@ def _moved_bins(data_shape, rois, trans, attrs):
             if not (-0.5 <= x <= width - 0.5 and -0.5 <= y <= height - 0.5):
                 continue
             points += 1
-            rows, rows_change = _neighbours(y, height)
-            columns, columns_change = _neighbours(x, width)
+            rows, rows_change = _neighbors(y, height)
+            columns, columns_change = _neighbors(x, width)
             target = (int(rois[r, 0]), plane)
             weights[target] += np.outer(rows, columns)
             along[0][target] += np.outer(rows, columns_change) * std * size[0]

@@ -18,9 +18,9 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** Warnings and errors in Java for indices and lengths out of range. */
 class NumbersOutOfRangeTest {
-  private static final String PICK = "'pick', input 'index': expected a whole number from 0 to 2, got 7 at position 2";
+  private static final String PICK = "'pick', input 'index': expected an integer from 0 to 2, got 7 at position 2";
   private static final String LAST =
-      "'SequenceLast', input 'sequence_length': expected a whole number from 1 to 4, got 9 at position 2";
+      "'SequenceLast', input 'sequence_length': expected an integer from 1 to 4, got 9 at position 2";
 
   /** The program that the tests run in new processes, because the environment is read only once. */
   static final class Program {

@@ -1,6 +1,6 @@
 // Functions of integers: bitwise operations, common multiples and divisors.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/elementwise/whole_number_loops.cc"
+#define HWY_TARGET_INCLUDE "kernels/elementwise/integer_loops.cc"
 #include <hwy/foreach_target.h>
 //
 #include <hwy/highway.h>
@@ -68,13 +68,13 @@ struct Lcm {
   }
 };
 
-void fill_whole_numbers(SpanLoops* table) {
-  add<BitAnd, 2>(table, Pointwise::kBitAnd, 0.1, WholeNumbers());
-  add<BitOr, 2>(table, Pointwise::kBitOr, 0.1, WholeNumbers());
-  add<BitXor, 2>(table, Pointwise::kBitXor, 0.1, WholeNumbers());
-  add<BitNot, 1>(table, Pointwise::kBitNot, 0.1, WholeNumbers());
-  add<Lcm, 2>(table, Pointwise::kLcm, 30, WholeNumbers());
-  add<Gcd, 2>(table, Pointwise::kGcd, 30, WholeNumbers());
+void fill_integers(SpanLoops* table) {
+  add<BitAnd, 2>(table, Pointwise::kBitAnd, 0.1, IntegerTypes());
+  add<BitOr, 2>(table, Pointwise::kBitOr, 0.1, IntegerTypes());
+  add<BitXor, 2>(table, Pointwise::kBitXor, 0.1, IntegerTypes());
+  add<BitNot, 1>(table, Pointwise::kBitNot, 0.1, IntegerTypes());
+  add<Lcm, 2>(table, Pointwise::kLcm, 30, IntegerTypes());
+  add<Gcd, 2>(table, Pointwise::kGcd, 30, IntegerTypes());
 }
 
 }  // namespace hybridnet::kernels::HWY_NAMESPACE
@@ -82,7 +82,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace hybridnet::kernels {
-HWY_EXPORT(fill_whole_numbers);
-void fill_whole_numbers(SpanLoops* table) { HWY_DYNAMIC_DISPATCH(fill_whole_numbers)(table); }
+HWY_EXPORT(fill_integers);
+void fill_integers(SpanLoops* table) { HWY_DYNAMIC_DISPATCH(fill_integers)(table); }
 }  // namespace hybridnet::kernels
 #endif

@@ -1,4 +1,4 @@
-// Bitwise operators, common multiples and divisors of whole numbers, and real functions of two arguments that only
+// Bitwise operators, common multiples and divisors of integers, and real functions of two arguments that only
 // NumPy's interface exposes. These run after type promotion.
 #include "hybridnet/declare.h"
 #include "ops/broadcast/declare.h"
@@ -9,11 +9,11 @@ using kernels::Pointwise;
 
 const OpRef kSign{"sign"}, kCopysign{"_broadcast_copysign"};
 
-constexpr DTypeSet kWholeNumbers = kIntegers | DType::kBool;
+constexpr DTypeSet kIntegersAndBool = kIntegers | DType::kBool;
 
 template <Pointwise F>
-void declare_whole(OpRegistry& ops, const char* name, const char* doc) {
-  broadcast_op<F>(ops, name, doc, kWholeNumbers)
+void declare_integer(OpRegistry& ops, const char* name, const char* doc) {
+  broadcast_op<F>(ops, name, doc, kIntegersAndBool)
       .internal()
       .commutative()
       .gradient(kNotDifferentiable)
@@ -36,13 +36,14 @@ Values copysign_gradient(const NoParams&, const GradientContext& g) {
 
 }  // namespace
 
-void register_broadcast_whole_numbers(OpRegistry& ops) {
-  declare_whole<Pointwise::kBitAnd>(ops, "_broadcast_bitwise_and", "Bits set in both, with broadcasting.");
-  declare_whole<Pointwise::kBitOr>(ops, "_broadcast_bitwise_or", "Bits set in either, with broadcasting.");
-  declare_whole<Pointwise::kBitXor>(ops, "_broadcast_bitwise_xor", "Bits set in exactly one, with broadcasting.");
-  declare_whole<Pointwise::kLcm>(ops, "_broadcast_lcm", "Least common multiple, with broadcasting; 0 if either is 0.");
-  declare_whole<Pointwise::kGcd>(ops, "_broadcast_gcd", "Greatest common divisor, with broadcasting.");
-  unary<Pointwise::kBitNot>(ops, "_bitwise_not", "All bits inverted; logical not for bool.", kWholeNumbers)
+void register_broadcast_integers(OpRegistry& ops) {
+  declare_integer<Pointwise::kBitAnd>(ops, "_broadcast_bitwise_and", "Bits set in both, with broadcasting.");
+  declare_integer<Pointwise::kBitOr>(ops, "_broadcast_bitwise_or", "Bits set in either, with broadcasting.");
+  declare_integer<Pointwise::kBitXor>(ops, "_broadcast_bitwise_xor", "Bits set in exactly one, with broadcasting.");
+  declare_integer<Pointwise::kLcm>(ops, "_broadcast_lcm",
+                                   "Least common multiple, with broadcasting; 0 if either is 0.");
+  declare_integer<Pointwise::kGcd>(ops, "_broadcast_gcd", "Greatest common divisor, with broadcasting.");
+  unary<Pointwise::kBitNot>(ops, "_bitwise_not", "All bits inverted; logical not for bool.", kIntegersAndBool)
       .internal()
       .gradient(kNotDifferentiable)
       .sample({.inputs = {{3, 4}}, .low = -6, .high = 6, .integer_valued = true});

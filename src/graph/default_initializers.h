@@ -8,6 +8,6 @@
 namespace hybridnet {
 
 // Sets the attribute __init__ of those variables among the inputs of `op` that need it and have none.
-void set_first_values(const Op& op, const std::vector<NodeEntry>& inputs);
+void set_default_initializers(const Op& op, const std::vector<NodeEntry>& inputs);
 
 }  // namespace hybridnet
