@@ -74,9 +74,10 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
     ("__init__", "__main__", "_command_line", "test_utils", "as_mxnet"),
     (
         *("gluon", "contrib", "module", "model", "_feed_forward", "rnn", "visualization", "monitor", "callback"),
-        *("image", "jit", "onnx", "serving"),
+        *("image", "jit", "onnx", "serving", "debug"),
     ),
     ("initializer", "optimizer", "lr_scheduler", "metric", "registry", "io", "kvstore", "recordio", "profiler"),
+    ("autograph",),
     ("_control_flow", "rewrite", "_function"),
     (
         *("ndarray", "symbol", "dlpack", "autograd", "random", "executor", "operator", "_python_operator", "ops"),

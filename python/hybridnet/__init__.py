@@ -34,9 +34,9 @@ _ALIASES = {
     "npx": "numpy_extension",
 }
 _SUBMODULES = (
-    "callback contrib dlpack executor gluon image initializer io jit kvstore libinfo library log lr_scheduler metric "
-    "model module monitor numpy numpy_extension onnx operator ops optimizer profiler recordio rewrite rnn runtime "
-    "serving test_utils visualization"
+    "autograph callback contrib debug dlpack executor gluon image initializer io jit kvstore libinfo library log "
+    "lr_scheduler metric model module monitor numpy numpy_extension onnx operator ops optimizer profiler recordio "
+    "rewrite rnn runtime serving test_utils visualization"
 )
 # MXNet modules that do not exist yet, with the replacement.
 _CPU_ONLY = "write an operator in Python (mx.operator.CustomOp), or compute with operators"
@@ -100,7 +100,11 @@ sys.meta_path.append(_AliasFinder)
 _lazy, __dir__ = names_from(
     __name__,
     # libinfo is lazy because it is also a command: ``python -m hybridnet.libinfo`` warns if it was imported before.
-    {"._function": "Function In Out SharedVariable function shared", ".libinfo": "__version__"},
+    {
+        "._function": "Function In Out SharedVariable function shared",
+        ".autograph": "check range",
+        ".libinfo": "__version__",
+    },
     modules={**{m: m for m in _SUBMODULES.split()}, **{short: f".{m}" for short, m in _ALIASES.items()}},
 )
 

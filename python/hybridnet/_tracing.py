@@ -83,12 +83,19 @@ class Refusals:
             raise first from error
 
 
-def _note_refusal(error: TraceError) -> None:
+def note_refusal(error: TraceError) -> None:
     if _local.refusals is not None:
         _local.refusals.note(error)
 
 
-TraceError._listener = _note_refusal
+TraceError._listener = note_refusal
+
+
+def ask_for_conversion(asked: str) -> None:
+    """Raises TraceError in a trace of a program that is not converted, but may be."""
+    scope = current()
+    if isinstance(scope, Trace) and scope.may_convert and not scope.converts:
+        raise TraceError(f"{asked}: the graph needs a loop, for which forward must be converted")
 
 
 # Lines in these files read an array on behalf of the user's line, which is reported instead.
@@ -140,6 +147,8 @@ def parameter_of(identity: int) -> Parameter | None:
 class Scope:
     """Maps parameters to Symbols while a block is called with Symbols."""
 
+    effects: Symbol | None = None  # the array to which checks and prints of the program are written
+
     def variable(self, parameter: Parameter) -> Symbol:
         """Returns the variable of parameter in the current graph."""
         raise not_overridden(self, "variable(parameter)")
@@ -180,8 +189,10 @@ class Trace(Scope):
     below the traced block ("net0.body.0"), for error messages.
     """
 
-    def __init__(self, root: Block, recording: bool = False) -> None:
+    def __init__(self, root: Block, recording: bool = False, converts: bool = False) -> None:
         self._recording = recording  # whether the caller records; forward runs without recording
+        self.may_convert = bool(getattr(root, "_converts", False))
+        self.converts = converts  # whether forward is converted: its branches and loops become part of the graph
         self._refusals = Refusals()
         self.value_reads: dict[str, None] = {}  # file:line of the user's code that reads values of arrays
         self.variables: dict[Parameter, Symbol] = {}

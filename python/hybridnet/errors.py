@@ -162,6 +162,7 @@ class GradientError(HybridNetError):
 class TraceError(HybridNetError, builtins.TypeError):
     """A value of a traced array is needed, but it has only shape and dtype."""
 
+    code: str = ""  # HN100 to HN109 if control flow of a program cannot become part of a graph (docs/errors)
     # Called for each new error: a trace records it, in case the program catches it and continues (_tracing.Refusals).
     _listener: ClassVar[Callable[[TraceError], None] | None] = None
 

@@ -358,7 +358,10 @@ Pipeline::Pipeline(std::vector<StageInfo> stages, const std::vector<Rewrite>& ta
   });
   std::vector<size_t> ends;
   for (const StageInfo& stage : stages_) {
-    for (Rewrite& row : rows_in(table, stage)) rows_.push_back(std::move(row));
+    for (Rewrite& row : rows_in(table, stage)) {
+      if (row.exactness == Exactness::kRounding) row.tags.insert("rounding");  // "-rounding": the bits of the operators
+      rows_.push_back(std::move(row));
+    }
     ends.push_back(rows_.size());
   }
   rows_of_.resize(stages_.size());

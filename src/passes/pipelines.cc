@@ -42,7 +42,7 @@ LocalRule at_nodes(Accepts accepts, LocalRule rule) {
 }
 
 // Shows only nodes that compute in floats to patterns, and to rules whose results may differ by rounding, or for zeros
-// and infinities: whole numbers have one right value, and integer functions differ (1 / sqrt(2) is 1 if the root is 1).
+// and infinities: integers have one right value, and integer functions differ (1 / sqrt(2) is 1 if the root is 1).
 void keep_from_integers(std::vector<Rewrite>& rows) {
   for (Rewrite& row : rows) {
     const bool is_exact = row.exactness == Exactness::kBitwise && row.patterns.empty();
@@ -295,13 +295,13 @@ std::vector<Rewrite> own_rows() {
        .local = absorb_integers,
        .ops = {"mul", "div", "sub"},
        .tags = {"fast_run", "canonicalize"},
-       .what = "`x * 0`, `x - x` of whole numbers are 0",
+       .what = "`x * 0`, `x - x` of integers are 0",
        .why = "values that the result no longer reads have their gradients, zeros, by then"},
       {.stages = {Stage::kCanonicalize, Stage::kCanonicalizeJoint},
        .name = "square_of_self",
        .patterns = {"mul(x, x) -> square(x)"},
        .integers = true,
-       .tags = {"fast_run", "canonicalize"},
+       .tags = {"fast_run", "canonicalize", "rounding"},
        .what = "`x * x` is `square(x)`"},
       {.stages = {Stage::kCanonicalize, Stage::kCanonicalizeJoint},
        .name = "reciprocal",

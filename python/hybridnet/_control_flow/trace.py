@@ -280,7 +280,7 @@ def while_loop(call: WhileLoop) -> tuple[Any, Any, Any]:
 
 
 # ---------------------------------------------------------------------------------------------------------------- cond
-def _may_differ(one: Any, two: Any) -> bool:
+def may_differ(one: Any, two: Any) -> bool:
     """Whether the shapes of two values differ, or may differ in sizes known only after a run."""
     specs = rules.spec_of(one), rules.spec_of(two)
     if None not in specs:
@@ -300,6 +300,6 @@ def cond(call: Cond) -> Any:
     call.check_branches(then_outs, nest, else_outs, else_nest)
     if not then_outs:
         return nests.restore(nest, [])
-    dynamic = any(_may_differ(one, two) for one, two in zip(then_outs, else_outs, strict=True))
+    dynamic = any(may_differ(one, two) for one, two in zip(then_outs, else_outs, strict=True))
     made = _core.control_cond(_symbol(call.pred), then_body, else_body, dynamic, call.strict_shape, call.name)
     return nests.restore(nest, _in_interfaces(made, then_outs))

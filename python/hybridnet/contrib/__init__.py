@@ -1,13 +1,16 @@
-"""Contributed features: control flow of arrays and graphs (foreach, while_loop, cond, scan)."""
+"""Contributed features: control flow of arrays and graphs (foreach, while_loop, cond, scan, tree_fold)."""
 
 from .._lazy_names import names_from
 from . import control_flow
 from .control_flow import cond, foldl, foldr, foreach, scan, until, while_loop
 from .control_flow import map as map
 from .control_flow import reduce as reduce
+from .tree import Tree, tree_fold, tree_of
 
 # Without map and reduce, so that "import *" does not replace Python's.
-__all__ = ["cond", "control_flow", "foldl", "foldr", "foreach", "scan", "until", "while_loop"]
+__all__ = [
+    "Tree", "cond", "control_flow", "foldl", "foldr", "foreach", "scan", "tree_fold", "tree_of", "until", "while_loop",
+]  # fmt: skip
 
 # MXNet's names; imported on first use.
 __getattr__, __dir__ = names_from(

@@ -20,7 +20,16 @@ from .. import _core, _tracing, autograd, errors, ndarray, symbol
 from .._control_flow import nests
 from .._control_flow.nests import Nest
 from .._keywords import check_hybridize_keywords, precision_text, remat_text
-from .._query_words import joined_query
+from .._query_words import joined_query, listed_words
+from ..autograph import (
+    ConversionError,
+    as_outputs,
+    begin_effects,
+    converted_method,
+    copies_a_loop,
+    unconverted,
+    with_effects,
+)
 from ..errors import HybridNetError, TraceError
 from ..errors import ValueError as HybridNetValueError
 from ..name import NameManager
@@ -122,6 +131,8 @@ class HybridBlock(Block):
         self._callback: Callable[..., None] | None = None
         self._monitor_all = False
         self._strict = False
+        self._converts = True
+        self._needs_conversion = False  # whether a trace has met a decision that depends on values of arrays
         self._untraceable: TraceError | None = (
             None  # the reason why a hybridized block with an overridden forward runs imperatively
         )
@@ -172,7 +183,7 @@ class HybridBlock(Block):
         """Drops all graphs; the next call traces again."""
         state = self.__dict__
         if state["_variants"] or state["_last_graph"] is not None or state["_untraceable"] is not None:
-            state.update(_variants={}, _last_graph=None, _untraceable=None)
+            state.update(_variants={}, _last_graph=None, _untraceable=None, _needs_conversion=False)
 
     # -- settings ---------------------------------------------------------------------------------------------------
 
@@ -204,6 +215,8 @@ class HybridBlock(Block):
         strict: bool = False,
         remat: str | int = "auto",
         precision: str = "float32",
+        autograph: bool = True,
+        exact: bool = False,
         **kwargs: Any,
     ) -> None:
         """Turns tracing on or off for this block and all descendants.
@@ -240,6 +253,12 @@ class HybridBlock(Block):
             Type in which products of float32 arrays compute; norms, softmax, exponents, long sums and losses stay in
             float32, other operators take the type of their inputs. Parameters, gradients, inputs and outputs keep
             their types (docs/precision.md). Raises ParamError for other values.
+        autograph : bool, default True
+            Whether if, for and while statements that depend on values of arrays are converted to branches and loops of
+            the graph (docs/python-control-flow.md).
+        exact : bool, default False
+            Whether rewrites whose results differ by rounding are left out, so that operators compute the bits that they
+            compute in imperative mode (docs/numerics.md). Same as the word "-rounding" of passes.
         inline_limit, forward_bulk_size, backward_bulk_size
             Have no effect; accepted as in MXNet. Graphs always run as one step.
 
@@ -257,6 +276,8 @@ class HybridBlock(Block):
                 )
             passes = joined_query(passes or "fast_run", [backend])
         check_hybridize_keywords(kwargs)
+        if exact:
+            passes, exclude = passes or "fast_run", [*listed_words(exclude), "rounding"]
         passes = joined_query(passes, include, exclude, require)
         _core.check_passes(passes)
         flags = {
@@ -267,7 +288,9 @@ class HybridBlock(Block):
         }
         before = {"passes": "", "remat": "auto", "precision": "float32", **self._flags}
         clear = clear or any(before[name] != flags[name] for name in ("passes", "remat", "precision"))
+        clear = clear or self._converts != autograph
         self._take_settings(active, flags, strict, clear)
+        self.apply(lambda block: block._set_conversion(bool(autograph)) if isinstance(block, HybridBlock) else None)
         self._hybridize_children(
             active,
             {**flags, "remat": "auto"},
@@ -281,6 +304,7 @@ class HybridBlock(Block):
                 "passes": passes,
                 "strict": strict,
                 **({} if precision == "float32" else {"precision": precision}),
+                **({} if autograph else {"autograph": False}),
             },
         )
 
@@ -295,6 +319,9 @@ class HybridBlock(Block):
                 "HybridBlock, the hooks will not take effect.",
                 stacklevel=3,
             )
+
+    def _set_conversion(self, active: bool) -> None:
+        self.__dict__["_converts"] = active
 
     def _hybridize_children(self, active: bool, flags: dict[str, Any], strict: bool, keywords: dict[str, Any]) -> None:
         """Applies hybridize(active, **keywords) to the children; flags and strict: the validated keywords."""
@@ -326,7 +353,15 @@ class HybridBlock(Block):
         if not backend:
             raise HybridNetValueError('Must specify "backend" to optimize_for')
         self.hybridize(
-            True, backend, clear, static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size
+            True,
+            backend,
+            clear,
+            static_alloc,
+            static_shape,
+            inline_limit,
+            forward_bulk_size,
+            backward_bulk_size,
+            autograph=self._converts,
         )
         flat: list[Any] = []
         key = flatten_arguments((x, *args), flat)
@@ -451,8 +486,8 @@ class HybridBlock(Block):
 
     # -- tracing ----------------------------------------------------------------------------------------------------
 
-    def _trace(self, key: Any, flat: Sequence[Any]) -> tuple[TracedGraph, _tracing.Trace, int]:
-        """Runs forward on abstract arrays with the shapes and dtypes of flat.
+    def _trace(self, key: Any, flat: Sequence[Any], converts: bool = False) -> tuple[TracedGraph, _tracing.Trace, int]:
+        """Runs forward on abstract arrays with the shapes and dtypes of flat. converts: see _tracing.Trace.
 
         Returns the graph, the trace, and the properties of abstract arrays that forward read (_core.trace_reads()).
         """
@@ -466,14 +501,18 @@ class HybridBlock(Block):
             _TRACE_LOCK,
             autograd.pause(train_mode=trained),
             attributes,
-            _tracing.Trace(self, recording) as scope,
+            _tracing.Trace(self, recording, converts) as scope,
         ):
             names = ["data"] if len(flat) == 1 else [f"data{i}" for i in range(len(flat))]
             inputs = [scope.make_input(name, a.shape, a.dtype) for name, a in zip(names, flat, strict=False)]
             inputs = [as_numpy(i) if is_numpy(a) else i for i, a in zip(inputs, flat, strict=True)]
             # Each trace counts names from zero, so that tracing twice produces the same graph.
             with NameManager():
+                if converts:
+                    scope.effects = begin_effects()
                 out = self._call_in_scope(scope, nests.restore(key, inputs), {})
+                if converts:
+                    out = as_outputs(out)
             reads, shape_line = _core.trace_reads(), _core.trace_shape_line()
             arrays = scope.foreign_arrays()
             outputs: list[Any] = []
@@ -481,6 +520,8 @@ class HybridBlock(Block):
             outputs = [_core.traced_value(o) if isinstance(o, Symbol) else _core.traced_constant(o) for o in outputs]
             classes = [is_numpy(o) for o in outputs] if is_np_array() or any(map(is_numpy, flat)) else []
             if outputs:
+                if scope.effects is not None:
+                    outputs[0] = with_effects(outputs[0], scope.effects)
                 outputs[0] = scope.written(outputs[0])
                 _core.control_check_leaks(symbol.Group(outputs))
                 _core.check_held_constants()
@@ -517,10 +558,11 @@ class HybridBlock(Block):
         """Traces; if an overridden forward cannot become a graph, sets self._untraceable and raises it."""
         before = RandomStates(self)
         try:
-            traced = self._trace(key, flat)
+            traced = self._trace_program(key, flat, before)
             if not before.changed():
                 return traced
-            error = draws_error(self, lambda: self._trace(key, flat), before)
+            converts = traced[1].converts
+            error = draws_error(self, lambda: self._trace(key, flat, converts), before)
             if not self._plain_forward:
                 warn_draws(self, error)
                 traced[0].decisions.draws = error.where or ""
@@ -533,6 +575,33 @@ class HybridBlock(Block):
         self._clear_cached_op()
         self._untraceable = error
         raise error
+
+    def _trace_program(
+        self, key: Any, flat: Sequence[Any], before: RandomStates | None = None
+    ) -> tuple[TracedGraph, _tracing.Trace, int]:
+        """Traces; if forward branches or loops by values of arrays, again with its source converted.
+
+        before: the states of random generators, which are restored for the second trace.
+        """
+        if not self._converts:
+            return self._trace(key, flat)
+        if not self._needs_conversion:
+            try:
+                traced = self._trace(key, flat)
+                if not copies_a_loop(traced[0].outputs):
+                    return traced
+            except TraceError:
+                pass
+            if before is not None:
+                before.restore()
+        try:
+            traced = self._trace(key, flat, converts=True)
+        except ConversionError:
+            raise
+        except TraceError as error:
+            raise unconverted(error) from None
+        self._needs_conversion = True
+        return traced
 
     def _find_graph(self, key: Any, flat: Sequence[Any]) -> TracedGraph:
         variants = self._variants.get(key)
@@ -661,12 +730,13 @@ class HybridBlock(Block):
         try:
             if not self._plain_forward:
                 return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
+            forward = converted_method(self.forward) if getattr(scope, "converts", False) else self.forward
             if type(self).infer_shape is not HybridBlock.infer_shape and any(
                 param._data is None and param._deferred_init for param in self._reg_params.values()
             ):
                 self.infer_shape(*args)
             with self.name_scope():
-                return self.forward(*args, **kwargs)
+                return forward(*args, **kwargs)
         finally:
             scope.leave_block(token)
 
@@ -685,6 +755,8 @@ class HybridBlock(Block):
             return self._run_hybrid_forward(symbol, x, args, params)
 
     def _run_hybrid_forward(self, F: Any, x: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if getattr(_tracing.current(), "converts", False):
+            return converted_method(self.hybrid_forward)(F, x, *args, **params)
         if not self._children and is_numpy(x) and converts(type(self)):  # type: ignore[arg-type]  # a class is hashable
             values = {name: value.as_nd_ndarray() for name, value in params.items()}
             return as_numpy(self.hybrid_forward(F, as_classic(x), *as_classic(args), **values))
@@ -756,7 +828,7 @@ class HybridBlock(Block):
     def _infer_from_trace(self, args: tuple[Any, ...]) -> _tracing.Trace:
         flat: list[Any] = []
         key = flatten_arguments(args, flat)
-        _, scope, _ = self._trace(key, flat)
+        _, scope, _ = self._trace_program(key, flat)
         for param, variable in scope.variables.items():
             param._take_traced_shape(variable)
         return scope
@@ -769,7 +841,7 @@ class HybridBlock(Block):
         """Infers the element types of parameters from those of the inputs."""
         flat: list[Any] = []
         key = flatten_arguments(args, flat)
-        graph, scope, _ = self._trace(key, flat)
+        graph, scope, _ = self._trace_program(key, flat)
         known = {str(variable.name): a.dtype for variable, a in zip(graph.inputs, flat, strict=False)}
         args_types, _, aux_types = graph.outputs.infer_type(**known)
         names = [*graph.outputs.list_arguments(), *graph.outputs.list_auxiliary_states()]
@@ -796,7 +868,7 @@ class HybridBlock(Block):
             return self._last_graph
         # forward branches on its caller's mode: the exported graph is the one for inference.
         with autograd.pause(train_mode=False):
-            return self._trace(key, [ndarray.zeros(shape, dtype=dtype) for shape, dtype in specs])[0]
+            return self._trace_program(key, [ndarray.zeros(shape, dtype=dtype) for shape, dtype in specs])[0]
 
     def export(
         self, path: str, epoch: int = 0, remove_amp_cast: bool = True, checksum: bool = False

@@ -32,7 +32,7 @@ def shape(a: Any) -> tuple[int, ...]:
 
 def ndim(a: Any) -> int:
     """Returns the number of axes of an array, a list or a number."""
-    return len(shape(a))
+    return int(a.ndim) if hasattr(a, "ndim") else len(shape(a))
 
 
 def size(a: Any, axis: int | None = None) -> int:
@@ -116,7 +116,7 @@ def pad(x: Any, pad_width: Any = None, mode: str = "constant", **kwargs: Any) ->
         raise HybridNetTypeError("np.pad: pad_width", expected="widths per axis", given="None")
     width = onp.asarray(pad_width)
     if width.dtype.kind not in "iu":
-        raise HybridNetTypeError("np.pad: pad_width", expected="whole numbers", given=repr(pad_width))
+        raise HybridNetTypeError("np.pad: pad_width", expected="integers", given=repr(pad_width))
     return np_operator("_npi_pad")(
         x, pad_width=str(width.tolist()), mode=mode, constant_value=value, reflect_type=reflect_type
     )
@@ -268,7 +268,7 @@ def repeat(a: Any, repeats: int | Sequence[int], axis: int | None = None) -> Any
     given = onp.asarray(repeats.asnumpy() if isinstance(repeats, _core.NDArrayBase) else repeats)
     counts = onp.atleast_1d(given).astype("int64")
     if (counts != given).any():
-        raise HybridNetValueError("np.repeat: repeats", expected="whole numbers", given=repr(repeats))
+        raise HybridNetValueError("np.repeat: repeats", expected="integers", given=repr(repeats))
     if counts.size == 1:
         return np_operator("_np_repeat")(a, repeats=int(counts[0]), axis=axis)
     a = as_array(a) if axis is not None else flat(as_array(a))
@@ -306,7 +306,7 @@ def _edge(value: Any, a: Any, axis: int) -> Any:
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Differences of neighbours along an axis, taken n times; for bools whether they differ."""
+    """Differences of neighbors along an axis, taken n times; for bools whether they differ."""
     if prepend is not None or append is not None:
         a = as_array(a)
         parts = [p if p is a else _edge(p, a, axis) for p in (prepend, a, append) if p is not None]
@@ -315,7 +315,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """Differences of neighbours in row-major order, with optional values in front and behind."""
+    """Differences of neighbors in row-major order, with optional values in front and behind."""
     ary = as_array(ary)
     inputs, attributes = [ary], {}
     for name, value in (("to_begin", to_begin), ("to_end", to_end)):

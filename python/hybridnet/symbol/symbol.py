@@ -16,7 +16,7 @@ import numpy as np
 from .. import _core
 from .._files import read_text, replacing
 from .._lazy_names import names_from
-from .._tracing import Refusals, is_own_file
+from .._tracing import Refusals, ask_for_conversion, is_own_file
 from ..attribute import AttrScope, attributes_for
 from ..base import no_values
 from ..context import Context, current_context
@@ -274,6 +274,10 @@ class Symbol(_core.SymbolBase):
         if self._is_traced_array:
             raise no_values(self, "Iterating", "loop with mx.nd.contrib.foreach, or split the array with mx.nd.split")
         return (self[i] for i in range(self.num_outputs))
+
+    def __reversed__(self) -> Iterator[Symbol]:
+        ask_for_conversion("reversed()")
+        return (self[i] for i in range(len(self) - 1, -1, -1))
 
     # ---------------------------------------------------------------------------------------------------- unsupported
     def __bool__(self) -> bool:

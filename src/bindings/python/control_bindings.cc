@@ -269,6 +269,21 @@ std::vector<std::string> foreign_values(const BodyHandle& handle) {
   return names;
 }
 
+// A node of an operator that programs do not call by name.
+Symbol make_effect(const std::string& op, const std::vector<py::object>& inputs, const py::kwargs& params) {
+  const Op& declared = op_registry().at(op);
+  std::vector<std::pair<std::string, AttrValue>> given;
+  for (const auto& [key, value] : params)
+    given.emplace_back(key.cast<std::string>(), to_attr_value(value.ptr(), "parameter"));
+  const NodePtr node = make_node(declared, make_name(py::none().ptr(), op.c_str() + 1),
+                                 declared.schema->parse(given, op), entries_of(inputs));
+  node->where = python_location();
+  node->block = trace_state().block;
+  note_made_node(node);
+  infer_made_node(*node);
+  return Symbol{{{node, 0}}};
+}
+
 Symbol write_state(const Symbol& data, const Symbol& value, const py::object& variable) {
   const Symbol& state = expect_symbol(variable.ptr(), "state");
 
@@ -302,6 +317,11 @@ const std::string* body_around(const Node& node) {
   const Bodies& state = bodies();
   if (state.open.empty() || state.open.back().made.count(&node) != 0) return nullptr;
   return &state.open.back().description;
+}
+
+int innermost_body() {
+  const Bodies& state = bodies();
+  return state.open.empty() ? 0 : state.open.back().id;
 }
 
 bool belongs_to_body(const Node& node) {
@@ -361,6 +381,7 @@ void bind_control_flow(py::module_& m) {
       "Returns the warning of on_limit='warn' for such a loop.");
   m.def("control_foreign", &foreign_values, "Names of the values that a body reads from around it.");
   m.def("write_state", &write_state, "data, with which value is written into the variable state.");
+  m.def("make_effect", &make_effect, "A node of an operator of src/ops/control_flow/effects.cc.");
   m.def("control_foreach", &make_foreach);
   m.def("control_while_loop", &make_while_loop);
   m.def("control_cond", &make_cond);

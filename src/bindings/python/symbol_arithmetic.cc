@@ -92,8 +92,12 @@ bool shapes_differ(const NodeEntry& a, const NodeEntry& b) {
   const TensorSpec *x = traced_spec(a), *y = traced_spec(b);
   if (x == nullptr || y == nullptr || !x->shape.rank_known() || !y->shape.rank_known()) return false;
   if (x->shape.ndim() != y->shape.ndim()) return true;
-  for (int i = 0; i < x->shape.ndim(); ++i)
-    if (x->shape[i] >= 0 && y->shape[i] >= 0 && x->shape[i] != y->shape[i]) return true;
+  for (int i = 0; i < x->shape.ndim(); ++i) {
+    const int64_t one = x->shape[i], two = y->shape[i];
+    if (one >= 0 && two >= 0 && one != two) return true;
+    // A size of 1 beside one that is known only when the graph runs is broadcast, as on arrays.
+    if ((one == 1 && two < 0 && !a.node->is_variable()) || (two == 1 && one < 0 && !b.node->is_variable())) return true;
+  }
   return false;
 }
 
@@ -114,7 +118,7 @@ PyObject* with_number(Binary kind, const char* op, const char* hint, PyObject* s
   c.inputs = {entry_of(symbol, "data")};
   if (!is_int && !is_numpy_symbol(symbol)) {
     const TensorSpec* spec = traced_spec(c.inputs[0]);
-    if (spec != nullptr && is_whole(spec->dtype)) note_rounding(kind, spec->dtype, value);
+    if (spec != nullptr && is_integer_or_bool(spec->dtype)) note_rounding(kind, spec->dtype, value);
     is_int = true;
   }
   c.info = &op_info(op);

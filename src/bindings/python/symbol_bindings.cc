@@ -1,4 +1,7 @@
 // Functions of the C++ Symbol for Python's Symbol class.
+#include <map>
+#include <tuple>
+
 #include "casters.h"
 #include "graph/control/closed_body.h"
 #include "hybridnet/graph.h"
@@ -192,7 +195,21 @@ void bind_making(py::module_& m) {
         [](const std::string& text, const std::string& what) { return Symbol::from_json(text, what); });
 }
 
+// Returns the number of nodes that one line made in one block, for the line with the most nodes, and that line.
+std::pair<int, std::string> busiest_line(const Symbol& symbol) {
+  std::map<std::tuple<const char*, int32_t, std::string>, int> counts;
+  std::pair<int, std::string> most{0, ""};
+  for (const Node* node : topological_order(symbol.outputs)) {
+    if (node->is_variable() || !node->where.known()) continue;
+    const int count = ++counts[{node->where.file, node->where.line, node->block}];
+    if (count > most.first) most = {count, node->where.str()};
+  }
+  return most;
+}
+
 void bind_asking(py::module_& m) {
+  m.def("symbol_busiest_line", &busiest_line,
+        "(number of nodes, line) of the line that made the most nodes in a block.");
   m.def("symbol_list_inputs", [](const Symbol& s) {
     std::vector<std::string> names;
     for (const NodePtr& node : s.list_inputs()) names.push_back(node->name);

@@ -14,7 +14,7 @@ namespace hybridnet::python {
 namespace {
 
 const OpRef kBlockGrad{"BlockGrad"}, kCast{"Cast"}, kCopy{"_copy"}, kReshapeLike{"reshape_like"}, kSlice{"slice"},
-    kSliceAssign{"_slice_assign"};
+    kSliceAssign{"_slice_assign"}, kTake{"take"}, kSetPositions{"_advanced_index_set"};
 
 struct Memory {
   NodeEntry name;                 // the entry in its Symbols
@@ -24,16 +24,28 @@ struct Memory {
   Memory* base = nullptr;         // the viewed memory; null: a root
   std::vector<NodePtr> taken_by;  // the nodes that compute a view from its base, in their order
   bool detached = false;          // no gradient passes through the view
+  bool listed = false;            // root: it is in TracedMemories::written
+  int carried_by = 0;             // root: the body in which a slot represents the array, so that it may write to it
+  std::string undecided;          // root: the reason why it is not known which arrays share it
   Memory& root() { return base == nullptr ? *this : base->root(); }
+};
+
+// The state of a root outside of the body that carries it.
+struct CarriedMemory {
+  Memory* root = nullptr;
+  NodeEntry now;
+  int carried_by = 0;
 };
 
 struct TracedMemories {
   bool active = false;
   uint64_t first_array = 0;  // arrays of this thread with smaller numbers are older than the trace
   std::unordered_map<NodeEntry, std::unique_ptr<Memory>, NodeEntryHash> known;
-  std::vector<Memory*> written;  // roots, in the order of their first writes
-  bool views_by_shape = false;   // true if the sizes of this trace decide whether some index is a view
-  std::string undecided;         // an index for which unknown sizes leave this open, with its line
+  std::vector<Memory*> written;        // roots, in the order of their first writes
+  bool views_by_shape = false;         // true if the sizes of this trace decide whether some index is a view
+  std::string undecided;               // an index for which unknown sizes leave this open, with its line
+  std::vector<CarriedMemory> carried;  // by the open bodies, in the order in which they began to carry them
+  NodeEntry refused;                   // the root whose write inside a body was refused last
 };
 
 TracedMemories& memories() {
@@ -68,12 +80,24 @@ NodeEntry made(const OpRef& op, std::vector<NodeEntry> inputs) {
   return made(op, op.op().default_params, std::move(inputs));
 }
 
-// Applies the operation of a node to another value.
+// Applies the operation of a node to another value; its other inputs, such as positions, stay the same.
 NodeEntry again(const Node& node, const NodeEntry& input) {
-  const NodePtr copy = copy_of(node, {input});
+  std::vector<NodeEntry> inputs(node.inputs.begin(), node.inputs.end());
+  inputs.at(0) = input;
+  const NodePtr copy = copy_of(node, std::move(inputs));
   copy->name = make_name(nullptr, "view");
   copy->specs.clear();
   return finished(copy);
+}
+
+// Returns whole after whole[..., positions, ...] = part, for a node that takes the part at the positions.
+NodeEntry put_at_positions(const Node& take, const NodeEntry& whole, const NodeEntry& part) {
+  AttrValue axis;
+  const auto& fields = take.op->schema->fields();
+  for (size_t i = 0; i < fields.size(); ++i)
+    if (fields[i].name == "axis") axis = take.op->schema->get(take.params->data(), static_cast<int>(i));
+  ParamsPtr params = kSetPositions.op().schema->parse({{"axis", axis}, {"num_args", int64_t{3}}}, kSetPositions.name());
+  return made(kSetPositions, std::move(params), {whole, part, NodeEntry(take.inputs[1])});
 }
 
 ParamsPtr region_of(const Node& slice) {
@@ -88,6 +112,7 @@ ParamsPtr region_of(const Node& slice) {
 // Returns `whole` with the part that `node` selects replaced by `part`.
 NodeEntry put_back(const Node& node, const NodeEntry& whole, const NodeEntry& part) {
   if (node.op == &kBlockGrad.op() || node.op == &kCopy.op()) return part;
+  if (node.op == &kTake.op()) return put_at_positions(node, whole, part);
   if (node.op == &kSlice.op()) return made(kSliceAssign, region_of(node), {whole, part});
   if (node.op->is_view) return made(kReshapeLike, {part, whole});
   raise(ErrorKind::kTrace, {.op = node.op->name,
@@ -118,14 +143,23 @@ NodeEntry value_now(Memory& memory) {
   raise(ErrorKind::kTrace, std::move(e));
 }
 
+[[noreturn]] void refuse_undecided(const std::string& reason) {
+  raise(ErrorKind::kTrace, {.message = "an array is written to in place, and " + reason,
+                            .fix = "make a new array instead, as in x = x + 1",
+                            .where = python_location()});
+}
+
 void check_root(const Memory& root) {
-  const TracedMemories& state = memories();
-  if (const std::string* body = body_around(*root.name.node)) refuse_outside_of_body(root, *body);
+  TracedMemories& state = memories();
+  const std::string* body = body_around(*root.name.node);
+  if (body != nullptr && root.carried_by != innermost_body()) {
+    state.refused = root.name;
+    refuse_outside_of_body(root, *body);
+  }
+  if (!root.undecided.empty()) refuse_undecided(root.undecided);
   if (!state.undecided.empty())
-    raise(ErrorKind::kTrace, {.message = "an array is written to in place, and whether " + state.undecided +
-                                         " is a view of it depends on sizes that are not known before the graph runs",
-                              .fix = "make a new array instead, as in x = x + 1",
-                              .where = python_location()});
+    refuse_undecided("whether " + state.undecided +
+                     " is a view of it depends on sizes that are not known before the graph runs");
   if (root.name.node->constant)
     raise(ErrorKind::kTrace, {.message = "an array that the graph holds as a constant is written to in place",
                               .fix = "make a new array instead, as in x = x + 1",
@@ -168,8 +202,12 @@ void write(Memory& memory, NodeEntry value, bool constant_parts) {
   // A value written without recording is constant. Arrays behave the same.
   if (!constant_parts && (detached || trace_state().scopes.paused)) value = made(kBlockGrad, {value});
   root.now = root_with(memory, value);
-  if (root.version++ == 0) state.written.push_back(&root);
+  ++root.version;
   root.written = python_location();
+  if (!root.listed && root.carried_by == 0) {
+    root.listed = true;
+    state.written.push_back(&root);
+  }
   if (memory.base == nullptr || detached) return;
   memory.now = std::move(value);
   memory.version = root.version;
@@ -292,6 +330,64 @@ PyObject* written_variables(PyObject*, PyObject*) {
   });
 }
 
+// Returns the memory of an array, or null if it is neither written to nor viewed so far.
+Memory* known_memory(PyObject* symbol) {
+  const auto found = memories().known.find(name_of(symbol));
+  return found == memories().known.end() ? nullptr : found->second.get();
+}
+
+PyObject* carry_memory(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  return guarded<PyObject*>(nullptr, [&] {
+    if (nargs != 2) raise(ErrorKind::kType, {.expected = "2 arguments"});
+    Memory& root = memory_of(name_of(args[0])).root();
+    memories().carried.push_back({&root, root.now, root.carried_by});
+    root.now = name_of(args[1]);
+    root.carried_by = innermost_body();
+    ++root.version;
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* release_memory(PyObject*, PyObject*) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const CarriedMemory outside = std::move(memories().carried.back());
+    memories().carried.pop_back();
+    outside.root->now = outside.now;
+    outside.root->carried_by = outside.carried_by;
+    ++outside.root->version;
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* refused_memory(PyObject*, PyObject*) {
+  return guarded<PyObject*>(nullptr, [&] {
+    const NodeEntry refused = std::exchange(memories().refused, {});
+    return refused.node ? checked(wrap_symbol(Symbol{{refused}}, symbol_class)).release() : Py_NewRef(Py_None);
+  });
+}
+
+PyObject* memory_root(PyObject*, PyObject* symbol) {
+  return guarded<PyObject*>(nullptr, [&] {
+    Memory* memory = known_memory(symbol);
+    const NodeEntry name = memory == nullptr ? name_of(symbol) : memory->root().name;
+    const Owned root = checked(wrap_symbol(Symbol{{name}}, symbol_class));
+    const auto id = reinterpret_cast<uintptr_t>(name.node.get()) + name.index;
+    const bool undecided = memory != nullptr && !memory->root().undecided.empty();
+    return checked(Py_BuildValue("OKOO", root.get(), static_cast<unsigned long long>(id),
+                                 body_around(*name.node) != nullptr ? Py_True : Py_False,
+                                 undecided ? Py_True : Py_False))
+        .release();
+  });
+}
+
+PyObject* leave_sharing_undecided(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  return guarded<PyObject*>(nullptr, [&] {
+    if (nargs != 2) raise(ErrorKind::kType, {.expected = "2 arguments"});
+    memory_of(name_of(args[0])).root().undecided = text_of(args[1]);
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyMethodDef functions[] = {
     {"traced_write", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(traced_write)), METH_FASTCALL,
      "traced_write(target, value, converts=False, constant_parts=False)\n--\n\nIn a trace: target and all that shares "
@@ -306,6 +402,21 @@ PyMethodDef functions[] = {
     {"traced_views_by_shape", views_by_shape, METH_O,
      "traced_views_by_shape(undecided)\n--\n\nWhether an index of this trace is a view depends on sizes. undecided: "
      "the index if the sizes are unknown, else None."},
+    {"carry_memory", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(carry_memory)), METH_FASTCALL,
+     "carry_memory(array, slot)\n--\n\nIn the open body, slot holds the values of the memory of array, which the body "
+     "may write to, until release_memory()."},
+    {"release_memory", release_memory, METH_NOARGS,
+     "release_memory()\n--\n\nEnds the most recent carry_memory(): the array has its values of before again."},
+    {"refused_memory", refused_memory, METH_NOARGS,
+     "refused_memory()\n--\n\nThe array from outside whose write inside a body was refused last; None if there is "
+     "none since the last call."},
+    {"memory_root", memory_root, METH_O,
+     "memory_root(symbol)\n--\n\n(array that owns the memory of symbol, its number, whether it is made outside of the "
+     "open body, whether leave_sharing_undecided() was called for it)."},
+    {"leave_sharing_undecided", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(leave_sharing_undecided)),
+     METH_FASTCALL,
+     "leave_sharing_undecided(symbol, reason)\n--\n\nRefuses later writes into the memory of symbol: which arrays "
+     "share it is known only when the graph runs."},
     {"traced_value", traced_value, METH_O,
      "traced_value(symbol)\n--\n\nThe current value of a traced array, which later writes do not change."},
     {"traced_written_variables", written_variables, METH_NOARGS,

@@ -212,13 +212,13 @@ def test_numpy_is_left_alone_without_as_mxnet(python, tmp_path):
 # --- the launcher -----------------------------------------------------------------------------------------------------
 
 
-def test_a_program_is_main_and_finds_its_arguments_and_neighbours(python, tmp_path):
+def test_a_program_is_main_and_finds_its_arguments_and_neighbors(python, tmp_path):
     folder = tmp_path / "below"
     folder.mkdir()
-    _program(folder, "WORD = 'neighbour'\n", "beside.py")
+    _program(folder, "WORD = 'neighbor'\n", "beside.py")
     _program(folder, "import sys, beside, mxnet\nprint(__name__, __file__, beside.WORD, sys.argv)\n")
     printed = _printed(python, "-m", "hybridnet.as_mxnet", "below/program.py", "-m", "--install", "x", folder=tmp_path)
-    assert printed == "__main__ below/program.py neighbour ['below/program.py', '-m', '--install', 'x']\n"
+    assert printed == "__main__ below/program.py neighbor ['below/program.py', '-m', '--install', 'x']\n"
 
 
 def test_a_module_is_main_and_finds_its_arguments(python, tmp_path):
@@ -301,6 +301,6 @@ def test_every_block_of_the_guide_runs_in_the_order_of_the_page(python, tmp_path
         ran = _command(command, python, tmp_path)
         assert ran.returncode == 0, f"{text}\n{ran.stdout}\n{ran.stderr}"
         printed += ran.stdout
-    learnt = re.findall(r"epoch 19 accuracy ([\d.]+)", printed)
-    assert len(learnt) == 2 and min(map(float, learnt)) > 0.9
+    learned = re.findall(r"epoch 19 accuracy ([\d.]+)", printed)
+    assert len(learned) == 2 and min(map(float, learned)) > 0.9
     assert "[1. 0.]" in printed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 import pickle
+import re
 
 import hybridnet as mx
 import numpy as np
@@ -155,8 +156,9 @@ TRACED = {
 def test_reading_values_of_traced_arrays_is_an_error_that_names_a_replacement(case):
     function, asked, fix = TRACED[case]
     text = text_of(errors.TraceError, lambda: hybridized(function)(mx.nd.array(ARRAY)))
-    assert text.startswith(asked)
-    assert "it has no values while the graph is being built.\n  Because: " in text
+    assert text.startswith(f"[HN100] {asked}")
+    # The line that asks, with a caret, follows the first sentence.
+    assert re.search(r"it has no values while the graph is being built\.\n +\d+ \| \S.*\n +\| +\^\n  Because: ", text)
     assert fix in text.split("\n  Fix: ")[1]
     assert "test_error_texts.py:" in text.split("\n  At: ")[1] or "numpy" in text.split("\n  At: ")[1]
 

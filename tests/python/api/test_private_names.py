@@ -1,4 +1,4 @@
-"""Private names and undocumented behaviour of MXNet that libraries rely on."""
+"""Private names and undocumented behavior of MXNet that libraries rely on."""
 
 from __future__ import annotations
 

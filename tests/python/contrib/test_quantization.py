@@ -560,7 +560,7 @@ def test_entropy_ranges_are_those_of_plain_loops(distribution, rng):
         by_end = divergences(counts, edges, 511 if without_sign else 255)
         low_end, high_end = collector.ranges(dtype)["x"]
         (chosen,) = [value for end, value in by_end.items() if end == pytest.approx(high_end, rel=1e-6)]
-        assert chosen <= 1.001 * min(by_end.values())  # float32 may choose a neighbouring end
+        assert chosen <= 1.001 * min(by_end.values())  # float32 may choose a neighboring end
         assert low_end == (0 if without_sign else -high_end)
 
 
@@ -634,14 +634,37 @@ def test_training_is_refused():
 
 
 def test_networks_that_are_no_graph_are_refused():
-    class Branching(gluon.HybridBlock):
+    class Reading(gluon.HybridBlock):
         def forward(self, x):
-            return x if float(x.sum().asscalar()) > 0 else -x
+            return x if x.asnumpy().sum() > 0 else -x
 
     with pytest.raises(UnsupportedError, match=r"no graph(.|\n)*cond"):
-        quantization.quantize_net(Branching(), data_shapes=SHAPES)
+        quantization.quantize_net(Reading(), data_shapes=SHAPES)
     with pytest.raises(TypeError, match="HybridSequential"):
         quantization.quantize_net(nn.Sequential(), data_shapes=SHAPES)
+
+
+def test_branches_of_python_are_kept_and_layers_outside_of_them_are_quantized():
+    class Branching(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            with self.name_scope():
+                self.first, self.second = nn.Dense(8, in_units=16), nn.Dense(8, in_units=16)
+
+        def forward(self, x):
+            y = self.first(x)
+            return y if float(y.sum().asscalar()) > 0 else self.second(x) - 1
+
+    net = Branching()
+    net.initialize(mx.init.Xavier())
+    x = mx.nd.array(np.random.default_rng(0).uniform(-1, 1, (4, 16)))
+    quantized = quantization.quantize_net(net, "int8", data_shapes=[(4, 16)])
+    sums = [net.first(values).sum().asscalar() for values in (x, -x)]
+    assert min(sums) < -0.1 and max(sums) > 0.1  # each branch is taken once, also after rounding
+    for values in (x, -x):
+        wanted = net(values).asnumpy()
+        np.testing.assert_allclose(quantized(values).asnumpy(), wanted, atol=0.03 * abs(wanted).max())
+    assert "_contrib_quantized_fully_connected" in operators(graph_of(quantized))
 
 
 def test_lacking_parameters_are_named():

@@ -15,15 +15,15 @@ import pytest
 from hybridnet import errors
 from hybridnet.contrib import cond, foreach, while_loop
 
-from .blocks import Block, operators
+from .blocks import Block, flat, operators
 
 nd = mx.nd
 
 
-def message(function, hybridized: bool, kind: type[Exception]) -> str:
+def message(function, hybridized: bool, kind: type[Exception], autograph: bool = True) -> str:
     """Returns the text of the error that the function raises on an array of shape (4, 3); its line must be marked."""
     block = Block(function)
-    block.hybridize(hybridized, strict=True)
+    block.hybridize(hybridized, strict=True, autograph=autograph)
     with pytest.raises(kind) as caught:
         block(nd.array(np.arange(1, 13).reshape(4, 3)))
     text = str(caught.value)
@@ -269,10 +269,55 @@ PLACES = {
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("what", READS)
 def test_reading_a_traced_value(what, place):
-    text = message(lambda x: PLACES[place](READS[what], x), True, errors.TraceError)
+    text = message(lambda x: PLACES[place](READS[what], x), True, errors.TraceError, autograph=False)
     assert text.startswith(f"{what} of Symbol ")
     where = re.escape(place) + (r" \(\S*test_misuse\.py:\d+\)" if place != "the block" else "")
     assert re.search(rf"Because: {where} is traced once and run many times", text), text
+
+
+# With the source converted, these read nothing: they become part of the graph.
+USES = {
+    "asscalar()": lambda v: v.asscalar() * 2,
+    "float()": lambda v: float(v) + 1,
+    "The truth value": lambda v: 2 if v > 0 else 3,
+    "Iterating": lambda v: sum(list(v)) * 2 + len(list(v)),
+    "'in' on the elements": lambda v: 2 if 6 in v else 3,
+}
+PLACES_OF_USES = {
+    "the block": lambda use, x: x * use(x.sum()),
+    "the body of foreach": lambda use, x: foreach(lambda d, s: (d * use(d.sum()), s + use(s.sum())), x, x[0]),
+    "the body of while_loop": lambda use, x: while_loop(
+        lambda i, a: i < 3, lambda i, a: (a * use(a.sum()), [i + 1, a * -0.5]), [x[0, :1] * 0, x], 3
+    )[1],
+    "the condition of while_loop": lambda use, x: while_loop(
+        lambda i, a: i < use(a.sum()), lambda i, a: [i + 1, a * -0.5], [x[0, :1] * 0, x], 5, has_outputs=False
+    ),
+    "the then branch of cond": lambda use, x: cond(x[0, :1] > 0, lambda: x * use(x.sum()), lambda: x),
+    "the else branch of cond": lambda use, x: cond(x[0, :1] > 0, lambda: x, lambda: x * use(x.sum())),
+}
+
+
+@pytest.mark.parametrize("place", PLACES_OF_USES)
+@pytest.mark.parametrize("what", USES)
+def test_by_default_some_reads_become_part_of_the_graph(what, place):
+    def function(x):
+        return PLACES_OF_USES[place](USES[what], x)
+
+    block = Block(function)
+    block.hybridize(strict=True)
+    for values in ([1, 2, 3], [-1, -2, -3], [4, 2, -6], [-4, 2, 3]):
+        x = nd.array([values, [0.5, 0.25, 1]])
+        for found, wanted in zip(flat(block(x)), flat(function(x)), strict=True):
+            np.testing.assert_array_equal(found.asnumpy(), wanted.asnumpy())
+    assert block._cached_graph != ()
+
+
+@pytest.mark.parametrize("what", [what for what in READS if what not in USES])
+def test_by_default_other_reads_are_errors_with_a_code_and_the_line(what):
+    text = message(lambda x: PLACES["the body of foreach"](READS[what], x), True, errors.TraceError)
+    start = "[HN108] int() of a value " if what == "int()" else f"[HN100] {what} of Symbol "
+    assert text.startswith(start), text
+    assert re.search(rf'\n +\d+ \| "{re.escape(what)}": lambda v: .*# here\n +\| +\^\n  Because: ', text), text
 
 
 def test_reading_is_fine_on_arrays():

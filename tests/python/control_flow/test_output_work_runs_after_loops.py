@@ -33,7 +33,7 @@ def test_results_stay(steps):
 
 
 def test_backwards():
-    def turned(x, h, v):
+    def backwards(x, h, v):
         F = operators(x)
 
         def step(a, h, v):
@@ -43,5 +43,5 @@ def test_backwards():
         return scan(step, x, [h, None], v, go_backwards=True)[1]
 
     given = normal(6, 2, 4), normal(2, 4, seed=1), normal(4, 6, seed=3)
-    check_same(turned, *given)
-    assert counts(turned, *given)["dot"] == 1
+    check_same(backwards, *given)
+    assert counts(backwards, *given)["dot"] == 1

@@ -175,9 +175,19 @@ class TestMisuse:
 
     def test_reading_a_traced_value(self):
         block = Block(lambda x: foreach(lambda d, s: (d if d.sum() > 0 else -d, s), x, x[0]))
-        block.hybridize(strict=True)
+        block.hybridize(strict=True, autograph=False)
         with pytest.raises(errors.HybridNetError, match="cond"):
             block(rows())
+
+    def test_by_default_a_conditional_in_a_body_becomes_a_branch(self):
+        def function(x):
+            return foreach(lambda d, s: (d if d.sum() > 0 else d * -3, s), x, x[0])[0]
+
+        block = Block(function)
+        block.hybridize(strict=True)
+        signs = mx.nd.array([[1], [-1], [-1], [1]])
+        for x in (rows() * signs, rows() * -signs):
+            np.testing.assert_array_equal(block(x).asnumpy(), function(x).asnumpy())
 
     def test_a_failed_body_leaves_no_trace_behind(self):
         def fails(d, s):

@@ -42,6 +42,20 @@ class Counting(gluon.HybridBlock):
         return x
 
 
+class CountingIntegers(gluon.HybridBlock):
+    """Counting, as the error about int() says to write it."""
+
+    def forward(self, x):
+        for _ in range(x.max().astype("int64")):
+            x = x + 1
+        return x
+
+
+class Reading(gluon.HybridBlock):
+    def forward(self, x):
+        return x * 2 if x.asnumpy().sum() > 0 else x
+
+
 def three_deep() -> nn.HybridSequential:
     net, body, inner = nn.HybridSequential(prefix="net_"), nn.HybridSequential(), nn.HybridSequential()
     inner.add(nn.Dense(4, in_units=3), nn.Dense(2, in_units=5, prefix="last_"))
@@ -53,7 +67,7 @@ def three_deep() -> nn.HybridSequential:
 
 def test_branching_on_a_traced_value():
     net = Branching(prefix="net_")
-    net.hybridize()
+    net.hybridize(autograph=False)
     assert text_of(lambda: net(mx.nd.ones((2, 3))), mx.errors.TraceError) == (
         "The truth value of Symbol net__greaterscalar0: it has no values while the graph is being built.\n"
         "  Because: the block is traced once and run many times, so Python cannot branch on computed values.\n"
@@ -65,7 +79,7 @@ def test_branching_on_a_traced_value():
 
 def test_asking_a_traced_array_for_a_value():
     net = Counting(prefix="net_")
-    net.hybridize(strict=True)
+    net.hybridize(strict=True, autograph=False)
     assert text_of(lambda: net(mx.nd.ones((2, 3))), mx.errors.TraceError) == (
         "asscalar() of Symbol net_max0: it has no values while the graph is being built.\n"
         "  Because: the block is traced once and run many times, so Python cannot branch on computed values.\n"
@@ -73,6 +87,45 @@ def test_asking_a_traced_array_for_a_value():
         f"  At: FILE:{line_of(Counting.forward, 'asscalar')}\n"
         "  Block: net"
     )
+
+
+def test_asking_for_values_in_a_way_that_cannot_be_converted():
+    net = Reading(prefix="net_")
+    net.hybridize(strict=True)
+    line = line_of(Reading.forward, "asnumpy")
+    assert text_of(lambda: net(mx.nd.ones((2, 3))), mx.errors.TraceError) == (
+        "[HN100] asnumpy() of Symbol data: it has no values while the graph is being built.\n"
+        f"    {line:5} | return x * 2 if x.asnumpy().sum() > 0 else x\n"
+        "          | ^\n"
+        "  Because: the block is traced once and run many times, so Python cannot branch on computed values.\n"
+        "  Fix: branch with mx.nd.contrib.cond, loop with foreach or while_loop, or use operators.\n"
+        f"  At: FILE:{line}\n"
+        "  Block: net"
+    )
+
+
+def test_converting_a_traced_value_to_an_integer():
+    net = Counting(prefix="net_")
+    net.hybridize(strict=True)
+    line = line_of(Counting.forward, "asscalar")
+    assert text_of(lambda: net(mx.nd.ones((2, 3))), mx.errors.TraceError) == (
+        "[HN108] int() of a value that is known only when the graph runs.\n"
+        f"    {line:5} | for _ in range(int(x.max().asscalar())):\n"
+        "          |                ^\n"
+        "  Because: int() raises an error for NaN and infinities, which a graph cannot.\n"
+        "  Fix: convert the array: x.astype('int64'); range() and indices accept it (docs/errors/HN108.md).\n"
+        f"  At: FILE:{line}\n"
+        "  Block: net"
+    )
+
+
+@pytest.mark.parametrize(("block_class", "plain_class"), [(Branching, Branching), (CountingIntegers, Counting)])
+def test_with_the_source_converted_these_blocks_become_graphs(block_class, plain_class):
+    net, plain = block_class(), plain_class()
+    net.hybridize(strict=True)
+    for value in (2, -1, 3, 0):
+        x = mx.nd.full((2, 3), value)
+        np.testing.assert_array_equal(net(x).asnumpy(), plain(x).asnumpy())
 
 
 @pytest.mark.parametrize("hybrid", [False, True])

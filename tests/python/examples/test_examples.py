@@ -17,14 +17,18 @@ RUNS = {
         ["--epochs", "6"],
         r"float16 +test accuracy 0\.9[789]\d, [^\n]*\naccuracies agree within a point: True",
     ),
+    "beam_search_plain.py": ([], r"words and chances equal to the bit: True, from the exported file: True"),
     "beam_search_while.py": ([], r"beam search: [\d.]+ ms"),
     "demo.py": (["--epochs", "8"], r"test accuracy +0\.9[789]"),
     "early_exit_cond.py": ([], r"the deep branch ran (\d+) times[^\n]*\n\d+ convolutions ran; without the exit 718"),
+    "early_exit_plain.py": ([], r"(\d+) convolutions ran, explicit \1\nscores and exits equal to the bit: True"),
     "lstm_foreach.py": ([], r"epoch 2: perplexity [\d.]+, not seen [1-4]\.\d"),
+    "lstm_plain.py": ([], r"losses and weights after 10 steps equal to the bit: True"),
     "onnx_roundtrip.py": (
         [],
         r"file: 1 Loop, 1 Scan\nlargest difference over four sizes: \d\.\de-0[5-9]\ntrained: error 1\.\d+ -> 0\.0",
     ),
+    "ode_plain.py": ([], r"time  12\.0: +\d+ steps, equal to the bit True, to imperative \d\.\de-1\d"),
     "ode_while.py": ([], r"fitted: rate 1\.(29|30)\d+"),
     "rewrite_cancel.py": ([], r"rule: 6 nodes -> 3, fired 1 time\npattern: [^\n]*\ndatabase: [^\n]*\nresults agree"),
     "rewrite_loop_body.py": (
@@ -39,7 +43,9 @@ RUNS = {
     "train_step.py": (["--epochs", "6"], r"weights equal those of the loop: True\nplans: 1, learning rate now 0\.00"),
     "scan_programs.py": ([], r"programs: 6, on arrays and in graphs\nsampler: correlation 0\.(79|80|81)\d"),
 }
-NEED_SKLEARN = {"amp_training.py", "demo.py", "early_exit_cond.py", "train_step.py", "tune_onnx.py"}
+NEED_SKLEARN = {
+    *("amp_training.py", "demo.py", "early_exit_cond.py", "early_exit_plain.py", "train_step.py", "tune_onnx.py")
+}
 
 
 def test_all_examples_are_run_here():
@@ -78,6 +84,10 @@ def test_runs_and_finds_its_result_right(name, tmp_path):
 SMALL = [
     ("beam_search_while.py", ["--beams", "1", "--steps", "5"]),
     ("beam_search_while.py", ["--beams", "100", "--steps", "0"]),
+    ("beam_search_plain.py", ["--beams", "1", "--steps", "5"]),
+    ("early_exit_plain.py", ["--epochs", "1", "--confidence", "1"]),
+    ("lstm_plain.py", ["--steps", "2", "--width", "16"]),
+    ("ode_plain.py", ["--rate", "2.5", "--tolerance", "1e-4"]),
     ("early_exit_cond.py", ["--epochs", "1", "--confidence", "1"]),
     ("early_exit_cond.py", ["--epochs", "1", "--confidence", "0"]),
     ("lstm_foreach.py", ["--epochs", "1", "--width", "16", "--letters", "5"]),
@@ -104,6 +114,10 @@ def test_help_describes_the_example_and_runs_nothing(name, tmp_path):
 
 WRONG = [
     ("beam_search_while.py", ["--beams", "0"]),
+    ("beam_search_plain.py", ["--beams", "0"]),
+    ("early_exit_plain.py", ["--confidence", "-1"]),
+    ("lstm_plain.py", ["--steps", "0"]),
+    ("ode_plain.py", ["--tolerance", "2"]),
     ("early_exit_cond.py", ["--confidence", "1.5"]),
     ("early_exit_cond.py", ["--epochs", "0"]),
     ("lstm_foreach.py", ["--epochs", "-1"]),

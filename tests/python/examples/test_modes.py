@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import pathlib
+import sys
 
 import hybridnet as mx
 import numpy as np
@@ -23,8 +24,15 @@ def load(path: pathlib.Path):
 c_model = load(TESTS / "control_flow" / "c_model.py")
 
 
+EXAMPLES = TESTS.parents[1] / "examples"
+
+
 def example(name: str):
-    return load(TESTS.parents[1] / "examples" / f"{name}.py")
+    sys.path.insert(0, str(EXAMPLES))  # examples in plain Python import the explicit form
+    try:
+        return load(EXAMPLES / f"{name}.py")
+    finally:
+        sys.path.remove(str(EXAMPLES))
 
 
 def uniform(rng, *shape, low=0.0, high=1.0, dtype="float32"):
@@ -36,32 +44,35 @@ def ready(net):
     return net
 
 
-def language_model(rng):
-    module = example("lstm_foreach")
-    net = ready(module.LanguageModel(width=16))
+def language_model(rng, plain=False):
+    net = ready(
+        example("lstm_plain").PlainLanguageModel(width=16) if plain else example("lstm_foreach").LanguageModel(width=16)
+    )
     return net, [mx.nd.array(rng.integers(0, 30, (7, 3))), *(uniform(rng, 3, 16, low=-1) for _ in range(4))]
 
 
-def beam_search(rng):
+def beam_search(rng, plain=False):
     module = example("beam_search_while")
-    return ready(module.BeamSearch(module.Model())), [
+    kind = example("beam_search_plain").PlainBeamSearch if plain else module.BeamSearch
+    return ready(kind(module.Model())), [
         mx.nd.array([0.0] + [module.NEVER] * 7),
         mx.nd.zeros((8, module.WIDTH)),
     ]
 
 
-def ode(rng):
+def ode(rng, plain=False):
     module = example("ode_while")
+    kind = example("ode_plain").PlainSolver if plain else module.AdaptiveSolver
     values = [
         uniform(rng, 5, low=0.1, high=1.5, dtype="float64"),
         *(mx.nd.array([v], dtype="float64") for v in (3, 1.3, 2)),
     ]
-    return module.AdaptiveSolver(module.logistic, tolerance=1e-6), values
+    return kind(module.logistic, tolerance=1e-6), values
 
 
-def early_exit(rng):
-    module = example("early_exit_cond")
-    net, images = ready(module.EarlyExitNet()), uniform(rng, 12, 1, 8, 8)
+def early_exit(rng, plain=False):
+    kind = example("early_exit_plain").PlainEarlyExitNet if plain else example("early_exit_cond").EarlyExitNet
+    net, images = ready(kind()), uniform(rng, 12, 1, 8, 8)
     confidences = np.sort(net.cheap(images).softmax().max(axis=1).asnumpy())
     net.confidence = float(confidences[5:7].mean())  # half of the images exit early
     return net, [images]
@@ -81,9 +92,10 @@ def assert_all_close(found, wanted, rtol):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
 
 
+@pytest.mark.parametrize("plain", [False, True], ids=["explicit", "plain"])
 @pytest.mark.parametrize("name", NETS)
-def test_outputs(name, rng, tmp_path):
-    net, inputs = NETS[name](rng)
+def test_outputs(name, plain, rng, tmp_path):
+    net, inputs = NETS[name](rng, plain)
     wanted = flat(net(*inputs))
     if name == "early exit":
         assert wanted[1].sum() == 6  # both branches run
@@ -95,22 +107,44 @@ def test_outputs(name, rng, tmp_path):
     assert_all_close(c_model.run(*files, dict(zip(names, map(mx.nd.NDArray.asnumpy, inputs)))), wanted, 1e-5)
 
 
-@pytest.mark.parametrize("name", ["language model", "ode"])
-def test_gradients(name, rng):
-    net, inputs = NETS[name](rng)
+def gradients(name, net, inputs):
     variables = inputs[1:] if name == "language model" else [inputs[0], *inputs[2:]]
+    for variable in variables:
+        variable.attach_grad()
+    with autograd.record():
+        out = net(*inputs)[0]
+        (out**2).mean().backward()
+    parameters = [p.grad() for p in net.collect_params().values()]
+    return [g.asnumpy() for g in [v.grad for v in variables] + parameters]
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["explicit", "plain"])
+@pytest.mark.parametrize("name", ["language model", "ode"])
+def test_gradients(name, plain, rng):
+    net, inputs = NETS[name](rng, plain)
     found = []
     for hybridized in (False, True):
         net.hybridize(hybridized)
-        for variable in variables:
-            variable.attach_grad()
-        with autograd.record():
-            out = net(*inputs)[0]
-            (out**2).mean().backward()
-        parameters = [p.grad() for p in net.collect_params().values()]
-        found.append([g.asnumpy() for g in [v.grad for v in variables] + parameters])
+        found.append(gradients(name, net, inputs))
     assert all(np.abs(g).max() > 0 for g in found[0])
     assert_all_close(found[1], found[0], 1e-5)
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_plain_python_gives_the_bits_of_the_explicit_form(name, rng):
+    net, inputs = NETS[name](rng)
+    plain, _ = NETS[name](rng, True)
+    for mine, given in zip(plain.collect_params().values(), net.collect_params().values(), strict=True):
+        mine.set_data(given.data())
+    if name == "early exit":
+        plain.confidence = net.confidence
+    results = []
+    for block in (net, plain):
+        block.hybridize(strict=True)
+        results.append(flat(block(*inputs)))
+        if name in ("language model", "ode"):
+            results[-1] += gradients(name, block, inputs)
+    assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
 
 
 def test_second_order_gradient_of_the_solver(rng):

@@ -159,10 +159,13 @@ def test_branching_on_a_traced_value_is_an_error_with_line_and_fix():
 
     net = Branching(prefix="net_")
     assert net(mx.nd.ones((2,))).asnumpy().tolist() == [1, 1]
-    net.hybridize(strict=True)
+    net.hybridize(strict=True, autograph=False)
     with pytest.raises(mx.errors.TraceError, match=r"(?s)contrib\.cond.*test_block\.py:\d+") as caught:
         net(mx.nd.ones((2,)))
     assert isinstance(caught.value, TypeError)
+    net.hybridize(strict=True)  # with the source converted, the if is a branch of the graph
+    for sign in (1, -1):
+        assert net(sign * mx.nd.ones((2,))).asnumpy().tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("hybridize", [False, True])

@@ -34,7 +34,7 @@ def test_with_offsets_of_zero_it_is_a_convolution(kind, settings, rng):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_whole_offset_reads_the_neighbour(kind, rng):
+def test_a_whole_offset_reads_the_neighbor(kind, rng):
     layer = kind(1, 1, in_channels=4, offset_bias_initializer=mx.init.Zero())
     layer.initialize(mx.init.One())
     layer.offset_weight.initialize(mx.init.Zero(), force_reinit=True)

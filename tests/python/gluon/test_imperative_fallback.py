@@ -1,4 +1,7 @@
-"""Hybridized blocks that override forward and cannot be traced run imperatively with a warning."""
+"""Hybridized blocks that override forward and cannot be traced run imperatively with a warning.
+
+Most tests hybridize with autograph=False: the source is then not converted, so that reading a value ends the trace.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from hybridnet import autograd, gluon
 
 
 class Choosing(gluon.HybridBlock):
-    """A block that reads a value, so that no graph is right for all inputs."""
+    """A block that reads a value, so that without conversion no graph is right for all inputs."""
 
     def __init__(self):
         super().__init__()
@@ -30,6 +33,14 @@ class Choosing(gluon.HybridBlock):
         return y * -3
 
 
+class Reading(Choosing):
+    """A block that reads a value in a way that cannot be converted."""
+
+    def forward(self, x):
+        y = self.dense(x)
+        return y * 2 if y.asnumpy().sum() > 0 else y * -3  # reads a value
+
+
 def _line_of(function, text):
     lines, first = inspect.getsourcelines(function)
     return first + next(i for i, line in enumerate(lines) if text in line)
@@ -38,7 +49,7 @@ def _line_of(function, text):
 def _made(block_class=Choosing, **options):
     net = block_class()
     net.initialize(mx.init.One())
-    net.hybridize(**options)
+    net.hybridize(**{"autograph": False, **options})
     return net
 
 
@@ -70,8 +81,9 @@ def test_the_blocks_inside_are_hybridized():
 
 
 @pytest.mark.filterwarnings("ignore:Choosing is hybridized")
-def test_gradients_are_those_of_the_branch_that_ran():
-    net = _made()
+@pytest.mark.parametrize("autograph", [False, True])
+def test_gradients_are_those_of_the_branch_that_ran(autograph):
+    net = _made(autograph=autograph)
     for sign, factor in ((1, 2), (-1, -3)):
         x = mx.nd.full((1, 3), sign)
         x.attach_grad()
@@ -82,7 +94,6 @@ def test_gradients_are_those_of_the_branch_that_ran():
         assert net.dense.weight.grad().asnumpy().tolist() == [[sign * factor] * 3] * 2
 
 
-@pytest.mark.filterwarnings("ignore:Choosing is hybridized")
 @pytest.mark.parametrize(
     "use",
     [
@@ -94,9 +105,10 @@ def test_gradients_are_those_of_the_branch_that_ran():
     ids=["export", "plan_text", "optimize_for", "graph"],
 )
 def test_methods_that_need_a_graph_are_errors_with_the_line(use, tmp_path):
-    net = _made()
-    net(mx.nd.ones((1, 3)))
-    with pytest.raises(mx.errors.TraceError, match=r"(?s)asscalar\(\).*cond.*test_imperative_fallback.py:\d+"):
+    net = _made(Reading, autograph=True)  # optimize_for converts
+    with pytest.warns(UserWarning, match="Reading is hybridized, but runs imperatively"):
+        net(mx.nd.ones((1, 3)))
+    with pytest.raises(mx.errors.TraceError, match=r"(?s)asnumpy\(\).*cond.*test_imperative_fallback.py:\d+"):
         use(net, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -121,7 +133,7 @@ def test_hybridizing_again_tries_again():
     with pytest.warns(UserWarning, match="runs imperatively"):
         net(mx.nd.ones((1,)))
     net.reads = False
-    net.hybridize()
+    net.hybridize(autograph=False)
     assert net(mx.nd.ones((1,))).asscalar() == 2 and net._cached_graph != ()
 
 
@@ -229,7 +241,7 @@ def test_drawing_is_an_error_where_strict():
 def test_the_first_call_initializes_deferred_parameters():
     net = Choosing()
     net.initialize()
-    net.hybridize()
+    net.hybridize(autograph=False)
     with pytest.warns(UserWarning, match="runs imperatively"):
         net(mx.nd.ones((1, 7)))
     assert net.dense.weight.shape == (2, 7)
@@ -240,3 +252,51 @@ def test_it_keeps_no_arrays_of_the_failed_trace():
     net = _made()
     net(mx.nd.ones((1, 3)))
     assert net._untraceable.__traceback__ is None
+
+
+# --- with the source converted ----------------------------------------------------------------------------------------
+
+
+def test_by_default_the_block_becomes_a_graph_for_every_input(tmp_path):
+    net = Choosing()
+    net.initialize(mx.init.One())
+    net.hybridize()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert net(mx.nd.ones((1, 3))).asnumpy().tolist() == [[6, 6]]
+        runs = net.runs
+        assert net(-mx.nd.ones((1, 3))).asnumpy().tolist() == [[9, 9]]
+        assert net.runs == runs and net._cached_graph != ()
+        assert net(mx.nd.ones((2, 3))).shape == (2, 2)
+    symbol_file, params_file = net.export(str(tmp_path / "net"))
+    again = gluon.SymbolBlock.imports(symbol_file, ["data"], params_file)
+    assert again(-mx.nd.ones((1, 3))).asnumpy().tolist() == [[9, 9]]
+    assert again(mx.nd.ones((1, 3))).asnumpy().tolist() == [[6, 6]]
+
+
+def test_by_default_hybrid_forward_and_outer_blocks_become_a_graph():
+    class Outer(gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.inner = Choosing()
+
+        def hybrid_forward(self, F, x):
+            y = self.inner(x)
+            return y + 1 if y.max().asscalar() > 7 else y
+
+    net = _made(Outer, autograph=True)
+    for sign, value in ((1, 6), (-1, 10), (1, 6)):
+        assert net(mx.nd.full((1, 3), sign)).asnumpy().tolist() == [[value, value]]
+
+
+def test_by_default_reads_that_cannot_be_converted_run_imperatively():
+    net = _made(Reading, autograph=True)
+    text = r"Reading is hybridized, but runs imperatively: \[HN100\] asnumpy\(\): it has no values"
+    with pytest.warns(UserWarning, match=text) as caught:
+        assert net(mx.nd.ones((1, 3))).asnumpy().tolist() == [[6, 6]]
+    assert net(-mx.nd.ones((1, 3))).asnumpy().tolist() == [[9, 9]]
+    assert [(w.filename, w.lineno) for w in caught] == [(__file__, _line_of(Reading.forward, "reads a value"))]
+    net.hybridize(strict=True)
+    for _ in range(2):
+        with pytest.raises(mx.errors.TraceError, match=r"(?s)^\[HN100\] asnumpy\(\).*reads a value\n.*cond"):
+            net(mx.nd.ones((1, 3)))

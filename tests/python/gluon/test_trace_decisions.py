@@ -100,20 +100,46 @@ def results(net):
 def test_swallowed_refusals_run_imperatively(swallow, question):
     net = make_swallowing(swallow, question)
     expected = results(net)
-    net.hybridize()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert results(net) == expected
+    for autograph in (False, True):
+        net.hybridize(autograph=autograph)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert results(net) == expected
 
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
 @pytest.mark.parametrize("swallow", [*SWALLOWERS, swallow_and_translate])
 def test_swallowed_refusals_are_errors_when_strict(swallow, question):
     net = make_swallowing(swallow, question)
-    net.hybridize(strict=True)
+    net.hybridize(strict=True, autograph=False)
     for _ in range(2):
         with pytest.raises(TraceError, match="test_trace_decisions"):
             net(nd.array(POSITIVE))
+
+
+# With the source converted, these ask for no value: the decision becomes a branch of the graph.
+CONVERTED = ["bool", "float", "asscalar", "item", "in", "iter"]
+
+
+@pytest.mark.parametrize("swallow", [*SWALLOWERS, swallow_and_translate])
+def test_by_default_questions_that_can_be_converted_become_a_graph(swallow):
+    for name in CONVERTED:
+        net = make_swallowing(swallow, QUESTIONS[name])
+        expected = results(net)
+        net.hybridize(strict=True)
+        assert results(net) == expected, name
+        graph = net._last_graph
+        assert results(net) == expected and net._last_graph is graph, name
+
+
+@pytest.mark.parametrize("name", [name for name in QUESTIONS if name not in CONVERTED])
+def test_by_default_other_swallowed_refusals_are_errors_when_strict(name):
+    for swallow in (*SWALLOWERS, swallow_and_translate):
+        net = make_swallowing(swallow, QUESTIONS[name])
+        net.hybridize(strict=True)
+        for _ in range(2):
+            with pytest.raises(TraceError, match=r"(?s)^\[HN10[08]\] .*test_trace_decisions"):
+                net(nd.array(POSITIVE))
 
 
 def test_swallowed_refusals_in_hybrid_forward_are_errors():
@@ -122,9 +148,12 @@ def test_swallowed_refusals_in_hybrid_forward_are_errors():
             return x * 2 if swallow_exception(lambda: x.sum() > 0) else -x
 
     net = Net()
-    net.hybridize()
+    expected = results(net)
+    net.hybridize(autograph=False)
     with pytest.raises(TraceError):
         net(nd.array(POSITIVE))
+    net.hybridize()
+    assert results(net) == expected
 
 
 def test_swallowed_refusals_of_children_and_around_children():
@@ -145,13 +174,15 @@ def test_swallowed_refusals_of_children_and_around_children():
 
     net = Parent()
     expected = results(net)
-    net.hybridize()
+    net.hybridize(autograph=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert results(net) == expected
-    net.hybridize(strict=True)
+    net.hybridize(strict=True, autograph=False)
     with pytest.raises(TraceError):
         net(nd.array(POSITIVE))
+    net.hybridize(strict=True)
+    assert results(net) == expected
 
 
 @pytest.mark.parametrize("construct", ["foreach", "while_loop", "cond"])
@@ -164,13 +195,17 @@ def test_swallowed_refusals_in_bodies_are_errors(construct):
             if construct == "foreach":
                 return nd.contrib.foreach(lambda d, s: (body(d), s), x, [x.sum()])[0]
             if construct == "while_loop":
-                return nd.contrib.while_loop(lambda i: i.sum() < 3, lambda i: (body(i), i + 1), x, 4)[0]
+                return nd.contrib.while_loop(lambda i: i.sum() < 8, lambda i: (body(i), i + 1), x, 4)[0]
             return nd.contrib.cond(x.sum() > 0, lambda: body(x), lambda: x)
 
     net = Net()
-    net.hybridize(strict=True)
+    plain = net(nd.array(POSITIVE)), net(nd.array(NEGATIVE))
+    net.hybridize(strict=True, autograph=False)
     with pytest.raises(TraceError):
         net(nd.array(POSITIVE))
+    net.hybridize(strict=True)
+    for values, wanted in zip((POSITIVE, NEGATIVE), plain, strict=True):
+        np.testing.assert_array_equal(net(nd.array(values)).asnumpy(), wanted.asnumpy())
 
 
 def test_refusals_in_bodies_of_symbols_are_errors():

@@ -370,7 +370,7 @@ def test_bits_of_numpy_arrays_are_changed_in_place():
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "int8"])
-def test_floor_division_of_whole_numbers_is_exact_in_graphs(dtype):
+def test_floor_division_of_integers_is_exact_in_graphs(dtype):
     def divide(F, x):
         t = x * 1
         t //= 2

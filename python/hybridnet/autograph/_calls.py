@@ -1,0 +1,348 @@
+"""Calls of converted code: functions of the program are converted, builtins know traced values."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from .. import _core
+from .._control_flow import rules
+from ..errors import ValueError as HybridNetValueError
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from ._branches import choose
+from ._convert import Site
+from ._errors import Place, refusal
+from ._functions import converted
+from ._iterables import (
+    Enumerated,
+    Reversed,
+    TracedRange,
+    Zipped,
+    is_traced_iterable,
+    length_of,
+    number_of,
+)
+from ._journal import frames, is_container, note_contents, note_fresh
+from ._numbers import TracedNumber, as_number
+from ._operators import rows_count, shape_of, truth
+from ._rows import expand, holds_rows, joined
+from ._structure import is_array, is_traced
+from ._variables import MUTATORS
+
+__all__ = ["call", "fresh", "star"]
+
+_STACKS = {"stack": True, "concat": False, "concatenate": False, "Concat": False}
+_SUMS = frozenset(("add_n", "ElementWiseSum"))
+
+
+def call(function: Any, place: tuple[int, int, str]) -> Any:
+    """Returns what converted code calls in place of function."""
+    kind = type(function)
+    if kind is types.FunctionType:
+        made = converted(function)
+        return made if made is not function else _outside(function, place)
+    if kind is types.MethodType:
+        return _method(function, place)
+    if kind is types.BuiltinMethodType:
+        return _builtin(function, place)
+    if kind is type and function in _TYPES:
+        return functools.partial(_TYPES[function], place)
+    if isinstance(function, type):
+        return lambda *args, **kwargs: note_fresh(function(*[expand(a) for a in args], **kwargs))
+    if kind is functools.partial:
+        return functools.partial(call(function.func, place), *function.args, **function.keywords)
+    method = vars(kind).get("__call__")
+    if isinstance(method, types.FunctionType) and not hasattr(function, "_children"):
+        made = converted(method)
+        if made is not method:
+            return types.MethodType(made, function)
+    return _outside(function, place)
+
+
+def _method(function: types.MethodType, place: tuple[int, int, str]) -> Any:
+    owner = function.__self__
+    if isinstance(owner, Symbol) and function.__name__ in ("asscalar", "item"):
+        return lambda: _scalar(owner, place)
+    made = converted(function.__func__)
+    return types.MethodType(made, owner) if made is not function.__func__ else _outside(function, place)
+
+
+def _builtin(function: Any, place: tuple[int, int, str]) -> Any:
+    owner = getattr(function, "__self__", None)
+    if is_container(owner):
+        if function.__name__ in MUTATORS:
+            if function.__name__ not in ("append", "extend", "appendleft"):
+                expand(owner)
+            note_contents(owner)
+            return function
+        expand(owner)
+        return function
+    if isinstance(owner, Symbol) and function.__name__ in ("asscalar", "item"):
+        return lambda: _scalar(owner, place)
+    override = _BUILTINS.get(function)
+    return functools.partial(override, place) if override is not None else _outside(function, place)
+
+
+def _outside(function: Any, place: tuple[int, int, str]) -> Any:
+    """Wraps a function that is not converted: lists that loops filled are taken apart, or joined if it joins lists."""
+
+    @functools.wraps(function, assigned=("__name__",), updated=())
+    def outside(*args: Any, **kwargs: Any) -> Any:
+        name = getattr(function, "__name__", "")
+        if name in _STACKS or name in _SUMS:
+            made = _joined(name, args, kwargs)
+            if made is not None:
+                return made
+        if any(holds_rows(a) for a in args) or holds_rows(args):
+            args = tuple([expand(a) for a in expand(args)])
+        result = function(*args, **kwargs)
+        return note_fresh(result) if type(result) in (list, dict, set, deque) else result
+
+    return outside
+
+
+def _joined(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    items = args[0] if len(args) >= 1 and type(args[0]) in (list, tuple) else args
+    if not holds_rows(items):
+        return None
+    if name in _SUMS:
+        whole = joined(items, 0, True)
+        return None if whole is None else whole.sum(axis=0)
+    default = 1 if name in ("concat", "Concat") else 0
+    axis = kwargs.get("axis", kwargs.get("dim", args[1] if items is not args and len(args) > 1 else default))
+    known = {"axis", "dim", "num_args"}
+    return None if set(kwargs) - known else joined(items, axis, _STACKS[name])
+
+
+def _scalar(array: Symbol, place: tuple[int, int, str]) -> TracedNumber:
+    spec = rules.spec_of(array)
+    if spec is not None:
+        size = 1
+        for part in spec[0]:
+            size *= part
+        if size != 1:
+            raise HybridNetValueError(
+                "asscalar", expected="an array of one element", given=f"shape {tuple(spec[0])}", fix="return the array"
+            )
+    return as_number(array)
+
+
+def fresh(value: Any) -> Any:
+    """Records that converted code made a container."""
+    return note_fresh(value) if frames() else value
+
+
+def star(value: Any) -> Any:
+    """Returns the arguments of f(*value)."""
+    if isinstance(value, Symbol) and is_traced_iterable(value):
+        from ._statements import _item
+
+        length = length_of(value)
+        if isinstance(length, int):
+            _core.note_trace_read(1)
+            return [_item(value, i) for i in range(length)]
+    return value
+
+
+# ------------------------------------------------------------------------------------------------------------ builtins
+def _len(place: Any, value: Any) -> Any:
+    if holds_rows(value):
+        return rows_count(value)
+    if isinstance(value, Symbol):
+        shape = shape_of(value)
+        if len(shape) > 0:
+            return shape[0]
+    return len(value)
+
+
+def _range(place: Any, *bounds: Any) -> Any:
+    if any(is_traced(bound) for bound in bounds):
+        return TracedRange(*[number_of(b) if is_traced(b) else b for b in bounds])
+    return range(*bounds)
+
+
+def _enumerate(place: Any, items: Any, start: Any = 0) -> Any:
+    return Enumerated(items, start) if is_traced_iterable(items) else enumerate(expand(items), start)
+
+
+def _zip(place: Any, *parts: Any, **kwargs: Any) -> Any:
+    if any(is_traced_iterable(part) for part in parts):
+        parts = tuple([_core.traced_constant(part) if isinstance(part, NDArray) else part for part in parts])
+    if parts and all(is_traced_iterable(part) for part in parts) and not any(isinstance(p, TracedRange) for p in parts):
+        if kwargs.get("strict"):
+            lengths = {length_of(part) for part in parts}
+            if len(lengths) > 1:
+                raise HybridNetValueError("zip() arguments have different lengths")
+        return Zipped(parts)
+    return zip(*[_rows_of(part) for part in parts], **kwargs)
+
+
+def _rows_of(part: Any) -> Any:
+    """Returns an iterator over the rows of a traced array; other iterables as they are."""
+    if not is_traced_iterable(part):
+        return expand(part)
+    from ._statements import _item
+
+    length = length_of(part)
+    if not isinstance(length, int):
+        return part
+    _core.note_trace_read(1)
+    return (_item(part, i) for i in range(length))
+
+
+def _reversed(place: Any, items: Any) -> Any:
+    return Reversed(items) if is_traced_iterable(items) else reversed(expand(items))
+
+
+def _sum(place: Any, items: Any, start: Any = 0) -> Any:
+    if not is_traced_iterable(items):
+        return sum(expand(items), start)
+    from ._statements import for_
+
+    total = start
+
+    def add(item: Any) -> None:
+        nonlocal total
+        total = total + item
+
+    def set_(values: tuple[Any, ...]) -> None:
+        nonlocal total
+        (total,) = values
+
+    names = frozenset(("the sum",))
+    for_(
+        items,
+        add,
+        None,
+        lambda: (total,),
+        set_,
+        replace(_site(place, "sum()"), names=("the sum",), live=names, head=names, rebound=names),
+    )
+    return total
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _extreme(
+    place: Any, args: tuple[Any, ...], kwargs: dict[str, Any], builtin: Callable[..., Any], is_max: bool
+) -> Any:
+    if len(args) == 1 and is_traced_iterable(args[0]) and not kwargs:
+        whole = args[0] if isinstance(args[0], Symbol) else None
+        if whole is not None and len(whole.shape) == 1:
+            return whole.max(axis=0) if is_max else whole.min(axis=0)
+    items = list(expand(args[0])) if len(args) == 1 and not is_array(args[0]) else list(args)
+    if kwargs or not any(is_traced(item) for item in items):
+        return builtin(*args, **kwargs)
+    site = _site(place, "max()" if is_max else "min()")
+    best = items[0]
+    for item in items[1:]:
+        test = item > best if is_max else item < best
+        best = (
+            choose(test, functools.partial(_same, item), functools.partial(_same, best), site)
+            if is_traced(test)
+            else (item if test else best)
+        )
+    return best
+
+
+def _site(place: tuple[int, int, str], construct: str) -> Site:
+    line, column, file = place
+    return Site(Place(file, line, column, construct), (), frozenset())
+
+
+def _max(place: Any, *args: Any, **kwargs: Any) -> Any:
+    return _extreme(place, args, kwargs, max, True)
+
+
+def _min(place: Any, *args: Any, **kwargs: Any) -> Any:
+    return _extreme(place, args, kwargs, min, False)
+
+
+def _any(place: Any, items: Any) -> Any:
+    return _quantified(items, any, False)
+
+
+def _all(place: Any, items: Any) -> Any:
+    return _quantified(items, all, True)
+
+
+def _quantified(items: Any, builtin: Callable[[Any], bool], neutral: bool) -> Any:
+    from ._operators import _as_truth
+
+    if is_traced_iterable(items):
+        items = list(_rows_of(items))
+    if not isinstance(items, (list, tuple)):
+        items = list(items)
+    found: Any = neutral
+    for item in items:
+        if not is_traced(item):
+            if truth(item) is not neutral:
+                return not neutral if not is_traced(found) or neutral is True else True
+            continue
+        value = _as_truth(item)
+        found = value if not is_traced(found) else (found & value if neutral else found | value)
+    return found
+
+
+def _print(place: Any, *args: Any, **kwargs: Any) -> None:
+    if any(is_traced(arg) for arg in args) and not kwargs:
+        from ._effects import debug_print
+
+        debug_print(*args)
+    else:
+        print(*args, **kwargs)
+
+
+def _sorted(place: Any, items: Any, **kwargs: Any) -> Any:
+    return note_fresh(sorted(expand(items), **kwargs))
+
+
+def _bool(place: Any, value: Any = False) -> Any:
+    from ._operators import _as_truth
+
+    return _as_truth(value) if is_traced(value) else truth(value)
+
+
+def _float(place: Any, value: Any = 0.0) -> Any:
+    if isinstance(value, Symbol):
+        return TracedNumber(_scalar(value, place).cast(float), float)
+    if type(value) is TracedNumber:
+        return TracedNumber(value.cast(float), float)
+    return float(value)
+
+
+def _int(place: Any, value: Any = 0, *base: Any) -> Any:
+    if type(value) is TracedNumber and value._kind in (int, bool):
+        return TracedNumber(value.cast(int), int)
+    if is_traced(value):
+        line, column, file = place
+        raise refusal(
+            "HN108", "int() of a value that is known only when the graph runs", Place(file, line, column, "int"),
+            because="int() raises an error for NaN and infinities, which a graph cannot",
+            fix="convert the array: x.astype('int64'); range() and indices accept it",
+        )  # fmt: skip
+    return int(value, *base)
+
+
+def _list(place: Any, items: Any = ()) -> Any:
+    return note_fresh(list(_rows_of(items)) if is_traced_iterable(items) else list(items))
+
+
+def _tuple(place: Any, items: Any = ()) -> Any:
+    return tuple(_rows_of(items)) if is_traced_iterable(items) else tuple(expand(items))
+
+
+_BUILTINS: dict[Any, Callable[..., Any]] = {
+    len: _len, sum: _sum, max: _max, min: _min, any: _any, all: _all, print: _print, sorted: _sorted,
+}  # fmt: skip
+_TYPES: dict[Any, Callable[..., Any]] = {
+    range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed, bool: _bool, float: _float, int: _int,
+    list: _list, tuple: _tuple,
+}  # fmt: skip

@@ -1,0 +1,714 @@
+"""Loops whose number of iterations, or whose rows, are known only when the graph runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .. import _core, _tracing, symbol
+from .._control_flow import rules, trace
+from .._control_flow.calls import Foreach, WhileLoop
+from .._control_flow.nests import ARRAY, Nest, list_of
+from ..errors import TraceError
+from ..symbol import Symbol
+from ._branches import _as_output, _equal, _spec_leaf, _zeros_like, other_contents, predicate
+from ._cells import (
+    Again,
+    Cell,
+    State,
+    apart,
+    binding_place,
+    carried_memories,
+    other_type,
+    sharing_undecided,
+    shown_name,
+    together,
+)
+from ._errors import errors_of_program, refusal
+from ._iterables import arrays_of, item_of, length_of, row, same_length, size_of
+from ._iterables import flipped as flip_rows
+from ._journal import Frame, note_contents
+from ._numbers import TracedNumber, is_number, kind_of, literal, number_shape, wider_kind
+from ._rows import FilledNow, Rows
+from ._structure import UNDEFINED, Structure, is_array
+
+__all__ = ["NeedsFirstIteration", "stage_for", "stage_while"]
+
+
+_ROW = "a row of an array over which a loop iterates is written to"
+
+
+class _ByPosition(BaseException):
+    """The loop must take its rows by position, because it writes to the array over which it iterates."""
+
+
+class NeedsFirstIteration(BaseException):
+    """The first iteration gives a name another type than the later ones: it must run before the loop."""
+
+    def __init__(self, error: TraceError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@dataclass
+class _Start:
+    """The state before the loop. slots: positions in `leaves` that the loop carries."""
+
+    cells: list[Cell]
+    structures: list[Structure]
+    leaves: list[list[Any]]
+    arrays: list[Any] = field(default_factory=list)  # the initial values of the carried leaves
+    places: list[tuple[int, int]] = field(default_factory=list)  # (cell, leaf) of each carried leaf
+    kinds: list[Any] = field(default_factory=list)  # per carried leaf: kind of a number, None for arrays
+
+
+class _Loop:
+    """One attempt after another to trace the body of a loop."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._site = state.site
+        self._appended: list[tuple[Cell, list[Structure]]] = []
+        self._roots: list[Any] = []  # per carried leaf: the array that owns its memory after an iteration
+        self._slots: set[int] = set()
+        self.rows: list[tuple[int, Any]] = []  # the memory of each row, and the array that it is a row of
+
+    # -- before the body --------------------------------------------------------------------------------------------
+
+    def start(self) -> _Start:
+        """Takes the state before the loop apart."""
+        state, plan = self.state, self.state.plan
+        names = state.before
+        found = _Start(state.cells(), [], [])
+        for i, cell in enumerate(found.cells):
+            value = state.value(cell, names)
+            if cell.is_generated and value is UNDEFINED and cell.key in plan.placeholders:
+                structure, leaves = plan.placeholders[cell.key]
+                leaves = [_zeros_like(leaf) for leaf in leaves]
+                if any(is_array(leaf) for leaf in leaves):
+                    _core.note_trace_read(1)  # the shape of the placeholder is that of this trace
+            elif self._is_filled(cell):
+                structure, leaves = Structure("object"), [value]
+            else:
+                structure, leaves = apart(value)
+            found.structures.append(structure)
+            found.leaves.append(leaves)
+            if self._is_filled(cell):
+                continue
+            for j, (path, leaf) in enumerate(zip(structure.paths(""), leaves, strict=True)):
+                kind = self._carried_kind(cell, path, leaf)
+                if kind is not None:
+                    found.arrays.append(self._initial(cell, path, leaf, kind))
+                    found.places.append((i, j))
+                    found.kinds.append(None if kind == "array" else kind)
+        return found
+
+    def _is_filled(self, cell: Cell) -> bool:
+        return not isinstance(cell.key, str) and cell.key[0] == "contents" and cell.key[1] in self.state.plan.filled
+
+    def _carried_kind(self, cell: Cell, path: str, leaf: Any) -> Any:
+        """Returns "array" or the kind of a number for a leaf that the loop carries, else None."""
+        if is_array(leaf):
+            # Arrays that are only written in place stay the same object: their memory is carried instead.
+            return "array" if self._is_bound_anew(cell, path) else None
+        if type(leaf) is not TracedNumber and not is_number(leaf):
+            return None
+        cast = self.state.plan.casts.get((cell.key, path))
+        if isinstance(cast, tuple):
+            return "array"
+        is_counter = isinstance(cell.key, str) and not path and not self._is_rebound(cell.key)
+        if (
+            type(leaf) is TracedNumber or cast is not None or is_counter or cell.is_generated
+            or (cell.key, path) in self.state.plan.varying
+        ):  # fmt: skip
+            return kind_of(leaf) if cast is None else cast
+        return None
+
+    def _is_bound_anew(self, cell: Cell, path: str) -> bool:
+        """Whether the body binds the array of a leaf anew."""
+        key = (cell.key, path)
+        if key in self.state.plan.invariant:
+            return False
+        if not isinstance(cell.key, str):
+            return key in self.state.plan.varying
+        return bool(path) or self._is_rebound(cell.key)
+
+    def _is_rebound(self, name: str) -> bool:
+        return name in self._site.rebound or name in self.state.plan.rebound
+
+    def _initial(self, cell: Cell, path: str, leaf: Any, kind: Any) -> Any:
+        cast = self.state.plan.casts.get((cell.key, path))
+        made = _as_output(leaf, cast if cast is not None else None if kind == "array" else kind)
+        return _core.traced_value(made)
+
+    def carry_numbers(self, start: _Start) -> bool:
+        """Carries all numbers of the state from the next attempt on. Returns False if there are none."""
+        before = len(self.state.plan.varying)
+        for cell, structure, leaves in zip(start.cells, start.structures, start.leaves, strict=True):
+            for path, leaf in zip(structure.paths(""), leaves, strict=True):
+                if is_number(leaf):
+                    self.state.plan.varying.add((cell.key, path))
+        return len(self.state.plan.varying) > before
+
+    # -- in the body ------------------------------------------------------------------------------------------------
+
+    def run(
+        self, start: _Start, slots: Sequence[Any], memories: Sequence[Any], body: Callable[[], Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Runs the body with the slots in place of the carried leaves. Returns (items appended, new values)."""
+        state = self.state
+        with Frame() as frame:
+            try:
+                with carried_memories(state.plan.memories, memories):
+                    self.enter(start, slots)
+                    with errors_of_program(self._site.place):
+                        body()
+                    self._note_filled(frame)
+                    state.learn(frame)
+                    after = self._after(start, slots)
+                    outs = self._collect_appended(start)
+                    finals = [_core.traced_value(memory) for memory in state.plan.memories]
+                    # Values of now: after this run, arrays from outside have their values of before it again.
+                    return outs, [*[_core.traced_value(value) for value in after], *finals]
+            finally:
+                frame.undo()
+                state.set_names(state.before)
+
+    def enter(self, start: _Start, slots: Sequence[Any]) -> None:
+        """Assigns the cells for one iteration."""
+        leaves = [list(given) for given in start.leaves]
+        for (i, j), kind, slot in zip(start.places, start.kinds, slots, strict=True):
+            leaves[i][j] = slot if kind is None else TracedNumber(slot, kind)
+            _core.leave_sharing_undecided(slot, sharing_undecided(self._site.place, start.cells[i].text))
+        values: dict[Any, Any] = {}
+        for cell, structure, given, original in zip(start.cells, start.structures, leaves, start.leaves, strict=True):
+            if self._is_filled(cell):
+                values[cell.key] = [FilledNow(self._site.place)]
+            elif any(a is not b for a, b in zip(given, original, strict=True)):
+                values[cell.key] = together(structure, given, cell.holder)
+        self.state.assign(values)
+
+    def _note_filled(self, frame: Frame) -> None:
+        """Finds lists to which the body appended."""
+        plan = self.state.plan
+        new = False
+        for key, (container, before) in frame.contents.items():
+            if key in frame.fresh or key in plan.filled or type(container) is not list:
+                continue
+            kept = len(container) > len(before) and all(a is b for a, b in zip(container, before, strict=False))
+            if kept:
+                plan.filled.add(key)
+                plan.containers[key] = container
+                new = True
+        if new:
+            raise plan.again()
+
+    def _after(self, start: _Start, slots: Sequence[Any]) -> list[Any]:
+        """Returns the new values of the carried leaves as arrays, after checks."""
+        state = self.state
+        names = state.names()
+        made: list[Any] = []
+        self._roots = []
+        self._slots = {_core.memory_root(slot)[1] for slot in slots}
+        position = 0
+        for i, cell in enumerate(start.cells):
+            if self._is_filled(cell):
+                continue
+            structure, leaves = apart(state.value(cell, names))
+            if structure != start.structures[i]:
+                leaves = self._other_structure(cell, start, i, structure, leaves)
+            for j, (path, before, leaf) in enumerate(
+                zip(start.structures[i].paths(""), start.leaves[i], leaves, strict=True)
+            ):
+                carried = position < len(start.places) and start.places[position] == (i, j)
+                if carried:
+                    made.append(self._carried(cell, path, before, leaf, slots[position], start.kinds[position]))
+                    position += 1
+                else:
+                    self._kept(cell, path, before, leaf)
+        return made
+
+    def _other_structure(self, cell: Cell, start: _Start, i: int, structure: Structure, leaves: list[Any]) -> list[Any]:
+        before = start.structures[i]
+        name = cell.key if isinstance(cell.key, str) else ""
+        if before.kind == "undefined":
+            if cell.is_generated:
+                specs = [_spec_leaf(leaf) for leaf in leaves]
+                self.state.plan.placeholders[name] = (structure, specs)
+                raise self.state.plan.again()
+            if structure.kind == "undefined":
+                return leaves
+            error = refusal(
+                "HN102",
+                f"{shown_name(name)!r} has no value before this loop, and "
+                + (
+                    "an iteration reads the one of the iteration before"
+                    if name in self._site.head
+                    else "later code reads it"
+                ),
+                self._site.place,
+                binding_place(self._site, name),
+                because="the loop may run zero times, and its variables have fixed types",
+                fix=f"assign {shown_name(name)} before the loop",
+            )
+            raise NeedsFirstIteration(error)
+        if {before.kind, structure.kind} == {"array", "number"}:
+            return leaves
+        values = together(before, start.leaves[i]), together(structure, leaves)
+        if not isinstance(cell.key, str) and cell.key[0] == "contents":
+            raise refusal(
+                "HN107",
+                f"{cell.text} has {len(start.leaves[i])} values before an iteration and {len(leaves)} after it",
+                self._site.place,
+                because="the structure of containers is fixed while the graph is made",
+                fix="append to a list that starts empty, or write into an array",
+            )
+        raise NeedsFirstIteration(
+            other_type(
+                self._site, cell, "", *values, ("before the loop", "after an iteration"),
+                "give it the same type, length and keys before the loop",
+            )
+        )  # fmt: skip
+
+    def _carried(self, cell: Cell, path: str, before: Any, leaf: Any, slot: Any, kind: Any) -> Any:
+        plan, key = self.state.plan, (cell.key, path)
+        self._roots.append(_core.memory_root(leaf) if isinstance(leaf, Symbol) else None)
+        if leaf is before and is_array(leaf):
+            plan.invariant.add(key)
+            raise plan.again()
+        if kind is not None:
+            if is_array(leaf):
+                return self._number_becomes_array(cell, path, before, leaf)
+            if type(leaf) is not TracedNumber and not is_number(leaf):
+                raise self._other(cell, path, before, leaf)
+            wide = wider_kind(kind, kind_of(leaf))
+            if wide != kind:
+                plan.casts[key] = wide
+                raise plan.again()
+            return _as_output(leaf, kind)
+        spec = rules.spec_of(slot)
+        if not is_array(leaf):
+            if (type(leaf) is TracedNumber or is_number(leaf)) and spec is not None:
+                return _as_output(leaf, spec)
+            raise self._other(cell, path, before, leaf)
+        new = rules.spec_of(leaf)
+        if spec is not None and new is not None and spec != new and not self._may_change(cell, spec, new):
+            if is_number(before) or type(before) is TracedNumber:
+                return self._number_becomes_array(cell, path, before, leaf)
+            raise NeedsFirstIteration(
+                other_type(
+                    self._site, cell, path, slot, leaf, ("before an iteration", "after it"),
+                    "cast or reshape the initial value, or declare mx.autograph.shape_invariants",
+                )
+            )  # fmt: skip
+        return leaf
+
+    def _may_change(self, cell: Cell, before: Any, after: Any) -> bool:
+        sizes = (self.state.options.get("shape_invariants") or {}).get(cell.key)
+        return sizes is not None and before[1] == after[1] and len(before[0]) == len(after[0]) == len(sizes)
+
+    def _number_becomes_array(self, cell: Cell, path: str, before: Any, leaf: Any) -> Any:
+        spec = rules.spec_of(leaf)
+        plan, key = self.state.plan, (cell.key, path)
+        if spec is None or int(np.prod(spec[0], dtype=np.int64)) != 1 or isinstance(plan.casts.get(key), tuple):
+            raise NeedsFirstIteration(self._other(cell, path, before, leaf))
+        plan.casts[key] = spec
+        raise plan.again()
+
+    def _other(self, cell: Cell, path: str, before: Any, leaf: Any) -> TraceError:
+        return other_type(
+            self._site, cell, path, before, leaf, ("before the loop", "after an iteration"),
+            "start with an array of the same shape and dtype",
+        )  # fmt: skip
+
+    def _kept(self, cell: Cell, path: str, before: Any, leaf: Any) -> None:
+        """Checks a leaf that the loop does not carry."""
+        if before is leaf or (not is_array(before) and _equal(before, leaf)):
+            return
+        name = cell.key if isinstance(cell.key, str) else ""
+        if is_array(before) and is_array(leaf) and (cell.key, path) in self.state.plan.invariant:
+            raise self._other(cell, path, before, leaf)
+        if not name and is_array(before) and is_array(leaf):
+            self.state.plan.varying.add((cell.key, path))
+            raise self.state.plan.again()
+        if name and is_array(before) and not self._is_rebound(name):
+            self.state.plan.rebound.add(name)  # x += y bound the name to another object: it is no write in place
+            raise self.state.plan.again()
+        numbers = (is_number(before) or type(before) is TracedNumber) and (
+            is_number(leaf) or type(leaf) is TracedNumber or is_array(leaf)
+        )
+        if numbers:
+            if is_array(leaf):
+                self._number_becomes_array(cell, path, before, leaf)
+            self.state.plan.varying.add((cell.key, path))
+            raise self.state.plan.again()
+        if not name and cell.key[0] == "contents" and not is_array(before):
+            raise other_contents(self._site, cell, before, leaf, ("before the loop", "after an iteration"))
+        raise NeedsFirstIteration(self._other(cell, path, before, leaf))
+
+    def _collect_appended(self, start: _Start) -> list[Any]:
+        self._appended = []
+        outs: list[Any] = []
+        for cell in start.cells:
+            if not self._is_filled(cell):
+                continue
+            contents = list(cell.holder)
+            if not contents or type(contents[0]) is not FilledNow or any(type(c) is FilledNow for c in contents[1:]):
+                raise refusal(
+                    "HN104",
+                    "a list changes in another way than by append in this loop",
+                    self._site.place,
+                    because="the items of all iterations become one array after the loop",
+                    fix="only append to it in the loop",
+                )
+            structures = []
+            for item in contents[1:]:
+                structure, leaves = apart(item)
+                arrays = [_as_output(leaf, None) for leaf in leaves]
+                if any(array is None for array in arrays):
+                    raise refusal(
+                        "HN104",
+                        "an item that this loop appends to a list is neither an array nor a number",
+                        self._site.place,
+                        fix="append arrays, or tuples and dicts of arrays",
+                    )
+                structures.append(structure)
+                outs += [_core.traced_value(array) for array in arrays]
+            self._appended.append((cell, structures))
+        return outs
+
+    # -- after the loop ---------------------------------------------------------------------------------------------
+
+    def finish(self, start: _Start, outs: list[Any], finals: list[Any], count: int | None, flipped: bool) -> None:
+        """Assigns the state after the loop."""
+        state = self.state
+        number = len(state.plan.memories)
+        memories = finals[len(finals) - number :]
+        for memory, value in zip(state.plan.memories, memories, strict=True):
+            _core.traced_write(memory, value, False, True)
+        leaves = [list(given) for given in start.leaves]
+        for (i, j), kind, value in zip(start.places, start.kinds, finals, strict=False):
+            leaves[i][j] = value if kind is None else TracedNumber(value, kind)
+        values = {
+            cell.key: together(structure, given, cell.holder)
+            for cell, structure, given, original in zip(
+                start.cells, start.structures, leaves, start.leaves, strict=True
+            )
+            if not self._is_filled(cell)
+            and (cell.key in state.plan.placeholders or any(a is not b for a, b in zip(given, original, strict=True)))
+        }
+        self._leave_sharing_undecided(start, finals, count)
+        state.assign(values)
+        rest = iter(outs)
+        for cell, structures in self._appended:
+            self._add_rows(cell, structures, rest, count, flipped)
+
+    def _leave_sharing_undecided(self, start: _Start, finals: list[Any], count: int | None) -> None:
+        """Refuses later writes to results whose memory may be that of another array, and to that array."""
+        numbers = [root[1] for root in self._roots if root is not None]
+        for (i, j), kind, value, root in zip(start.places, start.kinds, finals, self._roots, strict=False):
+            if kind is not None or root is None:
+                continue
+            cell, before = start.cells[i], start.leaves[i][j]
+            others = [root[0]] if root[2] else []
+            others += [array for number, array in self.rows if number == root[1]]
+            shares = bool(others) or root[1] in self._slots or numbers.count(root[1]) > 1 or root[3]
+            if (root[3] or root[1] in self._slots) and isinstance(before, Symbol):
+                others.append(_core.memory_root(before)[0])
+            if not count and isinstance(before, Symbol) and cell.key not in self.state.private:
+                others.append(_core.memory_root(before)[0])  # zero iterations
+                shares = True
+            if shares:
+                for array in (value, *others):
+                    _core.leave_sharing_undecided(array, sharing_undecided(self._site.place, cell.text))
+
+    def _add_rows(self, cell: Cell, structures: list[Structure], rest: Any, count: int | None, flipped: bool) -> None:
+        note_contents(cell.holder)
+        rows = []
+        for structure in structures:
+            stacked = [next(rest) for _ in structure.paths("")]
+            if flipped:
+                stacked = [flip_rows(array) for array in stacked]
+            rows.append((structure, stacked))
+        first = rows[0][0]
+        if any(structure != first for structure, _ in rows):
+            raise refusal(
+                "HN104", "an iteration of this loop appends items of different structures to a list", self._site.place,
+                fix="append them to different lists",
+            )  # fmt: skip
+        leaves = [_interleaved([arrays[i] for _, arrays in rows]) for i in range(len(rows[0][1]))]
+        total = None if count is None else count * len(rows)
+        structure = first
+        if first.kind == "rows":  # an inner loop filled the list: its rows are rows of rows
+            structure, inner, _ = first.detail
+            leaves = [symbol.reshape(_classic(leaf), shape=(-3, -2)) for leaf in leaves]
+            total = None if total is None or inner is None else total * inner
+        elif first.kind == "number":
+            structure = Structure("array")
+        cell.holder.append(Rows(structure, leaves, total, self._site.place))
+
+
+def _interleaved(arrays: list[Any]) -> Any:
+    if len(arrays) == 1:
+        return arrays[0]
+    specs = [rules.spec_of(array) for array in arrays]
+    whole = symbol.stack(*map(_classic, arrays), axis=1)
+    rank = len(specs[0][0]) if specs[0] is not None else 2
+    return rules.in_interface(arrays[0], symbol.reshape(whole, shape=(-3, -2) if rank > 1 else (-3,)))
+
+
+def _classic(value: Any) -> Any:
+    return value.as_nd_ndarray() if getattr(value, "_has_numpy_interface", False) else value
+
+
+# ------------------------------------------------------------------------------------------------------------- attempts
+def _attempts(state: State, attempt: Callable[[], Any]) -> Any:
+    """Calls attempt until the plan suffices."""
+    while True:
+        try:
+            with _tracing.Refusals(tells_outer=False):
+                return attempt()
+        except Again:
+            state.set_names(state.before)
+            if state.plan.attempts > 60:
+                raise refusal(
+                    "HN103", "the types of the variables of this loop do not settle", state.site.place
+                ) from None
+        except NeedsFirstIteration as need:
+            state.set_names(state.before)
+            _core.refused_memory()
+            raise need from None
+        except TraceError as error:
+            state.set_names(state.before)
+            if _ROW in str(error):
+                raise _ByPosition from None
+            if not state.retry_for_memory(error):
+                _tracing.note_refusal(error)
+                raise
+
+
+def stage_for(items: Any, body: Callable[[Any], Any], state: State) -> None:
+    """Makes a _foreach node of a loop over rows of arrays. Raises NeedsFirstIteration."""
+    if state.options.get("shape_invariants"):
+        return stage_while(None, body, state, items=items)
+    loop = _Loop(state)
+    length = length_of(items)
+    from ._iterables import Reversed
+
+    flipped = isinstance(items, Reversed)
+    with_index = _wants_index(items)
+
+    def attempt() -> None:
+        start = loop.start()
+        arrays = arrays_of(items)
+        owners = {_core.memory_root(array)[1] for array in arrays if isinstance(array, Symbol)}
+        if any(_core.memory_root(memory)[1] in owners for memory in state.plan.memories):
+            raise _ByPosition
+        data = same_length(arrays, length)
+        memories = [_core.traced_value(memory) for memory in state.plan.memories]
+        states = [*start.arrays, *memories]
+        count = len(start.arrays)
+
+        def step(*arguments: Any) -> tuple[list[Any], list[Any]]:
+            *index, rows, slots = arguments
+            number = TracedNumber(index[0], int) if index else None
+            loop.rows = [(_core.memory_root(part)[1], array) for part, array in zip(rows, arrays, strict=True)]
+            for part in rows:
+                _core.leave_sharing_undecided(part, f"{_ROW}: it shares memory with another one")
+            item = item_of(items, iter(rows), number)
+            return loop.run(start, slots[:count], slots[count:], lambda: body(item))
+
+        call = Foreach(
+            step, data, list_of(len(data)), states, list_of(len(states)), length if not data else None,
+            flipped, with_index, 0, 0, None, None,
+        )  # fmt: skip
+        outs, finals = trace.foreach(call)
+        loop.finish(start, outs, finals, length if isinstance(length, int) else None, flipped)
+
+    try:
+        _attempts(state, attempt)
+    except _ByPosition:
+        # The body writes to the array, so that later rows have other values.
+        stage_while(None, body, State(state.site, state._get, state._set, state.options), items=items)
+
+
+def _wants_index(items: Any) -> bool:
+    from ._iterables import Enumerated, LoopRange, Reversed, Zipped
+
+    if isinstance(items, Zipped):
+        return any(_wants_index(part) for part in items.parts)
+    if isinstance(items, Reversed):
+        return _wants_index(items.items)
+    return isinstance(items, (Enumerated, LoopRange))
+
+
+def stage_while(
+    test: Callable[[], Any] | None,
+    body: Callable[..., Any],
+    state: State,
+    items: Any = None,
+    counter: Any = None,
+) -> None:
+    """Makes a _while_loop node.
+
+    items: an iterable whose items the body takes, as body(item), until it ends or the test is false. counter: (first
+    value, last value, step) of a traced range instead.
+    """
+    loop = _Loop(state)
+    options = state.options
+
+    def attempt() -> None:
+        start = loop.start()
+        memories = [_core.traced_value(memory) for memory in state.plan.memories]
+        count = len(start.arrays)
+        first = [] if items is None and counter is None else [_counter_start(counter)]
+        states = [*first, *start.arrays, *memories]
+
+        def condition(*slots: Any) -> Any:
+            own = slots[len(first) :]
+            with Frame() as frame:
+                try:
+                    with carried_memories(state.plan.memories, own[count:]):
+                        loop.enter(start, own[:count])
+                        return _array_of_test(_both(_in_range(slots, items, counter), test), state)
+                finally:
+                    frame.undo()
+                    state.set_names(state.before)
+
+        def step(*slots: Any) -> tuple[list[Any], list[Any]]:
+            own = slots[len(first) :]
+
+            def run() -> None:
+                # A test may bind names that the body reads: while (y := f(x)) > 0.
+                if test is not None and _test_binds(state):
+                    test()
+                if first:
+                    body(_item_at(TracedNumber(slots[0], int), items, counter))
+                else:
+                    body()
+
+            outs, new = loop.run(start, own[:count], own[count:], run)
+            following = []
+            if first:
+                number: Any = TracedNumber(slots[0], int)
+                following = [(number + (1 if counter is None else counter[2])).cast(int)]
+            return outs, [*following, *new]
+
+        call = WhileLoop(
+            condition, step, states, Nest("list", (ARRAY,) * len(states)), True, options.get("max_iterations"),
+            True, True, "stop", None,
+        )  # fmt: skip
+        call.free_sizes = _free_sizes(start, len(first), len(states), options.get("shape_invariants") or {})
+        if not states:
+            _find_state(loop, start, body)
+        outs, finals, _ = trace.while_loop(call)
+        loop.finish(start, outs, list(finals)[len(first) :], None, False)
+        if test is not None and _test_binds(state):
+            test()  # names that the last test binds
+
+    _attempts(state, attempt)
+
+
+def _find_state(loop: _Loop, start: _Start, body: Callable[..., Any]) -> None:
+    """Runs the body of a loop once to find what it changes. Raises Again, or ConversionError if it changes nothing."""
+    state = loop.state
+    if loop.carry_numbers(start):
+        raise state.plan.again()
+    with trace.Body(f"the body of {state.site.place.construct}", str(state.site.place)):
+        loop.run(start, [], [], body)
+    raise refusal(
+        "HN102",
+        "this loop changes no array, so its condition stays the same",
+        state.site.place,
+        fix="change a variable of the condition in the loop",
+    )
+
+
+def _test_binds(state: State) -> bool:
+    return state.site.test_binds
+
+
+def _free_sizes(start: _Start, skipped: int, total: int, invariants: dict[str, Any]) -> list[Any]:
+    sizes: list[Any] = [()] * total
+    for position, (i, _) in enumerate(start.places):
+        given = invariants.get(start.cells[i].key)
+        if given is not None:
+            sizes[position + skipped] = tuple(given)
+    return sizes
+
+
+def _counter_start(counter: Any) -> Any:
+    first: Any = 0 if counter is None else counter[0]
+    return first.cast(int) if type(first) is TracedNumber else literal(first, "int64").as_nd_ndarray()
+
+
+def _in_range(slots: Sequence[Any], items: Any, counter: Any) -> Any:
+    if counter is not None:
+        value: Any = TracedNumber(slots[0], int)
+        _, stop, step = counter
+        if type(step) is TracedNumber:
+            return ((step > 0) & (value < stop)) | ((step < 0) & (value > stop))
+        return value < stop if step > 0 else value > stop
+    if items is None:
+        return None
+    index: Any = TracedNumber(slots[0], int)
+    return index < _size(items)
+
+
+def _size(items: Any) -> Any:
+    """Returns the number of items, computed when the graph runs: it fits arrays of any length."""
+    arrays = arrays_of(items)
+    if not arrays:
+        return length_of(items)
+    sizes = [size_of(array, 0) for array in arrays]
+    if isinstance(length := _shortest_range(items), int):
+        sizes.append(TracedNumber(literal(length, "int64"), int))
+    least = sizes[0]
+    for size in sizes[1:]:
+        least = TracedNumber(symbol.broadcast_minimum(least.cast(int), size.cast(int)), int)
+    return least
+
+
+def _shortest_range(items: Any) -> int | None:
+    """Returns the length of the shortest range among zipped items."""
+    from ._iterables import Enumerated, LoopRange, Zipped
+
+    if isinstance(items, Enumerated):
+        return _shortest_range(items.items)
+    if isinstance(items, LoopRange):
+        return len(items)
+    lengths = [_shortest_range(part) for part in items.parts] if isinstance(items, Zipped) else []
+    return min((length for length in lengths if length is not None), default=None)
+
+
+def _item_at(index: TracedNumber, items: Any, counter: Any) -> Any:
+    if counter is not None:
+        return index
+    from ._iterables import Reversed
+
+    position = _size(items) - 1 - index if isinstance(items, Reversed) else index
+    return item_of(items, iter([row(array, position) for array in arrays_of(items)]), index)
+
+
+def _both(inside: Any, test: Callable[[], Any] | None) -> Any:
+    """Whether both tests hold; the second one is not evaluated after the last item."""
+    if test is None:
+        return inside
+    return test() if inside is None else inside & _truth(test())
+
+
+def _truth(value: Any) -> Any:
+    if type(value) is TracedNumber:
+        return TracedNumber(value.cast(bool), bool)
+    if is_array(value):
+        return TracedNumber(symbol.reshape(_classic(value) != 0, shape=number_shape()), bool)
+    return TracedNumber(literal(bool(value), "bool"), bool)
+
+
+def _array_of_test(value: Any, state: State) -> Any:
+    if type(value) is TracedNumber or is_array(value):
+        return predicate(value, state.site)
+    return literal(bool(value), "int64").as_nd_ndarray()
