@@ -91,6 +91,12 @@ def note_refusal(error: TraceError) -> None:
 TraceError._listener = note_refusal
 
 
+def eager_loops() -> set[Any]:
+    """The loops over range() that the running trace makes loops of the graph from their first iteration."""
+    scope = current()
+    return scope.eager_loops if isinstance(scope, Trace) else set()
+
+
 def ask_for_conversion(asked: str) -> None:
     """Raises TraceError in a trace of a program that is not converted, but may be."""
     scope = current()
@@ -191,6 +197,7 @@ class Trace(Scope):
 
     def __init__(self, root: Block, recording: bool = False, converts: bool = False) -> None:
         self._recording = recording  # whether the caller records; forward runs without recording
+        self.eager_loops: set[Any] = set()
         self.may_convert = bool(getattr(root, "_converts", False))
         self.converts = converts  # whether forward is converted: its branches and loops become part of the graph
         self._refusals = Refusals()

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..base import NotImplementedForSymbol
 from ..errors import TraceError
+from ._cells import RestartTrace
 from ._effects import begin_effects, check, with_effects
 from ._errors import CODES, ConversionError, Place, line_of_program
 from ._functions import SKIP, converted, converted_method, reason_at, reason_for, set_verbosity, to_code
@@ -22,10 +23,9 @@ from ._structure import as_outputs
 range = LoopRange
 
 __all__ = [
-    "CODES", "ConversionError", "LoopRange", "as_outputs", "begin_effects", "check", "convert", "converted",
-    "converted_method", "copies_a_loop",
-    "max_iterations", "range", "reason_for", "set_verbosity", "shape_invariants", "skip", "to_code", "unconverted",
-    "with_effects",
+    "CODES", "ConversionError", "LoopRange", "RestartTrace", "as_outputs", "begin_effects", "check", "convert",
+    "converted", "converted_method", "copies_a_loop", "max_iterations", "range", "reason_for", "set_verbosity",
+    "shape_invariants", "skip", "to_code", "unconverted", "with_effects",
 ]  # fmt: skip
 
 

@@ -16,10 +16,14 @@ from ..symbol import Symbol
 from ._cells import (
     Again,
     Cell,
+    NeedsFilledList,
+    RestartTrace,
     State,
     apart,
     binding_place,
     carried_memories,
+    innermost_range,
+    inside_loop,
     other_type,
     sharing_undecided,
     shown_name,
@@ -29,7 +33,8 @@ from ._convert import Site
 from ._errors import ConversionError, errors_of_program, refusal
 from ._journal import Frame, frames
 from ._numbers import TracedNumber, dtype_of_kind, is_number, kind_of, literal, wider_kind
-from ._structure import UNDEFINED, Structure, is_array
+from ._rows import FilledNow, MaybeItem
+from ._structure import UNDEFINED, Structure, is_array, take_apart
 
 __all__ = ["choose", "stage_if"]
 
@@ -45,6 +50,7 @@ class _Outcome:
     structures: list[Structure]
     leaves: list[list[Any]]
     outs: list[Any]  # an array per leaf, or None; then the arrays written in place
+    items: list[list[Any]]  # per cell of a list that a loop fills: structure and types of each item
     specs: list[list[Any]]  # per cell with a generated name: the types of its leaves
     roots: list[tuple[Any, int, bool] | None]  # per leaf: what owns its memory
     body: Any = None
@@ -141,15 +147,18 @@ class _If:
     def _collect(self, frame: Frame) -> _Outcome:
         state, plan = self._state, self._state.plan
         names = state.names()
-        outcome = _Outcome(state.cells(), [], [], [], [], [])
+        outcome = _Outcome(state.cells(), [], [], [], [], [], [])
         for cell in outcome.cells:
             value = state.value(cell, names)
             if cell.is_generated and value is UNDEFINED and cell.key in plan.placeholders:
                 structure, leaves = plan.placeholders[cell.key]
                 leaves = [_zeros_like(leaf) for leaf in leaves]
             else:
+                if cell.key in plan.optional:
+                    value = _with_optional(value, *plan.optional[cell.key])
                 structure, leaves = apart(value)
             outcome.structures.append(structure)
+            outcome.items.append(_item_specs(value))
             outcome.leaves.append(leaves)
             outcome.specs.append([_spec_leaf(leaf) for leaf in leaves] if cell.is_generated else [])
             for path, leaf in zip(structure.paths(""), leaves, strict=True):
@@ -211,6 +220,7 @@ class _If:
                 raise self._state.plan.again()
             return
         if not isinstance(cell.key, str) and cell.key[0] == "contents":
+            self._make_optional(cell, one.items[i], two.items[i], values)
             raise refusal(
                 "HN107",
                 f"{cell.text} has other items after one branch of this if: "
@@ -223,6 +233,21 @@ class _If:
             self._site, cell, "", values[0], values[1], ("after the then branch", "after the else branch"),
             "give it the same type, length and keys in both branches",
         )  # fmt: skip
+
+    def _make_optional(self, cell: Cell, one: list[Any], two: list[Any], values: list[Any]) -> None:
+        """Handles a list that a loop fills and to which only one branch appends."""
+        if one and two and len(one) != len(two) and cell.key not in self._state.plan.optional:
+            longer = one if len(one) > len(two) else two
+            common = min(len(one), len(two))
+            if all(spec is not None for spec in longer[common:]):
+                self._state.plan.optional[cell.key] = (common, longer[common:])
+                raise self._state.plan.again()
+        is_outer = not any(id(cell.holder) in frame.fresh for frame in frames())
+        if not (one or two) and type(cell.holder) is list and is_outer and _appended(cell.holder, values):
+            if inside_loop():
+                raise NeedsFilledList(cell.holder)
+            if site := innermost_range():
+                raise RestartTrace(site)
 
     def _make(self, one: _Outcome, two: _Outcome) -> list[Any]:
         plan, count = self._state.plan, len(self._state.plan.memories)
@@ -329,6 +354,42 @@ def other_contents(site: Site, cell: Cell, one: Any, two: Any, when: tuple[str, 
     )
 
 
+def _appended(before: list[Any], values: list[Any]) -> bool:
+    """Whether both branches at most append to a list."""
+    return all(
+        len(value) >= len(before) and all(a is b for a, b in zip(before, value, strict=False)) for value in values
+    )
+
+
+def _item_specs(items: Any) -> list[Any]:
+    """Returns structure and types of each item of a list that a loop fills; None for items that cannot be optional."""
+    found: list[Any] = []
+    if type(items) is not list or not items or type(items[0]) is not FilledNow:
+        return found
+    for item in items:
+        structure, leaves = apart(item)
+        if structure.kind == "maybe":
+            structure, leaves = structure.detail, leaves[:-1]
+        known = structure.kind != "rows" and all(_as_output(leaf, None) is not None for leaf in leaves)
+        found.append((structure, [_spec_leaf(leaf) for leaf in leaves]) if known else None)
+    return found
+
+
+def _with_optional(items: list[Any], common: int, specs: list[Any]) -> list[Any]:
+    """Returns the items of a list with those behind the common ones as optional ones."""
+    made = list(items[:common])
+    for i, (structure, types) in enumerate(specs):
+        if common + i < len(items):
+            item = items[common + i]
+            leaves: list[Any] = []
+            if not isinstance(item, MaybeItem):
+                item = MaybeItem(take_apart(item, leaves), [_as_output(leaf, None) for leaf in leaves], True)
+        else:
+            item = MaybeItem(structure, [_as_output(_zeros_like(spec), None) for spec in types], False)
+        made.append(item)
+    return made
+
+
 def choose(test: Any, one: Callable[[], Any], two: Callable[[], Any], site: Site) -> Any:
     """Returns the value of a conditional expression whose condition is traced."""
     from dataclasses import replace
@@ -411,6 +472,8 @@ def _zeros_like(spec: tuple[str, Any, bool]) -> Any:
 
 
 def _equal(a: Any, b: Any) -> bool:
+    if is_array(a) or is_array(b) or type(a) is TracedNumber or type(b) is TracedNumber:
+        return a is b
     try:
         return a is b or (type(a) is type(b) and bool(a == b) and repr(a) == repr(b))
     except Exception:

@@ -26,11 +26,12 @@ from ._iterables import (
     is_traced_iterable,
     length_of,
     number_of,
+    size_of,
 )
 from ._journal import frames, is_container, note_contents, note_fresh
 from ._numbers import TracedNumber, as_number
 from ._operators import rows_count, shape_of, truth
-from ._rows import expand, holds_rows, joined
+from ._rows import Rows, expand, holds_rows, joined
 from ._structure import is_array, is_traced
 from ._variables import MUTATORS
 
@@ -152,12 +153,23 @@ def star(value: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------ builtins
 def _len(place: Any, value: Any) -> Any:
     if holds_rows(value):
-        return rows_count(value)
+        return _length_of_filled(value)
     if isinstance(value, Symbol):
         shape = shape_of(value)
         if len(shape) > 0:
             return shape[0]
     return len(value)
+
+
+def _length_of_filled(items: Any) -> Any:
+    """Returns the length of a list that a loop filled: a number of the graph if the loop may end early."""
+    unknown = [item.leaves[0] for item in items if type(item) is Rows and item.count is None]
+    if not unknown:
+        return rows_count(items)
+    total: Any = rows_count([item for item in items if type(item) is not Rows or item.count is not None])
+    for rows in unknown:
+        total = size_of(rows, 0) + total
+    return total
 
 
 def _range(place: Any, *bounds: Any) -> Any:

@@ -6,7 +6,7 @@ import linecache
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,14 +25,35 @@ _PRIVATE = 4
 _SEQUENCES = (list, dict, deque)  # their contents are taken apart; other containers are one object
 
 
+class NeedsFilledList(BaseException):
+    """A branch appends to a list from outside of the loop around it: the loop must fill the list."""
+
+    def __init__(self, container: list[Any]) -> None:
+        super().__init__("a list is filled")
+        self.container = container
+
+
+class RestartTrace(BaseException):
+    """The whole trace must start again, with a loop over range() as a loop of the graph from its first iteration."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(str(site.place))
+        self.site = site
+
+
 class Again(BaseException):
     """The branch or body must be traced again, with the plan that was changed."""
 
 
 class _Refused(threading.local):
-    """The array from outside whose write was refused last."""
+    """The array from outside whose write was refused last, the number of loops that are being traced, and the loops
+    over range() that run as plain Python and may end early.
+    """
 
-    memory: Any = None
+    def __init__(self) -> None:
+        self.memory: Any = None
+        self.loops = 0
+        self.ranges: list[Site] = []
 
 
 _refused = _Refused()
@@ -49,6 +70,7 @@ class Plan:
     varying: set[tuple[Any, str]] = field(default_factory=set)  # numbers that differ between iterations
     invariant: set[tuple[Any, str]] = field(default_factory=set)  # arrays that the body binds to themselves
     rebound: set[str] = field(default_factory=set)  # names that augmented assignments bind to new arrays
+    optional: dict[Any, tuple[int, list[Any]]] = field(default_factory=dict)  # list -> items in both branches, others
     filled: set[int] = field(default_factory=set)  # lists to which each iteration appends
     placeholders: dict[str, Any] = field(default_factory=dict)  # generated name -> (structure, specs)
     learned: set[int] = field(default_factory=set)  # phases whose containers are known
@@ -225,6 +247,36 @@ def sharing_undecided(place: Place, name: str = "") -> str:
     what = f"{name}: " if name else ""
     where = f"{what}{place.construct} at {place}"
     return f"whether it shares memory with another one is known only when the graph runs ({where})"
+
+
+@contextmanager
+def traced_loop() -> Iterator[None]:
+    """Surrounds the attempts to trace a loop."""
+    _refused.loops += 1
+    try:
+        yield
+    finally:
+        _refused.loops -= 1
+
+
+@contextmanager
+def plain_range(site: Site) -> Iterator[None]:
+    """Surrounds a loop over range() that runs as plain Python."""
+    _refused.ranges.append(site)
+    try:
+        yield
+    finally:
+        _refused.ranges.pop()
+
+
+def innermost_range() -> Site | None:
+    """Returns the innermost loop over range() that runs as plain Python and may end early."""
+    return _refused.ranges[-1] if _refused.ranges else None
+
+
+def inside_loop() -> bool:
+    """Whether a loop is being traced."""
+    return _refused.loops > 0
 
 
 def apart(value: Any) -> tuple[Structure, list[Any]]:

@@ -18,6 +18,7 @@ from ._branches import _as_output, _equal, _spec_leaf, _zeros_like, other_conten
 from ._cells import (
     Again,
     Cell,
+    NeedsFilledList,
     State,
     apart,
     binding_place,
@@ -26,6 +27,7 @@ from ._cells import (
     sharing_undecided,
     shown_name,
     together,
+    traced_loop,
 )
 from ._errors import errors_of_program, refusal
 from ._iterables import arrays_of, item_of, length_of, row, same_length, size_of
@@ -433,6 +435,8 @@ class _Loop:
             if flipped:
                 stacked = [flip_rows(array) for array in stacked]
             rows.append((structure, stacked))
+        if any(structure.kind == "maybe" for structure, _ in rows):
+            rows = [_optional_rows(structure, stacked) for structure, stacked in rows]
         first = rows[0][0]
         if any(structure != first for structure, _ in rows):
             raise refusal(
@@ -440,6 +444,8 @@ class _Loop:
                 fix="append them to different lists",
             )  # fmt: skip
         leaves = [_interleaved([arrays[i] for _, arrays in rows]) for i in range(len(rows[0][1]))]
+        if first.kind == "maybe":
+            first, leaves, count = first.detail, _present(leaves), None
         total = None if count is None else count * len(rows)
         structure = first
         if first.kind == "rows":  # an inner loop filled the list: its rows are rows of rows
@@ -449,6 +455,26 @@ class _Loop:
         elif first.kind == "number":
             structure = Structure("array")
         cell.holder.append(Rows(structure, leaves, total, self._site.place))
+
+
+def _optional_rows(structure: Structure, stacked: list[Any]) -> tuple[Structure, list[Any]]:
+    """Returns rows as optional ones, which have a last array that says which are present."""
+    if structure.kind == "maybe":
+        return structure, [*stacked[:-1], _first_elements(symbol.cast(_classic(stacked[-1]), dtype="int32"))]
+    every = symbol.ones_like(symbol.cast(_first_elements(_classic(stacked[0])), dtype="int32"))
+    children = (*structure.children, Structure("number")) if structure.children else (structure, Structure("number"))
+    return Structure("maybe", children, structure), [*stacked, every]
+
+
+def _first_elements(stacked: Any) -> Any:
+    """Returns an array of shape (T, 1) from one of shape (T, ...)."""
+    return symbol.slice_axis(symbol.reshape(stacked, shape=(0, -1)), axis=1, begin=0, end=1)
+
+
+def _present(leaves: list[Any]) -> list[Any]:
+    """Returns the rows for which the last array is true."""
+    mask = symbol.reshape(symbol.cast(_classic(leaves[-1]), dtype="int32"), shape=(-1,))
+    return [rules.in_interface(leaf, symbol.contrib.boolean_mask(_classic(leaf), mask)) for leaf in leaves[:-1]]
 
 
 def _interleaved(arrays: list[Any]) -> Any:
@@ -467,6 +493,11 @@ def _classic(value: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------- attempts
 def _attempts(state: State, attempt: Callable[[], Any]) -> Any:
     """Calls attempt until the plan suffices."""
+    with traced_loop():
+        return _until_settled(state, attempt)
+
+
+def _until_settled(state: State, attempt: Callable[[], Any]) -> Any:
     while True:
         try:
             with _tracing.Refusals(tells_outer=False):
@@ -477,6 +508,13 @@ def _attempts(state: State, attempt: Callable[[], Any]) -> Any:
                 raise refusal(
                     "HN103", "the types of the variables of this loop do not settle", state.site.place
                 ) from None
+        except NeedsFilledList as need:
+            state.set_names(state.before)
+            if id(need.container) in state.plan.filled:
+                raise
+            state.plan.filled.add(id(need.container))
+            state.plan.containers[id(need.container)] = need.container
+            state.plan.again()
         except NeedsFirstIteration as need:
             state.set_names(state.before)
             _core.refused_memory()

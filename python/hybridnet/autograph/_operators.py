@@ -52,7 +52,8 @@ def rows_count(value: Any) -> int:
         if type(item) is FilledNow:
             item.refuse()
         total += item.known_count("its length is used") if type(item) is Rows else 1
-    _core.note_trace_read(1)
+    if any(type(item) is Rows for item in value):
+        _core.note_trace_read(1)  # the graph fits this number only
     return total
 
 

@@ -17,7 +17,7 @@ from ..errors import AttributeError as HybridNetAttributeError
 from ..symbol import Symbol
 from ._errors import Place, refusal
 
-__all__ = ["FilledNow", "Rows", "expand", "holds_rows", "joined"]
+__all__ = ["FilledNow", "MaybeItem", "Rows", "expand", "holds_rows", "joined"]
 
 _MOST_ROWS = 64
 
@@ -91,6 +91,13 @@ class Rows:
             because="the items of all iterations are one array of the graph",
             fix="stack the list (mx.nd.stack(*items)) and pass the array",
         )
+
+
+class MaybeItem:
+    """An item that an iteration appends to a list only if `present` is true; else its leaves are zeros."""
+
+    def __init__(self, structure: Any, leaves: Sequence[Any], present: Any) -> None:
+        self.structure, self.leaves, self.present = structure, list(leaves), present
 
 
 class FilledNow:

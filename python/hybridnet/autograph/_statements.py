@@ -11,7 +11,7 @@ from .. import _core, _tracing
 from ..errors import TraceError
 from ..errors import TypeError as HybridNetTypeError
 from ._branches import stage_if
-from ._cells import State
+from ._cells import State, plain_range
 from ._convert import Site
 from ._errors import refusal
 from ._iterables import (
@@ -166,6 +166,24 @@ def _without(items: Any, last: bool) -> Any:
 
 
 def _for_plain(
+    items: Iterable[Any],
+    body: Callable[[Any], Any],
+    test: Any,
+    get: _Get,
+    set_: _Set,
+    site: Site,
+    options: _Options,
+) -> None:
+    if isinstance(items, range) and test is not None and len(items) > 1:
+        if site in _tracing.eager_loops():
+            counter = (items.start, items.stop, items.step)
+            return stage_while(test, body, State(site, get, set_, options), counter=counter)
+        with plain_range(site):
+            return _each_in_python(items, body, test, get, set_, site, options)
+    return _each_in_python(items, body, test, get, set_, site, options)
+
+
+def _each_in_python(
     items: Iterable[Any],
     body: Callable[[Any], Any],
     test: Any,

@@ -16,7 +16,7 @@ from ..ndarray import NDArray
 from ..symbol import Symbol
 from ._journal import note_fresh
 from ._numbers import TracedNumber, is_number
-from ._rows import Rows, expand
+from ._rows import MaybeItem, Rows, expand
 
 __all__ = ["UNDEFINED", "Structure", "as_outputs", "describe", "is_array", "is_traced", "put_together", "take_apart"]
 
@@ -84,6 +84,9 @@ def take_apart(value: Any, leaves: list[Any]) -> Structure:
     if value is UNDEFINED:
         leaves.append(value)
         return NOTHING
+    if isinstance(value, MaybeItem):
+        leaves += [*value.leaves, value.present]
+        return Structure("maybe", (*[ARRAY] * len(value.leaves), NUMBER), value.structure)
     if isinstance(value, Rows):
         leaves += value.leaves
         return Structure("rows", (ARRAY,) * len(value.leaves), value.form())
@@ -118,6 +121,8 @@ def put_together(structure: Structure, leaves: Iterator[Any], like: Any = None) 
     if kind == "rows":
         return Rows.of_form(detail, [next(leaves) for _ in children])
     items = [put_together(child, leaves) for child in children]
+    if kind == "maybe":
+        return MaybeItem(detail, items[:-1], items[-1])
     if kind == "tuple":
         return tuple(items)
     if kind == "namedtuple":

@@ -23,6 +23,7 @@ from .._keywords import check_hybridize_keywords, precision_text, remat_text
 from .._query_words import joined_query, listed_words
 from ..autograph import (
     ConversionError,
+    RestartTrace,
     as_outputs,
     begin_effects,
     converted_method,
@@ -486,7 +487,9 @@ class HybridBlock(Block):
 
     # -- tracing ----------------------------------------------------------------------------------------------------
 
-    def _trace(self, key: Any, flat: Sequence[Any], converts: bool = False) -> tuple[TracedGraph, _tracing.Trace, int]:
+    def _trace(
+        self, key: Any, flat: Sequence[Any], converts: bool = False, eager_loops: Iterable[Any] = ()
+    ) -> tuple[TracedGraph, _tracing.Trace, int]:
         """Runs forward on abstract arrays with the shapes and dtypes of flat. converts: see _tracing.Trace.
 
         Returns the graph, the trace, and the properties of abstract arrays that forward read (_core.trace_reads()).
@@ -510,6 +513,7 @@ class HybridBlock(Block):
             with NameManager():
                 if converts:
                     scope.effects = begin_effects()
+                    scope.eager_loops.update(eager_loops)
                 out = self._call_in_scope(scope, nests.restore(key, inputs), {})
                 if converts:
                     out = as_outputs(out)
@@ -594,12 +598,17 @@ class HybridBlock(Block):
                 pass
             if before is not None:
                 before.restore()
-        try:
-            traced = self._trace(key, flat, converts=True)
-        except ConversionError:
-            raise
-        except TraceError as error:
-            raise unconverted(error) from None
+        loops: set[Any] = set()
+        while True:
+            try:
+                traced = self._trace(key, flat, True, loops)
+                break
+            except RestartTrace as restart:
+                loops.add(restart.site)
+            except ConversionError:
+                raise
+            except TraceError as error:
+                raise unconverted(error) from None
         self._needs_conversion = True
         return traced
 

@@ -541,3 +541,15 @@ def rows_of_a_mask(x):
     # ShapeError: the shapes of a branch that is not taken are checked (also in an explicit cond).
     rows = nd.contrib.boolean_mask(x, x > 0)
     return x * 2 if x.max() > 0 and rows[0] > 4 else x - 1
+
+
+@program((a(3, 1, 2, 9, 2),), (a(0, 2, 5),), (a(2, 3, 4, 1, 2, 3),), cond=2, while_=1)
+def conditional_append(x):
+    words, count = [nd.zeros((1,))], 0
+    for v in x:
+        if v > 4:
+            break
+        if v > 1:
+            words.append(v * 2)
+        count += 1
+    return nd.concat(*words, dim=0), len(words) * nd.ones((1,)), count * nd.ones((1,))
