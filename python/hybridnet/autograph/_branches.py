@@ -32,7 +32,7 @@ from ._cells import (
 from ._convert import Site
 from ._errors import ConversionError, errors_of_program, refusal
 from ._journal import Frame, frames
-from ._numbers import TracedNumber, dtype_of_kind, is_number, kind_of, literal, wider_kind
+from ._numbers import TracedNumber, dtype_of_kind, fits_dtype, is_number, kind_of, literal, wider_kind
 from ._rows import FilledNow, MaybeItem
 from ._structure import UNDEFINED, Structure, is_array, take_apart
 
@@ -207,7 +207,12 @@ class _If:
                 number = b if is_array(a) else a
                 spec = rules.spec_of(array)
                 is_value = type(number) is TracedNumber or is_number(number)
-                if is_value and spec is not None and int(np.prod(spec[0], dtype=np.int64)) == 1:
+                if (
+                    is_value
+                    and spec is not None
+                    and fits_dtype(number, spec[1])
+                    and int(np.prod(spec[0], dtype=np.int64)) == 1
+                ):
                     if (cell.key, path) not in self._state.plan.casts:
                         self._state.plan.casts[cell.key, path] = spec
                         new = True
@@ -259,7 +264,12 @@ class _If:
             return [together(s, leaves_) for s, leaves_ in zip(one.structures, one.leaves, strict=True)]
         pairs = [(x, y) for x, y in zip(one.outs, two.outs, strict=True) if x is not None]
         dynamic = any(may_differ(x, y) for x, y in pairs)
-        made = _core.control_cond(self._test, one.body.handle, two.body.handle, dynamic, False, None)
+        # Gradients pass through the node even in autograd.pause(): only values of the branches are constants.
+        paused = _core.set_traced_pause(False)
+        try:
+            made = _core.control_cond(self._test, one.body.handle, two.body.handle, dynamic, False, None)
+        finally:
+            _core.set_traced_pause(paused)
         parts = iter(rules.in_interface(x, part) for (x, _), part in zip(pairs, made, strict=True))
         results: list[Any] = []
         shared: dict[tuple[int, int], Any] = {}

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from .. import _core
 from .._control_flow import rules
 from ..errors import ValueError as HybridNetValueError
@@ -28,8 +30,8 @@ from ._iterables import (
     number_of,
     size_of,
 )
-from ._journal import frames, is_container, note_contents, note_fresh
-from ._numbers import TracedNumber, as_number
+from ._journal import frames, is_container, is_fresh, note_change, note_contents, note_fresh, saved_contents
+from ._numbers import TracedNumber, as_number, kind_of
 from ._operators import rows_count, shape_of, truth
 from ._rows import Rows, expand, holds_rows, joined
 from ._structure import is_array, is_traced
@@ -92,6 +94,8 @@ def _builtin(function: Any, place: tuple[int, int, str]) -> Any:
 def _outside(function: Any, place: tuple[int, int, str]) -> Any:
     """Wraps a function that is not converted: lists that loops filled are taken apart, or joined if it joins lists."""
 
+    knows_numbers = str(getattr(function, "__module__", "")).startswith("hybridnet.autograph")
+
     @functools.wraps(function, assigned=("__name__",), updated=())
     def outside(*args: Any, **kwargs: Any) -> Any:
         name = getattr(function, "__name__", "")
@@ -99,12 +103,35 @@ def _outside(function: Any, place: tuple[int, int, str]) -> Any:
             made = _joined(name, args, kwargs)
             if made is not None:
                 return made
+        if any(type(a) is TracedNumber for a in args) and any(map(is_array, args)) and not knows_numbers:
+            args = _numbers_as_arrays(args)
         if any(holds_rows(a) for a in args) or holds_rows(args):
             args = tuple([expand(a) for a in expand(args)])
+        if not frames():
+            return function(*args, **kwargs)
+        saved = [(arg, saved_contents(arg)) for arg in args if is_container(arg)]
         result = function(*args, **kwargs)
-        return note_fresh(result) if type(result) in (list, dict, set, deque) else result
+        for container, before in saved:
+            note_change(container, before)
+        is_new = type(result) in (list, dict, set, deque) or hasattr(type(result), "__next__")
+        return note_fresh(result) if is_new else result
 
     return outside
+
+
+def _numbers_as_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Replaces numbers of the graph by arrays of the dtype of the first array, as operators do with numbers."""
+    like = next((arg for arg in args if is_array(arg)), None)
+    return tuple([_as_operand(arg, like) if type(arg) is TracedNumber else arg for arg in args])
+
+
+def _as_operand(number: TracedNumber, like: Any) -> Any:
+    if like is None:
+        return number.array
+    example = 1.5 if kind_of(number) not in (bool, int) else 1
+    dtype = np.dtype((like + example).dtype).name if isinstance(like, Symbol) else np.dtype(like.dtype).name
+    made = number.cast(dtype)
+    return made.as_np_ndarray() if getattr(like, "_has_numpy_interface", False) else made
 
 
 def _joined(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -343,6 +370,27 @@ def _int(place: Any, value: Any = 0, *base: Any) -> Any:
     return int(value, *base)
 
 
+def _next(place: Any, iterator: Any, *default: Any) -> Any:
+    if frames() and not is_fresh(iterator):
+        line, column, file = place
+        raise refusal(
+            "HN108", "next() of an iterator that is made outside of this branch or loop of the graph",
+            Place(file, line, column, "next"), because="it would advance once, while the graph is made",
+            fix="call next() before the branch or loop",
+        )  # fmt: skip
+    return next(iterator, *default)
+
+
+def _isinstance(place: Any, value: Any, classes: Any) -> bool:
+    # A traced array is an array, and a traced number a number; Symbol.__class__ answers by the calling file.
+    if isinstance(value, Symbol):
+        return issubclass(value._array_class(), classes) or isinstance(value, classes)
+    if type(value) is TracedNumber:
+        kind = kind_of(value)
+        return issubclass(kind if isinstance(kind, type) else kind.type, classes)
+    return isinstance(value, classes)
+
+
 def _list(place: Any, items: Any = ()) -> Any:
     return note_fresh(list(_rows_of(items)) if is_traced_iterable(items) else list(items))
 
@@ -352,7 +400,8 @@ def _tuple(place: Any, items: Any = ()) -> Any:
 
 
 _BUILTINS: dict[Any, Callable[..., Any]] = {
-    len: _len, sum: _sum, max: _max, min: _min, any: _any, all: _all, print: _print, sorted: _sorted,
+    len: _len, sum: _sum, max: _max, min: _min, any: _any, all: _all, print: _print, sorted: _sorted, next: _next,
+    isinstance: _isinstance,
 }  # fmt: skip
 _TYPES: dict[Any, Callable[..., Any]] = {
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed, bool: _bool, float: _float, int: _int,

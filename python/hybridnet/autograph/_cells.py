@@ -74,6 +74,7 @@ class Plan:
     filled: set[int] = field(default_factory=set)  # lists to which each iteration appends
     placeholders: dict[str, Any] = field(default_factory=dict)  # generated name -> (structure, specs)
     learned: set[int] = field(default_factory=set)  # phases whose containers are known
+    shares: bool = False  # whether variables of the loop share memory after an iteration
     attempts: int = 0
 
     def again(self) -> Again:
@@ -162,6 +163,7 @@ class State:
         """
         new = False
         self._check_globals()
+        self._check_nonlocals(frame)
         for key, (container, _) in frame.contents.items():
             if key not in frame.fresh and key not in self.plan.containers and phase not in self.plan.learned:
                 self.plan.containers[key] = container
@@ -182,6 +184,19 @@ class State:
         self.plan.learned.add(phase)
         if new:
             raise self.plan.again()
+
+    def _check_nonlocals(self, frame: Frame) -> None:
+        """Refuses assignments to names of enclosing functions that are not part of the state of this construct."""
+        for get, _, names, before in frame.nonlocals:
+            for name, old, new in zip(names, before, get(), strict=True):
+                if old is not new and name not in self.site.names:
+                    raise refusal(
+                        "HN108",
+                        f"a function that this construct calls assigns the nonlocal name {name!r}",
+                        self.site.place,
+                        because="the construct becomes part of the graph, which cannot assign variables of Python",
+                        fix="return the value, or carry it in a variable of this function",
+                    )
 
     def _check_globals(self) -> None:
         names = self.names() if self.site.outer else {}

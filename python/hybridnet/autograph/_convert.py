@@ -127,12 +127,16 @@ class _Converter(ast.NodeTransformer):
             return node
         outer = (self._live, self._globals, self._nonlocals, self._first_argument, self._extra, self._nested)
         self._globals, self._nonlocals = declared_names(node.body)
-        self._extra, self._nested = set(), nested_nonlocals(node.body)
+        self._extra, self._nested = (
+            set(),
+            nested_nonlocals(node.body, {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}),
+        )
         arguments = [*node.args.posonlyargs, *node.args.args]
         self._first_argument = arguments[0].arg if arguments else ""
         lower_jumps(node)
         self._live = Liveness(node.body, self._globals | self._nonlocals)
-        node.body = self._statements(node.body)
+        noted = self._noted_nonlocals(node)
+        node.body = [*noted, *self._statements(node.body)]
         # A name must be bound in the function so that helper functions can declare it as nonlocal.
         dead: list[ast.stmt] = [
             ast.Assign([ast.Name(n, ast.Store())], ast.Constant(None))
@@ -147,6 +151,15 @@ class _Converter(ast.NodeTransformer):
                 node.body.sort(key=lambda part: not isinstance(part, (ast.Global, ast.Nonlocal)))
         self._live, self._globals, self._nonlocals, self._first_argument, self._extra, self._nested = outer
         return node
+
+    def _noted_nonlocals(self, node: ast.FunctionDef) -> list[ast.stmt]:
+        """Returns statements that report the values of names of enclosing functions which this function assigns."""
+        if not self._nonlocals:
+            return []
+        number = self._number()
+        state, (get, set_) = self._state(number, self._nonlocals, node.body[0])
+        names: ast.expr = ast.Tuple([ast.Constant(name) for name in sorted(self._nonlocals)], ast.Load())
+        return [*state, at_place(ast.Expr(_call("note_nonlocals", [get, set_, names])), node.body[0])]
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         node.decorator_list = [self.visit(part) for part in node.decorator_list]
@@ -413,14 +426,17 @@ class _Converter(ast.NodeTransformer):
             if node.value is None:
                 return node
             return at_place(ast.Expr(self._store(node.target, self._value(node.value))), node)
-        node.value = self._value(node.value)
-        return node
+        # Without the annotation: annotated names cannot be nonlocal in the functions of branches.
+        return at_place(ast.Assign([node.target], self._value(node.value)), node)
 
     def visit_Delete(self, node: ast.Delete) -> Any:
         made: list[ast.stmt] = []
         for target in node.targets:
             if isinstance(target, ast.Subscript):
                 call = _call("delete_item", [self._value(target.value), self._index(target.slice)])
+                made.append(at_place(ast.Expr(call), node))
+            elif isinstance(target, ast.Attribute):
+                call = _call("delete_attribute", [self._value(target.value), ast.Constant(target.attr)])
                 made.append(at_place(ast.Expr(call), node))
             else:
                 made.append(at_place(ast.Delete([target]), node))

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from .. import _core, _tracing, symbol
+from ..errors import TraceError
 from ..errors import TypeError as HybridNetTypeError
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from ..symbol._traced_writes import is_view_index
 from ._numbers import TracedNumber, is_number, literal, number_shape
 from ._rows import Rows
 
@@ -150,33 +152,47 @@ def size_of(array: Any, axis: int) -> TracedNumber:
     return TracedNumber(size if number_shape() else symbol.reshape(size, shape=()), int)
 
 
-def row(array: Any, index: Any) -> Any:
-    """Returns array[index] for an index with numbers that the graph computes: a view of the array."""
+def row(array: Any, index: Any, to_write: bool = False) -> Any:
+    """Returns array[index] for an index with numbers that the graph computes.
+
+    The result is a view if the same index with numbers of Python returns one. to_write: always a view, without the
+    parts of the index that are numbers and slices of Python: (view, these parts).
+    """
     whole = array if isinstance(array, Symbol) else _core.traced_constant(array)
     items = _spelled_out(index if isinstance(index, tuple) else (index,), whole)
     if items is None:
-        return whole[as_index(index)]
-    plain = tuple([slice(None) if type(item) is TracedNumber else item for item in items])
-    part = whole if all(item == slice(None) for item in plain) else whole[plain]
-    axes, axis = [], 0
-    for item in items:
-        if type(item) is TracedNumber:
-            axes.append((axis, item))
-        axis += not isinstance(item, int)
-    scalar = axis == len(axes)
-    for axis, item in reversed(axes):
-        part = _taken(part, item, axis, keeps_axis=scalar and axis == 0 and not _is_numpy(whole))
-    return part
+        return (whole, as_index(index)) if to_write else whole[as_index(index)]
+    example = tuple([0 if type(item) is TracedNumber else item for item in items])
+    is_view = to_write or is_view_index(whole, example)
+    rest = tuple([item for item in items if type(item) is not TracedNumber])
+    part = whole
+    scalar = all(not isinstance(item, slice) for item in items)
+    for axis in reversed(range(len(items))):
+        if type(items[axis]) is TracedNumber:
+            keeps_axis = scalar and not rest and axis == 0 and not _is_numpy(whole)
+            part = _taken(part, items[axis], axis, keeps_axis, is_view)
+    if to_write:
+        return part, rest or Ellipsis
+    return part if all(item == slice(None) for item in rest) else part[rest]
 
 
-def _taken(array: Any, position: TracedNumber, axis: int, keeps_axis: bool) -> Any:
-    """Returns the view of one position along an axis; keeps_axis: a classic array of one element has shape (1,)."""
+def _taken(array: Any, position: TracedNumber, axis: int, keeps_axis: bool, is_view: bool) -> Any:
+    """Returns one position along an axis; keeps_axis: a classic array of one element has shape (1,)."""
     classic = array.as_nd_ndarray() if _is_numpy(array) else array
     made = symbol.take(classic, position.array.as_nd_ndarray(), axis=axis, mode="raise")
     if number_shape() and not keeps_axis:
         made = symbol.squeeze(made, axis=axis)
     made = made.as_np_ndarray() if _is_numpy(array) else made
-    return _core.traced_view(made, array)
+    if not is_view:
+        return made
+    made = _core.traced_view(made, array)
+    if _core.memory_root(made)[1] != _core.memory_root(array)[1]:
+        raise TraceError(
+            "a view at a position that the graph computes is taken of an array whose value belongs to another part of "
+            "the graph",
+            fix="make a new array instead, as in x = x + 0",
+        )
+    return made
 
 
 def _is_numpy(array: Any) -> bool:

@@ -40,6 +40,9 @@ class Frame:
         # (id, name) -> (object, name, value before)
         self.attributes: dict[tuple[int, str], tuple[Any, str, Any]] = {}
 
+        # (reads the values, assigns them, names, values before) of names of enclosing functions
+        self.nonlocals: list[tuple[Any, Any, tuple[str, ...], tuple[Any, ...]]] = []
+
     def __enter__(self) -> Frame:
         _local.frames.append(self)
         return self
@@ -51,6 +54,8 @@ class Frame:
 
     def undo(self) -> None:
         """Restores all recorded objects."""
+        for _, assign, _, values in reversed(self.nonlocals):
+            assign(values)
         for container, before in self.contents.values():
             restore_contents(container, before)
         for owner, name, before in self.attributes.values():
@@ -79,6 +84,33 @@ def note_contents(container: Any) -> None:
             return
         if id(container) not in frame.contents:
             frame.contents[id(container)] = (container, saved_contents(container))
+
+
+def note_change(container: Any, before: Any) -> None:
+    """Called after the contents of a container may have changed. before: a copy of its contents."""
+    now = saved_contents(container)
+    if isinstance(container, np.ndarray):
+        same = bool(np.array_equal(now, before, equal_nan=now.dtype.kind == "f"))
+    elif isinstance(container, dict):
+        same = list(now) == list(before) and all(now[key] is before[key] for key in now)
+    elif isinstance(container, (set, bytearray)):
+        same = now == before
+    else:
+        same = len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True))
+    if same:
+        return
+    for frame in reversed(_local.frames):
+        if id(container) in frame.fresh:
+            return
+        frame.contents.setdefault(id(container), (container, before))
+
+
+def note_nonlocals(get: Any, assign: Any, names: tuple[str, ...]) -> None:
+    """Called when a function begins that assigns names of enclosing functions."""
+    if _local.frames:
+        values = get()
+        for frame in _local.frames:
+            frame.nonlocals.append((get, assign, names, values))
 
 
 def note_attribute(owner: Any, name: str) -> None:

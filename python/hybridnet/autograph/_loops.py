@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +34,7 @@ from ._errors import errors_of_program, refusal
 from ._iterables import arrays_of, item_of, length_of, row, same_length, size_of
 from ._iterables import flipped as flip_rows
 from ._journal import Frame, note_contents
-from ._numbers import TracedNumber, is_number, kind_of, literal, number_shape, wider_kind
+from ._numbers import TracedNumber, fits_dtype, is_number, kind_of, literal, number_shape, wider_kind
 from ._rows import FilledNow, Rows
 from ._structure import UNDEFINED, Structure, is_array
 
@@ -67,13 +68,35 @@ class _Start:
     kinds: list[Any] = field(default_factory=list)  # per carried leaf: kind of a number, None for arrays
 
 
+@contextmanager
+def pause_of_program(paused: bool) -> Iterator[None]:
+    """Restores the program's autograd.pause() while its body is traced."""
+    before = _core.set_traced_pause(paused)
+    try:
+        yield
+    finally:
+        _core.set_traced_pause(before)
+
+
+@contextmanager
+def nodes_with_gradient(loop: _Loop) -> Iterator[None]:
+    """Makes a node through which gradients pass even in autograd.pause(): only values of the body are constants."""
+    loop.paused = _core.set_traced_pause(False)
+    try:
+        yield
+    finally:
+        _core.set_traced_pause(loop.paused)
+
+
 class _Loop:
     """One attempt after another to trace the body of a loop."""
 
     def __init__(self, state: State) -> None:
         self.state = state
+        self.paused = False  # whether the program is in autograd.pause()
         self._site = state.site
         self._appended: list[tuple[Cell, list[Structure]]] = []
+        self._item_roots: list[Any] = []  # the arrays that own the memory of appended items
         self._roots: list[Any] = []  # per carried leaf: the array that owns its memory after an iteration
         self._slots: set[int] = set()
         self.rows: list[tuple[int, Any]] = []  # the memory of each row, and the array that it is a row of
@@ -103,10 +126,25 @@ class _Loop:
             for j, (path, leaf) in enumerate(zip(structure.paths(""), leaves, strict=True)):
                 kind = self._carried_kind(cell, path, leaf)
                 if kind is not None:
+                    self._check_is_not_written(cell, leaf, kind)
                     found.arrays.append(self._initial(cell, path, leaf, kind))
                     found.places.append((i, j))
                     found.kinds.append(None if kind == "array" else kind)
         return found
+
+    def _check_is_not_written(self, cell: Cell, leaf: Any, kind: Any) -> None:
+        """Refuses a variable that shares memory with an array to which the loop writes in place."""
+        if kind != "array" or not isinstance(leaf, Symbol):
+            return
+        number = _core.memory_root(leaf)[1]
+        if any(_core.memory_root(memory)[1] == number for memory in self.state.plan.memories):
+            raise refusal(
+                "HN109",
+                f"{cell.text} is bound anew by this loop and shares memory with an array that the loop writes to",
+                self._site.place,
+                because="the two share memory until the first iteration that binds the name",
+                fix="start with a copy, as in z = y.copy()",
+            )
 
     def _is_filled(self, cell: Cell) -> bool:
         return not isinstance(cell.key, str) and cell.key[0] == "contents" and cell.key[1] in self.state.plan.filled
@@ -162,7 +200,7 @@ class _Loop:
     ) -> tuple[list[Any], list[Any]]:
         """Runs the body with the slots in place of the carried leaves. Returns (items appended, new values)."""
         state = self.state
-        with Frame() as frame:
+        with Frame() as frame, pause_of_program(self.paused):
             try:
                 with carried_memories(state.plan.memories, memories):
                     self.enter(start, slots)
@@ -184,7 +222,9 @@ class _Loop:
         leaves = [list(given) for given in start.leaves]
         for (i, j), kind, slot in zip(start.places, start.kinds, slots, strict=True):
             leaves[i][j] = slot if kind is None else TracedNumber(slot, kind)
-            _core.leave_sharing_undecided(slot, sharing_undecided(self._site.place, start.cells[i].text))
+            # A variable that starts as a number has memory of its own from the first iteration on.
+            if is_array(start.leaves[i][j]) or self.state.plan.shares:
+                _core.leave_sharing_undecided(slot, sharing_undecided(self._site.place, start.cells[i].text))
         values: dict[Any, Any] = {}
         for cell, structure, given, original in zip(start.cells, start.structures, leaves, start.leaves, strict=True):
             if self._is_filled(cell):
@@ -231,6 +271,15 @@ class _Loop:
                     position += 1
                 else:
                     self._kept(cell, path, before, leaf)
+        numbers = [root[1] for root in self._roots if root is not None]
+        own = [_core.memory_root(slot)[1] for slot in slots]
+        of_others = [
+            root is not None and root[1] in self._slots and root[1] != number
+            for root, number in zip(self._roots, own, strict=True)
+        ]
+        if not self.state.plan.shares and (len(set(numbers)) < len(numbers) or any(of_others)):
+            self.state.plan.shares = True
+            raise self.state.plan.again()
         return made
 
     def _other_structure(self, cell: Cell, start: _Start, i: int, structure: Structure, leaves: list[Any]) -> list[Any]:
@@ -245,7 +294,7 @@ class _Loop:
                 return leaves
             error = refusal(
                 "HN102",
-                f"{shown_name(name)!r} has no value before this loop, and "
+                f"{repr(shown_name(name)) if name else cell.text} has no value before this loop, and "
                 + (
                     "an iteration reads the one of the iteration before"
                     if name in self._site.head
@@ -277,6 +326,7 @@ class _Loop:
 
     def _carried(self, cell: Cell, path: str, before: Any, leaf: Any, slot: Any, kind: Any) -> Any:
         plan, key = self.state.plan, (cell.key, path)
+        self._check_is_not_written(cell, leaf, "array")
         self._roots.append(_core.memory_root(leaf) if isinstance(leaf, Symbol) else None)
         if leaf is before and is_array(leaf):
             plan.invariant.add(key)
@@ -293,7 +343,8 @@ class _Loop:
             return _as_output(leaf, kind)
         spec = rules.spec_of(slot)
         if not is_array(leaf):
-            if (type(leaf) is TracedNumber or is_number(leaf)) and spec is not None:
+            is_value = type(leaf) is TracedNumber or is_number(leaf)
+            if is_value and spec is not None and fits_dtype(leaf, spec[1]):
                 return _as_output(leaf, spec)
             raise self._other(cell, path, before, leaf)
         new = rules.spec_of(leaf)
@@ -315,7 +366,8 @@ class _Loop:
     def _number_becomes_array(self, cell: Cell, path: str, before: Any, leaf: Any) -> Any:
         spec = rules.spec_of(leaf)
         plan, key = self.state.plan, (cell.key, path)
-        if spec is None or int(np.prod(spec[0], dtype=np.int64)) != 1 or isinstance(plan.casts.get(key), tuple):
+        is_scalar = spec is not None and int(np.prod(spec[0], dtype=np.int64)) == 1
+        if spec is None or not is_scalar or isinstance(plan.casts.get(key), tuple) or not fits_dtype(before, spec[1]):
             raise NeedsFirstIteration(self._other(cell, path, before, leaf))
         plan.casts[key] = spec
         raise plan.again()
@@ -352,7 +404,7 @@ class _Loop:
         raise NeedsFirstIteration(self._other(cell, path, before, leaf))
 
     def _collect_appended(self, start: _Start) -> list[Any]:
-        self._appended = []
+        self._appended, self._item_roots = [], []
         outs: list[Any] = []
         for cell in start.cells:
             if not self._is_filled(cell):
@@ -370,6 +422,7 @@ class _Loop:
             for item in contents[1:]:
                 structure, leaves = apart(item)
                 arrays = [_as_output(leaf, None) for leaf in leaves]
+                self._note_appended(leaves)
                 if any(array is None for array in arrays):
                     raise refusal(
                         "HN104",
@@ -381,6 +434,23 @@ class _Loop:
                 outs += [_core.traced_value(array) for array in arrays]
             self._appended.append((cell, structures))
         return outs
+
+    def _note_appended(self, leaves: list[Any]) -> None:
+        """Records the memory of the arrays of an item; refuses memory that the loop writes to in place."""
+        written = {_core.memory_root(memory)[1] for memory in self.state.plan.memories}
+        for leaf in leaves:
+            if not isinstance(leaf, Symbol):
+                continue
+            root = _core.memory_root(leaf)
+            if root[1] in written:
+                raise refusal(
+                    "HN109",
+                    "an array is appended to a list in each iteration and written to in place by the loop",
+                    self._site.place,
+                    because="all items of the list would be this one array; the graph stacks its values instead",
+                    fix="append a copy, as in items.append(x.copy())",
+                )
+            self._item_roots.append(root)
 
     # -- after the loop ---------------------------------------------------------------------------------------------
 
@@ -403,6 +473,7 @@ class _Loop:
             and (cell.key in state.plan.placeholders or any(a is not b for a, b in zip(given, original, strict=True)))
         }
         self._leave_sharing_undecided(start, finals, count)
+        self._share_with_items(start)
         state.assign(values)
         rest = iter(outs)
         for cell, structures in self._appended:
@@ -417,7 +488,9 @@ class _Loop:
             cell, before = start.cells[i], start.leaves[i][j]
             others = [root[0]] if root[2] else []
             others += [array for number, array in self.rows if number == root[1]]
-            shares = bool(others) or root[1] in self._slots or numbers.count(root[1]) > 1 or root[3]
+            is_item = any(root[1] == item[1] for item in self._item_roots)
+            is_slot = root[1] in self._slots and is_array(before)
+            shares = bool(others) or is_item or is_slot or numbers.count(root[1]) > 1 or root[3]
             if (root[3] or root[1] in self._slots) and isinstance(before, Symbol):
                 others.append(_core.memory_root(before)[0])
             if not count and isinstance(before, Symbol) and cell.key not in self.state.private:
@@ -426,6 +499,16 @@ class _Loop:
             if shares:
                 for array in (value, *others):
                     _core.leave_sharing_undecided(array, sharing_undecided(self._site.place, cell.text))
+
+    def _share_with_items(self, start: _Start) -> None:
+        """Refuses later writes to arrays from outside that are items of a list which the loop fills."""
+        text = sharing_undecided(self._site.place, "items of a list")
+        for root, number, outside, _ in self._item_roots:
+            owners = [array for row, array in self.rows if row == number]
+            if number in self._slots:
+                owners += [start.leaves[i][j] for i, j in start.places if isinstance(start.leaves[i][j], Symbol)]
+            for array in [*owners, *([root] if outside else [])]:
+                _core.leave_sharing_undecided(_core.memory_root(array)[0], text)
 
     def _add_rows(self, cell: Cell, structures: list[Structure], rest: Any, count: int | None, flipped: bool) -> None:
         note_contents(cell.holder)
@@ -454,6 +537,11 @@ class _Loop:
             total = None if total is None or inner is None else total * inner
         elif first.kind == "number":
             structure = Structure("array")
+        numbers = [root[1] for root in self._item_roots]
+        own = all(not root[2] and root[1] not in self._slots for root in self._item_roots)
+        if not own or len(set(numbers)) < len(numbers) or any(number in numbers for number, _ in self.rows):
+            for leaf in leaves:
+                _core.leave_sharing_undecided(leaf, sharing_undecided(self._site.place, "items of a list"))
         cell.holder.append(Rows(structure, leaves, total, self._site.place))
 
 
@@ -563,7 +651,8 @@ def stage_for(items: Any, body: Callable[[Any], Any], state: State) -> None:
             step, data, list_of(len(data)), states, list_of(len(states)), length if not data else None,
             flipped, with_index, 0, 0, None, None,
         )  # fmt: skip
-        outs, finals = trace.foreach(call)
+        with nodes_with_gradient(loop):
+            outs, finals = trace.foreach(call)
         loop.finish(start, outs, finals, length if isinstance(length, int) else None, flipped)
 
     try:
@@ -607,11 +696,14 @@ def stage_while(
 
         def condition(*slots: Any) -> Any:
             own = slots[len(first) :]
-            with Frame() as frame:
+            with Frame() as frame, pause_of_program(loop.paused):
                 try:
                     with carried_memories(state.plan.memories, own[count:]):
                         loop.enter(start, own[:count])
-                        return _array_of_test(_both(_in_range(slots, items, counter), test), state)
+                        known = {*frame.contents, *frame.attributes}
+                        value = _array_of_test(_both(_in_range(slots, items, counter), test), state)
+                        _check_test(state, frame, known, own[count:])
+                        return value
                 finally:
                     frame.undo()
                     state.set_names(state.before)
@@ -642,7 +734,8 @@ def stage_while(
         call.free_sizes = _free_sizes(start, len(first), len(states), options.get("shape_invariants") or {})
         if not states:
             _find_state(loop, start, body)
-        outs, finals, _ = trace.while_loop(call)
+        with nodes_with_gradient(loop):
+            outs, finals, _ = trace.while_loop(call)
         loop.finish(start, outs, list(finals)[len(first) :], None, False)
         if test is not None and _test_binds(state):
             test()  # names that the last test binds
@@ -663,6 +756,20 @@ def _find_state(loop: _Loop, start: _Start, body: Callable[..., Any]) -> None:
         state.site.place,
         fix="change a variable of the condition in the loop",
     )
+
+
+def _check_test(state: State, frame: Frame, known: set[Any], slots: Sequence[Any]) -> None:
+    """Refuses a test that writes to arrays, containers or attributes from outside."""
+    values = [_core.traced_value(memory) for memory in state.plan.memories]
+    written = any(value.name != slot.name for value, slot in zip(values, slots, strict=True))
+    if written or {*frame.contents, *frame.attributes} - known:
+        raise refusal(
+            "HN108",
+            "the condition of this loop writes to an array, a container or an attribute",
+            state.site.place,
+            because="the graph evaluates the condition apart from the body",
+            fix="compute the condition at the end of the body, and loop while a variable holds it",
+        )
 
 
 def _test_binds(state: State) -> bool:

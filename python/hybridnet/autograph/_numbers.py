@@ -19,6 +19,7 @@ __all__ = [
     "TracedNumber",
     "as_number",
     "dtype_of_kind",
+    "fits_dtype",
     "is_number",
     "kind_of",
     "literal",
@@ -64,6 +65,14 @@ def wider_kind(one: Any, other: Any) -> Any:
         if bool not in (one, other)
         else (other if one is bool else one)
     )
+
+
+def fits_dtype(number: Any, dtype: Any) -> bool:
+    """Whether arrays of a dtype hold numbers of this kind without loss: floats need a floating dtype."""
+    kind, dtype = kind_of(number), np.dtype(dtype)
+    if kind is bool or dtype.kind not in "biu":
+        return True
+    return dtype.kind in "iu" and np.dtype(dtype_of_kind(kind)).kind in "iu"
 
 
 def number_shape() -> tuple[int, ...]:
@@ -134,6 +143,9 @@ class TracedNumber:
             return _with_array(function, self, other, swapped)
         if not (type(other) is TracedNumber or is_number(other)):
             return NotImplemented
+        exponent = self if swapped else other
+        if name == "pow" and type(exponent) is TracedNumber and self._kind is int and kind_of(other) is int:
+            return self._refuse("A power with an integer exponent", "write 2.0 ** n, which is a float for any exponent")
         one, two = _sample(self._kind), _sample(kind_of(other))
         kind = kind_of(function(two, one) if swapped else function(one, two))
         inner = wider_kind(self._kind, kind_of(other)) if kind is bool else kind
@@ -199,6 +211,27 @@ class TracedNumber:
 
     def __index__(self) -> int:
         return int(self._refuse("Using the value as a position or size", "index an array with it, or use take"))
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __round__(self, digits: Any = None) -> Any:
+        return self._refuse("round()", "round the array before, with mx.nd.round")
+
+    def __floor__(self) -> Any:
+        return self._refuse("floor()", "compute with self // 1")
+
+    def __ceil__(self) -> Any:
+        return self._refuse("ceil()", "compute with -(-self // 1)")
+
+    def __lshift__(self, other: Any) -> Any:
+        return self._refuse("<<", "multiply by a power of 2")
+
+    def __rshift__(self, other: Any) -> Any:
+        return self._refuse(">>", "divide by a power of 2 with //")
+
+    def __invert__(self) -> Any:
+        return self._refuse("~", "compute with -self - 1")
 
     def __trunc__(self) -> int:
         return int(self._refuse("int()", "compute with the number itself"))

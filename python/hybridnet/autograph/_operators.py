@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
 from .. import _core, symbol
+from ..base import no_values
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ._branches import choose
 from ._convert import Site
 from ._errors import Place, refusal
+from ._functions import converted
 from ._iterables import as_index, has_traced_number, row, size_of
 from ._journal import frames, is_container, is_fresh, note_attribute, note_contents
 from ._numbers import TracedNumber, is_number, number_shape
@@ -19,7 +22,8 @@ from ._rows import FilledNow, Rows, expand, holds_rows
 from ._structure import is_array, is_traced
 
 __all__ = [
-    "and_", "assert_", "augmented", "augmented_attribute", "augmented_item", "chain", "context", "delete_item",
+    "and_", "assert_", "augmented", "augmented_attribute", "augmented_item", "chain", "context", "delete_attribute",
+    "delete_item",
     "get_item", "if_exp", "in_", "not_", "not_in", "note_block", "or_", "set_attribute", "set_item", "shape_of",
     "truth",
 ]  # fmt: skip
@@ -174,6 +178,8 @@ def get_item(container: Any, index: Any) -> Any:
         container = expand(container)
     if type(index) is TracedNumber and isinstance(container, (list, tuple)):
         return _chosen_item(container, index)
+    if type(index) is TracedNumber and isinstance(container, dict):
+        raise no_values(index.array, "Using the value as a key of a dict", "branch with if and elif")
     return container[as_index(index)] if is_array(container) else container[index]
 
 
@@ -212,9 +218,12 @@ def set_item(container: Any, index: Any, value: Any) -> None:
     elif is_array(container):
         value = value.array if type(value) is TracedNumber else value
         if has_traced_number(index):
-            row(container, index)[...] = value
+            view, rest = row(container, index, to_write=True)
+            view[rest] = value
         else:
             container[as_index(index)] = value
+    elif (method := _special(container, "__setitem__")) is not None:
+        method(index, value)
     else:
         container[index] = value
 
@@ -227,8 +236,31 @@ def delete_item(container: Any, index: Any) -> None:
     del container[index]
 
 
+def delete_attribute(owner: Any, name: str) -> None:
+    """Implements del owner.name."""
+    set_attribute(owner, name, None)
+    delattr(owner, name)
+
+
+def _special(owner: Any, name: str) -> Any:
+    """Returns a special method that the program defines, converted; None if it defines none."""
+    method = getattr(type(owner), name, None)
+    if not isinstance(method, types.FunctionType):
+        return None
+    made = converted(method)
+    return None if made is method else types.MethodType(made, owner)
+
+
 def set_attribute(owner: Any, name: str, value: Any) -> None:
     """Implements owner.name = value."""
+    if frames() and isinstance(owner, (type, types.ModuleType)):
+        raise refusal(
+            "HN106",
+            f"attribute {name!r} of the {type(owner).__name__} {owner.__name__} is assigned in a branch or loop of the "
+            "graph",
+            because="a graph cannot assign attributes of Python objects",
+            fix="carry the value in a local variable and return it",
+        )
     if frames() and not is_fresh(owner):
         note_attribute(owner, name)
     setattr(owner, name, value)
@@ -241,6 +273,10 @@ def augmented(name: str, target: Any, value: Any) -> Any:
         note_contents(target)
     if is_array(target) and type(value) is TracedNumber:
         value = _operand_like(target, value)
+    if (method := _special(target, _INPLACE[name].__name__.join(("__", "__")))) is not None:
+        result = method(value)
+        if result is not NotImplemented:
+            return result
     return _INPLACE[name](target, value)
 
 

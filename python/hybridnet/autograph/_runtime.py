@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 
 from ._calls import call, fresh, star
+from ._journal import note_nonlocals
 from ._operators import (
     and_,
     assert_,
@@ -13,6 +14,7 @@ from ._operators import (
     augmented_item,
     chain,
     context,
+    delete_attribute,
     delete_item,
     get_item,
     if_exp,
@@ -31,6 +33,7 @@ from ._structure import UNDEFINED
 __all__ = [
     "UNDEFINED", "and_", "assert_", "augmented", "augmented_attribute", "augmented_item", "call", "chain", "context",
     "delete_item", "for_", "fresh", "get_item", "if_", "if_exp", "in_", "items_of", "not_", "not_in", "note_block",
+    "note_nonlocals", "delete_attribute",
     "or_",    "set_attribute", "set_item", "shape_of", "slice", "star", "value_of", "while_",
 ]  # fmt: skip
 

@@ -134,7 +134,7 @@ def _free_names(scope: ast.AST) -> set[str]:
     return (read_names(body) | outer) - own
 
 
-def nested_nonlocals(body: Iterable[ast.AST]) -> set[str]:
+def nested_nonlocals(body: Iterable[ast.AST], arguments: set[str]) -> set[str]:
     """Returns the names that functions defined in the body of a function declare as nonlocal, and that it binds."""
     declared = {
         name
@@ -143,7 +143,7 @@ def nested_nonlocals(body: Iterable[ast.AST]) -> set[str]:
         if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))
         for name in declared_names(part.body)[1]
     }
-    return declared & (bound_names(body) | declared_names(body)[1])
+    return declared & (arguments | bound_names(body) | declared_names(body)[1])
 
 
 def declared_names(nodes: Iterable[ast.AST]) -> tuple[set[str], set[str]]:

@@ -714,8 +714,14 @@ class HybridBlock(Block):
         function = self.forward if self._plain_forward else self.hybrid_forward
         skip = () if self._plain_forward else (symbol,)
         bound = inspect.signature(function).bind_partial(*skip, *args, **kwargs)
+        if named := [name for name in kwargs if name in bound.kwargs]:
+            raise errors.TypeError(
+                f"{self.name}: {function.__name__} of a hybridized block takes {named[0]!r} by keyword only",
+                because="a graph has positional inputs",
+                fix=f"let {function.__name__} take it as a positional parameter, or give it to the constructor",
+            )
         bound.apply_defaults()
-        return bound.args[len(skip) : len(skip) + len(args) + len(kwargs)] if not bound.kwargs else args
+        return bound.args[len(skip) : len(skip) + len(args) + len(kwargs)]
 
     def _call_plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls forward(self, x) on arrays; a trace finds parameters of unknown shape beforehand."""

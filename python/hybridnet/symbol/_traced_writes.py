@@ -16,7 +16,7 @@ from ..errors import IndexError as HybridNetIndexError
 from ..errors import ShapeError, TraceError
 from ..ndarray import _indexing
 
-__all__ = ["as_indexed", "set_item", "write"]
+__all__ = ["as_indexed", "is_view_index", "set_item", "write"]
 
 _FULL = slice(None)
 
@@ -29,7 +29,7 @@ def write(target: Any, value: Any) -> Any:
 
 def as_indexed(data: Any, key: Any, made: Any) -> Any:
     """Returns made, which is data[key]: as a view of data if the same key of an array returns one."""
-    if made is data or not _is_view(data, key):
+    if made is data or not is_view_index(data, key):
         return made
     return _core.traced_view(made, data)
 
@@ -43,7 +43,8 @@ def _is_basic_item(item: Any) -> bool:
     )
 
 
-def _is_view(data: Any, key: Any) -> bool:
+def is_view_index(data: Any, key: Any) -> bool:
+    """Whether data[key] is a view of data."""
     items = key if isinstance(key, tuple) else (key,)
     if not all(map(_is_basic_item, items)):
         return False

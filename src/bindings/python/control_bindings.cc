@@ -324,6 +324,11 @@ int innermost_body() {
   return state.open.empty() ? 0 : state.open.back().id;
 }
 
+bool is_open_body(int id) {
+  const std::vector<OpenBody>& open = bodies().open;
+  return id == 0 || std::any_of(open.begin(), open.end(), [id](const OpenBody& body) { return body.id == id; });
+}
+
 bool belongs_to_body(const Node& node) {
   const std::vector<OpenBody>& open = bodies().open;
   return closed_body_of(node) != nullptr ||

@@ -18,6 +18,8 @@ void check_write_in_body(const NDArray& target);
 const std::string* body_around(const Node& node);
 // Returns the number of the innermost open body, 0 if there is none.
 int innermost_body();
+// True for the numbers of open bodies, and for 0.
+bool is_open_body(int id);
 // True if the node was made in a body, open or closed.
 bool belongs_to_body(const Node& node);
 

@@ -379,7 +379,7 @@ bool is_written_by_trace(const Op& op, int input, PyObject* state) {
   const NodePtr now = current_symbol(state).outputs.at(0).node;
   if (!now->is_variable()) return true;
   const bool is_auxiliary = op.variadic ? op.opaque : op.inputs[static_cast<size_t>(input)].auxiliary;
-  return !is_auxiliary && body_around(*now) == nullptr;
+  return !is_auxiliary && (body_around(*now) == nullptr || belongs_to_body(*now));
 }
 
 // Calls f(input, output, state) for each state that the operator updates and the trace writes.

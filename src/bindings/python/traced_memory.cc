@@ -25,6 +25,7 @@ struct Memory {
   std::vector<NodePtr> taken_by;  // the nodes that compute a view from its base, in their order
   bool detached = false;          // no gradient passes through the view
   bool listed = false;            // root: it is in TracedMemories::written
+  int now_in = 0;                 // view: the body in which `now` was computed, 0 outside of bodies
   int carried_by = 0;             // root: the body in which a slot represents the array, so that it may write to it
   std::string undecided;          // root: the reason why it is not known which arrays share it
   Memory& root() { return base == nullptr ? *this : base->root(); }
@@ -124,12 +125,14 @@ NodeEntry put_back(const Node& node, const NodeEntry& whole, const NodeEntry& pa
 // --------------------------------------------------------------------------------------------------- reading, writing
 NodeEntry value_now(Memory& memory) {
   Memory& root = memory.root();
-  if (memory.base == nullptr || memory.version == root.version) return memory.now;
+  if (memory.base == nullptr) return memory.now;
+  // A value that was computed in a body exists as long as the body is open.
+  if (memory.version == root.version && is_open_body(memory.now_in)) return memory.now;
   NodeEntry value = value_now(*memory.base);
   for (const NodePtr& node : memory.taken_by) value = again(*node, value);
-  if (body_around(*root.name.node) != nullptr) return value;  // not stored: belongs to an inner body, which ends first
   memory.now = value;
   memory.version = root.version;
+  memory.now_in = innermost_body();
   return value;
 }
 
@@ -211,6 +214,7 @@ void write(Memory& memory, NodeEntry value, bool constant_parts) {
   if (memory.base == nullptr || detached) return;
   memory.now = std::move(value);
   memory.version = root.version;
+  memory.now_in = innermost_body();
 }
 
 bool sizes_differ(const Shape& a, const Shape& b) {
@@ -462,6 +466,7 @@ void note_view(PyObject* view, PyObject* base) {
   Memory& memory = memory_of(name);
   memory.base = &shows;
   memory.version = shows.root().version;
+  memory.now_in = innermost_body();
   for (const NodePtr& node : taken_by) memory.detached = memory.detached || node->op->stops_gradient;
   memory.taken_by = std::move(taken_by);
 }
