@@ -26,7 +26,16 @@ from ._errors import Place
 from ._jumps import GENERATED, lower_jumps
 from ._liveness import Liveness
 from ._tree_places import at_place, without_places
-from ._variables import bound_names, declared_names, mutated_names, nested_nonlocals, rebound_names
+from ._variables import (
+    binding_places,
+    bound_names,
+    declared_names,
+    has_calls,
+    mutated_names,
+    nested_nonlocals,
+    rebound_names,
+    remembered_names,
+)
 
 __all__ = ["FUNCTION", "MODULE", "SITES", "Site", "convert_tree"]
 
@@ -134,9 +143,10 @@ class _Converter(ast.NodeTransformer):
         arguments = [*node.args.posonlyargs, *node.args.args]
         self._first_argument = arguments[0].arg if arguments else ""
         lower_jumps(node)
-        self._live = Liveness(node.body, self._globals | self._nonlocals)
-        noted = self._noted_nonlocals(node)
-        node.body = [*noted, *self._statements(node.body)]
+        with remembered_names():
+            self._live = Liveness(node.body, self._globals | self._nonlocals)
+            noted = self._noted_nonlocals(node)
+            node.body = [*noted, *self._statements(node.body)]
         # A name must be bound in the function so that helper functions can declare it as nonlocal.
         dead: list[ast.stmt] = [
             ast.Assign([ast.Name(n, ast.Store())], ast.Constant(None))
@@ -199,19 +209,8 @@ class _Converter(ast.NodeTransformer):
         self, node: Any, construct: str, names: set[str], live: set[str], parts: list[Any], **more: Any
     ) -> ast.expr:
         place = Place(self._file, node.lineno, node.col_offset, construct)
-        lines = []
-        for name in sorted(names):
-            spot = next(
-                (
-                    p
-                    for part in parts
-                    for p in ast.walk(part)
-                    if isinstance(p, ast.Name) and p.id == name and not isinstance(p.ctx, ast.Load)
-                ),
-                None,
-            )
-            if spot is not None and hasattr(spot, "lineno"):
-                lines.append((name, spot.lineno, spot.col_offset))
+        places = binding_places(parts)
+        lines = [(name, *places[name]) for name in sorted(names) if name in places]
         self._sites.append(
             Site(
                 place,
@@ -228,7 +227,7 @@ class _Converter(ast.NodeTransformer):
 
     def _bound_by_calls(self, parts: list[Any]) -> set[str]:
         """Returns the names that calls in the statements may bind, because functions here declare them as nonlocal."""
-        if not self._nested or not any(isinstance(part, ast.Call) for node in parts for part in ast.walk(node)):
+        if not self._nested or not has_calls(parts):
             return set()
         return self._nested
 

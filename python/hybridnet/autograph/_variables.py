@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 __all__ = [
-    "bound_names", "captured_names", "declared_names", "mutated_names", "nested_nonlocals", "read_names",
-    "rebound_names",
+    "binding_places", "bound_names", "captured_names", "declared_names", "has_calls", "mutated_names",
+    "nested_nonlocals", "read_names",
+    "rebound_names", "remembered_names",
 ]  # fmt: skip
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -21,65 +25,177 @@ MUTATORS = frozenset(
 )
 
 
-def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
-    """Returns the names that the nodes bind or delete in their own function."""
-    found: set[str] = set()
-    for node in nodes:
-        _bind(node, found)
-    return found
+@dataclass
+class _Facts:
+    """The names in one statement or expression of a function."""
+
+    bound: set[str] = field(default_factory=set)
+    read: set[str] = field(default_factory=set)
+    stores: Counter[str] = field(default_factory=Counter)
+    augmented: Counter[str] = field(default_factory=Counter)
+    mutated: dict[str, str] = field(default_factory=dict)
+    places: dict[str, tuple[int, int]] = field(default_factory=dict)  # first binding of each name: line, column
+    calls: bool = False
+
+    def add(self, other: _Facts) -> None:
+        """Adds the names of a statement inside this one."""
+        self.bound |= other.bound
+        self.read |= other.read
+        self.stores += other.stores
+        self.augmented += other.augmented
+        for name, how in other.mutated.items():
+            self.note_mutation(name, how)
+        for name, place in other.places.items():
+            self.places.setdefault(name, place)
+        self.calls = self.calls or other.calls
+
+    def note_mutation(self, name: str, how: str) -> None:
+        """Records that the value of a name changes in place."""
+        if name:
+            self.mutated[name] = how if self.mutated.get(name, how) == how else "method"
 
 
-def _bind(node: ast.AST, found: set[str]) -> None:
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        found.add(node.name)
-        for part in [*node.decorator_list, *getattr(node, "bases", [])]:
-            _bind(part, found)
+# Facts of statements, while one function is converted; the statements are kept so that their ids stay theirs.
+_known: dict[int, tuple[ast.AST, _Facts]] = {}
+
+
+@contextmanager
+def remembered_names() -> Iterator[None]:
+    """Remembers the names of statements: the statements of one function, which do not change meanwhile."""
+    global _known
+    before, _known = _known, {}
+    try:
+        yield
+    finally:
+        _known = before
+
+
+def _facts_of(node: ast.AST) -> _Facts:
+    known = _known.get(id(node))
+    if known is not None:
+        return known[1]
+    facts = _Facts()
+    _collect(node, facts)
+    if isinstance(node, ast.stmt):
+        _known[id(node)] = (node, facts)
+    return facts
+
+
+def _collect(node: ast.AST, facts: _Facts) -> None:
+    """Adds the names of node to facts."""
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, ast.Load):
+            facts.read.add(node.id)
+        else:
+            _bind(node, node.id, facts)
+            facts.stores[node.id] += 1
+            if isinstance(node.ctx, ast.Del):
+                facts.read.add(node.id)
         return
+    if isinstance(node, _SCOPES):
+        _collect_scope(node, facts)
+        return
+    if isinstance(node, _COMPREHENSIONS):
+        _collect_comprehension(node, facts)
+        return
+    _collect_binding(node, facts)
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            facts.add(_facts_of(child))
+        else:
+            _collect(child, facts)
+
+
+def _bind(node: ast.AST, name: str, facts: _Facts) -> None:
+    facts.bound.add(name)
+    if hasattr(node, "lineno"):
+        facts.places.setdefault(name, (node.lineno, node.col_offset))  # type: ignore[attr-defined]
+
+
+def _collect_binding(node: ast.AST, facts: _Facts) -> None:
+    """Adds the names that a node binds or changes by itself."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        facts.bound |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
+    elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+        facts.bound.add(node.name)
+    elif isinstance(node, ast.MatchMapping) and node.rest:
+        facts.bound.add(node.rest)
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
+        facts.note_mutation(_base_name(node.value), "item")
+    elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        facts.read.add(node.target.id)
+        facts.augmented[node.target.id] += 1
+        facts.note_mutation(node.target.id, "augmented")
+    elif isinstance(node, ast.Call):
+        facts.calls = True
+        if isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
+            facts.note_mutation(_base_name(node.func.value), "append" if node.func.attr == "append" else "method")
+
+
+def _collect_scope(node: ast.AST, facts: _Facts) -> None:
+    """Adds the names of a nested function or class: its own name, and those that it reads."""
+    facts.read |= _names_read_in(node)
+    facts.calls = facts.calls or any(isinstance(part, ast.Call) for part in ast.walk(node))
     if isinstance(node, ast.Lambda):
         return
-    if isinstance(node, _COMPREHENSIONS):  # binds its targets in its own scope, but := in the function's
-        found |= {part.target.id for part in ast.walk(node) if isinstance(part, ast.NamedExpr)}
-        return
-    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-        found.add(node.id)
-    elif isinstance(node, (ast.Import, ast.ImportFrom)):
-        found |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
-    elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
-        found.add(node.name)
-    elif isinstance(node, ast.MatchMapping) and node.rest:
-        found.add(node.rest)
-    for child in ast.iter_child_nodes(node):
-        _bind(child, found)
+    facts.bound.add(node.name)  # type: ignore[attr-defined]
+    for part in [*node.decorator_list, *getattr(node, "bases", [])]:  # type: ignore[attr-defined]
+        facts.bound |= _facts_of(part).bound
+
+
+def _collect_comprehension(node: ast.AST, facts: _Facts) -> None:
+    """Adds the names of a comprehension, which binds its targets in its own scope, but := in the function's."""
+    facts.read |= _names_read_in(node)
+    for part in ast.walk(node):
+        if isinstance(part, ast.NamedExpr):
+            _bind(part.target, part.target.id, facts)
+        elif isinstance(part, (ast.Call, ast.Subscript)):
+            _collect_binding(part, facts)
+
+
+def _names_read_in(node: ast.AST) -> set[str]:
+    found = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store)}
+    return found | {
+        part.target.id
+        for part in ast.walk(node)
+        if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name)
+    }
+
+
+def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Returns the names that the nodes bind or delete in their own function."""
+    return set().union(*(_facts_of(node).bound for node in nodes))
 
 
 def rebound_names(nodes: Iterable[ast.AST]) -> set[str]:
     """Returns the names that the nodes bind otherwise than by an augmented assignment."""
-    augmented: dict[str, int] = {}
-    stores: dict[str, int] = {}
+    whole = _Facts()
     for node in nodes:
-        for part in _in_scope(node):
-            if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
-                augmented[part.target.id] = augmented.get(part.target.id, 0) + 1
-            if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
-                stores[part.id] = stores.get(part.id, 0) + 1
-    return {name for name in bound_names(nodes) if stores.get(name, 1) > augmented.get(name, 0)}
+        whole.add(_facts_of(node))
+    return {name for name in whole.bound if whole.stores.get(name, 1) > whole.augmented.get(name, 0)}
 
 
 def mutated_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """Returns the names whose values the nodes change in place, and how: "append" if only by append."""
-    found: dict[str, str] = {}
+    whole = _Facts()
     for node in nodes:
-        for part in _in_scope(node):
-            name, how = "", ""
-            if isinstance(part, ast.Subscript) and isinstance(part.ctx, (ast.Store, ast.Del)):
-                name, how = _base_name(part.value), "item"
-            elif isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
-                name, how = part.target.id, "augmented"
-            elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in MUTATORS:
-                name, how = _base_name(part.func.value), "append" if part.func.attr == "append" else "method"
-            if name:
-                found[name] = how if found.get(name, how) == how else "method"
+        for name, how in _facts_of(node).mutated.items():
+            whole.note_mutation(name, how)
+    return whole.mutated
+
+
+def binding_places(nodes: Iterable[ast.AST]) -> dict[str, tuple[int, int]]:
+    """Returns line and column of the first binding of each name."""
+    found: dict[str, tuple[int, int]] = {}
+    for node in nodes:
+        for name, place in _facts_of(node).places.items():
+            found.setdefault(name, place)
     return found
+
+
+def has_calls(nodes: Iterable[ast.AST]) -> bool:
+    """Whether the nodes call anything."""
+    return any(_facts_of(node).calls for node in nodes)
 
 
 def _base_name(node: ast.expr) -> str:
@@ -99,14 +215,7 @@ def _in_scope(node: ast.AST) -> Iterable[ast.AST]:
 
 def read_names(nodes: Iterable[ast.AST]) -> set[str]:
     """Returns the names that the nodes read, also in nested functions."""
-    found: set[str] = set()
-    for node in nodes:
-        for part in ast.walk(node):
-            if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store):
-                found.add(part.id)
-            elif isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
-                found.add(part.target.id)
-    return found
+    return set().union(*(_facts_of(node).read for node in nodes))
 
 
 def captured_names(nodes: Iterable[ast.AST]) -> set[str]:
