@@ -53,11 +53,15 @@ void infer_first(const P&, InferContext& c) {
 }
 
 void run_check(const CheckParams& p, const KernelArgs& a) {
-  const std::vector<double> values = as_doubles(a.in[1], a.in[1].size());
-  for (double value : values)
+  const char* data = static_cast<const char*>(a.in[1].data);
+  const int64_t bytes = dtype_size(a.in[1].dtype);
+  for (int64_t i = 0; i < a.in[1].size(); ++i) {
+    double value = 0;
+    kernels::convert_parallel(a.in[1].dtype, data + i * bytes, DType::kFloat64, &value, 1);
     if (value == 0)
       throw ValueError(
           {.op = "_check", .message = p.message.empty() ? std::string("a check of the program failed") : p.message});
+  }
   pass_on(a);
 }
 
