@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _core
 from .base import no_values
-from .errors import GradientError, not_overridden
+from .errors import GradientError, TraceError, not_overridden
 from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
 from .ndarray import NDArray, zeros
@@ -196,6 +196,13 @@ class Function:
                 f"{type(self).__name__}: a Function object can be called once", fix="make a new one for each call"
             )
         self._used = True
+        if any(isinstance(array, _core.SymbolBase) for array in inputs) and is_recording():
+            raise TraceError(
+                f"{type(self).__name__}: an autograd.Function is recorded while a block is traced",
+                because="its backward is code of Python, which is not part of the graph",
+                fix="compute with operators, or write an operator in Python (mx.operator.CustomOp)",
+                where=_core.current_location(),
+            )
         recording = set_recording(False)
         before = [(_core.overwrites(array), _core.needs_gradient(array)) for array in inputs] if recording else []
         try:

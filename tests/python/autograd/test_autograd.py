@@ -422,3 +422,40 @@ def test_gradients_of_relu_show_broken_inputs():
         y = mx.nd.relu(x)
     y.backward()
     np.testing.assert_array_equal(x.grad.asnumpy(), [np.nan, 1, 0])
+
+
+class _Doubled(mx.autograd.Function):
+    """Its backward is not that of its forward, so that an ignored backward shows."""
+
+    def forward(self, x):
+        return x * 3
+
+    def backward(self, dy):
+        return dy * 2
+
+
+class _Doubling(mx.gluon.HybridBlock):
+    def forward(self, x):
+        return _Doubled()(x)
+
+
+def test_a_function_with_its_own_backward_is_not_lost_in_a_hybridized_block():
+    net = _Doubling()
+    x = mx.nd.array([1, 2])
+    x.attach_grad()
+    net.hybridize()
+    assert net(x).asnumpy().tolist() == [3, 6]
+    with pytest.warns(UserWarning, match="Function is recorded while a block is traced"), mx.autograd.record():
+        y = net(x)
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [2, 2]
+
+
+def test_recording_a_function_in_a_strict_block_is_an_error_that_names_its_line():
+    net = _Doubling()
+    net.hybridize(strict=True)
+    x = mx.nd.array([1, 2])
+    x.attach_grad()
+    with pytest.raises(mx.errors.TraceError, match="Function is recorded") as caught, mx.autograd.record():
+        net(x)
+    assert "test_autograd.py" in caught.value.where
