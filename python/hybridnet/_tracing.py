@@ -153,6 +153,7 @@ def parameter_of(identity: int) -> Parameter | None:
 class Scope:
     """Maps parameters to Symbols while a block is called with Symbols."""
 
+    converts = False  # whether functions of the program are converted
     effects: Symbol | None = None  # the array to which checks and prints of the program are written
 
     def variable(self, parameter: Parameter) -> Symbol:

@@ -12,21 +12,40 @@ from typing import Any
 
 from ..base import NotImplementedForSymbol
 from ..errors import TraceError
-from ._cells import RestartTrace
+from ._cells import RestartTrace, forget_refused_write
 from ._effects import begin_effects, check, with_effects
 from ._errors import CODES, ConversionError, Place, line_of_program
-from ._functions import SKIP, converted, converted_method, reason_at, reason_for, set_verbosity, to_code
+from ._functions import SKIP, converted, converted_method, reason_at, set_verbosity, to_code
 from ._iterables import LoopRange
-from ._statements import copies_a_loop
 from ._structure import as_outputs
 
 range = LoopRange
 
 __all__ = [
-    "CODES", "ConversionError", "LoopRange", "RestartTrace", "as_outputs", "begin_effects", "check", "convert",
-    "converted", "converted_method", "copies_a_loop", "max_iterations", "range", "reason_for", "set_verbosity",
-    "shape_invariants", "skip", "to_code", "unconverted", "with_effects",
+    "CODES", "ConversionError", "LoopRange", "as_outputs", "begin_effects", "check", "convert",
+    "converted", "converted_method", "max_iterations", "range", "set_verbosity",
+    "shape_invariants", "skip", "to_code", "traced", "with_effects",
 ]  # fmt: skip
+
+
+def traced(trace: Callable[[set[Any]], Any]) -> Any:
+    """Returns trace(loops), a trace of a converted program; loops: see _tracing.eager_loops.
+
+    Raises ConversionError, or other TraceErrors with their code and source line.
+    """
+    loops: set[Any] = set()
+    while True:
+        forget_refused_write()
+        try:
+            return trace(loops)
+        except RestartTrace as restart:
+            loops.add(restart.site)
+        except ConversionError:
+            raise
+        except TraceError as error:
+            raise unconverted(error) from None
+        finally:
+            forget_refused_write()
 
 
 def unconverted(error: TraceError) -> TraceError:

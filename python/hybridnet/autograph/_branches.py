@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core, _tracing, symbol
+from .. import _core, _tracing
 from .._control_flow import rules
 from .._control_flow.trace import Body, may_differ
 from ..errors import TraceError
@@ -32,7 +32,8 @@ from ._cells import (
 from ._convert import Site
 from ._errors import ConversionError, errors_of_program, refusal
 from ._journal import Frame, frames
-from ._numbers import TracedNumber, dtype_of_kind, fits_dtype, is_number, kind_of, literal, wider_kind
+from ._leaves import are_equal, as_output, placeholder_of, type_of_leaf
+from ._numbers import TracedNumber, fits_dtype, is_number, kind_of, wider_kind
 from ._rows import FilledNow, MaybeItem
 from ._structure import UNDEFINED, Structure, is_array, take_apart
 
@@ -135,7 +136,7 @@ class _If:
                     with errors_of_program(self._site.place):
                         self._runs[which]()
                     state.learn(frame, which)
-                    outcome = self._collect(frame)
+                    outcome = self._collect()
                     outcome.body = body
                     outs = [out for out in outcome.outs if out is not None]
                     body.close(outs, hoist=False)
@@ -144,7 +145,7 @@ class _If:
         state.set_names(state.before)
         return outcome
 
-    def _collect(self, frame: Frame) -> _Outcome:
+    def _collect(self) -> _Outcome:
         state, plan = self._state, self._state.plan
         names = state.names()
         outcome = _Outcome(state.cells(), [], [], [], [], [], [])
@@ -152,7 +153,7 @@ class _If:
             value = state.value(cell, names)
             if cell.is_generated and value is UNDEFINED and cell.key in plan.placeholders:
                 structure, leaves = plan.placeholders[cell.key]
-                leaves = [_zeros_like(leaf) for leaf in leaves]
+                leaves = [placeholder_of(leaf) for leaf in leaves]
             else:
                 if cell.key in plan.optional:
                     value = _with_optional(value, *plan.optional[cell.key])
@@ -160,9 +161,9 @@ class _If:
             outcome.structures.append(structure)
             outcome.items.append(_item_specs(value))
             outcome.leaves.append(leaves)
-            outcome.specs.append([_spec_leaf(leaf) for leaf in leaves] if cell.is_generated else [])
+            outcome.specs.append([type_of_leaf(leaf) for leaf in leaves] if cell.is_generated else [])
             for path, leaf in zip(structure.paths(""), leaves, strict=True):
-                outcome.outs.append(_as_output(leaf, plan.casts.get((cell.key, path))))
+                outcome.outs.append(as_output(leaf, plan.casts.get((cell.key, path))))
                 outcome.roots.append(_core.memory_root(leaf) if isinstance(leaf, Symbol) else None)
         outcome.outs += [_core.traced_value(memory) for memory in plan.memories]
         return outcome
@@ -302,10 +303,10 @@ class _If:
     def _check_leaf(self, cell: Cell, path: str, a: Any, b: Any, x: Any, y: Any) -> None:
         when = ("after the then branch", "after the else branch")
         if x is None or y is None:
-            if a is b or (x is None and y is None and _equal(a, b)):
+            if a is b or (x is None and y is None and are_equal(a, b)):
                 return
             if not isinstance(cell.key, str) and cell.key[0] == "contents":
-                raise other_contents(self._site, cell, a, b, ("after the then branch", "after the else branch"))
+                raise other_contents(self._site, cell, a, b, when)
             raise other_type(
                 self._site, cell, path, a, b, when, "keep values of Python equal in both branches, or use arrays"
             )
@@ -328,7 +329,7 @@ class _If:
         if part is None or a is b:
             return a
         if not is_array(a) and not is_array(b) and not isinstance(cast, tuple):
-            if is_number(a) and is_number(b) and type(a) is type(b) and _equal(a, b):
+            if is_number(a) and is_number(b) and type(a) is type(b) and are_equal(a, b):
                 return a
             return TracedNumber(part, wider_kind(kind_of(a), kind_of(b)))
         if roots[0] is None or roots[1] is None:
@@ -380,8 +381,8 @@ def _item_specs(items: Any) -> list[Any]:
         structure, leaves = apart(item)
         if structure.kind == "maybe":
             structure, leaves = structure.detail, leaves[:-1]
-        known = structure.kind != "rows" and all(_as_output(leaf, None) is not None for leaf in leaves)
-        found.append((structure, [_spec_leaf(leaf) for leaf in leaves]) if known else None)
+        known = structure.kind != "rows" and all(as_output(leaf, None) is not None for leaf in leaves)
+        found.append((structure, [type_of_leaf(leaf) for leaf in leaves]) if known else None)
     return found
 
 
@@ -393,9 +394,9 @@ def _with_optional(items: list[Any], common: int, specs: list[Any]) -> list[Any]
             item = items[common + i]
             leaves: list[Any] = []
             if not isinstance(item, MaybeItem):
-                item = MaybeItem(take_apart(item, leaves), [_as_output(leaf, None) for leaf in leaves], True)
+                item = MaybeItem(take_apart(item, leaves), [as_output(leaf, None) for leaf in leaves], True)
         else:
-            item = MaybeItem(structure, [_as_output(_zeros_like(spec), None) for spec in types], False)
+            item = MaybeItem(structure, [as_output(placeholder_of(spec), None) for spec in types], False)
         made.append(item)
     return made
 
@@ -431,60 +432,3 @@ def _without_leaves(structure: Structure) -> Structure:
     if structure.kind in ("array", "number") and not structure.children:
         return Structure("leaf")
     return Structure(structure.kind, tuple([_without_leaves(child) for child in structure.children]), structure.detail)
-
-
-def _as_output(leaf: Any, cast: Any) -> Any:
-    """Returns a leaf as an array, of the spec or kind `cast` if it is given; None if it is no array or number."""
-    if isinstance(leaf, Symbol):
-        return leaf
-    if is_array(leaf):
-        return _core.traced_constant(leaf)
-    if type(leaf) is not TracedNumber and not is_number(leaf):
-        return None
-    if isinstance(cast, tuple):
-        shape, dtype = cast
-        if type(leaf) is TracedNumber:
-            return _reshaped(leaf.cast(dtype), shape)
-        return literal(leaf, np.dtype(dtype).name, shape)
-    kind = kind_of(leaf) if cast is None else cast
-    if type(leaf) is TracedNumber:
-        return leaf.cast(kind)
-    return literal(leaf, dtype_of_kind(kind)).as_nd_ndarray()
-
-
-def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:
-    return symbol.reshape(array, shape=shape) if shape else symbol.reshape(array, shape=())
-
-
-def _spec_leaf(leaf: Any) -> Any:
-    """Returns what is needed to make a placeholder for a leaf."""
-    if isinstance(leaf, Symbol):
-        root, _, outside, _ = _core.memory_root(leaf)
-        if outside and root.name == leaf.name:
-            return ("like", leaf, False)
-    if is_array(leaf):
-        return ("array", rules.spec_of(leaf), getattr(leaf, "_has_numpy_interface", False))
-    if type(leaf) is TracedNumber or is_number(leaf):
-        return ("number", kind_of(leaf), False)
-    return ("object", leaf, False)
-
-
-def _zeros_like(spec: tuple[str, Any, bool]) -> Any:
-    what, detail, is_np = spec
-    if what == "like":
-        return symbol.zeros_like(detail)
-    if what == "array" and detail is not None:
-        made = literal(0, np.dtype(detail[1]).name, detail[0])
-        return made.as_np_ndarray() if is_np else made.as_nd_ndarray()
-    if what == "number":
-        return TracedNumber(literal(0, dtype_of_kind(detail)), detail)
-    return detail
-
-
-def _equal(a: Any, b: Any) -> bool:
-    if is_array(a) or is_array(b) or type(a) is TracedNumber or type(b) is TracedNumber:
-        return a is b
-    try:
-        return a is b or (type(a) is type(b) and bool(a == b) and repr(a) == repr(b))
-    except Exception:
-        return False

@@ -31,7 +31,7 @@ from ._iterables import (
     size_of,
 )
 from ._journal import frames, is_container, is_fresh, note_change, note_contents, note_fresh, saved_contents
-from ._numbers import TracedNumber, as_number, kind_of
+from ._numbers import TracedNumber, as_number, as_truth, kind_of
 from ._operators import rows_count, shape_of, truth
 from ._rows import Rows, expand, holds_rows, joined
 from ._structure import is_array, is_traced
@@ -241,54 +241,46 @@ def _reversed(place: Any, items: Any) -> Any:
 def _sum(place: Any, items: Any, start: Any = 0) -> Any:
     if not is_traced_iterable(items):
         return sum(expand(items), start)
+    return _fold(place, items, start, lambda total, item: total + item, "sum()")
+
+
+def _fold(place: Any, items: Any, start: Any, step: Callable[[Any, Any], Any], name: str) -> Any:
+    """Returns step(... step(step(start, first item), second item) ...) over a traced iterable: a loop of the graph."""
     from ._statements import for_
 
-    total = start
+    folded = start
 
-    def add(item: Any) -> None:
-        nonlocal total
-        total = total + item
+    def body(item: Any) -> None:
+        nonlocal folded
+        folded = step(folded, item)
 
     def set_(values: tuple[Any, ...]) -> None:
-        nonlocal total
-        (total,) = values
+        nonlocal folded
+        (folded,) = values
 
-    names = frozenset(("the sum",))
-    for_(
-        items,
-        add,
-        None,
-        lambda: (total,),
-        set_,
-        replace(_site(place, "sum()"), names=("the sum",), live=names, head=names, rebound=names),
-    )
-    return total
-
-
-def _same(value: Any) -> Any:
-    return value
+    names = frozenset((name,))
+    site = replace(_site(place, name), names=(name,), live=names, head=names, rebound=names)
+    for_(items, body, None, lambda: (folded,), set_, site)
+    return folded
 
 
 def _extreme(
     place: Any, args: tuple[Any, ...], kwargs: dict[str, Any], builtin: Callable[..., Any], is_max: bool
 ) -> Any:
+    name = "max()" if is_max else "min()"
+    site = _site(place, name)
+
+    def pick(best: Any, item: Any) -> Any:
+        # The earlier item stays unless the later one is greater, so NaN is treated as in Python.
+        test = item > best if is_max else item < best
+        return choose(test, lambda: item, lambda: best, site) if is_traced(test) else (item if test else best)
+
     if len(args) == 1 and is_traced_iterable(args[0]) and not kwargs:
-        whole = args[0] if isinstance(args[0], Symbol) else None
-        if whole is not None and len(whole.shape) == 1:
-            return whole.max(axis=0) if is_max else whole.min(axis=0)
+        return _fold(place, args[0], None, lambda best, item: item if best is None else pick(best, item), name)
     items = list(expand(args[0])) if len(args) == 1 and not is_array(args[0]) else list(args)
     if kwargs or not any(is_traced(item) for item in items):
         return builtin(*args, **kwargs)
-    site = _site(place, "max()" if is_max else "min()")
-    best = items[0]
-    for item in items[1:]:
-        test = item > best if is_max else item < best
-        best = (
-            choose(test, functools.partial(_same, item), functools.partial(_same, best), site)
-            if is_traced(test)
-            else (item if test else best)
-        )
-    return best
+    return functools.reduce(pick, items)
 
 
 def _site(place: tuple[int, int, str], construct: str) -> Site:
@@ -313,8 +305,6 @@ def _all(place: Any, items: Any) -> Any:
 
 
 def _quantified(items: Any, builtin: Callable[[Any], bool], neutral: bool) -> Any:
-    from ._operators import _as_truth
-
     if is_traced_iterable(items):
         items = list(_rows_of(items))
     if not isinstance(items, (list, tuple)):
@@ -323,9 +313,9 @@ def _quantified(items: Any, builtin: Callable[[Any], bool], neutral: bool) -> An
     for item in items:
         if not is_traced(item):
             if truth(item) is not neutral:
-                return not neutral if not is_traced(found) or neutral is True else True
+                return not neutral
             continue
-        value = _as_truth(item)
+        value = as_truth(item)
         found = value if not is_traced(found) else (found & value if neutral else found | value)
     return found
 
@@ -344,9 +334,7 @@ def _sorted(place: Any, items: Any, **kwargs: Any) -> Any:
 
 
 def _bool(place: Any, value: Any = False) -> Any:
-    from ._operators import _as_truth
-
-    return _as_truth(value) if is_traced(value) else truth(value)
+    return as_truth(value) if is_traced(value) else truth(value)
 
 
 def _float(place: Any, value: Any = 0.0) -> Any:

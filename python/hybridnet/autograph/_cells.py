@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import sys
 import threading
 from collections import deque
@@ -57,6 +56,11 @@ class _Refused(threading.local):
 
 
 _refused = _Refused()
+
+
+def forget_refused_write() -> None:
+    """Called when a trace begins or ends: an array of one trace has no meaning in another."""
+    _refused.memory = None
 
 
 @dataclass
@@ -321,8 +325,3 @@ def other_type(
         because="later code runs once for the graph, whichever path is taken",
         fix=fix,
     )
-
-
-def source_line(place: Place) -> str:
-    """Returns the line of a place."""
-    return linecache.getline(place.file, place.line).strip()

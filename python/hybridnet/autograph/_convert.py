@@ -31,7 +31,6 @@ from ._variables import (
     bound_names,
     declared_names,
     has_calls,
-    mutated_names,
     nested_nonlocals,
     rebound_names,
     remembered_names,
@@ -40,8 +39,6 @@ from ._variables import (
 __all__ = ["FUNCTION", "MODULE", "SITES", "Site", "convert_tree"]
 
 MODULE, SITES, FUNCTION = f"{GENERATED}", f"{GENERATED}sites", f"{GENERATED}function"
-_COMPARE = {"Eq": "eq", "NotEq": "ne", "Lt": "lt", "LtE": "le", "Gt": "gt", "GtE": "ge"}
-_LOOPS = (ast.For, ast.While)
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,6 @@ class Site:
     live: frozenset[str]  # those of them whose values pass to later code, or to the next iteration
     head: frozenset[str] = frozenset()  # a loop: those that an iteration may read before it binds them
     rebound: frozenset[str] = frozenset()  # those that are bound otherwise than by an augmented assignment
-    mutated: tuple[tuple[str, str], ...] = ()  # names whose values change in place, and how
     outer: frozenset[str] = frozenset()  # global names
     test_binds: bool = False  # a while loop: its test binds names
     lines: tuple[tuple[str, int, int], ...] = ()  # name, line and column of the first binding of each name
@@ -217,7 +213,6 @@ class _Converter(ast.NodeTransformer):
                 tuple(sorted(names)),
                 frozenset(names & live),
                 rebound=frozenset(rebound_names(parts) | (names & self._nested)),
-                mutated=tuple(sorted(mutated_names(parts).items())),
                 outer=frozenset(names & self._globals),
                 lines=tuple(lines),
                 **more,

@@ -18,7 +18,7 @@ from .._tracing import is_own_file
 from ._convert import FUNCTION, MODULE, SITES, Site, convert_tree
 from ._source import NoSource, tree_of
 
-__all__ = ["SKIP", "converted", "converted_method", "reason_at", "reason_for", "set_verbosity", "to_code"]
+__all__ = ["SKIP", "converted", "converted_method", "reason_at", "set_verbosity", "to_code"]
 
 SKIP = "_hybridnet_autograph_skip"
 _FUTURE = functools.reduce(
@@ -75,14 +75,6 @@ def converted_method(method: Any) -> Any:
         function = converted(method.__func__)
         return method if function is method.__func__ else types.MethodType(function, method.__self__)
     return converted(method)
-
-
-def reason_for(code: types.CodeType) -> str:
-    """Returns the reason why code was not converted; "" if it was, or if it is unknown."""
-    found = _conversions.get((code, code.co_filename))
-    if isinstance(found, str):
-        return found
-    return "" if found is not None or (code, code.co_filename) in _made else _library_reason(code.co_filename)
 
 
 def reason_at(file: str, line: int) -> str:

@@ -16,6 +16,8 @@ from ..symbol import Symbol
 from ..util import is_np_array, is_np_shape
 
 __all__ = [
+    "as_truth",
+    "classic",
     "TracedNumber",
     "as_number",
     "dtype_of_kind",
@@ -75,6 +77,18 @@ def fits_dtype(number: Any, dtype: Any) -> bool:
     return dtype.kind in "iu" and np.dtype(dtype_of_kind(kind)).kind in "iu"
 
 
+def classic(value: Any) -> Any:
+    """Returns an array with MXNet's classic interface."""
+    return value.as_nd_ndarray() if getattr(value, "_has_numpy_interface", False) else value
+
+
+def as_truth(value: Any) -> TracedNumber:
+    """Returns the truth of a traced number, or of an array of one element."""
+    if type(value) is TracedNumber:
+        return TracedNumber(value.cast(bool), bool)
+    return TracedNumber(symbol.reshape(classic(value) != 0, shape=number_shape()), bool)
+
+
 def number_shape() -> tuple[int, ...]:
     """Returns the shape of the array of one number: (1,), or () with NumPy's shapes."""
     return () if is_np_shape() else (1,)
@@ -110,10 +124,10 @@ class TracedNumber:
         dtype = dtype_of_kind(kind)
         specs = _core.symbol_specs(value)
         if kind is bool:
-            value = symbol.cast(_classic(value), dtype="bool")
+            value = symbol.cast(classic(value), dtype="bool")
         elif specs is None or specs[0][1] is None or np.dtype(specs[0][1]).name != dtype:
-            value = symbol.cast(_classic(value), dtype=dtype)
-        self._value, self._kind = _classic(value), kind
+            value = symbol.cast(classic(value), dtype=dtype)
+        self._value, self._kind = classic(value), kind
 
     @property
     def array(self) -> Symbol:
@@ -155,10 +169,10 @@ class TracedNumber:
             self.cast(inner),
             other.cast(inner) if type(other) is TracedNumber else literal(other, dtype_of_kind(inner)),
         )
-        left, right = _classic(left), _classic(right)
+        left, right = classic(left), classic(right)
         if name in ("and_", "or_", "xor"):
             bitwise = getattr(symbol.np, {"and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor"}[name])
-            made = _classic(bitwise(left.as_np_ndarray(), right.as_np_ndarray()))
+            made = classic(bitwise(left.as_np_ndarray(), right.as_np_ndarray()))
         else:
             made = function(right, left) if swapped else function(left, right)
         return TracedNumber(made, kind)
@@ -244,10 +258,6 @@ class TracedNumber:
         return self
 
 
-def _classic(value: Any) -> Any:
-    return value.as_nd_ndarray() if getattr(value, "_has_numpy_interface", False) else value
-
-
 def _with_array(function: Callable[[Any, Any], Any], number: TracedNumber, array: Symbol, swapped: bool) -> Symbol:
     """Combines a number with an array. The dtype is that of the same operation with a number of Python."""
     example = _sample(number._kind)
@@ -269,7 +279,7 @@ def rule_of(like: Any, value: Any) -> Any:
     """Returns value with the interface of like."""
     if getattr(like, "_has_numpy_interface", False):
         return value.as_np_ndarray()
-    return _classic(value)
+    return classic(value)
 
 
 def as_number(value: Any) -> Any:
@@ -277,5 +287,5 @@ def as_number(value: Any) -> Any:
     dtype = np.dtype(value.dtype)
     kind = {"bool": bool, "int64": int, "float64": float}.get(dtype.name, dtype)
     # A number of Python has no gradient.
-    flat = symbol.BlockGrad(symbol.reshape(_classic(value), shape=number_shape()))
+    flat = symbol.BlockGrad(symbol.reshape(classic(value), shape=number_shape()))
     return TracedNumber(flat, kind)

@@ -17,7 +17,7 @@ from ._errors import Place, refusal
 from ._functions import converted
 from ._iterables import as_index, has_traced_number, row, size_of
 from ._journal import frames, is_container, is_fresh, note_attribute, note_contents
-from ._numbers import TracedNumber, is_number, number_shape
+from ._numbers import TracedNumber, as_truth, classic, is_number, number_shape
 from ._rows import FilledNow, Rows, expand, holds_rows
 from ._structure import is_array, is_traced
 
@@ -61,19 +61,11 @@ def rows_count(value: Any) -> int:
     return total
 
 
-def _as_truth(value: Any) -> TracedNumber:
-    """Returns the truth of a traced value."""
-    if type(value) is TracedNumber:
-        return TracedNumber(value.cast(bool), bool)
-    classic = value.as_nd_ndarray() if getattr(value, "_has_numpy_interface", False) else value
-    return TracedNumber(symbol.reshape(classic != 0, shape=number_shape()), bool)
-
-
 def not_(value: Any) -> Any:
     """Returns not value."""
     if not is_traced(value):
         return not truth(value)
-    return TracedNumber(_as_truth(value).array == 0, bool)
+    return TracedNumber(as_truth(value).array == 0, bool)
 
 
 def if_exp(test: Any, one: Callable[[], Any], two: Callable[[], Any], site: Site) -> Any:
@@ -102,7 +94,7 @@ def or_(first: Any, second: Callable[[], Any], as_truth: bool, site: Site) -> An
 
 
 def _truth_of(value: Any) -> Any:
-    return _as_truth(value) if is_traced(value) else truth(value)
+    return as_truth(value) if is_traced(value) else truth(value)
 
 
 def chain(names: tuple[str, ...], operands: tuple[Any, ...], as_truth: bool, site: Site) -> Any:
@@ -129,8 +121,8 @@ def _compared(name: str, left: Any, right: Any) -> Any:
 def in_(value: Any, container: Any, site: Site | None) -> Any:
     """Returns value in container."""
     if isinstance(container, Symbol):
-        found = symbol.max(symbol.cast(_classic(container) == value_of_operand(value), dtype="int32"))
-        return _as_truth(found)
+        found = symbol.max(symbol.cast(classic(container) == classic(value), dtype="int32"))
+        return as_truth(found)
     if not is_traced(value):
         return value in expand(container)
     if not isinstance(container, (list, tuple, set, frozenset, dict, range)):
@@ -146,15 +138,6 @@ def in_(value: Any, container: Any, site: Site | None) -> Any:
 def not_in(value: Any, container: Any, site: Site | None) -> Any:
     """Returns value not in container."""
     return not_(in_(value, container, site))
-
-
-def _classic(value: Any) -> Any:
-    return value.as_nd_ndarray() if getattr(value, "_has_numpy_interface", False) else value
-
-
-def value_of_operand(value: Any) -> Any:
-    """Returns an operand for arithmetic with a classic array."""
-    return _classic(value)
 
 
 def assert_(test: Any, message: Callable[[], Any], where: str) -> None:
@@ -197,7 +180,7 @@ def _chosen_item(container: Any, index: TracedNumber) -> Any:
 
     specs = {rules.spec_of(item) if isinstance(item, Symbol) else None for item in container}
     if len(specs) == 1 and None not in specs:
-        return row(symbol.stack(*map(_classic, container), axis=0), index)
+        return row(symbol.stack(*map(classic, container), axis=0), index)
     if container and all(is_number(item) for item in container):
         kinds = [type(item) for item in container]
         if all(kind is kinds[0] for kind in kinds) and kinds[0] in (int, float):

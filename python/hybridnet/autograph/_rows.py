@@ -16,6 +16,7 @@ from .. import _core, symbol
 from ..errors import AttributeError as HybridNetAttributeError
 from ..symbol import Symbol
 from ._errors import Place, refusal
+from ._numbers import classic
 
 __all__ = ["FilledNow", "MaybeItem", "Rows", "expand", "holds_rows", "joined"]
 
@@ -171,15 +172,11 @@ def joined(items: Sequence[Any], axis: int, stacks: bool) -> Symbol | None:
                 return None
             parts.append(item.leaves[0])
         else:
-            parts.append(symbol.expand_dims(_classic(item), axis=0))
-    whole = parts[0] if len(parts) == 1 else symbol.concat(*map(_classic, parts), dim=0)
+            parts.append(symbol.expand_dims(classic(item), axis=0))
+    whole = parts[0] if len(parts) == 1 else symbol.concat(*map(classic, parts), dim=0)
     made = _stacked(whole, axis) if stacks else _concatenated(whole, axis)
     like = parts[0]
     return made.as_np_ndarray() if getattr(like, "_has_numpy_interface", False) else made
-
-
-def _classic(value: Any) -> Any:
-    return value.as_nd_ndarray() if getattr(value, "_has_numpy_interface", False) else value
 
 
 def _rank(whole: Any) -> int:
@@ -190,7 +187,7 @@ def _rank(whole: Any) -> int:
 def _stacked(whole: Any, axis: int) -> Any:
     rank = _rank(whole)
     axis = axis + rank if axis < 0 else axis
-    whole = _classic(whole)
+    whole = classic(whole)
     if axis == 0:
         return whole
     order = list(range(1, rank))

@@ -261,11 +261,6 @@ def _warn_of_steps(steps: int, get: _Get, site: Site) -> None:
         )
 
 
-def copies_a_loop(graph: Any) -> bool:
-    """Whether one line of the program made more than 64 nodes: the conversion finds out which loop is copied."""
-    return bool(_core.symbol_busiest_line(graph)[0] > _MOST_STEPS)
-
-
 def items_of(iterable: Any, site: Site) -> Any:
     """Returns the iterable of a comprehension. One over rows of a traced array has its length fixed in the graph."""
     if isinstance(iterable, (list, tuple)):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 __all__ = [
-    "binding_places", "bound_names", "captured_names", "declared_names", "has_calls", "mutated_names",
+    "binding_places", "bound_names", "captured_names", "declared_names", "has_calls",
     "nested_nonlocals", "read_names",
     "rebound_names", "remembered_names",
 ]  # fmt: skip
@@ -33,7 +33,6 @@ class _Facts:
     read: set[str] = field(default_factory=set)
     stores: Counter[str] = field(default_factory=Counter)
     augmented: Counter[str] = field(default_factory=Counter)
-    mutated: dict[str, str] = field(default_factory=dict)
     places: dict[str, tuple[int, int]] = field(default_factory=dict)  # first binding of each name: line, column
     calls: bool = False
 
@@ -43,16 +42,9 @@ class _Facts:
         self.read |= other.read
         self.stores += other.stores
         self.augmented += other.augmented
-        for name, how in other.mutated.items():
-            self.note_mutation(name, how)
         for name, place in other.places.items():
             self.places.setdefault(name, place)
         self.calls = self.calls or other.calls
-
-    def note_mutation(self, name: str, how: str) -> None:
-        """Records that the value of a name changes in place."""
-        if name:
-            self.mutated[name] = how if self.mutated.get(name, how) == how else "method"
 
 
 # Facts of statements, while one function is converted; the statements are kept so that their ids stay theirs.
@@ -120,16 +112,11 @@ def _collect_binding(node: ast.AST, facts: _Facts) -> None:
         facts.bound.add(node.name)
     elif isinstance(node, ast.MatchMapping) and node.rest:
         facts.bound.add(node.rest)
-    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
-        facts.note_mutation(_base_name(node.value), "item")
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         facts.read.add(node.target.id)
         facts.augmented[node.target.id] += 1
-        facts.note_mutation(node.target.id, "augmented")
     elif isinstance(node, ast.Call):
         facts.calls = True
-        if isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
-            facts.note_mutation(_base_name(node.func.value), "append" if node.func.attr == "append" else "method")
 
 
 def _collect_scope(node: ast.AST, facts: _Facts) -> None:
@@ -149,7 +136,7 @@ def _collect_comprehension(node: ast.AST, facts: _Facts) -> None:
     for part in ast.walk(node):
         if isinstance(part, ast.NamedExpr):
             _bind(part.target, part.target.id, facts)
-        elif isinstance(part, (ast.Call, ast.Subscript)):
+        elif isinstance(part, ast.Call):
             _collect_binding(part, facts)
 
 
@@ -175,15 +162,6 @@ def rebound_names(nodes: Iterable[ast.AST]) -> set[str]:
     return {name for name in whole.bound if whole.stores.get(name, 1) > whole.augmented.get(name, 0)}
 
 
-def mutated_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """Returns the names whose values the nodes change in place, and how: "append" if only by append."""
-    whole = _Facts()
-    for node in nodes:
-        for name, how in _facts_of(node).mutated.items():
-            whole.note_mutation(name, how)
-    return whole.mutated
-
-
 def binding_places(nodes: Iterable[ast.AST]) -> dict[str, tuple[int, int]]:
     """Returns line and column of the first binding of each name."""
     found: dict[str, tuple[int, int]] = {}
@@ -196,12 +174,6 @@ def binding_places(nodes: Iterable[ast.AST]) -> dict[str, tuple[int, int]]:
 def has_calls(nodes: Iterable[ast.AST]) -> bool:
     """Whether the nodes call anything."""
     return any(_facts_of(node).calls for node in nodes)
-
-
-def _base_name(node: ast.expr) -> str:
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _in_scope(node: ast.AST) -> Iterable[ast.AST]:

@@ -21,16 +21,6 @@ from .._control_flow import nests
 from .._control_flow.nests import Nest
 from .._keywords import check_hybridize_keywords, precision_text, remat_text
 from .._query_words import joined_query, listed_words
-from ..autograph import (
-    ConversionError,
-    RestartTrace,
-    as_outputs,
-    begin_effects,
-    converted_method,
-    copies_a_loop,
-    unconverted,
-    with_effects,
-)
 from ..errors import HybridNetError, TraceError
 from ..errors import ValueError as HybridNetValueError
 from ..name import NameManager
@@ -61,8 +51,17 @@ HybridBlockT = TypeVar("HybridBlockT", bound="HybridBlock")
 # Traces run one at a time: a trace counts up names and initializes parameters of shared blocks.
 _TRACE_LOCK = threading.RLock()
 
+# If one line of a block makes more nodes than this, the conversion finds out whether a loop is copied, and warns.
+MOST_COPIES = 64
+
 # Backends of other builds of MXNet whose optimizations the default pipeline includes.
 _KNOWN_BACKENDS = {None, "", "default", "MKLDNN", "ONEDNN"}
+
+
+def _converted(method: Callable[..., Any]) -> Callable[..., Any]:
+    from ..autograph import converted_method
+
+    return converted_method(method)
 
 
 def flatten_arguments(args: tuple[Any, ...], arrays: list[Any]) -> Nest:
@@ -106,9 +105,9 @@ class HybridBlock(Block):
             return mx.nd.dot(x, self.weight.data())
 
     After ``hybridize()`` the first call runs forward once on abstract arrays, which have shape and dtype but no values;
-    the resulting graph is optimized and run from then on. Branching on a value raises an error that names the line (an
-    overridden forward then runs imperatively, with a warning, see hybridize): use mx.contrib.control_flow (cond,
-    foreach, while_loop).
+    the resulting graph is optimized and run from then on. if, while and for statements that depend on values of arrays
+    become branches and loops of the graph (docs/python-control-flow.md). Code that cannot be converted raises an error
+    that names the line; an overridden forward then runs imperatively, with a warning, see hybridize.
 
     Parameters
     ----------
@@ -222,7 +221,8 @@ class HybridBlock(Block):
     ) -> None:
         """Turns tracing on or off for this block and all descendants.
 
-        A block whose overridden forward reads a value or draws random numbers of Python or NumPy cannot become a graph.
+        A block whose overridden forward reads a value outside of conditions and loops, or draws random numbers of
+        Python or NumPy, cannot become a graph.
         It then runs imperatively, like in MXNet, with the blocks inside it hybridized; a warning names the line.
 
         Parameters
@@ -498,6 +498,8 @@ class HybridBlock(Block):
             raise HybridNetValueError(
                 f"All args are None and we do not support such a case. Block '{self.name}' needs an array"
             )
+        if converts:
+            from .. import autograph
         trained, recording = autograd.is_training(), autograd.is_recording()
         attributes, variables = AttributeReads(), ReadVariables(self)
         with (
@@ -512,11 +514,11 @@ class HybridBlock(Block):
             # Each trace counts names from zero, so that tracing twice produces the same graph.
             with NameManager():
                 if converts:
-                    scope.effects = begin_effects()
+                    scope.effects = autograph.begin_effects()
                     scope.eager_loops.update(eager_loops)
                 out = self._call_in_scope(scope, nests.restore(key, inputs), {})
                 if converts:
-                    out = as_outputs(out)
+                    out = autograph.as_outputs(out)
             reads, shape_line = _core.trace_reads(), _core.trace_shape_line()
             arrays = scope.foreign_arrays()
             outputs: list[Any] = []
@@ -525,7 +527,7 @@ class HybridBlock(Block):
             classes = [is_numpy(o) for o in outputs] if is_np_array() or any(map(is_numpy, flat)) else []
             if outputs:
                 if scope.effects is not None:
-                    outputs[0] = with_effects(outputs[0], scope.effects)
+                    outputs[0] = autograph.with_effects(outputs[0], scope.effects)
                 outputs[0] = scope.written(outputs[0])
                 _core.control_check_leaks(symbol.Group(outputs))
                 _core.check_held_constants()
@@ -592,23 +594,15 @@ class HybridBlock(Block):
         if not self._needs_conversion:
             try:
                 traced = self._trace(key, flat)
-                if not copies_a_loop(traced[0].outputs):
+                if _core.symbol_busiest_line(traced[0].outputs)[0] <= MOST_COPIES:
                     return traced
             except TraceError:
                 pass
             if before is not None:
                 before.restore()
-        loops: set[Any] = set()
-        while True:
-            try:
-                traced = self._trace(key, flat, True, loops)
-                break
-            except RestartTrace as restart:
-                loops.add(restart.site)
-            except ConversionError:
-                raise
-            except TraceError as error:
-                raise unconverted(error) from None
+        from .. import autograph
+
+        traced = autograph.traced(lambda loops: self._trace(key, flat, True, loops))
         self._needs_conversion = True
         return traced
 
@@ -745,7 +739,7 @@ class HybridBlock(Block):
         try:
             if not self._plain_forward:
                 return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
-            forward = converted_method(self.forward) if getattr(scope, "converts", False) else self.forward
+            forward = _converted(self.forward) if scope.converts else self.forward
             if type(self).infer_shape is not HybridBlock.infer_shape and any(
                 param._data is None and param._deferred_init for param in self._reg_params.values()
             ):
@@ -767,17 +761,20 @@ class HybridBlock(Block):
         own = self._reg_params
         params = {name: scope.variable(param) for name, param in own.items()} if own else {}
         with self.name_scope():
+            if scope.converts:
+                return self._run_hybrid_forward(symbol, x, args, params, _converted(self.hybrid_forward))
             return self._run_hybrid_forward(symbol, x, args, params)
 
-    def _run_hybrid_forward(self, F: Any, x: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        if getattr(_tracing.current(), "converts", False):
-            return converted_method(self.hybrid_forward)(F, x, *args, **params)
+    def _run_hybrid_forward(
+        self, F: Any, x: Any, args: tuple[Any, ...], params: dict[str, Any], function: Callable[..., Any] | None = None
+    ) -> Any:
+        function = function or self.hybrid_forward
         if not self._children and is_numpy(x) and converts(type(self)):  # type: ignore[arg-type]  # a class is hashable
             values = {name: value.as_nd_ndarray() for name, value in params.items()}
-            return as_numpy(self.hybrid_forward(F, as_classic(x), *as_classic(args), **values))
+            return as_numpy(function(F, as_classic(x), *as_classic(args), **values))
         if not params and not args:
-            return self.hybrid_forward(F, x)
-        return self.hybrid_forward(F, x, *args, **params)
+            return function(F, x)
+        return function(F, x, *args, **params)
 
     def _forward_other(self, x: Any, args: tuple[Any, ...]) -> Any:
         """Handles calls whose first argument is not an array: Symbols, or nested or later arrays."""

@@ -538,7 +538,7 @@ BUGS = Programs()
 
 @BUGS.add((a(1, 2),), (a(0, 0, 0),), (a(8, -2),), (a(9, 9),), cond=2)
 def rows_of_a_mask(x):
-    # ShapeError: the shapes of a branch that is not taken are checked (also in an explicit cond).
+    """Raises ShapeError: the shapes of a branch that is not taken are checked, in an explicit cond, too."""
     rows = nd.contrib.boolean_mask(x, x > 0)
     return x * 2 if x.max() > 0 and rows[0] > 4 else x - 1
 
@@ -553,3 +553,11 @@ def conditional_append(x):
             words.append(v * 2)
         count += 1
     return nd.concat(*words, dim=0), len(words) * nd.ones((1,)), count * nd.ones((1,))
+
+
+@program((a(3, 1, float("nan"), 9, 2),), (a(float("nan"), 2, 5),), (a(2, 3, 4, 1, 2, 3),), foreach=2, cond=3)
+def largest_and_smallest(x):
+    """max() and min() keep the earlier item unless a later one compares greater, also for NaN."""
+    if x[0] > 2:
+        x = x * 2
+    return max(x), min(x)

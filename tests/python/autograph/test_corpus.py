@@ -53,7 +53,7 @@ def test_values_and_nodes(program: Program, mode: str) -> None:
 
 @pytest.mark.parametrize("program", BUGS, ids=str)
 def test_programs_that_do_not_work_yet(program: Program, request: pytest.FixtureRequest) -> None:
-    request.applymarker(pytest.mark.xfail(strict=True, reason="see the program"))
+    request.applymarker(pytest.mark.xfail(strict=True, reason=program.target.__doc__ or ""))
     check(program, "hybridized")
 
 

@@ -1198,7 +1198,7 @@ def walrus(x):
 
 
 # ------------------------------------------------------------------------------------------------------------- builtins
-@case("builtins", a(-1, 2, -3), a(4, 5, 6), cond=4, foreach=1)
+@case("builtins", a(-1, 2, -3), a(4, 5, 6), cond=6, foreach=3)
 def builtin_abs_max_min_sum(x):
     return abs(x), max(x), min(x), sum(x), max(x[0], x[1], 1), min(x[0], x[2], 0)
 
