@@ -50,7 +50,7 @@ struct Sample {
   std::vector<std::pair<std::string, std::string>> attrs = {};  // texts as in JSON
   double low = -2.0, high = 2.0;
   std::vector<DType> dtypes = {};  // per input; empty: the swept dtype for all
-  bool integer_valued = false;     // draw integers in [low, high]
+  bool integer_valued = false;     // draw integers from [low, high]
   bool check_gradient = true;      // false if the function is not smooth at random points; say why in `note`
   std::string note = {};
 };
