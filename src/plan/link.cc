@@ -40,14 +40,16 @@ class PlanBuilder {
       if (!node->is_variable() && !is_free_view(*node)) steps_.push_back(node);
     }
     for (size_t i = 0; i < steps_.size(); ++i) step_of_[steps_[i]] = static_cast<int>(i);
-    for (const Graph::Writeback& writeback : graph.writebacks()) delay_writer(writeback);
+    for (const Graph::Writeback& writeback : graph.writebacks()) delay_writer(writeback.value, writeback.input);
+    for (size_t i = 0; i < options.replaced.size(); ++i)
+      if (options.replaced[i] >= 0) delay_writer(graph.outputs()[i], options.replaced[i]);
   }
 
   // Moves the node that makes the new value of an input behind the last reader of the old value, so that it can write
   // there, unless its results are read before.
-  void delay_writer(const Graph::Writeback& writeback) {
-    const NodeEntry variable{graph_.inputs()[static_cast<size_t>(writeback.input)], 0};
-    const NodeEntry made = root(writeback.value);
+  void delay_writer(const NodeEntry& value, int input) {
+    const NodeEntry variable{graph_.inputs()[static_cast<size_t>(input)], 0};
+    const NodeEntry made = root(value);
     if (made.node->is_variable()) return;
     const int at = step_of_.at(made.node.get());
     int last = at, first_use = static_cast<int>(steps_.size());
@@ -83,6 +85,7 @@ class PlanBuilder {
     find_roots();
     if (is_other()) return nullptr;
     find_last_readers();
+    place_replacements();
     place_outputs();
     keep_inputs_for_writebacks();
     place_writebacks();
@@ -202,6 +205,10 @@ class PlanBuilder {
         continue;
       }
       PlanStorage& storage = storage_of(outputs[i]);
+      if (is_replacement(i, storage)) {
+        plan_->outputs_.push_back({spec, -1, storage.index, true});
+        continue;
+      }
       const auto [it, is_new] =
           fresh_of.try_emplace({&storage, first_of.empty() ? 0 : first_of[i]}, static_cast<int>(plan_->fresh_.size()));
       int input = -1;
@@ -303,24 +310,96 @@ class PlanBuilder {
     std::vector<int>& written = plan_->written_inputs_;
     if (std::find(written.begin(), written.end(), writeback.input) == written.end()) written.push_back(writeback.input);
     const NodeEntry variable{graph_.inputs()[static_cast<size_t>(writeback.input)], 0};
-    PlanStorage* input = storage_by_root_.at(variable);
     PlanStorage& value = storage_of(writeback.value);
-    if (value.kind == Kind::kTemporary && writes_over(writeback, variable, *input)) {
-      value.kind = Kind::kInput;
-      value.index = writeback.input;
+    if (value.kind == Kind::kTemporary && writes_over(writeback.value, variable)) {
+      place_over(writeback.value, variable);
     } else if (!(value.kind == Kind::kInput && value.index == writeback.input)) {
       add_copy(writeback.value, aside ? aside : &value, make_storage(Kind::kInput, writeback.input, value.bytes));
     }
   }
 
+  // Outputs that take the place of inputs (Options::replaced) where nothing reads the old value afterwards: no node, no
+  // other output, and no output that shows the same array.
+  void place_replacements() {
+    const std::vector<int>& replaced = plan_->options_.replaced;
+    const auto& outputs = graph_.outputs();
+    if (!graph_.writebacks().empty()) return;
+    for (size_t i = 0; i < replaced.size(); ++i) {
+      if (replaced[i] < 0) continue;
+      const NodeEntry variable{graph_.inputs()[static_cast<size_t>(replaced[i])], 0}, made = root(outputs[i]);
+      const auto reads_either = [&](const NodeEntry& output) {
+        const NodeEntry shown = root(output);
+        return shown == variable || shown == made;
+      };
+      if (std::count_if(outputs.begin(), outputs.end(), reads_either) == 1 &&
+          graph_.spec(outputs[i]) == graph_.spec(variable) && storage_of(outputs[i]).kind == Kind::kTemporary &&
+          writes_over(outputs[i], variable))
+        place_over(outputs[i], variable);
+    }
+  }
+
+  bool is_replacement(size_t output, const PlanStorage& storage) const {
+    const std::vector<int>& replaced = plan_->options_.replaced;
+    return output < replaced.size() && replaced[output] >= 0 && storage.kind == Kind::kInput &&
+           storage.index == replaced[output] && shown_input(graph_.outputs()[output]) < 0;
+  }
+
+  // True for the memory of an input that this plan alone writes.
+  bool is_replaced_input(const PlanStorage& storage) const {
+    const std::vector<int>& replaced = plan_->options_.replaced;
+    return storage.kind == Kind::kInput && std::find(replaced.begin(), replaced.end(), storage.index) != replaced.end();
+  }
+
   // True if the node that makes the new value may write it over the old one.
-  bool writes_over(const Graph::Writeback& writeback, const NodeEntry& variable, const PlanStorage& input) const {
-    const NodeEntry made = root(writeback.value);
-    const Node& node = *made.node;
-    if (node.is_variable() || graph_.format(made) != Format::kPlain || !writes_in_place()) return false;
-    const int step = step_of_.at(&node);
-    if (input.last > step || (plan_->options_.atomic && may_fail_since(step))) return false;
-    return input.last < step || replaces(made, variable);
+  bool writes_over(const NodeEntry& value, const NodeEntry& variable) const {
+    const NodeEntry made = root(value);
+    return !made.node->is_variable() && graph_.format(made) == Format::kPlain && writes_in_place() &&
+           may_begin_at(made, variable);
+  }
+
+  // True if no instruction after the one that makes this value reads the variable.
+  bool may_begin_at(const NodeEntry& made, const NodeEntry& variable) const {
+    const int step = step_of_.at(made.node.get()), last = storage_by_root_.at(variable)->last;
+    if (last > step || (plan_->options_.atomic && may_fail_since(step))) return false;
+    return last < step || replaces(made, variable);
+  }
+
+  // Places the new value of an input in the input's memory, and with it the values that it is made of in place, so that
+  // several writes to one array copy nothing.
+  void place_over(const NodeEntry& value, const NodeEntry& variable) {
+    std::vector<NodeEntry> chain{root(value)};
+    while (const std::optional<NodeEntry> source = value_written_over(chain.back())) chain.push_back(*source);
+    while (!may_begin_at(chain.back(), variable)) chain.pop_back();
+    const PlanStorage& input = *storage_by_root_.at(variable);
+    PlanStorage& placed = storage_of(value);
+    placed.kind = Kind::kInput;
+    placed.index = input.index;
+    for (size_t i = 1; i < chain.size(); ++i) {
+      PlanStorage*& gone = storage_by_root_.at(chain[i]);
+      gone->bytes = 0;
+      gone = &placed;
+      shared_[&placed].push_back(chain[i]);
+    }
+  }
+
+  // Returns the value over which a node may write this output of it, and which nothing else reads afterwards.
+  std::optional<NodeEntry> value_written_over(const NodeEntry& made) const {
+    const int step = step_of_.at(made.node.get());
+    for (const Op::InplacePair& pair : inplace_pairs(*made.node)) {
+      if (pair.output != static_cast<int>(made.index)) continue;
+      const NodeEntry source = root(made.node->inputs[static_cast<size_t>(pair.input)]);
+      if (source.node->is_variable() || graph_.format(source) != Format::kPlain) return std::nullopt;
+      const PlanStorage& storage = *storage_by_root_.at(source);
+      const bool is_free = storage.kind == Kind::kTemporary && storage.last == step && storage.cond == nullptr &&
+                           storage.bytes == storage_by_root_.at(made)->bytes && shared_.count(&storage) == 0;
+      const auto shows_it = [&](const NodeEntry& read) { return root(read) == source; };
+      if (!is_free || std::count_if(made.node->inputs.begin(), made.node->inputs.end(), shows_it) != 1)
+        return std::nullopt;
+      const auto& outputs = graph_.outputs();
+      if (std::any_of(outputs.begin(), outputs.end(), shows_it)) return std::nullopt;
+      return source;
+    }
+    return std::nullopt;
   }
 
   // True if the node that makes a value reads the variable once, and declares that the value may take its place.
@@ -369,16 +448,6 @@ class PlanBuilder {
         gives[input] = takes[output] = share(node, step, pair);
       }
     }
-  }
-
-  static std::vector<Op::InplacePair> inplace_pairs(const Node& node) {
-    if (!node.op->variadic_inplace) return node.op->inplace;
-    std::vector<Op::InplacePair> pairs;
-    for (int output = 0; output < static_cast<int>(node.specs.size()); ++output) {
-      const int input = node.op->variadic_inplace(node.params->data(), output);
-      if (input >= 0) pairs.push_back({input, output});
-    }
-    return pairs;
   }
 
   bool share(const Node& node, int step, const Op::InplacePair& pair) {
@@ -610,21 +679,46 @@ class PlanBuilder {
            same_params(*node.op, node.params, step.params);
   }
 
-  // Returns the memory that is lent per state of a loop. Memory of inputs is not lent, because a loop that fails writes
-  // to no parameter; nor are arrays that the caller gives for outputs, which may be those of an input, unless the plan
-  // has put the first state there itself.
+  // Returns the memory that is lent per state of a loop, or per output of a cond. Memory of inputs is not lent, because
+  // a loop that fails writes to no parameter; nor are arrays that the caller gives for outputs, which may be those of
+  // an input, unless the plan has put the first state there itself.
   std::vector<LentMemory> lent_memory(const Node& node) {
     std::vector<LentMemory> lent;
+    if (control_kind(node) == ControlKind::kCond) return memory_of_branches(node);
     if (control_kind(node) != ControlKind::kForeach && control_kind(node) != ControlKind::kWhileLoop) return lent;
     const LoopSpec& loop = loop_of(node);
     for (size_t s = 0; s < loop.carries(); ++s) {
       const NodeEntry final{NodePtr(const_cast<Node*>(&node)), static_cast<uint32_t>(loop.final_carry(s))};
       const PlanStorage& last = storage_of(final);
-      const bool holds_first = &storage_of(node.inputs[loop.carry(s)]) == &last;
+      const bool holds_first = is_same_memory(storage_of(node.inputs[loop.carry(s)]), last);
       const bool is_own = last.kind == Kind::kTemporary || last.kind == Kind::kResidual;
       lent.push_back(holds_first ? LentMemory::kFirstState : is_own ? LentMemory::kFree : LentMemory::kNone);
     }
     return lent;
+  }
+
+  // kFirstState: the output lies in the memory of the input that both branches pass on or write over.
+  std::vector<LentMemory> memory_of_branches(const Node& node) {
+    std::vector<LentMemory> lent;
+    for (const NodeEntry& output : outputs_of(node)) {
+      const int input = input_written_over(node, static_cast<int>(output.index));
+      const bool shares =
+          input >= 0 && is_same_memory(storage_of(node.inputs[static_cast<size_t>(input)]), storage_of(output));
+      lent.push_back(shares ? LentMemory::kFirstState : LentMemory::kNone);
+    }
+    return lent;
+  }
+
+  static std::vector<NodeEntry> outputs_of(const Node& node) {
+    std::vector<NodeEntry> outputs;
+    for (uint32_t i = 0; i < node.specs.size(); ++i) outputs.push_back({NodePtr(const_cast<Node*>(&node)), i});
+    return outputs;
+  }
+
+  // True if a value lies in the memory of an earlier one: by sharing, or because this plan replaces the input.
+  bool is_same_memory(const PlanStorage& earlier, const PlanStorage& later) const {
+    return &earlier == &later ||
+           (is_replaced_input(later) && earlier.kind == Kind::kInput && earlier.index == later.index);
   }
 
   void add_instruction(const Plan::Instruction& instruction, ParamsPtr params) {
@@ -719,7 +813,7 @@ class PlanBuilder {
   std::unordered_map<const Node*, int> step_of_;
   std::deque<PlanStorage> storages_;
   std::unordered_map<NodeEntry, PlanStorage*, NodeEntryHash> storage_by_root_;
-  std::unordered_map<PlanStorage*, std::vector<NodeEntry>> shared_;  // further roots that live in a storage
+  std::unordered_map<const PlanStorage*, std::vector<NodeEntry>> shared_;  // further roots that live in a storage
   struct Copy {
     NodeEntry entry;
     PlanStorage *source, *target;

@@ -65,6 +65,9 @@ class Plan : public RefCounted<Plan> {
     // Per output: the number of the input that it equals, which the caller reads itself, so that no copy is made; -1:
     // none. Empty: none.
     std::vector<int> passed;
+    // Per output: the number of an input that the output replaces in the next run, and whose memory only this plan
+    // writes; -1: none. The plan writes the output there if nothing reads the old value afterwards. Empty: none.
+    std::vector<int> replaced;
 
     Options for_body() const;         // for the body of a loop or branch in the plan
     Options for_preparation() const;  // for the plan of values that depend on parameters alone
@@ -127,8 +130,9 @@ class Plan : public RefCounted<Plan> {
   // An output (residuals not counted): fresh array `fresh` seen with this spec. Two outputs may share one.
   struct OutputInfo {
     TensorSpec spec;
-    int fresh = 0;   // -1: the output is Options::passed
+    int fresh = 0;   // -1: the output is Options::passed, or is written to Options::replaced
     int input = -1;  // the array is this input, or a copy of it, with the value at the start of the run
+    bool replaces_input = false;  // the run writes the output to the memory of `input`
   };
   struct ResidualPlace {
     bool in_output = false;  // else in the residual block

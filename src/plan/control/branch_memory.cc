@@ -49,7 +49,51 @@ class Exclusion {
   std::map<const Node*, std::map<int, int>> known_;
 };
 
+// Returns the input that this output of a node may be written over; -1: none. Asks for one output only: a query for all
+// outputs would take exponentially long in nested branches.
+int source_in_place(const Node& node, int output) {
+  static const OpRef copy{"_copy"};
+  if (node.op == &copy.op()) return 0;
+  if (control_kind(node) == ControlKind::kCond) return input_written_over(node, output);
+  if (node.op->variadic_inplace) return node.op->variadic_inplace(node.params->data(), output);
+  const auto& pairs = node.op->inplace;
+  const auto found = std::find_if(pairs.begin(), pairs.end(), [&](const auto& pair) { return pair.output == output; });
+  return found == pairs.end() ? -1 : found->input;
+}
+
+// Returns the input of a branch that this output is, or is made from by operators that write in place; -1: none.
+int origin_in_place(const Subgraph& branch, NodeEntry output) {
+  while (!output.node->is_variable()) {
+    const Node& node = *output.node;
+    const int source = source_in_place(node, static_cast<int>(output.index));
+    if (source < 0) return -1;
+    output = node.inputs[static_cast<size_t>(source)];
+  }
+  const auto at = std::find(branch.inputs.begin(), branch.inputs.end(), output.node);
+  return at == branch.inputs.end() ? -1 : static_cast<int>(at - branch.inputs.begin());
+}
+
 }  // namespace
+
+int input_written_over(const Node& cond, int output) {
+  const BranchSpec& spec = branch_of(cond);
+  if (output >= spec.num_out) return -1;
+  const Subgraph &then = *cond.subgraphs[1], &other = *cond.subgraphs[2];
+  const int input = origin_in_place(then, then.outputs[static_cast<size_t>(output)]);
+  return input >= 0 && input == origin_in_place(other, other.outputs[static_cast<size_t>(output)]) ? input : -1;
+}
+
+std::vector<Op::InplacePair> inplace_pairs(const Node& node) {
+  const bool is_branch = control_kind(node) == ControlKind::kCond;
+  if (!is_branch && !node.op->variadic_inplace) return node.op->inplace;
+  std::vector<Op::InplacePair> pairs;
+  for (int output = 0; output < node.num_outputs(); ++output) {
+    const int input =
+        is_branch ? input_written_over(node, output) : node.op->variadic_inplace(node.params->data(), output);
+    if (input >= 0) pairs.push_back({input, output});
+  }
+  return pairs;
+}
 
 BranchSide branch_side(const Node& cond, int output) {
   const BranchSpec& spec = branch_of(cond);

@@ -60,9 +60,29 @@ std::vector<int> passed_inputs(const Graph& graph, size_t num_stacked) {
   return passed;
 }
 
+// Returns, per output, the input of the state whose next value it is, so that it may be written over the state; -1:
+// none.
+std::vector<int> replaced_inputs(const Graph& graph, const LoopSpec& loop) {
+  std::vector<int> replaced(graph.outputs().size(), -1);
+  for (size_t s = 0; s < loop.carries(); ++s) replaced[loop.final_carry(s)] = static_cast<int>(loop.carry(s));
+  return replaced;
+}
+
+// Returns the input in whose memory this output of a cond lies; -1: none.
+int shared_input(const Node& cond, std::span<const LentMemory> lent, int output) {
+  const auto at = static_cast<size_t>(output);
+  return at < lent.size() && lent[at] == LentMemory::kFirstState ? input_written_over(cond, output) : -1;
+}
+
+std::vector<int> replaced_inputs_of_branch(const Node& cond, std::span<const LentMemory> lent, const Graph& graph) {
+  std::vector<int> replaced(graph.outputs().size(), -1);
+  for (int i = 0; i < branch_of(cond).num_out; ++i) replaced[static_cast<size_t>(i)] = shared_input(cond, lent, i);
+  return replaced;
+}
+
 // repeated: the plan runs many times with the same captured values, so packing weights pays even in training.
 CompiledBody compile_graph(const Node& node, size_t body, const LinkContext& context, const Plan::Options& around,
-                           bool repeated) {
+                           bool repeated, std::span<const LentMemory> lent = {}) {
   const std::vector<TensorSpec> inputs = body_input_specs(node, body, context.in);
   Graph graph = body_graph(node, body, inputs, context.train);
   const PipelineScope scope(node, body);
@@ -71,7 +91,11 @@ CompiledBody compile_graph(const Node& node, size_t body, const LinkContext& con
   Plan::Options options = around.for_body();
   options.device = context.device;
   options.frozen_weights = context.frozen_weights || repeated;
-  if (repeated && body + 1 == node.subgraphs.size()) options.passed = passed_inputs(graph, loop_of(node).outs());
+  if (repeated && body + 1 == node.subgraphs.size()) {
+    options.passed = passed_inputs(graph, loop_of(node).outs());
+    options.replaced = replaced_inputs(graph, loop_of(node));
+  }
+  if (!repeated && body > 0) options.replaced = replaced_inputs_of_branch(node, lent, graph);
   return {Plan::compile(graph, options), std::move(graph)};
 }
 
@@ -346,14 +370,15 @@ class WhileLoopKernel final : public ControlKernel {
 // ---------------------------------------------------------------------------------------------------------------- cond
 class CondKernel final : public ControlKernel {
  public:
-  CondKernel(const Node& node, const LinkContext& context, const Plan::Options& around)
+  CondKernel(const Node& node, const LinkContext& context, const Plan::Options& around,
+             std::span<const LentMemory> lent)
       : name_(node.name), where_(node.where), random_(is_random(node)), direct_pred_(direct_predicate(node)) {
     if (direct_pred_ < 0) {
       pred_ = compile_body(node, 0, context, around, false);
       pred_spec_ = pred_->outputs()[0].spec;
     }
-    then_ = make_branch(node, 1, context, around);
-    else_ = make_branch(node, 2, context, around);
+    then_ = make_branch(node, 1, context, around, lent);
+    else_ = make_branch(node, 2, context, around, lent);
   }
 
   std::vector<Body> bodies() const override {
@@ -361,7 +386,7 @@ class CondKernel final : public ControlKernel {
     if (pred_) all.insert(all.begin(), {"predicate", pred_.get()});
     return all;
   }
-  int64_t workspace_bytes() const override { return 64; }
+  int64_t workspace_bytes() const override { return 64 + std::max(then_.aside_bytes, else_.aside_bytes); }
   int64_t cost_ns(std::span<const TensorSpec>) const override {
     return std::max(then_.plan->cost_ns(), else_.plan->cost_ns()) + (pred_ ? pred_->cost_ns() : 0) + 100;
   }
@@ -379,6 +404,9 @@ class CondKernel final : public ControlKernel {
       fresh.assign(branch.plan->fresh_outputs().size(), nullptr);
       for (const auto& [output, index] : branch.first_of_fresh)
         fresh[static_cast<size_t>(index)] = args.out[static_cast<size_t>(output)].data;
+      for (const Aside& aside : branch.asides)
+        fresh[static_cast<size_t>(aside.fresh)] = static_cast<char*>(args.workspace) + aside.offset;
+      for (const int input : branch.written_over) lease->inputs[static_cast<size_t>(input)].derived = nullptr;
       const GraphPositionScope place(name_, where_,
                                      taken ? GraphPositionScope::kThenBranch : GraphPositionScope::kElseBranch);
       branch.plan->run({lease->inputs, fresh, nullptr, key_of(args.rng, taken ? 1 : 2), {}, args.kept});
@@ -395,18 +423,39 @@ class CondKernel final : public ControlKernel {
   struct OutputOfFresh {
     int output, fresh;
   };
+  // An output that lies in the memory of an input, which the branch reads after it has written the output.
+  struct Aside {
+    int fresh;
+    int64_t offset;  // in the workspace
+  };
   struct Branch {
     Ref<Plan> plan;
     std::vector<OutputOfFresh> first_of_fresh, copies;
+    std::vector<int> written_over;  // inputs in whose memory outputs are written
+    std::vector<Aside> asides;
+    int64_t aside_bytes = 0;
   };
-  static Branch make_branch(const Node& node, size_t index, const LinkContext& context, const Plan::Options& around) {
-    Branch branch{compile_body(node, index, context, around, false), {}, {}};
+  static Branch make_branch(const Node& node, size_t index, const LinkContext& context, const Plan::Options& around,
+                            std::span<const LentMemory> lent) {
+    Branch branch{compile_graph(node, index, context, around, false, lent).plan, {}, {}, {}, {}, 0};
     std::vector<bool> seen(branch.plan->fresh_outputs().size());
     for (size_t i = 0; i < branch.plan->outputs().size(); ++i) {
       const auto output = static_cast<int>(branch_of(node).output_of(index - 1, i));
-      const int fresh = branch.plan->outputs()[i].fresh;
-      (seen[static_cast<size_t>(fresh)] ? branch.copies : branch.first_of_fresh).push_back({output, fresh});
-      seen[static_cast<size_t>(fresh)] = true;
+      const Plan::OutputInfo& info = branch.plan->outputs()[i];
+      if (info.replaces_input) {
+        branch.written_over.push_back(info.input);
+        continue;
+      }
+      const int over = shared_input(node, lent, output);
+      const bool is_first = !seen[static_cast<size_t>(info.fresh)];
+      seen[static_cast<size_t>(info.fresh)] = true;
+      if (is_first && over >= 0 && info.input != over) {
+        branch.asides.push_back({info.fresh, 64 + branch.aside_bytes});
+        branch.aside_bytes += (info.spec.bytes() + 63) / 64 * 64;
+        branch.copies.push_back({output, info.fresh});
+      } else {
+        (is_first ? branch.first_of_fresh : branch.copies).push_back({output, info.fresh});
+      }
     }
     return branch;
   }
@@ -480,7 +529,7 @@ Ref<ControlKernel> make_kernel(const Node& node, const LinkContext& context, con
     case ControlKind::kWhileLoop:
       return Ref<ControlKernel>(new WhileLoopKernel(node, context, around, lent));
     default:
-      return Ref<ControlKernel>(new CondKernel(node, context, around));
+      return Ref<ControlKernel>(new CondKernel(node, context, around, lent));
   }
 }
 

@@ -122,7 +122,7 @@ class LoopBody {
     run->fresh.assign(row_of_fresh_.size(), nullptr);
     run->stacked.clear();
     for (size_t i = 0; i < row_bytes_.size(); ++i) run->stacked.push_back(static_cast<char*>(args.out[i].data));
-    states_.begin(args, run->states);
+    states_.begin(args, run->states, run->inputs, name_);
     run->kept = args.kept;
     return run;
   }

@@ -4,6 +4,7 @@
 
 #include "base/front_end.h"
 #include "base/hash.h"
+#include "plan/control/appended_carries.h"
 #include "plan/graph_callable.h"
 #include "plan/graph_position.h"
 #include "plan/task.h"
@@ -18,7 +19,8 @@ const OpRef kSliceAxis{"slice_axis"}, kStack{"stack"}, kConcat{"Concat"}, kCopy{
 // loop that ends early wastes little in its first, short chunks.
 constexpr int kLevels[] = {3, 4, 5, 6, 7, 8, 9, 10}, kLevelsWithCheckpoints[] = {6, 12, 21, 30};
 constexpr int64_t kMaxChunkBytes = int64_t{64} << 20;  // for kept rows; big rows get shorter chunks
-constexpr int kWholeLoop = -1, kFirstChunk = 8;  // keys for function_of(); smaller ones from 0 on are the node's bodies
+constexpr int kWholeLoop = -1, kAppendingLoop = -2,
+              kFirstChunk = 8;  // keys for function_of(); smaller ones from 0 on are the node's bodies
 
 // The next level, after chunks of 2^level iterations; the first one for -1.
 int level_after(int level, bool checkpoints) {
@@ -154,6 +156,7 @@ SizedLoop::Mode SizedLoop::mode() const {
 }
 
 std::vector<NDArray> SizedLoop::run() {
+  if (const Ref<GraphCallable> appending = appending_form()) return appending->call(arguments_, {}, key_);
   const Mode chosen = mode();
   if (chosen == Mode::kWhole) return run_whole();
   in_steps_ = chosen == Mode::kSteps;
@@ -185,6 +188,11 @@ std::vector<NDArray> SizedLoop::run() {
   for (const NDArray& carry : carries_) outputs.push_back(done > 0 ? carry : apply(kCopy, {&carry, 1}));
   if (is_while_) outputs.push_back(array_of_count(done, loop_.scalar_slices ? Shape::scalar() : Shape{1}));
   return outputs;
+}
+
+Ref<GraphCallable> SizedLoop::appending_form() {
+  if (loop_.free_axes.empty() || !has_appended_carries(node_)) return {};
+  return graph_.function_of(node_, kAppendingLoop, [&] { return with_appended_rows(node_); });
 }
 
 // Runs a linked loop with outputs of as many rows as the limit allows, and cuts them to the rows that ran.

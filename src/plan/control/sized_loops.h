@@ -28,6 +28,8 @@ class SizedLoop {
   // chunks, linked loops each twice as long as the one before; others are linked as a whole.
   enum class Mode : int8_t { kSteps, kChunks, kWhole };
   Mode mode() const;
+  // The loop without carries that only grow (appended_carries.h); null: it has others.
+  Ref<GraphCallable> appending_form();
   std::vector<NDArray> run_whole();
   int64_t run_steps();
   int64_t run_chunks();

@@ -23,6 +23,7 @@ StateMemory::StateMemory(const Plan& body, const LoopSpec& loop, std::span<const
     : first_carry_(loop.seqs()), num_outs_(loop.outs()) {
   find_sources(body, loop);
   find_lifetimes();
+  place_replaced(lent);
   std::vector<int64_t> lifetime_of_fresh(rows.size());
   for (const int state : made_) {
     int64_t& longest = lifetime_of_fresh[static_cast<size_t>(fresh_of_state_[static_cast<size_t>(state)])];
@@ -43,7 +44,20 @@ void StateMemory::find_sources(const Plan& body, const LoopSpec& loop) {
     state_bytes_.push_back(next.spec.bytes());
     fresh_of_state_.push_back(next.fresh);
     passed_input_.push_back(next.fresh < 0 ? next.input : -1);
-    (next.fresh < 0 ? passed_ : made_).push_back(static_cast<int>(s));
+    (next.replaces_input ? replaced_ : next.fresh < 0 ? passed_ : made_).push_back(static_cast<int>(s));
+  }
+}
+
+void StateMemory::place_replaced(std::span<const LentMemory> lent) {
+  for (const int state : replaced_) {
+    const auto s = static_cast<size_t>(state);
+    if (s < lent.size() && lent[s] != LentMemory::kNone) {
+      places_.push_back({state, 0});
+      is_lent_ = true;
+      continue;
+    }
+    places_.push_back({-1, workspace_bytes_});
+    workspace_bytes_ += aligned(state_bytes_[s]);
   }
 }
 
@@ -111,12 +125,21 @@ void StateMemory::make_ring(size_t fresh, int64_t size, int64_t bytes, std::span
   }
 }
 
-void StateMemory::begin(const KernelArgs& args, Run& run) const {
+void StateMemory::begin(const KernelArgs& args, Run& run, std::span<Plan::InputBinding> inputs,
+                        std::string_view loop) const {
+  const auto memory = [&](const Buffer& buffer) {
+    return buffer.state < 0 ? static_cast<char*>(args.workspace) + buffer.offset
+                            : static_cast<char*>(args.out[num_outs_ + static_cast<size_t>(buffer.state)].data);
+  };
   run.buffers.clear();
-  for (const Buffer& buffer : buffers_)
-    run.buffers.push_back(buffer.state < 0
-                              ? static_cast<char*>(args.workspace) + buffer.offset
-                              : static_cast<char*>(args.out[num_outs_ + static_cast<size_t>(buffer.state)].data));
+  for (const Buffer& buffer : buffers_) run.buffers.push_back(memory(buffer));
+  for (size_t i = 0; i < replaced_.size(); ++i) {
+    const auto s = static_cast<size_t>(replaced_[i]);
+    char* const place = memory(places_[i]);
+    void*& state = inputs[first_carry_ + s].data;
+    if (state != place) copy_plainly(place, static_cast<char*>(state), state_bytes_[s], loop);
+    state = place;
+  }
   run.passing.resize(passed_.size());
   run.shares_finals = is_lent_;
   for (size_t s = 0; s < state_bytes_.size(); ++s)

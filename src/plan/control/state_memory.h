@@ -1,7 +1,8 @@
 // The memory of a loop's states while it runs. A state whose next value is an unchanged input of the body (the state
 // before it in a row of taps, a row of the data, a captured value) is passed by pointer. A value that the body makes
 // goes to a row of a stacked output if there is one, which is not overwritten, else to a ring of buffers: one more than
-// the number of iterations that read it, because the body writes the next value meanwhile.
+// the number of iterations that read it, because the body writes the next value meanwhile. A value that the body writes
+// over the state itself has one place during the whole loop, to which the first value is copied.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,8 @@ class StateMemory {
     std::vector<int> readers;     // per copy: other copies that read its target
     std::vector<size_t> waiting;  // copies that can be made now
   };
-  void begin(const KernelArgs& args, Run& run) const;
+  // Copies the first values of states that the body writes over, and binds these states in `inputs`.
+  void begin(const KernelArgs& args, Run& run, std::span<Plan::InputBinding> inputs, std::string_view loop) const;
   // Returns the memory that iteration number `done` writes this array of the body to.
   char* buffer(const Run& run, size_t fresh, int64_t done) const {
     const Ring& ring = rings_[fresh];
@@ -77,6 +79,7 @@ class StateMemory {
   };
   void find_sources(const Plan& body, const LoopSpec& loop);
   void find_lifetimes();
+  void place_replaced(std::span<const LentMemory> lent);
   std::vector<std::vector<Loan>> loans(std::span<const LentMemory> lent, size_t num_fresh) const;
   void make_ring(size_t fresh, int64_t size, int64_t bytes, std::span<const Loan> loans);
   int source_of(size_t state) const;
@@ -87,6 +90,8 @@ class StateMemory {
   std::vector<int> passed_input_;    // the body input that is its next value; -1: the body makes it
   std::vector<int64_t> lifetime_;    // iterations that read a state's first value, also after it passes to other states
   std::vector<int> made_, passed_;   // states, by the origin of their next value
+  std::vector<int> replaced_;        // states whose next value the body writes over them; they stay in place
+  std::vector<Buffer> places_;       // of the states that are replaced
   std::vector<Ring> rings_;          // per array that the body makes
   std::vector<Buffer> buffers_;      // buffers of all rings
   int64_t workspace_bytes_ = 0;
