@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Puts the archive for programs in C and C++ together: libraries, headers, CMake package, pkg-config file, licenses.
+"""Puts the archive for programs in C and C++ together: libraries, headers, CMake package, pkg-config file, licenses, a
+README and an example.
 
 Usage: package.py BUILD_FOLDER OUTPUT_FOLDER. Needs the target hybridnet_package; `tools/dev package` builds it. The
 archive can be unpacked anywhere and needs no Python, only the C and C++ libraries of the system.
@@ -66,9 +67,34 @@ def assemble(build: Path, folder: Path) -> None:
         shutil.copy2(file, folder)
     for name in ("LICENSE", "THIRD_PARTY.md"):
         shutil.copy2(ROOT / name, folder)
+    add_guide(folder)
     others = {name for name in exported_by(folder / "libhybridnet.so") if not name.startswith("hn_")}
     if others:
         raise SystemExit(f"tools/package.py: libhybridnet.so exports more than hn_*: {', '.join(sorted(others)[:9])}")
+
+
+def glibc_needed_by(folder: Path) -> str:
+    """The newest version of glibc whose symbols the libraries of a folder need."""
+    texts = [
+        subprocess.run(["objdump", "-T", str(file)], capture_output=True, text=True, check=True).stdout
+        for file in folder.glob("*.so*")
+    ]
+    found = {tuple(map(int, number.split("."))) for number in re.findall(r"\(?GLIBC_([\d.]+)\)?", "".join(texts))}
+    return ".".join(map(str, max(found)))
+
+
+def add_guide(folder: Path) -> None:
+    """Writes README.md and the folder example."""
+    text = (ROOT / "tools" / "archive" / "README.md").read_text(encoding="utf-8")
+    facts = {"VERSION": version(), "MACHINE": platform.machine(), "GLIBC": glibc_needed_by(folder)}
+    for name, fact in facts.items():
+        text = text.replace(f"@{name}@", fact)
+    (folder / "README.md").write_text(text, encoding="utf-8")
+    example = folder / "example"
+    example.mkdir()
+    for file in ("CMakeLists.txt", "predict.cc"):
+        shutil.copy2(ROOT / "tools" / "archive" / file, example)
+    shutil.copy2(ROOT / "examples" / "cpp_superbuild" / "app" / "main.cc", example / "fit_line.cc")
 
 
 def main() -> int:

@@ -13,10 +13,24 @@ from typing import Any
 
 from . import _core, attribute, autograd, base, context, engine, errors, name, ndarray, random, symbol, util
 from ._lazy_names import names_from
-from .attribute import AttrScope
-from .base import MXNetError
-from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus
-from .util import is_np_array, is_np_shape, np_array, np_shape, set_np_shape, use_np, use_np_array, use_np_shape
+from ._public_names import dir_of
+from ._tracebacks import install as _install_tracebacks
+from .attribute import AttrScope as AttrScope
+from .base import MXNetError as MXNetError
+from .context import Context as Context
+from .context import cpu as cpu
+from .context import cpu_pinned as cpu_pinned
+from .context import current_context as current_context
+from .context import gpu as gpu
+from .context import num_gpus as num_gpus
+from .util import is_np_array as is_np_array
+from .util import is_np_shape as is_np_shape
+from .util import np_array as np_array
+from .util import np_shape as np_shape
+from .util import set_np_shape as set_np_shape
+from .util import use_np as use_np
+from .util import use_np_array as use_np_array
+from .util import use_np_shape as use_np_shape
 
 # Short module names of MXNet, valid as attributes and in import statements.
 _ALIASES = {
@@ -115,5 +129,8 @@ def __getattr__(member: str) -> Any:
     return _lazy(member)
 
 
+_install_tracebacks()
 # Finishes pushed work that is not done at the end of the program, before the interpreter exits.
 atexit.register(_core.shutdown)
+
+__dir__ = dir_of(__name__, __dir__)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from ._user_line import is_own_file
 from .errors import HybridNetError, ParamError, unknown_name
 
-__all__ = ["as_bool", "check_hybridize_keywords", "check_keywords", "precision_text", "remat_text", "unknown_keyword"]
+__all__ = [
+    "ChecksKeywords", "as_bool", "check_hybridize_keywords", "check_keywords", "no_keyword", "precision_text",
+    "remat_text", "unknown_keyword",
+]  # fmt: skip
 
 # backend_opts and partition_if_dynamic belong to MXNet's subgraph backends: accepted without effect.
 _HYBRIDIZE = (
@@ -44,11 +48,36 @@ def _known(cls: type) -> tuple[str, ...]:
     return tuple(names)
 
 
+@cache
+def _takes_only_known(cls: type) -> bool:
+    """Whether every constructor that passes keywords on is the package's, and the last one takes none but its own."""
+    for base in cls.__mro__:
+        if "__init__" not in vars(base):
+            continue
+        code = getattr(inspect.unwrap(base.__init__), "__code__", None)  # type: ignore[misc]
+        if code is None or not is_own_file(code.co_filename):  # a program's constructor may use up any keyword
+            return False
+        if not _takes_any(base):
+            return True
+    return False
+
+
 def unknown_keyword(cls: type, keywords: Iterable[str]) -> HybridNetError:
     """Returns the error for keywords that no constructor of cls takes."""
     known = _known(cls)
     word = next((name for name in keywords if name not in known), None) or next(iter(keywords))
-    return unknown_name(cls.__name__, "keyword", word, [name for name in known if name != word], ParamError)
+    bases = [base.__name__ for base in cls.__mro__[1:]]
+    return unknown_name(cls.__name__, "keyword", word, [name for name in known if name != word], ParamError, bases)
+
+
+def no_keyword(function: Callable[..., Any], unknown: Iterable[str]) -> HybridNetError:
+    """Returns the error for unknown keywords of a function, which takes them as ``**unknown: NoReturn`` for this error.
+
+    A type checker still refuses every keyword: no value has this type.
+    """
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    known = [p.name for p in inspect.signature(function).parameters.values() if p.kind in named and p.name != "self"]
+    return unknown_name(function.__name__, "keyword", next(iter(unknown)), known, ParamError)
 
 
 def check_hybridize_keywords(keywords: Iterable[str]) -> None:
@@ -61,14 +90,27 @@ def check_hybridize_keywords(keywords: Iterable[str]) -> None:
 def check_keywords(cls: type, args: tuple[object, ...], keywords: dict[str, object]) -> None:
     """Raises ParamError if the constructor of cls fails with these arguments because of an unknown keyword.
 
-    A constructor that accepts any keyword and has all required arguments passes: it may pass the keyword on.
+    A program's constructor that accepts any keyword and has all required arguments passes: it may pass the keyword on.
     """
     if all(name in _known(cls) for name in keywords):
         return
+    if _takes_only_known(cls):
+        raise unknown_keyword(cls, keywords)
     try:
         _signature(cls).bind(None, *args, **keywords)
     except TypeError:
         raise unknown_keyword(cls, keywords) from None
+
+
+class ChecksKeywords:
+    """Base of classes whose constructor raises ParamError with the fix for an unknown keyword, instead of TypeError."""
+
+    __slots__ = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            check_keywords(cls, args, kwargs)
+        return super().__new__(cls)
 
 
 def as_bool(name: str, value: object) -> bool:

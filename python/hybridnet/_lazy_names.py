@@ -5,16 +5,56 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any
 
+from ._user_line import is_own_file
 from .errors import AttributeError as HybridNetAttributeError
+from .errors import HybridNetError
+from .errors import ImportError as HybridNetImportError
 
-__all__ = ["names_from", "no_attribute"]
+__all__ = ["names_from", "no_attribute", "refusing"]
 
 
-def no_attribute(module: str, name: str) -> HybridNetAttributeError:
-    """Returns the error for a name that a module does not have."""
-    return HybridNetAttributeError(f"module {module!r} has no attribute {name!r}")
+def no_attribute(module: str, name: str) -> HybridNetError:
+    """Returns the error for a name that a module does not have: ImportError for ``from module import name``.
+
+    An AttributeError would be replaced by Python's own ImportError, which has no fix.
+    """
+    error: HybridNetError
+    if _is_imported_from(name, sys._getframe(1)):
+        error = HybridNetImportError(f"cannot import name {name!r} from {module!r}")
+    else:
+        error = HybridNetAttributeError(f"module {module!r} has no attribute {name!r}")
+    if not name.startswith("_"):
+        error.find_fix_later(lambda: _fix(module, name))
+    return error
+
+
+def _fix(module: str, name: str) -> str | None:
+    from ._habits import module_fix
+
+    return module_fix(module, name)
+
+
+def _is_imported_from(name: str, frame: FrameType | None) -> bool:
+    """Whether the program's frame, which is the first outside of the package, executes ``from module import name``."""
+    while frame is not None and is_own_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or name not in frame.f_code.co_names:  # hasattr() and getattr() end here, cheaply
+        return False
+    from opcode import opmap
+
+    return frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
+
+
+def refusing(module: str) -> Callable[[str], Any]:
+    """Returns ``__getattr__`` of a module that has all of its names at import: it raises the error with the fix."""
+
+    def __getattr__(name: str) -> Any:
+        raise no_attribute(module, name)
+
+    return __getattr__
 
 
 def names_from(

@@ -6,11 +6,11 @@ An object of a subclass is called on Symbols: ``loss = MySoftmax()(data=hidden, 
 from __future__ import annotations
 
 import itertools
-import warnings
 from typing import Any
 
 import numpy as np
 
+from ._user_line import warn
 from .ndarray import NDArray
 from .operator import Custom, CustomOp, CustomOpProp, register
 
@@ -28,7 +28,7 @@ class PythonOp:
     def __init__(self, need_top_grad: bool = True) -> None:
         self.need_top_grad_ = need_top_grad
         self._op_type: str | None = None
-        warnings.warn(f"{type(self).__name__} has been deprecated. Please use CustomOp", DeprecationWarning, 2)
+        warn(f"{type(self).__name__} has been deprecated. Please use CustomOp", DeprecationWarning)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.get_symbol(*args, **kwargs)

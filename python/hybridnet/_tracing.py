@@ -10,7 +10,6 @@ are represented by their ordinary, named variables.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from pathlib import Path
@@ -21,6 +20,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from . import _core
+from ._user_line import is_own_file as is_own_file
 from .errors import TraceError, not_overridden
 from .util import is_np_array
 
@@ -124,12 +124,6 @@ def _note_value_read() -> None:
         scope.value_reads[f"{frame.f_code.co_filename}:{frame.f_lineno}"] = None
 
 
-def is_own_file(name: str) -> bool:
-    """Whether a file of this name belongs to the package."""
-    return name.startswith(_OWN_FILES)
-
-
-_OWN_FILES = str(_PACKAGE) + os.sep
 _core.set_value_read_hook(_note_value_read)
 
 

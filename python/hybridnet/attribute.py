@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._public_names import dir_of
 from ._scopes import ScopeType
 from .errors import ValueError as HybridNetValueError
 
@@ -54,3 +55,6 @@ def attributes_for(attr: dict[str, str] | None) -> dict[str, str] | None:
     """Returns the attributes of a new node."""
     scope = AttrScope._current.value
     return scope.get(attr) if scope._attr else attr
+
+
+__dir__ = dir_of(__name__)

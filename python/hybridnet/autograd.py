@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from . import _core
+from ._keywords import no_keyword
+from ._lazy_names import refusing
+from ._public_names import dir_of
 from .base import no_values
 from .errors import GradientError, TraceError, not_overridden
 from .errors import TypeError as HybridNetTypeError
@@ -16,6 +19,7 @@ __all__ = [
     "Function",
     "NDArray",
     "backward",
+    "detect_anomaly",
     "get_symbol",
     "grad",
     "is_recording",
@@ -24,6 +28,7 @@ __all__ = [
     "pause",
     "predict_mode",
     "record",
+    "set_detect_anomaly",
     "set_recording",
     "set_training",
     "train_mode",
@@ -81,6 +86,39 @@ def predict_mode() -> _Mode:
     return _Mode(None, False)
 
 
+def detect_anomaly(nan: bool = True, inf: bool = True) -> Any:
+    """Returns a scope in which the first operator that makes a NaN or an infinity raises AnomalyError.
+
+    ::
+
+        with mx.autograd.detect_anomaly():
+            with mx.autograd.record():
+                loss = loss_fn(net(data), label)
+            loss.backward()
+
+    The error names the operator, its node in the graph of a hybridized block, the block's path, the line of the program
+    that called it, the place of the first wrong value, and the usual causes for that operator. Gradients are checked
+    if forward ran in a scope, too. Hybridized blocks run operator by operator inside, bodies of loops and branches
+    included. A slow run for the search of one fault: each result is read. Also a decorator of functions; for the
+    calling thread only.
+
+    nan : bool, default True
+        Whether NaN counts; also one that was in the data before.
+    inf : bool, default True
+        Whether an infinity counts that no input of the operator contained.
+    """
+    from ._anomaly import DetectAnomaly
+
+    return DetectAnomaly(bool(nan), bool(inf))
+
+
+def set_detect_anomaly(mode: bool, nan: bool = True, inf: bool = True) -> None:
+    """Switches detect_anomaly() on or off for this thread, until the next call."""
+    from ._anomaly import set_detect_anomaly
+
+    set_detect_anomaly(bool(mode), bool(nan), bool(inf))
+
+
 def _listed(value: Any, function: str, what: str) -> list[Any]:
     values = list(value) if isinstance(value, (list, tuple)) else [value]
     for item in values:
@@ -130,8 +168,11 @@ def backward(
     head_grads: NDArray | Sequence[NDArray | None] | None = None,
     retain_graph: bool = False,
     train_mode: bool = True,
+    **unknown: NoReturn,
 ) -> None:
     """Computes gradients of heads with respect to the leaves they were computed from, into the leaves' ``grad``."""
+    if unknown:
+        raise no_keyword(backward, unknown)
     heads = _listed(heads, "backward", "heads")
     _core.backward(heads, _head_gradients(heads, head_grads), retain_graph, train_mode)
 
@@ -143,12 +184,15 @@ def grad(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     train_mode: bool = True,
+    **unknown: NoReturn,
 ) -> list[NDArray]:
     """Returns gradients of heads with respect to variables: a list of new arrays, also for a single variable.
 
     With create_graph=True they are recorded too, for gradients of gradients. A variable that the heads do not depend on
     has a gradient of zeros. Raises GradientError if heads were not recorded or a variable has no gradient buffer.
     """
+    if unknown:
+        raise no_keyword(grad, unknown)
     heads = _listed(heads, "grad", "heads")
     wanted = _listed(variables, "grad", "variables")
     if not wanted:
@@ -274,3 +318,6 @@ class Function:
     def backward(self, *output_grads: NDArray) -> Any:
         """Computes input gradients from output gradients; override it."""
         raise not_overridden(self, "backward()")
+
+
+__getattr__, __dir__ = refusing(__name__), dir_of(__name__)

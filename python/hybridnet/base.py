@@ -10,6 +10,7 @@ import numpy as np
 from . import _core
 from ._c_interface import *  # noqa: F403
 from ._c_interface import _LIB as _LIB
+from ._public_names import dir_of
 from .errors import HybridNetError, MXNetError, TraceError
 
 __all__ = ["HybridNetError", "MXNetError", "NotImplementedForSymbol", "integer_types", "numeric_types", "string_types"]
@@ -94,3 +95,5 @@ def _simple_value(value: Any) -> Any:
 _core.set_not_given(_Null)
 _core.set_value_simplifier(_simple_value)
 _core.install_location_probe(str(Path(__file__).resolve().parent))
+
+__dir__ = dir_of(__name__)

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ._public_names import dir_of
+
 __all__ = [
     "LogValidationMetricsCallback",
     "ProgressBar",
@@ -127,3 +129,6 @@ class LogValidationMetricsCallback:
             return
         for name, value in param.eval_metric.get_name_value():
             logging.info("Epoch[%d] Validation-%s=%f", param.epoch, name, value)
+
+
+__dir__ = dir_of(__name__)

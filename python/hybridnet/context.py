@@ -6,6 +6,7 @@ import threading
 from typing import Any, ClassVar
 
 from . import _core
+from ._public_names import dir_of
 from .errors import UnsupportedError
 from .errors import ValueError as HybridNetValueError
 
@@ -44,11 +45,10 @@ class Context(metaclass=_ContextType):
         if isinstance(device_type, Context):
             self.device_typeid: int = device_type.device_typeid
             self.device_id: int = device_type.device_id
-        elif device_type in Context.devstr2type:
+        elif isinstance(device_type, str) and device_type in Context.devstr2type:
             self.device_typeid, self.device_id = Context.devstr2type[device_type], int(device_id)
         else:
-            known = ", ".join(Context.devstr2type)
-            raise HybridNetValueError("Context", expected=f"a device type of {known}", given=repr(device_type))
+            raise _no_device(device_type)
 
     @property
     def device_type(self) -> str:
@@ -87,11 +87,29 @@ class Context(metaclass=_ContextType):
     @classmethod
     def from_str(cls, text: str) -> Context:
         """Returns the context that ``str()`` prints as text, such as 'gpu(1)'."""
-        name, _, rest = text.partition("(")
-        try:
-            return cls(name, int(rest.rstrip(")")) if rest else 0)
-        except ValueError:
-            raise HybridNetValueError("Context", expected="a text such as 'cpu(0)'", given=repr(text)) from None
+        name, _, rest = text.partition("(") if isinstance(text, str) else ("", "", "")
+        number = rest.removesuffix(")") or "0"
+        if name not in cls.devstr2type or not number.isdecimal():
+            raise _no_device(text)
+        return cls(name, int(number))
+
+    @classmethod
+    def of(cls, ctx: Context | str) -> Context:
+        """Returns a context as it is, or the one that a text names. Raises ValueError for anything else."""
+        return ctx if isinstance(ctx, Context) else cls.from_str(ctx)
+
+
+def _no_device(given: Any) -> HybridNetValueError:
+    """Returns the error for a value that names no device."""
+    kind, _, number = str(given).lower().partition(":")
+    number = number if number.isdecimal() else "0"
+    devices = {"cuda": f"mx.gpu({number})", "gpu": f"mx.gpu({number})", "cpu": "mx.cpu()"}
+    return HybridNetValueError(
+        "Context",
+        expected=f"a device type of {', '.join(Context.devstr2type)}",
+        given=repr(given),
+        fix=f"pass {devices.get(kind, 'mx.cpu() or mx.gpu(0)')}",
+    )
 
 
 _CPU = Context("cpu", 0)
@@ -141,3 +159,6 @@ def current_context() -> Context:
 def context_of_code(device_typeid: int, device_id: int) -> Context:
     """Returns the context with the device numbers of C++."""
     return Context(Context.devtype2str[device_typeid], device_id)
+
+
+__dir__ = dir_of(__name__)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from . import _core
+from ._public_names import dir_of
 
 __all__ = ["bulk", "set_bulk_size", "type_name"]
 
@@ -31,3 +32,6 @@ def type_name() -> str:
     Chosen by the environment variable ``HYBRIDNET_ENGINE_TYPE`` (or ``MXNET_ENGINE_TYPE``) before the import.
     """
     return _core.engine_type()
+
+
+__dir__ = dir_of(__name__)

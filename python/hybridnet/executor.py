@@ -12,6 +12,7 @@ import numpy as np
 from . import _core
 from ._keywords import remat_text
 from ._monitor_names import names_of_inputs
+from ._public_names import dir_of
 from .context import Context
 from .errors import ParamError, ShapeError, unknown_name
 from .errors import TypeError as HybridNetTypeError
@@ -58,6 +59,12 @@ class Executor:
         self._monitor_all = False
         self._watched: list[tuple[str, int]] = []  # name and index of each value that the monitor receives
         self._ran = False
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name} {array.shape}" for name, array in zip(self._names, self.arg_arrays, strict=True))
+        trained = sum(request != "null" for request in self._requests)
+        outputs = ", ".join(self._symbol.list_outputs())
+        return f"<Executor of {outputs} on {self._ctx}: {arguments}; {trained} with gradients>"
 
     def _bound(self, symbol: Any) -> _core.Executor:
         return _core.Executor(
@@ -365,3 +372,6 @@ def context_of_names(
         for index, *_ in node["inputs"]:  # a variable without a group takes the group of its first reader
             groups.setdefault(nodes[index]["name"], group)
     return {name: group2ctx.get(groups.get(name, ""), ctx) for name in names}
+
+
+__dir__ = dir_of(__name__)

@@ -10,14 +10,17 @@ import json
 import logging
 import math
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import registry
+from ._described import changed_arguments, count_text, described
+from ._keywords import ChecksKeywords
 from ._lazy_names import names_from
+from ._public_names import dir_of
+from ._user_line import warn
 from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
 from .errors import not_overridden
@@ -76,7 +79,7 @@ def _rms(array: NDArray) -> str:
     return str(np.linalg.norm(values.ravel()) / math.sqrt(max(values.size, 1)))
 
 
-class Initializer:
+class Initializer(ChecksKeywords):
     """Base of initializers. ``dumps`` writes the keyword arguments, and equality compares them."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -140,11 +143,10 @@ class Initializer:
         self._init_default(desc, arr)
 
     def _legacy_init(self, name: str, arr: NDArray) -> None:
-        warnings.warn(
+        warn(
             "Calling initializer with init(str, NDArray) has been deprecated. "
             "Please use init(mx.init.InitDesc(...), NDArray) instead.",
             DeprecationWarning,
-            stacklevel=3,
         )
         if not isinstance(name, str):
             raise HybridNetTypeError("name must be a string", given=repr(name))
@@ -261,6 +263,9 @@ class Load:
         self.default_init = default_init
         self.verbose = verbose
 
+    def __repr__(self) -> str:
+        return described(self, count_text(len(self.param), "array"), **changed_arguments(self, leave_out=("param",)))
+
     def __call__(self, name: str, arr: NDArray) -> None:
         loaded = self.param.get(str(name))
         if loaded is not None:
@@ -290,6 +295,9 @@ class Mixed:
         if len(patterns) != len(initializers):
             raise HybridNetValueError(f"Mixed: {len(patterns)} patterns but {len(initializers)} initializers")
         self.map = [(re.compile(pattern), init) for pattern, init in zip(patterns, initializers, strict=False)]
+
+    def __repr__(self) -> str:
+        return described(self, ", ".join(f"{pattern.pattern!r}: {init!r}" for pattern, init in self.map))
 
     def __call__(self, name: str, arr: NDArray) -> None:
         for pattern, init in self.map:
@@ -596,3 +604,4 @@ class FusedRNN(Initializer):
 
 # MXNet programs reach these modules through this one.
 __getattr__, __dir__ = names_from(__name__, modules={"ndarray": ".ndarray", "random": ".random"})
+__dir__ = dir_of(__name__, __dir__)

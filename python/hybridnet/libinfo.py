@@ -12,6 +12,8 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+from ._public_names import dir_of
+
 __version__ = "0.2.0"
 __all__ = [
     "__version__",
@@ -93,3 +95,5 @@ def main(arguments: list[str] | None = None) -> None:
 
 if __name__ == "__main__":
     main()
+
+__dir__ = dir_of(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from . import _core
+from ._public_names import dir_of
 from .errors import TypeError as HybridNetTypeError
 from .ops._namespace import forget_names
 
@@ -43,3 +44,6 @@ def load(path: str | os.PathLike[str], verbose: bool = True) -> None:
         kinds = zip(("operators", "rules"), contents, strict=True)
         said = [f"{kind} {', '.join(names)}" for kind, names in kinds if names]
         print(f"{os.fspath(path)}: {'; '.join(said) or 'nothing'}")
+
+
+__dir__ = dir_of(__name__)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-import warnings
+
+from ._public_names import dir_of
+from ._user_line import warn
 
 __all__ = ["CRITICAL", "DEBUG", "ERROR", "INFO", "NOTSET", "WARNING", "getLogger", "get_logger"]
 
@@ -57,5 +59,8 @@ def getLogger(
     name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING
 ) -> logging.Logger:
     """Deprecated: use get_logger."""
-    warnings.warn("getLogger is deprecated, use get_logger instead", DeprecationWarning, stacklevel=2)
+    warn("getLogger is deprecated, use get_logger instead", DeprecationWarning)
     return get_logger(name, filename, filemode, level)
+
+
+__dir__ = dir_of(__name__)

@@ -9,6 +9,11 @@ import itertools
 import logging
 from math import cos, pi
 
+from ._described import changed_arguments, described
+from ._habits import add_habits
+from ._keywords import ChecksKeywords
+from ._lazy_names import refusing
+from ._public_names import dir_of
 from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
 from .errors import not_overridden
@@ -16,7 +21,7 @@ from .errors import not_overridden
 __all__ = ["CosineScheduler", "FactorScheduler", "LRScheduler", "MultiFactorScheduler", "PolyScheduler"]
 
 
-class LRScheduler:
+class LRScheduler(ChecksKeywords):
     """Base of learning-rate schedules; handles the warm-up.
 
     Parameters
@@ -52,6 +57,10 @@ class LRScheduler:
         self.warmup_begin_lr = warmup_begin_lr
         self.warmup_mode = warmup_mode
 
+    def __repr__(self) -> str:
+        names = {"base_lr": "base_lr_orig" if hasattr(self, "base_lr_orig") else "base_lr", "pwr": "power"}
+        return described(self, **{"base_lr": getattr(self, names["base_lr"]), **changed_arguments(self, names)})
+
     def get_warmup_lr(self, num_update: int) -> float:
         """Returns the rate during the warm-up. Raises ValueError after it."""
         if num_update >= self.warmup_steps:
@@ -64,6 +73,9 @@ class LRScheduler:
     def __call__(self, num_update: int) -> float:
         """Returns the rate for a number of updates (the largest count over all parameters)."""
         raise not_overridden(self, "__call__(num_update)")
+
+
+add_habits(LRScheduler, "schedule")
 
 
 class FactorScheduler(LRScheduler):
@@ -255,3 +267,6 @@ class CosineScheduler(_DecayScheduler):
 
     def _share(self, progress: float) -> float:
         return (1 + cos(pi * progress)) / 2
+
+
+__getattr__, __dir__ = refusing(__name__), dir_of(__name__)

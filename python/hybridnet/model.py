@@ -9,6 +9,7 @@ from typing import Any
 from . import ndarray as nd
 from . import symbol as sym
 from ._lazy_names import names_from
+from ._public_names import dir_of
 from .context import cpu
 from .errors import FormatError
 
@@ -66,3 +67,6 @@ def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, Any], dict[
     symbol = sym.load(f"{prefix}-symbol.json")
     arg_params, aux_params = load_params(prefix, epoch)
     return symbol, arg_params, aux_params
+
+
+__dir__ = dir_of(__name__, __dir__)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import ndarray
+from ._public_names import dir_of
 from .ndarray import NDArray
 
 __all__ = ["Monitor"]
@@ -95,3 +96,6 @@ class Monitor:
         """Logs the results of toc."""
         for step, name, text in self.toc():
             logging.info("Batch: %7d %30s %s", step, name, text)
+
+
+__dir__ = dir_of(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._public_names import dir_of
 from ._scopes import ScopeType
 
 __all__ = ["NameManager", "Prefix"]
@@ -56,3 +57,6 @@ def current() -> NameManager:
 def name_for(name: str | None, hint: str) -> str:
     """Returns the name of a new node."""
     return NameManager._current.value.get(name, hint)
+
+
+__dir__ = dir_of(__name__)

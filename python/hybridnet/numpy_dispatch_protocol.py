@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ._public_names import dir_of
+
 __all__ = ["with_array_function_protocol", "with_array_ufunc_protocol"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -191,3 +193,6 @@ def with_array_function_protocol(func: _Function) -> _Function:
 def with_array_ufunc_protocol(func: _Function) -> _Function:
     """Returns func itself: every supported NumPy has the protocol."""
     return func
+
+
+__dir__ = dir_of(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from ._public_names import dir_of
 from .errors import ValueError as HybridNetValueError
 
 __all__: list[str] = []
@@ -25,3 +26,6 @@ def _get_builtin_op(op_name: str) -> Any:
                 raise HybridNetValueError(f"hybridnet.{place} has no function {name!r}", given=op_name)
             return function
     return None
+
+
+__dir__ = dir_of(__name__)

@@ -16,6 +16,7 @@ import numpy as np
 
 from . import _core, autograd
 from ._lazy_names import names_from
+from ._public_names import dir_of
 from .attribute import attributes_for
 from .context import Context
 from .errors import GradientError, ParamError, ShapeError, not_overridden
@@ -600,3 +601,6 @@ def _in_order(op_type: str, names: list[str], inputs: tuple[Any, ...], tensors: 
             raise HybridNetTypeError(f"operator {op_type!r}: input {key!r} is given twice")
         given[names.index(key)] = value
     return given
+
+
+__dir__ = dir_of(__name__, __dir__)

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import _core
+from ._public_names import dir_of
 from .errors import FileError
 from .errors import ValueError as HybridNetValueError
 from .ndarray import waitall
@@ -33,6 +34,7 @@ __all__ = [
     "Task",
     "dump",
     "dumps",
+    "flame_graph",
     "pause",
     "profiler_set_config",
     "profiler_set_state",
@@ -50,20 +52,25 @@ _CONFIG: dict[str, Any] = {
     "aggregate_stats": False,
     "profile_imperative": True,
     "profile_symbolic": True,
+    "profile_lines": False,
 }
 # Other settings of MXNet: accepted without effect.
 _ACCEPTED = {
-    "profile_all", "profile_symbolic", "profile_imperative", "profile_memory", "profile_api", "filename",
-    "continuous_dump", "dump_period", "aggregate_stats", "profile_process", "gpu_memory_profile_filename_prefix",
+    "profile_all", "profile_lines", "profile_symbolic", "profile_imperative", "profile_memory", "profile_api",
+    "filename", "continuous_dump", "dump_period", "aggregate_stats", "profile_process",
+    "gpu_memory_profile_filename_prefix",
 }  # fmt: skip
 _CATEGORIES = {"operator": "profile_imperative", "graph": "profile_symbolic", "compile": "profile_symbolic"}
 
 
-_Event = tuple[str, str, int, int, int, str, str, str]
+_Event = tuple[Any, ...]
 
 
 class _Recorded:
-    """Events (name, category, begin, end, thread, node, block, inputs), times in ns; counters; markers."""
+    """Events (name, category, begin, end, thread, node, block, inputs), times in ns; counters; markers.
+
+    With profile_lines events of imperative operators have a ninth part: the line of the program.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -75,6 +82,11 @@ class _Recorded:
         """Fetches the events that the library has recorded so far."""
         with self.lock:
             self.events += _with_custom_operators(_core.profile_take())
+
+    def keep(self, events: list[_Event]) -> None:
+        """Adds events that were fetched elsewhere."""
+        with self.lock:
+            self.events += _with_custom_operators(events)
 
     def clear(self) -> None:
         with self.lock:
@@ -94,7 +106,7 @@ def _with_custom_operators(events: list[_Event]) -> list[_Event]:
         if not around:
             return event
         inner = min(around, key=lambda s: s[3] - s[2])[0].partition("::")[0]
-        return (f"{inner}::{name}", category, begin, end, thread, *rest)  # type: ignore[return-value]
+        return (f"{inner}::{name}", category, begin, end, thread, *rest)
 
     return [named(event) for event in events]
 
@@ -105,7 +117,11 @@ _recorded = _Recorded()
 # ------------------------------------------------------------------------------------------------------------- switches
 def set_config(**kwargs: Any) -> None:
     """Sets options: ``filename`` of dump(), ``profile_all``, ``profile_imperative`` (operators), ``profile_symbolic``
-    (hybridized graphs), ``aggregate_stats``; others of MXNet are accepted. Raises ValueError for unknown ones.
+    (hybridized graphs), ``profile_lines``, ``aggregate_stats``; others of MXNet are accepted. Raises ValueError for
+    unknown ones.
+
+    profile_lines: start() also records the line and the block of imperative operators that its thread calls, for
+    ``dumps(by="line")``. The program then waits for each operator, so that only the operators' own times count.
     """
     unknown = set(kwargs) - _ACCEPTED
     if unknown:
@@ -122,11 +138,33 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     if state not in ("run", "stop"):
         raise HybridNetValueError("profiler.set_state", expected="'run' or 'stop'", given=repr(state))
     waitall()
+    _lines.switch(state == "run" and bool(_CONFIG["profile_lines"]))
     if state == "run":
         _core.profile_start()
     else:
         _core.profile_stop()
         _recorded.collect()
+
+
+class _Lines(threading.local):
+    """Whether the operators of this thread are recorded with their lines."""
+
+    active = False
+    before: Any = None
+
+    def switch(self, on: bool) -> None:
+        if on == self.active:
+            return
+        from . import _line_watch, _op_watch
+
+        if on:
+            self.before = _op_watch.begin(_line_watch.LineWatch(_recorded.keep))
+        else:
+            _op_watch.end(self.before)
+        self.active = on
+
+
+_lines = _Lines()
 
 
 def start(profile_process: str = "worker") -> None:
@@ -180,6 +218,9 @@ def _events() -> list[_Event]:
     return [e for e in _recorded.events if _CONFIG.get(_CATEGORIES.get(e[1], ""), True)]
 
 
+_ABOUT = ("node", "block", "inputs", "line")
+
+
 def _trace() -> dict[str, Any]:
     process = os.getpid()
     events: list[dict[str, Any]] = [
@@ -191,7 +232,7 @@ def _trace() -> dict[str, Any]:
             "dur": (end - begin) / 1e3,
             "pid": process,
             "tid": thread,
-            "args": {key: value for key, value in zip(("node", "block", "inputs"), about, strict=True) if value},
+            "args": {key: value for key, value in zip(_ABOUT, about, strict=False) if value},
         }
         for name, category, begin, end, thread, *about in _events()
     ]
@@ -215,6 +256,8 @@ def _trace() -> dict[str, Any]:
 def dump(finished: bool = True, profile_process: str = "worker") -> None:
     """Writes the events to the configured file in Chrome's trace format; finished: ends recording and clears it.
 
+    The first call prints how to open the file.
+
     Raises FileError if the file cannot be written.
     """
     if finished:
@@ -226,6 +269,16 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
         raise FileError(f"profiler.dump: {_CONFIG['filename']!r} cannot be written", because=f"{problem}") from problem
     if finished:
         _recorded.clear()
+    _print_hint(_CONFIG["filename"])
+
+
+_hints: set[str] = set()
+
+
+def _print_hint(filename: str) -> None:
+    if not _hints:
+        _hints.add(filename)
+        print(f"profiler.dump: to see {filename!r}, open https://ui.perfetto.dev and drop the file there.")
 
 
 dump_profile = dump
@@ -260,11 +313,22 @@ def _memory(sort_by: str, ascending: bool) -> dict[str, dict[str, dict[str, floa
     return {"cpu": _sorted_rows(rows, sort_by, ascending)}
 
 
-def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
+def dumps(
+    reset: bool = False,
+    format: str = "table",
+    sort_by: str = "total",
+    ascending: bool = False,
+    by: str = "operator",
+) -> str:
     """Returns times per name: ``format`` 'table' or 'json', ``sort_by`` 'total', 'avg', 'min', 'max' or 'count'.
+
+    by='block' and by='line' sum up the operators of each block and of each line of the program, with shares in percent,
+    the largest first: in total, with the blocks inside, and the block's own. Lines of operators in graphs are those of
+    plans that still exist; lines of imperative operators need ``set_config(profile_lines=True)``.
 
     reset: clear the events afterwards. Raises ValueError for other formats and keys.
     """
+    _check_by("dumps", by, ("operator", "block", "line"))
     if format not in ("table", "json"):
         raise HybridNetValueError("profiler.dumps", expected="format 'table' or 'json'", given=repr(format))
     if sort_by not in ("total", "avg", "min", "max", "count"):
@@ -272,6 +336,8 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
             "profiler.dumps", expected="sort_by 'total', 'avg', 'min', 'max' or 'count'", given=repr(sort_by)
         )
     waitall()
+    if by != "operator":
+        return _dumps_by(by, format, reset)
     tables = _statistics(sort_by, ascending)
     if reset:
         _recorded.clear()
@@ -287,6 +353,41 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
         for name, row in rows.items():
             lines.append(f"{name:<40}{row['Count']:>12.0f}" + "".join(f"{row[c]:>14.4f}" for c in columns))
     return "\n".join(lines) + "\n"
+
+
+def _check_by(function: str, by: str, known: tuple[str, ...]) -> None:
+    if by not in known:
+        expected = f"by {', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
+        raise HybridNetValueError(f"profiler.{function}", expected=expected, given=repr(by))
+
+
+def _dumps_by(by: str, format: str, reset: bool) -> str:
+    from ._profile_tables import rows_by, table_of
+
+    rows = rows_by(_events(), by)
+    if reset:
+        _recorded.clear()
+    if format == "table":
+        return table_of(rows, by)
+    listed = {row.name: {"Count": row.count, "Total": row.total / 1e6, "Own": row.own / 1e6} for row in rows}
+    return json.dumps({"Time": {by: listed}, "Unit": {"Time": "ms"}})
+
+
+def flame_graph(filename: str | None = None, by: str = "block") -> Any:
+    """Returns a picture of the time of operators by block or by line; filename (``.svg``): also writes it.
+
+    Each box is as wide as its share of the time; the boxes above it are its parts, the operators at the top. Browsers
+    show name, time and share of the box under the pointer. Raises ValueError for another ``by`` than 'block' and
+    'line', FileError if the file cannot be written.
+    """
+    _check_by("flame_graph", by, ("block", "line"))
+    from ._profile_tables import flame_graph as drawn
+
+    waitall()
+    picture = drawn(_events(), by)
+    if filename is not None:
+        picture.save(filename)
+    return picture
 
 
 # -------------------------------------------------------------------------------------------------------- custom events
@@ -419,3 +520,6 @@ class Marker:
                 _recorded.markers.append(
                     (self._domain, self.name, _core.profile_now(), scope, threading.get_native_id())
                 )
+
+
+__dir__ = dir_of(__name__)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._lazy_names import refusing
+from ._public_names import dir_of
 from .errors import FormatError, UnsupportedError
 from .ndarray.random import (
     exponential,
@@ -89,3 +91,6 @@ def set_numpy_random_state(state: dict[str, Any]) -> None:
         np.random.set_state(("MT19937", key, int(state["pos"]), int(has_gauss), float(gauss)))
     except (LookupError, TypeError, ValueError, OverflowError) as error:
         raise FormatError(f"this is no state of numpy.random: {error}") from error
+
+
+__getattr__, __dir__ = refusing(__name__), dir_of(__name__)

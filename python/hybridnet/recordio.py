@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ._files import read_lines
+from ._public_names import dir_of
 from .errors import FileError, FormatError, HybridNetError, ParamError
 
 __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]
@@ -312,3 +313,6 @@ def pack_img(header: Any, img: Any, quality: int = 95, img_fmt: str = ".jpg") ->
     if image.ndim == 3 and image.shape[2] == 3:
         image = image[:, :, ::-1]
     return pack(header, encode_image(image, img_fmt, quality))
+
+
+__dir__ = dir_of(__name__)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ._public_names import dir_of
+from ._user_line import warn
 from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
+from .errors import suggestion
 
 T = TypeVar("T", bound=type)
 
@@ -30,11 +32,10 @@ def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
         key = (name or klass.__name__).lower()
         previous = table.get(key)
         if previous is not None and previous is not klass:
-            warnings.warn(
+            warn(
                 f"new {nickname} {klass.__module__}.{klass.__name__} registered with name {key} is overriding existing "
                 f"{nickname} {previous.__module__}.{previous.__name__}",
                 UserWarning,
-                stacklevel=2,
             )
         table[key] = klass
         return klass
@@ -59,6 +60,15 @@ def get_alias_func(base_class: type, nickname: str) -> Callable[..., Any]:
     return alias
 
 
+def _instance_fix(nickname: str, name: Any, base_class: type) -> str:
+    """The fix for a value that is no name and no instance."""
+    if hasattr(name, "device_typeid"):
+        return f"name the device: ctx={name!r}"
+    if isinstance(name, type) and issubclass(name, base_class):
+        return f"pass an instance: {name.__name__}()"
+    return f"pass the name of one, or an instance; {nickname}.create makes it from both"
+
+
 def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
     """Returns a function that creates an instance from an instance, a name, a JSON text or a dict."""
     table = _REGISTRY.setdefault(base_class, {})
@@ -76,7 +86,9 @@ def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
             return create(**name)
         if not isinstance(name, str):
             raise HybridNetTypeError(
-                f"{nickname} must be a string or an instance of {base_class.__name__}", given=repr(name)
+                f"{nickname} must be a string or an instance of {base_class.__name__}",
+                given=f"the class {name.__name__}" if isinstance(name, type) else repr(name),
+                fix=_instance_fix(nickname, name, base_class),
             )
         if name.startswith("["):
             if args or kwargs:
@@ -90,10 +102,13 @@ def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
         klass = table.get(name.lower())
         if klass is None:
             raise HybridNetValueError(
-                f"{name} is not registered. Please register with {nickname}.register first. "
-                f"Registered: {', '.join(sorted(table))}"
+                f"{name} is not registered. Please register with {nickname}.register first",
+                fix=suggestion(name, sorted(table)),
             )
         return klass(*args, **kwargs)
 
     create.__doc__ = f"Creates a {nickname} from its name and arguments, a JSON text, or returns an instance as it is."
     return create
+
+
+__dir__ = dir_of(__name__)

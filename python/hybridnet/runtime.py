@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from . import _core
+from ._public_names import dir_of
 from .errors import ValueError as HybridNetValueError
 
 __all__ = ["Feature", "Features", "feature_list", "isa"]
@@ -128,3 +129,6 @@ def isa() -> str:
 def engine_type() -> str:
     """Returns the name of the engine in use."""
     return _core.engine_type()
+
+
+__dir__ = dir_of(__name__)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from . import _core
+from ._public_names import dir_of
 from .context import gpu_memory_info, num_gpus
 from .errors import ValueError as HybridNetValueError
 
@@ -235,3 +236,6 @@ def setenv(name: str, value: str | None) -> None:
         os.environ.pop(name, None)
     else:
         os.environ[name] = value
+
+
+__dir__ = dir_of(__name__)

@@ -1,23 +1,28 @@
-"""Graphs for humans: a table of layers (:func:`print_summary`) and a drawing (:func:`plot_network`)."""
+"""Graphs for humans: a table of layers (:func:`print_summary`) and a drawing (:func:`plot_network`).
+
+Plots of a training: :func:`plot_history` and :func:`plot_confusion_matrix`.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ._lazy_names import names_from
+from ._public_names import dir_of
+from ._user_line import warn
 from .errors import ImportError as HybridNetImportError
 from .errors import ParamError
 from .errors import TypeError as HybridNetTypeError
 from .errors import ValueError as HybridNetValueError
 from .symbol import Symbol
 
-__all__ = ["plot_network", "print_summary"]
+__all__ = ["plot_memory", "plot_network", "print_summary"]
 
 Entry = tuple[int, int]  # node index, output index
 
@@ -217,6 +222,31 @@ def plot_network(
     return dot
 
 
+def plot_memory(source: Any, filename: str | None = None) -> Any:
+    """Returns a picture of the memory of a plan over time; filename (``.svg``): also writes it.
+
+    A panel per plan (forward, backward, bodies of loops and branches) shows each value of the arena as a box: across
+    the instructions during which it lives, at its place in memory. The curve below adds up the bytes that live at each
+    instruction, and names the instruction with the largest sum. Browsers show what made the box under the pointer.
+
+    source : HybridBlock after a hybridized call, function, Executor, or the text that their plan_text() returns.
+
+    Raises TypeError for other objects, ValueError if there is no plan yet, FileError if the file cannot be written.
+    """
+    from ._plan_memory import draw, plans_in
+
+    if not isinstance(source, str) and not hasattr(source, "plan_text"):
+        expected = "a block, a function, an Executor or a plan text"
+        raise HybridNetTypeError("plot_memory: source", expected=expected, given=type(source).__name__)
+    plans = plans_in(source if isinstance(source, str) else source.plan_text())
+    if not plans:
+        raise HybridNetValueError("plot_memory: there is no plan yet", fix="call the block, function or executor first")
+    picture = draw(plans)
+    if filename is not None:
+        picture.save(filename)
+    return picture
+
+
 def _keys(graph: _Graph) -> list[str]:
     """Returns a key for each node: its name, with a number for nodes with equal names (a layer that is used twice)."""
     taken = {node["name"] for node in graph.nodes}
@@ -236,10 +266,9 @@ def _warn_of_repeated_names(graph: _Graph) -> None:
     names = [node["name"] for node in graph.nodes]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        warnings.warn(
+        warn(
             "There are multiple variables with the same name in your graph, this may result in cyclic graph. "
             f"Repeated names: {', '.join(repeated)}",
-            stacklevel=3,
         )
 
 
@@ -271,3 +300,7 @@ def _edge_label(graph: _Graph, entry: Entry) -> str:
     shape, dtype = graph.shapes.get(entry), graph.dtypes.get(entry)
     text = "x".join(map(str, shape[1:])) if shape is not None else ""
     return text if dtype is None else f"{text} ({dtype})" if text else dtype
+
+
+__getattr__, __dir__ = names_from(__name__, {"_plots": "plot_confusion_matrix plot_history"})
+__dir__ = dir_of(__name__, __dir__)

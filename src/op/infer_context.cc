@@ -16,12 +16,20 @@ bool merge_shape(Shape* target, const Shape& known) {
   return true;
 }
 
+// Proposes no cast that loses digits: integers become floating numbers, and of two floating types the user chooses.
+std::string cast_for(DType known, DType given) {
+  const auto by = [](DType type) { return ".astype('" + std::string(dtype_name(type)) + "')"; };
+  if (is_floating(known) && is_floating(given)) return "cast one side, by " + by(known) + " or " + by(given);
+  if (is_floating(known) || is_floating(given)) return "cast the integers: " + by(is_floating(known) ? known : given);
+  return "cast one side with " + by(known);
+}
+
 [[noreturn]] void dtype_conflict(std::string tensor, DType known, DType given) {
   ErrorFields e;
   e.input = std::move(tensor);
   e.expected = std::string("dtype ") + dtype_name(known);
   e.given = dtype_name(given);
-  e.fix = "cast one side with .astype('" + std::string(dtype_name(known)) + "')";
+  e.fix = cast_for(known, given);
   throw DTypeError(std::move(e));
 }
 

@@ -17,7 +17,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 # These start processes, compile programs or train networks: seconds each.
-SLOW_FOLDERS = {"command_line", "deploy", "docs", "examples", "hostile", "process", "programs", "tools"}
+SLOW_FOLDERS = {"command_line", "deploy", "examples", "hostile", "pages", "process", "programs", "tools"}
 SLOW_FILES = {
     *("test_as_mxnet", "test_cond_hoist", "test_library", "test_native_chains", "test_native_loops"),
     *("test_packed_weights", "test_quantization", "test_random_programs", "test_text_parses_back"),

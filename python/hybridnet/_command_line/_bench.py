@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ParamError
-from ._models import add_model_arguments, add_shape_argument, open_model, random_value, shapes_of
+from ._models import add_model_arguments, open_model, random_value
 from ._output import answer, bytes_text, progress
+from ._shapes import add_shape_argument, form, shapes_of
 
 _PERCENTILES = (50, 90, 99, 99.9)
 _TICKS = 20  # updates of the progress bar while the callers run
@@ -87,7 +88,9 @@ def run(options: argparse.Namespace) -> int:
         raise failures[0]
     all_ms = np.concatenate([np.array(mine) for mine in latencies]) / 1e6
     rows = model.inputs and specs[model.inputs[0]][0]
+    forms = {name: form(*specs[name]) for name in model.inputs}
     facts = {
+        "inputs": forms,
         "calls": len(all_ms),
         "calls per second": len(all_ms) / wall,
         "rows per second": len(all_ms) / wall * (rows[0] if rows else 1),
@@ -101,6 +104,7 @@ def run(options: argparse.Namespace) -> int:
     latency = facts["latency ms"]
     assert isinstance(latency, dict)
     lines = [
+        ("inputs", ", ".join(f"{name} {text}" for name, text in forms.items())),
         ("calls", f"{len(all_ms)} in {wall:.2f} s, {options.threads} thread{'s' if options.threads > 1 else ''}"),
         ("calls per second", f"{facts['calls per second']:.4g}"),
         ("first call", f"{first * 1e3:.4g} ms"),

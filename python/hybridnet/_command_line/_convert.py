@@ -15,17 +15,24 @@ import numpy as np
 
 from .. import ndarray, symbol
 from .._files import read_bytes
-from ..errors import ParamError
+from ..errors import FileError, ParamError
 from ..ndarray._foreign_files import FOREIGN_ENDINGS
-from ._models import add_shape_argument, read_model, shapes_of
+from ._model_paths import find_files, is_model_of_onnx
+from ._models import read_model
 from ._output import answer, bytes_text
+from ._shapes import add_shape_argument, shapes_of
 
 _KINDS = (".params", *FOREIGN_ENDINGS)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments for the two files."""
-    parser.add_argument("source", metavar="IN", help="the content of the file decides how it is read")
+    parser.add_argument(
+        "source",
+        metavar="IN",
+        nargs="+",
+        help="a file of arrays or of ONNX, or a model: PREFIX, one of its files, or both",
+    )
     parser.add_argument(
         "target", metavar="OUT", help=f"its ending decides: {', '.join(_KINDS)}, .onnx; PREFIX for a model"
     )
@@ -52,7 +59,7 @@ def _export_model(options: argparse.Namespace) -> int:
     from ..onnx import export_model
 
     _refuse_existing(options, options.target)
-    model = read_model(options.source)
+    model = read_model(options.source).check_complete()
     shapes = shapes_of(model, options.shape)
     export_model(
         model.symbol,
@@ -71,16 +78,26 @@ def _import_model(options: argparse.Namespace) -> int:
 
     prefix = options.target.removesuffix("-symbol.json")
     _refuse_existing(options, f"{prefix}-symbol.json", f"{prefix}-0000.params")
-    graph_file, parameter_file = convert(options.source, prefix)
+    graph_file, parameter_file = convert(options.source[0], prefix)
     size = os.path.getsize(graph_file) + os.path.getsize(parameter_file)
     facts = {"graph": graph_file, "parameters": parameter_file, "bytes": size}
     answer(options, facts, f"{graph_file}, {parameter_file}: {bytes_text(size)}")
     return 0
 
 
+def _file_of_arrays(words: list[str]) -> str:
+    """Returns the file of arrays that the words name: itself, or the parameters of a model."""
+    if len(words) == 1 and os.path.isfile(words[0]) and not words[0].endswith(".json"):
+        return words[0]
+    graph_file, parameter_file = find_files(words)
+    if parameter_file is None:
+        raise FileError(f"convert: there is no parameter file beside '{graph_file}'", fix="give the file of parameters")
+    return parameter_file
+
+
 def run(options: argparse.Namespace) -> int:
     """Reads IN, writes OUT."""
-    if options.source.endswith(".onnx"):
+    if is_model_of_onnx(options.source):
         return _import_model(options)
     if options.target.endswith(".onnx"):
         return _export_model(options)
@@ -88,12 +105,13 @@ def run(options: argparse.Namespace) -> int:
     if kind not in _KINDS:
         raise ParamError(f"convert: the ending of '{options.target}'", expected=f"one of {', '.join(_KINDS)}")
     _refuse_existing(options, options.target)
-    read_bytes(options.source, "convert")  # reports a missing file before guessing its format
-    loaded = ndarray.load(options.source)
+    source = _file_of_arrays(options.source)
+    read_bytes(source, "convert")  # reports a missing file before guessing its format
+    loaded = ndarray.load(source)
     arrays = loaded if isinstance(loaded, dict) else {f"arr_{i}": array for i, array in enumerate(loaded)}
     bare = {name.partition(":")[2] if name[:4] in ("arg:", "aux:") else name: array for name, array in arrays.items()}
     if len(bare) != len(arrays):
-        raise ParamError(f"convert: '{options.source}' has a parameter and an auxiliary state of one name")
+        raise ParamError(f"convert: '{source}' has a parameter and an auxiliary state of one name")
     if kind == ".params":
         bare = _with_kinds(bare, symbol.load(options.like)) if options.like else arrays
     ndarray.save(options.target, bare)

@@ -15,14 +15,19 @@ import numpy as np
 from .. import ndarray, symbol
 from ..ndarray import NDArray
 from ..ndarray._foreign_files import FOREIGN_ENDINGS
+from ._model_paths import split_models
 from ._models import read_model
 from ._output import answer, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments for two files and tolerances."""
-    parser.add_argument("a", metavar="A", help="PREFIX, PREFIX-symbol.json, or a file of arrays")
-    parser.add_argument("b", metavar="B")
+    parser.add_argument(
+        "models",
+        metavar="MODEL",
+        nargs="+",
+        help="two models, each as PREFIX, as one of its files or as both; or two files of arrays",
+    )
     parser.add_argument("--rtol", type=float, default=0.0)
     parser.add_argument("--atol", type=float, default=0.0)
 
@@ -62,14 +67,18 @@ def _arrays(loaded: Any) -> dict[str, NDArray]:
 def run(options: argparse.Namespace) -> int:
     """Prints the differences."""
     structure: list[str] = []
-    if all(name.endswith((".params", *FOREIGN_ENDINGS)) for name in (options.a, options.b)):
-        a, b = (_arrays(ndarray.load(name)) for name in (options.a, options.b))
+    words = options.models
+    if len(words) == 2 and all(word.endswith((".params", *FOREIGN_ENDINGS)) for word in words):
+        labels = words
+        a, b = (_arrays(ndarray.load(word)) for word in words)
     else:
-        one, other = (read_model(name) for name in (options.a, options.b))
+        parts = split_models(words)
+        labels = [" ".join(part) for part in parts]
+        one, other = (read_model(part) for part in parts)
         lines = _lines(one.symbol), _lines(other.symbol)
-        structure = list(difflib.unified_diff(lines[0], lines[1], options.a, options.b, lineterm="", n=1))
+        structure = list(difflib.unified_diff(lines[0], lines[1], labels[0], labels[1], lineterm="", n=1))
         a, b = one.parameters, other.parameters
-    only = {options.a: sorted(a.keys() - b.keys()), options.b: sorted(b.keys() - a.keys())}
+    only = {labels[0]: sorted(a.keys() - b.keys()), labels[1]: sorted(b.keys() - a.keys())}
     values = {}
     for name in a:
         if name in b and (fact := _array_facts(a[name], b[name], options.rtol, options.atol)):

@@ -18,8 +18,9 @@ import numpy as np
 
 from .._files import replacing
 from ..errors import ShapeError, UnsupportedError
-from ._models import Model, add_model_arguments, add_shape_argument, open_model, shapes_of
+from ._models import Model, add_model_arguments, read_model
 from ._output import answer, bytes_text, count_text, table
+from ._shapes import add_shape_argument, described, form, shapes_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +85,7 @@ def _text(facts: dict[str, Any], rows: list[tuple[str, str, str, int]], all_para
     parts = [
         f"{facts['file']} with {facts['parameter file'] or 'no parameter file'}",
         "inputs\n" + table((name, form or "(shape unknown)") for name, form in facts["inputs"].items()),
-        "outputs\n" + table((name, form or "(shape unknown)") for name, form in facts["outputs"].items()),
+        _head_of_outputs(facts) + table((name, form or "(shape unknown)") for name, form in facts["outputs"].items()),
         f"parameters: {count_text(facts['parameters'])} in {len(rows)} arrays, {bytes_text(facts['bytes'])}"
         + ("" if all_parameters or len(rows) <= 8 else "; the largest:"),
     ]
@@ -104,6 +105,12 @@ def _text(facts: dict[str, Any], rows: list[tuple[str, str, str, int]], all_para
     return "\n".join(parts)
 
 
+def _head_of_outputs(facts: dict[str, Any]) -> str:
+    """Returns the heading, with the shapes of inputs to which sizes of outputs and work belong, if sizes are free."""
+    chosen = [f"{name} {text}" for name, text in facts["shapes"].items() if text != facts["inputs"][name]]
+    return f"outputs, for {', '.join(chosen)}\n" if chosen else "outputs\n"
+
+
 def _distinct(names: list[str]) -> list[str]:
     """Makes the names of outputs unique if one is listed twice: ``fc_output``, ``fc_output (output 2)``."""
     times: Counter[str] = Counter()
@@ -118,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
     """Prints the contents."""
     from ..rewrite import graph as graph_of
 
-    model = open_model(options)
+    model = read_model(options.file, options.params, options.epoch)
     rows = _parameter_rows(model)
     inputs: dict[str, str] = dict.fromkeys(model.inputs, "")
     outputs = dict.fromkeys(_distinct(model.symbol.list_outputs()), "")
@@ -130,7 +137,7 @@ def run(options: argparse.Namespace) -> int:
             raise
         specs = {}
     if specs or not model.inputs:
-        inputs = {name: f"{specs[name][1]}{specs[name][0]}" for name in model.inputs}
+        inputs = described(model, specs) if not options.shape else {n: form(*specs[n]) for n in model.inputs}
         shapes = {name: array.shape for name, array in model.parameters.items()} | {n: s for n, (s, _) in specs.items()}
         types = {n: a.dtype for n, a in model.parameters.items()} | {n: d for n, (_, d) in specs.items()}
         graph = graph_of(model.symbol, shapes, types)
@@ -143,6 +150,7 @@ def run(options: argparse.Namespace) -> int:
         "file": model.path,
         "parameter file": model.parameter_path,
         "inputs": inputs,
+        "shapes": {name: form(*specs[name]) for name in model.inputs if name in specs},
         "outputs": outputs,
         "parameters": sum(row[3] for row in rows),
         "bytes": sum(math.prod(a.shape) * np.dtype(a.dtype).itemsize for a in model.parameters.values()),

@@ -1,25 +1,26 @@
-"""Models as command arguments: two files, shapes of inputs, values of inputs."""
+"""Models as command arguments: graph, parameters, recorded inputs, values of inputs."""
 
 from __future__ import annotations
 
 import argparse
-import glob
 import os
 import re
+import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from .. import ndarray, symbol
 from .._files import read_bytes
-from ..errors import FileError, ParamError, ShapeError
+from ..errors import DTypeError, FileError, HybridNetError, ParamError, ShapeError
+from ..gluon._input_specs import InputSpec, read_inputs
 from ..ndarray._dtypes import numpy_dtype
+from ._model_paths import GRAPH_ENDING, find_files, is_model_of_onnx, parameter_files
 
-__all__ = ["Model", "add_model_arguments", "add_shape_argument", "open_model", "random_value", "shapes_of"]
-
-_GRAPH = "-symbol.json"
+__all__ = ["Model", "add_model_arguments", "named_input", "open_model", "random_value", "read_model", "values_of"]
 
 
 @dataclass
@@ -30,12 +31,27 @@ class Model:
     parameter_path: str | None
     symbol: symbol.Symbol
     parameters: dict[str, ndarray.NDArray]  # arguments and auxiliary states by name
+    specs: dict[str, InputSpec] = field(default_factory=dict)  # inputs as the graph's file describes them, if it does
     folder: Any = None  # temporary, of a converted file
 
     @property
     def inputs(self) -> list[str]:
-        """The variables that are not in the parameter file, in the graph's order."""
-        return [name for name in self.symbol.list_inputs() if name not in self.parameters]
+        """The inputs that the file names, else the variables without parameters, in the graph's order."""
+        return [name for name in self.symbol.list_inputs() if self._is_input(name)]
+
+    def _is_input(self, name: str) -> bool:
+        return name in self.specs if self.specs else name not in self.parameters
+
+    def check_complete(self) -> Model:
+        """Returns itself. Raises FileError if the parameters are missing."""
+        missing = [name for name in self.symbol.list_inputs() if not self._is_input(name)]
+        if self.parameter_path is None and missing:
+            raise FileError(
+                f"the parameters of '{self.path}' are missing ({_first(missing)})",
+                because=f"there is no {self.path.removesuffix(GRAPH_ENDING)}-NNNN.params",
+                fix="give the parameter file, too",
+            )
+        return self
 
     def block(self, train: bool = False) -> Any:
         """Returns a SymbolBlock of both files, not hybridized. Raises ParameterLoadError if they do not match."""
@@ -45,38 +61,65 @@ class Model:
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds FILE and --params."""
-    parser.add_argument("file", metavar="FILE", help="PREFIX-symbol.json, PREFIX, or a file of ONNX")
-    parser.add_argument("--params", metavar="FILE", help="default: the last PREFIX-NNNN.params beside it")
-
-
-def add_shape_argument(parser: argparse.ArgumentParser) -> None:
-    """Adds --shape, repeatable for several inputs."""
+    """Adds FILE, --params and --epoch."""
     parser.add_argument(
-        "--shape",
-        action="append",
-        default=[],
-        metavar="[NAME=]SIZES[:DTYPE]",
-        help="shape of an input: data=1,3,224,224 or ids=1,128:int32; the only input needs no name",
+        "file",
+        metavar="FILE",
+        nargs="+",
+        help="PREFIX, PREFIX-symbol.json, PREFIX-0000.params, both files in any order, or a file of ONNX",
     )
+    parser.add_argument("--params", metavar="FILE", help="default: the last PREFIX-NNNN.params beside the graph")
+    parser.add_argument("--epoch", type=int, metavar="N", help="the parameters PREFIX-NNNN.params of this number")
 
 
 def open_model(options: argparse.Namespace) -> Model:
-    """Reads both files of the options. Raises FileError, FormatError."""
-    return read_model(options.file, getattr(options, "params", None))
+    """Reads both files of the options. Raises FileError, also for missing parameters, FormatError, ParamError."""
+    return read_model(options.file, options.params, options.epoch).check_complete()
 
 
-def read_model(file: str, parameter_file: str | None = None) -> Model:
-    """Same as open_model, with file names."""
-    if file.endswith(".onnx"):
-        return _converted(file)
-    path = file if os.path.exists(file) or file.endswith(".json") else file + _GRAPH
+def read_model(words: Sequence[str], parameter_file: str | None = None, epoch: int | None = None) -> Model:
+    """Same as open_model, with the words of a command line; a graph alone is a model, too."""
+    if is_model_of_onnx(words):
+        return _converted(words[0])
+    path, parameter_file = find_files(words, parameter_file, epoch)
     graph = symbol.load(path)
-    if parameter_file is None and path.endswith(_GRAPH):
-        found = sorted(glob.glob(glob.escape(path[: -len(_GRAPH)]) + "-[0-9][0-9][0-9][0-9].params"))
-        parameter_file = found[-1] if found else None
     parameters = {} if parameter_file is None else _parameters(parameter_file)
-    return Model(path, parameter_file, graph, parameters)
+    model = Model(path, parameter_file, graph, parameters, read_inputs(path))
+    _check_parameters(model)
+    return model
+
+
+def _check_parameters(model: Model) -> None:
+    """Raises ParamError for parameters of another model."""
+    if model.parameter_path is None:
+        return
+    variables = model.symbol.list_inputs()
+    wanted = [name for name in variables if name not in model.specs]
+    missing = [name for name in wanted if name not in model.parameters] if model.specs else []
+    unknown = [name for name in model.parameters if name not in variables]
+    if missing or (unknown and len(unknown) == len(model.parameters)):
+        given = [name for name in model.parameters if name not in wanted] or list(model.parameters)
+        raise _of_another(model, expected=_first(missing or wanted), given=_first(given) or "no arrays")
+    try:
+        model.symbol.infer_shape_partial(**{n: a.shape for n, a in model.parameters.items() if n in variables})
+    except HybridNetError as error:
+        raise _of_another(model, because=str(error).partition("\n")[0]) from error
+
+
+def _of_another(model: Model, **parts: str) -> ParamError:
+    prefix = model.path.removesuffix(GRAPH_ENDING)
+    others = [path for path in parameter_files(prefix) if path != model.parameter_path]
+    return ParamError(
+        f"'{model.parameter_path}' holds parameters of another model than '{model.path}'",
+        fix=f"give the file that was written with it; there is {_first(others)}"
+        if others
+        else "give the two files of one export",
+        **parts,
+    )
+
+
+def _first(names: Sequence[str], most: int = 4) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _converted(file: str) -> Model:
@@ -84,14 +127,12 @@ def _converted(file: str) -> Model:
     from ..onnx import convert
 
     folder = tempfile.TemporaryDirectory(prefix="hybridnet-onnx-")
-    model = read_model(*convert(file, os.path.join(folder.name, "model")))
+    model = read_model(convert(file, os.path.join(folder.name, "model")))
     model.folder = folder
     return model
 
 
 def _parameters(path: str) -> dict[str, ndarray.NDArray]:
-    if not os.path.exists(path):
-        raise FileError(f"there is no parameter file '{path}'")
     arrays = ndarray.load(path)
     if not isinstance(arrays, dict):
         if not arrays:  # a model without parameters
@@ -100,8 +141,8 @@ def _parameters(path: str) -> dict[str, ndarray.NDArray]:
     return {re.sub("^(arg|aux):", "", name): array for name, array in arrays.items()}
 
 
-def _named(text: str, model: Model, what: str) -> tuple[str, str]:
-    """Splits [NAME=]REST into (input, rest)."""
+def named_input(text: str, model: Model, option: str) -> tuple[str, str]:
+    """Splits [NAME=]REST into (input, rest). Raises ParamError for an unknown name."""
     name, equals, rest = text.partition("=")
     if not equals:
         name, rest = "", text
@@ -109,45 +150,9 @@ def _named(text: str, model: Model, what: str) -> tuple[str, str]:
             name = model.inputs[0]
     if name not in model.inputs:
         raise ParamError(
-            f"{what} {text!r}", expected=f"NAME= in front, with one of {', '.join(model.inputs) or '(no inputs)'}"
+            f"{option} {text!r}", expected=f"NAME= in front, with one of {', '.join(model.inputs) or '(no inputs)'}"
         )
     return name, rest
-
-
-def shapes_of(model: Model, texts: list[str]) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
-    """Returns shape and dtype of every input: from --shape, else from the graph. Raises ShapeError if unknown."""
-    found: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
-    for text in texts:
-        name, rest = _named(text, model, "--shape")
-        sizes, _, dtype = rest.partition(":")
-        if not re.fullmatch(r"\(?\s*(\d+\s*(,\s*\d+\s*)*,?)?\s*\)?", sizes):
-            raise ParamError(f"--shape {text!r}", expected="sizes with commas between them, such as 1,3,224,224")
-        found[name] = tuple(int(size) for size in re.findall(r"\d+", sizes)), numpy_dtype(dtype or "float32")
-    missing = [name for name in model.inputs if name not in found]
-    if missing:
-        found.update(_inferred(model, missing, found))
-    return found
-
-
-def _inferred(
-    model: Model, missing: list[str], given: dict[str, tuple[tuple[int, ...], np.dtype]]
-) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
-    known = {name: array.shape for name, array in model.parameters.items()}
-    known.update({name: shape for name, (shape, _) in given.items()})
-    arguments, _, _ = model.symbol.infer_shape_partial(**known)
-    shapes = dict(zip(model.symbol.list_arguments(), arguments, strict=True))
-    types = dict(zip(model.symbol.list_arguments(), model.symbol.infer_type_partial()[0], strict=True))
-    found = {}
-    for name in missing:
-        shape = shapes.get(name)
-        if shape is None or len(shape) == 0 or any(size <= 0 for size in shape):
-            form = f" (known of it: {shape})" if shape else ""
-            raise ShapeError(
-                f"'{model.path}' does not contain the shape of its input {name!r}{form}",
-                fix=f"give --shape {name}=SIZES, such as --shape {name}=1,3,224,224",
-            )
-        found[name] = tuple(shape), np.dtype(types.get(name) or np.float32)
-    return found
 
 
 def random_value(shape: tuple[int, ...], dtype: np.dtype, seed: int) -> ndarray.NDArray:
@@ -166,7 +171,7 @@ def values_of(model: Model, texts: list[str]) -> dict[str, ndarray.NDArray]:
             assert isinstance(arrays, dict)
             found.update({name: array for name, array in arrays.items() if name in model.inputs})
             continue
-        name, path = _named(text, model, "--input")
+        name, path = named_input(text, model, "--input")
         if not os.path.exists(path):
             raise FileError(f"--input {name}: there is no file '{path}'")
         arrays = ndarray.load(path)
@@ -176,4 +181,28 @@ def values_of(model: Model, texts: list[str]) -> dict[str, ndarray.NDArray]:
         raise ParamError(
             f"'{model.path}' needs a value of {', '.join(missing)}", fix=f"give --input {missing[0]}=FILE.npy"
         )
-    return found
+    return {name: _as_recorded(name, value, model.specs.get(name)) for name, value in found.items()}
+
+
+def _as_recorded(name: str, value: ndarray.NDArray, spec: InputSpec | None) -> ndarray.NDArray:
+    """Returns a value in the dtype of the file. Numbers of another width are converted, and a note says so.
+
+    Raises DTypeError for another kind of numbers, ShapeError for a shape that the model does not take.
+    """
+    if spec is None:
+        return value
+    shape, dtype, wanted = tuple(value.shape), np.dtype(value.dtype), numpy_dtype(spec.dtype)
+    fits = len(shape) == len(spec.shape) and all(
+        isinstance(size, str) or size == own for size, own in zip(spec.shape, shape, strict=True)
+    )
+    if not fits and spec.has_free:  # without free sizes the file describes one call, and others may work
+        raise ShapeError(f"--input {name}", expected=f"shape {spec}", given=str(shape))
+    if dtype == wanted:
+        return value
+    is_close = dtype.kind == wanted.kind or (wanted.kind in "fV" and dtype.kind in "fViu")  # V: bfloat16
+    if not is_close:
+        raise DTypeError(
+            f"--input {name}", expected=wanted.name, given=dtype.name, fix=f"save the array as {wanted.name}"
+        )
+    print(f"note: input {name} is converted from {dtype.name} to {wanted.name}", file=sys.stderr)
+    return value.astype(wanted)

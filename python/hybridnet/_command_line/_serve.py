@@ -2,21 +2,25 @@
 
 Answers requests until SIGTERM or SIGINT; then it accepts no more requests and finishes the current ones. Requests that
 wait at the same time share a call (--batch). There is no encryption and no authentication: use a proxy for those.
-docs/serving.md shows requests and responses.
+/docs is a page with requests to copy, /metrics has measurements for Prometheus. docs/serving.md explains both.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import signal
 from typing import Any
 
 import numpy as np
 
 from ..errors import ParamError, ShapeError, UnsupportedError
-from ..serving import Limits, PredictionApp, call_of
-from ._models import Model, add_model_arguments, add_shape_argument, open_model, random_value, shapes_of
+from ..serving import AccessLog, Limits, PredictionApp, call_of
+from ..serving._content import Inputs
+from ._model_paths import GRAPH_ENDING
+from ._models import Model, add_model_arguments, open_model, random_value
+from ._shapes import Specs, add_shape_argument, shapes_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,10 +48,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read the words NaN, Infinity and -Infinity in JSON, write null for such outputs; else both are refused",
     )
+    parser.add_argument(
+        "--log",
+        metavar="FILE|-|none",
+        default="none",
+        help="a line for each request, appended to a file or printed (-); SIGHUP opens the file again; default none",
+    )
     parser.add_argument("--max-waiting", type=int, default=limits.waiting, help=f"requests; default {limits.waiting}")
 
 
-def _check_rows(model: Model, call: Any, specs: dict[str, tuple[tuple[int, ...], np.dtype]]) -> None:
+def _check_rows(model: Model, call: Any, specs: Specs) -> None:
     """Raises ShapeError unless outputs have as many rows as inputs: otherwise requests cannot share a call."""
     for rows in (1, 3):
         inputs = [random_value((rows, *specs[name][0][1:]), specs[name][1], rows).asnumpy() for name in model.inputs]
@@ -74,7 +84,7 @@ def make_app(options: argparse.Namespace) -> PredictionApp:
     model = open_model(options)
     if not model.inputs:
         raise ParamError(f"serve: '{model.path}' has no inputs")
-    specs = shapes_of(model, options.shape)
+    specs = shapes_of(model, options.shape, says_choice=False)
     for name, (shape, _) in specs.items():
         if not shape:
             raise ShapeError(f"serve: input {name!r}", expected="a first axis of rows", given="shape ()")
@@ -83,8 +93,23 @@ def make_app(options: argparse.Namespace) -> PredictionApp:
     call = call_of(block)
     _check_rows(model, call, specs)
     limits = Limits(options.max_body, options.max_rows, options.batch, options.max_waiting, options.batch_wait)
-    rows = {name: (specs[name][0][1:], specs[name][1]) for name in model.inputs}
-    return PredictionApp(call, rows, model.symbol.list_outputs(), limits, options.threads, options.allow_nan)
+    log = None if options.log == "none" else AccessLog(options.log)
+    title = os.path.basename(model.path).removesuffix(GRAPH_ENDING)
+    rows = _rows_of(model, specs, options)
+    return PredictionApp(
+        call, rows, model.symbol.list_outputs(), limits, options.threads, options.allow_nan, title, log
+    )
+
+
+def _rows_of(model: Model, specs: Specs, options: argparse.Namespace) -> Inputs:
+    """Returns the shapes of rows; sizes that the file leaves free and --shape does not fix are names."""
+    rows: dict[str, tuple[tuple[int | str, ...], np.dtype]] = {}
+    is_free = not options.shape
+    for name in model.inputs:
+        shape, dtype = specs[name]
+        spec = model.specs.get(name)
+        rows[name] = (spec.shape[1:] if spec and is_free else shape[1:]), dtype
+    return rows
 
 
 def run(options: argparse.Namespace) -> int:
@@ -106,8 +131,14 @@ def run(options: argparse.Namespace) -> int:
     )
     server = _server(config)
     signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises the signal again when it has finished
+    log = app.log
+    if log is not None:
+        reopen = log.reopen
+        signal.signal(signal.SIGHUP, lambda *_: reopen())
     with contextlib.suppress(KeyboardInterrupt):
         server.run()
+    if log is not None:
+        log.close()
     return 0 if server.started else 3
 
 

@@ -18,8 +18,9 @@ from ..context import cpu
 from ..errors import HybridNetError
 from ..gluon._checksums import has_checksums, verify_checksums
 from ..ndarray import NDArray
-from ._models import Model, add_model_arguments, add_shape_argument, open_model, random_value, shapes_of
+from ._models import Model, add_model_arguments, open_model, random_value
 from ._output import answer, progress, table
+from ._shapes import add_shape_argument, form, shapes_of
 
 _THREADS = 4
 
@@ -156,14 +157,20 @@ def run(options: argparse.Namespace) -> int:
                 problems.append(
                     f"{name}: differs by {distance:.3g} of the largest value, more than --rtol {options.rtol:g}"
                 )
+    forms = {name: form(*specs[name]) for name in model.inputs}
     facts = {
         "checksums": "right" if checked else "none",
         "file": model.path,
         "parameters": model.parameter_path,
+        "inputs": forms,
         "ways": ways,
         "problems": problems,
     }
-    text = [f"{model.path} with {model.parameter_path or 'no parameter file'}", table(ways.items())]
+    text = [
+        f"{model.path} with {model.parameter_path or 'no parameter file'}",
+        f"inputs {', '.join(f'{name} {text}' for name, text in forms.items()) or '(none)'}",
+        table(ways.items()),
+    ]
     text += ["  checksums are right"] if checked else []
     answer(options, facts, "\n".join([*text, *problems] if problems else [*text, "in order"]))
     return 1 if problems else 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import _core, autograd, errors, ndarray
+from .._user_line import warn
 from ..ndarray import NDArray
 from ..util import is_np_array, is_np_shape
 from . import nests, rules
@@ -305,7 +305,7 @@ def report_limit(call: WhileLoop, limit: int) -> None:
     """Reports that max_iterations ended the loop while its condition was still true."""
     if call.on_limit == "raise":
         rules.fail_rule(call.construct, _core.control_limit_rule(limit), call.cond)
-    warnings.warn(_core.control_limit_warning(limit), stacklevel=5)
+    warn(_core.control_limit_warning(limit))
 
 
 def read_limit(call: WhileLoop) -> int | None:

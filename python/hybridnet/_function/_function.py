@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from .. import _core, errors
 from .._keywords import as_bool, precision_text, remat_text
 from .._query_words import joined_query
 from .._tracing import parameter_of
+from .._user_line import warn
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ._shared import SharedVariable
@@ -195,7 +195,7 @@ class Function:
             found[identity] = (holder, variable)
         for identity, given in own.items():
             if identity not in used:
-                warnings.warn(f"mx.function: no output and no update reads the input {given.name!r}", stacklevel=4)
+                warn(f"mx.function: no output and no update reads the input {given.name!r}")
         for holder, key, _ in self._definition.updates:
             variable = key if isinstance(key, Symbol) else key.var()
             found.setdefault(_core.variable_id(variable), (holder, variable))

@@ -25,6 +25,7 @@ from typing import Any
 import hybridnet
 
 from .. import _AliasLoader
+from .._public_names import dir_of
 from ..errors import ImportError as HybridNetImportError
 from ._removed_numpy_names import restore_removed_numpy_names
 
@@ -49,9 +50,10 @@ class _MXNetModule(ModuleType):
             return _public_names()
         try:
             return getattr(hybridnet, name)
-        except AttributeError as missing:
-            if str(missing).startswith("module 'hybridnet' has"):
-                missing.args = (str(missing).replace("'hybridnet'", "'mxnet'", 1),)
+        except (AttributeError, ImportError) as missing:
+            text = str(missing.args[0]) if missing.args else ""  # without the fix, which takes time to find
+            if text.startswith(("module 'hybridnet' has", f"cannot import name {name!r} from 'hybridnet'")):
+                missing.args = (text.replace("'hybridnet'", "'mxnet'", 1),)
             raise
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -150,3 +152,5 @@ for _name, _value in {
     setattr(_MXNET, _name, _value)
 del _name, _value
 _activate()
+
+__dir__ = dir_of(__name__)

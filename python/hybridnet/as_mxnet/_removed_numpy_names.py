@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from .._lazy_names import no_attribute
+from .._user_line import warn
 
 __all__ = ["restore_removed_numpy_names"]
 
@@ -55,10 +55,9 @@ def restore_removed_numpy_names() -> None:
     def __getattr__(name: str) -> Any:
         if name in restored:
             value, modern = restored[name]
-            warnings.warn(
+            warn(
                 f"NumPy {np.__version__} has no np.{name}; hybridnet.as_mxnet brings it back. Fix: write {modern}.",
                 FutureWarning,
-                stacklevel=2,
             )
             setattr(np, name, value)  # later uses find it directly, without a warning
             return value

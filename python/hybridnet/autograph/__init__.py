@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .._public_names import dir_of
 from ..base import NotImplementedForSymbol
 from ..errors import TraceError
 from ._cells import RestartTrace, forget_refused_write
@@ -97,3 +98,6 @@ def shape_invariants(**sizes: tuple[int | None, ...]) -> None:
     Per variable a tuple of sizes, with None for one size that changes: ``shape_invariants(cache=(None, 64))``. Has no
     effect in imperative mode.
     """
+
+
+__dir__ = dir_of(__name__)

@@ -1,6 +1,7 @@
 """Contributed features: control flow of arrays and graphs (foreach, while_loop, cond, scan, tree_fold)."""
 
 from .._lazy_names import names_from
+from .._public_names import dir_of
 from . import control_flow
 from .control_flow import cond, foldl, foldr, foreach, scan, until, while_loop
 from .control_flow import map as map
@@ -35,3 +36,4 @@ __getattr__, __dir__ = names_from(
         "tensorrt": ("there is no GPU", "hybridize() compiles the network for the CPU"),
     },
 )
+__dir__ = dir_of(__name__, __dir__, also=("map", "reduce"))  # not in __all__: import * leaves Python's map

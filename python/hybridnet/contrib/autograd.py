@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from .. import autograd
+from .._public_names import dir_of
 from ..autograd import backward, mark_variables
 from ..errors import TypeError as HybridNetTypeError
 from ..ndarray import NDArray, zeros_like
@@ -83,3 +84,6 @@ def grad(func: Callable[..., Any], argnum: int | Sequence[int] | None = None) ->
         return with_loss(*args)[0]
 
     return wrapped
+
+
+__dir__ = dir_of(__name__)

@@ -8,6 +8,9 @@ from .._control_flow.functions import cond, foreach, while_loop
 from .._control_flow.scan import foldl, foldr, scan, until
 from .._control_flow.scan import map as map
 from .._control_flow.scan import reduce as reduce
+from .._public_names import dir_of
 
 # Without map and reduce, so that "import *" does not replace Python's.
 __all__ = ["BodyNode", "cond", "foldl", "foldr", "foreach", "scan", "until", "while_loop"]
+
+__dir__ = dir_of(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ndarray
+from .._public_names import dir_of
 from ..io import DataDesc, DataIter
 from ..ndarray import NDArray
 
@@ -62,3 +63,6 @@ class DataLoaderIter(DataIter):
     def getpad(self) -> int:
         """Returns the number of padding samples in the current batch."""
         return self.batch_size - self._batch[0].shape[0]
+
+
+__dir__ = dir_of(__name__)

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-from ..errors import ImportError as HybridNetImportError
+from .._public_names import dir_of
+from ._event_files import event_writer
 
 __all__ = ["LogMetricsCallback"]
-
-# Packages with a SummaryWriter; MXNet's choice comes first.
-_WRITERS = ("mxboard", "tensorboardX", "torch.utils.tensorboard")
-
-
-def _writer(folder: str) -> Any:
-    for package in _WRITERS:
-        try:
-            return importlib.import_module(package).SummaryWriter(folder)
-        except ImportError:
-            continue
-    raise HybridNetImportError(
-        "LogMetricsCallback needs a package that writes TensorBoard's files",
-        because=f"none of {', '.join(_WRITERS)} can be imported",
-        fix="pip install tensorboardX",
-    )
 
 
 class LogMetricsCallback:
@@ -36,13 +20,13 @@ class LogMetricsCallback:
     prefix : str, optional
         Prefix of the names of values, such as 'train'.
 
-    Raises ImportError unless mxboard, tensorboardX or torch with tensorboard is installed.
+    Raises ImportError unless mxboard, tensorboardX, tensorboard or torch with tensorboard is installed.
     """
 
     def __init__(self, logging_dir: str, prefix: str | None = None) -> None:
         self.prefix = prefix
         self.step = 0
-        self.summary_writer = _writer(logging_dir)
+        self.summary_writer = event_writer(logging_dir, "LogMetricsCallback")
 
     def __call__(self, param: Any) -> None:
         """Writes the metric of a BatchEndParam, if it has one."""
@@ -52,3 +36,6 @@ class LogMetricsCallback:
             shown = name if self.prefix is None else f"{self.prefix}-{name}"
             self.summary_writer.add_scalar(shown, value, self.step)
         self.step += 1
+
+
+__dir__ = dir_of(__name__)

@@ -14,6 +14,7 @@ import numpy as np
 from .. import _core, errors, ndarray, symbol
 from .._control_flow import nests, rules
 from .._control_flow.functions import foreach, is_traced
+from .._public_names import dir_of
 from ..symbol import Symbol
 from ..util import is_np_array
 
@@ -313,3 +314,6 @@ class _Fold:
     def _as(self, like: Any, value: Any) -> Any:
         """Returns value with the interface of the user's array."""
         return value.as_np_ndarray() if getattr(like, "_has_numpy_interface", False) else value
+
+
+__dir__ = dir_of(__name__)

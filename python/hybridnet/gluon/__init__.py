@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from .._lazy_names import names_from
+from .._public_names import dir_of
 from . import data, loss, nn, rnn, utils
 from ._hybrid_block import HybridBlock
 from ._parameter_dict import ParameterDict
@@ -45,3 +46,4 @@ __all__ = [
 __getattr__, __dir__ = names_from(
     __name__, {"_training_file": "load_training save_training"}, modules="contrib model_zoo"
 )
+__dir__ = dir_of(__name__, __dir__)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ..errors import DeferredInitializationError
+
 if TYPE_CHECKING:
     from .block import Block
 
@@ -32,6 +34,8 @@ def add_block_path(error: Exception, block: Block) -> None:
 
     An error that already has a path from a traced graph keeps it.
     """
+    if isinstance(error.__context__, DeferredInitializationError):
+        error.__suppress_context__ = True  # handled: the layer tried to learn its sizes from this batch
     inner = getattr(error, "_inner_block", None)
     if inner is None:
         if getattr(error, "block", None) or not error.args or not isinstance(error.args[0], str):

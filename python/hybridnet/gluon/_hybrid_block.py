@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import copy
 import inspect
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
 
 from .. import _core, _tracing, autograd, errors, ndarray, symbol
 from .._control_flow import nests
@@ -23,20 +20,20 @@ from .._keywords import check_hybridize_keywords, precision_text, remat_text
 from .._query_words import joined_query, listed_words
 from ..errors import HybridNetError, TraceError
 from ..errors import ValueError as HybridNetValueError
-from ..name import NameManager
 from ..ndarray import NDArray
 from ..symbol import Symbol
-from ..util import is_np_array
-from ._baked_attributes import MACHINERY, STRUCTURE, AttributeReads, forget_readers, note_call, register_reads
+from ._baked_attributes import MACHINERY, STRUCTURE, forget_readers, note_call, register_reads
 from ._block_errors import add_block_path
 from ._checksums import add_checksums
-from ._decisions import Decisions, note_in_file
+from ._constructor_calls import wrong_call
+from ._decisions import note_in_file
 from ._formats import format_of
-from ._imperative_fallback import RandomStates, draws_error, warn_draws, warn_imperative, warn_of_decisions
+from ._imperative_fallback import warn_imperative, warn_of_decisions
+from ._input_specs import record_inputs
 from ._numpy_border import as_classic, as_numpy, converts, is_numpy
 from ._op_hooks import ObservedGraph
 from ._parameter_dict import ParameterDict
-from ._read_variables import ReadVariables
+from ._program_trace import TRACE_LOCK, no_array_error, trace_program, trace_unless_imperative
 from ._traced_graph import CheckedGraph, TracedGraph, Variants
 from .block import Block
 from .parameter import DeferredInitializationError, Parameter
@@ -47,12 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["HybridBlock"]
 
 HybridBlockT = TypeVar("HybridBlockT", bound="HybridBlock")
-
-# Traces run one at a time: a trace counts up names and initializes parameters of shared blocks.
-_TRACE_LOCK = threading.RLock()
-
-# If one line of a block makes more nodes than this, the conversion finds out whether a loop is copied, and warns.
-MOST_COPIES = 64
 
 # Backends of other builds of MXNet whose optimizations the default pipeline includes.
 _KNOWN_BACKENDS = {None, "", "default", "MKLDNN", "ONEDNN"}
@@ -70,27 +61,7 @@ def flatten_arguments(args: tuple[Any, ...], arrays: list[Any]) -> Nest:
         return nests.flatten(args, arrays, constants=True)
     except nests.NotANest as error:
         place = (nests.path_to(error.value, args) or "[0]").replace("[", "", 1).replace("]", "", 1)
-        raise _no_array(f"argument {place}", error.value, "pass mx.nd.array(x)") from None
-
-
-def _flatten_outputs(out: Any, arrays: list[Any]) -> Nest:
-    try:
-        return nests.flatten(out, arrays, constants=True)
-    except nests.NotANest as error:
-        place = f"output{nests.path_to(error.value, out) or ''} of forward"
-        raise _no_array(place, error.value, "compute with operators of mx.nd instead of NumPy's") from None
-
-
-def _no_array(place: str, value: Any, fix: str) -> HybridNetError:
-    given = f"a {type(value).__module__}.{type(value).__name__}".replace("builtins.", "")
-    if isinstance(value, np.ndarray):
-        return errors.TypeError(place, expected="an NDArray", given=f"{given} of shape {value.shape}", fix=fix)
-    return errors.TypeError(
-        place,
-        expected="an NDArray, None, a number or text, or a list, tuple or dict of these",
-        given=given,
-        fix="pass arrays as arguments and other values to the constructor",
-    )
+        raise no_array_error(f"argument {place}", error.value, "pass mx.nd.array(x)") from None
 
 
 class HybridBlock(Block):
@@ -191,8 +162,9 @@ class HybridBlock(Block):
         """Adds a child block. Raises ValueError unless it is a HybridBlock."""
         if not isinstance(block, HybridBlock):
             raise HybridNetValueError(
-                f"Children of HybridBlock must also be HybridBlock, but {block} has type {type(block)}. If you are "
-                "using Sequential, please try HybridSequential instead."
+                f"Children of HybridBlock must also be HybridBlock, but {block.name} is a {type(block).__name__}. If "
+                "you are using Sequential, please try HybridSequential instead.",
+                fix=f"derive {type(block).__name__} from gluon.HybridBlock, or this block from gluon.Block",
             )
         super().register_child(block, name)
         self._clear_cached_op()
@@ -487,66 +459,6 @@ class HybridBlock(Block):
 
     # -- tracing ----------------------------------------------------------------------------------------------------
 
-    def _trace(
-        self, key: Any, flat: Sequence[Any], converts: bool = False, eager_loops: Iterable[Any] = ()
-    ) -> tuple[TracedGraph, _tracing.Trace, int]:
-        """Runs forward on abstract arrays with the shapes and dtypes of flat. converts: see _tracing.Trace.
-
-        Returns the graph, the trace, and the properties of abstract arrays that forward read (_core.trace_reads()).
-        """
-        if not flat:
-            raise HybridNetValueError(
-                f"All args are None and we do not support such a case. Block '{self.name}' needs an array"
-            )
-        if converts:
-            from .. import autograph
-        trained, recording = autograd.is_training(), autograd.is_recording()
-        attributes, variables = AttributeReads(), ReadVariables(self)
-        with (
-            _TRACE_LOCK,
-            autograd.pause(train_mode=trained),
-            attributes,
-            _tracing.Trace(self, recording, converts) as scope,
-        ):
-            names = ["data"] if len(flat) == 1 else [f"data{i}" for i in range(len(flat))]
-            inputs = [scope.make_input(name, a.shape, a.dtype) for name, a in zip(names, flat, strict=False)]
-            inputs = [as_numpy(i) if is_numpy(a) else i for i, a in zip(inputs, flat, strict=True)]
-            # Each trace counts names from zero, so that tracing twice produces the same graph.
-            with NameManager():
-                if converts:
-                    scope.effects = autograph.begin_effects()
-                    scope.eager_loops.update(eager_loops)
-                out = self._call_in_scope(scope, nests.restore(key, inputs), {})
-                if converts:
-                    out = autograph.as_outputs(out)
-            reads, shape_line = _core.trace_reads(), _core.trace_shape_line()
-            arrays = scope.foreign_arrays()
-            outputs: list[Any] = []
-            out_key = _flatten_outputs(out, outputs)
-            outputs = [_core.traced_value(o) if isinstance(o, Symbol) else _core.traced_constant(o) for o in outputs]
-            classes = [is_numpy(o) for o in outputs] if is_np_array() or any(map(is_numpy, flat)) else []
-            if outputs:
-                if scope.effects is not None:
-                    outputs[0] = autograph.with_effects(outputs[0], scope.effects)
-                outputs[0] = scope.written(outputs[0])
-                _core.control_check_leaks(symbol.Group(outputs))
-                _core.check_held_constants()
-        if not outputs:
-            raise HybridNetValueError(f"Block '{self.name}': forward gives no array when hybridized", given=repr(out))
-        shapes = [a.shape for a in flat]
-        decisions = Decisions(attributes, list(scope.value_reads), shape_line, shapes, arrays, self, variables)
-        graph = TracedGraph(
-            inputs,
-            symbol.Group(outputs),
-            out_key,
-            scope.parameters,
-            trained or recording,
-            decisions,
-            classes,
-            scope.writes,
-        )
-        return graph, scope, reads
-
     def _learn_shapes(self, scope: _tracing.Trace) -> None:
         """Initializes parameters with inferred shapes."""
         for param, variable in scope.variables.items():
@@ -560,52 +472,6 @@ class HybridBlock(Block):
         else:
             graph.op = _core.CachedOp(graph.outputs, name=self.name, numpy=graph.numpy, **self._flags)
 
-    def _trace_unless_imperative(self, key: Any, flat: Sequence[Any]) -> tuple[TracedGraph, _tracing.Trace, int]:
-        """Traces; if an overridden forward cannot become a graph, sets self._untraceable and raises it."""
-        before = RandomStates(self)
-        try:
-            traced = self._trace_program(key, flat, before)
-            if not before.changed():
-                return traced
-            converts = traced[1].converts
-            error = draws_error(self, lambda: self._trace(key, flat, converts), before)
-            if not self._plain_forward:
-                warn_draws(self, error)
-                traced[0].decisions.draws = error.where or ""
-                return traced
-        except TraceError as problem:
-            if not self._plain_forward:
-                raise
-            error = problem
-        before.restore()
-        self._clear_cached_op()
-        self._untraceable = error
-        raise error
-
-    def _trace_program(
-        self, key: Any, flat: Sequence[Any], before: RandomStates | None = None
-    ) -> tuple[TracedGraph, _tracing.Trace, int]:
-        """Traces; if forward branches or loops by values of arrays, again with its source converted.
-
-        before: the states of random generators, which are restored for the second trace.
-        """
-        if not self._converts:
-            return self._trace(key, flat)
-        if not self._needs_conversion:
-            try:
-                traced = self._trace(key, flat)
-                if _core.symbol_busiest_line(traced[0].outputs)[0] <= MOST_COPIES:
-                    return traced
-            except TraceError:
-                pass
-            if before is not None:
-                before.restore()
-        from .. import autograph
-
-        traced = autograph.traced(lambda loops: self._trace(key, flat, True, loops))
-        self._needs_conversion = True
-        return traced
-
     def _find_graph(self, key: Any, flat: Sequence[Any]) -> TracedGraph:
         variants = self._variants.get(key)
         if variants is None:
@@ -614,8 +480,8 @@ class HybridBlock(Block):
         if graph is not None:
             self._last_graph = graph
             return graph
-        with _TRACE_LOCK:
-            graph, scope, reads = self._trace_unless_imperative(key, flat)
+        with TRACE_LOCK:
+            graph, scope, reads = trace_unless_imperative(self, key, flat)
             self._learn_shapes(scope)
             for i in graph.unused:
                 warnings.warn(
@@ -685,6 +551,10 @@ class HybridBlock(Block):
                 out = self.forward(*args, **kwargs)
         except HybridNetError as error:
             add_block_path(error, self)
+            raise
+        except TypeError:
+            if explained := wrong_call(self, args, kwargs):
+                raise explained from None
             raise
         if self._forward_hooks:
             for hook in tuple(self._forward_hooks.values()):
@@ -792,7 +662,9 @@ class HybridBlock(Block):
         if not arrays:
             raise HybridNetValueError(
                 "In HybridBlock, there must be one NDArray or one Symbol in the input. Please check the type of the "
-                f"args.\n  Given: {', '.join(type(a).__name__ for a in (x, *args))}"
+                "args",
+                given=", ".join(type(a).__name__ for a in (x, *args)),
+                fix="pass mx.nd.array(values)",
             )
         if self._active:
             return self._call_cached_op(x, *args)
@@ -840,7 +712,7 @@ class HybridBlock(Block):
     def _infer_from_trace(self, args: tuple[Any, ...]) -> _tracing.Trace:
         flat: list[Any] = []
         key = flatten_arguments(args, flat)
-        _, scope, _ = self._trace_program(key, flat)
+        _, scope, _ = trace_program(self, key, flat)
         for param, variable in scope.variables.items():
             param._take_traced_shape(variable)
         return scope
@@ -853,7 +725,7 @@ class HybridBlock(Block):
         """Infers the element types of parameters from those of the inputs."""
         flat: list[Any] = []
         key = flatten_arguments(args, flat)
-        graph, scope, _ = self._trace_program(key, flat)
+        graph, scope, _ = trace_program(self, key, flat)
         known = {str(variable.name): a.dtype for variable, a in zip(graph.inputs, flat, strict=False)}
         args_types, _, aux_types = graph.outputs.infer_type(**known)
         names = [*graph.outputs.list_arguments(), *graph.outputs.list_auxiliary_states()]
@@ -871,7 +743,8 @@ class HybridBlock(Block):
         if self._last_graph is None:
             raise HybridNetError(
                 "Please first call block.hybridize() and then run forward with this block at least once before calling "
-                "export."
+                "export.",
+                fix="call net.hybridize(), then net(data) with one batch",
             )
         if not self._last_graph.trained or self._last_inputs is None:
             return self._last_graph
@@ -880,7 +753,7 @@ class HybridBlock(Block):
             return self._last_graph
         # forward branches on its caller's mode: the exported graph is the one for inference.
         with autograd.pause(train_mode=False):
-            return self._trace_program(key, [ndarray.zeros(shape, dtype=dtype) for shape, dtype in specs])[0]
+            return trace_program(self, key, [ndarray.zeros(shape, dtype=dtype) for shape, dtype in specs])[0]
 
     def export(
         self, path: str, epoch: int = 0, remove_amp_cast: bool = True, checksum: bool = False
@@ -901,7 +774,8 @@ class HybridBlock(Block):
 
         The decisions that Python made during the trace (``traced_decisions()``) are stored in the first file, in the
         attribute ``hybridnet_traced_with`` of the graph; a warning is issued if forward read the shape of an array,
-        because the file may fit inputs of that shape only.
+        because the file may fit inputs of that shape only. The names, dtypes and shapes of the inputs are stored in
+        the attribute ``hybridnet_inputs``, with a name such as free0 for each size that may vary (docs/formats.md).
 
         Returns the two file names. Raises RuntimeError unless hybridized and called once, TraceError if the block runs
         imperatively although it is hybridized.
@@ -911,6 +785,7 @@ class HybridBlock(Block):
         symbol_file, params_file = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
         graph.outputs._write(symbol_file, remove_amp_cast)
         note_in_file(symbol_file, graph.decisions)
+        record_inputs(symbol_file, graph, self._last_inputs)
         if limit := graph.decisions.of_shapes():
             warnings.warn(f"export of {self.name}: {limit}; others may give wrong results or errors.", stacklevel=2)
         auxiliary = set(graph.outputs.list_auxiliary_states())

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._user_line import warn
 from ..errors import TraceError
 from ._own_generators import generators_of, read_state, write_state
 
@@ -140,4 +141,4 @@ def _warn_at(text: str, where: str | None) -> None:
     if file and line.isdigit():
         warnings.warn_explicit(text, UserWarning, file, int(line), registry=_SHOWN.setdefault(file, {}))
     else:
-        warnings.warn(text, UserWarning, stacklevel=4)
+        warn(text, UserWarning)

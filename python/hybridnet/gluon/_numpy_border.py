@@ -40,9 +40,13 @@ def as_classic(value: Any) -> Any:
 
 
 def as_numpy(value: Any) -> Any:
-    """Converts arrays of mx.nd to arrays of mx.np, also within lists and tuples."""
+    """Converts arrays of mx.nd to arrays of mx.np, also within lists, tuples and dicts."""
     if isinstance(value, (NDArray, Symbol)):
         return value.as_np_ndarray()
+    if isinstance(value, dict):
+        return {key: as_numpy(item) for key, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(as_numpy, value))
     if isinstance(value, (list, tuple)):
         return type(value)(as_numpy(item) for item in value)
     return value

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import initializer, ndarray
+from .._habits import add_habits
 from ..errors import KeyError as HybridNetKeyError
 from ..errors import ValueError as HybridNetValueError
 from ..ndarray._dtypes import numpy_dtype
@@ -323,3 +324,6 @@ class ParameterDict:
                     f"{_brief_print_list(self._params.keys())}. Set ignore_extra to True to ignore. {naming}"
                 )
         release_freed(freed)
+
+
+add_habits(ParameterDict, "parameters")

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import HybridNetError
+from .. import _tracing
 from ..ndarray import NDArray, waitall
 
 if TYPE_CHECKING:
     from .block import Block
-
-
-class HybridizedError(HybridNetError, ValueError, AssertionError):
-    """Raised because a summary must run every layer separately. Also an AssertionError, which MXNet raised here."""
 
 
 class _Row(NamedTuple):
@@ -39,13 +35,24 @@ def _shape_text(value: Any) -> str:
 
 
 class _Recorder:
-    """Forward hook that adds one row per call of a layer."""
+    """Forward hook that counts each call of a layer. Calls with equal shapes, as in a loop, have one row."""
 
     def __init__(self) -> None:
-        self.rows: list[_Row] = []
+        self.calls: dict[tuple[int, str], list[_Row]] = {}
         self._seen: set[int] = set()
 
+    def rows(self) -> list[_Row]:
+        """Returns a row per layer and shape, with the sums of its calls."""
+        rows: list[_Row] = []
+        for calls in self.calls.values():
+            layer = f"{calls[0].layer}-{len(rows) + 1}" + (f" (x{len(calls)})" if len(calls) > 1 else "")
+            params, trainable, shared = (sum(int(call[i]) for call in calls) for i in (2, 3, 4))
+            rows.append(_Row(layer, calls[0].shape, params, trainable, shared))
+        return rows
+
     def __call__(self, block: Block, _: Any, outputs: Any) -> None:
+        if _tracing.current() is not None:  # a trace that learns the shapes of parameters is no run
+            return
         total = trainable = shared = 0
         for param in block.params.values():
             size = param.data().size
@@ -54,8 +61,9 @@ class _Recorder:
             if id(param) in self._seen:
                 shared += size
             self._seen.add(id(param))
-        layer = f"{type(block).__name__}-{len(self.rows) + 1}"
-        self.rows.append(_Row(layer, _shape_text(outputs), total, trainable, shared))
+        shape = _shape_text(outputs)
+        row = _Row(type(block).__name__, shape, total, trainable, shared)
+        self.calls.setdefault((id(block), shape), []).append(row)
 
 
 def _segments(block: Any, inputs: tuple[Any, ...]) -> str:
@@ -69,7 +77,7 @@ def _segments(block: Any, inputs: tuple[Any, ...]) -> str:
 def print_summary(block: Block, inputs: tuple[Any, ...]) -> None:
     """Runs block on inputs and prints the table; for a graph that was cut into segments, prints these and the cuts.
 
-    Raises ValueError if the block, or one below, is hybridized and its graph is not cut.
+    Hybridized blocks run their Python code for the table, so that layers in loops and branches count, too.
     """
     from ._hybrid_block import HybridBlock
     from .nn.basic_layers import HybridSequential, Sequential
@@ -81,10 +89,12 @@ def print_summary(block: Block, inputs: tuple[Any, ...]) -> None:
             return
     recorder = _Recorder()
     handles = []
+    hybridized: list[Block] = []
 
     def watch(layer: Block) -> None:
         if isinstance(layer, HybridBlock) and layer._active:
-            raise HybridizedError(f'"{layer.name}" must not be hybridized to print summary.')
+            hybridized.append(layer)
+            layer.__dict__["_active"] = False  # keeps the graphs, which an assignment would drop
         if not isinstance(layer, (Sequential, HybridSequential)):
             handles.append(layer.register_forward_hook(recorder))
 
@@ -94,7 +104,9 @@ def print_summary(block: Block, inputs: tuple[Any, ...]) -> None:
     finally:
         for handle in handles:
             handle.detach()
-    rows = [_Row("Input", _shape_text(inputs), 0, 0, 0), *recorder.rows]
+        for layer in hybridized:
+            layer.__dict__["_active"] = True
+    rows = [_Row("Input", _shape_text(inputs), 0, 0, 0), *recorder.rows()]
     total, trainable, shared = (sum(int(row[i]) for row in rows) for i in (2, 3, 4))
     print("-" * 80)
     print(f"{'Layer (type)':>20}  {'Output Shape':>42} {'Param #':>15}")

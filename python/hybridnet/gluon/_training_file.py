@@ -13,7 +13,9 @@ import os
 import tempfile
 from typing import Any
 
-from .. import _core, random
+import numpy as np
+
+from .. import _core, errors, random
 from .._files import read_bytes, replacing
 from ..errors import FormatError, ParamError
 from .block import Block
@@ -41,6 +43,13 @@ def _load_parameters(net: Block, content: bytes) -> None:
         net.load_parameters(path)
 
 
+def _python_value(value: Any) -> Any:
+    """Returns a number or array of NumPy as Python's; raises TypeError for others, as json.dumps asks for."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise errors.TypeError(f"a {type(value).__name__} is no value of JSON")
+
+
 def save_training(
     path: str | os.PathLike[str],
     net: Block,
@@ -61,7 +70,8 @@ def save_training(
     loader : DataLoader, optional
         Its position, also in the middle of an epoch.
     extra : optional
-        Any value that json.dumps takes: the number of the epoch, the best score so far.
+        Any value that json.dumps takes, and numbers and arrays of NumPy, which load_training() returns as Python's
+        numbers and lists: the number of the epoch, the best score so far.
 
     The state of random numbers (mx.random, numpy.random, random) is also saved. Gradients are not: with grad_req='add',
     save when they are zero.
@@ -83,9 +93,13 @@ def save_training(
         "extra": extra,
     }
     try:
-        text = json.dumps(header).encode()
+        text = json.dumps(header, default=_python_value).encode()
     except (TypeError, ValueError) as error:
-        raise ParamError(f"save_training, extra: {error}", expected="an object that json.dumps accepts") from error
+        raise ParamError(
+            f"save_training, extra: {error}",
+            expected="an object that json.dumps accepts",
+            fix="give numbers, texts, lists and dicts of these; of an NDArray its x.asnumpy()",
+        ) from error
     with replacing(path, "save_training") as file:
         file.write(_MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest() + text)
         for content in sections.values():

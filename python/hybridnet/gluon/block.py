@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import re
 import threading
-import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from .. import name as _name
 from .. import ndarray
-from .._keywords import check_hybridize_keywords, check_keywords, unknown_keyword
+from .._habits import add_habits
+from .._keywords import check_hybridize_keywords, check_keywords, no_keyword, unknown_keyword
 from .._lazy_names import names_from
+from .._public_names import dir_of
+from .._user_line import warn
 from ..errors import HybridNetError, ShapeError, not_overridden
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ..ndarray.utils import load_mapped
 from ._baked_attributes import attribute_is_set, forget_readers
 from ._block_errors import add_block_path
+from ._constructor_calls import NotConstructed, check_arguments, no_children, no_layer, wrong_call
 from ._formats import _flatten as _flatten  # libraries use it to pass nested states
 from ._formats import _regroup as _regroup
 from ._model_files import read_model, write_model
@@ -130,9 +133,20 @@ class Block:
         Parameters to share: ``nn.Dense(20, params=other.collect_params())``.
     """
 
+    # Instances have attributes of these names once the constructor has run.
+    _children: Any = NotConstructed()
+    _forward_hooks: Any = NotConstructed()
+    _forward_pre_hooks: Any = NotConstructed()
+    _params: Any = NotConstructed()
+    _prefix: Any = NotConstructed()
+    _reg_params: Any = NotConstructed()
+    _scope: Any = NotConstructed()
+
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if kwargs:
             check_keywords(cls, args, kwargs)
+        if args:
+            check_arguments(cls, args)
         return super().__new__(cls)
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None, **unknown: Any) -> None:
@@ -155,7 +169,10 @@ class Block:
         existing = self.__dict__.get(name)
         if isinstance(existing, (Parameter, Block)) and not isinstance(value, type(existing)):
             raise HybridNetTypeError(
-                f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not allowed."
+                f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not allowed.",
+                fix=f"write values by block.{name}.set_data(array)"
+                if isinstance(existing, Parameter)
+                else f"set block.{name} to a {type(existing).__name__}, or use another name",
             )
         if isinstance(value, Block):
             self.register_child(value, name)
@@ -184,11 +201,10 @@ class Block:
             if key.startswith("_") or not isinstance(value, (list, tuple, dict)):
                 continue
             if _holds_unregistered(value, children):
-                warnings.warn(
+                warn(
                     f'"{type(self).__name__}.{key}" is an unregistered container with Blocks. Note that Blocks inside '
                     "the list, tuple or dict will not be registered automatically. Make sure to register them using "
                     "register_child() or switching to nn.Sequential/nn.HybridSequential instead. ",
-                    stacklevel=3,
                 )
 
     def _alias(self) -> str:
@@ -240,11 +256,13 @@ class Block:
 
     # -- files ------------------------------------------------------------------------------------------------------
 
-    def save_parameters(self, filename: str, deduplicate: bool = False) -> None:
+    def save_parameters(self, filename: str, deduplicate: bool = False, **unknown: NoReturn) -> None:
         """Writes the parameters, by structural name, to a ``.params`` file for load_parameters.
 
         deduplicate: whether a parameter shared by several blocks is written only once.
         """
+        if unknown:
+            raise no_keyword(Block.save_parameters, unknown)
         ndarray.save(filename, self._arrays_to_save(deduplicate))
 
     def _arrays_to_save(self, deduplicate: bool = False) -> dict[str, ndarray.NDArray]:
@@ -257,7 +275,7 @@ class Block:
 
     def save_params(self, filename: str) -> None:
         """Deprecated: writes the parameters by name without prefix. Use save_parameters."""
-        warnings.warn("save_params is deprecated. Please use save_parameters.", DeprecationWarning, stacklevel=2)
+        warn("save_params is deprecated. Please use save_parameters.", DeprecationWarning)
         self.collect_params().save(filename, strip_prefix=self.prefix)
 
     def load_parameters(
@@ -268,6 +286,7 @@ class Block:
         ignore_extra: bool = False,
         cast_dtype: bool = False,
         dtype_source: str = "current",
+        **unknown: NoReturn,
     ) -> None:
         """Reads parameters that save_parameters (or ParameterDict.save) wrote.
 
@@ -286,6 +305,8 @@ class Block:
         Raises FileError or FormatError for the file itself, ParameterLoadError (a ValueError) if names, shapes, element
         types or contexts do not fit.
         """
+        if unknown:
+            raise no_keyword(Block.load_parameters, unknown)
         loaded = load_mapped(filename)
         params = self._collect_params_with_prefix()
         if not loaded and not params:
@@ -318,7 +339,8 @@ class Block:
             elif not ignore_extra:
                 raise ParameterLoadError(
                     f"Parameter '{name}' loaded from file '{filename}' is not present in this block, which contains "
-                    f"parameters {_brief_print_list(params)}. Set ignore_extra=True to ignore. "
+                    f"parameters {_brief_print_list(params)}. Set ignore_extra=True to ignore. ",
+                    fix="build the block that was saved, or pass ignore_extra=True",
                 )
         release_freed(freed)
 
@@ -332,14 +354,15 @@ class Block:
             if not any(alias in loaded for alias in names[param]):
                 raise ParameterLoadError(
                     f"Parameter '{name}' is missing in file '{filename}', which contains parameters: "
-                    f"{_brief_print_list(loaded)}. Set allow_missing=True to ignore missing parameters."
+                    f"{_brief_print_list(loaded)}. Set allow_missing=True to ignore missing parameters.",
+                    fix="build the block that was saved, or pass allow_missing=True and initialize the others",
                 )
 
     def load_params(
         self, filename: str, ctx: Any = None, allow_missing: bool = False, ignore_extra: bool = False
     ) -> None:
         """Deprecated: same as load_parameters."""
-        warnings.warn("load_params is deprecated. Please use load_parameters.", DeprecationWarning, stacklevel=2)
+        warn("load_params is deprecated. Please use load_parameters.", DeprecationWarning)
         self.load_parameters(filename, ctx, allow_missing, ignore_extra)
 
     def save(self, prefix: str) -> None:
@@ -361,6 +384,8 @@ class Block:
 
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Adds a child block. Attributes that are blocks are registered automatically."""
+        if not isinstance(block, Block):
+            raise no_layer(block, type(self).__name__)
         self._children[str(len(self._children)) if name is None else name] = block
 
     def register_forward_pre_hook(self, hook: Callable[[Block, tuple[Any, ...]], None]) -> HookHandle:
@@ -395,6 +420,7 @@ class Block:
         ctx: Context | Sequence[Context] | None = None,
         verbose: bool = False,
         force_reinit: bool = False,
+        **unknown: NoReturn,
     ) -> None:
         """Initializes all parameters.
 
@@ -409,6 +435,8 @@ class Block:
         force_reinit : bool, default False
             Whether parameters that have a value are initialized again.
         """
+        if unknown:
+            raise no_keyword(Block.initialize, unknown)
         self.collect_params().initialize(init, ctx, verbose, force_reinit)
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
@@ -484,9 +512,17 @@ class Block:
         except HybridNetError as error:
             add_block_path(error, self)
             raise
+        except TypeError:
+            if explained := wrong_call(self, args, kwargs):
+                raise explained from None
+            raise
         for hook in tuple(self._forward_hooks.values()):
             hook(self, args, out)
         return out
+
+    def __getitem__(self, key: Any) -> Any:
+        """Raises TypeError: only containers have indices. Without this method Python would not name the children."""
+        raise no_children(self)
 
     def forward(self, *args: Any) -> Any:
         """Computes the outputs; subclasses override it."""
@@ -495,11 +531,13 @@ class Block:
     def summary(self, *inputs: Any) -> None:
         """Prints layers, output shapes and parameter counts for one run on inputs.
 
-        For a hybridized block whose graph was cut into segments, prints these and the cuts. Raises ValueError for other
-        hybridized blocks, RuntimeError if it is not initialized.
+        Layers that run several times with equal shapes, as in a loop, have one row. For a hybridized block whose graph
+        was cut into segments, prints these and the cuts. Raises RuntimeError if the block is not initialized.
         """
         print_summary(self, inputs)
 
+
+add_habits(Block, "block")
 
 # MXNet also has these in this file.
 __getattr__, __dir__ = names_from(
@@ -510,3 +548,4 @@ __getattr__, __dir__ = names_from(
     },
     {"initializer": "..initializer", "symbol": "..symbol"},
 )
+__dir__ = dir_of(__name__, __dir__)

@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from .._described import changed_arguments, described
 from .._lazy_names import names_from
-from ..errors import ParamError, not_overridden
+from .._public_names import dir_of
+from ..errors import ParamError, ShapeError, not_overridden
+from ..ndarray import NDArray
 from ._hybrid_block import HybridBlock
 
 __all__ = [
@@ -49,8 +52,29 @@ def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weig
 
 
 def _reshape_like(F: Any, x: Any, y: Any) -> Any:
-    """Reshapes x to the shape of y."""
-    return F.reshape_like(x, y)
+    """Reshapes x, labels or targets, to the shape of y, the predictions. Raises ShapeError for another size."""
+    try:
+        return F.reshape_like(x, y)
+    except ShapeError as error:
+        raise _wrong_labels(y, x, f"as many labels as predictions, {_shape_text(y)}", "") from error
+
+
+def _shape_text(array: Any) -> str:
+    return f"shape {tuple(array.shape)}" if getattr(array, "shape", None) is not None else "another shape"
+
+
+def _wrong_labels(pred: Any, label: Any, expected: str, because: str) -> ShapeError:
+    """Returns the error for labels that do not fit the predictions; says so if both seem swapped."""
+    rank, rank_of_label = len(getattr(pred, "shape", None) or ()), len(getattr(label, "shape", None) or ())
+    if rank < rank_of_label:
+        fix = "call loss(pred, label), the predictions first"
+    elif rank == rank_of_label and because:
+        fix = "pass class indices, label.argmax(axis=-1), or make the loss with sparse_label=False"
+    else:
+        fix = "pass a label for each prediction of the batch; check both shapes"
+    return ShapeError(
+        "loss: label", expected=expected, given=_shape_text(label), because=because or None, fix=fix, input="label"
+    )
 
 
 class Loss(HybridBlock):
@@ -64,13 +88,23 @@ class Loss(HybridBlock):
         Axis that is not averaged.
     """
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], NDArray):
+            raise ParamError(
+                f"{cls.__name__}: the constructor takes settings",
+                given="arrays",
+                fix=f"make the loss first: loss_fn = {cls.__name__}(), then loss_fn(pred, label)",
+            )
+        return super().__new__(cls, *args, **kwargs)
+
     def __init__(self, weight: float | None, batch_axis: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._weight = weight
         self._batch_axis = batch_axis
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
+        others = changed_arguments(self, leave_out=("weight", "batch_axis"))
+        return described(self, batch_axis=self._batch_axis, w=self._weight, **others)
 
     def _mean(self, F: Any, loss: Any, sample_weight: Any, weight: float | None = None) -> Any:
         """Returns the weighted loss per sample."""
@@ -192,16 +226,20 @@ class SoftmaxCrossEntropyLoss(Loss):
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         if not self._from_logits:
             pred = F.log_softmax(pred, axis=self._axis)
-        if self._ignore_label is not None:
-            loss = self._of_kept(F, pred, label)
-        elif self._sparse_label:
-            loss = -F.pick(pred, label, axis=self._axis, keepdims=True)
+        if self._sparse_label:
+            try:
+                loss = self._of_classes(F, pred, label)
+            except ShapeError as error:
+                expected = f"one class index for each prediction of {_shape_text(pred)}"
+                raise _wrong_labels(pred, label, expected, "sparse_label=True: labels are no vectors") from error
         else:
             loss = -F.sum(pred * _reshape_like(F, label, pred), axis=self._axis, keepdims=True)
         return self._mean(F, loss, sample_weight)
 
-    def _of_kept(self, F: Any, pred: Any, label: Any) -> Any:
-        """Returns the loss of the labels that are not ignored, 0 for the others."""
+    def _of_classes(self, F: Any, pred: Any, label: Any) -> Any:
+        """Returns the loss for class indices: 0 for those that are ignored."""
+        if self._ignore_label is None:
+            return -F.pick(pred, label, axis=self._axis, keepdims=True)
         kept = label != self._ignore_label
         loss = -F.pick(pred, F.where(kept, label, F.zeros_like(label)), axis=self._axis, keepdims=True)
         return F.where(F.reshape_like(kept, loss), loss, F.zeros_like(loss))
@@ -455,3 +493,4 @@ class SDMLLoss(Loss):
 
 # MXNet programs reach these modules through this one.
 __getattr__, __dir__ = names_from(__name__, modules={"ndarray": "..ndarray"})
+__dir__ = dir_of(__name__, __dir__)

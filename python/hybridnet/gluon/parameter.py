@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
+import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _core, _tracing, autograd, initializer, ndarray, symbol
+from .._habits import add_habits
+from .._keywords import ChecksKeywords
 from .._lazy_names import names_from
+from .._public_names import dir_of
+from .._user_line import warn
 from ..context import Context, cpu, current_context
-from ..errors import DeferredInitializationError, HybridNetError
+from ..errors import DeferredInitializationError, HybridNetError, ParamError
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ..ndarray import sparse
@@ -46,10 +50,11 @@ def _context_list(ctx: Context | Sequence[Context] | None) -> list[Context]:
         return [current_context()]
     if isinstance(ctx, Context):
         return [ctx]
-    return list(ctx)
+    several: Any = [ctx] if isinstance(ctx, str) or not hasattr(ctx, "__iter__") else ctx
+    return [Context.of(item) for item in several]
 
 
-class Parameter:
+class Parameter(ChecksKeywords):
     """A named value that a block uses, with its gradient, on one or more contexts.
 
     Parameters
@@ -92,6 +97,13 @@ class Parameter:
         stype: str = "default",
         grad_stype: str = "default",
     ) -> None:
+        if isinstance(init, numbers.Number):
+            raise ParamError(
+                f"Parameter '{name}': init",
+                expected="an Initializer or its name",
+                given=repr(init),
+                fix=f"for a constant pass mx.init.Constant({init!r}); the size of the input is a keyword: input_size=",
+            )
         for what, value in (("stype", stype), ("grad_stype", grad_stype)):
             if value not in _STORAGE_TYPES:
                 raise ParameterLoadError(
@@ -159,7 +171,7 @@ class Parameter:
         self.cast(dtype)
 
     @property
-    def shape(self) -> tuple[int, ...] | None:
+    def shape(self) -> Any:  # a tuple in programs, after initialization
         """The sizes; unknown ones are 0, or -1 under NumPy shape semantics. None: nothing is known."""
         if self._shape is None:
             return None
@@ -176,7 +188,8 @@ class Parameter:
             or any(size not in (-1, 0, new) for new, size in zip(new_shape, old, strict=False))
         ):
             raise ParameterLoadError(
-                f"Parameter '{self.name}': Expected shape {old} is incompatible with given shape {new_shape}."
+                f"Parameter '{self.name}': Expected shape {old} is incompatible with given shape {new_shape}.",
+                fix="pass values of the expected shape; transpose a weight of (inputs, outputs)",
             )
         self._shape = new_shape
 
@@ -223,10 +236,7 @@ class Parameter:
         Raises ValueError if the shape is not known and allow_deferred_init is False.
         """
         if self._data is not None and not force_reinit:
-            warnings.warn(
-                f"Parameter '{self.name}' is already initialized, ignoring. Set force_reinit=True to re-initialize.",
-                stacklevel=2,
-            )
+            warn(f"Parameter '{self.name}' is already initialized, ignoring. Set force_reinit=True to re-initialize.")
             return
         self._data = self._grad = None
         if default_init is None:
@@ -330,7 +340,8 @@ class Parameter:
         if len(own) != len(saved) or any(size not in (-1, 0, new) for size, new in zip(own, saved, strict=False)):
             raise ParameterLoadError(
                 f"Failed loading Parameter '{self.name}' from saved params: shape incompatible expected {self.shape} "
-                f"vs saved {tuple(saved)}"
+                f"vs saved {tuple(saved)}",
+                fix="build the layer with the sizes that it was saved with",
             )
         self._shape = tuple(saved)
 
@@ -371,6 +382,8 @@ class Parameter:
         if isinstance(data, symbol.Symbol):
             self.data()[:] = data
             return
+        if not hasattr(data, "shape"):
+            data = ndarray.array(data, dtype=self.dtype)
         self.shape = data.shape
         if self._trainer is not None:
             self._trainer._value_was_set(self)
@@ -409,10 +422,10 @@ class Parameter:
     def _uninitialized(self) -> Exception:
         if self._deferred_init:
             return DeferredInitializationError(
-                f"Parameter '{self.name}' has not been initialized yet because initialization was deferred. Actual "
-                "initialization happens during the first forward pass. Please pass one batch of data through the "
-                "network before accessing Parameters. You can also avoid deferred initialization by specifying "
-                "in_units, num_features, etc., for network layers."
+                f"Parameter '{self.name}' has not been initialized yet because initialization was deferred",
+                because="its shape is known after the first forward pass only",
+                fix="call net(data) with one batch first, or build the layers with in_units=, in_channels= or "
+                "input_size=",
             )
         return HybridNetError(
             f"Parameter '{self.name}' has not been initialized",
@@ -486,7 +499,7 @@ class Parameter:
             return self._ctx_list  # type: ignore[return-value]
         if self._deferred_init:
             return self._deferred_init[1]
-        raise HybridNetError(f"Parameter '{self.name}' has not been initialized")
+        raise self._uninitialized()
 
     def row_sparse_data(self, row_id: NDArray) -> NDArray:
         """Returns rows row_id of the value on row_id's context; the row_sparse result has the parameter's gradient.
@@ -593,6 +606,9 @@ def _zeros_like(array: NDArray, stype: str) -> NDArray:
     return zeros if stype != "default" or array.stype != "default" else _core.retyped(zeros, type(array))
 
 
+add_habits(Parameter, "parameter", refused=("requires_grad", "trainable"))
+
+
 class Constant(Parameter):
     """A constant that is saved with the block but never trained: grad_req is always 'null'.
 
@@ -620,12 +636,12 @@ class Constant(Parameter):
     def grad_req(self, req: str) -> None:
         self._grad_req = "null"
         if req != "null":
-            warnings.warn(
+            warn(
                 f'Constant parameter "{self.name}" does not support grad_req other than "null", and new value '
                 f'"{req}" is ignored.',
-                stacklevel=2,
             )
 
 
 # MXNet also has it in this module.
 __getattr__, __dir__ = names_from(__name__, {"_parameter_dict": "ParameterDict"}, {"context": "..context"})
+__dir__ = dir_of(__name__, __dir__)

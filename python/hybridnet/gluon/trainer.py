@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import ndarray
 from .. import optimizer as opt
+from .._described import count_text, described
 from .._files import read_bytes, replacing
+from .._habits import add_habits
+from .._keywords import ChecksKeywords
+from .._public_names import dir_of
 from ..errors import ParamError
 from ..errors import UserWarning as HybridNetUserWarning
 from ..kvstore.kvstore import KVStore
@@ -35,10 +40,16 @@ def _parameter_list(params: Any) -> list[Parameter]:
     if isinstance(params, (dict, ParameterDict)):
         params = [params[key] for key in sorted(params.keys())]
     if not isinstance(params, (list, tuple)):
-        raise ParamError("First argument must be a list or dict of Parameters", given=str(type(params)))
+        raise ParamError(
+            "First argument must be a list or dict of Parameters",
+            given=f"the class {params.__name__}" if isinstance(params, type) else type(params).__name__,
+            fix="pass net.collect_params()",
+        )
     for param in params:
         if not isinstance(param, Parameter):
-            raise ParamError("First argument must be a list or dict of Parameters", given=f"list of {type(param)}")
+            given = f"list of {type(param).__name__}"
+            fix = "pass net.collect_params()"
+            raise ParamError("First argument must be a list or dict of Parameters", given=given, fix=fix)
     return list(params)
 
 
@@ -50,11 +61,20 @@ class _SumsOfContexts(KVStore):
         self._updater = self._optimizer_updater = updater
 
 
+def _no_batch_size(given: Any) -> ParamError:
+    return ParamError(
+        "Trainer: batch_size must be positive",
+        given="none" if given is None else repr(given),
+        because="a loss has one value for each sample, and the sum of their gradients is divided by batch_size",
+        fix="call trainer.step(data.shape[0]), or trainer.step(1) after loss.mean().backward()",
+    )
+
+
 class _UpdatedByStoreError(ParamError, AssertionError):
     """The error of a call that update_on_kvstore forbids. MXNet raises an AssertionError."""
 
 
-class Trainer:
+class Trainer(ChecksKeywords):
     """Updates parameters by an optimizer::
 
         trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "momentum": 0.9})
@@ -92,6 +112,13 @@ class Trainer:
         compression_params: Mapping[str, Any] | None = None,
         update_on_kvstore: bool | None = None,
     ) -> None:
+        if optimizer_params is not None and not isinstance(optimizer_params, Mapping):
+            raise ParamError(
+                "Trainer: optimizer_params",
+                expected="a dict",
+                given=repr(optimizer_params),
+                fix="pass {'learning_rate': 0.1}",
+            )
         self._params = _parameter_list(params)
         self._param2idx = {param.name: i for i, param in enumerate(self._params)}
         for param in self._params:
@@ -103,6 +130,15 @@ class Trainer:
         self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
         self._store = self._check_kvstore(kvstore, compression_params)
         self._reset_kvstore()
+
+    def __repr__(self) -> str:
+        sizes = [param.shape for param in self._params if param.grad_req != "null"]
+        counts = [0 if shape is None else math.prod(shape) for shape in sizes]
+        values = f" of {sum(counts):,} values" if counts and min(counts) > 0 else ""
+        frozen = len(self._params) - len(sizes)
+        parts = [repr(self._optimizer), f"{count_text(len(sizes), 'parameter')}{values}"]
+        parts += [f"{frozen} without gradient"] if frozen else []
+        return described(self, *parts, f"on {', '.join(map(str, self._contexts)) or 'no context'}")
 
     # MXNet training loops read these attributes; like in MXNet, they are set at the first step. Sums over contexts need
     # no store here, so with several contexts the store is only a placeholder.
@@ -210,7 +246,7 @@ class Trainer:
 
     # -- stepping ---------------------------------------------------------------------------------------------------
 
-    def step(self, batch_size: float, ignore_stale_grad: bool = False) -> None:
+    def step(self, batch_size: float | None = None, ignore_stale_grad: bool = False) -> None:
         """Sums gradients over contexts and updates all parameters. Call it after backward, outside of record().
 
         Parameters
@@ -230,7 +266,7 @@ class Trainer:
         self._refuse_on_kvstore("allreduce_grads()")
         self._allreduce_grads()
 
-    def update(self, batch_size: float, ignore_stale_grad: bool = False) -> None:
+    def update(self, batch_size: float | None = None, ignore_stale_grad: bool = False) -> None:
         """Only updates, after allreduce_grads(). Arguments: see step. Raises ParamError with update_on_kvstore."""
         self._refuse_on_kvstore("update()")
         self._check_and_rescale_grad(self._scale_for(batch_size))
@@ -244,9 +280,9 @@ class Trainer:
                 "False when creating trainer."
             )
 
-    def _scale_for(self, batch_size: float) -> float:
-        if not batch_size > 0:
-            raise ParamError("Trainer: batch_size must be positive", given=str(batch_size))
+    def _scale_for(self, batch_size: float | None) -> float:
+        if batch_size is None or isinstance(batch_size, (str, list, tuple)) or not batch_size > 0:
+            raise _no_batch_size(batch_size)
         return self._scale / batch_size
 
     def _check_and_rescale_grad(self, scale: float) -> None:
@@ -296,9 +332,10 @@ class Trainer:
     def _raise_stale(param: Parameter, weight: NDArray) -> None:
         raise HybridNetUserWarning(
             f"Gradient of Parameter `{param.name}` on context {weight.context} has not been updated by backward since "
-            "last `step`. This could mean a bug in your model that made it only use a subset of the Parameters "
-            "(Blocks) for this iteration. If you are intentionally only using a subset, call step with "
-            "ignore_stale_grad=True to suppress this warning and skip updating of Parameters with stale gradient"
+            "last `step`",
+            because="backward() was not called, or the loss does not depend on the parameter",
+            fix="call loss.backward() before each step; if the model leaves parameters out on purpose, "
+            "step(batch_size, ignore_stale_grad=True)",
         )
 
     # -- files ------------------------------------------------------------------------------------------------------
@@ -333,3 +370,9 @@ class Trainer:
         for updater in self._updaters:
             updater.optimizer = self._optimizer
         self._optimizer.param_dict = dict(enumerate(self._params))
+
+
+__dir__ = dir_of(__name__)
+
+
+add_habits(Trainer, "trainer", refused=("lr", "param_groups"))

@@ -7,7 +7,6 @@ import os
 import tempfile
 import urllib.error
 import urllib.request
-import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -16,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ndarray
+from .._lazy_names import refusing
+from .._public_names import dir_of
+from .._user_line import warn
 from ..errors import FileError
 from ..errors import UserWarning as HybridNetUserWarning
 from ..errors import ValueError as HybridNetValueError
@@ -41,7 +43,8 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
         raise HybridNetValueError(
             f"data with shape {data.shape} cannot be evenly split into {num_slice} slices along axis {batch_axis}. "
             f"Use a batch size that's multiple of {num_slice} or set even_split=False to allow uneven partitioning "
-            "of data."
+            "of data.",
+            fix="pass even_split=False, or a DataLoader with last_batch='discard'",
         )
     each, extras = divmod(size, num_slice)
     ends = np.cumsum([each + 1] * extras + [each] * (num_slice - extras)).tolist()
@@ -87,7 +90,7 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
     if check_isfinite:
         norm = float(total.asscalar())
         if not np.isfinite(norm):
-            warnings.warn("nan or inf is detected. Clipping results will be undefined.", UserWarning, stacklevel=2)
+            warn("nan or inf is detected. Clipping results will be undefined.", UserWarning)
     # The small constant avoids a division by zero for all-zero arrays.
     scale = ndarray.minimum(max_norm / (total + 1e-8), 1.0)
     for array in arrays:
@@ -161,7 +164,7 @@ def download(
     if not target:
         raise HybridNetValueError("Can't construct file-name from this URL. Please set the `path` option manually.")
     if not verify_ssl:
-        warnings.warn("Unverified HTTPS request is being made (verify_ssl=False).", stacklevel=2)
+        warn("Unverified HTTPS request is being made (verify_ssl=False).")
     if not overwrite and os.path.exists(target) and (not sha1_hash or check_sha1(target, sha1_hash)):
         return target
     for attempt in range(retries + 1):
@@ -260,3 +263,6 @@ def shape_is_known(shape: Sequence[int] | None) -> bool:
 def replace_file(src: str, dst: str) -> None:
     """Moves src to dst atomically, replacing an existing file."""
     os.replace(src, dst)
+
+
+__getattr__, __dir__ = refusing(__name__), dir_of(__name__)

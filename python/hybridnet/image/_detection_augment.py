@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import random
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import ndarray as nd
+from .._user_line import warn
 from ..errors import ParamError, not_overridden
 from ..errors import TypeError as HybridNetTypeError
 from ..ndarray import NDArray
@@ -123,7 +123,7 @@ class _RegionAug(DetAugmenter):
             ("aspect_ratio_range", self.aspect_ratio_range, self.aspect_ratio_range[0] > 0),
         ):
             if not good or low > high:
-                warnings.warn(f"{type(self).__name__} does nothing: {name} is ({low}, {high})", stacklevel=3)
+                warn(f"{type(self).__name__} does nothing: {name} is ({low}, {high})")
                 self.enabled = False
 
     def _limits(self, height: int, width: int) -> tuple[float, float]:

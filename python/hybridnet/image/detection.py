@@ -1,5 +1,6 @@
 """Images with boxes: the names of mx.image.det and mx.image.detection."""
 
+from .._public_names import dir_of
 from ._detection_augment import (
     CreateDetAugmenter,
     CreateMultiRandCropAugmenter,
@@ -23,3 +24,5 @@ __all__ = [
     "DetRandomSelectAug",
     "ImageDetIter",
 ]
+
+__dir__ = dir_of(__name__)

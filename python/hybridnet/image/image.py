@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .._lazy_names import names_from
+from .._public_names import dir_of
 from ..errors import DTypeError, ParamError, ShapeError
 from ..io import _image_files, _pixels
 from ..ndarray import NDArray
@@ -274,3 +275,4 @@ __getattr__, __dir__ = names_from(
     },
     {"io": "..io", "recordio": "..recordio"},
 )
+__dir__ = dir_of(__name__, __dir__)

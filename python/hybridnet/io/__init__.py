@@ -1,6 +1,7 @@
 """Data iterators: batches for Module.fit and training loops."""
 
 from .._lazy_names import names_from
+from .._public_names import dir_of
 from . import io
 from ._array_iter import *
 from ._batches import *
@@ -23,3 +24,4 @@ __getattr__, __dir__ = names_from(
         "MXDataIter": (_NATIVE, "derive from mx.io.DataIter"),
     },
 )
+__dir__ = dir_of(__name__, __dir__)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import ndarray
+from .._user_line import warn
 from ..errors import ParamError, ShapeError
 from ..errors import TypeError as HybridNetTypeError
 from ..ndarray import NDArray
@@ -114,8 +114,8 @@ class NDArrayIter(DataIter):
         labels = [name for name, array in self.label if array.shape[self._axis] > least]
         if labels and {count for name, count in counts.items() if name not in labels} == {least}:
             listed = ", ".join(map(repr, labels))
-            warnings.warn(
-                f"NDArrayIter: {listed} has more samples than the data, {least}: the rest is ignored", stacklevel=3
+            warn(
+                f"NDArrayIter: {listed} has more samples than the data, {least}: the rest is ignored",
             )
             return least
         if len(set(counts.values())) != 1:

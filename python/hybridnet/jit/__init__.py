@@ -1,5 +1,8 @@
 """Compilation of whole programs: training steps."""
 
+from .._public_names import dir_of
 from ._train_step import TrainStep, train_step
 
 __all__ = ["TrainStep", "train_step"]
+
+__dir__ = dir_of(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._public_names import dir_of
 from ..errors import ParamError, UnsupportedError, not_overridden
 from ..errors import TypeError as HybridNetTypeError
 
@@ -94,3 +95,6 @@ def create(name: str = "local") -> KVStoreBase:
         )
     known: Sequence[str] = (*_LOCAL, *KVStoreBase.kv_registry)
     raise ParamError(f"kvstore.create: unknown store '{name}', known: {', '.join(known)}")
+
+
+__dir__ = dir_of(__name__)

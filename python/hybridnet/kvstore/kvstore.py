@@ -8,6 +8,7 @@ from typing import Any
 from .. import ndarray
 from .. import optimizer as opt
 from .._files import read_bytes, replacing
+from .._public_names import dir_of
 from ..errors import ParamError, ShapeError, UnsupportedError
 from ..ndarray import NDArray, sparse
 from .base import KVStoreBase
@@ -216,3 +217,6 @@ class KVStore(KVStoreBase):
         """Does nothing: there are no other processes to wait for."""
 
     _barrier = barrier
+
+
+__dir__ = dir_of(__name__)

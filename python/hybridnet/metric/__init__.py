@@ -9,8 +9,11 @@ from __future__ import annotations
 import numpy
 
 from .. import ndarray, registry  # MXNet programs reach these through this module
+from .._lazy_names import refusing
+from .._public_names import dir_of
 from ._accuracy import Accuracy, BinaryAccuracy, TopKAccuracy
 from ._confusion import F1, MCC, PCC, Fbeta
+from ._confusion_matrix import ConfusionMatrix
 from ._custom import CustomMetric, np
 from ._likelihood import Caffe, CrossEntropy, Loss, NegativeLogLikelihood, Perplexity, Torch
 from ._metric import CompositeEvalMetric, EvalMetric, alias, check_label_shapes, create, register
@@ -26,6 +29,7 @@ __all__ = [
     "Accuracy",
     "BinaryAccuracy",
     "CompositeEvalMetric",
+    "ConfusionMatrix",
     "CrossEntropy",
     "CustomMetric",
     "EvalMetric",
@@ -39,3 +43,5 @@ __all__ = [
     "create",
     "np",
 ]
+
+__getattr__, __dir__ = refusing(__name__), dir_of(__name__)

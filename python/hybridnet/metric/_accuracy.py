@@ -34,9 +34,13 @@ class Accuracy(PairMetric):
     def _measure(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[float, int]:
         if pred.shape != label.shape:
             if not -pred.ndim <= self.axis < pred.ndim:
+                swapped = label.ndim > pred.ndim
                 raise HybridNetValueError(
                     f"Shape of labels {label.shape} does not match shape of predictions {pred.shape}, which have no "
-                    f"axis {self.axis} of classes"
+                    f"axis {self.axis} of classes",
+                    fix="call update(labels, preds), the labels first"
+                    if swapped
+                    else "pass one class for each label, or scores (N, classes)",
                 )
             pred = pred.argmax(axis=self.axis)
         label = label.astype(numpy.int64).ravel()

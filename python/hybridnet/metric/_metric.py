@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 import numpy
 
 from .. import registry
+from .._described import count_text, described
+from .._habits import add_habits
+from .._keywords import ChecksKeywords
 from ..errors import ValueError as HybridNetValueError
 from ..errors import not_overridden
 
@@ -35,14 +39,17 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
     else:
         label_size, pred_size = len(labels), len(preds)
     if label_size != pred_size:
-        raise HybridNetValueError(f"Shape of labels {label_size} does not match shape of predictions {pred_size}")
+        raise HybridNetValueError(
+            f"Shape of labels {label_size} does not match shape of predictions {pred_size}",
+            fix="call update(labels, preds) with one label for each prediction, or lists of equal length",
+        )
     if wrap:
         labels = [labels] if is_array(labels) else labels
         preds = [preds] if is_array(preds) else preds
     return labels, preds
 
 
-class EvalMetric:
+class EvalMetric(ChecksKeywords):
     """Base of metrics: a name, a sum and a count.
 
     Parameters
@@ -69,6 +76,19 @@ class EvalMetric:
 
     def __str__(self) -> str:
         return f"EvalMetric: {dict(self.get_name_value())}"
+
+    def __repr__(self) -> str:
+        text = described(self, **self._described_arguments())
+        if self.num_inst == 0:
+            return f"{text}: no samples yet"
+        values = ", ".join(f"{name}={value:.6g}" for name, value in self.get_name_value())
+        return f"{text}: {values} of {count_text(self.num_inst, 'sample')}"
+
+    def _described_arguments(self) -> dict[str, Any]:
+        """The arguments that are not the constructor's defaults."""
+        defaults = inspect.signature(type(self).__init__).parameters
+        given = {**self._kwargs, "name": self.name}
+        return {key: value for key, value in given.items() if key not in defaults or value != defaults[key].default}
 
     def get_config(self) -> dict[str, Any]:
         """Returns arguments from which ``metric.create(**config)`` makes the same metric."""
@@ -142,6 +162,9 @@ def pairs_of(result: tuple[Any, Any]) -> list[tuple[str, float]]:
     )
 
 
+add_habits(EvalMetric, "metric")
+
+
 class PairMetric(EvalMetric):
     """A metric of pairs of outputs and labels, as NumPy arrays: subclasses define ``_measure``."""
 
@@ -196,6 +219,9 @@ class CompositeEvalMetric(EvalMetric):
         self.metrics: list[EvalMetric] = []
         super().__init__(name, output_names, label_names, has_global_stats=True)
         self.metrics = [create(metric) for metric in metrics or []]
+
+    def __repr__(self) -> str:
+        return described(self, *[repr(metric) for metric in self.metrics])
 
     def add(self, metric: Any) -> None:
         """Adds a child: an instance, a name or a function."""

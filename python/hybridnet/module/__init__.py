@@ -1,5 +1,6 @@
 """Modules: a symbol, its parameters, and training by ``fit``."""
 
+from .._public_names import dir_of
 from .base_module import BaseModule
 from .bucketing_module import BucketingModule
 from .executor_group import DataParallelExecutorGroup
@@ -16,3 +17,5 @@ __all__ = [
     "PythonModule",
     "SequentialModule",
 ]
+
+__dir__ = dir_of(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,6 +11,8 @@ import numpy as np
 
 from .. import metric as _metric
 from .. import ndarray
+from .._public_names import dir_of
+from .._user_line import warn
 from ..context import cpu
 from ..errors import FormatError, HybridNetError, ParamError, not_overridden
 from ..errors import TypeError as HybridNetTypeError
@@ -51,7 +52,7 @@ def check_input_names(symbol: Any, names: Sequence[str], kind: str, throw: bool)
         )
         if throw:
             raise ParamError(text)
-        warnings.warn(text, stacklevel=3)
+        warn(text)
 
 
 def describe_inputs(names: Sequence[str], shapes: Any, kind: str, throw: bool) -> list[DataDesc] | None:
@@ -68,7 +69,7 @@ def describe_inputs(names: Sequence[str], shapes: Any, kind: str, throw: bool) -
         )
         if throw:
             raise ParamError(text)
-        warnings.warn(text, stacklevel=3)
+        warn(text)
     return listed if shapes is not None else None
 
 
@@ -423,3 +424,6 @@ class BaseModule:
     ) -> None:
         """Creates the optimizer."""
         raise not_overridden(self, "init_optimizer")
+
+
+__dir__ = dir_of(__name__)

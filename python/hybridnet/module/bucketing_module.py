@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from .._public_names import dir_of
 from ..errors import ParamError
 from ..io import DataBatch
 from ..model import load_params
@@ -356,3 +357,6 @@ class BucketingModule(BaseModule):
         default = self._buckets[self._default_bucket_key]
         default._params_dirty = True
         default.save_checkpoint(prefix, epoch, save_optimizer_states, remove_amp_cast)
+
+
+__dir__ = dir_of(__name__)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import ndarray
+from .._public_names import dir_of
 from ..errors import ParamError, ShapeError
 from ..executor import argument_storage, context_of_names
 from ..io import DataBatch, DataDesc
@@ -294,3 +295,6 @@ class DataParallelExecutorGroup:
         """Installs a monitor on all executors."""
         for exe in self.execs:
             mon.install(exe)
+
+
+__dir__ = dir_of(__name__)

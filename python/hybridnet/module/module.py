@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +12,8 @@ from .. import ndarray
 from .. import optimizer as opt
 from .._files import read_bytes, replacing
 from .._keywords import remat_text
+from .._public_names import dir_of
+from .._user_line import warn
 from ..context import Context, cpu
 from ..errors import HybridNetError, ParamError
 from ..initializer import InitDesc, Uniform
@@ -255,8 +256,8 @@ class Module(BaseModule):
         Raises RuntimeError for a missing name, ValueError for an extra one.
         """
         if self.params_initialized and not force_init:
-            warnings.warn(
-                "Parameters already initialized and force_init=False. init_params call ignored.", stacklevel=2
+            warn(
+                "Parameters already initialized and force_init=False. init_params call ignored.",
             )
             return
         self._need("init_params", params=False)
@@ -305,7 +306,7 @@ class Module(BaseModule):
             self.init_params(None, arg_params, aux_params, allow_missing, force_init, allow_extra)
             return
         if self.params_initialized and not force_init:
-            warnings.warn("Parameters already initialized and force_init=False. set_params call ignored.", stacklevel=2)
+            warn("Parameters already initialized and force_init=False. set_params call ignored.")
             return
         self._need("set_params", params=False)
         self._exec_group.set_params(arg_params, aux_params, allow_extra=allow_extra)
@@ -491,10 +492,9 @@ class Module(BaseModule):
         if not isinstance(optimizer, opt.Optimizer):
             raise ParamError("init_optimizer", expected="a name or an Optimizer", given=type(optimizer).__name__)
         if optimizer.rescale_grad != rescale:
-            warnings.warn(
+            warn(
                 "Optimizer created manually outside Module but rescale_grad is not normalized to 1.0/batch_size/"
                 f"num_workers ({optimizer.rescale_grad} vs. {rescale}). Is this intended?",
-                stacklevel=3,
             )
         if not optimizer.idx2name:
             optimizer.idx2name = dict(names)
@@ -621,3 +621,6 @@ class Module(BaseModule):
         """Installs a monitor on the executors."""
         self._need("install_monitor", params=False)
         self._exec_group.install_monitor(mon)
+
+
+__dir__ = dir_of(__name__)

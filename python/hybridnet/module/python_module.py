@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import ndarray
+from .._public_names import dir_of
 from ..errors import ParamError, UnsupportedError, not_overridden
 from ..io import DataBatch
 from .base_module import BaseModule
@@ -209,3 +210,6 @@ class PythonLossModule(PythonModule):
 
     def install_monitor(self, mon: Any) -> None:
         """Does nothing: there are no executors."""
+
+
+__dir__ = dir_of(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from .._public_names import dir_of
 from ..errors import ParamError
 from ..initializer import Uniform
 from ..io import DataBatch, DataDesc
@@ -215,3 +216,6 @@ class SequentialModule(BaseModule):
         self._need("install_monitor", params=False)
         for module in self._modules:
             module.install_monitor(mon)
+
+
+__dir__ = dir_of(__name__)

@@ -9,14 +9,17 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .._public_names import dir_of
 from ..ops._namespace import lazy_functions
 from . import _internal, ndarray, random
 from ._broadcasting import *
 from ._cached_op import CachedOp
 from ._creation import *
 from ._rearranging import *
-from .ndarray import NDArray
-from .utils import load, load_frombuffer, save
+from .ndarray import NDArray as NDArray
+from .utils import load as load
+from .utils import load_frombuffer as load_frombuffer
+from .utils import save as save
 
 if TYPE_CHECKING:  # for completion in editors; at run time the registry provides the names
     from ..ops._generated import *
@@ -38,5 +41,8 @@ def __getattr__(name: str) -> Any:
     return _lazy(name)
 
 
-def __dir__() -> list[str]:
+def _listed() -> list[str]:
     return sorted({*_names(), *_SUBMODULES, *_NUMPY})
+
+
+__dir__ = dir_of(__name__, _listed)

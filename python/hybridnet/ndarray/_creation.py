@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from .. import _core
+from .._keywords import no_keyword
 from ..base import mx_real_t
 from ..context import Context, current_context
-from ..errors import HybridNetError
+from ..errors import HybridNetError, ParamError
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from . import _internal
@@ -23,17 +24,34 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _context(ctx: Context | str | None) -> Context:
+def _context(ctx: Context | str | None, function: str = "", *sizes: Any) -> Context:
+    """Returns ctx as a context. function and sizes: for the error if ctx is the second of several sizes."""
     if ctx is None:
         return current_context()
-    return ctx if isinstance(ctx, Context) else Context.from_str(ctx)
+    if isinstance(ctx, int) and sizes:
+        raise _sizes_apart(function, sizes[0], ctx, *sizes[1:])
+    return Context.of(ctx)
 
 
-def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+def _sizes_apart(function: str, *sizes: Any) -> ParamError:
+    """Returns the error for ``zeros(2, 3)``."""
+    shape = tuple(size for size in sizes if isinstance(size, int))
+    return ParamError(
+        f"{function}: shape",
+        expected="one tuple of all sizes",
+        given=f"{len(shape)} separate integers",
+        because="the second argument is ctx, the device",
+        fix=f"call {function}({shape})",
+    )
+
+
+def array(source_array: Any, ctx: Context | None = None, dtype: Any = None, **unknown: NoReturn) -> NDArray:
     """Returns a new array with the values of a list, a NumPy array, a number or another array.
 
     dtype: float32 if None, or the dtype of an NDArray source. Raises TypeError for values that NumPy cannot convert.
     """
+    if unknown:
+        raise no_keyword(array, unknown)
     ctx = _context(ctx)
     if isinstance(source_array, NDArray):
         result = source_array.astype(dtype) if dtype is not None else source_array.copy()
@@ -60,18 +78,43 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
 def _no_numbers(value: Any, because: str) -> HybridNetTypeError:
     expected = "numbers or nested sequences of numbers of equal length"
-    return HybridNetTypeError("array", expected=expected, given=type(value).__name__, because=because)
+    if value is None:
+        fix = "return or pass a value: the expression that made this one gave None"
+    elif "inhomogeneous" in because or "sequence" in because:
+        because = "rows have different lengths"  # NumPy's words for it depend on its version
+        fix = "pad the rows to one length, or make an array of each row"
+    else:
+        fix = "replace text by numbers first, such as the index of each word"
+    given = type(value).__name__
+    return HybridNetTypeError("array", expected=expected, given=given, because=because, fix=fix)
+
+
+def _check_sizes(function: str, shape: Any) -> None:
+    """Raises ParamError for -1 as a size."""
+    if isinstance(shape, (tuple, list)) and any(type(size) is int and size < 0 for size in shape):
+        raise ParamError(
+            f"{function}: shape",
+            expected="sizes that are not negative",
+            given=str(tuple(shape)),
+            fix="give every size: -1 has a meaning in reshape only",
+        )
 
 
 def empty(
-    shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, stype: str | None = None
+    shape: int | Sequence[int],
+    ctx: Context | None = None,
+    dtype: Any = None,
+    stype: str | None = None,
+    **unknown: NoReturn,
 ) -> NDArray:
     """Returns a new array with uninitialized values."""
+    if unknown:
+        raise no_keyword(empty, unknown)
+    ctx = _context(ctx, "empty", shape, dtype, stype)
     if stype not in (None, "default"):
         from .sparse import empty as sparse_empty
 
         return sparse_empty(stype, shape, ctx, dtype)
-    ctx = _context(ctx)
     shape = tuple(shape) if isinstance(shape, np.ndarray) else shape
     return _core.empty(shape, numpy_dtype(dtype), ctx.device_typeid, ctx.device_id)
 
@@ -80,16 +123,19 @@ def zeros(
     shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, stype: str | None = None, **kwargs: Any
 ) -> NDArray:
     """Returns a new array of zeros, float32 if dtype is None."""
+    device = str(_context(ctx, "zeros", shape, dtype, stype))
+    _check_sizes("zeros", shape)
     if stype not in (None, "default"):
         from .sparse import zeros as sparse_zeros
 
         return sparse_zeros(stype, shape, ctx, dtype)
-    return _internal._zeros(shape=shape, ctx=str(_context(ctx)), dtype=dtype_name(dtype), **kwargs)
+    return _internal._zeros(shape=shape, ctx=device, dtype=dtype_name(dtype), **kwargs)
 
 
 def ones(shape: int | Sequence[int], ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """Returns a new array of ones, float32 if dtype is None."""
-    return _internal._ones(shape=shape, ctx=str(_context(ctx)), dtype=dtype_name(dtype), **kwargs)
+    _check_sizes("ones", shape)
+    return _internal._ones(shape=shape, ctx=str(_context(ctx, "ones", shape, dtype)), dtype=dtype_name(dtype), **kwargs)
 
 
 def full(
@@ -98,8 +144,11 @@ def full(
     ctx: Context | None = None,
     dtype: Any = mx_real_t,
     out: NDArray | None = None,
+    **unknown: NoReturn,
 ) -> NDArray:
     """Returns a new array (or out) filled with val."""
+    if unknown:
+        raise no_keyword(full, unknown)
     if out is None and isinstance(val, (int, np.integer)) and abs(int(val)) > 1 << 53:
         out = empty(shape, ctx, dtype)  # written as an integer: the operator's float cannot hold every int64
     if out is not None:
@@ -116,8 +165,11 @@ def arange(
     infer_range: bool | None = None,
     ctx: Context | None = None,
     dtype: Any = mx_real_t,
+    **unknown: NoReturn,
 ) -> NDArray:
     """Returns start, start + step, ... below stop, each repeated ``repeat`` times; a single argument is the stop."""
+    if unknown:
+        raise no_keyword(arange, unknown)
     if stop is None and not infer_range:
         start, stop = 0, start
     return _internal._arange(
@@ -127,9 +179,17 @@ def arange(
 
 
 def linspace(
-    start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None, dtype: Any = mx_real_t
+    start: float,
+    stop: float,
+    num: int,
+    endpoint: bool = True,
+    ctx: Context | None = None,
+    dtype: Any = mx_real_t,
+    **unknown: NoReturn,
 ) -> NDArray:
     """Returns num evenly spaced numbers from start to stop (included if endpoint is true)."""
+    if unknown:
+        raise no_keyword(linspace, unknown)
     return array(np.linspace(start, stop, num, endpoint), ctx, numpy_dtype(dtype))
 
 

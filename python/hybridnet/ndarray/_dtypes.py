@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base import mx_real_t
-from ..errors import DTypeError
+from ..errors import DTypeError, suggestion
 
 __all__ = ["dtype_name", "numpy_dtype"]
 
@@ -24,7 +24,8 @@ def numpy_dtype(dtype: Any) -> np.dtype:
         return np.dtype(dtype)
     except TypeError as error:
         names = "float32, float64, float16, bfloat16, int8, uint8, int32, int64 or bool"
-        raise DTypeError("dtype", expected=names, given=repr(dtype)) from error
+        fix = suggestion(str(dtype), names.replace(" or ", ", ").split(", "))
+        raise DTypeError("dtype", expected=names, given=repr(dtype), fix=fix) from error
 
 
 _names: dict[Any, str] = {}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._user_line import warn
 
 __all__ = ["warn_of_comparison", "warn_of_float_mask"]
 
@@ -33,7 +34,7 @@ def _tell() -> None:
     if file and line.isdigit():
         warnings.warn_explicit(_TEXT, UserWarning, file, int(line))
     else:
-        warnings.warn(_TEXT, UserWarning, stacklevel=2)
+        warn(_TEXT, UserWarning)
 
 
 def warn_of_float_mask(index: np.ndarray, shape: tuple[int, ...]) -> None:

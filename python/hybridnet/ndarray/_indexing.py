@@ -112,7 +112,8 @@ def _out_of_bounds(index: int, axis: int, shape: tuple[int, ...]) -> HybridNetIn
     size = shape[axis]
     return HybridNetIndexError(
         f"index {index} is out of bounds for axis {axis} with size {size}: expected {-size} to {size - 1}, "
-        f"shape is {shape}"
+        f"shape is {shape}",
+        fix=f"use an index up to {size - 1}; -1 is the last" if size else "test the size first: the axis is empty",
     )
 
 
@@ -139,6 +140,8 @@ def _as_item(item: Any, shape: tuple[int, ...]) -> Any:
     if isinstance(item, _core.NDArrayBase):
         index = _core.asnumpy(item)
         if index.dtype.kind == "f":  # MXNet passes index arrays as float32
+            if not np.array_equal(index, np.floor(index)):
+                raise _no_index(index)
             warn_of_float_mask(index, shape)
         return _without_axes(index if index.dtype == np.bool_ else index.astype(np.int64))
     if isinstance(item, (list, tuple, range)):
@@ -150,11 +153,24 @@ def _as_item(item: Any, shape: tuple[int, ...]) -> Any:
             return _without_axes(item)
         if np.issubdtype(item.dtype, np.floating) and np.all(item == np.floor(item)):
             return _without_axes(item.astype(np.int64))
-    raise HybridNetTypeError(
+    raise _no_index(item)
+
+
+def _no_index(item: Any) -> HybridNetTypeError:
+    return HybridNetTypeError(
         "index",
         expected="ints, slices, None, ... or integer or boolean arrays",
         given=f"{type(item).__name__} {item!r:.60}",
+        fix=_index_fix(item),
     )
+
+
+def _index_fix(item: Any) -> str:
+    if isinstance(item, float):
+        return f"write an integer: x[{int(item) if item == item and abs(item) < 1e18 else 0}]"
+    if isinstance(item, str):
+        return "index by position; only a dict of arrays has names"
+    return "convert the index: x[index.astype('int64')]"
 
 
 def _without_axes(index: np.ndarray) -> Any:
@@ -175,7 +191,11 @@ def _expanded(key: Any, shape: tuple[int, ...]) -> list[Any]:
     used = sum(_axes_of(item) for item in items)
     if used > len(shape):
         raise HybridNetIndexError(
-            "too many indices", expected=f"at most {len(shape)}", given=str(used), because=f"the shape is {shape}"
+            "too many indices",
+            expected=f"at most {len(shape)}",
+            given=str(used),
+            because=f"the shape is {shape}",
+            fix="leave some out, or add axes first by reshape or expand_dims",
         )
     if sum(item is Ellipsis for item in items) > 1:
         raise HybridNetIndexError("an index can only have a single ellipsis ('...')")
@@ -432,7 +452,10 @@ def _numpy_values(value: Any, dtype: Any) -> np.ndarray:
         return np.asarray(value, dtype=dtype, order="C")
     except (ValueError, TypeError) as problem:
         raise HybridNetTypeError(
-            "assignment", expected="numbers or arrays", given=f"{type(value).__name__}: {problem}"
+            "assignment",
+            expected="numbers or arrays",
+            given=f"{type(value).__name__}: {problem}",
+            fix="assign a number, an array, or nested lists of numbers of equal length",
         ) from problem
 
 
@@ -445,7 +468,12 @@ def _squeezed_shape(given: tuple[int, ...], target: tuple[int, ...]) -> tuple[in
         a in (1, b) for a, b in zip(reversed(shape), reversed(target), strict=False)
     )
     if not fits:
-        raise ShapeError("assignment", expected=f"values that broadcast to shape {target}", given=f"shape {given}")
+        raise ShapeError(
+            "assignment",
+            expected=f"values that broadcast to shape {target}",
+            given=f"shape {given}",
+            fix=f"assign a number or values of shape {target}, or index as many elements as there are values",
+        )
     return shape
 
 

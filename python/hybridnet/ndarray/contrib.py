@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._public_names import dir_of
 from ..ops._contrib import isfinite as isfinite
 from ..ops._contrib import isinf as isinf
 from ..ops._contrib import isnan as isnan
@@ -37,7 +38,7 @@ def __getattr__(name: str) -> Any:
     return _lazy(name)
 
 
-def __dir__() -> list[str]:
+def _listed() -> list[str]:
     return sorted({*_names(), *_CONTROL_FLOW, *_GRAPH_SAMPLES})
 
 
@@ -49,3 +50,6 @@ def rand_zipfian(
 
     where = true_classes.context if ctx is None else ctx
     return zipfian_classes(ndarray, true_classes, num_sampled, range_max, ctx=where)
+
+
+__dir__ = dir_of(__name__, _listed)

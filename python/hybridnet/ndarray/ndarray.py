@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._habits import add_habits
 from .._lazy_names import names_from
+from .._public_names import dir_of
 from ..context import Context
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
@@ -157,7 +159,8 @@ class NDArray(_core.NDArrayBase):
     def __index__(self) -> int:
         if not np.issubdtype(self.dtype, np.integer):
             raise HybridNetTypeError(
-                f"an array used as an index must be of an integer dtype, not {np.dtype(self.dtype)}"
+                f"an array used as an index must be of an integer dtype, not {np.dtype(self.dtype)}",
+                fix="convert it: x.astype('int64'); the other operand of * must be a number or an array, not text",
             )
         return int(self.asscalar())
 
@@ -174,7 +177,7 @@ class NDArray(_core.NDArrayBase):
 
     def __repr__(self) -> str:
         shape = "x".join(str(size) for size in self.shape)
-        return f"\n{_core.asnumpy(self)}\n<{type(self).__name__} {shape} @{self.context}>"
+        return f"\n{_core.asnumpy(self)}\n<{type(self).__name__} {shape} @{self.context}{_other_dtype(self)}>"
 
     def __str__(self) -> str:
         return self.__repr__()
@@ -260,7 +263,8 @@ class NDArray(_core.NDArrayBase):
             target = _core.empty(self.shape, self.dtype, other.device_typeid, other.device_id)
             return _internal._copyto(self, out=target)
         if not isinstance(other, NDArray):
-            raise HybridNetTypeError("copyto", expected="an NDArray or a Context", given=type(other).__name__)
+            given, fix = type(other).__name__, "name the device by mx.cpu() or mx.gpu(0)"
+            raise HybridNetTypeError("copyto", expected="an NDArray or a Context", given=given, fix=fix)
         if other is self:
             return other
         source = self if other.dtype is self.dtype else self.astype(other.dtype)
@@ -314,6 +318,13 @@ class NDArray(_core.NDArrayBase):
             raise HybridNetTypeError(
                 "reshape", expected="keywords 'shape' and 'reverse'", given=str(", ".join(sorted(unknown)))
             )
+        if any(isinstance(size, (str, float)) for size in shape):
+            raise HybridNetTypeError(
+                "reshape",
+                expected="integers",
+                given=", ".join(map(repr, shape)),
+                fix="write the sizes as integers, such as x.reshape((2, -1)); // divides integers",
+            )
         reverse = bool(kwargs.get("reverse", False))
         if all(size > 0 for size in shape) and math.prod(shape) == self.size:
             return _core.reshaped(self, shape)
@@ -347,7 +358,7 @@ class NDArray(_core.NDArrayBase):
         """Permutes the axes; reverses them if none is given."""
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (list, tuple))):
             axes = tuple(axes[0] or ())
-        return main_operator("transpose")(self, axes=kwargs.get("axes") or axes)
+        return main_operator("transpose")(self, axes=kwargs.pop("axes", None) or axes, **kwargs)
 
     def broadcast_to(self, shape: Sequence[int]) -> NDArray:
         """Repeats along axes of size 1 up to shape; 0 keeps a size, leading axes may be added."""
@@ -431,6 +442,11 @@ class NDArray(_core.NDArrayBase):
             grad[:] = 0
 
 
+def _other_dtype(array: NDArray) -> str:
+    """The dtype for ``repr`` if it is not the default one: " int32"."""
+    return "" if array.dtype == np.float32 else f" {dtype_name(array.dtype)}"
+
+
 def _rebuild(buffer: bytes, context: str, cls: type) -> NDArray:
     """Rebuilds an array from its pickle."""
     loaded = _core.load_from_buffer(buffer, "pickled NDArray")[2][0]
@@ -487,6 +503,7 @@ def _as_numpy(value: Any) -> Any:
 
 
 add_fluent_methods(NDArray, "hybridnet.ndarray", symbolic=False)
+add_habits(NDArray, "array", refused=("requires_grad", "device"))
 _core.register_array_class(NDArray)
 
 # MXNet also has these functions in this module.
@@ -504,3 +521,4 @@ __getattr__, __dir__ = names_from(
         "_rearranging": "concatenate histogram imdecode moveaxis onehot_encode split_v2",
     },
 )
+__dir__ = dir_of(__name__, __dir__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._public_names import dir_of
 from ..ops._namespace import lazy_functions
 from ..ops._random import RandomFunctions
 
@@ -38,3 +39,6 @@ uniform = _functions.uniform
 
 def __getattr__(name: str) -> Any:
     return _lazy(name)
+
+
+__dir__ = dir_of(__name__, __dir__)

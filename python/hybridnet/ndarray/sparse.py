@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._public_names import dir_of
 from ..context import Context
 from ..errors import IndexError as HybridNetIndexError
 from ..errors import ShapeError
@@ -23,7 +24,7 @@ from . import ndarray as dense
 from ._broadcasting import add, divide, multiply, subtract
 from ._creation import _context
 from ._dtypes import numpy_dtype
-from .ndarray import NDArray
+from .ndarray import NDArray, _other_dtype
 
 __all__ = [
     "BaseSparseNDArray",
@@ -55,7 +56,7 @@ class BaseSparseNDArray(NDArray):
 
     def __repr__(self) -> str:
         shape = "x".join(str(size) for size in self.shape)
-        return f"\n<{type(self).__name__} {shape} @{self.context}>"
+        return f"\n<{type(self).__name__} {shape} @{self.context}{_other_dtype(self)}>"
 
     @property
     def data(self) -> NDArray:
@@ -376,3 +377,6 @@ def row_sparse_array(
                 shape = (int(rows.asnumpy().max()) + 1 if rows.size else 0, *data.shape[1:])
             return _placed(_core.make_row_sparse(tuple(shape), data, rows), ctx)
     return _placed(_from_values(arg1, "row_sparse", shape, dtype), ctx)
+
+
+__dir__ = dir_of(__name__, __dir__)

@@ -8,20 +8,23 @@ from typing import Any
 
 from .. import _core
 from .._lazy_names import names_from
+from .._public_names import dir_of
+from ..errors import FileError
 from ..errors import TypeError as HybridNetTypeError
 from ._foreign_files import FOREIGN_ENDINGS, is_foreign, read_foreign, write_foreign
+from ._other_files import file_name, folder_error, no_array_file
 from .ndarray import NDArray
 
 __all__ = ["load", "load_frombuffer", "save"]
 
 
-def load(fname: str | os.PathLike[str]) -> list[NDArray] | dict[str, NDArray]:
+def load(fname: str | os.PathLike[str]) -> Any:
     """Returns the arrays of a file written by :func:`save` or by MXNet 1.x: a dict if they have names, else a list.
 
     Also reads NumPy's .npz and .npy and safetensors; the content decides, not the file name. Raises FileError if the
     file cannot be read, FormatError with the position if it is broken.
     """
-    return _load(os.fspath(fname), False)
+    return _load(file_name(fname, "load"), False)
 
 
 def load_mapped(fname: str | os.PathLike[str]) -> list[NDArray] | dict[str, NDArray]:
@@ -30,7 +33,7 @@ def load_mapped(fname: str | os.PathLike[str]) -> list[NDArray] | dict[str, NDAr
     The system reads a mapped array on first use and shares it with other processes that map the file, until it is
     written: writes do not reach the file. HYBRIDNET_MAP_PARAMS=0 reads the whole file at once.
     """
-    return _load(os.fspath(fname), True)
+    return _load(file_name(fname, "load"), True)
 
 
 def _load(path: str, mapped: bool) -> list[NDArray] | dict[str, NDArray]:
@@ -43,12 +46,18 @@ def _foreign_content(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:
             start = file.read(16)
+            if error := no_array_file(path, start):
+                raise error
             return start + file.read() if is_foreign(start) else None
+    except IsADirectoryError:
+        raise folder_error(path) from None
+    except FileError:
+        raise
     except OSError:
         return None
 
 
-def load_frombuffer(buf: bytes) -> list[NDArray] | dict[str, NDArray]:
+def load_frombuffer(buf: bytes) -> Any:
     """Returns the arrays of a file's content."""
     if not isinstance(buf, (bytes, bytearray, memoryview)):
         raise HybridNetTypeError("load_frombuffer", expected="bytes", given=type(buf).__name__)
@@ -69,10 +78,10 @@ def save(fname: str | os.PathLike[str], data: NDArray | Sequence[NDArray] | dict
     FileError if the file cannot be written.
     """
     arrays, names = _split(data)
-    if (path := os.fspath(fname)).endswith(FOREIGN_ENDINGS):
+    if (path := file_name(fname, "save")).endswith(FOREIGN_ENDINGS):
         write_foreign(path, arrays, names)
         return
-    _core.save(os.fspath(fname), arrays, names, _core.is_np_shape())
+    _core.save(path, arrays, names, _core.is_np_shape())
 
 
 def _split(data: Any) -> tuple[list[NDArray], list[str]]:
@@ -101,3 +110,4 @@ __getattr__, __dir__ = names_from(
         "_creation": "array empty zeros",
     },
 )
+__dir__ = dir_of(__name__, __dir__)

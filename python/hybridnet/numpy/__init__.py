@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as _onp
 
 from .._lazy_names import names_from
+from .._public_names import dir_of
 from . import _internal
 from ._array_standard import *
 from ._contractions import *
@@ -44,3 +45,7 @@ dtype = _onp.dtype
 __getattr__, __dir__ = names_from(
     __name__, {"_fallback": " ".join(n for n in _FALLBACKS if n not in globals())}, modules="linalg random"
 )
+_NUMPY_OBJECTS = (
+    *("bool", "bool_", "dtype", "float16", "float32", "float64", "int32", "int64", "int8", "newaxis", "uint8"),
+)
+__dir__ = dir_of(__name__, __dir__, also=_NUMPY_OBJECTS)

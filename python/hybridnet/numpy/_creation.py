@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as onp
 
 from .. import _core
+from .._keywords import no_keyword
 from ..context import Context, current_context
 from ..errors import HybridNetError
 from ..errors import TypeError as HybridNetTypeError
@@ -37,12 +38,14 @@ def _shape(shape: Any) -> tuple[int, ...]:
     return tuple(int(size) for size in shape) if isinstance(shape, (Sequence, onp.ndarray)) else (int(shape),)
 
 
-def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> Any:
+def array(object: Any, dtype: Any = None, ctx: Context | None = None, **unknown: NoReturn) -> Any:
     """Returns a new array with the values of a list, a number, a NumPy array or another array.
 
     dtype: if None, the dtype of the source (arrays and numbers of this package and of NumPy), bool for bools, else
     float32. Raises TypeError for values that NumPy cannot convert.
     """
+    if unknown:
+        raise no_keyword(array, unknown)
     ctx = _context(ctx)
     if type(object) is onp.ndarray and object.dtype.kind in "fiub" and object.flags.c_contiguous:
         target = object.dtype if dtype is None else numpy_dtype(dtype)

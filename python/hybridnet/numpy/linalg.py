@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as onp
 
+from .._public_names import dir_of
 from ..errors import HybridNetError, ParamError
 from . import _contractions, _grids
 from ._array_standard import matrix_transpose, vecdot
@@ -358,3 +359,6 @@ def vector_norm(
     merged = x.transpose((*rest, *axes)) if rank > 1 else x
     found = norm(merged.reshape((*(x.shape[i] for i in rest), length)), ord, -1)
     return found.reshape(tuple(1 if i in axes else n for i, n in enumerate(x.shape))) if keepdims else found
+
+
+__dir__ = dir_of(__name__)

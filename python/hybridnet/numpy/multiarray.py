@@ -9,6 +9,7 @@ from typing import Any
 import numpy as onp
 
 from .. import _core
+from .._public_names import dir_of
 from ..context import Context
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
@@ -436,3 +437,5 @@ setattr(ndarray, "sort", _sort)  # noqa: B010  # in addition to the table
 del _name
 
 _core.register_array_class(ndarray, numpy=True)
+
+__dir__ = dir_of(__name__)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as onp
 
+from .._public_names import dir_of
 from ..context import Context
 from ..errors import TypeError as HybridNetTypeError
 from ..ndarray._dtypes import dtype_name
@@ -235,3 +236,6 @@ def shuffle(x: Any) -> None:
 def permutation(x: Any) -> Any:
     """Returns the slices of an array along its first axis, or the integers below x (int64), in random order."""
     return np_operator("_npi_shuffle")(arange(x, dtype="int64") if is_number(x) else _converted(x))
+
+
+__dir__ = dir_of(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._lazy_names import names_from
+from .._public_names import dir_of
 from ..context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
 from ..ndarray import waitall
 from ..numpy._operators import public_operator
@@ -41,5 +42,8 @@ def __getattr__(name: str) -> Any:
     return made
 
 
-def __dir__() -> list[str]:
+def _listed() -> list[str]:
     return sorted({*globals(), *__all__, *OPERATORS, "image", "random"})
+
+
+__dir__ = dir_of(__name__, _listed)

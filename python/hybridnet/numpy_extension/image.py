@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from .._lazy_names import no_attribute
+from .._public_names import dir_of
 from ..numpy._operators import public_operator
 from ..util import is_np_array
 
@@ -36,5 +37,8 @@ def __getattr__(name: str) -> Any:
     return found
 
 
-def __dir__() -> list[str]:
+def _listed() -> list[str]:
     return sorted({*__all__, *_OPERATORS, *(name for name in dir(_images()) if not name.startswith("_"))})
+
+
+__dir__ = dir_of(__name__, _listed)

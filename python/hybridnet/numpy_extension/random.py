@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._public_names import dir_of
 from ..errors import ValueError as HybridNetValueError
 from ..ndarray._dtypes import dtype_name
 from ..numpy.random import Size, _drawn, _place, _shape
@@ -47,3 +48,6 @@ def normal_n(loc: Any = 0.0, scale: Any = 1.0, batch_shape: Size = None, dtype: 
 
 def _per_element(operator: str, parameters: dict[str, Any], batch_shape: Size, dtype: Any, ctx: Any) -> Any:
     return _drawn(operator, parameters, size=_shape(batch_shape), ctx=_place(ctx), dtype=dtype_name(dtype))
+
+
+__dir__ = dir_of(__name__)

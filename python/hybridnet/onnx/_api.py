@@ -15,6 +15,7 @@ from ..symbol import load_json, var
 from ._errors import refuse
 from ._importer import Imported, import_graph
 from ._package import onnx
+from ._recorded_inputs import record_inputs
 
 __all__ = ["block_of", "convert", "get_model_metadata", "import_model", "import_to_gluon", "load_model"]
 
@@ -123,6 +124,8 @@ def convert(model_file: Any, prefix: str, input_shapes: Mapping[str, Any] | None
     arrays = {f"arg:{name}": value for name, value in args.items()}
     arrays.update({f"aux:{name}": value for name, value in aux.items()})
     save(parameter_file, arrays)
+    inputs = [name for name in symbol.list_inputs() if name not in args and name not in aux]
+    record_inputs(graph_file, load_model(model_file)[0], inputs, input_shapes)
     return graph_file, parameter_file
 
 

@@ -15,6 +15,7 @@ from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ..gluon import HybridBlock
 from ..gluon._hybrid_block import flatten_arguments
+from ..gluon._program_trace import trace_once
 from ..gluon.parameter import Parameter
 from ..ndarray import NDArray
 from ..ndarray._dtypes import numpy_dtype
@@ -145,7 +146,7 @@ def _traced(block: HybridBlock, in_shapes: Any, in_types: Any) -> tuple[Any, Any
     )
     key = flatten_arguments(arguments, arrays)
     with autograd.pause(train_mode=False):
-        graph, scope, _ = block._trace(key, arrays)
+        graph, scope, _ = trace_once(block, key, arrays)
     block._learn_shapes(scope)
     return graph, [(array.shape, array.dtype) for array in arrays]
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .._public_names import dir_of
 from ..context import Context, cpu, gpu, num_gpus
 from ..errors import HybridNetError
 from ..ndarray import NDArray
@@ -197,3 +198,5 @@ prepare = Backend.prepare
 run_model = Backend.run_model
 run_node = Backend.run_node
 supports_device = Backend.supports_device
+
+__dir__ = dir_of(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _core
+from .._public_names import dir_of
 from ._ruled import RuledOptimizer
 from .optimizer import register
 
@@ -23,3 +24,6 @@ class GroupAdaGrad(RuledOptimizer):
     def __init__(self, eps: float = 1e-5, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.float_stable_eps = eps
+
+
+__dir__ = dir_of(__name__)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._described import changed_arguments, described
+from .._habits import add_habits
 from .._keywords import unknown_keyword
 from .._lazy_names import names_from
+from .._public_names import dir_of
+from .._user_line import warn
+from ..errors import ParamError, not_overridden, suggestion
 from ..errors import TypeError as HybridNetTypeError
 from ..errors import UserWarning as HybridNetUserWarning
 from ..errors import ValueError as HybridNetValueError
-from ..errors import not_overridden
 
 if TYPE_CHECKING:
     from ..lr_scheduler import LRScheduler
@@ -24,6 +27,26 @@ __all__ = ["Optimizer", "create", "register"]
 
 # The aggregate_num of optimizers that update any number of weights in one operator call.
 AGGREGATE_ALL = 1 << 30
+
+
+def check_rate(name: str, value: Any) -> None:
+    """Raises ParamError if a rate is text or None, or negative: the weights would move up the gradient."""
+    is_negative = isinstance(value, (int, float, np.number)) and not value >= 0
+    if value is None or isinstance(value, (str, bool)) or is_negative:
+        raise _no_rate(name, value)
+
+
+def _no_rate(name: str, value: Any) -> ParamError:
+    example = {"learning_rate": 0.1, "wd": 1e-4}[name]
+    if isinstance(value, str):
+        fix = f"pass a number, {name}=float({value!r})"
+    elif isinstance(value, (int, float, np.number)):
+        fix = (
+            f"pass {name}={-value:g}: updates subtract the gradient already" if value < 0 else f"pass {name}={example}"
+        )
+    else:
+        fix = f"pass a number, such as {name}={example}, or leave it out"
+    return ParamError(f"optimizer: {name}", expected="a number >= 0", given=repr(value), fix=fix)
 
 
 class Optimizer:
@@ -73,12 +96,14 @@ class Optimizer:
         self.lr_scheduler = lr_scheduler
         if lr_scheduler is None and learning_rate is None:
             learning_rate = 0.01
+        if learning_rate is not None:
+            check_rate("learning_rate", learning_rate)
+        check_rate("wd", wd)
         self.lr = learning_rate
         if lr_scheduler is not None and learning_rate is not None and lr_scheduler.base_lr != learning_rate:
-            warnings.warn(
+            warn(
                 "learning rate from ``lr_scheduler`` has been overwritten by ``learning_rate`` in optimizer.",
                 UserWarning,
-                stacklevel=3,
             )
             lr_scheduler.base_lr = learning_rate
         self.wd = wd
@@ -102,6 +127,20 @@ class Optimizer:
         self.set_lr_mult({})
         self.set_wd_mult({})
 
+    def __repr__(self) -> str:
+        names = {"eps": "float_stable_eps"}
+        known = {"learning_rate", "lr_scheduler", "wd", "clip_gradient", "multi_precision", "param_dict", "sym"}
+        shown: dict[str, Any] = {}
+        if self.lr_scheduler is None:
+            shown["learning_rate"] = self.lr
+        else:
+            shown["lr_scheduler"] = self.lr_scheduler
+        shown.update(changed_arguments(self, names, {*known, "rescale_grad", "param_idx2name", "begin_num_update"}))
+        shown.update({"wd": self.wd} if self.wd else {})
+        shown.update({"clip_gradient": self.clip_gradient} if self.clip_gradient is not None else {})
+        shown.update({"multi_precision": True} if self.multi_precision else {})
+        return described(self, **shown)
+
     # -- registry ---------------------------------------------------------------------------------------------------
 
     @staticmethod
@@ -110,10 +149,9 @@ class Optimizer:
         name = klass.__name__.lower()
         old = Optimizer.opt_registry.get(name)
         if old is not None:
-            warnings.warn(
+            warn(
                 f"WARNING: New optimizer {klass.__module__}.{klass.__name__} is overriding existing optimizer "
                 f"{old.__module__}.{old.__name__}",
-                stacklevel=2,
             )
         Optimizer.opt_registry[name] = klass
         return klass
@@ -121,10 +159,21 @@ class Optimizer:
     @staticmethod
     def create_optimizer(name: str, **kwargs: Any) -> Optimizer:
         """Creates an optimizer by its case-insensitive name. Raises ValueError for unknown names."""
+        if not isinstance(name, str):
+            given = name.__name__ if isinstance(name, type) else type(name).__name__
+            raise ParamError(
+                "optimizer",
+                expected="a name or an instance of Optimizer",
+                given=f"the class {given}" if isinstance(name, type) else given,
+                fix="pass 'sgd', or mx.optimizer.SGD(learning_rate=0.1)",
+            )
         klass = Optimizer.opt_registry.get(name.lower())
         if klass is None:
-            known = ", ".join(sorted(Optimizer.opt_registry))
-            raise HybridNetValueError(f"Cannot find optimizer {name}. Known optimizers: {known}")
+            raise HybridNetValueError(
+                f"Cannot find optimizer {name}", fix=suggestion(name, sorted(Optimizer.opt_registry))
+            )
+        if kwargs.get("learning_rate", 0.0) is None and kwargs.get("lr_scheduler") is None:
+            raise _no_rate("learning_rate", None)
         return klass(**kwargs)
 
     # -- learning rate ----------------------------------------------------------------------------------------------
@@ -143,6 +192,7 @@ class Optimizer:
                 "LRScheduler of the optimizer has already been defined. Note that set_learning_rate can mutate the "
                 "value of the learning rate of the optimizer only when the LRScheduler of the optimizer is undefined."
             )
+        check_rate("learning_rate", lr)
         self.lr = lr
 
     def _attribute_of_variables(self, key: str) -> dict[str, Any]:
@@ -223,10 +273,9 @@ class Optimizer:
 
     def _warn_about_low_precision(self, weight: NDArray) -> None:
         if np.dtype(weight.dtype).itemsize == 2 and not self.multi_precision:
-            warnings.warn(
+            warn(
                 f"Accumulating with {np.dtype(weight.dtype).name} in optimizer can lead to poor accuracy or slow "
                 "convergence. Consider using multi_precision=True option of the optimizer",
-                stacklevel=3,
             )
 
     def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
@@ -273,6 +322,7 @@ class Optimizer:
         self.param_dict = {}
 
 
+add_habits(Optimizer, "optimizer")
 register = Optimizer.register
 create = Optimizer.create_optimizer
 
@@ -286,3 +336,4 @@ __getattr__, __dir__ = names_from(
         "_updater": "Updater get_updater",
     },
 )
+__dir__ = dir_of(__name__, __dir__)

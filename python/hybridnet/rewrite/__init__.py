@@ -14,6 +14,7 @@ also on bodies of loops and branches; other rules run where they are called::
 Handles of graphs, nodes and entries are only valid until the rule returns; a later use is a ValueError.
 """
 
+from .._public_names import dir_of
 from ._databases import EquilibriumDB, LocalGroupDB, Query, SequenceDB, joined_query
 from ._features import (
     ChangeTracker,
@@ -81,3 +82,5 @@ __all__ = [
     "trace",
     "unregister",
 ]
+
+__dir__ = dir_of(__name__)

@@ -68,7 +68,7 @@ class LocalRewriter(Rewriter):
 
     def __init__(self, row: Any, function: Callable[..., Any] | None = None) -> None:
         super().__init__(row)
-        self.function = function
+        self.function: Any = function  # None: the rule is not one of Python
 
     @property
     def tracks(self) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray
+from .._public_names import dir_of
 from ..errors import ParamError
 from ..io import DataBatch, DataDesc, DataIter
 
@@ -155,3 +156,6 @@ class BucketSentenceIter(DataIter):
             provide_data=[DataDesc(self.data_name, data.shape, layout=self.layout)],
             provide_label=[DataDesc(self.label_name, label.shape, layout=self.layout)],
         )
+
+
+__dir__ = dir_of(__name__)

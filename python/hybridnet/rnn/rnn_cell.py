@@ -1,5 +1,6 @@
 """Recurrent cells, under MXNet's module name."""
 
+from .._public_names import dir_of
 from ._base_cell import BaseRNNCell, RNNParams
 from ._cells import DropoutCell, GRUCell, LSTMCell, RNNCell
 from ._containers import BidirectionalCell, SequentialRNNCell
@@ -25,3 +26,5 @@ __all__ = [
     "SequentialRNNCell",
     "ZoneoutCell",
 ]
+
+__dir__ = dir_of(__name__)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .._public_names import dir_of
 from ..ops._namespace import lazy_functions
 from . import _internal, random, symbol
 from ._creation import *
 from ._gradient import gradient
 from .symbol import *
-from .symbol import Symbol
+from .symbol import Symbol as Symbol
 
 if TYPE_CHECKING:  # for completion in editors; at run time the registry provides the names
     from ..ops._generated import *
@@ -30,5 +31,8 @@ def __getattr__(name: str) -> Any:
     return _lazy(name)
 
 
-def __dir__() -> list[str]:
+def _listed() -> list[str]:
     return sorted({*_names(), *_SUBMODULES, *_NUMPY})
+
+
+__dir__ = dir_of(__name__, _listed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._public_names import dir_of
 from ..ops._contrib import isfinite as isfinite
 from ..ops._contrib import isinf as isinf
 from ..ops._contrib import isnan as isnan
@@ -23,7 +24,7 @@ def __getattr__(name: str) -> Any:
     return _lazy(name)
 
 
-def __dir__() -> list[str]:
+def _listed() -> list[str]:
     return sorted({*_names(), *_CONTROL_FLOW})
 
 
@@ -32,3 +33,6 @@ def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tupl
     from .. import symbol
 
     return zipfian_classes(symbol, true_classes, num_sampled, range_max)
+
+
+__dir__ = dir_of(__name__, _listed)

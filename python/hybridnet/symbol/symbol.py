@@ -6,7 +6,6 @@ import importlib
 import json
 import os
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
@@ -15,8 +14,11 @@ import numpy as np
 
 from .. import _core
 from .._files import read_text, replacing
+from .._habits import add_habits
 from .._lazy_names import names_from
+from .._public_names import dir_of
 from .._tracing import Refusals, ask_for_conversion, is_own_file
+from .._user_line import warn
 from ..attribute import AttrScope, attributes_for
 from ..base import no_values
 from ..context import Context, current_context
@@ -381,7 +383,7 @@ class Symbol(_core.SymbolBase):
         """Permutes the axes; reverses them if none is given."""
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (list, tuple))):
             axes = tuple(axes[0] or ())
-        return main_operator("transpose")(self, axes=kwargs.get("axes") or axes)
+        return main_operator("transpose")(self, axes=kwargs.pop("axes", None) or axes, **kwargs)
 
     def flatten(self, **kwargs: Any) -> Symbol:
         """Converts to a matrix: the first axis stays, the others merge; inplace=True: as a view of a traced array."""
@@ -619,10 +621,9 @@ class Symbol(_core.SymbolBase):
         Arrays that the graph holds as constants are not in the file: a UserWarning names them.
         """
         if constants := _core.symbol_constants(self):
-            warnings.warn(
+            warn(
                 f"Symbol.save: the values of {', '.join(constants)} are not in {os.fspath(fname)!r}: there they are "
                 "arguments. Save them with nd.save, or use variables and operators such as sym.full in their place",
-                stacklevel=2,
             )
         self._write(fname, remove_amp_cast)
 
@@ -725,6 +726,7 @@ def load_json(json_str: str) -> Symbol:
 
 
 add_fluent_methods(Symbol, "hybridnet.symbol", symbolic=True)
+add_habits(Symbol, "symbol")
 _core.register_symbol_class(Symbol)
 _core.set_symbol_scopes(NameManager._current, AttrScope._current)
 
@@ -737,3 +739,4 @@ __getattr__, __dir__ = names_from(
         ),
     },
 )
+__dir__ = dir_of(__name__, __dir__)

@@ -15,6 +15,7 @@ import numpy.random as rnd
 
 import hybridnet as mx  # MXNet's tests import this and the modules above with ``import *``
 
+from .._public_names import dir_of
 from ..context import Context, current_context
 from ..ndarray import array
 from ..util import use_np
@@ -102,3 +103,5 @@ from ._symbol_checks import (
     simple_forward,
 )
 from ._training_checks import DummyIter, check_gluon_hybridize_consistency, compare_optimizer
+
+__dir__ = dir_of(__name__)

@@ -108,8 +108,8 @@ LAYERS = [
     (lambda: gluon.rnn.LSTM(3, num_layer=2), "LSTM: unknown keyword 'num_layer'.\n  Fix: did you mean 'num_layers'?"),
     (lambda: gluon.rnn.LSTMCell(hiden_size=3), "unknown keyword 'hiden_size'.\n  Fix: did you mean 'hidden_size'?"),
     (lambda: gluon.loss.L2Loss(wieght=2), "L2Loss: unknown keyword 'wieght'.\n  Fix: did you mean 'weight'?"),
-    (lambda: mx.optimizer.create("adam", beta_1=0.9), "Adam: unknown keyword 'beta_1'.\n  Fix: did you mean 'beta1'?"),
-    (lambda: gluon.Trainer({}, "sgd", {"lr": 1}), "SGD: unknown keyword 'lr'.\n  Fix: did you mean 'learning_rate'?"),
+    (lambda: mx.optimizer.create("adam", beta_1=0.9), "Adam: unknown keyword 'beta_1'.\n  Fix: write beta1=..."),
+    (lambda: gluon.Trainer({}, "sgd", {"lr": 1}), "SGD: unknown keyword 'lr'.\n  Fix: write learning_rate=..."),
 ]  # fmt: skip
 
 

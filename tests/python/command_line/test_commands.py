@@ -52,7 +52,8 @@ def test_inspect_counts_parameters_and_operators(capsys, model) -> None:
     code, facts = _ask(capsys, "inspect", model)
     assert code == 0
     assert facts["parameter file"].endswith("m-0007.params")
-    assert facts["inputs"] == {"data": ""}
+    assert facts["inputs"] == {"data": "float32(free0, 1, 8, 8)"}
+    assert facts["shapes"] == {"data": "float32(1, 1, 8, 8)"}
     assert facts["parameters"] == 4 * 9 + 4 + 4 * 4 + 3 * 144 + 3
     assert facts["bytes"] == 4 * facts["parameters"]
     assert facts["operators"] == {"Convolution": 1, "BatchNorm": 1, "Flatten": 1, "FullyConnected": 1}
@@ -236,7 +237,6 @@ def test_diff_shows_structure_and_values(capsys, model, tmp_path) -> None:
         (["run", "{model}"], "give --input data=FILE.npy"),
         (["run", "{model}", "--input", "none.npy"], "there is no file 'none.npy'"),
         (["run", "nothing"], "cannot read 'nothing-symbol.json'"),
-        (["verify", "{model}"], "does not contain the shape of its input 'data'"),
         (["verify", "{model}", "--shape", "other=1"], "one of data"),
         (["verify", "{model}", "--shape", "1x2"], "sizes with commas"),
         (["verify", "{model}", "--shape", "1:what"], "what"),

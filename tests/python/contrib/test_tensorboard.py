@@ -47,7 +47,7 @@ def test_a_batch_without_metric_writes_nothing(written):
 
 
 def test_without_a_writer_the_error_names_the_package_to_install(monkeypatch):
-    for package in ("mxboard", "tensorboardX", "torch.utils.tensorboard"):
+    for package in ("mxboard", "tensorboardX", "torch.utils.tensorboard", "tensorboard.compat.proto.event_pb2"):
         monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=r"(?s)mxboard, tensorboardX.*pip install tensorboardX"):
         mx.contrib.tensorboard.LogMetricsCallback("folder")

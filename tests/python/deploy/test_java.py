@@ -27,7 +27,7 @@ def test_the_code_of_the_guide_runs(jar, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     for code in re.findall(r"```python\n(.*?)```", guide, re.DOTALL):
         exec(compile(code, "deploy-java.md", "exec"), {})
-    blocks = re.findall(r"```java\n(.*?)```", guide, re.DOTALL)
+    blocks = [code for code in re.findall(r"```java\n(.*?)```", guide, re.DOTALL) if not code.startswith("package ")]
     assert len(blocks) >= 6
     methods = "".join(f"static void block{i}() {{\n{block}}}\n" for i, block in enumerate(blocks))
     calls = "".join(f"block{i}();" for i in range(len(blocks)))

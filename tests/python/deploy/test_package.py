@@ -201,6 +201,28 @@ def test_the_superbuild_example_needs_the_archive_alone(archive, tmp_path) -> No
     assert run(folder / "app" / "fit_line").startswith("y = ")
 
 
+@pytest.mark.slow
+def test_the_readme_of_the_archive_says_how_its_example_is_built(package, exported, tmp_path) -> None:
+    folder = tmp_path / "hybridnet"
+    shutil.copytree(package, folder)
+    readme = (folder / "README.md").read_text("utf-8")
+    assert readme.startswith(f"# HybridNet {mx.__version__} ")
+    assert not re.search("@[A-Z]+@", readme)
+    commands = re.findall(r"```sh\n(.*?)```", readme, re.DOTALL)
+    assert len(commands) == 3
+    for command, place in zip(commands, (folder / "example", folder, folder), strict=True):
+        output_of(["sh", "-ec", command], cwd=place)
+    prefix = str(exported[0]).removesuffix("-symbol.json")
+    moved = shutil.copytree(folder / "dist", tmp_path / "moved")
+    shutil.rmtree(folder / "dist")
+    assert "shape (2,3,):" in output_of([moved / "predict", prefix, "2,1,8,8"], env={})
+    output_of(["cmake", "--install", folder / "build", "--prefix", tmp_path / "dist"])
+    shutil.rmtree(folder)
+    installed = shutil.move(tmp_path / "dist", tmp_path / "elsewhere")
+    assert output_of([pathlib.Path(installed) / "bin" / "fit_line"], env={}).startswith("y = ")
+    assert "shape (2,3,):" in output_of([pathlib.Path(installed) / "bin" / "predict", prefix, "2,1,8,8"], env={})
+
+
 def test_the_export_list_of_wheels_has_the_symbols_of_the_extension_module() -> None:
     text = (ROOT / "cmake" / "exports.map").read_text(encoding="utf-8")
     hidden = [pattern for part in re.findall(r"local:(.*?)\}", text, re.DOTALL) for pattern in part.split(";")]

@@ -135,9 +135,9 @@ def test_a_wrong_shape_three_blocks_deep(hybrid):
     text = text_of(lambda: net(mx.nd.ones((2, 3))), mx.errors.ShapeError)
     node = "node 'last_fwd', " if hybrid else ""
     assert text.splitlines()[:3] == [
-        f"operator 'FullyConnected' ({node}block 'net.1.1.1'), input 'weight': expected shape (2, 4), got (2, 5).",
-        "  Because: data has shape (2, 4), so there are 4 input features.",
-        "  Fix: build the layer with in_units=4, or pass data with 5 features.",
+        f"operator 'FullyConnected' ({node}block 'net.1.1.1'), input 'data': expected 5 features, got 4.",
+        "  Because: the layer was built for 5 features: its weight has shape (2, 5).",
+        "  Fix: pass data with 5 features, or make a new layer with in_units=4.",
     ]
     assert text.splitlines()[3].startswith("  At: FILE:")
 
@@ -151,7 +151,7 @@ def test_an_unknown_parameter():
         "operator 'Convolution', input 'strides': expected one of: data, weight, bias, kernel, stride, dilate, pad, "
         "num_filter, num_group, no_bias, layout, got 'strides'.\n"
         "  Because: the operator has no argument of this name.\n"
-        "  Fix: did you mean 'stride'?\n"
+        "  Fix: write stride=... in place of strides=...\n"
         f"  At: FILE:{line_of(convolve, 'Convolution')}"
     )
 

@@ -84,7 +84,7 @@ def test_dense_learns_in_units_from_the_first_batch_and_keeps_it():
     layer.initialize()
     layer(mx.nd.ones((3, 7)))
     assert layer.weight.shape == (2, 7)
-    with pytest.raises(mx.errors.ShapeError, match=r"(?s)weight.*\(2, 8\).*\(2, 7\)"):
+    with pytest.raises(mx.errors.ShapeError, match=r"(?s)expected 7 features, got 8.*weight has shape \(2, 7\)"):
         layer(mx.nd.ones((3, 8)))
 
 

@@ -167,7 +167,7 @@ def test_deferred_parameters_are_known_at_the_first_step():
     ("make", "text"),
     [
         (lambda p: gluon.Trainer(3, "sgd"), "list or dict of Parameters"),
-        (lambda p: gluon.Trainer([3], "sgd"), "list of <class 'int'>"),
+        (lambda p: gluon.Trainer([3], "sgd"), "list of int"),
         (lambda p: gluon.Trainer(p, "sgdd"), "Cannot find optimizer sgdd"),
         (lambda p: gluon.Trainer(p, "sgd", kvstore="other"), "unknown store 'other'"),
         (lambda p: gluon.Trainer(p, mx.optimizer.SGD(), {"learning_rate": 1}), "optimizer_params must be None"),

@@ -80,3 +80,18 @@ def test_a_file_that_is_no_model_is_refused(capsys: Any, tmp_path: pathlib.Path)
     (tmp_path / "bad.onnx").write_bytes(b"no model at all")
     assert main(["inspect", str(tmp_path / "bad.onnx")]) == WRONG_INPUT
     assert "not an ONNX model" in capsys.readouterr().err
+
+
+def test_converted_models_keep_the_shapes_and_open_sizes_of_the_file(tmp_path, capsys) -> None:
+    net = mx.gluon.nn.Dense(3, in_units=4)
+    net.initialize()
+    net.hybridize()
+    net(mx.nd.ones((2, 4)))
+    file = str(tmp_path / "m.onnx")
+    mx.onnx.export_model(net, onnx_file_path=file)
+    assert main(["verify", file]) == 0  # no --shape
+    assert main(["convert", file, str(tmp_path / "m")]) == 0
+    assert main(["inspect", str(tmp_path / "m")]) == 0
+    shown = capsys.readouterr()
+    assert "float32(batch, 4)" in shown.out
+    assert "free sizes: batch = 1" in shown.err

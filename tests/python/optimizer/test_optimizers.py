@@ -373,7 +373,7 @@ def test_broken_states_are_refused(cut):
 def test_registry_finds_names_in_any_case_and_lists_them():
     assert isinstance(optimizer.create("AdaGrad"), optimizer.AdaGrad)
     assert isinstance(optimizer.Optimizer.create_optimizer("SGD"), optimizer.SGD)
-    with pytest.raises(ValueError, match=r"Cannot find optimizer adams.*adamw"):
+    with pytest.raises(ValueError, match=r"(?s)Cannot find optimizer adams.*'adam'"):
         optimizer.create("adams")
 
     @optimizer.register

@@ -74,8 +74,8 @@ def test_summary_prints_segments_and_cuts(capsys):
     whole = gluon.nn.Dense(2)
     whole.initialize()
     whole.hybridize()
-    with pytest.raises(ValueError, match="must not be hybridized"):
-        whole.summary(mx.nd.ones((2, 3)))
+    whole.summary(mx.nd.ones((2, 3)))
+    assert "Total params: 8" in capsys.readouterr().out
 
 
 def test_files_keep_the_cut(tmp_path):

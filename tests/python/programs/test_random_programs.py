@@ -122,6 +122,7 @@ class TestSample:
     @pytest.fixture(scope="class")
     @classmethod
     def report(cls):
+        pytest.importorskip("torch", reason="some programs share memory with PyTorch")
         report = prove.Report()
         for number in range(cls.PROGRAMS):
             made = generate.make(20, number)

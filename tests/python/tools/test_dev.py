@@ -14,6 +14,7 @@ _COMMANDS = [
     "test",
     "build",
     "lint",
+    "docs",
     "format",
     "mypy",
     "gen",

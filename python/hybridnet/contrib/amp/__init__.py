@@ -10,6 +10,9 @@ gradients do not underflow::
     trainer.step(batch_size)
 """
 
+from ..._public_names import dir_of
 from ._convert import *
 from .amp import *
 from .loss_scaler import *
+
+__dir__ = dir_of(__name__)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ... import _core, ndarray, symbol
 from ..._lazy_names import names_from
+from ..._public_names import dir_of
 from ...errors import ParamError
 from ...ndarray import NDArray
 from ...ops._namespace import public_names
@@ -278,3 +279,4 @@ def list_lp16_use_fp32_params(target_dtype: Any = "float16") -> dict[str, list[s
 __getattr__, __dir__ = names_from(
     __name__, {"_convert": "convert_bucketing_module convert_hybrid_block convert_model convert_symbol"}
 )
+__dir__ = dir_of(__name__, __dir__)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ... import _core
 from ..._lazy_names import no_attribute
+from ..._public_names import dir_of
 
 __all__ = ["CONDITIONAL", "FLOAT32", "LOSSES", "TARGET", "WIDEST"]
 
@@ -40,3 +41,6 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         return _collected()[name]
     raise no_attribute(__name__, name)
+
+
+__dir__ = dir_of(__name__)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ... import ndarray
+from ..._public_names import dir_of
 
 if TYPE_CHECKING:
     from ...gluon import Parameter
@@ -63,3 +64,6 @@ class LossScaler:
             self.loss_scale = min(self._max_scale, self.loss_scale * self._scale_factor)
             self._finite_steps = 0
         return False
+
+
+__dir__ = dir_of(__name__)

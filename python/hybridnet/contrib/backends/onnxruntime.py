@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ... import rewrite
+from ..._public_names import dir_of
 from ...errors import HybridNetError
 from ...errors import ImportError as HybridNetImportError
 
@@ -143,3 +144,6 @@ def register(
         return make(graph, threads)
 
     return rewrite.partition(supports, min_nodes, backend, name=name, tags=tags)
+
+
+__dir__ = dir_of(__name__)

@@ -9,6 +9,9 @@
 ``quantize_model`` does the same for a Symbol and its parameters. docs/quantization.md explains the arguments.
 """
 
+from ..._public_names import dir_of
 from ._collectors import *
 from ._graph import *
 from ._net import *
+
+__dir__ = dir_of(__name__)

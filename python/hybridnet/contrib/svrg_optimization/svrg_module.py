@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import ndarray
+from ..._public_names import dir_of
 from ...errors import ParamError
 from ...module import Module
 from .svrg_optimizer import _SVRGOptimizer
@@ -127,3 +128,6 @@ class SVRGModule(Module):
         if epoch % self.update_freq == 0 or not self._full_grads:
             self.update_full_grads(train_data)
         super()._fit_epoch(epoch, train_data, *args)
+
+
+__dir__ = dir_of(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import optimizer as opt
+from ..._public_names import dir_of
 
 __all__: list[str] = []
 
@@ -59,3 +60,6 @@ class _SVRGOptimizer(opt.Optimizer):
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Updates weight in place."""
         self._chosen(index).update(index, weight, grad, state)
+
+
+__dir__ = dir_of(__name__)

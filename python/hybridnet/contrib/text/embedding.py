@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +10,8 @@ import numpy as np
 
 from ... import ndarray
 from ..._files import read_lines
+from ..._public_names import dir_of
+from ..._user_line import warn
 from ...base import data_dir
 from ...errors import FileError, ParamError
 from ...errors import KeyError as HybridNetKeyError
@@ -104,7 +105,7 @@ class _TokenEmbedding(Vocabulary):
             if token == self.unknown_token and unknown is None:
                 unknown = values
             elif token in self._token_to_idx:
-                warnings.warn(f"line {number} of '{path}': token {token!r} is there already", stacklevel=4)
+                warn(f"line {number} of '{path}': token {token!r} is there already")
             elif len(values) > 1:
                 vectors.append(values)
                 self._token_to_idx[token] = len(self._idx_to_token)
@@ -305,3 +306,6 @@ class CompositeEmbedding(_TokenEmbedding):
         if not all(isinstance(embedding, _TokenEmbedding) for embedding in embeddings):
             raise TextError("CompositeEmbedding: token_embeddings must be embeddings, such as CustomEmbedding")
         self._use_vocabulary(vocabulary, embeddings)
+
+
+__dir__ = dir_of(__name__)

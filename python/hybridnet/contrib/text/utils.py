@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from ..._public_names import dir_of
+
 __all__ = ["count_tokens_from_str"]
 
 
@@ -31,3 +33,6 @@ def count_tokens_from_str(
     tokens = [token for token in re.split(f"{token_delim}|{seq_delim}", source_str) if token]
     counter.update(token.lower() for token in tokens) if to_lower else counter.update(tokens)
     return counter
+
+
+__dir__ = dir_of(__name__)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from ..._public_names import dir_of
 from ...errors import ParamError
 
 __all__ = ["TextError", "Vocabulary"]
@@ -100,3 +101,6 @@ class Vocabulary:
                 )
         tokens = [self._idx_to_token[number] for number in numbers]
         return tokens if isinstance(indices, list) else tokens[0]
+
+
+__dir__ = dir_of(__name__)

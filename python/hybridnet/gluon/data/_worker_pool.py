@@ -88,6 +88,10 @@ class _Worker:
     def _describe(self, batch: Any, handles: dict[int, int]) -> Any:
         if isinstance(batch, list):
             return [self._describe(part, handles) for part in batch]
+        if isinstance(batch, dict):
+            return {key: self._describe(value, handles) for key, value in batch.items()}
+        if not isinstance(batch, np.ndarray):
+            return batch
         return self._buffers.describe(handles[id(batch)], batch, True)
 
     def _share(self, batch: Any) -> Any:

@@ -1,18 +1,31 @@
-"""Functions that combine a list of samples into a batch: stack, pad, group, or leave as a list."""
+"""Functions that combine a list of samples into a batch: stack, pad, by part, by key, or leave as a list."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ... import ndarray
-from ...errors import ParamError
+from ..._public_names import dir_of
+from ..._user_line import warn
+from ...errors import ParamError, suggestion
 from ...ndarray._dtypes import numpy_dtype
 
-__all__ = ["Append", "AsList", "Group", "Pad", "Stack", "default_batchify", "stack_arrays"]
+__all__ = [
+    "Append",
+    "AsList",
+    "Dict",
+    "Group",
+    "List",
+    "NamedTuple",
+    "Pad",
+    "Stack",
+    "Tuple",
+    "default_batchify",
+    "stack_arrays",
+]
 
 
 def _numpy(sample: Any) -> np.ndarray:
@@ -42,10 +55,32 @@ def stack_arrays(samples: Sequence[Any], allocate: Callable[[tuple[int, ...], np
 
 
 def default_batchify(samples: Sequence[Any], allocate: Callable[[tuple[int, ...], np.dtype], np.ndarray]) -> Any:
-    """Stacks arrays and numbers; tuples become lists of stacked parts. Leaves are NumPy arrays."""
-    if isinstance(samples[0], tuple):
+    """Stacks arrays and numbers; texts and bytes stay a list. Arrays of the batch are NumPy arrays.
+
+    Tuples become a list with a batch per part, dicts a dict with a batch per key. Raises ParamError if keys differ.
+    """
+    first = samples[0]
+    if isinstance(first, tuple):
         return [default_batchify(part, allocate) for part in zip(*samples, strict=False)]
+    if isinstance(first, Mapping):
+        return {key: default_batchify(values, allocate) for key, values in by_key(samples).items()}
+    if isinstance(first, (str, bytes)):
+        return list(samples)
     return stack_arrays(samples, allocate)
+
+
+def by_key(samples: Sequence[Mapping[Any, Any]]) -> dict[Any, list[Any]]:
+    """Returns the values of dict samples per key. Raises ParamError if the samples have different keys."""
+    keys = samples[0].keys()
+    for number, sample in enumerate(samples):
+        if sample.keys() != keys:
+            raise ParamError(
+                f"batchify: keys of sample {number} of the batch",
+                expected=f"those of the first sample, {sorted(map(str, keys))}",
+                given=str(sorted(map(str, sample.keys()))),
+                fix="return the same keys for every sample, with a value such as 0 for missing ones",
+            )
+    return {key: [sample[key] for sample in samples] for key in keys}
 
 
 class Stack:
@@ -71,7 +106,11 @@ class Pad:
     dtype : optional
         Element type of the batch; default: that of the samples.
     ret_length : bool, default False
-        Whether to return (batch, sizes along axis) instead of the batch alone.
+        Whether to return (batch, sizes along axis) instead of the batch alone. The sizes are an int32 array (N,).
+    round_to : int, optional
+        The size along axis is rounded up to a multiple of it, so that hybridized nets see fewer shapes.
+    pad_val : float, optional
+        GluonNLP's name of val.
 
     Called with the samples; raises ParamError if the list is empty or ranks differ.
     """
@@ -83,16 +122,22 @@ class Pad:
         dtype: Any = None,
         ret_length: bool = False,
         use_shared_mem: bool = False,
+        round_to: int | None = None,
+        pad_val: float | None = None,
     ) -> None:
+        val = pad_val if val is None else val
+        if round_to is not None and round_to < 1:
+            raise ParamError("Pad: round_to", expected="an integer >= 1", given=repr(round_to))
         if val is None:
-            warnings.warn(
-                "Padding value is not given and will be set automatically to 0 in data.batchify.Pad().", stacklevel=2
+            warn(
+                "Padding value is not given and will be set automatically to 0 in data.batchify.Pad().",
             )
         self._axis = axis
         self._val = 0 if val is None else val
         self._dtype = dtype
         self._ret_length = ret_length
         self._use_shared_mem = use_shared_mem
+        self._round_to = round_to
 
     def __call__(self, data: Sequence[Any]) -> Any:
         arrays = [_numpy(sample) for sample in data]
@@ -100,7 +145,9 @@ class Pad:
             raise ParamError(
                 "Pad", expected="samples of one rank", given=f"shapes {[array.shape for array in arrays][:4]}"
             )
-        largest = tuple(max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=False))
+        largest = [max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=False)]
+        if self._round_to is not None and largest:
+            largest[self._axis] = -(-largest[self._axis] // self._round_to) * self._round_to
         dtype = numpy_dtype(self._dtype) if self._dtype is not None else arrays[0].dtype
         batch = np.full((len(arrays), *largest), self._val, dtype=dtype)
         for row, array in zip(batch, arrays, strict=False):
@@ -131,10 +178,13 @@ class Append:
 
 
 class AsList:
-    """Returns the samples as a list."""
+    """Returns the samples as a list, unchanged."""
 
     def __call__(self, data: Sequence[Any]) -> list[Any]:
         return list(data)
+
+
+List = AsList
 
 
 class Group:
@@ -150,3 +200,64 @@ class Group:
 
 
 Tuple = Group
+
+
+def _check_functions(owner: str, functions: Any) -> dict[str, Callable[[Sequence[Any]], Any]]:
+    if not isinstance(functions, Mapping) or not all(callable(fn) for fn in functions.values()):
+        raise ParamError(
+            owner,
+            expected="a dict of functions that combine samples",
+            given=repr(functions),
+            fix=f"write {owner}({{'data': Stack(), 'length': Stack()}})",
+        )
+    return dict(functions)
+
+
+class Dict:
+    """Applies one function per key of dict samples; returns a dict: ``Dict({"text": Pad(val=0), "label": Stack()})``.
+
+    Keys of the samples that are not listed are left out. Raises ParamError if a sample lacks a key.
+    """
+
+    def __init__(self, fn_dict: Mapping[Any, Callable[[Sequence[Any]], Any]]) -> None:
+        self._fn_dict = _check_functions("Dict", fn_dict)
+
+    def __call__(self, data: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
+        for sample in data:
+            for key in self._fn_dict:
+                if key not in sample:
+                    raise ParamError(f"Dict: a sample has no key {key!r}", fix=suggestion(str(key), map(str, sample)))
+        return {key: fn([sample[key] for sample in data]) for key, fn in self._fn_dict.items()}
+
+
+class NamedTuple:
+    """Applies one function per field of samples of a named tuple; returns such a tuple.
+
+    container: the class of the samples. fn_info: a dict of functions by field, or a list in the order of the fields.
+    Raises ParamError unless each field has a function, and if a sample is not a container.
+    """
+
+    def __init__(self, container: Any, fn_info: Any) -> None:
+        fields = getattr(container, "_fields", None)
+        if fields is None:
+            raise ParamError(
+                "NamedTuple: container", expected="a class of collections.namedtuple", given=repr(container)
+            )
+        if isinstance(fn_info, (list, tuple)) and len(fn_info) == len(fields):
+            fn_info = dict(zip(fields, fn_info, strict=True))
+        functions = _check_functions("NamedTuple", fn_info)
+        if set(functions) != set(fields):
+            raise ParamError(
+                "NamedTuple: fields of the functions", expected=str(list(fields)), given=str(list(functions))
+            )
+        self._container = container
+        self._functions = [functions[field] for field in fields]
+
+    def __call__(self, data: Sequence[Any]) -> Any:
+        for sample in data:
+            if not isinstance(sample, self._container):
+                raise ParamError("NamedTuple: samples", expected=self._container.__name__, given=type(sample).__name__)
+        return self._container(*(fn([sample[i] for sample in data]) for i, fn in enumerate(self._functions)))
+
+
+__dir__ = dir_of(__name__)

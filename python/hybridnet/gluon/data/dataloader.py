@@ -7,7 +7,7 @@ import itertools
 import multiprocessing
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from multiprocessing.pool import ThreadPool
 from multiprocessing.reduction import ForkingPickler as ForkingPickler  # for libraries' worker functions
@@ -16,17 +16,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import ndarray
+from ..._described import count_text, described
+from ..._habits import add_habits
+from ..._keywords import ChecksKeywords
 from ..._lazy_names import names_from
+from ..._public_names import dir_of
 from ...context import cpu_pinned
-from ...errors import ParamError
+from ...errors import HybridNetError, ParamError
 from ...random import numpy_random_state, set_numpy_random_state
 from ...util import is_np_array, is_np_shape
 from .._numpy_border import for_user
 from . import sampler as _sampler
 from ._moving import _as_in_context
 from ._pool_iterator import _thread_worker_initializer, _worker_initializer
-from .batchify import default_batchify
-from .dataset import ArrayDataset
+from .batchify import by_key, default_batchify
+from .dataset import GATHERING
 
 if TYPE_CHECKING:
     from ._worker_pool import WorkerPool
@@ -37,16 +41,25 @@ __all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
 def _to_arrays(batch: Any) -> Any:
     if isinstance(batch, list):
         return [_to_arrays(part) for part in batch]
+    if isinstance(batch, dict):
+        return {key: _to_arrays(value) for key, value in batch.items()}
+    if isinstance(batch, (str, bytes)):
+        return batch
     return ndarray.array(batch, dtype=batch.dtype)
 
 
 def default_batchify_fn(data: Sequence[Any]) -> Any:
-    """Stacks samples: arrays and numbers become one NDArray, tuples a list of NDArrays."""
+    """Stacks samples: arrays and numbers become one NDArray, tuples a list of NDArrays, dicts a dict of NDArrays.
+
+    Texts stay a list. Raises ParamError if shapes or keys differ.
+    """
     if isinstance(data[0], ndarray.NDArray):
         if len({sample.shape for sample in data}) == 1:
             return ndarray.stack(*data)
     elif isinstance(data[0], tuple):
         return [default_batchify_fn(part) for part in zip(*data, strict=False)]
+    elif isinstance(data[0], Mapping):
+        return {key: default_batchify_fn(values) for key, values in by_key(data).items()}
     return _to_arrays(default_batchify(data, np.empty))
 
 
@@ -55,7 +68,7 @@ def default_mp_batchify_fn(data: Sequence[Any]) -> Any:
     return default_batchify_fn(data)
 
 
-class DataLoader:
+class DataLoader(ChecksKeywords):
     """Iterates over the batches of a dataset, any number of times.
 
     Parameters
@@ -71,7 +84,7 @@ class DataLoader:
     batch_sampler : iterable of lists of indices, optional
         Replaces batch_size, shuffle, sampler and last_batch.
     batchify_fn : callable, optional
-        Combines a list of samples into a batch; default: stacks.
+        Combines a list of samples into a batch, see gluon.data.batchify; default: default_batchify_fn, which stacks.
     num_workers : int, default 0
         Processes (or threads) that make batches ahead; 0: batches are made when they are read.
     pin_memory : bool, default False
@@ -143,13 +156,40 @@ class DataLoader:
                 )
             return batch_sampler
         if batch_size is None:
-            raise ParamError("batch_size must be specified unless batch_sampler is specified")
+            raise ParamError(
+                "batch_size must be specified unless batch_sampler is specified", fix="pass batch_size=32, for example"
+            )
         if sampler is not None and shuffle:
             raise ParamError("shuffle must not be specified if sampler is specified")
         if sampler is None:
+            if not hasattr(dataset, "__len__"):
+                raise ParamError(
+                    "DataLoader: dataset",
+                    expected="a dataset with a length and indices",
+                    given=type(dataset).__name__,
+                    fix="pass a list, an array or a Dataset; make a list of a generator: list(samples)",
+                )
             order = _sampler.RandomSampler if shuffle else _sampler.SequentialSampler
             sampler = order(len(dataset))
         return _sampler.BatchSampler(sampler, batch_size, last_batch or "keep")
+
+    def __repr__(self) -> str:
+        arguments: dict[str, Any] = {
+            "num_workers": self._num_workers,
+            "thread_pool": self._thread_pool,
+            "pin_memory": self._pin_memory,
+        }
+        used = {name: value for name, value in arguments.items() if value}
+        if self._own_batchify is not None:
+            used["batchify_fn"] = self._own_batchify
+        dataset = repr(self._dataset)
+        if len(dataset) > 200:
+            dataset = f"{type(self._dataset).__name__} of {count_text(len(self._dataset), 'sample')}"
+        text = described(self, dataset, repr(self._batch_sampler), **used)
+        try:
+            return f"{text}: {count_text(len(self), 'batch')}"
+        except (TypeError, HybridNetError):  # a batch sampler without a length
+            return text
 
     def __len__(self) -> int:
         return len(self._batch_sampler)
@@ -233,7 +273,7 @@ class DataLoader:
 
     def _make(self, indices: Sequence[Any]) -> Any:
         dataset = self._dataset
-        if type(dataset) is ArrayDataset and self._own_batchify is None:
+        if type(dataset) in GATHERING and self._own_batchify is None:
             batch = dataset._gather(indices)
             if batch is not None:
                 return batch
@@ -284,6 +324,9 @@ class DataLoader:
         pool = getattr(self, "_pool", None)
         if pool is not None and self._pool_owner == os.getpid():
             pool.stop()
+
+
+add_habits(DataLoader, "loader")
 
 
 class _ThreadRound:
@@ -383,3 +426,4 @@ __getattr__, __dir__ = names_from(
     {"_pool_iterator": "_MultiWorkerIter _thread_worker_fn _worker_fn"},
     {"context": "...context", "nd": "...ndarray"},
 )
+__dir__ = dir_of(__name__, __dir__)

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from ... import ndarray
+from ..._described import count_text, described, name_of_callable
+from ..._habits import add_habits
 from ..._lazy_names import names_from
-from ...errors import ParamError, not_overridden
+from ..._public_names import dir_of
+from ...errors import HybridNetError, ParamError, not_overridden
 from ...errors import TypeError as HybridNetTypeError
 from .sampler import FilterSampler, Sampler, SequentialSampler
 
@@ -25,6 +28,16 @@ class Dataset:
 
     def __len__(self) -> int:
         raise not_overridden(self, "__len__()")
+
+    def __repr__(self) -> str:
+        return described(self, *self._parts())
+
+    def _parts(self) -> list[str]:
+        """Returns the texts for the parentheses of repr: the number of samples, if it is known."""
+        try:
+            return [count_text(len(self), "sample")]
+        except HybridNetError:
+            return []
 
     def filter(self, fn: Callable[[Any], bool]) -> Dataset:
         """Returns the samples for which fn(sample) is true; fn runs on all samples immediately."""
@@ -66,6 +79,9 @@ class Dataset:
         return self.transform(_TransformFirstClosure(fn), lazy)
 
 
+add_habits(Dataset, "dataset")
+
+
 class SimpleDataset(Dataset):
     """Wraps a list, or any object with length and indices, as a Dataset."""
 
@@ -91,6 +107,11 @@ class _LazyTransformDataset(Dataset):
         item = self._data[idx]
         return self._fn(*item) if isinstance(item, tuple) else self._fn(item)
 
+    def __repr__(self) -> str:
+        first = isinstance(self._fn, _TransformFirstClosure)
+        function = name_of_callable(self._fn._fn if isinstance(self._fn, _TransformFirstClosure) else self._fn)
+        return f"{self._data!r}.{'transform_first' if first else 'transform'}({' '.join(function.split())})"
+
 
 class _TransformFirstClosure:
     """A class instead of a closure, so that it can be pickled."""
@@ -114,6 +135,9 @@ class _SampledDataset(Dataset):
     def __getitem__(self, idx: int) -> Any:
         return self._dataset[self._indices[idx]]
 
+    def __repr__(self) -> str:
+        return f"{self._dataset!r}.sample({self._sampler!r})"
+
 
 class ArrayDataset(Dataset):
     """Combines arrays of equal length: sample i is (a[i], b[i], ...), or a[i] for a single array.
@@ -130,7 +154,8 @@ class ArrayDataset(Dataset):
             if len(data) != self._length:
                 raise ParamError(
                     f"All arrays must have the same length; array[0] has length {self._length} while array[{i}] has "
-                    f"{len(data)}."
+                    f"{len(data)}.",
+                    fix="pass as many labels as samples, and the samples along the first axis",
                 )
             # A vector (labels) gives numbers instead of arrays of one element.
             if isinstance(data, ndarray.NDArray) and len(data.shape) == 1:
@@ -144,6 +169,13 @@ class ArrayDataset(Dataset):
         if len(self._data) == 1:
             return self._data[0][idx]
         return tuple(data[idx] for data in self._data)
+
+    def _parts(self) -> list[str]:
+        texts = []
+        for data in self._data:
+            spec = f" {np.dtype(data.dtype)}{tuple(data.shape)}" if hasattr(data, "dtype") else ""
+            texts.append(f"{type(data).__name__}{spec}")
+        return [f"{super()._parts()[0]}: {', '.join(texts)}"]
 
     def _gather(self, indices: Sequence[int]) -> Any | None:
         """Returns the batch of these samples as default_batchify_fn makes it; None unless all are NDArray or NumPy."""
@@ -166,6 +198,11 @@ class ArrayDataset(Dataset):
         return columns[0] if len(columns) == 1 else columns
 
 
+# Classes whose _gather() makes the same batch as the samples one by one, but faster. Not their subclasses, which may
+# have another __getitem__.
+GATHERING: set[type] = {ArrayDataset}
+
+
 class RecordFileDataset(Dataset):
     """Raw records of a RecordIO file with its index file (``.idx``)."""
 
@@ -175,6 +212,9 @@ class RecordFileDataset(Dataset):
         self.idx_file = os.path.splitext(filename)[0] + ".idx"
         self.filename = filename
         self._record = recordio.MXIndexedRecordIO(self.idx_file, self.filename, "r")
+
+    def _parts(self) -> list[str]:
+        return [repr(self.filename), *super()._parts()]
 
     def __len__(self) -> int:
         return len(self._record.keys)
@@ -194,6 +234,9 @@ class _DownloadedDataset(Dataset):
         os.makedirs(self._root, exist_ok=True)
         self._get_data()
 
+    def _parts(self) -> list[str]:
+        return [*super()._parts(), f"root={self._root!r}"]
+
     def __len__(self) -> int:
         return len(self._label)
 
@@ -208,3 +251,4 @@ class _DownloadedDataset(Dataset):
 
 # MXNet programs reach these modules through this one.
 __getattr__, __dir__ = names_from(__name__, modules={"recordio": "...recordio"})
+__dir__ = dir_of(__name__, __dir__)

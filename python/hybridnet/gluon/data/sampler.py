@@ -7,13 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from ..._described import changed_arguments, described
+from ..._keywords import ChecksKeywords
+from ..._public_names import dir_of
 from ...errors import ParamError, not_overridden
 
 __all__ = ["BatchSampler", "FilterSampler", "IntervalSampler", "RandomSampler", "Sampler", "SequentialSampler"]
 
 
-class Sampler:
+class Sampler(ChecksKeywords):
     """Base of samplers. Subclasses define ``__iter__`` and ``__len__``."""
+
+    def __repr__(self) -> str:
+        return described(self, **changed_arguments(self))
 
     def __iter__(self) -> Iterator[Any]:
         raise not_overridden(self, "__iter__()")
@@ -57,6 +63,9 @@ class FilterSampler(Sampler):
         self._dataset = dataset
         self._indices = [i for i in range(len(dataset)) if fn(dataset[i])]
 
+    def __repr__(self) -> str:
+        return described(self, f"{len(self._indices):,} of {len(self._dataset):,}", fn=self._fn)
+
     def __iter__(self) -> Iterator[int]:
         return iter(self._indices)
 
@@ -74,12 +83,17 @@ class BatchSampler(Sampler):
     def __init__(self, sampler: Sampler, batch_size: int, last_batch: str = "keep") -> None:
         if last_batch not in ("keep", "discard", "rollover"):
             raise ParamError(f"last_batch must be one of 'keep', 'discard', or 'rollover', but got {last_batch}")
-        if batch_size < 1:
-            raise ParamError("batch_size must be at least 1", given=str(batch_size))
+        if not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
+            raise ParamError(
+                "batch_size must be at least 1", given=repr(batch_size), fix="pass an integer, such as batch_size=32"
+            )
         self._sampler = sampler
         self._batch_size = batch_size
         self._last_batch = last_batch
         self._prev: list[Any] = []
+
+    def __repr__(self) -> str:
+        return described(self, repr(self._sampler), batch_size=self._batch_size, last_batch=self._last_batch)
 
     def __iter__(self) -> Iterator[list[Any]]:
         batch, self._prev = self._prev, []
@@ -121,3 +135,6 @@ class IntervalSampler(Sampler):
 
     def __len__(self) -> int:
         return self._length if self._rollover else (self._length + self._interval - 1) // self._interval
+
+
+__dir__ = dir_of(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ..._public_names import dir_of
 from ...base import data_dir
 from ...errors import FileError, FormatError, ParamError
 from ..utils import check_sha1
@@ -108,3 +109,6 @@ def purge(root: str | None = None) -> None:
     for file in os.listdir(folder):
         if file.endswith(".params"):
             os.remove(os.path.join(folder, file))
+
+
+__dir__ = dir_of(__name__)

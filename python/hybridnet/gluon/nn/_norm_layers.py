@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
+from ...errors import ParamError
 from ...ndarray._dtypes import dtype_name
 from .._hybrid_block import HybridBlock
-from ._arguments import positive, unknown_or_positive
+from ._arguments import fraction, positive, unknown_or_positive
 
 __all__ = ["BatchNorm", "BatchNormReLU", "GroupNorm", "InstanceNorm", "LayerNorm", "SyncBatchNorm"]
+
+
+_MOST_AXES = 6  # data has fewer axes than this; an "axis" beyond is a number of channels
+
+
+def _channel_axis(layer: str, axis: int) -> int:
+    """Returns the axis. Raises ParamError for numbers of channels, which other libraries have as first argument."""
+    if isinstance(axis, numbers.Integral) and -_MOST_AXES <= axis < _MOST_AXES:
+        return int(axis)
+    channels = axis[-1] if isinstance(axis, (list, tuple)) and axis else axis
+    raise ParamError(
+        f"{layer}.axis",
+        expected="the axis of the channels, such as 1 or -1",
+        given=repr(axis),
+        because="the first argument is the axis, and the first batch determines the number of channels",
+        fix=f"write nn.{layer}() or nn.{layer}(in_channels={channels})",
+    )
+
+
+def _small(layer: str, epsilon: float) -> float:
+    """Returns epsilon. Raises ParamError for sizes, which other libraries have at this place."""
+    if isinstance(epsilon, numbers.Real) and 0 <= epsilon < 1:
+        return epsilon
+    raise ParamError(
+        f"{layer}.epsilon",
+        expected="a small number, such as 1e-5",
+        given=repr(epsilon),
+        because="the second argument is epsilon, and the first batch determines the number of channels",
+        fix=f"leave it out, or name the argument that {epsilon!r} is meant for",
+    )
 
 
 class _Norm(HybridBlock):
@@ -67,9 +99,9 @@ class _BatchNorm(_Norm):
         super().__init__(**kwargs)
         in_channels = unknown_or_positive(f"{type(self).__name__}.in_channels", in_channels)
         self._kwargs = {
-            "axis": axis,
+            "axis": _channel_axis(type(self).__name__, axis),
             "eps": epsilon,
-            "momentum": momentum,
+            "momentum": fraction(f"{type(self).__name__}.momentum", momentum),
             "fix_gamma": not scale,
             "use_global_stats": use_global_stats,
         }
@@ -175,9 +207,9 @@ class InstanceNorm(_Norm):
     ) -> None:
         super().__init__(**kwargs)
         in_channels = unknown_or_positive("InstanceNorm.in_channels", in_channels)
+        self._axis = _channel_axis("InstanceNorm", axis)
+        self._epsilon = _small("InstanceNorm", epsilon)
         self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
-        self._axis = axis
-        self._epsilon = epsilon
         self._make_scale_and_shift(in_channels, scale, center, gamma_initializer, beta_initializer)
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any) -> Any:
@@ -207,9 +239,9 @@ class LayerNorm(_Norm):
     ) -> None:
         super().__init__(prefix=prefix, params=params)
         in_channels = unknown_or_positive("LayerNorm.in_channels", in_channels)
+        self._axis = _channel_axis("LayerNorm", axis)
+        self._epsilon = _small("LayerNorm", epsilon)
         self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
-        self._axis = axis
-        self._epsilon = epsilon
         self._center = center
         self._scale = scale
         self._make_scale_and_shift(in_channels, scale, center, gamma_initializer, beta_initializer)
@@ -239,7 +271,7 @@ class GroupNorm(_Norm):
         positive("GroupNorm.num_groups", num_groups)
         self._kwargs = {"eps": epsilon, "num_groups": num_groups, "center": center, "scale": scale}
         self._num_groups = num_groups
-        self._epsilon = epsilon
+        self._epsilon = _small("GroupNorm", epsilon)
         self._center = center
         self._scale = scale
         self._make_scale_and_shift(num_groups, scale, center, gamma_initializer, beta_initializer)

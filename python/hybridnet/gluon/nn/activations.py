@@ -2,17 +2,64 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 from ... import initializer
-from ...errors import ParamError
+from ..._public_names import dir_of
+from ...errors import HybridNetError, ParamError, suggestion
 from .._hybrid_block import HybridBlock
-from ._arguments import one_of, positive
+from ._arguments import positive
 
 __all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "SiLU", "Swish"]
 
 _QUARTER = initializer.Constant(0.25)
 _ACTIVATIONS = ("relu", "sigmoid", "tanh", "softrelu", "softsign")
+
+
+_LAYERS = {"elu": "ELU", "gelu": "GELU", "leaky_relu": "LeakyReLU", "prelu": "PReLU", "selu": "SELU", "swish": "Swish"}
+_LAYERS |= {"leakyrelu": "LeakyReLU", "silu": "SiLU"}
+
+
+def _unknown(what: str, activation: Any) -> HybridNetError:
+    """Returns the error for an activation that does not exist under this name."""
+    word = activation.lower() if isinstance(activation, str) else ""
+    if word in _LAYERS:
+        fix = f"add the layer nn.{_LAYERS[word]}() behind this one"
+    elif word in ("softmax", "log_softmax"):
+        fix = f"leave it out: SoftmaxCrossEntropyLoss computes it; for probabilities call mx.nd.{word}(out)"
+    elif word in ("linear", "identity", "none"):
+        fix = "leave it out"
+    else:
+        fix = suggestion(word, _ACTIVATIONS) if word else f"use one of {', '.join(map(repr, _ACTIVATIONS))}"
+    return ParamError(
+        what, expected=f"one of {', '.join(map(repr, _ACTIVATIONS))}", given=_text_of(activation), fix=fix
+    )
+
+
+def _text_of(value: Any) -> str:
+    name = getattr(value, "__name__", None)
+    return f"the function {name}" if name and callable(value) else repr(value)
+
+
+def activation_layer(layer: str, activation: Any, fix_of_integer: str) -> Activation | None:
+    """Returns the Activation at the end of a layer, or None. Raises ParamError for what is no name of one.
+
+    fix_of_integer: fix if activation is an integer, as where another library has a size at this place.
+    """
+    if activation is None:
+        return None
+    if isinstance(activation, numbers.Integral):
+        raise ParamError(
+            f"{layer}.activation",
+            expected="a name, such as 'relu'",
+            given=repr(activation),
+            because="sizes of the input have keywords and may be left out",
+            fix=fix_of_integer,
+        )
+    if activation not in _ACTIVATIONS:
+        raise _unknown(f"{layer}.activation", activation)
+    return Activation(activation, prefix=activation + "_")
 
 
 class Activation(HybridBlock):
@@ -22,7 +69,9 @@ class Activation(HybridBlock):
     """
 
     def __init__(self, activation: str, **kwargs: Any) -> None:
-        self._act_type = one_of("Activation", activation, _ACTIVATIONS)
+        if activation not in _ACTIVATIONS:
+            raise _unknown("Activation", activation)
+        self._act_type = activation
         super().__init__(**kwargs)
 
     def _alias(self) -> str:
@@ -111,3 +160,6 @@ class SiLU(Swish):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(1.0, **kwargs)
+
+
+__dir__ = dir_of(__name__)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from ... import ndarray, symbol
+from ..._habits import add_habits
 from ..._lazy_names import names_from
+from ..._public_names import dir_of
+from ..._user_line import warn
+from ...errors import IndexError as HybridNetIndexError
 from ...errors import ParamError
 from ...errors import ValueError as HybridNetValueError
+from .._constructor_calls import layers_in_constructor, no_layer
 from .._hybrid_block import HybridBlock
 from ..block import Block
 from ..utils import _indent
-from ._arguments import positive, unknown_or_positive
-from .activations import Activation
+from ._arguments import fraction, positive, unknown_or_positive
+from .activations import activation_layer
 
 __all__ = [
     "Concatenate",
@@ -34,9 +38,16 @@ __all__ = [
 class _Container(Block):
     """Base of Sequential and HybridSequential: an ordered list of blocks."""
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], (Block, list, tuple)) and cls.__init__ in _PLAIN_CONSTRUCTORS:
+            raise layers_in_constructor(cls, len(args) if isinstance(args[0], Block) else len(args[0]))
+        return super().__new__(cls, *args, **kwargs)
+
     def add(self, *blocks: Any) -> None:
         """Appends blocks."""
         for block in blocks:
+            if not isinstance(block, Block):
+                raise no_layer(block, type(self).__name__)
             self.register_child(block)
 
     def __repr__(self) -> str:
@@ -45,7 +56,12 @@ class _Container(Block):
 
     def __getitem__(self, key: int | slice) -> Any:
         """Returns a block, or for a slice a container of the same blocks."""
-        layers = list(self._children.values())[key]
+        layers = list(self._children.values())
+        if isinstance(key, int) and not -len(layers) <= key < len(layers):
+            fix = "count from 0; net[-1] is the last" if layers else "add layers first: net.add(...)"
+            count = "1 layer" if len(layers) == 1 else f"{len(layers)} layers"
+            raise HybridNetIndexError(f"{type(self).__name__}: layer {key}, but there is {count}", fix=fix)
+        layers = layers[key]
         if not isinstance(layers, list):
             return layers
         net = type(self)(prefix=self._prefix)
@@ -58,6 +74,9 @@ class _Container(Block):
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._children.values())
+
+
+add_habits(_Container, "sequential")
 
 
 class Sequential(_Container):
@@ -80,10 +99,9 @@ class Sequential(_Container):
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
         """Hybridizes each HybridBlock inside separately."""
         if self._children and all(isinstance(child, HybridBlock) for child in self._children.values()):
-            warnings.warn(
+            warn(
                 f"All children of this Sequential layer '{self.prefix}' are HybridBlocks. Consider using "
                 "HybridSequential for the best performance.",
-                stacklevel=2,
             )
         super().hybridize(active, **kwargs)
 
@@ -101,6 +119,10 @@ class HybridSequential(_Container, HybridBlock):
             if isinstance(x, (tuple, list)):
                 args, x = x[1:], x[0]
         return [x, *args] if args else x
+
+
+# Subclasses of the program may take layers.
+_PLAIN_CONSTRUCTORS = (Sequential.__init__, HybridSequential.__init__)
 
 
 class Dense(HybridBlock):
@@ -159,7 +181,7 @@ class Dense(HybridBlock):
                 if use_bias
                 else None
             )
-            self.act = Activation(activation, prefix=activation + "_") if activation is not None else None
+            self.act = activation_layer("Dense", activation, _units_fix(units, activation))
 
     def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
         out = (
@@ -172,6 +194,11 @@ class Dense(HybridBlock):
     def __repr__(self) -> str:
         units, in_units = self.weight.shape or (0, 0)
         return f"{type(self).__name__}({in_units if in_units > 0 else None} -> {units}, {self.act or 'linear'})"
+
+
+def _units_fix(units: Any, activation: Any) -> str:
+    """The fix for an integer as activation: it was meant as the second size."""
+    return f"for {units} inputs and {activation} outputs write nn.Dense({activation}, in_units={units})"
 
 
 class Dropout(HybridBlock):
@@ -189,9 +216,7 @@ class Dropout(HybridBlock):
 
     def __init__(self, rate: float, axes: tuple[int, ...] = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if not 0 <= rate <= 1:
-            raise ParamError("Dropout.rate", expected="a number in [0, 1]", given=repr(rate))
-        self._rate = rate
+        self._rate = fraction("Dropout.rate", rate)
         self._axes = axes
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
@@ -355,3 +380,4 @@ __getattr__, __dir__ = names_from(
         ".._hybrid_block": "HybridBlock",
     },
 )
+__dir__ = dir_of(__name__, __dir__)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._lazy_names import names_from
+from ..._public_names import dir_of
+from ..._user_line import warn
 from ...errors import ParamError
 from .._hybrid_block import HybridBlock
 from ._arguments import one_of, positive, sizes, unknown_or_positive
-from .activations import Activation
+from .activations import activation_layer
 
 __all__ = ["Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose"]
 
@@ -84,7 +86,7 @@ class _Conv(HybridBlock):
                 if use_bias
                 else None
             )
-            self.act = Activation(activation, prefix=activation + "_") if activation is not None else None
+            self.act = activation_layer(layer, activation, "name in_channels=, groups= and layout= by keyword")
 
     def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
         op = getattr(F, self._op_name)
@@ -116,8 +118,25 @@ class _Conv(HybridBlock):
         return text + ")"
 
 
+def _warn_of_input_channels(layer: str, channels: Any, kernel: Any, stride: Any) -> None:
+    """Warns about three sizes that are more likely the inputs, the outputs and the kernel, as in other libraries."""
+    if not all(isinstance(size, int) for size in (channels, kernel, stride)) or kernel < 8:
+        return
+    if kernel >= channels or (kernel >= 16 and 2 * stride < kernel):
+        warn(
+            f"nn.{layer}({channels}, {kernel}, {stride}) has {channels} output channels, kernel_size={kernel} and "
+            f"strides={stride}. For {channels} input channels, {kernel} output channels and kernel_size={stride} write "
+            f"nn.{layer}({kernel}, kernel_size={stride}, in_channels={channels}); to keep it, name the arguments"
+        )
+
+
 class _PlainConv(_Conv):
     """Adds the public constructor of convolutions; layout None means channels first."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) >= 3 and cls.__module__ == __name__:
+            _warn_of_input_channels(cls.__name__, *args[:3])
+        return super().__new__(cls, *args, **kwargs)
 
     def __init__(
         self,
@@ -156,6 +175,11 @@ class _TransposedConv(_Conv):
     """Adds the public constructor of transposed convolutions; layout None means channels first."""
 
     _transposed = True
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) >= 3 and cls.__module__ == __name__:
+            _warn_of_input_channels(cls.__name__, *args[:3])
+        return super().__new__(cls, *args, **kwargs)
 
     def __init__(
         self,
@@ -281,3 +305,4 @@ __getattr__, __dir__ = names_from(
     },
     {"symbol": "...symbol"},
 )
+__dir__ = dir_of(__name__, __dir__)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import ndarray
 from ..._lazy_names import names_from
+from ..._public_names import dir_of
 from ...errors import ParamError, not_overridden
 from .._hybrid_block import HybridBlock
 from .._numpy_border import for_user
@@ -355,3 +356,4 @@ __getattr__, __dir__ = names_from(
     },
     {"symbol": "...symbol"},
 )
+__dir__ = dir_of(__name__, __dir__)

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import ndarray, symbol
+from ..._public_names import dir_of
 from ...errors import ParamError, ShapeError, UnsupportedError
 from ...ndarray import NDArray
 from ...util import is_np_shape
 from .._hybrid_block import HybridBlock
 from .._numpy_border import for_user
-from ..nn._arguments import one_of, positive, unknown_or_positive
+from ..nn._arguments import fraction, one_of, positive, unknown_or_positive
 from ..parameter import Parameter, tensor_types
 from . import rnn_cell
 from ._sequences import zeros_for_batch
@@ -20,11 +21,28 @@ from ._sequences import zeros_for_batch
 __all__ = ["GRU", "LSTM", "RNN"]
 
 _GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
+_MOST_LAYERS = 16  # more than these as second positional argument are a size
 _PARAMETER = re.compile(r"([lr])(\d+)_(i2h|h2h|h2r)_(weight|bias)\Z")
+
+
+def _size_as_layers(layer: str, hidden: Any, layers: int) -> ParamError:
+    return ParamError(
+        f"{layer}: the second argument, num_layers",
+        expected=f"1 to {_MOST_LAYERS}",
+        given=str(layers),
+        because="the arguments are (hidden_size, num_layers), and the first batch determines the input size",
+        fix=f"for {hidden} inputs and a state of {layers} write rnn.{layer}({layers}, input_size={hidden}); for so "
+        f"many layers num_layers={layers}",
+    )
 
 
 class _RNNLayer(HybridBlock):
     """Base of RNN, LSTM and GRU. Arguments: see LSTM."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > 1 and isinstance(args[1], int) and args[1] > _MOST_LAYERS and cls.__module__ == __name__:
+            raise _size_as_layers(cls.__name__, *args[:2])
+        return super().__new__(cls, *args, **kwargs)
 
     def __init__(
         self,
@@ -55,8 +73,7 @@ class _RNNLayer(HybridBlock):
         self._input_size = unknown_or_positive(f"{layer}.input_size", input_size)
         self._projection_size = positive(f"{layer}.projection_size", projection_size) if projection_size else None
         self._layout = one_of(f"{layer}.layout", layout, ("TNC", "NTC"))
-        if not 0 <= dropout <= 1:
-            raise ParamError(f"{layer}.dropout", expected="a number in [0, 1]", given=repr(dropout))
+        fraction(f"{layer}.dropout", dropout)
         self._mode = mode
         self._gates = _GATES[mode]
         self._dropout = dropout
@@ -405,3 +422,6 @@ class GRU(_RNNLayer):
             dtype,
             **kwargs,
         )
+
+
+__dir__ = dir_of(__name__)

@@ -1,7 +1,9 @@
 """``mx.sym.npx.random``: the functions of ``mx.npx.random`` for Symbols; calls without inputs create nodes too."""
 
+from ..._public_names import dir_of
 from .._mirror import mirror
 
 __all__: list[str] = []
 
 __getattr__, __dir__ = mirror(__name__, "hybridnet.numpy_extension.random")
+__dir__ = dir_of(__name__, __dir__)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...._public_names import dir_of
 from ..._hybrid_block import HybridBlock
 from ...nn._arguments import one_of, positive, sizes, unknown_or_positive
 from ...nn.activations import Activation
@@ -156,3 +157,6 @@ class ModulatedDeformableConvolution(DeformableConvolution):
 
 def _present(*arrays: Any) -> list[Any]:
     return [array for array in arrays if array is not None]
+
+
+__dir__ = dir_of(__name__)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .... import ndarray
 from ...._files import read_text
+from ...._public_names import dir_of
 from ....base import data_dir
 from ....contrib import text
 from ....errors import FileError, ParamError
@@ -94,3 +95,6 @@ class WikiText103(_WikiText):
     """WikiText-103. Arguments: see WikiText2."""
 
     _folder = "wikitext-103"
+
+
+__dir__ = dir_of(__name__)

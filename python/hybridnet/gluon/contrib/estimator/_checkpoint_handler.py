@@ -6,11 +6,11 @@ import json
 import math
 import os
 import re
-import warnings
 from typing import Any
 
 from .... import random
 from ...._files import read_text, replacing
+from ...._user_line import warn
 from ....errors import FormatError, ParamError
 from ....metric import EvalMetric
 from ._events import BatchEnd, EpochEnd, TrainBegin
@@ -50,8 +50,12 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     resume_from_checkpoint : bool, default False
         Whether training resumes from the last checkpoint in the folder.
 
+    TrainingCheckpointHandler also continues in the middle of an epoch, with metrics and the states of other handlers.
+
     Raises ParamError for save_best without a metric, and if there is nothing left to train.
     """
+
+    state_names = ("current_epoch", "current_batch", "best", "saved_checkpoints")
 
     def __init__(
         self,
@@ -108,7 +112,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
         if self.current_batch == 0:
-            self._save_symbol(estimator)
+            self._save_symbol(estimator, kwargs.get("batch"))
         if self.batch_period and (self.current_batch + 1) % self.batch_period == 0:
             self._save_checkpoint(estimator)
         self.current_batch += 1
@@ -120,8 +124,13 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
 
     # -- saving -----------------------------------------------------------------------------------------------------
 
-    def _save_symbol(self, estimator: Any) -> None:
+    def _save_symbol(self, estimator: Any, batch: Any) -> None:
         graph = getattr(estimator.net, "_cached_graph", None)
+        if not graph and getattr(estimator, "_train_step", None) is not None:
+            # The compiled step has a graph of its own; a prediction makes that of the net.
+            data, _ = estimator.batch_processor._get_data_and_label(batch, estimator.context, estimator.batch_axis)
+            estimator.net(data[0])
+            graph = estimator.net._cached_graph
         if graph:
             graph[1].save(os.path.join(self.model_dir, self.model_prefix + "-symbol.json"))
         else:
@@ -167,11 +176,10 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     def _save_if_best(self, estimator: Any) -> None:
         name, value = self.monitor.get()  # type: ignore[union-attr]
         if math.isnan(value):
-            warnings.warn(
+            warn(
                 f"Skipping save best because {name} is not updated, make sure you pass one of the metric objects "
                 "estimator.train_metrics and estimator.val_metrics as monitor",
                 RuntimeWarning,
-                stacklevel=3,
             )
         elif self.monitor_op(value, self.best):
             self._save(estimator, self.model_prefix + "-best")

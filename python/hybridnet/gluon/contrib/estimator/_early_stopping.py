@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
+from ...._user_line import warn
 from ....errors import ParamError
 from ....metric import CompositeEvalMetric, EvalMetric
 from ._events import EpochEnd, TrainBegin, TrainEnd
@@ -31,6 +31,8 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
 
     Raises ParamError unless monitor is a simple metric.
     """
+
+    state_names = ("wait", "stopped_epoch", "current_epoch", "stop_training", "best")
 
     def __init__(
         self,
@@ -72,11 +74,10 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
     def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
         name, value = self.monitor.get()
         if math.isnan(value):
-            warnings.warn(
+            warn(
                 f"{name} is not updated, make sure you pass one of the metric objects from estimator.train_metrics and "
                 "estimator.val_metrics as monitor.",
                 RuntimeWarning,
-                stacklevel=2,
             )
         elif self.monitor_op(value - self.min_delta, self.best):
             self.best = value

@@ -19,7 +19,13 @@ __all__ = [
 
 
 class EventHandler:
-    """Base class of handlers. ``priority``: handlers with smaller values run earlier."""
+    """Base class of handlers. ``priority``: handlers with smaller values run earlier.
+
+    state_names: names of attributes (numbers, texts, lists, dicts) that a TrainingCheckpointHandler keeps. A method
+    ``training_failed(estimator)`` is called if training ends by an exception.
+    """
+
+    state_names: tuple[str, ...] = ()
 
 
 def handler_list(handlers: Any) -> list[EventHandler]:

@@ -26,6 +26,8 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
     Raises ParamError for an invalid log_interval.
     """
 
+    state_names = ("current_epoch", "batch_index", "processed_samples")
+
     def __init__(self, log_interval: int | str = "epoch", metrics: Any = None, priority: float = math.inf) -> None:
         if not isinstance(log_interval, int) and log_interval != "epoch":
             raise ParamError("log_interval must be either an integer or string 'epoch'", given=repr(log_interval))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ....errors import ParamError
 from ....metric import Loss
+from ...utils import clip_global_norm
 from ._events import BatchEnd, EpochBegin, EpochEnd, TrainBegin
 from ._metrics import metric_list
 
@@ -14,6 +16,8 @@ __all__ = ["GradientUpdateHandler", "MetricHandler", "StoppingHandler", "Validat
 
 class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
     """Stops after max_epoch epochs or max_batch batches (the estimator's)."""
+
+    state_names = ("current_batch", "current_epoch")
 
     def __init__(self, max_epoch: int | None = None, max_batch: int | None = None) -> None:
         self.max_epoch = max_epoch
@@ -39,6 +43,11 @@ class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
         self.stop_training |= self.current_epoch == self.max_epoch
         return self.stop_training
 
+    def is_finished(self) -> bool:
+        """Whether all epochs or batches are done, which is so if a complete training is resumed."""
+        pairs = ((self.max_epoch, self.current_epoch), (self.max_batch, self.current_batch))
+        return any(limit and count >= limit for limit, count in pairs)
+
 
 class MetricHandler(EpochBegin, BatchEnd):
     """Resets metrics before an epoch and updates them after each batch."""
@@ -61,6 +70,8 @@ class MetricHandler(EpochBegin, BatchEnd):
 
 class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
     """Calls eval_fn(val_data=, batch_axis=, event_handlers=) every epoch_period epochs or batch_period batches."""
+
+    state_names = ("current_batch", "current_epoch")
 
     def __init__(
         self,
@@ -99,11 +110,35 @@ class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
 
 
 class GradientUpdateHandler(BatchEnd):
-    """Updates the parameters after each batch."""
+    """Updates the parameters after each batch.
 
-    def __init__(self, priority: float = -2000) -> None:
+    clip_global_norm: bound of the 2-norm of all gradients together, after division by the batch size. (The optimizer's
+    clip_gradient bounds each value.) Raises ParamError unless it is positive.
+    """
+
+    def __init__(self, priority: float = -2000, clip_global_norm: float | None = None) -> None:
+        if clip_global_norm is not None and not clip_global_norm > 0:
+            raise ParamError(
+                "GradientUpdateHandler: clip_global_norm", expected="a number > 0", given=repr(clip_global_norm)
+            )
         self.priority = priority
+        self.clip_global_norm = clip_global_norm
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+        if getattr(estimator, "_train_step", None) is not None:
+            return  # the compiled step has updated the parameters
         losses = kwargs["loss"] if isinstance(kwargs["loss"], list) else [kwargs["loss"]]
-        estimator.trainer.step(sum(loss.shape[0] for loss in losses))
+        size = sum(loss.shape[0] for loss in losses)
+        if self.clip_global_norm is None:
+            estimator.trainer.step(size)
+            return
+        trainer = estimator.trainer
+        trainer.allreduce_grads()
+        for gradients in _gradients_by_context(trainer):
+            clip_global_norm(gradients, self.clip_global_norm / trainer._scale_for(size), check_isfinite=False)
+        trainer.update(size)
+
+
+def _gradients_by_context(trainer: Any) -> list[list[Any]]:
+    by_parameter = [param.list_grad() for param in trainer._params if param.grad_req != "null"]
+    return [list(gradients) for gradients in zip(*by_parameter, strict=True)]

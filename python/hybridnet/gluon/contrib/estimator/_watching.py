@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["comparison_for", "worst"]
+from ...._user_line import warn
+
+__all__ = ["comparison_for", "comparison_for_name", "worst"]
 
 
 def _greater(a: float, b: float) -> bool:
@@ -20,12 +21,16 @@ def _less(a: float, b: float) -> bool:
 
 def comparison_for(mode: str, monitor: Any, handler: str) -> Callable[[float, float], bool]:
     """Returns greater or less, by mode 'max', 'min' or 'auto': greater for accuracy and F1, else less."""
+    return comparison_for_name(mode, str(monitor.get()[0]), handler)
+
+
+def comparison_for_name(mode: str, name: str, handler: str) -> Callable[[float, float], bool]:
+    """Returns the comparison of comparison_for for a metric of this name."""
     if mode not in ("auto", "min", "max"):
-        warnings.warn(f"{handler}: mode {mode} is unknown, fallback to auto mode", RuntimeWarning, stacklevel=3)
+        warn(f"{handler}: mode {mode} is unknown, fallback to auto mode", RuntimeWarning)
         mode = "auto"
     if mode == "auto":
-        name = str(monitor.get()[0]).lower()
-        mode = "max" if "acc" in name or "f1" in name else "min"
+        mode = "max" if "acc" in name.lower() or "f1" in name.lower() else "min"
     return _greater if mode == "max" else _less
 
 

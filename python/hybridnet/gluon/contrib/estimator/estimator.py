@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import logging
 import sys
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from ...._public_names import dir_of
+from ...._user_line import warn
 from ....context import Context, cpu, gpu, num_gpus
 from ....errors import ParamError, UnsupportedError
 from ....metric import EvalMetric
@@ -16,10 +17,23 @@ from ....metric import Loss as LossMetric
 from ...data import DataLoader
 from ...loss import Loss
 from ...trainer import Trainer
+from ._arguments import check_loader, check_loss, number_of_batches
+from ._compiled_step import compiled_step
 from ._events import BatchBegin, BatchEnd, EpochBegin, EpochEnd, EventHandler, TrainBegin, TrainEnd, handler_list
+from ._history import History, HistoryHandler
 from ._metrics import check_known, metric_list, suggested_metric
+from ._prediction import predict
+from ._progress_bar import ProgressBarHandler
+from ._training_checkpoint import TrainingCheckpointHandler
 from .batch_processor import BatchProcessor
-from .event_handler import GradientUpdateHandler, LoggingHandler, MetricHandler, StoppingHandler, ValidationHandler
+from .event_handler import (
+    EarlyStoppingHandler,
+    GradientUpdateHandler,
+    LoggingHandler,
+    MetricHandler,
+    StoppingHandler,
+    ValidationHandler,
+)
 
 __all__ = ["Estimator"]
 
@@ -31,25 +45,13 @@ class UnavailableContextError(UnsupportedError, AssertionError):
 _EVENTS = (TrainBegin, EpochBegin, BatchBegin, BatchEnd, EpochEnd, TrainEnd)
 
 
-def _check_loss(loss: Any) -> Loss:
-    if not isinstance(loss, Loss):
-        raise ParamError("loss must be a Loss, refer to gluon.loss.Loss", given=repr(loss))
-    return loss
-
-
-def _check_loader(data: Any) -> None:
-    if not isinstance(data, DataLoader):
-        raise ParamError(
-            "Estimator only support input as Gluon DataLoader. Alternatively, you can transform your DataIter or any "
-            f"NDArray into Gluon DataLoader. Refer to gluon.data.DataLoader; got {type(data).__name__}"
-        )
-
-
 class Estimator:
     """A training loop::
 
         est = Estimator(net, loss, train_metrics=mx.metric.Accuracy(), trainer=trainer)
-        est.fit(train_loader, val_loader, epochs=5, event_handlers=[...])
+        history = est.fit(train_loader, val_loader, epochs=5, event_handlers=[...])
+        est.evaluate(test_loader)  # a dict of values
+        scores = est.predict(images)
 
     Parameters
     ----------
@@ -66,8 +68,12 @@ class Estimator:
     val_net, val_loss : optional
         Net and loss for evaluation; default: net and loss.
     batch_processor : BatchProcessor, optional
+    compiled : bool, optional
+        Whether fit() runs steps of mx.jit.train_step, which compute the bits of a hybridized net and loss. Default: if
+        it can, that is for a hybridized net, a loss of gluon.loss, an optimizer of mx.optimizer, one context, and no
+        handlers or batch processors of your own that may read gradients. True: fit() raises ParamError if it cannot.
 
-    Attributes: ``logger``. Raises ParamError for wrong arguments.
+    Attributes: ``logger``; ``history``, the History of the last fit(). Raises ParamError for wrong arguments.
     """
 
     logger: Any = None
@@ -84,13 +90,14 @@ class Estimator:
         val_net: Any = None,
         val_loss: Loss | None = None,
         batch_processor: Any = None,
+        compiled: bool | None = None,
     ) -> None:
         self.net = net
-        self.loss = _check_loss(loss)
+        self.loss = check_loss(loss)
         self._train_metrics = metric_list(train_metrics)
         self._val_metrics = metric_list(val_metrics)
         self._name_metrics()
-        self.val_loss = self.loss if val_loss is None else _check_loss(val_loss)
+        self.val_loss = self.loss if val_loss is None else check_loss(val_loss)
         self.val_net = net if val_net is None else val_net
         self.logger = logging.Logger(name="Estimator", level=logging.INFO)
         self.logger.addHandler(logging.StreamHandler(sys.stdout))
@@ -101,6 +108,15 @@ class Estimator:
         self.max_epoch: int | None = None
         self.max_batch: int | None = None
         self.batch_axis = 0
+        self.compiled = compiled
+        self.history = History()
+        self._train_step: Any = None
+        self._train_data: Any = None
+        self._handlers: list[Any] = []
+        self._num_batches: int | None = None
+        self._has_validated = False
+        self._shows_progress = False
+        self._is_evaluating = False
 
     # -- arguments --------------------------------------------------------------------------------------------------
 
@@ -136,16 +152,15 @@ class Estimator:
         if not self._is_initialized():
             self.net.initialize(init=initializer, ctx=self.context)
         elif initializer:
-            warnings.warn(
+            warn(
                 "Network already fully initialized, skipping initialization. You don't need to pass initializer if you "
                 "already initialized your net. You can use net.initialize(init=your_initializer, force_reinit=True) to "
                 "force re-initialize.",
-                stacklevel=3,
             )
 
     def _check_trainer(self, trainer: Any) -> Trainer:
         if trainer is None:
-            warnings.warn("No trainer specified, default SGD optimizer with learning rate 0.001 is used.", stacklevel=3)
+            warn("No trainer specified, default SGD optimizer with learning rate 0.001 is used.")
             return Trainer(self.net.collect_params(), "sgd", {"learning_rate": 0.001})
         if not isinstance(trainer, Trainer):
             raise ParamError("Trainer must be a Gluon Trainer instance, refer to gluon.Trainer", given=repr(trainer))
@@ -178,12 +193,20 @@ class Estimator:
 
     # -- loops ------------------------------------------------------------------------------------------------------
 
-    def evaluate(self, val_data: DataLoader, batch_axis: int = 0, event_handlers: Any = None) -> None:
-        """Runs val_net over a DataLoader; the results are in val_metrics."""
-        _check_loader(val_data)
+    def evaluate(self, val_data: DataLoader, batch_axis: int = 0, event_handlers: Any = None) -> dict[str, float]:
+        """Runs val_net over a DataLoader. Returns the values of val_metrics by name."""
+        check_loader(val_data)
         for metric in self.val_metrics:
             metric.reset()
         handlers = self._prepare_default_validation_handlers(event_handlers)
+        self._is_evaluating = True
+        try:
+            self._evaluate(val_data, batch_axis, handlers)
+        finally:
+            self._is_evaluating = False
+        return dict(pair for metric in self.val_metrics for pair in metric.get_name_value())
+
+    def _evaluate(self, val_data: DataLoader, batch_axis: int, handlers: Sequence[Any]) -> None:
         _, epoch_begin, batch_begin, batch_end, epoch_end, _ = self._categorize_handlers(handlers)
         for handler in epoch_begin:
             handler.epoch_begin(self)
@@ -193,8 +216,25 @@ class Estimator:
             _, label, pred, loss = self.batch_processor.evaluate_batch(self, batch, batch_axis)
             for handler in batch_end:
                 handler.batch_end(self, batch=batch, pred=pred, label=label, loss=loss)
+        self._has_validated = True
         for handler in epoch_end:
             handler.epoch_end(self)
+
+    def predict(self, data: Any, batch_size: int = 128, batch_axis: int = 0) -> Any:
+        """Returns the outputs of val_net, in prediction mode, for all samples: one array, or a list if it has several.
+
+        Parameters
+        ----------
+        data : DataLoader, NDArray or numpy.ndarray
+            Batches of a loader are data, or lists whose first part is the data; labels are ignored.
+        batch_size : int, default 128
+            Number of samples that run at once; not for a DataLoader.
+        batch_axis : int, default 0
+            Axis of the samples, also of the outputs.
+
+        Raises ParamError if there is no sample, or batch_size < 1.
+        """
+        return predict(self, data, batch_size, batch_axis)
 
     def fit(
         self,
@@ -204,13 +244,13 @@ class Estimator:
         event_handlers: Any = None,
         batches: int | None = None,
         batch_axis: int = 0,
-    ) -> None:
-        """Trains for a number of epochs or of batches, evaluating on val_data after each epoch.
+    ) -> History:
+        """Trains for a number of epochs or of batches, evaluating on val_data after each epoch; returns the history.
 
         Handlers for updates, metrics, validation and logging are added unless event_handlers contains such a handler.
-        Raises ParamError unless exactly one of epochs and batches is given.
+        A ProgressBarHandler replaces the logging. Raises ParamError unless exactly one of epochs and batches is given.
         """
-        _check_loader(train_data)
+        check_loader(train_data)
         if bool(epochs) == bool(batches):
             raise ParamError(
                 "Fit only support exactly one type of iteration, train by number of epochs or number of batches. "
@@ -219,15 +259,39 @@ class Estimator:
         self.max_epoch = epochs
         self.max_batch = batches
         self.batch_axis = batch_axis
-        handlers = self._categorize_handlers(self._prepare_default_handlers(val_data, event_handlers))
-        train_begin, epoch_begin, _, _, epoch_end, train_end = handlers
+        self._train_data = train_data
+        self._num_batches = number_of_batches(train_data)
+        self._handlers = self._prepare_default_handlers(val_data, event_handlers)
+        try:
+            self._train_step = compiled_step(self, self._handlers)
+            self._fit(train_data, batch_axis)
+        except BaseException:
+            for handler in self._handlers:
+                getattr(handler, "training_failed", lambda estimator: None)(self)
+            raise
+        finally:
+            # Compiled plans and loaders would otherwise live as long as the estimator.
+            self._train_step = self._train_data = None
+            self._shows_progress = False
+        return self.history
+
+    def _fit(self, train_data: DataLoader, batch_axis: int) -> None:
+        train_begin, epoch_begin, batch_begin, batch_end, epoch_end, train_end = self._categorize_handlers(
+            self._handlers
+        )
         for handler in train_begin:
             handler.train_begin(self)
-        stop = False
+        within_epoch = self._restore()
+        stop = self._is_complete()
         while not stop:
+            self._has_validated = False
             for handler in epoch_begin:
                 handler.epoch_begin(self)
-            self._fit_epoch(train_data, handlers[2], handlers[3], batch_axis)
+            if within_epoch:
+                # The handlers have begun an epoch that had begun before: their states are restored once more.
+                self._restore()
+                within_epoch = False
+            self._fit_epoch(train_data, batch_begin, batch_end, batch_axis)
             # A list, so that every handler is called, even after one that stops training.
             answers = [handler.epoch_end(self) for handler in epoch_end]
             stop = any(answers)
@@ -245,6 +309,31 @@ class Estimator:
             if any(answers):
                 return
 
+    def _restore(self) -> bool:
+        """Continues from a training file, if a handler has one; returns whether an epoch had begun."""
+        checkpoints = [handler for handler in self._handlers if isinstance(handler, TrainingCheckpointHandler)]
+        answers = [handler.restore(self) for handler in checkpoints]
+        return any(answers)
+
+    def _is_complete(self) -> bool:
+        """Whether the training that was restored had ended."""
+        stopping = (
+            handler for handler in self._handlers if isinstance(handler, (StoppingHandler, EarlyStoppingHandler))
+        )
+        done = any(h.is_finished() if isinstance(h, StoppingHandler) else h.stop_training for h in stopping)
+        if done:
+            self.logger.info("The training is complete; nothing is left to do.")
+        return done
+
+    def _epoch_metrics(self) -> list[EvalMetric]:
+        """Returns the metrics with values of the current epoch: those for validation only if it ran."""
+        if self._is_evaluating:
+            return self.val_metrics
+        return [*self.train_metrics, *(self.val_metrics if self._has_validated else ())]
+
+    def _epoch_values(self) -> dict[str, float]:
+        return dict(pair for metric in self._epoch_metrics() for pair in metric.get_name_value())
+
     # -- handlers ---------------------------------------------------------------------------------------------------
 
     def _with_defaults(self, given: list[EventHandler], defaults: list[Any], known: list[EvalMetric]) -> list[Any]:
@@ -252,7 +341,8 @@ class Estimator:
         if given:
             for handler in handlers:
                 check_known(handler, known)
-        return sorted(handlers, key=lambda handler: getattr(handler, "priority", 0))
+        # Handlers of libraries may lack both attributes.
+        return sorted(handlers, key=lambda h: (getattr(h, "runs_last", False), getattr(h, "priority", 0)))
 
     def _prepare_default_handlers(self, val_data: Any, event_handlers: Any) -> list[Any]:
         given = handler_list(event_handlers)
@@ -261,13 +351,16 @@ class Estimator:
             return not any(isinstance(handler, kind) for handler in given)
 
         defaults: list[Any] = [StoppingHandler(self.max_epoch, self.max_batch)]
+        self._shows_progress = not lacks(ProgressBarHandler)
+        if lacks(HistoryHandler):
+            defaults.append(HistoryHandler())
         if lacks(GradientUpdateHandler):
             defaults.append(GradientUpdateHandler())
         if lacks(MetricHandler):
             defaults.append(MetricHandler(metrics=self.train_metrics))
         if lacks(ValidationHandler) and val_data is not None:
             defaults.append(ValidationHandler(val_data=val_data, eval_fn=self.evaluate))
-        if lacks(LoggingHandler):
+        if lacks(LoggingHandler) and not self._shows_progress:
             defaults.append(LoggingHandler(metrics=self.train_metrics))
         return self._with_defaults(given, defaults, [*self.train_metrics, *self.val_metrics])
 
@@ -276,7 +369,8 @@ class Estimator:
         defaults: list[Any] = []
         if not any(isinstance(handler, MetricHandler) for handler in given):
             defaults.append(MetricHandler(metrics=self.val_metrics))
-        if not any(isinstance(handler, LoggingHandler) for handler in given):
+        shown = self._shows_progress or any(isinstance(h, (LoggingHandler, ProgressBarHandler)) for h in given)
+        if not shown:
             defaults.append(LoggingHandler(metrics=self.val_metrics))
         return self._with_defaults(given, defaults, self.val_metrics)
 
@@ -284,3 +378,6 @@ class Estimator:
     def _categorize_handlers(event_handlers: Sequence[EventHandler]) -> tuple[list[Any], ...]:
         """Returns the handlers of (train begin, epoch begin, batch begin, batch end, epoch end, train end)."""
         return tuple([handler for handler in event_handlers if isinstance(handler, kind)] for kind in _EVENTS)
+
+
+__dir__ = dir_of(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...._public_names import dir_of
 from ... import nn
 from ..._hybrid_block import HybridBlock
 from ...nn._arguments import positive, sizes
@@ -142,3 +143,6 @@ class PixelShuffle3D(_PixelShuffle):
     """Rearranges (N, C * f1 * f2 * f3, D, H, W) to (N, C, D * f1, H * f2, W * f3). factor: int or 3 ints, >= 1."""
 
     _dimensions = 3
+
+
+__dir__ = dir_of(__name__)

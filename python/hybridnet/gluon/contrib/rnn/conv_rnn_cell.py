@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...._public_names import dir_of
 from ....errors import ParamError, ShapeError
 from ...nn._arguments import one_of, positive
 from ...rnn.rnn_cell import HybridRecurrentCell
@@ -261,3 +262,6 @@ class Conv3DGRUCell(_ConvGRUCell):
     """GRU with convolutions over (N, C, D, H, W); gates reset, update, candidate. Arguments: see Conv2DLSTMCell."""
 
     _dims = 3
+
+
+__dir__ = dir_of(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...._public_names import dir_of
 from ...nn._arguments import positive
 from ...parameter import tensor_types
 from ...rnn._modifier_cells import ModifierCell, _check_steps
@@ -237,3 +238,6 @@ def dynamic_unroll(
     if axis != 0:
         outputs = F.swapaxes(outputs, dim1=0, dim2=axis)
     return outputs, after
+
+
+__dir__ = dir_of(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tarfile
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,8 @@ import numpy as np
 
 from .... import ndarray
 from ...._lazy_names import names_from
+from ...._public_names import dir_of
+from ...._user_line import warn
 from ....base import data_dir
 from ....errors import FileError, FormatError
 from ....io._idx_files import read_idx
@@ -222,20 +223,23 @@ class ImageFolderDataset(dataset.Dataset):
             raise FileError(f"ImageFolderDataset: folder '{self._root}' does not exist")
         self._list_images(self._root)
 
+    def _parts(self) -> list[str]:
+        return [repr(self._root), *super()._parts(), f"{len(self.synsets)} classes"]
+
     def _list_images(self, root: str) -> None:
         self.synsets: list[str] = []
         self.items: list[tuple[str, int]] = []
         for folder in sorted(os.listdir(root)):
             path = os.path.join(root, folder)
             if not os.path.isdir(path):
-                warnings.warn(f"Ignoring {path}, which is not a directory.", stacklevel=3)
+                warn(f"Ignoring {path}, which is not a directory.")
                 continue
             label = len(self.synsets)
             self.synsets.append(folder)
             for name in sorted(os.listdir(path)):
                 ext = os.path.splitext(name)[1]
                 if ext.lower() not in self._exts:
-                    warnings.warn(f"Ignoring {name} of type {ext}. Only support {', '.join(self._exts)}", stacklevel=3)
+                    warn(f"Ignoring {name} of type {ext}. Only support {', '.join(self._exts)}")
                     continue
                 self.items.append((os.path.join(path, name), label))
 
@@ -250,3 +254,4 @@ class ImageFolderDataset(dataset.Dataset):
 
 # MXNet programs reach these modules through this one.
 __getattr__, __dir__ = names_from(__name__, modules={"image": "....image", "recordio": "....recordio"})
+__dir__ = dir_of(__name__, __dir__)

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from .... import ndarray
+from ...._lazy_names import refusing
+from ...._public_names import dir_of
 from ....errors import DTypeError, ParamError, not_overridden
 from ....io import _pixels
 from ..._hybrid_block import HybridBlock
 from ...block import Block
 from ...nn import HybridSequential, Sequential
+from ._image_inputs import as_array, check_channels_first, check_channels_last, warn_of_small_values
 
 __all__ = [
     "Cast",
@@ -41,7 +44,37 @@ __all__ = [
 ]
 
 
-class Compose(Sequential):
+class _OnImages(Block):
+    """Base of transforms: they accept NumPy arrays and PIL images in place of NDArrays."""
+
+    _gray_axis = -1  # the axis of one channel that gray images get
+
+    def __call__(self, x: Any, *args: Any) -> Any:
+        """Checks the image and applies the transform."""
+        if not isinstance(x, ndarray.NDArray):
+            x = as_array(x, type(self).__name__, self._gray_axis)
+        if isinstance(x, ndarray.NDArray):
+            self._check(x)
+        return super().__call__(x, *args)
+
+    def _check(self, image: ndarray.NDArray) -> None:
+        """Raises an error with the fix if the image has the wrong order of axes or element type."""
+
+
+class _Transforms(_OnImages):
+    """Base of transforms that apply others, of which the first checks the image."""
+
+    def _check(self, image: ndarray.NDArray) -> None:
+        first = next(iter(self._children.values()), None)
+        if isinstance(first, _OnImages):
+            first._check(image)
+
+
+class _HybridGroup(_Transforms, HybridSequential):
+    """Adjacent HybridBlocks of a Compose, hybridized."""
+
+
+class Compose(_Transforms, Sequential):
     """Applies transforms in sequence; adjacent HybridBlocks are hybridized together."""
 
     def __init__(self, transforms: Sequence[Block]) -> None:
@@ -54,7 +87,7 @@ class Compose(Sequential):
             if len(hybrid) == 1:
                 self.add(hybrid[0])
             elif hybrid:
-                group = HybridSequential()
+                group = _HybridGroup()
                 group.add(*hybrid)
                 group.hybridize()
                 self.add(group)
@@ -63,7 +96,7 @@ class Compose(Sequential):
                 self.add(transform)
 
 
-class HybridCompose(HybridSequential):
+class HybridCompose(_Transforms, HybridSequential):
     """Applies HybridBlock transforms in sequence, hybridized. Raises ParamError if one is not a HybridBlock."""
 
     def __init__(self, transforms: Sequence[HybridBlock]) -> None:
@@ -75,7 +108,7 @@ class HybridCompose(HybridSequential):
         self.hybridize()
 
 
-class Cast(HybridBlock):
+class Cast(_OnImages, HybridBlock):
     """Converts to another element type."""
 
     def __init__(self, dtype: Any = "float32") -> None:
@@ -86,34 +119,52 @@ class Cast(HybridBlock):
         return F.cast(x, dtype=self._dtype)
 
 
-class ToTensor(HybridBlock):
-    """Converts (H, W, C) or (N, H, W, C) in 0..255 to float32 (C, H, W) or (N, C, H, W) in 0..1."""
+class ToTensor(_OnImages, HybridBlock):
+    """Converts (H, W, C) or (N, H, W, C) in 0..255 to float32 (C, H, W) or (N, C, H, W) in 0..1.
+
+    Raises ShapeError for images with the channels first; warns if values are floating and in 0..1 already.
+    """
+
+    def _check(self, image: ndarray.NDArray) -> None:
+        check_channels_last(image.shape, "ToTensor")
+        warn_of_small_values(image)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.to_tensor(x)
 
 
-class Normalize(HybridBlock):
-    """Normalizes float (C, H, W) or (N, C, H, W): ``(x - mean) / std``; mean and std: a number or one per channel."""
+class Normalize(_OnImages, HybridBlock):
+    """Normalizes float (C, H, W) or (N, C, H, W): ``(x - mean) / std``; mean and std: a number or one per channel.
+
+    Raises DTypeError for integers, ShapeError for another number of channels.
+    """
+
+    _gray_axis = 0
 
     def __init__(self, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0) -> None:
         super().__init__()
         self._mean = (float(mean),) if isinstance(mean, (int, float, numbers.Real)) else tuple(float(v) for v in mean)
         self._std = (float(std),) if isinstance(std, (int, float, numbers.Real)) else tuple(float(v) for v in std)
 
+    def _check(self, image: ndarray.NDArray) -> None:
+        check_channels_first(image, "Normalize", max(len(self._mean), len(self._std)))
+
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.normalize(x, mean=self._mean, std=self._std)
 
 
-class _HostTransform(Block):
+class _HostTransform(_OnImages):
     """Base of transforms on NumPy arrays: single images or batches (N, H, W, C)."""
+
+    def _check(self, image: ndarray.NDArray) -> None:
+        check_channels_last(image.shape, type(self).__name__)
 
     def _apply(self, image: np.ndarray) -> np.ndarray:
         """Transforms one image (H, W, C)."""
         raise not_overridden(self, "_apply(image)")
 
     def forward(self, x: Any) -> Any:
-        values = x.asnumpy() if isinstance(x, ndarray.NDArray) else np.asarray(x)
+        values = x.asnumpy()
         if values.ndim == 4:
             out = np.stack([self._apply(image) for image in values])
         else:
@@ -347,18 +398,24 @@ class RandomLighting(_HostTransform):
 
 def _rotated(x: Any, degrees: float, zoom_in: bool, zoom_out: bool) -> Any:
     if np.dtype(x.dtype) != np.float32:
-        raise DTypeError("This transformation only supports float32. Consider calling it after ToTensor")
+        raise DTypeError(
+            "This transformation only supports float32. Consider calling it after ToTensor",
+            given=np.dtype(x.dtype).name,
+            fix="put ToTensor() before it",
+        )
     values = x.asnumpy()
     images = values if values.ndim == 4 else values[None]
     out = np.stack([_pixels.rotate(image, degrees, zoom_in, zoom_out) for image in images])
     return ndarray.array(out if values.ndim == 4 else out[0])
 
 
-class Rotate(Block):
+class Rotate(_OnImages):
     """Rotates float32 (C, H, W) or (N, C, H, W) counter-clockwise by degrees. zoom_in, zoom_out: see pixels.rotate.
 
     Raises DTypeError for other element types.
     """
+
+    _gray_axis = 0
 
     def __init__(self, rotation_degrees: float, zoom_in: bool = False, zoom_out: bool = False) -> None:
         super().__init__()
@@ -368,11 +425,13 @@ class Rotate(Block):
         return _rotated(x, *self._args)
 
 
-class RandomRotation(Block):
+class RandomRotation(_OnImages):
     """Rotates by an angle from angle_limits (degrees) with probability rotate_with_proba. Otherwise like Rotate.
 
     Raises ParamError for unordered limits or a probability outside [0, 1].
     """
+
+    _gray_axis = 0
 
     def __init__(
         self,
@@ -397,7 +456,7 @@ class RandomRotation(Block):
         return _rotated(x, random.uniform(*self._limits), *self._args)
 
 
-class RandomApply(Sequential):
+class RandomApply(_OnImages, Sequential):
     """Applies transforms (a block or function, or a list of blocks) with probability p."""
 
     def __init__(self, transforms: Callable[[Any], Any] | Sequence[Block], p: float = 0.5) -> None:
@@ -407,3 +466,6 @@ class RandomApply(Sequential):
 
     def forward(self, x: Any) -> Any:
         return x if self.p < random.random() else self.transforms(x)
+
+
+__getattr__, __dir__ = refusing(__name__), dir_of(__name__)

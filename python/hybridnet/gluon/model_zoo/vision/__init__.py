@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...._public_names import dir_of
 from ....errors import ParamError
 from . import alexnet as _alexnet
 from . import densenet as _densenet
@@ -64,3 +65,6 @@ def get_model(name: str, **kwargs: Any) -> Any:
         options = "\n\t".join(sorted(_models))
         raise ParamError(f"Model {name.lower()} is not supported. Available options are\n\t{options}")
     return model(**kwargs)
+
+
+__dir__ = dir_of(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...._public_names import dir_of
 from ... import nn
 from ._classifier import Classifier, load_pretrained
 
@@ -37,3 +38,6 @@ class AlexNet(Classifier):
 def alexnet(pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any) -> AlexNet:
     """AlexNet. pretrained, ctx, root: see get_resnet; kwargs: classes, prefix."""
     return load_pretrained(AlexNet(**kwargs), "alexnet", pretrained, ctx, root)
+
+
+__dir__ = dir_of(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...._public_names import dir_of
 from ....errors import ParamError
 from ... import nn
 from ...contrib.nn import HybridConcurrent, Identity
@@ -121,3 +122,6 @@ def densenet169(**kwargs: Any) -> DenseNet:
 def densenet201(**kwargs: Any) -> DenseNet:
     """DenseNet-201. Arguments: see get_densenet."""
     return get_densenet(201, **kwargs)
+
+
+__dir__ = dir_of(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...._public_names import dir_of
 from ... import nn
 from ...contrib.nn import HybridConcurrent
 from ._classifier import Classifier, load_pretrained
@@ -112,3 +113,6 @@ class Inception3(Classifier):
 def inception_v3(pretrained: bool = False, ctx: Any = None, root: str | None = None, **kwargs: Any) -> Inception3:
     """Inception v3. pretrained, ctx, root: see get_resnet; kwargs: classes, prefix."""
     return load_pretrained(Inception3(**kwargs), "inceptionv3", pretrained, ctx, root)
+
+
+__dir__ = dir_of(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...._public_names import dir_of
 from ... import nn
 from ..._hybrid_block import HybridBlock
 from ._classifier import Classifier, load_pretrained
@@ -194,3 +195,6 @@ def mobilenet_v2_0_5(**kwargs: Any) -> MobileNetV2:
 def mobilenet_v2_0_25(**kwargs: Any) -> MobileNetV2:
     """MobileNet v2 with 0.25 times the channels. Arguments: see get_mobilenet_v2."""
     return get_mobilenet_v2(0.25, **kwargs)
+
+
+__dir__ = dir_of(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...._public_names import dir_of
 from ....errors import ParamError, not_overridden
 from ... import nn
 from ..._hybrid_block import HybridBlock
@@ -315,3 +316,6 @@ def resnet101_v2(**kwargs: Any) -> ResNetV2:
 def resnet152_v2(**kwargs: Any) -> ResNetV2:
     """ResNet-152 v2. Arguments: see get_resnet."""
     return get_resnet(2, 152, **kwargs)
+
+
+__dir__ = dir_of(__name__)

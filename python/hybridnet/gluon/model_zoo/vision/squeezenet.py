@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...._public_names import dir_of
 from ....errors import ParamError
 from ... import nn
 from ...contrib.nn import HybridConcurrent
@@ -67,3 +68,6 @@ def squeezenet1_0(**kwargs: Any) -> SqueezeNet:
 def squeezenet1_1(**kwargs: Any) -> SqueezeNet:
     """SqueezeNet 1.1. Arguments: see get_squeezenet."""
     return get_squeezenet("1.1", **kwargs)
+
+
+__dir__ = dir_of(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...._public_names import dir_of
 from ....errors import ParamError
 from ....initializer import Xavier
 from ... import nn
@@ -111,3 +112,6 @@ def vgg16_bn(**kwargs: Any) -> VGG:
 def vgg19_bn(**kwargs: Any) -> VGG:
     """VGG-19 with batch normalization. Arguments: see get_vgg."""
     return get_vgg(19, **{**kwargs, "batch_norm": True})
+
+
+__dir__ = dir_of(__name__)
