@@ -130,8 +130,8 @@ class Plan : public RefCounted<Plan> {
   // An output (residuals not counted): fresh array `fresh` seen with this spec. Two outputs may share one.
   struct OutputInfo {
     TensorSpec spec;
-    int fresh = 0;   // -1: the output is Options::passed, or is written to Options::replaced
-    int input = -1;  // the array is this input, or a copy of it, with the value at the start of the run
+    int fresh = 0;                // -1: the output is Options::passed, or is written to Options::replaced
+    int input = -1;               // the array is this input, or a copy of it, with the value at the start of the run
     bool replaces_input = false;  // the run writes the output to the memory of `input`
   };
   struct ResidualPlace {

@@ -3,7 +3,8 @@
 
 // Every header of this folder includes this one first of all that use C++20.
 #if __cplusplus < 201709L || !__has_include(<span>)  // 201709: -std=c++20 of GCC 10
-#error "HybridNet's C++ headers need C++20 (GCC 10, Clang 13 or later). Fix: compile with -std=c++20, or in CMake target_compile_features(app PRIVATE cxx_std_20). For older compilers there is the C interface, hybridnet/c_api.h."
+#error \
+    "HybridNet's C++ headers need C++20 (GCC 10, Clang 13 or later). Fix: compile with -std=c++20, or in CMake target_compile_features(app PRIVATE cxx_std_20). For older compilers there is the C interface, hybridnet/c_api.h."
 // A missing file ends the compilation here, before the many errors that would follow from this one.
 #include <hybridnet_needs_cpp20>
 #endif
