@@ -75,7 +75,7 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
     (
         *("gluon", "contrib", "module", "model", "_feed_forward", "rnn", "visualization", "monitor", "callback"),
         *("image", "jit", "onnx", "serving", "debug"),
-        *("_anomaly", "_graph_replay", "_line_watch", "_op_watch", "_profile_tables"),
+        *("_anomaly", "_watch", "_profile_tables"),
     ),
     ("initializer", "optimizer", "lr_scheduler", "metric", "registry", "io", "kvstore", "recordio", "profiler"),
     ("autograph",),
@@ -86,16 +86,24 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
     ),
     (
         *("base", "context", "errors", "engine", "runtime", "util", "name", "attribute", "libinfo", "_core", "log"),
-        *("_c_interface", "_files", "_keywords", "_lazy_names", "_monitor_names", "_plots", "_query_words", "_scopes"),
-        *("_anomaly_causes", "_described", "_habits", "_plan_memory", "_special_values", "_svg"),
-        *("_public_names", "_operator_advice", "_tracebacks", "_user_line"),
+        *(
+            "_c_interface",
+            "_files",
+            "_keywords",
+            "_lazy_names",
+            "_monitor_names",
+            "_drawing",
+            "_query_words",
+            "_scopes",
+        ),
+        *("_described", "_error_help", "_habits", "_public_names", "_user_line"),
     ),
 ]
 # Names that MXNet has in a lower namespace (nd.contrib.foreach, nd.imdecode), and observers of the rooms above that a
 # switch below begins: a function there may import them.
 PYTHON_DOORS: set[tuple[str, str]] = {
     *{("ndarray", "_control_flow"), ("symbol", "_control_flow"), ("ndarray", "image"), ("autograd", "_anomaly")},
-    *{("profiler", "_line_watch"), ("profiler", "_op_watch"), ("profiler", "_profile_tables")},
+    *{("profiler", "_watch"), ("profiler", "_profile_tables")},
 }
 PYTHON_SAME_ROOM: dict[str, str] = {  # short public names and their rooms
     "nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_extension", "init": "initializer",

@@ -12,9 +12,9 @@ import sys
 from typing import Any
 
 from . import _core, attribute, autograd, base, context, engine, errors, name, ndarray, random, symbol, util
+from ._error_help._tracebacks import install as _install_tracebacks
 from ._lazy_names import names_from
 from ._public_names import dir_of
-from ._tracebacks import install as _install_tracebacks
 from .attribute import AttrScope as AttrScope
 from .base import MXNetError as MXNetError
 from .context import Context as Context

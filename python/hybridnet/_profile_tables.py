@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ._svg import Drawing, Picture, color_of
+from ._drawing._svg import Drawing, Picture, color_of
 from .errors import HybridNetError
 
 __all__ = ["Row", "flame_graph", "rows_by", "table_of"]

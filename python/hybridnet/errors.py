@@ -72,7 +72,7 @@ class HybridNetError(RuntimeError):
                 raise builtins.TypeError(f"{type(self).__name__}: an error has no part {name!r}")
             setattr(self, name, value or None)
         if "_pytest" in sys.modules:
-            from ._tracebacks import mark_for_pytest
+            from ._error_help._tracebacks import mark_for_pytest
 
             mark_for_pytest()
 
@@ -104,7 +104,7 @@ class HybridNetError(RuntimeError):
         text = str(self.args[0]) if len(self.args) == 1 else super().__str__()
         if self.op is None:
             return text
-        from ._operator_advice import completed
+        from ._error_help._operator_advice import completed
 
         return completed(self, text)
 

@@ -155,7 +155,8 @@ class _Lines(threading.local):
     def switch(self, on: bool) -> None:
         if on == self.active:
             return
-        from . import _line_watch, _op_watch
+        from ._watch import _lines as _line_watch
+        from ._watch import _operators as _op_watch
 
         if on:
             self.before = _op_watch.begin(_line_watch.LineWatch(_recorded.keep))

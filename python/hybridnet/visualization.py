@@ -233,7 +233,7 @@ def plot_memory(source: Any, filename: str | None = None) -> Any:
 
     Raises TypeError for other objects, ValueError if there is no plan yet, FileError if the file cannot be written.
     """
-    from ._plan_memory import draw, plans_in
+    from ._drawing._plan_memory import draw, plans_in
 
     if not isinstance(source, str) and not hasattr(source, "plan_text"):
         expected = "a block, a function, an Executor or a plan text"
@@ -302,5 +302,5 @@ def _edge_label(graph: _Graph, entry: Entry) -> str:
     return text if dtype is None else f"{text} ({dtype})" if text else dtype
 
 
-__getattr__, __dir__ = names_from(__name__, {"_plots": "plot_confusion_matrix plot_history"})
+__getattr__, __dir__ = names_from(__name__, {"_drawing._plots": "plot_confusion_matrix plot_history"})
 __dir__ = dir_of(__name__, __dir__)

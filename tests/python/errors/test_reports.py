@@ -12,7 +12,8 @@ import warnings
 
 import hybridnet as mx
 import pytest
-from hybridnet import _tracebacks, _user_line, gluon
+from hybridnet import _user_line, gluon
+from hybridnet._error_help import _tracebacks
 from hybridnet.gluon import nn
 
 PACKAGE = os.path.dirname(mx.__file__)
@@ -233,3 +234,32 @@ def test_a_warning_of_a_direct_call_names_the_calling_line():
     with pytest.warns(UserWarning, match="text") as caught:
         _user_line.warn("text")
     assert caught[0].filename == __file__
+
+
+# --- errors that Python raises itself ---------------------------------------------------------------------------------
+X = mx.nd.ones((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("call", "fix"),
+    [
+        (lambda: X.size(), "size is a property: write x.size, the number of elements; one size is x.shape[0]"),
+        (lambda: X.shape(), "shape is a property: write x.shape"),
+        (lambda: X.expand_dims(dim=1), "write axis=... in place of dim="),
+        (lambda: X.astype(dtyp="int8"), "did you mean dtype="),
+        (lambda: X.attach_grad(requires=1), "it takes grad_req, stype"),
+        (lambda: nn.Conv2D(3), "give kernel_size: nn.Conv2D(channels, kernel_size, strides=1"),
+        (lambda: mx.gpu(id=3), "it takes device_id"),
+    ],
+)
+def test_a_report_adds_the_fix_to_an_error_of_python_at_a_call_of_the_package(call, fix):
+    error = failing(call)
+    assert type(error) is TypeError
+    assert f"\n  Fix: {fix}" in _tracebacks.report(error)
+
+
+def test_a_report_leaves_errors_of_other_code_alone():
+    def size() -> None: ...
+
+    for call in (lambda: size(3), lambda: int(base=3, other=2), lambda: "a" + 1):
+        assert "Fix:" not in _tracebacks.report(failing(call))

@@ -193,6 +193,16 @@ def test_errors_name_missing_and_wrong_parts(saved, tmp_path) -> None:
     assert load_training(str(tmp_path / "bare"), net) is None
 
 
+def test_numbers_and_arrays_of_numpy_are_kept_as_those_of_python(tmp_path) -> None:
+    net = make()[0]
+    net(mx.nd.ones((2, 6)))
+    extra = {"best": np.float32(0.5), "count": np.int64(3), "losses": [mx.nd.ones((1,)).asscalar()], "rows": np.eye(2)}
+    save_training(tmp_path / "a", net, extra=extra)
+    assert load_training(tmp_path / "a", net) == {"best": 0.5, "count": 3, "losses": [1.0], "rows": [[1, 0], [0, 1]]}
+    with pytest.raises(ParamError, match="Fix: .*asnumpy"):
+        save_training(tmp_path / "a", net, extra={"loss": mx.nd.ones((1,))})
+
+
 def test_another_generator_of_numpy_is_refused(monkeypatch) -> None:
     monkeypatch.setattr(np.random, "get_state", lambda legacy=True: {"bit_generator": "PCG64"})
     with pytest.raises(UnsupportedError, match="PCG64"):

@@ -135,6 +135,8 @@ _OBJECTS = [
             setup=_ARRAY, origin="torch"),
     Mistake("Permuted axes", "y = x.permute(1, 0)", "y = x.transpose((1, 0))", "AttributeError", ["x.transpose"],
             setup=_ARRAY, origin="torch"),
+    Mistake("The axes of transpose as dims", "y = x.transpose(dims=(1, 0))", "y = x.transpose(axes=(1, 0))", "ParamError",
+            ["axes"], setup=_ARRAY, origin="torch"),
     Mistake("An extra axis of an array", "y = x.unsqueeze(0)", "y = x.expand_dims(axis=0)", "AttributeError",
             ["x.expand_dims(axis=0)"], setup=_ARRAY, origin="torch"),
     Mistake("Values for NumPy", "values = x.numpy()", "values = x.asnumpy()", "AttributeError", ["x.asnumpy()"],

@@ -13,7 +13,7 @@ from types import CodeType
 
 import hybridnet as mx
 import numpy as np
-from hybridnet import _tracebacks
+from hybridnet._error_help import _tracebacks
 
 PROGRAM = "program.py"
 MOST_LINES = 11

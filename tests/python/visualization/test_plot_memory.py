@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import hybridnet as mx
 import pytest
-from hybridnet._plan_memory import plans_in
+from hybridnet._drawing._plan_memory import plans_in
 from hybridnet.gluon import nn
 
 TEXT = """net, training: data float32(2, 16)

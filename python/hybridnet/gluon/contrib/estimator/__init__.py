@@ -1,6 +1,6 @@
 """Estimator: a training loop with events."""
 
-from ...._plots import plot_history as plot_history
+from ...._drawing._plots import plot_history as plot_history
 from ...._public_names import dir_of
 from ._history import History as History
 from .batch_processor import BatchProcessor as BatchProcessor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ...._plots import matplotlib_figure, plot_history
+from ...._drawing._plots import matplotlib_figure, plot_history
 from ._events import EpochEnd, TrainBegin
 
 __all__ = ["CurvesHandler", "plot_history"]

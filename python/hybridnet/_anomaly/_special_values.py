@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _core
+from .. import _core
 
 __all__ = ["Special", "special_of", "values_of"]
 

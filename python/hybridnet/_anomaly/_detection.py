@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _core, _op_watch, autograd
-from ._anomaly_causes import fix_of
+from .. import _core, autograd
+from .._watch import _operators as _op_watch
+from ..errors import AnomalyError, HybridNetError
+from ..ndarray import NDArray
+from ._causes import fix_of
 from ._graph_replay import can_replay, replay
 from ._special_values import Special, special_of, values_of
-from .errors import AnomalyError, HybridNetError
-from .ndarray import NDArray
 
 __all__ = ["DetectAnomaly", "set_detect_anomaly"]
 
@@ -188,8 +189,8 @@ class _Watch(_op_watch.OpWatch):
 
     def call_graph(self, block: Any, args: tuple[Any, ...], run: Callable[[], Any]) -> Any:
         """Runs the graph of a SymbolBlock node by node; one with loops or branches as one operator."""
-        from ._control_flow import nests
-        from .gluon._hybrid_block import flatten_arguments
+        from .._control_flow import nests
+        from ..gluon._hybrid_block import flatten_arguments
 
         graph = getattr(block, "_graph", None)
         if graph is None:
@@ -321,7 +322,7 @@ def _node_of(use: _Use) -> str | None:
     outer = next((running for running in use.blocks if running.hybridized), None)
     if outer is None or not use.where:
         return None
-    from .gluon._hybrid_block import flatten_arguments
+    from ..gluon._hybrid_block import flatten_arguments
 
     with contextlib.suppress(HybridNetError), _op_watch.watching(None):
         flat: list[Any] = []

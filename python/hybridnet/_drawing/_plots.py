@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .errors import ImportError as HybridNetImportError
-from .errors import ParamError, ShapeError
+from ..errors import ImportError as HybridNetImportError
+from ..errors import ParamError, ShapeError
 
 __all__ = ["matplotlib_figure", "plot_confusion_matrix", "plot_history"]
 

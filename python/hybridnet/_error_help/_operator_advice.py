@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .errors import _text, _with_fix, suggestion
+from ..errors import _text, _with_fix, suggestion
 
 __all__ = ["completed"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import _core, _op_watch
-from .ndarray import waitall
+from .. import _core
+from ..ndarray import waitall
+from . import _operators as _op_watch
 
 __all__ = ["LineWatch"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from xml.sax.saxutils import escape, quoteattr
 
-from .errors import FileError
-from .errors import ValueError as HybridNetValueError
+from ..errors import FileError
+from ..errors import ValueError as HybridNetValueError
 
 __all__ = ["Drawing", "Picture", "color_of"]
 

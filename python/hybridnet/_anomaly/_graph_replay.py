@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import _core
-from .ndarray import NDArray
+from .. import _core
+from ..ndarray import NDArray
 
 __all__ = ["can_replay", "replay"]
 
 
 def _graph(outputs: Any, arrays: Sequence[NDArray], train: bool) -> Any:
-    from .rewrite import graph
+    from ..rewrite import graph
 
     named = dict(zip(outputs.list_inputs(), arrays, strict=True))
     shapes = {name: array.shape for name, array in named.items()}

@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
-from . import errors
-from ._user_line import is_own_file
-from .errors import HybridNetError
-from .util import getenv
+from .. import errors
+from .._user_line import is_own_file
+from ..errors import HybridNetError
+from ..util import getenv
+from ._python_errors import fix_of
 
 __all__ = ["hide_in_pytest", "install", "mark_for_pytest", "report", "shortened"]
 
@@ -39,13 +40,15 @@ class _Count:
         name = type(error).__name__
         has_page = isinstance(error, HybridNetError) and name in errors.__all__
         self.page = f"; docs/errors/{name}.md has examples" if has_page else ""
+        self.fix = fix_of(error)
 
     def note(self) -> str:
-        """Returns the last line of a report; "" if nothing is hidden."""
+        """Returns the last lines of a report: the fix of an error that Python raised, the number of hidden frames."""
+        fix = f"  Fix: {self.fix.rstrip('.')}.\n" if self.fix else ""
         if not self.hidden:
-            return ""
+            return fix
         frames = "1 frame" if self.hidden == 1 else f"{self.hidden} frames"
-        return f"({frames} inside hybridnet and Python hidden: HYBRIDNET_FULL_TRACEBACK=1 shows all{self.page}.)\n"
+        return f"{fix}({frames} inside hybridnet and Python hidden: HYBRIDNET_FULL_TRACEBACK=1 shows all{self.page}.)\n"
 
 
 def _wants_everything() -> bool:

@@ -20,10 +20,11 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from . import _core, _tracing
+from .. import _core, _tracing
 
 __all__ = ["OpWatch", "RunningBlock", "begin", "end", "operator_name", "running_blocks", "watching"]
 
+_ROOT = __name__.partition(".")[0]
 _MODULES = (
     "ndarray", "ndarray.op", "ndarray._internal", "ndarray.contrib", "ndarray.image", "ndarray.linalg",
     "ndarray.random", "ndarray.sparse", "numpy", "numpy._internal", "numpy.linalg", "numpy.random", "numpy_extension",
@@ -158,7 +159,7 @@ def _is_array_function(value: Any) -> bool:
     if isinstance(value, (_core.RegistryFunction, _core.DirectFunction)):
         return True
     home = getattr(value, "__module__", None) or ""
-    places = (f"{__package__}.numpy", f"{__package__}.ndarray._broadcasting")
+    places = (f"{_ROOT}.numpy", f"{_ROOT}.ndarray._broadcasting")
     return isinstance(value, FunctionType) and home.startswith(places)
 
 
@@ -196,7 +197,7 @@ class _Places:
 
     def _watch_modules(self) -> None:
         for name in _MODULES:
-            module = importlib.import_module(f".{name}", __package__)
+            module = importlib.import_module(f"{_ROOT}.{name}")
             before = type(module)
             if before is ModuleType:
                 module.__class__ = _WatchedModule
@@ -208,10 +209,10 @@ class _Places:
         self._undo.append(lambda: setattr(cls, name, before) if own else delattr(cls, name))
 
     def _watch_arrays(self) -> None:
-        from .ndarray._fluent import FLUENT
+        from ..ndarray._fluent import FLUENT
 
-        classic = sys.modules[f"{__package__}.ndarray.ndarray"].NDArray
-        numpy = sys.modules[f"{__package__}.numpy.multiarray"].ndarray
+        classic = sys.modules[f"{_ROOT}.ndarray.ndarray"].NDArray
+        numpy = sys.modules[f"{_ROOT}.numpy.multiarray"].ndarray
         for name in FLUENT:
             getattr(classic, name)  # replaces placeholders by the operators
         for name in _METHODS:
@@ -223,20 +224,20 @@ class _Places:
                     self._set(cls, name, _watched(value, name))
 
     def _watch_blocks(self) -> None:
-        from .gluon._hybrid_block import HybridBlock
-        from .gluon._symbol_block import SymbolBlock
-        from .gluon.block import Block
+        from ..gluon._hybrid_block import HybridBlock
+        from ..gluon._symbol_block import SymbolBlock
+        from ..gluon.block import Block
 
         for cls in (Block, HybridBlock):
             self._set(cls, "__call__", _noting_block(cls.__call__))
         for cls in (HybridBlock, SymbolBlock):
             self._set(cls, "_call_cached_op", _noting_graph(cls._call_cached_op))
-        from . import autograd
-        from ._function._function import Function
-        from .executor import Executor
-        from .gluon.trainer import Trainer
+        from .. import autograd
+        from .._function._function import Function
+        from ..executor import Executor
+        from ..gluon.trainer import Trainer
 
-        classic = sys.modules[f"{__package__}.ndarray.ndarray"].NDArray
+        classic = sys.modules[f"{_ROOT}.ndarray.ndarray"].NDArray
         for owner, name in ((classic, "backward"), (autograd, "backward"), (autograd, "grad"), (Trainer, "step")):
             self._set(owner, name, _noting_step(getattr(owner, name)))
         self._set(Function, "__call__", _watched(Function.__call__, "mx.function"))
@@ -245,7 +246,7 @@ class _Places:
 
 
 def _path(block: Any) -> str:
-    from .gluon._block_errors import _child_name
+    from ..gluon._block_errors import _child_name
 
     if not _local.blocks:
         return str(block.name)
@@ -279,7 +280,7 @@ def _noting_block(call: Callable[..., Any]) -> Callable[..., Any]:
 
 def _stored_functions(block: Any) -> dict[str, Any]:
     """Returns observed forms of the operators among a block's attributes: ``self.act = mx.nd.relu``, HybridLambda."""
-    from .gluon.nn.basic_layers import HybridLambda
+    from ..gluon.nn.basic_layers import HybridLambda
 
     found: dict[str, Any] = {k: _watched(v, k) for k, v in vars(block).items() if isinstance(v, _core.RegistryFunction)}
     if isinstance(block, HybridLambda) and block._func.__module__ == HybridLambda.__module__:

@@ -1,0 +1,1 @@
+"""Pictures: SVG of our own, and plots by matplotlib."""
