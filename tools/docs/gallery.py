@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -24,13 +25,11 @@ def draw_pictures(folder: Path) -> None:
     import_package()
     folder.mkdir(parents=True, exist_ok=True)
     sys.path[:0] = [str(Path(__file__).parent / "pictures"), str(ROOT / "examples")]
-    from hybridnet.errors import ImportError as MissingProgram
-
     for name in dict.fromkeys(entry.drawing for entry in ENTRIES if entry.drawing):
         start = time.perf_counter()
         try:
             importlib.import_module(name).draw(folder)
-        except MissingProgram as missing:  # graphviz is a program of the system
+        except ModuleNotFoundError as missing:  # an optional package, or a program of the system such as graphviz
             print(f"no picture {name}: {missing}", file=sys.stderr)
             continue
         print(f"picture {name}: {time.perf_counter() - start:.1f} s", file=sys.stderr)
@@ -38,6 +37,18 @@ def draw_pictures(folder: Path) -> None:
 
 def drawn_pictures(entry: Entry) -> list[str]:
     return [name for name in entry.pictures if (PICTURES / name).exists()]
+
+
+def is_wide(drawing: str) -> bool:
+    """True for drawings whose text is too small to read if they are scaled to the width of a phone."""
+    width = re.search(r"""<svg [^>]*viewBox=["']\S+ \S+ ([\d.]+)""", drawing)
+    return width is not None and float(width[1]) > 800
+
+
+def picture(title: str, name: str) -> str:
+    image = f"![{title}](pictures/{name})"
+    wide = is_wide((PICTURES / name).read_text(encoding="utf-8"))
+    return f'<div class="wide" markdown>\n\n{image}\n\n</div>' if wide else image
 
 
 def docstring_of(path: Path) -> str:
@@ -79,7 +90,9 @@ def guide_links(entry: Entry, start: str) -> str:
 def page(entry: Entry) -> str:
     title, text = title_and_text(entry)
     parts = [f"# {title}", text]
-    parts += [f"![{title}](pictures/{name})" for name in drawn_pictures(entry)]
+    parts += [picture(title, name) for name in drawn_pictures(entry)]
+    if drawn_pictures(entry) and (drawing := f"tools/docs/pictures/{entry.drawing}.py") not in entry.sources:
+        parts.append(f"Drawn by `{drawing}`, which runs code of this program.")
     parts.append(f"```sh\n{entry.command}\n```")
     parts += [guide_links(entry, "gallery"), *map(source_block, entry.sources)]
     return "\n\n".join(part for part in parts if part) + "\n"

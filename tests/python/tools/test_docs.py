@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -16,9 +17,11 @@ sys.path.insert(0, str(ROOT / "tools" / "docs"))
 
 import check_links  # noqa: E402
 import docstrings  # noqa: E402
+import gallery  # noqa: E402
 import gallery_entries  # noqa: E402
 import stage  # noqa: E402
 
+PICTURES = ROOT / "tools" / "docs" / "pictures"
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
 
 
@@ -98,6 +101,70 @@ def test_the_gallery_has_each_example_and_its_files_exist() -> None:
     assert not [source for source in sources if not (ROOT / source).exists()]
     examples = (path.relative_to(ROOT).as_posix() for path in (ROOT / "examples").glob("*.py"))
     assert not set(examples) - sources
+
+
+def test_each_entry_of_the_gallery_has_a_picture_and_each_module_of_pictures_is_used() -> None:
+    modules = {path.stem: path.read_text(encoding="utf-8") for path in PICTURES.glob("*.py")}
+    drawing = {name for name, text in modules.items() if "\ndef draw(" in text}
+    assert {entry.drawing for entry in gallery_entries.ENTRIES} == drawing
+    imported = set(re.findall(r"^from (\w+) import", "\n".join(modules.values()), re.MULTILINE))
+    assert set(modules) - drawing <= imported
+
+
+@pytest.mark.parametrize("entry", gallery_entries.ENTRIES, ids=lambda entry: entry.page)
+def test_the_module_of_an_entry_writes_the_files_that_its_page_shows(entry: gallery_entries.Entry) -> None:
+    written = re.findall(r'"(\w+\.svg)"', (PICTURES / f"{entry.drawing}.py").read_text(encoding="utf-8"))
+    assert sorted(written) == sorted(entry.pictures) != []
+
+
+def test_a_picture_without_its_package_or_program_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry = gallery_entries.Entry("page", "group", (), "picture_of_nothing", ("nothing.svg",))
+    monkeypatch.setattr(gallery, "ENTRIES", [entry])
+    monkeypatch.setattr(gallery, "import_package", lambda: None)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    (tmp_path / "picture_of_nothing.py").write_text("import package_that_is_not_installed\n", encoding="utf-8")
+    gallery.draw_pictures(tmp_path / "pictures")
+    assert "no picture picture_of_nothing: No module named 'package_that_is_not_installed'" in capsys.readouterr().err
+    monkeypatch.setattr(gallery, "PICTURES", tmp_path / "pictures")
+    assert gallery.drawn_pictures(entry) == []
+
+
+@pytest.mark.parametrize(
+    ("head", "wide"),
+    [
+        ('<svg width="900pt" height="10pt" viewBox="0 0 900.00 10.00">', True),
+        ("<svg width='1000' height='360' viewBox='0 0 1000 360'>", True),
+        ('<svg width="604pt" height="10pt" viewBox="0 0 604.8 10">', False),
+        ("<svg>", False),
+    ],
+)
+def test_wide_pictures_scroll_on_a_phone(
+    head: str, wide: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.svg").write_text(head, encoding="utf-8")
+    monkeypatch.setattr(gallery, "PICTURES", tmp_path)
+    assert ('class="wide"' in gallery.picture("A", "a.svg")) is wide
+
+
+def test_drawings_stand_beside_each_other_with_their_titles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "path", [str(PICTURES), *sys.path])
+    from beside import GAP, TITLE, draw_beside
+
+    one, two = (
+        f'<?xml version="1.0"?>\n<svg width="{width}pt" height="{height}pt"\n viewBox="0 0 {width} {height}"'
+        ' xmlns="http://www.w3.org/2000/svg"><g id="graph0"/></svg>'
+        for width, height in ((100, 300), (200, 100))
+    )
+    draw_beside(tmp_path / "both.svg", {"a < b": one, "after": two})
+    root = ElementTree.parse(tmp_path / "both.svg").getroot()
+    assert (root.get("width"), root.get("height")) == (f"{100 + GAP + 200}pt", f"{300 + TITLE}pt")
+    parts = list(root)
+    assert [part.text for part in parts[::2]] == ["a < b", "after"]
+    places = [tuple(float(part.get(key)) for key in ("x", "y", "width", "height")) for part in parts[1::2]]
+    assert places == [(0, TITLE, 100, 300), (100 + GAP, TITLE, 200, 100)]
+    assert not [part for part in root.iter() if part.get("id")]
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,16 @@ from plot import figure
 EPOCHS = 5
 
 
-def train(net: gluon.HybridBlock, data: tuple[np.ndarray, ...]) -> tuple[list[float], list[float]]:
+def train(
+    net: gluon.HybridBlock, data: tuple[np.ndarray, ...], epochs: int = EPOCHS
+) -> tuple[list[float], list[float]]:
     """Returns the loss of each batch and the accuracy on test images after each epoch."""
     images, labels, test_images, test_labels = data
     loader = gluon.data.DataLoader(gluon.data.ArrayDataset(images, labels), batch_size=64, shuffle=True)
     trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 3e-3})
     loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
     losses, reached = [], []
-    for _ in range(EPOCHS):
+    for _ in range(epochs):
         for batch, label in loader:
             losses.append(float(train_step(net, loss_of, trainer, batch, label).mean().asscalar()))
         reached.append(accuracy(net, test_images, test_labels))
