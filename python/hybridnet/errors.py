@@ -164,7 +164,10 @@ def unknown_name(
 
 def not_overridden(instance: object, method: str) -> UnsupportedError:
     """Returns the error for a call of a method that a subclass must define; method in call form: "forward(x)"."""
-    return UnsupportedError(f"{type(instance).__name__} must override {method}")
+    fix = None
+    if "forward" in method and hasattr(type(instance), "call"):  # the name in Keras
+        fix = "rename call(self, x) to forward(self, x)"
+    return UnsupportedError(f"{type(instance).__name__} must override {method}", fix=fix)
 
 
 MXNetError = HybridNetError

@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import HybridNetError
 from ..libinfo import __version__
 from . import _bench, _convert, _diff, _info, _inspect, _run, _serve, _verify
+from ._output import error_text
 
 __all__ = ["main"]
 
@@ -77,9 +78,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return run(options)
     except HybridNetError as error:
+        text = error_text(error)
         if getattr(options, "json", False):
-            print(json.dumps({"error": type(error).__name__, "text": str(error)}))
-        print(f"hybridnet {options.command}: {error}", file=sys.stderr)
+            print(json.dumps({"error": type(error).__name__, "text": text}))
+        print(f"hybridnet {options.command}: {text}", file=sys.stderr)
         return WRONG_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -18,6 +18,7 @@ from .._files import read_bytes
 from ..errors import DTypeError, FileError, HybridNetError, ParamError, ShapeError
 from ..gluon._input_specs import InputSpec, read_inputs
 from ..ndarray._dtypes import numpy_dtype
+from ..ndarray._lost_values import lost_value
 from ._model_paths import GRAPH_ENDING, find_files, is_model_of_onnx, parameter_files
 
 __all__ = ["Model", "add_model_arguments", "named_input", "open_model", "random_value", "read_model", "values_of"]
@@ -162,20 +163,27 @@ def random_value(shape: tuple[int, ...], dtype: np.dtype, seed: int) -> ndarray.
     return ndarray.array(np.asarray(values).astype(dtype), dtype=dtype)
 
 
+def _arrays_of(text: str, model: Model) -> dict[str, ndarray.NDArray]:
+    """Returns the values of the inputs that one --input names."""
+    if text.endswith(".npz") and "=" not in text:
+        arrays = ndarray.load(text) if read_bytes(text, "--input") else {}
+        assert isinstance(arrays, dict)
+        return {name: array for name, array in arrays.items() if name in model.inputs}
+    name, path = named_input(text, model, "--input")
+    if not os.path.exists(path):
+        raise FileError(f"--input {name}: there is no file '{path}'")
+    arrays = ndarray.load(path)
+    return {name: next(iter(arrays.values() if isinstance(arrays, dict) else arrays))}
+
+
 def values_of(model: Model, texts: list[str]) -> dict[str, ndarray.NDArray]:
     """Reads inputs from NumPy files: [NAME=]FILE each, .npy, or .npz with the inputs' names in it."""
     found: dict[str, ndarray.NDArray] = {}
     for text in texts:
-        if text.endswith(".npz") and "=" not in text:
-            arrays = ndarray.load(text) if read_bytes(text, "--input") else {}
-            assert isinstance(arrays, dict)
-            found.update({name: array for name, array in arrays.items() if name in model.inputs})
-            continue
-        name, path = named_input(text, model, "--input")
-        if not os.path.exists(path):
-            raise FileError(f"--input {name}: there is no file '{path}'")
-        arrays = ndarray.load(path)
-        found[name] = next(iter(arrays.values() if isinstance(arrays, dict) else arrays))
+        for name, array in _arrays_of(text, model).items():
+            if name in found:
+                raise ParamError(f"--input {text!r}: input {name!r} is given twice", fix="give one file for each input")
+            found[name] = array
     missing = [name for name in model.inputs if name not in found]
     if missing:
         raise ParamError(
@@ -187,7 +195,8 @@ def values_of(model: Model, texts: list[str]) -> dict[str, ndarray.NDArray]:
 def _as_recorded(name: str, value: ndarray.NDArray, spec: InputSpec | None) -> ndarray.NDArray:
     """Returns a value in the dtype of the file. Numbers of another width are converted, and a note says so.
 
-    Raises DTypeError for another kind of numbers, ShapeError for a shape that the model does not take.
+    Raises DTypeError for another kind of numbers, ParamError for numbers that the dtype cannot hold, ShapeError for a
+    shape that the model does not take.
     """
     if spec is None:
         return value
@@ -204,5 +213,21 @@ def _as_recorded(name: str, value: ndarray.NDArray, spec: InputSpec | None) -> n
         raise DTypeError(
             f"--input {name}", expected=wanted.name, given=dtype.name, fix=f"save the array as {wanted.name}"
         )
-    print(f"note: input {name} is converted from {dtype.name} to {wanted.name}", file=sys.stderr)
+    return _converted_value(name, value, wanted)
+
+
+def _converted_value(name: str, value: ndarray.NDArray, wanted: np.dtype) -> ndarray.NDArray:
+    """Converts a value to another width. A note on the error stream says so. ParamError for numbers that do not fit."""
+    array = value.asnumpy()
+    lost = lost_value(array, wanted)
+    if lost is not None:
+        raise ParamError(
+            f"--input {name}",
+            expected=f"values that {wanted.name}, the dtype of the model's input, holds",
+            given=f"{array.dtype.name} with the value {lost}",
+            fix=f"change such values, or export the model with an example of {array.dtype.name}",
+        )
+    rounded = lost_value(array, wanted, exact=True)
+    remark = "" if rounded is None else f", which rounds integers such as {rounded}"
+    print(f"note: input {name} is converted from {array.dtype.name} to {wanted.name}{remark}", file=sys.stderr)
     return value.astype(wanted)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["answer", "bytes_text", "count_text", "progress", "table"]
+__all__ = ["answer", "bytes_text", "count_text", "error_text", "progress", "table"]
 
 _T = TypeVar("_T")
 
@@ -31,6 +31,12 @@ def _plain(value: Any) -> Any:
 def answer(options: Any, values: dict[str, Any], text: str) -> None:
     """Prints values as JSON with --json, else text."""
     print(json.dumps(_plain(values), indent=2) if options.json else text)
+
+
+def error_text(error: Exception) -> str:
+    """Returns the text of an error without the place of the call, which is the start of the command."""
+    lines = str(error).split("\n")
+    return "\n".join(line for line in lines if not line.startswith("  At: "))
 
 
 def progress(options: Any, items: Collection[_T], what: str) -> Iterable[_T]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 import numpy as np
 
 from .. import ndarray
+from ..errors import ParamError
+from ..ndarray._foreign_files import FOREIGN_ENDINGS
 from ._models import add_model_arguments, open_model, values_of
 from ._output import answer
 
@@ -22,11 +25,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="[NAME=]FILE",
         help=".npy, or .npz that holds all inputs by name; the name may be left out for the only input",
     )
-    parser.add_argument("--output", metavar="FILE", help=".npy (one output), .npz or .safetensors; default: printed")
+    parser.add_argument(
+        "--output", metavar="FILE", help=".npy (one output), .npz, .safetensors or .params; default: printed"
+    )
+
+
+_ENDINGS = (*FOREIGN_ENDINGS, ".params")
+
+
+def _check_ending(path: str | None) -> None:
+    """Raises ParamError for a file of an unknown format, before the model runs."""
+    if path is None or path.endswith(_ENDINGS):
+        return
+    stem, ending = os.path.splitext(path)
+    raise ParamError(
+        f"--output {path!r}",
+        expected=f"a file that ends in {', '.join(_ENDINGS)}",
+        given=repr(ending) if ending else "none of these endings",
+        fix=f"give --output {stem}.npz",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs one call."""
+    _check_ending(options.output)
     model = open_model(options)
     block = model.block()
     block.hybridize(static_alloc=True)

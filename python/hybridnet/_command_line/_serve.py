@@ -81,6 +81,13 @@ def make_app(options: argparse.Namespace) -> PredictionApp:
             )
     if options.batch_wait < 0:
         raise ParamError("serve: --batch-wait", expected="0 or more", given=str(options.batch_wait))
+    if not 0 <= options.port <= 65535:
+        raise ParamError(
+            "serve: --port",
+            expected="0 to 65535",
+            given=str(options.port),
+            fix="give --port 8080, or --port 0 for any free one",
+        )
     model = open_model(options)
     if not model.inputs:
         raise ParamError(f"serve: '{model.path}' has no inputs")

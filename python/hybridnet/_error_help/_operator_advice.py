@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import _text, _with_fix, suggestion
+from ..errors import DTypeError, _text, _with_fix, suggestion
 
 __all__ = ["completed"]
 
@@ -32,6 +32,9 @@ def completed(error: Any, text: str) -> str:
     """Returns the text of an error of an operator with the data blamed and a fix that can be applied."""
     if not error.op:
         return text
+    if "\n" in (error.given or ""):  # a container of arrays, which the fix names
+        kind = error.given.partition(" ")[0]
+        text = text.replace(error.given, f"a {kind}")
     lines = text.split("\n")
     if blamed := _blamed_data(error):
         head = lines[0].partition(f", input '{error.input}'")[0]
@@ -63,6 +66,14 @@ def _blamed_data(error: Any) -> dict[str, str | None] | None:
     batch, layer = _sizes(error.expected), _sizes(error.given)
     if batch is None or layer is None or len(batch) != len(layer):
         return None
+    one_row = _sizes(error.because)
+    if one_row == layer[-1:] and error.op == "FullyConnected":
+        return {
+            "expected": f"shape (batch, {one_row[0]})",
+            "given": f"shape ({one_row[0]},)",
+            "because": "the first axis of the data counts the samples",
+            "fix": "add the axis of the batch: net(x.expand_dims(0))",
+        }
     different = [(int(a), int(b)) for a, b in zip(batch, layer, strict=True) if a != b and "?" not in a + b]
     if len(different) != 1:
         return None
@@ -95,7 +106,32 @@ def _better_fix(error: Any) -> str | None:
         return "give all sizes as one tuple, such as shape=(2, -1), where -1 has a size computed"
     if error.op == "softmax" and error.input == "length":
         return "name the axis: x.softmax(axis=-1)"
+    if (error.expected or "").startswith("an NDArray or a Symbol"):
+        return _array_fix(error)
     return None
+
+
+def _array_fix(error: Any) -> str | None:
+    """The fix for a value that is no array, by its kind, which is the first word of the given value."""
+    kind, _, value = (error.given or "").partition(" ")
+    if kind.endswith(("Parameter", "Constant")):
+        return "pass its array: weight.data()"
+    if kind == "dict":
+        return "pass the arrays themselves, such as net(batch['x'])"
+    if kind in ("list", "tuple") and error.block:
+        return "pass the arrays one by one: net(*arrays); a batch of equal arrays is mx.nd.stack(*arrays)"
+    if kind in ("int", "float", "bool") and error.op == "where":
+        return f"make an array of the number: mx.nd.full(condition.shape, {value})"
+    if error.op == "tile" and error.input == "data":
+        return "pass the array first: mx.nd.tile(x, reps=(2, 3))"
+    return None
+
+
+def _transpose_fix(error: Any) -> str:
+    axes, rank = _sizes(error.given) or [], int((re.findall(r"\d+", error.because or "") or ["2"])[0])
+    if len(axes) == 2 and rank > 2:
+        return f"swap two axes by x.swapaxes({', '.join(axes)})"
+    return f"name each axis once, such as axes=({', '.join(map(str, reversed(range(rank))))})"
 
 
 def _axis_fix(error: Any) -> str:
@@ -122,10 +158,19 @@ def _rank_fix(error: Any) -> str:
 
 
 def _dot_fix(error: Any) -> str:
+    if isinstance(error, DTypeError):
+        return f"cast one side, by .astype('{error.expected}') or .astype('{error.given}')"
     left, right = _sizes(error.because), _sizes(error.given)
+    if left and right and len(left) == len(right) == 3 and left[0] == right[0]:
+        if left[2] == right[1]:
+            return "multiply the matrices of both stacks by mx.nd.batch_dot(a, b)"
+        if left[2] == right[2]:
+            return "multiply the matrices of both stacks by mx.nd.batch_dot(a, b, transpose_b=True)"
+        if left[1] == right[1]:
+            return "multiply the matrices of both stacks by mx.nd.batch_dot(a, b, transpose_a=True)"
     if left and right and left[-1] == right[-1]:
         return "transpose the second array: mx.nd.dot(a, b, transpose_b=True)"
-    if left and right and left[0] == right[0]:
+    if left and right and len(left) == 2 and left[0] == right[0]:
         return "transpose the first array: mx.nd.dot(a, b, transpose_a=True)"
     return "the last size of the first array must be the first size of the second"
 
@@ -138,6 +183,8 @@ def _choice_fix(error: Any) -> str:
 _FIXES: list[tuple[str | None, str | None, str, str | Callable[[Any], str]]] = [
     (None, None, "2 inputs", "pass both arrays"),
     (None, None, "3 inputs", "pass all three arrays"),
+    ("tile", None, "at most", "give the counts as one tuple: mx.nd.tile(x, reps=(2, 3))"),
+    ("Flatten", None, "at most", "it keeps the first axis; to merge others write x.reshape((-1,)) with all sizes"),
     (None, None, "an axis in", _axis_fix),
     (None, None, "no axis", "reshape the data first: it has no axes"),
     (None, "data", "4 dimensions", _rank_fix),
@@ -155,7 +202,7 @@ _FIXES: list[tuple[str | None, str | None, str, str | Callable[[Any], str]]] = [
     ("stack", None, "shape", "stack joins equal shapes; join different ones along an axis by concat(..., dim=0)"),
     ("Reshape", "shape", "sizes that divide", "choose sizes whose product divides the number of elements"),
     ("dot", "rhs", "", _dot_fix),
-    ("transpose", "axes", "every axis", "name each axis once, such as axes=(1, 0)"),
+    ("transpose", "axes", "every axis", _transpose_fix),
     ("SliceChannel", "data", "", "choose a number that divides the size, or cut at positions by split_v2"),
     ("squeeze", "data", "", "name axes of size 1 only, or none to remove all of them"),
     ("_arange", "step", "", "pass a step such as 1"),

@@ -20,12 +20,21 @@ _PROPERTY = re.compile(r"\.(size|shape|ndim|dtype|T|context|ctx|stype|grad)\(")
 _KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
 _MISSING = re.compile(r"([\w.]+)\(\) missing \d+ required (?:positional|keyword-only) arguments?: '(\w+)'")
 
+_ATTRIBUTE_OF_METHOD = re.compile(r"'(?:function|method|builtin_function_or_method)' object has no attribute '\w+'")
+_METHOD = re.compile(r"\.(grad|data|list_ctx|collect_params|asnumpy)\.")
+
 
 def fix_of(error: BaseException) -> str | None:
     """Returns the fix for an error of Python, as a sentence without its end; None if none is known."""
-    if type(error) is not TypeError or not error.args or not isinstance(error.args[0], str):
+    if not error.args or not isinstance(error.args[0], str):
         return None
+    if type(error) is ModuleNotFoundError:
+        return _of_import(error)
     text = error.args[0]
+    if type(error) is AttributeError and _ATTRIBUTE_OF_METHOD.match(text):
+        return _of_method(_source(error))
+    if type(error) is not TypeError:
+        return None
     if _NOT_CALLABLE.match(text):
         return _of_property(_source(error))
     if found := _KEYWORD.match(text):
@@ -51,6 +60,30 @@ def _source(error: BaseException) -> str:
     if begin != end or column is None or end_column is None:
         return line
     return line.encode()[column:end_column].decode(errors="replace")
+
+
+def _of_import(error: ModuleNotFoundError) -> str | None:
+    """The fix for a module of another library that a program imports from the package."""
+    from .._habits import replacement
+    from .._habits._module_names import IMPORT_NAMES
+
+    module = error.name or ""
+    package, _, path = module.partition(".")
+    if package != __name__.partition(".")[0] or path not in IMPORT_NAMES:
+        return None
+    trace, longest = error.__traceback__, path  # the error names the first module that is missing, the line all of them
+    while trace is not None:
+        line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        if found := re.search(rf"\b{re.escape(module)}[\w.]*", line):
+            longest = found[0].partition(".")[2]
+        trace = trace.tb_next
+    return replacement(IMPORT_NAMES.get(longest) or IMPORT_NAMES[path])
+
+
+def _of_method(source: str) -> str | None:
+    """The fix for an attribute of a method, if the expression that failed has one that is called without arguments."""
+    found = _METHOD.search(source)
+    return found and f"{found[1]} is a method: write .{found[1]}() with parentheses"
 
 
 def _of_property(source: str) -> str | None:

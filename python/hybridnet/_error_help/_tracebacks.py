@@ -44,7 +44,7 @@ class _Count:
 
     def note(self) -> str:
         """Returns the last lines of a report: the fix of an error that Python raised, the number of hidden frames."""
-        fix = f"  Fix: {self.fix.rstrip('.')}.\n" if self.fix else ""
+        fix = f"  Fix: {errors._sentence(self.fix)}\n" if self.fix else ""
         if not self.hidden:
             return fix
         frames = "1 frame" if self.hidden == 1 else f"{self.hidden} frames"

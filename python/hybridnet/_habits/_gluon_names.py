@@ -28,6 +28,8 @@ _LOSSES = {
     "Poisson": "gluon.loss.PoissonNLLLoss(from_logits=False)",
 }
 
+_ATTENTION = "mx.nd.contrib.flash_attention  # with nn.Dense(units, flatten=False) for queries, keys and values"
+
 GLUON_NAMES: dict[str, dict[str, str]] = {
     "gluon": {
         "nd": "mx.nd",
@@ -93,6 +95,13 @@ GLUON_NAMES: dict[str, dict[str, str]] = {
         "Tanh": 'nn.Activation("tanh")',
         "Softplus": 'nn.Activation("softrelu")',
         "Softsign": 'nn.Activation("softsign")',
+        "MultiHeadAttention": _ATTENTION,
+        "MultiheadAttention": _ATTENTION,
+        "Attention": _ATTENTION,
+        "TransformerEncoderLayer": f"{_ATTENTION}, nn.LayerNorm() and nn.Dense in a HybridBlock",
+        "TransformerEncoder": f"{_ATTENTION}, nn.LayerNorm() and nn.Dense in a HybridBlock",
+        "TransformerDecoderLayer": f"{_ATTENTION}, nn.LayerNorm() and nn.Dense in a HybridBlock",
+        "Transformer": f"{_ATTENTION}, nn.LayerNorm() and nn.Dense in a HybridBlock",
         "Softmax": "nn.HybridLambda(lambda F, x: F.softmax(x, axis=-1))  # SoftmaxCrossEntropyLoss includes it",
         "LogSoftmax": "nn.HybridLambda(lambda F, x: F.log_softmax(x, axis=-1))",
         "Hardtanh": "nn.HybridLambda(lambda F, x: F.clip(x, -1, 1))",

@@ -12,6 +12,8 @@ Entry = str | tuple[str, str]  # entry, or (names of owners separated by spaces,
 _LATER = "# leave it out: the first batch tells the size"
 _NO_EFFECT = "# leave it out: it has no equivalent and needs none"
 _PADDING = "# leave it out: padding is always with zeros (mx.nd.pad has other modes)"
+_CONVOLUTIONS = "Conv1D Conv2D Conv3D"
+_LR = '# give it in the dict of the optimizer: gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.01})'
 _LAYERS = "Dense Conv1D Conv2D Conv3D Embedding LSTM GRU RNN BatchNorm Activation Flatten Dropout"
 _DEVICE = "# move the parameters with net.initialize(ctx=mx.cpu()), or later with net.reset_ctx(mx.cpu())"
 _CTX = "# write ctx=mx.cpu() in place of device=..."
@@ -37,6 +39,8 @@ KEYWORD_NAMES: dict[str, tuple[Entry, ...]] = {
     "num_classes": ("depth", "classes"),
     "n": ("N",),
     "m": ("M",),
+    "descending": (("sort argsort topk", "is_ascend=False"),),
+    "largest": (("topk", "is_ascend=False"),),
     # devices, dtypes, gradients
     "device": ("ctx", ("Trainer", "# initialize the parameters on the device: net.initialize(ctx=mx.cpu())"),
                (_LAYERS, _DEVICE), ("DataLoader", "pin_device_id"), ("_zeros _ones _eye", _CTX)),
@@ -46,6 +50,7 @@ KEYWORD_NAMES: dict[str, tuple[Entry, ...]] = {
     "grad_outputs": ("head_grads",),
     "gradient": ("head_grads",),
     "inputs": ("variables",),
+    "create_graph": (("backward", "# for second gradients: autograd.grad(y, [x], create_graph=True) inside record()"),),
     # files
     "f": ("filename",),
     "path": ("filename",),
@@ -58,7 +63,10 @@ KEYWORD_NAMES: dict[str, tuple[Entry, ...]] = {
     "out_features": ("units", "num_hidden"),
     "output_dim": (("Dense", "units"),),
     "input_dim": ("in_units",),
-    "input_shape": ("in_units", "in_channels", (_LAYERS, _LATER)),
+    "input_shape": (("Dense", "# give the size of one row: in_units=3; or leave it out: the first batch tells it"),
+                    (_CONVOLUTIONS, "# give the number of channels: in_channels=3; or leave it out: "
+                     "the first batch tells it"),
+                    (_LAYERS, _LATER)),
     "input_size": ("in_units",),
     "num_units": ("units", "hidden_size"),
     "units": ("hidden_size", "channels", "num_hidden"),
@@ -82,7 +90,7 @@ KEYWORD_NAMES: dict[str, tuple[Entry, ...]] = {
     "padding_mode": (("Conv1D Conv2D Conv3D", _PADDING),),
     "data_format": ("layout",),
     "channels_last": ("layout",),
-    "p": ("rate",),
+    "p": ("rate", ("norm", "ord")),
     "rate": ("p",),
     "drop_rate": ("rate",),
     "inplace": ((f"{_LAYERS} LeakyReLU ELU SELU", "# leave it out: operators choose their memory themselves"),),
@@ -127,7 +135,7 @@ KEYWORD_NAMES: dict[str, tuple[Entry, ...]] = {
     "delta": (("HuberLoss", "rho"),),
     "beta": (("HuberLoss", "rho"),),
     # optimizers, schedules
-    "lr": ("learning_rate", "base_lr"),
+    "lr": ("learning_rate", "base_lr", ("Trainer", _LR)),
     "learning_rate": ("base_lr", ("Trainer", 'optimizer_params={"learning_rate": 0.1}')),
     "weight_decay": ("wd", ("Trainer", 'optimizer_params={"wd": 1e-4}')),
     "decay": ("wd",),
@@ -152,6 +160,7 @@ KEYWORD_NAMES: dict[str, tuple[Entry, ...]] = {
     "momentum": (("Trainer", 'optimizer_params={"momentum": 0.9}'),),
     "parameters": (("Trainer", "params"),),
     # data
+    "download": (("MNIST FashionMNIST CIFAR10 CIFAR100", "# leave it out: missing files are downloaded"),),
     "collate_fn": ("batchify_fn",),
     "drop_last": (("DataLoader BatchSampler", 'last_batch="discard"'),),
     "drop_remainder": (("DataLoader", 'last_batch="discard"'),),

@@ -9,6 +9,11 @@ from __future__ import annotations
 from ._gluon_names import GLUON_NAMES
 
 _NO_GRAD = "with autograd.pause(): y = net(x)  # nothing is recorded outside of autograd.record() either"
+_GATHER = (
+    "mx.np.take_along_axis(x.as_np_ndarray(), indices.as_np_ndarray(), axis=1).as_nd_ndarray()"
+    "  # for one index in each row: mx.nd.pick(x, index, axis=1)"
+)
+_CHUNK = "  # num_outputs is the number of chunks"
 _RECORD = "with autograd.record(): loss = loss_fn(net(x), label)"
 
 MODULE_NAMES: dict[str, dict[str, str]] = {
@@ -69,6 +74,7 @@ MODULE_NAMES: dict[str, dict[str, str]] = {
         "set_default_dtype": 'net.cast("float64")',
         "set_default_device": "with mx.Context(mx.cpu()): x = mx.nd.ones((2, 3))",
         "compile": "net.hybridize()",
+        "summary": "net.summary(x)",
         "ctx": "mx.current_context()",
     },
     **GLUON_NAMES,
@@ -115,7 +121,7 @@ MODULE_NAMES: dict[str, dict[str, str]] = {
         "stop_recording": _NO_GRAD,
         "enable_grad": _RECORD,
         "GradientTape": _RECORD,
-        "set_grad_enabled": "autograd.set_recording(True)",
+        "set_grad_enabled": "with autograd.pause(): y = net(x)  # for False; for True: with autograd.record()",
         "is_grad_enabled": "autograd.is_recording()",
         "Variable": "x.attach_grad()",
         "gradient": "autograd.grad(loss, [x])",
@@ -133,6 +139,25 @@ MODULE_NAMES: dict[str, dict[str, str]] = {
         "permutation": "mx.random.shuffle(mx.nd.arange(10))",
         "get_rng_state": "mx.random.get_state()",
         "set_rng_state": "mx.random.set_state(mx.random.get_state())",
+    },
+    "ndarray.random": {
+        "manual_seed": "mx.random.seed(42)",
+        "set_seed": "mx.random.seed(42)",
+        "rand": "mx.nd.random.uniform(shape=shape)",
+        "random": "mx.nd.random.uniform(shape=shape)",
+        "permutation": "mx.nd.random.shuffle(mx.nd.arange(10))",
+    },
+    "jit": {
+        "compile": "net.hybridize()",
+        "script": "net.hybridize()",
+        "trace": "net.hybridize()",
+        "save": "net.export  # after net.hybridize() and one batch",
+        "load": 'gluon.SymbolBlock.imports  # reads the files of net.export("model")',
+    },
+    "onnx": {
+        "export": "mx.onnx.export_model",
+        "load": "mx.onnx.import_model",
+        "save": "mx.onnx.export_model",
     },
     "metric": {
         "SparseCategoricalAccuracy": "mx.metric.Accuracy()",
@@ -175,7 +200,7 @@ MODULE_NAMES: dict[str, dict[str, str]] = {
         "cat": "mx.nd.concat(x, y, dim=0)",
         "matmul": "mx.nd.dot(a, b)  # stacks of matrices: mx.nd.batch_dot",
         "mm": "mx.nd.dot(a, b)",
-        "bmm": "mx.nd.batch_dot(x.expand_dims(0), y.expand_dims(0), transpose_b=True)",
+        "bmm": "mx.nd.batch_dot(a, b)",
         "mul": "mx.nd.multiply(x, y)",
         "sub": "mx.nd.subtract(x, y)",
         "div": "mx.nd.divide(x, y)",
@@ -196,12 +221,15 @@ MODULE_NAMES: dict[str, dict[str, str]] = {
         "rand": "mx.nd.random.uniform(shape=shape)",
         "randn": "mx.nd.random.normal(shape=shape)",
         "randint": "mx.nd.random.randint(0, 10, shape=shape)",
-        "gather": "mx.nd.pick(x, index, axis=1)",
+        "gather": _GATHER,
         "index_select": "mx.nd.take(x, index, axis=0)",
         "masked_select": "mx.nd.contrib.boolean_mask(x, index)",
-        "masked_fill": "mx.nd.where(x > 0, x, mx.nd.zeros_like(x))",
+        "masked_fill": "mx.nd.where(mask, mx.nd.zeros_like(x), x)"
+        "  # for another value than 0: mx.nd.ones_like(x) * value",
         "scatter": "mx.nd.scatter_nd",
-        "chunk": "mx.nd.split(x, num_outputs=3, axis=1)",
+        "chunk": f"mx.nd.split(x, num_outputs=2, axis=0){_CHUNK}",
+        "manual_seed": "mx.random.seed(42)",
+        "functional": "mx.nd  # the functions are in mx.nd itself",
         "vstack": "mx.nd.concat(x, y, dim=0)",
         "hstack": "mx.nd.concat(x, y, dim=1)",
         "einsum": 'mx.np.einsum("ij,jk->ik", a.as_np_ndarray(), b.as_np_ndarray())',
@@ -267,3 +295,26 @@ MODULE_NAMES: dict[str, dict[str, str]] = {
         "cross_entropy": "gluon.loss.SoftmaxCrossEntropyLoss()",
     },
 }  # fmt: skip
+
+# Modules that programs import: name behind ``hybridnet.`` -> the statement here, with a remark.
+IMPORT_NAMES: dict[str, str] = {
+    "nn": "from hybridnet.gluon import nn",
+    "nn.functional": "from hybridnet import nd  # the functions are in mx.nd",
+    "nn.utils": "from hybridnet.gluon import utils",
+    "nn.init": "from hybridnet import init",
+    "functional": "from hybridnet import nd  # the functions are in mx.nd",
+    "optim": 'from hybridnet import gluon  # gluon.Trainer(net.collect_params(), "adam") has the optimizer',
+    "optim.lr_scheduler": "from hybridnet import lr_scheduler",
+    "optimizers": 'from hybridnet import gluon  # gluon.Trainer(net.collect_params(), "adam") has the optimizer',
+    "utils": "from hybridnet.gluon import utils",
+    "utils.data": "from hybridnet.gluon.data import DataLoader, Dataset",
+    "data": "from hybridnet.gluon import data",
+    "layers": "from hybridnet.gluon import nn",
+    "keras": "from hybridnet import gluon",
+    "models": "from hybridnet.gluon.model_zoo import vision",
+    "losses": "from hybridnet.gluon import loss",
+    "metrics": "from hybridnet import metric",
+    "datasets": "from hybridnet.gluon.data import vision",
+    "transforms": "from hybridnet.gluon.data.vision import transforms",
+    "cuda": "import hybridnet as mx  # mx.gpu(0) is a GPU",
+}

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from .. import _core, _tracing
 
-__all__ = ["OpWatch", "RunningBlock", "begin", "end", "operator_name", "running_blocks", "watching"]
+__all__ = ["OpWatch", "RunningBlock", "begin", "end", "is_watching", "operator_name", "running_blocks", "watching"]
 
 _ROOT = __name__.partition(".")[0]
 _MODULES = (
@@ -91,6 +91,11 @@ class _Local(threading.local):
 
 _local = _Local()
 os.register_at_fork(after_in_child=lambda: setattr(_local, "watch", None))  # workers of a DataLoader are not observed
+
+
+def is_watching() -> bool:
+    """Whether calls of operators are observed in this thread."""
+    return _local.watch is not None
 
 
 def running_blocks() -> tuple[RunningBlock, ...]:

@@ -7,6 +7,8 @@ inspect and control that; docs/python-control-flow.md describes it.
 from __future__ import annotations
 
 import functools
+import linecache
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -59,11 +61,21 @@ def unconverted(error: TraceError) -> TraceError:
         return error
     code = "HN109" if is_shared else "HN100"
     reason = reason_at(file, int(line))
-    first, *rest = str(error.args[0]).split("\n", 1)
+    first, *rest = str(error.args[0]).split("\n")
     rest = [f"  Because: {reason}.", *rest] if reason else rest
+    if is_shared:
+        error.fix = _copy_before(file, int(line))
+        rest = [f"  Fix: {error.fix}." if text.startswith("  Fix: ") else text for text in rest]
     error.code = code
     error.args = ("\n".join([f"[{code}] {first}{Place(file, int(line), 0, '').shown()}", *rest]),)
     return error
+
+
+def _copy_before(file: str, line: int) -> str:
+    """Returns the fix for a write into memory that may be shared: a copy on the line before it."""
+    written = re.match(r"\s*([A-Za-z_][\w.]*)\s*(\[|[-+*/%@]=|\*\*=|//=)", linecache.getline(file, line))
+    name = written[1] if written else "x"
+    return f"copy the array right before this line, in the loop or after the branch: {name} = {name}.copy()"
 
 
 def skip(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ..errors import DeferredInitializationError
+from ..errors import DeferredInitializationError, _with_fix
 
 if TYPE_CHECKING:
     from .block import Block
@@ -29,6 +29,18 @@ def _with_path(text: str, path: str) -> str:
     return f"{found[1]} ({inside}block '{path}'){text[found.end() :]}"
 
 
+def _name_container(error: Exception, parent: Block, child: Block) -> None:
+    """Completes the error of a layer without values, if the parent only has it in a list: no method sees it there."""
+    text = error._text_without_block  # type: ignore[attr-defined]
+    if "has not been initialized" not in text or child in parent._children.values():
+        return
+    from ._wrong_uses import unregistered_fix
+
+    if fix := unregistered_fix(parent, child):
+        error.fix = fix  # type: ignore[attr-defined]
+        error._text_without_block = _with_fix(text, fix)  # type: ignore[attr-defined]
+
+
 def add_block_path(error: Exception, block: Block) -> None:
     """Called for each block that the error passes through, innermost first.
 
@@ -43,6 +55,7 @@ def add_block_path(error: Exception, block: Block) -> None:
         error._text_without_block = error.args[0]  # type: ignore[attr-defined]
         error._path_below = ""  # type: ignore[attr-defined]
     elif inner is not block:
+        _name_container(error, block, inner)
         error._path_below = f".{_child_name(block, inner)}{error._path_below}"  # type: ignore[attr-defined]
     error._inner_block = block  # type: ignore[attr-defined]
     path = block.name + error._path_below  # type: ignore[attr-defined]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _tracing
+from ..errors import TypeError as HybridNetTypeError
 from ..ndarray import NDArray, waitall
 
 if TYPE_CHECKING:
@@ -25,6 +26,11 @@ def _shapes(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_shapes(item) for item in value]
     return value
+
+
+def _is_shape(value: Any) -> bool:
+    """Whether an input is the size or the sizes of an array."""
+    return isinstance(value, int) or (isinstance(value, tuple) and all(isinstance(size, int) for size in value))
 
 
 def _shape_text(value: Any) -> str:
@@ -82,6 +88,13 @@ def print_summary(block: Block, inputs: tuple[Any, ...]) -> None:
     from ._hybrid_block import HybridBlock
     from .nn.basic_layers import HybridSequential, Sequential
 
+    if inputs and all(_is_shape(value) for value in inputs):
+        raise HybridNetTypeError(
+            "summary",
+            expected="arrays",
+            given=f"the shape {inputs[0] if isinstance(inputs[0], tuple) else inputs}",
+            fix=f"pass a batch: net.summary(mx.nd.zeros({inputs[0] if isinstance(inputs[0], tuple) else inputs}))",
+        )
     if isinstance(block, HybridBlock) and block._active:
         segments = _segments(block, inputs)
         if segments:

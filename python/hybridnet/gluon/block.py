@@ -27,6 +27,7 @@ from ._formats import _regroup as _regroup
 from ._model_files import read_model, write_model
 from ._parameter_dict import ParameterDict
 from ._summary import print_summary
+from ._wrong_uses import set_method
 from .parameter import Parameter, ParameterLoadError, release_freed
 from .utils import HookHandle, _brief_print_list, _indent
 
@@ -174,6 +175,8 @@ class Block:
                 if isinstance(existing, Parameter)
                 else f"set block.{name} to a {type(existing).__name__}, or use another name",
             )
+        if name == "hybridize" and not callable(value):
+            raise set_method(type(self).__name__, name)
         if isinstance(value, Block):
             self.register_child(value, name)
         elif isinstance(value, Parameter):

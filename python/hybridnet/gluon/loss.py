@@ -45,7 +45,11 @@ def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weig
         loss = F.broadcast_mul(loss, sample_weight)
     if weight is not None:
         if not isinstance(weight, numbers.Number):
-            raise ParamError("weight must be a number", given=repr(weight))
+            raise ParamError(
+                "weight must be a number",
+                given=f"an array of {_shape_text(weight)}" if hasattr(weight, "shape") else repr(weight),
+                fix="weights of classes go to the samples: loss_fn(pred, label, weights.take(label).expand_dims(1))",
+            )
         if weight != 1:
             loss = loss * weight
     return loss

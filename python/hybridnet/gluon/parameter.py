@@ -21,6 +21,7 @@ from ..errors import ValueError as HybridNetValueError
 from ..ndarray import sparse
 from ..ndarray._dtypes import dtype_name, numpy_dtype
 from ..util import is_np_array, is_np_shape
+from ._wrong_uses import refuse_arithmetic, set_method
 from .utils import shape_is_known
 
 if TYPE_CHECKING:
@@ -133,6 +134,11 @@ class Parameter(ChecksKeywords):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls._computes_data = cls.data is not Parameter.data
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _METHODS and not callable(value):
+            raise set_method("Parameter", name)
+        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} {self.name} (shape={self.shape}, dtype={self.dtype})"
@@ -606,7 +612,9 @@ def _zeros_like(array: NDArray, stype: str) -> NDArray:
     return zeros if stype != "default" or array.stype != "default" else _core.retyped(zeros, type(array))
 
 
-add_habits(Parameter, "parameter", refused=("requires_grad", "trainable"))
+add_habits(Parameter, "parameter", refused=("lr", "requires_grad", "trainable"))
+refuse_arithmetic(Parameter)
+_METHODS = frozenset(name for name, value in vars(Parameter).items() if callable(value) and name[0] != "_")
 
 
 class Constant(Parameter):

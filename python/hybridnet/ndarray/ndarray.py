@@ -22,6 +22,7 @@ from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from . import _indexing, _internal
 from ._dtypes import dtype_name, numpy_dtype
+from ._flattening import takes_no_axes
 from ._fluent import add_fluent_methods
 from ._operators import UFUNC_OPERATORS, main_operator
 
@@ -345,8 +346,10 @@ class NDArray(_core.NDArrayBase):
         at = axis % rank
         return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
 
-    def flatten(self, inplace: bool = False) -> NDArray:
+    def flatten(self, *axes: Any, inplace: bool = False, **unknown: Any) -> NDArray:
         """Returns a matrix: the first axis stays, the others merge; inplace: as a view of this array."""
+        if axes or unknown:
+            inplace = takes_no_axes(self, axes, unknown)
         return self.reshape((0, -1)) if inplace and self.size else main_operator("Flatten")(self)
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None, inplace: bool = False) -> NDArray:

@@ -29,6 +29,7 @@ from ..errors import TypeError as HybridNetTypeError
 from ..errors import ValueError as HybridNetValueError
 from ..name import NameManager
 from ..ndarray._dtypes import numpy_dtype
+from ..ndarray._flattening import takes_no_axes
 from ..ndarray._fluent import add_fluent_methods
 from ..ndarray._operators import UFUNC_OPERATORS
 from ..ops._namespace import public_names
@@ -385,8 +386,10 @@ class Symbol(_core.SymbolBase):
             axes = tuple(axes[0] or ())
         return main_operator("transpose")(self, axes=kwargs.pop("axes", None) or axes, **kwargs)
 
-    def flatten(self, **kwargs: Any) -> Symbol:
+    def flatten(self, *axes: Any, **kwargs: Any) -> Symbol:
         """Converts to a matrix: the first axis stays, the others merge; inplace=True: as a view of a traced array."""
+        if axes or "start_dim" in kwargs or "end_dim" in kwargs:
+            kwargs["inplace"] = takes_no_axes(self, axes, kwargs)
         return self._in_place(main_operator("Flatten")(self), **kwargs)
 
     def squeeze(self, axis: Any = None, **kwargs: Any) -> Symbol:

@@ -8,7 +8,8 @@
 namespace hybridnet {
 namespace {
 
-const OpRef kWhere{"where"}, kBroadcastTo{"broadcast_to"}, kMaximum{"_maximum"}, kOnes{"_ones"};
+const OpRef kWhere{"where"}, kBroadcastTo{"broadcast_to"}, kBroadcastToZero{"_npi_broadcast_to"}, kMaximum{"_maximum"},
+    kOnes{"_ones"};
 
 const TensorSpec kFlagSpec{Shape{1}, DType::kFloat32};
 
@@ -22,8 +23,10 @@ NodeEntry kept_where(Graph& graph, const NodeEntry& flag, const NodeEntry& value
   Shape ones = Shape::scalar();
   for (int i = 0; i < shape.ndim(); ++i) ones.push_back(1);
   NodeEntry condition = reshaped(graph, flag, ones, nullptr);
-  if (!(graph.spec(condition).shape == shape))
-    condition = emit(graph, kBroadcastTo, {condition}, {{"shape", shape.str()}}, nullptr);
+  if (!(graph.spec(condition).shape == shape)) {
+    const OpRef& broadcast = shape.size() == 0 ? kBroadcastToZero : kBroadcastTo;  // broadcast_to keeps a size for 0
+    condition = emit(graph, broadcast, {condition}, {{"shape", shape.str()}}, nullptr);
+  }
   return emit(graph, kWhere, {condition, value, zeros(graph, graph.spec(value), nullptr)}, {}, nullptr);
 }
 

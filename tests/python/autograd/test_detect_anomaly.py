@@ -497,3 +497,17 @@ def test_a_function_is_checked_as_a_whole():
     x = mx.sym.var("x")
     logarithm = mx.function([x], mx.sym.log(x))
     assert caught(lambda: logarithm(nd.zeros((2,)))).op == "mx.function"
+
+
+def test_an_estimator_runs_the_operators_one_by_one_in_the_scope():
+    from hybridnet.gluon.contrib.estimator import Estimator
+
+    net = gluon.nn.Dense(2)
+    net.initialize()
+    net.hybridize()
+    values = np.ones((4, 2), "float32")
+    values[3, 0] = np.nan
+    loader = gluon.data.DataLoader(gluon.data.ArrayDataset(values, np.zeros(4)), 2)
+    estimator = Estimator(net, gluon.loss.SoftmaxCrossEntropyLoss())
+    error = caught(lambda: estimator.fit(loader, epochs=1))
+    assert error.op == "FullyConnected" and error.input == "data"

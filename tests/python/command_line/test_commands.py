@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hybridnet import gluon
 from hybridnet._command_line import WRONG_INPUT, main
+from hybridnet._command_line._output import error_text
 
 
 def _ask(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict]:
@@ -243,6 +244,13 @@ def test_diff_shows_structure_and_values(capsys, model, tmp_path) -> None:
         (["inspect", "{model}", "--params", "none"], "there is no parameter file 'none'"),
         (["bench", "{model}", "--shape", "1,1,8,8", "--threads", "0"], "more than 0"),
         (["diff", "{model}", "none.params"], "none.params"),
+        (
+            ["run", "{model}", "--output", "o.xyz"],
+            ".npy, .npz, .safetensors, .params, got '.xyz'.\n  Fix: give --output o.npz",
+        ),
+        (["run", "{model}", "--output", "o"], "got none of these endings"),
+        (["serve", "{model}", "--port", "99999"], "--port: expected 0 to 65535, got 99999"),
+        (["serve", "{model}", "--port", "-1"], "--port: expected 0 to 65535, got -1"),
     ],
 )
 def test_wrong_input_is_said_in_one_text(capsys, model, arguments, text) -> None:
@@ -250,6 +258,21 @@ def test_wrong_input_is_said_in_one_text(capsys, model, arguments, text) -> None
     shown = capsys.readouterr()
     assert text in shown.err
     assert "Traceback" not in shown.err
+
+
+def test_an_input_that_is_given_twice_is_refused(capsys, model, tmp_path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((1, 1, 8, 8), "float32"))
+    np.savez(tmp_path / "x.npz", data=np.ones((1, 1, 8, 8), "float32"))
+    for other in (f"data={tmp_path / 'x.npy'}", tmp_path / "x.npz"):
+        assert main(["run", model, "--input", str(tmp_path / "x.npy"), "--input", str(other)]) == WRONG_INPUT
+        assert "input 'data' is given twice" in capsys.readouterr().err
+
+
+def test_errors_show_no_place_in_the_start_of_the_command(capsys, model) -> None:
+    code, facts = _ask(capsys, "inspect", model, "--shape", "2,3,8,8")
+    error = mx.errors.ShapeError("x", expected="y", because="z", fix="a", where="<frozen runpy>:88")
+    assert "  At: " in str(error) and error_text(error) == str(error).partition("\n  At: ")[0]
+    assert code == WRONG_INPUT and "At: " not in facts["text"] and "Convolution" in facts["text"]
 
 
 def test_a_wrong_command_line_shows_how_it_is_used(capsys) -> None:

@@ -184,6 +184,28 @@ def test_run_converts_numbers_of_another_width(capsys, tmp_path) -> None:
     assert main(["run", prefix, "--input", str(tmp_path / "x.npy")]) == WRONG_INPUT
 
 
+def test_run_refuses_values_that_the_recorded_dtype_cannot_hold(capsys, tmp_path) -> None:
+    prefix = _exported(gluon.nn.Embedding(5, 2), tmp_path, mx.nd.array([1, 2], dtype="int32"))
+    np.save(tmp_path / "x.npy", np.array([2**32 + 3]))
+    assert main(["run", prefix, "--input", f"data={tmp_path / 'x.npy'}"]) == WRONG_INPUT
+    shown = capsys.readouterr().err
+    assert "values that int32" in shown and "int64 with the value 4294967299" in shown and "Fix: " in shown
+    np.save(tmp_path / "x.npy", np.array([3]))
+    assert main(["run", prefix, "--input", f"data={tmp_path / 'x.npy'}"]) == 0
+    np.save(tmp_path / "x.npy", np.array([1.5]))
+    assert main(["run", prefix, "--input", f"data={tmp_path / 'x.npy'}"]) == WRONG_INPUT
+
+
+def test_run_says_that_it_rounds_integers(capsys, tmp_path) -> None:
+    prefix = _exported(gluon.nn.Dense(3), tmp_path, mx.nd.ones((2, 1)))
+    np.save(tmp_path / "x.npy", np.array([[2**24 + 1]]))
+    assert main(["run", prefix, "--input", str(tmp_path / "x.npy")]) == 0
+    assert "from int64 to float32, which rounds integers such as 16777217" in capsys.readouterr().err
+    np.save(tmp_path / "x.npy", np.array([[1e300]]))
+    assert main(["run", prefix, "--input", str(tmp_path / "x.npy")]) == WRONG_INPUT
+    assert "values that float32" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -161,3 +161,30 @@ def test_unread_outputs_of_branches_have_none() -> None:
         return cond(s.sum() > 0, lambda: [x * s, (s * 100).exp()], lambda: [x, s])[0]
 
     agree(branch, [ROWS, START])
+
+
+def test_gradients_of_inner_loops_without_rows_are_those_of_the_loop_over_arrays():
+    def function(x, a, rows):
+        def inner(i, d, s):
+            t = mx.nd.contrib.index_copy(s[0], mx.nd.array([0], dtype="int64"), (d + s[1][1]).reshape((1, 3)))
+            return [], [t, a]
+
+        def outer(i, d, s):
+            return [], [mx.contrib.foreach(inner, rows, [a, s[1]], with_index=True)[1][0], a]
+
+        return mx.contrib.foreach(outer, x, [a, a], with_index=True)[1][0]
+
+    for count in (0, 2):
+        found = []
+        for hybridized in (False, True):
+            block = Net(function)
+            block.hybridize(hybridized)
+            arrays = [mx.nd.ones(shape) for shape in ((3, 3), (4, 3), (count, 3))]
+            for array in arrays:
+                array.attach_grad()
+            with mx.autograd.record():
+                loss = block(*arrays).sum()
+            loss.backward()
+            found.append([array.grad.asnumpy() for array in arrays])
+        for one, two in zip(*found, strict=True):
+            np.testing.assert_allclose(two, one, rtol=1e-6)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hybridnet.gluon import data
 from hybridnet.gluon.data import batchify
+from hybridnet.ndarray._dtypes import numpy_dtype as dtype_of
+from hybridnet.ndarray._lost_values import lost_value
 
 WAYS = {
     "here": {},
@@ -112,4 +114,78 @@ def test_dicts_of_arrays_are_numpy_arrays_after_set_np():
 )  # fmt: skip
 def test_samples_that_do_not_fit_are_named(call, text):
     with pytest.raises(ValueError, match=text):
+        call()
+
+
+MIXED = [
+    ([[1, 2], [3.5, 1.0]], "float64"),
+    ([np.array([1, 2], "int8"), np.array([300, 1], "int32")], "int32"),
+    ([np.array([True, False]), np.array([7, 1])], "int64"),
+    ([np.array([-1, 2], "int8"), np.array([255, 1], "uint8")], "int32"),  # NumPy's int16 is no dtype of arrays here
+    ([mx.nd.array([1, 2], dtype="bfloat16"), mx.nd.array([3.5, 1], dtype="float16")], "float32"),
+]
+
+
+@pytest.mark.parametrize(("samples", "dtype"), MIXED)
+@pytest.mark.parametrize("fn", [batchify.Stack(), batchify.Pad(val=0), None], ids=["stack", "pad", "default"])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_samples_of_different_dtypes_keep_their_values(samples, dtype, fn, workers):
+    (batch,) = data.DataLoader(samples, 2, batchify_fn=fn, num_workers=workers, thread_pool=True)
+    assert np.dtype(batch.dtype).name == dtype
+    assert lists(batch) == [np.asarray(lists(sample)).tolist() for sample in samples]
+
+
+def test_worker_processes_keep_the_values_of_different_dtypes():
+    (batch,) = data.DataLoader([np.array([1], "int8"), np.array([300.5])], 2, num_workers=1)
+    assert batch.dtype == np.float64 and lists(batch) == [[1], [300.5]]
+
+
+def test_a_dtype_that_holds_the_samples_is_kept():
+    assert batchify.Pad(val=0, dtype="int32")([[1.0, 2.0], [3.0]]).dtype == np.int32
+    assert batchify.Pad(val=0, dtype="float16")([[1, 2], [0.1]]).dtype == np.float16
+    assert lists(batchify.Pad(val=np.float32(-1))([np.array([2.0], "float32"), np.zeros(0, "float32")])) == [[2], [-1]]
+    assert np.isnan(batchify.Pad(val=float("nan"))([[1.0, 2.0], [3.0]]).asnumpy()[1, 1])
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "dtype", "exact", "is_lost"),
+    [
+        (-1, "int8", "uint8", False, True), (255, "uint8", "int64", False, False), (2, "uint8", "bool", False, True),
+        (2**63, "uint64", "int64", False, True), (True, "bool", "int8", False, False), (1, "float32", "bool", 0, False),
+        (2**63, "float64", "int64", False, True), (-(2**63), "float64", "int64", False, False),
+        (np.inf, "float32", "int32", False, True), (np.inf, "float32", "float16", False, False),
+        (70000, "int32", "float16", False, True), (257, "int32", "bfloat16", True, True),
+        (256, "int32", "bfloat16", True, False), (2**63 - 1, "int64", "float64", True, True),
+        (2**63 - 1, "int64", "float64", False, False), (2**60 + 1, "int64", "float32", True, True),
+        (-(2**63), "int64", "float32", True, False), (3.5, "bfloat16", "int8", False, True),
+    ],
+)  # fmt: skip
+def test_limits_of_dtypes_are_exact(value, source, dtype, exact, is_lost):
+    lost = lost_value(np.array([0, value], dtype_of(source)), dtype_of(dtype), exact)
+    assert (lost is not None) == is_lost and (lost is None or lost == np.array(value, dtype_of(source)))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: batchify.Pad(val=0.5)([np.array([1], "uint8")]), r"Pad: val: .*uint8 holds, got 0\.5(.|\n)*Fix: pass"),
+        (lambda: batchify.Pad(val=float("nan"))([[1], [2]]), r"Pad: val: .*int64 holds, got nan(.|\n)*Fix"),
+        (lambda: batchify.Pad(val=-1)([np.array([1], "uint8")]), r"Pad: val: .*uint8 holds, got -1(.|\n)*Fix"),
+        (lambda: batchify.Pad(val="x"), r"Pad: val: expected a number, got 'x'(.|\n)*Fix"),
+        (lambda: batchify.Pad(val=0, axis=5)([[1], [2]]), r"Pad: axis: expected -1 to 0 .* got 5(.|\n)*axis=0"),
+        (lambda: batchify.Pad(val=0, axis=1.5), r"Pad: axis: expected an integer, got 1\.5"),
+        (lambda: batchify.Pad(val=0)([1, 2]), r"Pad: samples: .*got numbers(.|\n)*Fix: use Stack\(\)"),
+        (lambda: batchify.Pad(val=0)([]), "at least one sample"),
+        (lambda: batchify.Stack()([]), "at least one sample"),
+        (lambda: batchify.Pad(val=0)([[1], [[2], [3, 4]]]), "sample 1 of the batch: .*list of numbers of one shape"),
+        (lambda: batchify.Stack()([1, "a"]), r"sample 1 of the batch: .*got 'a'(.|\n)*AsList\(\)"),
+        (lambda: batchify.Stack()([[1, 2], [3]]), r"different shapes: \[\(1,\), \(2,\)\]"),
+        (lambda: batchify.Pad(val=0, dtype="int32")([[1], [1.5]]), r"value 1\.5 in sample 1 (.|\n)*dtype='float64'"),
+        (lambda: batchify.Pad(val=0, dtype="int8")([[300]]), "value 300 in sample 0"),
+        (lambda: batchify.Pad(val=0, dtype="int64")([[2.0**63]]), r"value 9\.22"),
+        (lambda: batchify.Pad(val=0, dtype="float16")([[1e6]]), "value 1000000"),
+    ],
+)  # fmt: skip
+def test_values_that_a_batch_cannot_hold_are_refused(call, text):
+    with pytest.raises(mx.errors.ParamError, match=text):
         call()

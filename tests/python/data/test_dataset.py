@@ -122,8 +122,8 @@ def test_stack_pad_append_and_group():
     assert batchify.AsList()((1, 2)) == [1, 2]
 
 
-@pytest.mark.parametrize("samples", [[], [np.zeros(2), np.zeros((2, 2))]], ids=["none", "two ranks"])
-def test_padding_wants_samples_of_one_rank(samples):
+def test_padding_wants_samples_of_one_rank():
+    samples = [np.zeros(2), np.zeros((2, 2))]
     with pytest.raises(ValueError, match="samples of one rank"):
         data.batchify.Pad(val=0)(samples)
 

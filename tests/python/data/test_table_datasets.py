@@ -105,6 +105,22 @@ def test_files_that_do_not_fit_are_named(files, tmp_path):
         data.NumpyFileDataset(files / "images.npy")[0]
 
 
+def test_keys_need_an_archive(files):
+    with pytest.raises(mx.errors.ParamError, match=r"keys: .*\['x'\] for '.*images\.npy'(.|\n)*Fix: leave keys out"):
+        data.NumpyFileDataset(files / "images.npy", keys=["x"])
+    both = data.NumpyFileDataset(files / "images.npy", files / "both.npz", keys="labels")
+    assert both.keys == ["images", "labels"]
+
+
+@pytest.mark.parametrize("name", ["images.npy", "small.npz"])
+def test_files_are_found_after_a_change_of_the_folder(files, name, monkeypatch, tmp_path_factory):
+    monkeypatch.chdir(files)
+    dataset = data.NumpyFileDataset(name)
+    monkeypatch.chdir(tmp_path_factory.mktemp("other"))
+    first = dataset[0][0] if isinstance(dataset[0], tuple) else dataset[0]
+    assert first.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
 # --- data frames ------------------------------------------------------------------------------------------------------
 
 
@@ -160,3 +176,30 @@ def test_frames_that_do_not_fit_are_named(frame):
 def test_other_tables_are_refused():
     with pytest.raises(TypeError, match=r"a pandas\.DataFrame, got list(.|\n)*ArrayDataset"):
         data.DataFrameDataset([[1, 2]])
+
+
+def test_integers_that_float32_rounds_are_warned_of(frame, recwarn):
+    frame["age"] += 2**24
+    with pytest.warns(UserWarning, match=r"column 'age' .* float32 rounds, such as 16777219(.|\n)*dtype='int64'"):
+        data.DataFrameDataset(frame, columns=["age", "weight"])
+    with pytest.warns(UserWarning, match="column 'age'"):
+        data.DataFrameDataset(frame, columns="weight", label=["age", "weight"])
+    recwarn.clear()
+    assert data.DataFrameDataset(frame, columns="age", dtype="int64")[1].tolist() == [2**24 + 1]
+    assert data.DataFrameDataset(frame, columns="weight", label="age")[1][1] == 2**24 + 1
+    assert data.DataFrameDataset(frame, as_dict=True)[1]["age"] == 2**24 + 1
+    frame["age"] = frame["age"] // 2 * 2  # even numbers up to 2**25 are exact
+    data.DataFrameDataset(frame, columns="age")
+    assert not recwarn.list
+
+
+def test_values_that_the_dtype_cannot_hold_are_refused(frame):
+    with pytest.raises(mx.errors.ParamError, match=r"column 'weight': .*int64 holds, got 0\.5(.|\n)*float64"):
+        data.DataFrameDataset(frame, columns=["age", "weight"], dtype="int64")
+    frame["weight"] = [1e300, 1, 2]
+    with pytest.raises(mx.errors.ParamError, match=r"column 'weight': .*float32 holds, got 1e\+300"):
+        data.DataFrameDataset(frame, columns=["age", "weight"])
+    frame["age"] = frame["age"].astype("Int64").mask(frame["age"] == 1)
+    assert np.isnan(data.DataFrameDataset(frame, columns="age", allow_missing=True)[1][0])
+    with pytest.raises(mx.errors.ParamError, match=r"column 'age': .*int64 holds, got nan"):
+        data.DataFrameDataset(frame, columns="age", allow_missing=True, dtype="int64")

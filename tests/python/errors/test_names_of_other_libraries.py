@@ -16,7 +16,7 @@ import pytest
 from hybridnet import autograd, gluon
 from hybridnet._habits import Habit, replacement
 from hybridnet._habits._keyword_names import KEYWORD_NAMES
-from hybridnet._habits._module_names import MODULE_NAMES
+from hybridnet._habits._module_names import IMPORT_NAMES, MODULE_NAMES
 from hybridnet._habits._object_names import OBJECT_NAMES
 from hybridnet._keywords import _known
 from hybridnet.gluon import nn
@@ -62,6 +62,7 @@ def program_names() -> dict[str, object]:
         "channels": 4, "rate": 0.5, "hidden_size": 4, "in_features": 3, "vocabulary": 9, "batch_size": 2, "value": 2.0,
         "dtype": "float32", "index": mx.nd.array([0, 1]), "data": np.ones((2, 3)), "metric": mx.metric.Accuracy(),
         "optimizer": mx.optimizer.SGD(), "images": mx.nd.ones((1, 2, 8, 8)),
+        "mask": x > 3, "indices": mx.nd.array([[2, 0], [1, 1]], dtype="int64"),
     }  # fmt: skip
 
 
@@ -71,7 +72,7 @@ def symbol_names() -> dict[str, object]:
     images = mx.sym.var("images", shape=(1, 2, 8, 8))
     return {
         **program_names(), "x": x, "y": y, "a": x, "b": mx.sym.transpose(y), "index": mx.sym.var("index"),
-        "images": images,
+        "images": images, "mask": x > 3,
     }  # fmt: skip
 
 
@@ -80,6 +81,8 @@ def run_line(line: str, names: dict[str, object]) -> None:
     code = line.partition("# ")[0].strip()
     if "mx.gpu(" in code:
         code = code.partition("(")[0]
+    if "batch_dot(a, b)" in code:  # the stacks of matrices of the line
+        names = {**names, "a": names["a"].expand_dims(0), "b": names["b"].expand_dims(0)}
     try:
         exec(compile(code, "<table>", "exec"), names)
     finally:
@@ -144,6 +147,7 @@ def keywords_of_everything() -> dict[str, set[str]]:
         gluon.rnn,
         gluon.loss,
         gluon.data,
+        gluon.data.vision,
         gluon.data.vision.transforms,
         mx.optimizer,
         mx.init,
@@ -203,6 +207,13 @@ def test_a_name_of_another_module_names_this_module():
     assert failing("nn.SoftmaxCrossEntropyLoss").fix == "write mx.gluon.loss.SoftmaxCrossEntropyLoss"
     assert failing("gluon.data.CIFAR10").fix == "write mx.gluon.data.vision.CIFAR10"
     assert failing("mx.np.topk").fix == "write mx.npx.topk"
+
+
+@pytest.mark.parametrize("path", IMPORT_NAMES)
+def test_the_modules_of_other_libraries_cannot_be_imported_and_their_replacements_can(path):
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module(f"hybridnet.{path}")
+    exec(IMPORT_NAMES[path].partition("  # ")[0], {})
 
 
 def test_a_misspelt_name_has_the_nearest_one():
@@ -355,7 +366,12 @@ def test_traced_arrays_have_the_fixes_too():
         ("mx.sym.sum(mx.sym.var('x'), dim=1)", "write axis=... in place of dim=..."),
         ("gluon.data.DataLoader([1, 2], 1, collate_fn=list)", "write batchify_fn=... in place of collate_fn=..."),
         ("gluon.data.DataLoader([1, 2], 1, drop_last=True)", 'write last_batch="discard" in place of drop_last=...'),
-        ("gluon.Trainer(net.collect_params(), 'sgd', lr=1)", None),
+        ("gluon.Trainer(net.collect_params(), 'sgd', lr=1)", "give it in the dict of the optimizer: "
+         'gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.01})'),
+        ("mx.nd.norm(x, p=2)", "write ord=... in place of p=..."),
+        ("x.sort(descending=True)", "write is_ascend=False in place of descending=..."),
+        ("nn.Conv2D(8, 3, input_shape=(3, 8, 8))",
+         "give the number of channels: in_channels=3; or leave it out: the first batch tells it"),
         ("mx.nd.zeros((2,), requires_grad=True)", "call x.attach_grad() on the new array"),
         ("mx.init.Normal(std=0.1)", "write sigma=... in place of std=..."),
         ("mx.lr_scheduler.FactorScheduler(step_size=2)", "write step=... in place of step_size=..."),

@@ -263,3 +263,43 @@ def test_a_report_leaves_errors_of_other_code_alone():
 
     for call in (lambda: size(3), lambda: int(base=3, other=2), lambda: "a" + 1):
         assert "Fix:" not in _tracebacks.report(failing(call))
+
+
+# --- errors of Python -------------------------------------------------------------------------------------------------
+
+
+def reported(line: str, tmp_path) -> str:
+    """Returns the report of a program that ends with this line."""
+    file = tmp_path / "program.py"
+    head = "import hybridnet as mx\nfrom hybridnet import gluon\nfrom hybridnet.gluon import nn\n"
+    head += "x = mx.nd.ones((2, 3))\nnet = nn.Dense(2, in_units=3)\nnet.initialize()\n"
+    file.write_text(f"{head}{line}\n")
+    code = compile(file.read_text(), str(file), "exec")
+    return _tracebacks.report(failing(lambda: exec(code, {})))
+
+
+@pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        ("x.squeeze(dim=0)", "write axis=... in place of dim=..."),
+        ("x.size(0)", "size is a property: write x.size, the number of elements; one size is x.shape[0]."),
+        ("x.backward(create_graph=True)",
+         "for second gradients: autograd.grad(y, [x], create_graph=True) inside record()."),
+        ("net.weight.grad.zero_()", "grad is a method: write .grad() with parentheses."),
+        ("gluon.data.vision.MNIST(download=True)", "leave it out: missing files are downloaded."),
+        ("import hybridnet.nn as nn", "write from hybridnet.gluon import nn."),
+        ("from hybridnet.nn import functional", "write from hybridnet.gluon import nn."),
+        ("import hybridnet.nn.functional as F", "write from hybridnet import nd: the functions are in mx.nd."),
+        ("import hybridnet.optim",
+         'write from hybridnet import gluon: gluon.Trainer(net.collect_params(), "adam") has the optimizer.'),
+        ("from hybridnet.utils.data import DataLoader",
+         "write from hybridnet.gluon.data import DataLoader, Dataset."),
+    ],
+)  # fmt: skip
+def test_an_error_of_python_at_a_call_of_the_package_has_a_fix(line, fix, tmp_path):
+    assert reported(line, tmp_path).endswith(f"\n  Fix: {fix}\n")
+
+
+@pytest.mark.parametrize("line", ["import hybridnet.nothing", "import nothing.nn", "len.nothing"])
+def test_an_error_of_python_without_a_known_fix_stays(line, tmp_path):
+    assert "Fix: " not in reported(line, tmp_path)

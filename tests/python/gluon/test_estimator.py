@@ -249,7 +249,7 @@ def test_wrong_arguments_are_named(rng):
     estimator = make(rng)
     with pytest.raises(ValueError, match="exactly one type of iteration"):
         estimator.fit(loader(rng))
-    with pytest.raises(ValueError, match="DataLoader; got list"):
+    with pytest.raises(ValueError, match="DataLoader, got list"):
         estimator.fit([], epochs=1)
     with pytest.raises(ValueError, match="EventHandler"):
         estimator.fit(loader(rng), epochs=1, event_handlers=[print])
@@ -259,3 +259,68 @@ def test_wrong_arguments_are_named(rng):
         Estimator(gluon.nn.Dense(2), loss)
     with pytest.warns(UserWarning, match="already fully initialized"):
         Estimator(net, loss, initializer=mx.init.One(), trainer=gluon.Trainer(net.collect_params(), "sgd"))
+
+
+@pytest.mark.parametrize("name", ["epochs", "batches"])
+@pytest.mark.parametrize("value", [1.5, 3.0, "3", -1, 0, True, np.float32(2)])
+def test_epochs_and_batches_are_integers_from_one(rng, name, value):
+    with pytest.raises(
+        mx.errors.ParamError, match=rf"fit\.{name}: expected an int >= 1, got (.|\n)*Fix: pass .*{name}="
+    ):
+        make(rng).fit(loader(rng), **{name: value})
+
+
+def test_fit_takes_exactly_one_of_epochs_and_batches(rng):
+    estimator = make(rng)
+    for given in ({}, {"epochs": 2, "batches": 3}, {"epochs": 0, "batches": 0}):
+        with pytest.raises(mx.errors.ParamError, match=r"exactly one type(.|\n)*Fix: pass epochs=10"):
+            estimator.fit(loader(rng), **given)
+    assert estimator.fit(loader(rng), epochs=np.int64(2)).num_epochs == 2
+    assert estimator.fit(loader(rng), epochs=0, batches=1).num_epochs == 1  # 0 means not given, as in MXNet
+
+
+@pytest.mark.parametrize(
+    ("keyword", "fix"),
+    [
+        ("batch_size", r"DataLoader\(.*batch_size=32\)"), ("callbacks", "event_handlers"), ("num_epochs", "epochs="),
+        ("validation_data", "val_data="), ("steps_per_epoch", "batches="), ("epoch", "'epochs'"),
+    ],
+)  # fmt: skip
+def test_unknown_keywords_of_fit_name_the_right_one(rng, keyword, fix):
+    with pytest.raises(mx.errors.ParamError, match=rf"fit: unknown keyword '{keyword}'\.\n  Fix: .*{fix}"):
+        make(rng).fit(loader(rng), **{"epochs": 1, keyword: 3})
+    with pytest.raises(mx.errors.ParamError, match="unknown keyword 'optimizer'"):
+        Estimator(gluon.nn.Dense(2), gluon.loss.L2Loss(), optimizer="sgd")
+
+
+def test_arrays_in_place_of_loaders_name_the_loader_to_make(rng):
+    x, y = np.ones((4, 2), "float32"), np.zeros(4)
+    fix = r"(.|\n)*Fix: pass gluon\.data\.DataLoader\(gluon\.data\.ArrayDataset\(X, y\), batch_size=32\)"
+    with pytest.raises(mx.errors.ParamError, match=r"train_data: .*ndarray of shape \(4, 2\)" + fix):
+        make(rng).fit(x, y, epochs=1)
+    for val_data in ((x, y), mx.nd.array(x)):
+        with pytest.raises(mx.errors.ParamError, match="val_data: expected a gluon.data.DataLoader" + fix):
+            make(rng).fit(loader(rng), val_data, epochs=1)
+        with pytest.raises(mx.errors.ParamError, match="val_data" + fix):
+            make(rng).evaluate(val_data)
+
+
+def test_metrics_by_name_are_refused_with_the_call_that_creates_them(rng):
+    with pytest.raises(mx.errors.ParamError, match=r"got 'acc'(.|\n)*train_metrics=mx\.metric\.create\('acc'\)"):
+        make(rng, train_metrics="acc")
+    with pytest.raises(mx.errors.ParamError, match="val_metrics must be a Metric"):
+        make(rng, val_metrics=3)
+
+
+def test_metrics_of_one_name_have_values_of_their_own(rng):
+    second = mx.metric.Accuracy(axis=-1)
+    estimator = make(rng, train_metrics=[mx.metric.Accuracy(), second, mx.metric.Accuracy(name="accuracy_2")])
+    history = estimator.fit(loader(rng), loader(rng), epochs=1)
+    names = ["accuracy", "accuracy_3", "accuracy_2"]
+    expected = [f"{kind} {name}" for kind in ("training", "validation") for name in names]
+    assert list(history) == [*expected, "learning rate"]
+    assert history["training accuracy_3"][-1] == second.get()[1]
+    assert list(estimator.evaluate(loader(rng))) == expected[3:]
+    metric = mx.metric.Accuracy()
+    with pytest.raises(mx.errors.ParamError, match=r"same object 'accuracy' twice(.|\n)*mx\.metric\.Accuracy\(\)"):
+        make(rng, train_metrics=[metric, metric])

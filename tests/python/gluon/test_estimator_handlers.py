@@ -247,6 +247,9 @@ def test_gradients_are_clipped_by_their_norm():
     assert math.sqrt(sum(float((step**2).sum()) for step in steps)) == pytest.approx(1e-2, rel=1e-2)
     with pytest.raises(ValueError, match="a number > 0, got 0"):
         est.GradientUpdateHandler(clip_global_norm=0)
+    for bound in ("a", math.nan, True, [1]):
+        with pytest.raises(mx.errors.ParamError, match=r"clip_global_norm: expected a number > 0(.|\n)*Fix"):
+            est.GradientUpdateHandler(clip_global_norm=bound)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +268,7 @@ def test_learning_rates_follow_a_schedule_of_epochs(schedule, rates):
 
 
 def test_wrong_schedules_are_refused():
-    with pytest.raises(ValueError, match="a function, dict or list, got 3"):
+    with pytest.raises(ValueError, match="a function, dict or list of rates, got 3"):
         est.LearningRateHandler(3)
     with pytest.raises(ValueError, match="rate of epoch 0: expected a finite number >= 0, got nan"):
         make().fit(loader(), epochs=1, event_handlers=[est.LearningRateHandler([math.nan])])
@@ -273,6 +276,22 @@ def test_wrong_schedules_are_refused():
     estimator.trainer.optimizer.lr_scheduler = mx.lr_scheduler.FactorScheduler(1)
     with pytest.raises(ValueError, match="has an lr_scheduler"):
         estimator.fit(loader(), epochs=1, event_handlers=[est.LearningRateHandler([0.1])])
+
+
+@pytest.mark.parametrize(
+    ("schedule", "text"),
+    [
+        ([], r"schedule: .*got \[\](.|\n)*Fix: pass \[0\.1, 0\.01\]"),
+        ({}, "schedule: .*got {}"),
+        ("0.1", "schedule: .*got '0.1'"),
+        ([0.1, None], "rate of epoch 1: expected a finite number >= 0, got None"),
+        ({2: "a"}, "rate of epoch 2: .*got 'a'"),
+        ({"1": 0.1}, "epochs of the schedule: expected integers >= 0, got '1'"),
+    ],
+)
+def test_schedules_without_usable_rates_are_refused_before_training(schedule, text):
+    with pytest.raises(mx.errors.ParamError, match=text):
+        est.LearningRateHandler(schedule)
 
 
 def test_the_learning_rate_falls_on_a_plateau():

@@ -199,7 +199,7 @@ def test_numbers_and_arrays_of_numpy_are_kept_as_those_of_python(tmp_path) -> No
     extra = {"best": np.float32(0.5), "count": np.int64(3), "losses": [mx.nd.ones((1,)).asscalar()], "rows": np.eye(2)}
     save_training(tmp_path / "a", net, extra=extra)
     assert load_training(tmp_path / "a", net) == {"best": 0.5, "count": 3, "losses": [1.0], "rows": [[1, 0], [0, 1]]}
-    with pytest.raises(ParamError, match="Fix: .*asnumpy"):
+    with pytest.raises(ParamError, match=r"Fix: .*asnumpy"):
         save_training(tmp_path / "a", net, extra={"loss": mx.nd.ones((1,))})
 
 

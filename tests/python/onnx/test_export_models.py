@@ -19,7 +19,7 @@ from hybridnet.errors import ValueError as HybridNetValueError
 from hybridnet.gluon import nn, rnn
 from hybridnet.onnx import export_model, import_to_gluon
 from hybridnet.onnx._check import run_file
-from onnx_models import onnx
+from onnx_models import onnx, runtime_saturates
 
 runtime = pytest.importorskip("onnxruntime")
 
@@ -390,7 +390,10 @@ def test_a_quantized_network_keeps_its_results(kind: str, tmp_path, rng) -> None
     model, back = checked(path), import_to_gluon(path)
     wanted = results(small(nd.array(x)))
     step = float(np.abs(wanted[0]).max()) / 127
-    for made in (run_runtime(model, [x]), results(back(nd.array(x)))):
+    others = [results(back(nd.array(x)))]
+    if not runtime_saturates():
+        others.append(run_runtime(model, [x]))
+    for made in others:
         assert made[0].shape == wanted[0].shape
         assert np.abs(made[0] - wanted[0]).max() <= step
         assert np.abs(made[0] - wanted[0]).mean() <= step / 20

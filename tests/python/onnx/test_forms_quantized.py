@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ onnx = pytest.importorskip("onnx")
 
 import hybridnet as mx  # noqa: E402
 from hybridnet.errors import UnsupportedError  # noqa: E402
-from onnx_models import expected, model, node, run  # noqa: E402
+from onnx_models import exact, expected, model, node, run  # noqa: E402
 
 MICROSOFT = {"com.microsoft": 1}
 
@@ -27,12 +28,14 @@ def floats(rng: Any, *shape: int) -> np.ndarray:
     return rng.normal(size=shape).astype("float32")
 
 
-def assert_within_a_step(proto: Any, *feeds: Any, steps: int = 1, rtol: float = 1e-4) -> Any:
-    """One import gives the integers of onnxruntime, but for `steps`, and its floats, for all inputs."""
+def assert_within_a_step(
+    proto: Any, *feeds: Any, steps: int = 1, rtol: float = 1e-4, reference: Callable[..., Any] = expected
+) -> Any:
+    """One import gives the integers of the reference, onnxruntime, but for `steps`, and its floats, for all inputs."""
     net = mx.onnx.import_to_gluon(proto)
     net.hybridize()
     for arrays in feeds:
-        for made, wanted in zip(run(net, arrays), expected(proto, arrays), strict=True):
+        for made, wanted in zip(run(net, arrays), reference(proto, arrays), strict=True):
             assert made.dtype == wanted.dtype
             assert made.shape == wanted.shape
             if wanted.dtype.kind in "iu":
@@ -214,7 +217,7 @@ def test_files_with_qdq_pairs_multiply_bytes(rng, data, weights):
     assert '"_contrib_quantized_fully_connected"' in names
     assert '"_contrib_quantized_pooling"' in names
     assert '"Convolution"' not in names
-    assert_within_a_step(proto, *[[floats(rng, size, 3, 8 * size, 10)] for size in (1, 2, 3)])
+    assert_within_a_step(proto, *[[floats(rng, size, 3, 8 * size, 10)] for size in (1, 2, 3)], reference=exact)
 
 
 @pytest.mark.parametrize("weights", ["int8", "uint8"])
@@ -236,13 +239,14 @@ def test_qlinear_layers_give_the_bytes_of_onnxruntime(rng, weights, per_channel)
         {"x": ("uint8", ["N", 4, "H", "W"])},
         constants=constants,
     )
-    assert_within_a_step(proto, *[[whole(rng, "uint8", size, 4, 5 + size, 6)] for size in (1, 2, 3)])
+    images = [[whole(rng, "uint8", size, 4, 5 + size, 6)] for size in (1, 2, 3)]
+    assert_within_a_step(proto, *images, reference=exact)
     dense = model(
         [node("QLinearMatMul", "x xs xz w ws wz ys yz")],
         {"x": ("uint8", ["B", "M", 9])},
         constants={**constants, "w": whole(rng, weights, 9, channels)},
     )
-    assert_within_a_step(dense, *[[whole(rng, "uint8", size, 4, 9)] for size in (1, 2, 3)])
+    assert_within_a_step(dense, *[[whole(rng, "uint8", size, 4, 9)] for size in (1, 2, 3)], reference=exact)
 
 
 # --------------------------------------------------------------------------------------- operators of ONNX Runtime

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..._user_line import warn
 from ...errors import ParamError, suggestion
 from ...errors import TypeError as HybridNetTypeError
 from ...ndarray._dtypes import numpy_dtype
+from ...ndarray._lost_values import lost_value
 from .dataset import GATHERING, ArrayDataset
 
 __all__ = ["DataFrameDataset", "from_pandas"]
@@ -60,7 +62,34 @@ def _numbers(frame: Any, columns: Sequence[Any], dtype: Any) -> np.ndarray:
                 "or name the columns to use with columns=[...]"
             ),
         )
-    return np.ascontiguousarray(frame[list(columns)].to_numpy(dtype=numpy_dtype(dtype)))
+    wanted = numpy_dtype(dtype)
+    for column in columns:
+        _check_values(frame[column], wanted)
+    return np.ascontiguousarray(frame[list(columns)].to_numpy(dtype=wanted))
+
+
+def _check_values(column: Any, dtype: np.dtype) -> None:
+    """Raises ParamError for a value that dtype cannot hold; warns of integers that it rounds."""
+    values = np.asarray(column.dropna() if column.hasnans else column)
+    if values.dtype == object:  # pandas' own types of integers
+        values = np.array(values.tolist())
+    lost = lost_value(values, dtype)
+    if lost is None and column.hasnans and dtype.kind in "biu":
+        lost = np.nan
+    if lost is not None:
+        raise ParamError(
+            f"DataFrameDataset: column {str(column.name)!r}",
+            expected=f"values that {dtype.name} holds",
+            given=str(lost),
+            fix="pass dtype='float64', or leave the column out with columns=[...]",
+        )
+    rounded = lost_value(values, dtype, exact=True)
+    if rounded is not None:
+        warn(
+            f"DataFrameDataset: column {str(column.name)!r} holds integers that {dtype.name} rounds, such as "
+            f"{rounded}: leave a column of ids out with columns=[...], pass dtype='int64' if all columns are integers, "
+            "or as_dict=True, which keeps the type of each column."
+        )
 
 
 def _sorted(values: Any) -> list[Any]:
@@ -92,13 +121,14 @@ class DataFrameDataset(ArrayDataset):
         A column of numbers keeps its type. The values of a column of texts or categories become the numbers of their
         classes, and ``dataset.classes`` lists the classes.
     dtype : optional, default 'float32'
-        Type of the vectors.
+        Type of the vectors; a label of several columns is float32. Integers that it rounds, which are those above
+        2**24 for float32, cause a warning: ids would be mixed up.
     as_dict : bool, default False
     allow_missing : bool, default False
         Whether missing values (NaN) are allowed.
 
     Raises TypeError if frame is not a data frame; ParamError for unknown columns, columns that are not numbers, missing
-    values.
+    values, and values that dtype cannot hold.
     """
 
     def __init__(

@@ -121,6 +121,18 @@ def _chosen(path: str, arrays: dict[str | None, _StoredArray], keys: Sequence[st
     return [arrays[key] for key in keys]
 
 
+def _refuse_keys(keys: Sequence[str], arrays: Sequence[_StoredArray]) -> None:
+    """Raises ParamError for keys if no file is an archive; an empty list of keys chooses nothing from archives."""
+    if arrays:
+        raise ParamError(
+            "NumpyFileDataset: keys",
+            expected="names of arrays in .npz files",
+            given=f"{list(keys)} for {arrays[0]}",
+            because="a .npy file holds one array without a name",
+            fix="leave keys out",
+        )
+
+
 class NumpyFileDataset(ArrayDataset):
     """Samples in files of numpy.save (.npy) and numpy.savez (.npz): sample i is (a[i], b[i], ...), or a[i].
 
@@ -138,7 +150,7 @@ class NumpyFileDataset(ArrayDataset):
         Whether samples are dicts: the names in .npz files, for .npy files their names without the ending.
 
     Raises FileError if a file cannot be read; FormatError if it is not a file of NumPy or holds objects; ParamError for
-    unknown keys and arrays of different lengths.
+    unknown keys, keys without a .npz file, and arrays of different lengths.
     """
 
     def __init__(self, *paths: str | os.PathLike[str], keys: Any = None, as_dict: bool = False) -> None:
@@ -146,8 +158,11 @@ class NumpyFileDataset(ArrayDataset):
             raise ParamError("NumpyFileDataset: paths", expected="at least one .npy or .npz file")
         wanted = [keys] if isinstance(keys, str) else keys
         self._arrays: list[_StoredArray] = []
-        for path in [os.fspath(path) for path in paths]:
+        # Values are mapped later, and in other processes: the program may have changed its folder.
+        for path in [os.path.abspath(os.fspath(path)) for path in paths]:
             self._arrays += _chosen(path, _open(path), wanted)
+        if wanted is not None and all(array.member is None for array in self._arrays):
+            _refuse_keys(wanted, self._arrays)
         for array in self._arrays:
             array.check()
         self._check_lengths()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from ..._public_names import dir_of
 from ..._user_line import warn
 from ...errors import ParamError, suggestion
 from ...ndarray._dtypes import numpy_dtype
+from ...ndarray._lost_values import lost_value
 
 __all__ = [
     "Append",
@@ -32,24 +34,80 @@ def _numpy(sample: Any) -> np.ndarray:
     return sample.asnumpy() if isinstance(sample, ndarray.NDArray) else np.asarray(sample)
 
 
+def _arrays(samples: Sequence[Any], owner: str) -> list[np.ndarray]:
+    """Returns the samples as arrays of numbers. Raises ParamError for others, and if there is none."""
+    if len(samples) == 0:
+        raise ParamError(f"{owner}: samples", expected="at least one sample", given="none")
+    return [_array(sample, number, owner) for number, sample in enumerate(samples)]
+
+
+def _array(sample: Any, number: int, owner: str) -> np.ndarray:
+    try:
+        array = _numpy(sample)
+        if array.dtype.kind in _NUMBERS:
+            return array
+    except ValueError:  # nested lists of different lengths
+        pass
+    raise ParamError(
+        f"{owner}: sample {number} of the batch",
+        expected="a number, an array, or a list of numbers of one shape",
+        given=_short(sample),
+        fix="convert it to numbers, or pass a batchify_fn with gluon.data.batchify.AsList() for it",
+    )
+
+
+def _short(sample: Any) -> str:
+    text = repr(sample)
+    return text if len(text) <= 60 else f"a value of type {type(sample).__name__}"
+
+
+_NUMBERS = "biufcV"  # kinds of dtypes; V: bfloat16
+# Results of promotion that arrays do not have here, such as int16 of int8 and uint8.
+_WIDER = {"int16": "int32", "uint16": "int32", "uint32": "int64"}
+
+
+def _common_dtype(arrays: Sequence[np.ndarray]) -> np.dtype:
+    """Returns the dtype of the arrays or, if they differ, one that holds the values of all."""
+    first = arrays[0].dtype
+    if all(array.dtype == first for array in arrays):
+        return first
+    dtypes = list({array.dtype: None for array in arrays})
+    try:
+        common = np.result_type(*dtypes)
+    except TypeError:  # bfloat16 with float16 or integers
+        common = np.result_type(np.float32, *(dtype for dtype in dtypes if dtype.kind != "V"))
+    return np.dtype(_WIDER.get(common.name, common))
+
+
+def _stacked_values(samples: Sequence[Any]) -> np.ndarray | None:
+    """Returns numbers, or lists of them, as one array; None if their batch has to be made sample by sample."""
+    try:
+        values = np.asarray(samples)
+    except ValueError:  # shapes differ
+        return None
+    return values if values.dtype.kind in _NUMBERS and values.dtype.name not in _WIDER else None
+
+
 def stack_arrays(samples: Sequence[Any], allocate: Callable[[tuple[int, ...], np.dtype], np.ndarray]) -> np.ndarray:
     """Stacks samples of one shape into a NumPy array with a new first axis, in memory from allocate(shape, dtype).
 
-    Raises ParamError if shapes differ.
+    Samples of different dtypes are converted to a dtype that holds the values of all. Raises ParamError if shapes
+    differ, and for samples that are not numbers.
     """
-    if not isinstance(samples[0], (ndarray.NDArray, np.ndarray)):
-        values = np.asarray(samples)
-        out = allocate(values.shape, values.dtype)
-        out[...] = values
-        return out
-    arrays = [_numpy(sample) for sample in samples]
+    if len(samples) > 0 and not isinstance(samples[0], (ndarray.NDArray, np.ndarray)):
+        values = _stacked_values(samples)
+        if values is not None:
+            out = allocate(values.shape, values.dtype)
+            out[...] = values
+            return out
+    arrays = _arrays(samples, "Stack")
     if any(array.shape != arrays[0].shape for array in arrays):
         shapes = sorted({array.shape for array in arrays})
         raise ParamError(
             f"samples of one batch have different shapes: {shapes[:4]}",
             fix="crop or resize them, or pass a batchify_fn such as gluon.data.batchify.Pad()",
         )
-    out = allocate((len(arrays), *arrays[0].shape), arrays[0].dtype)
+    out = allocate((len(arrays), *arrays[0].shape), _common_dtype(arrays))
     np.stack(arrays, out=out)
     return out
 
@@ -84,7 +142,11 @@ def by_key(samples: Sequence[Mapping[Any, Any]]) -> dict[Any, list[Any]]:
 
 
 class Stack:
-    """Stacks samples of one shape along a new first axis. Raises ParamError if shapes differ."""
+    """Stacks samples of one shape along a new first axis.
+
+    Samples of different dtypes are converted to a dtype that holds the values of all. Raises ParamError if shapes
+    differ, and for samples that are not numbers.
+    """
 
     def __init__(self, use_shared_mem: bool = False) -> None:
         self._use_shared_mem = use_shared_mem
@@ -100,11 +162,11 @@ class Pad:
     Parameters
     ----------
     axis : int, default 0
-        Has no effect; kept for MXNet's signature; every axis is padded to the largest size.
+        Axis of round_to and ret_length; every axis is padded to the largest size.
     val : float, optional
         Padding value, default 0 (with a warning, because 0 may be a valid value).
     dtype : optional
-        Element type of the batch; default: that of the samples.
+        Element type of the batch; default: that of the samples or, if they differ, one that holds the values of all.
     ret_length : bool, default False
         Whether to return (batch, sizes along axis) instead of the batch alone. The sizes are an int32 array (N,).
     round_to : int, optional
@@ -112,7 +174,8 @@ class Pad:
     pad_val : float, optional
         GluonNLP's name of val.
 
-    Called with the samples; raises ParamError if the list is empty or ranks differ.
+    Called with the samples; raises ParamError if the list is empty, samples are numbers without an axis, ranks differ,
+    the samples have no such axis, and for values of the samples, or a padding value, that the dtype cannot hold.
     """
 
     def __init__(
@@ -132,24 +195,21 @@ class Pad:
             warn(
                 "Padding value is not given and will be set automatically to 0 in data.batchify.Pad().",
             )
-        self._axis = axis
-        self._val = 0 if val is None else val
+        self._axis = _axis_number(axis)
+        self._val = _number(0 if val is None else val)
         self._dtype = dtype
         self._ret_length = ret_length
         self._use_shared_mem = use_shared_mem
         self._round_to = round_to
 
     def __call__(self, data: Sequence[Any]) -> Any:
-        arrays = [_numpy(sample) for sample in data]
-        if len({array.ndim for array in arrays}) != 1:
-            raise ParamError(
-                "Pad", expected="samples of one rank", given=f"shapes {[array.shape for array in arrays][:4]}"
-            )
+        arrays = _arrays(data, "Pad")
+        self._check_axes(arrays)
         largest = [max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=False)]
-        if self._round_to is not None and largest:
+        if self._round_to is not None:
             largest[self._axis] = -(-largest[self._axis] // self._round_to) * self._round_to
-        dtype = numpy_dtype(self._dtype) if self._dtype is not None else arrays[0].dtype
-        batch = np.full((len(arrays), *largest), self._val, dtype=dtype)
+        dtype = _common_dtype(arrays) if self._dtype is None else self._checked_dtype(arrays)
+        batch = np.full((len(arrays), *largest), self._padding_value(dtype), dtype=dtype)
         for row, array in zip(batch, arrays, strict=False):
             row[tuple(slice(size) for size in array.shape)] = array
         out = ndarray.array(batch, dtype=dtype)
@@ -157,6 +217,69 @@ class Pad:
             return out
         lengths = np.array([array.shape[self._axis] for array in arrays], dtype=np.int32)
         return out, ndarray.array(lengths, dtype=np.int32)
+
+    def _check_axes(self, arrays: Sequence[np.ndarray]) -> None:
+        ranks = {array.ndim for array in arrays}
+        if len(ranks) != 1:
+            raise ParamError(
+                "Pad", expected="samples of one rank", given=f"shapes {[array.shape for array in arrays][:4]}"
+            )
+        (rank,) = ranks
+        if rank == 0:
+            raise ParamError(
+                "Pad: samples",
+                expected="arrays or lists, which have an axis to pad",
+                given="numbers",
+                fix="use Stack(), which makes a vector of numbers",
+            )
+        if not -rank <= self._axis < rank:
+            raise ParamError(
+                "Pad: axis",
+                expected=f"{-rank} to {rank - 1} for samples with {rank} {'axis' if rank == 1 else 'axes'}",
+                given=str(self._axis),
+                because="axes are counted in a sample, not in the batch",
+                fix="pass axis=0",
+            )
+
+    def _checked_dtype(self, arrays: Sequence[np.ndarray]) -> np.dtype:
+        """Returns the dtype that the caller chose. Raises ParamError if it cannot hold the samples."""
+        dtype = numpy_dtype(self._dtype)
+        for number, array in enumerate(arrays):
+            lost = lost_value(array, dtype)
+            if lost is not None:
+                raise ParamError(
+                    f"Pad: dtype={dtype.name!r}",
+                    expected="a dtype that holds the samples",
+                    given=f"the value {lost} in sample {number} of the batch",
+                    fix=f"leave dtype out or pass dtype={_common_dtype(arrays).name!r}, or round and clip the samples",
+                )
+        return dtype
+
+    def _padding_value(self, dtype: np.dtype) -> np.ndarray:
+        """Returns the padding value in the dtype of the batch. Raises ParamError if it cannot hold the value."""
+        if lost_value(self._val, dtype) is not None:
+            raise ParamError(
+                "Pad: val",
+                expected=f"a value that the batch's dtype {dtype.name} holds",
+                given=str(self._val),
+                fix="pass dtype='float32', or another val such as 0",
+            )
+        return self._val.astype(dtype)
+
+
+def _number(value: Any) -> np.ndarray:
+    """Returns a padding value as an array without axes. Raises ParamError unless it is a number."""
+    array = _numpy(value)
+    if array.size != 1 or array.dtype.kind not in "biufV":
+        raise ParamError("Pad: val", expected="a number", given=_short(value), fix="pass val=0, for example")
+    return array.reshape(())
+
+
+def _axis_number(axis: Any) -> int:
+    try:
+        return operator.index(axis)
+    except TypeError:
+        raise ParamError("Pad: axis", expected="an integer", given=repr(axis), fix="leave it out") from None
 
 
 class Append:

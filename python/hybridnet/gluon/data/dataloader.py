@@ -54,7 +54,7 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     Texts stay a list. Raises ParamError if shapes or keys differ.
     """
     if isinstance(data[0], ndarray.NDArray):
-        if len({sample.shape for sample in data}) == 1:
+        if len({(sample.shape, sample.dtype) for sample in data}) == 1:
             return ndarray.stack(*data)
     elif isinstance(data[0], tuple):
         return [default_batchify_fn(part) for part in zip(*data, strict=False)]

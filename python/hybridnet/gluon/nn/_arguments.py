@@ -39,6 +39,19 @@ def unknown_or_positive(what: str, value: int) -> int:
     return max(int(value), 0)
 
 
+def _padding_fix(what: str, value: Any) -> str | None:
+    """The fix for a padding that other libraries take as a word; None for other arguments and values."""
+    if _keyword(what) != "padding" or not isinstance(value, str):
+        return None
+    if value.lower() == "valid":
+        return "pass padding=0"
+    if value.lower() == "same" and "Pool" in what:
+        return "pass padding=pool_size // 2 for an odd pool_size, ceil_mode=True for an even one"
+    if value.lower() == "same":
+        return "pass padding=kernel_size // 2, such as padding=1 for 3 and padding=2 for 5"
+    return None
+
+
 def sizes(what: str, value: int | Sequence[int], count: int, minimum: int) -> tuple[int, ...]:
     """Returns count ints >= minimum from one int or a sequence. Raises ParamError."""
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
@@ -51,7 +64,7 @@ def sizes(what: str, value: int | Sequence[int], count: int, minimum: int) -> tu
     if len(result) != count or not all(isinstance(v, numbers.Integral) and int(v) >= minimum for v in result):
         least = max(minimum, 1)
         keyword = _keyword(what)
-        fix = f"pass {keyword}={least}, or {keyword}={(least,) * count}"
+        fix = _padding_fix(what, value) or f"pass {keyword}={least}, or {keyword}={(least,) * count}"
         raise ParamError(what, expected=f"an int or {count} ints >= {minimum}", given=repr(value), fix=fix)
     return tuple(int(v) for v in result)
 

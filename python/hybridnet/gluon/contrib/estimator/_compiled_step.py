@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...._watch import _operators as _op_watch
 from ....errors import HybridNetError, ParamError
 from ..._hybrid_block import HybridBlock
 from ._events import BatchEnd
@@ -25,6 +26,8 @@ def _obstacle(estimator: Any, handlers: Sequence[Any]) -> str | None:
         return "the net is not hybridized"
     if type(net).__call__ is not HybridBlock.__call__ or net._forward_hooks or net._forward_pre_hooks:
         return "the net has hooks or a __call__ of its own"
+    if _op_watch.is_watching():
+        return "autograd.detect_anomaly observes the operators one by one"
     flags = {"passes": "", "precision": "float32", **net._flags}
     if flags["passes"] or flags["precision"] != "float32":
         return "the net is hybridized with passes or a precision of its own"

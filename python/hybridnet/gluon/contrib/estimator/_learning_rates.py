@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,29 @@ def _check_no_scheduler(estimator: Any, owner: str) -> None:
         )
 
 
+def _check_rate(epoch: Any, rate: Any) -> None:
+    if not isinstance(rate, numbers.Real) or not 0 <= float(rate) < math.inf:
+        raise ParamError(
+            f"LearningRateHandler: rate of epoch {epoch}", expected="a finite number >= 0", given=repr(rate)
+        )
+
+
+def _check_schedule(schedule: Any) -> None:
+    """Raises ParamError unless it is a dict or a list of rates, and not empty."""
+    if isinstance(schedule, str) or not isinstance(schedule, (Mapping, Sequence)) or not schedule:
+        raise ParamError(
+            "LearningRateHandler: schedule",
+            expected="a function, dict or list of rates",
+            given=repr(schedule),
+            fix="pass [0.1, 0.01], a rate for each epoch; or {0: 0.1, 5: 0.01}, which changes it in these epochs",
+        )
+    rates = schedule if isinstance(schedule, Mapping) else dict(enumerate(schedule))
+    for epoch, rate in rates.items():
+        if not isinstance(epoch, numbers.Integral) or epoch < 0:
+            raise ParamError("LearningRateHandler: epochs of the schedule", expected="integers >= 0", given=repr(epoch))
+        _check_rate(epoch, rate)
+
+
 class LearningRateHandler(TrainBegin, EpochBegin):
     """Sets the learning rate at the begin of each epoch. (A schedule per update is the optimizer's lr_scheduler.)
 
@@ -35,7 +59,8 @@ class LearningRateHandler(TrainBegin, EpochBegin):
         first epochs.
     priority : float, default -1500
 
-    Raises ParamError for a rate that is not a finite number >= 0, and if the trainer's optimizer has an lr_scheduler.
+    Raises ParamError for an empty schedule, a rate that is not a finite number >= 0, and if the trainer's optimizer has
+    an lr_scheduler.
     """
 
     state_names = ("current_epoch",)
@@ -45,8 +70,8 @@ class LearningRateHandler(TrainBegin, EpochBegin):
         schedule: Callable[[int], float] | Mapping[int, float] | Sequence[float],
         priority: float = -1500,
     ) -> None:
-        if not callable(schedule) and not isinstance(schedule, (Mapping, Sequence)):
-            raise ParamError("LearningRateHandler: schedule", expected="a function, dict or list", given=repr(schedule))
+        if not callable(schedule):
+            _check_schedule(schedule)
         self.schedule = schedule
         self.priority = priority
         self.current_epoch = 0
@@ -60,12 +85,7 @@ class LearningRateHandler(TrainBegin, EpochBegin):
         self.current_epoch += 1
         if rate is None:
             return
-        if not isinstance(rate, (int, float)) or not 0 <= rate < math.inf:
-            raise ParamError(
-                f"LearningRateHandler: rate of epoch {self.current_epoch - 1}",
-                expected="a finite number >= 0",
-                given=repr(rate),
-            )
+        _check_rate(self.current_epoch - 1, rate)
         estimator.trainer.set_learning_rate(rate)
 
     def _rate(self, epoch: int) -> Any:

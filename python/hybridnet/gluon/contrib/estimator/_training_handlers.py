@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -117,9 +118,13 @@ class GradientUpdateHandler(BatchEnd):
     """
 
     def __init__(self, priority: float = -2000, clip_global_norm: float | None = None) -> None:
-        if clip_global_norm is not None and not clip_global_norm > 0:
+        is_number = isinstance(clip_global_norm, numbers.Real) and not isinstance(clip_global_norm, bool)
+        if clip_global_norm is not None and not (is_number and clip_global_norm > 0):
             raise ParamError(
-                "GradientUpdateHandler: clip_global_norm", expected="a number > 0", given=repr(clip_global_norm)
+                "GradientUpdateHandler: clip_global_norm",
+                expected="a number > 0",
+                given=repr(clip_global_norm),
+                fix="pass clip_global_norm=1.0, for example, or leave it out",
             )
         self.priority = priority
         self.clip_global_norm = clip_global_norm

@@ -6,8 +6,9 @@ import copy
 import logging
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
+from ...._keywords import ChecksKeywords
 from ...._public_names import dir_of
 from ...._user_line import warn
 from ....context import Context, cpu, gpu, num_gpus
@@ -17,11 +18,11 @@ from ....metric import Loss as LossMetric
 from ...data import DataLoader
 from ...loss import Loss
 from ...trainer import Trainer
-from ._arguments import check_loader, check_loss, number_of_batches
+from ._arguments import check_iterations, check_loader, check_loss, number_of_batches, unknown_keyword_of_fit
 from ._compiled_step import compiled_step
 from ._events import BatchBegin, BatchEnd, EpochBegin, EpochEnd, EventHandler, TrainBegin, TrainEnd, handler_list
 from ._history import History, HistoryHandler
-from ._metrics import check_known, metric_list, suggested_metric
+from ._metrics import check_known, make_names_distinct, metric_list, suggested_metric
 from ._prediction import predict
 from ._progress_bar import ProgressBarHandler
 from ._training_checkpoint import TrainingCheckpointHandler
@@ -45,7 +46,7 @@ class UnavailableContextError(UnsupportedError, AssertionError):
 _EVENTS = (TrainBegin, EpochBegin, BatchBegin, BatchEnd, EpochEnd, TrainEnd)
 
 
-class Estimator:
+class Estimator(ChecksKeywords):
     """A training loop::
 
         est = Estimator(net, loss, train_metrics=mx.metric.Accuracy(), trainer=trainer)
@@ -58,7 +59,8 @@ class Estimator:
     net : Block
     loss : gluon.loss.Loss
     train_metrics, val_metrics : EvalMetric or list, optional
-        Default: accuracy for softmax cross entropy, and the loss; val_metrics: copies of train_metrics.
+        Default: accuracy for softmax cross entropy, and the loss; val_metrics: copies of train_metrics. The second
+        metric of a name gets the name "accuracy_2".
     initializer : Initializer, optional
         For a net that is not initialized yet.
     trainer : Trainer, optional
@@ -94,8 +96,8 @@ class Estimator:
     ) -> None:
         self.net = net
         self.loss = check_loss(loss)
-        self._train_metrics = metric_list(train_metrics)
-        self._val_metrics = metric_list(val_metrics)
+        self._train_metrics = metric_list(train_metrics, "train_metrics")
+        self._val_metrics = metric_list(val_metrics, "val_metrics")
         self._name_metrics()
         self.val_loss = self.loss if val_loss is None else check_loss(val_loss)
         self.val_net = net if val_net is None else val_net
@@ -173,6 +175,8 @@ class Estimator:
             suggested = suggested_metric(self.loss)
             self._train_metrics = [suggested] if suggested else []
             self._train_metrics.append(LossMetric(self.loss.name.rstrip("0123456789")))
+        make_names_distinct(self._train_metrics, "train_metrics")
+        make_names_distinct(self._val_metrics, "val_metrics")
         for metric in self._train_metrics:
             metric.name = "training " + metric.name
         if not self._val_metrics:
@@ -195,7 +199,7 @@ class Estimator:
 
     def evaluate(self, val_data: DataLoader, batch_axis: int = 0, event_handlers: Any = None) -> dict[str, float]:
         """Runs val_net over a DataLoader. Returns the values of val_metrics by name."""
-        check_loader(val_data)
+        check_loader(val_data, "val_data")
         for metric in self.val_metrics:
             metric.reset()
         handlers = self._prepare_default_validation_handlers(event_handlers)
@@ -244,20 +248,20 @@ class Estimator:
         event_handlers: Any = None,
         batches: int | None = None,
         batch_axis: int = 0,
+        **unknown: NoReturn,
     ) -> History:
         """Trains for a number of epochs or of batches, evaluating on val_data after each epoch; returns the history.
 
         Handlers for updates, metrics, validation and logging are added unless event_handlers contains such a handler.
-        A ProgressBarHandler replaces the logging. Raises ParamError unless exactly one of epochs and batches is given.
+        A ProgressBarHandler replaces the logging. Raises ParamError unless exactly one of epochs and batches is given,
+        an integer >= 1, and for data that are not loaders.
         """
-        check_loader(train_data)
-        if bool(epochs) == bool(batches):
-            raise ParamError(
-                "Fit only support exactly one type of iteration, train by number of epochs or number of batches. "
-                "Please specify one and only one of: epochs or batches."
-            )
-        self.max_epoch = epochs
-        self.max_batch = batches
+        if unknown:
+            raise unknown_keyword_of_fit(Estimator.fit, unknown)
+        check_loader(train_data, "train_data")
+        if val_data is not None:
+            check_loader(val_data, "val_data")
+        self.max_epoch, self.max_batch = check_iterations(epochs, batches)
         self.batch_axis = batch_axis
         self._train_data = train_data
         self._num_batches = number_of_batches(train_data)
