@@ -85,7 +85,7 @@ class _Symbol(Symbol):
             axes = axes[0]
         return np_operator("_np_transpose")(self, axes=axes or None)
 
-    def flatten(self, order: str = "C") -> Any:  # type: ignore[override]  # NumPy's arguments
+    def flatten(self, order: str = "C") -> Any:  # NumPy's arguments
         """Returns the elements as a vector, copied."""
         return np_operator("_np_reshape")(self, newshape=(-1,))
 
