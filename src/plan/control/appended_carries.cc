@@ -38,9 +38,9 @@ NodeEntry as_one_array(NodeEntry stacked, int64_t axis, const Node& around) {
   return make(kReshape, {stacked}, {{"shape", AttrValue(shape)}}, around);
 }
 
-// Counts the readers of a variable in a graph, its outputs included.
-int64_t num_readers(const Subgraph& graph, const NodePtr& variable) {
-  const auto shows_it = [&](const NodeEntry& entry) { return entry.node == variable; };
+// Counts the readers of a node in a graph, its outputs included.
+int64_t num_readers(const Subgraph& graph, const Node& read) {
+  const auto shows_it = [&](const NodeEntry& entry) { return entry.node.get() == &read; };
   int64_t count = std::count_if(graph.outputs.begin(), graph.outputs.end(), shows_it);
   for (const Node* node : topological_order(graph.outputs))
     count += std::count_if(node->inputs.begin(), node->inputs.end(), shows_it);
@@ -56,6 +56,7 @@ class AppendingForm {
 
   bool is_possible() const {
     if (loop_.truncate_gradient > 0 || loop_.detach_every > 0 || has_dynamic_body(node_)) return false;
+    if (loop_.reverse) return false;  // stacked rows have the order of the data, appended ones that of the iterations
     const bool rows_match = loop_.exact || control_kind(node_) == ControlKind::kForeach;
     if (loop_.free_axes.empty() || (loop_.outs() > 0 && !rows_match) || (loop_.counted && !loop_.exact)) return false;
     if (static_cast<size_t>(num_grown()) != loop_.free_axes.size() / 2) return false;  // two free axes of one carry
@@ -101,7 +102,7 @@ class AppendingForm {
       return false;
     if (joined_axis(next) != axis_of_[carry]) return false;
     if (node_.subgraphs.size() > 1 && read_inputs(*node_.subgraphs[0])[loop_.carry(carry)]) return false;
-    return num_readers(body(), variable) == 1 && num_readers_of(next) == 1;
+    return num_readers(body(), *variable) == 1 && num_readers(body(), next) == 1;
   }
 
   static int64_t joined_axis(const Node& concat) {
@@ -110,15 +111,6 @@ class AppendingForm {
     const AttrValue axis = schema.get(concat.params->data(), field);
     const auto* number = std::get_if<int64_t>(&axis.value);
     return number ? *number : -1;
-  }
-
-  // Counts the readers of the new value: the loop itself, and nodes or outputs of the body.
-  int64_t num_readers_of(const Node& made) const {
-    const auto shows_it = [&](const NodeEntry& entry) { return entry.node.get() == &made; };
-    int64_t count = std::count_if(body().outputs.begin(), body().outputs.end(), shows_it);
-    for (const Node* node : topological_order(body().outputs))
-      count += std::count_if(node->inputs.begin(), node->inputs.end(), shows_it);
-    return count;
   }
 
   NodePtr without_grown_carries(const std::vector<NodeEntry>& given) const {

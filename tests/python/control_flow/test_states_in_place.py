@@ -273,3 +273,22 @@ def test_a_state_that_grows_and_is_read_has_the_values_of_the_loop_over_arrays()
     want = block(x, nd.array([6])).asnumpy()
     block.hybridize(strict=True)
     np.testing.assert_allclose(block(x, nd.array([6])).asnumpy(), want, rtol=1e-6)
+
+
+def test_a_state_of_the_numpy_interface_that_only_grows_has_the_values_of_the_loop_over_arrays():
+    class Grows(mx.gluon.HybridBlock):
+        def forward(self, x, steps):
+            count, cache = mx.np.zeros((1,)), x
+            mx.autograph.shape_invariants(cache=(2, None))
+            while count < steps:
+                cache = mx.np.concatenate([cache, x[:, :1] * count], axis=1)
+                count = count + 1
+            return cache
+
+    for steps in (0, 3):
+        found = []
+        for hybridized in (False, True):
+            block = Grows()
+            block.hybridize(hybridized, strict=True)
+            found.append(block(mx.np.array([[1.0, 2.0], [3.0, 4.0]]), mx.np.array([steps])).asnumpy())
+        np.testing.assert_array_equal(found[1], found[0])
