@@ -126,7 +126,7 @@ CONTEXTS: dict[str, tuple[str, str]] = {
     return y
 """),
     "if in for": ("branch", _FORWARD + """\
-    for v in x:
+    for v in x:  #^
         if v > 0:  #@
             {inside}
             y = y + v
@@ -174,7 +174,9 @@ _ALL, _LOOPS = ("branch", "loop", "free"), ("loop", "free")
 
 @dataclass(frozen=True)
 class _Mutation:
-    """at: the line of the error: "!" the marked line, "@" that of the construct, or another mark of the program."""
+    """at: the line of the error: "!" the marked line, "@" that of the construct, "^" that of the loop around it, or
+    another mark of the program.
+    """
 
     codes: tuple[str, ...]
     inside: str
@@ -229,8 +231,9 @@ MUTATIONS: dict[str, _Mutation] = {
         ("HN107",), "table['new'] = y", "table = {'old': x}", "y = y + len(table)", kinds=("branch", "free"), at="@"
     ),
     "set": _Mutation(("HN107",), "seen.add(2)", "seen = {1}", "y = y + len(seen)", kinds=("branch", "free"), at="@"),
+    # A loop around the branch fills the list, and refuses that the loop reads it.
     "append in a branch": _Mutation(
-        ("HN107",), "items.append(y)", "items = []", "y = y + len(items)", kinds=("branch",), at="@"
+        ("HN107", "HN104"), "items.append(y)", "items = []", "y = y + len(items)", kinds=("branch",), at="@^"
     ),
     "pop": _Mutation(("HN107", "HN104"), "items.pop()", "items = [x] * 9", "y = y + len(items)", at="@"),
     "insert": _Mutation(("HN107", "HN104"), "items.insert(0, y)", "items = [x]", "y = y + len(items)", at="@"),
