@@ -26,6 +26,8 @@ CPP_LINES: list[tuple[str, ...]] = [  # top to bottom
     ("passes", "ops"),
     ("graph", "ndarray", "kernels"),
     ("op",),  # the definition of an operator: its declaration, parameters, inference and registry
+    ("cuda",),  # the backend of device/backend.h for NVIDIA's driver
+    ("device",),  # streams, tickets and kernels of accelerators
     ("engine", "storage"),
     ("base",),
     ("teams",),  # teams of threads: a separate library
@@ -33,7 +35,7 @@ CPP_LINES: list[tuple[str, ...]] = [  # top to bottom
 CPP_ARROWS: dict[str, set[str]] = {"c_api": {"runtime"}, "plan": {"imperative", "sparse"}, "sparse": {"imperative"}}
 CPP_ONLY: dict[str, set[str]] = {  # rooms that see less than their line allows
     # loops over memory that a TensorRef (kernel.h) describes; no arrays, nodes or tasks
-    "kernels": {"base", "op", "storage"},
+    "kernels": {"base", "device", "op", "storage"},
     "cpp": {"c_api"},  # the C++ front end that users compile is based on the C ABI alone
     "jni": {"c_api"},  # like the library that Java loads, src/bindings/jni
 }
@@ -82,7 +84,7 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
     ("_control_flow", "rewrite", "_function"),
     (
         *("ndarray", "symbol", "dlpack", "autograd", "random", "executor", "operator", "_python_operator", "ops"),
-        *("_tracing", "library", "numpy", "numpy_extension", "numpy_dispatch_protocol", "numpy_op_signature"),
+        *("cuda", "_tracing", "library", "numpy", "numpy_extension", "numpy_dispatch_protocol", "numpy_op_signature"),
     ),
     (
         *("base", "context", "errors", "engine", "runtime", "util", "name", "attribute", "libinfo", "_core", "log"),

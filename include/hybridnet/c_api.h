@@ -111,6 +111,21 @@ HN_API int hn_profiler_stop(void);
 /* Writes the events since the last call, in Chrome's trace format (chrome://tracing, Perfetto). */
 HN_API int hn_profiler_save(const char* path);
 
+/* ---- devices ----
+ *
+ * Arrays lie on a device, operators run on the device of their inputs, and nothing moves by itself: arrays of different
+ * devices in one call are an error (docs/gpu.md). A device is a type and a number; the number of the CPU is 0.
+ */
+
+enum HnDeviceType { HN_CPU = 1, HN_GPU = 2 };
+
+/* The number of GPUs that this process can use. The first call loads the driver, if there is one. */
+HN_API_3 int hn_num_gpus(int* out);
+/* The reason why hn_num_gpus() is 0; "" if it is not. Valid for the life of the process. */
+HN_API_3 int hn_why_no_gpu(const char** out);
+/* The free and all bytes of a GPU. */
+HN_API_3 int hn_gpu_memory(int id, int64_t* free_bytes, int64_t* total_bytes);
+
 /* Called with each warning, from any thread, one at a time; it must not call the library. */
 typedef void (*HnLogCallback)(const char* text, void* context);
 /* NULL: warnings go to stderr. */
@@ -120,6 +135,9 @@ HN_API int hn_set_log_callback(HnLogCallback callback, void* context);
 
 /* A new array of shape[0..ndim). data: row-major elements to copy in, or NULL for zeros. */
 HN_API int hn_array_create(const int64_t* shape, int ndim, int dtype, const void* data, HnArray* out);
+/* The same on a device: type is HN_CPU or HN_GPU. data lies in memory of the CPU and may be reused after the call. */
+HN_API_3 int hn_array_create_on(int type, int id, const int64_t* shape, int ndim, int dtype, const void* data,
+                                HnArray* out);
 /* An array over memory of the caller, without a copy. release(context), if not NULL, is called once when the last array
  * over the memory has died, from any thread. data: aligned for the elements. */
 HN_API int hn_array_wrap(void* data, const int64_t* shape, int ndim, int dtype, void (*release)(void* context),
@@ -127,15 +145,18 @@ HN_API int hn_array_wrap(void* data, const int64_t* shape, int ndim, int dtype, 
 HN_API int hn_array_free(HnArray array);
 /* Another handle of the same array, to be freed separately. */
 HN_API int hn_array_share(HnArray array, HnArray* out);
-/* A new array with the same values. */
+/* A new array with the same values on the same device. */
 HN_API int hn_array_copy(HnArray array, HnArray* out);
+/* A new array with the same values on a device, also on that of the array. While a gradient is recorded it goes back
+ * the same way. Arrays in sparse storage exist on the CPU only. */
+HN_API_3 int hn_array_copy_to_device(HnArray array, int type, int id, HnArray* out);
 
 HN_API int hn_array_ndim(HnArray array, int* out);
 /* The array's sizes, ndim of them, valid while the array lives. */
 HN_API int hn_array_shape(HnArray array, const int64_t** out);
 HN_API int hn_array_dtype(HnArray array, int* out);
 HN_API int hn_array_size(HnArray array, int64_t* out); /* number of elements */
-/* The device of the memory: type 1 is the CPU, 2 a GPU. */
+/* The device of the memory: type is HN_CPU or HN_GPU. */
 HN_API int hn_array_device(HnArray array, int* type, int* id);
 /* The storage type: "default" (dense), "row_sparse" or "csr", see sparse arrays. */
 HN_API int hn_array_storage(HnArray array, const char** out);
@@ -144,9 +165,10 @@ HN_API int hn_array_storage(HnArray array, const char** out);
 HN_API int hn_array_wait(HnArray array);
 /* Waits for the values and gives a pointer to them, row-major, valid while the array lives. The caller may write there
  * while nothing runs on the array. From then on no packed copies of the array are kept, so layers that use it as weight
- * become slower: hn_array_copy_to reads without that cost. */
+ * become slower: hn_array_copy_to reads without that cost. The array must lie on the CPU. */
 HN_API int hn_array_data(HnArray array, const void** out);
-/* Copies the values out, or in; bytes must be the array's size in bytes. Sparse arrays copy as dense values. */
+/* Copies the values out to memory of the CPU, or in, whatever the array's device is; bytes must be the array's size in
+ * bytes. Sparse arrays copy as dense values. */
 HN_API int hn_array_copy_to(HnArray array, void* target, size_t bytes);
 HN_API int hn_array_copy_from(HnArray array, const void* source, size_t bytes);
 
@@ -158,8 +180,8 @@ HN_API int hn_array_slice(HnArray array, int64_t begin, int64_t end, HnArray* ou
 /* The same memory, which gradients do not pass through. */
 HN_API int hn_array_detach(HnArray array, HnArray* out);
 
-/* DLPack: *out is a DLManagedTensor* (dlpack.h, version 0) that shares the memory; its consumer must call its deleter.
- * For hn_array_from_dlpack the tensor must lie in CPU memory and be row-major; its deleter is called when the last
+/* DLPack, for memory of the CPU: *out is a DLManagedTensor* (dlpack.h, version 0) that shares the memory; its consumer
+ * must call its deleter. For hn_array_from_dlpack the tensor must be row-major; its deleter is called when the last
  * array over it has died, and not if the call fails. */
 HN_API int hn_array_to_dlpack(HnArray array, void** out);
 HN_API int hn_array_from_dlpack(void* managed, HnArray* out);
@@ -203,7 +225,8 @@ HN_API_2 int hn_array_attach_grad_in(HnArray array, const char* grad_req, const 
  *
  * Operators have the names and attributes of mx.nd. Attributes are texts as in -symbol.json: "2", "0.5", "True",
  * "(2, 2)", "relu". The number of inputs of operators that take any number need not be given. Calls return before the
- * work is done; reading a result waits for it.
+ * work is done; reading a result waits for it. Results lie on the device of the inputs, those of an operator without
+ * inputs on that of its attribute ctx: {"ctx", "gpu(0)"}.
  */
 
 HN_API int hn_op_count(size_t* out);
@@ -279,6 +302,13 @@ HN_API int hn_model_parameter_spec(HnModel model, size_t index, HnTensorSpec* ou
 /* The array that the model reads: values written into it take effect with the next run. */
 HN_API int hn_model_parameter(HnModel model, size_t index, HnArray* out);
 
+/* Moves the model to a device: its parameters become copies there, with the gradients (grad_req) that they have, and
+ * runs from now on take their inputs there. A loaded model is on the CPU. Arrays of hn_model_parameter, sessions,
+ * batchers and trainers that were made before keep the parameters of before: make them anew. If the call fails, nothing
+ * is moved. */
+HN_API_3 int hn_model_to_device(HnModel model, int type, int id);
+HN_API_3 int hn_model_device(HnModel model, int* type, int* id);
+
 /* Shapes and dtypes of the outputs for these inputs, which must be fully known. */
 HN_API int hn_model_infer(HnModel model, size_t num_inputs, const HnTensorSpec* inputs, size_t num_outputs,
                           HnTensorSpec* outputs);
@@ -288,10 +318,10 @@ HN_API int hn_model_infer_shapes(HnModel model, size_t num_inputs, const int* in
                                  const int64_t* const* input_shapes, size_t* num_outputs, const int** ndims,
                                  const int64_t* const** shapes);
 
-/* Runs the model. inputs: one array per input, in order. outputs: room for hn_model_num_outputs handles; the caller
- * must free each. Returns before the work is done; reading an output waits for it. If the thread records, gradients
- * reach inputs and parameters that have hn_array_attach_grad. In training mode, operators behave as in training and
- * states of the model (running means) are updated. */
+/* Runs the model. inputs: one array per input, in order, on the model's device. outputs: room for hn_model_num_outputs
+ * handles; the caller must free each. Returns before the work is done; reading an output waits for it. If the thread
+ * records, gradients reach inputs and parameters that have hn_array_attach_grad. In training mode, operators behave as
+ * in training and states of the model (running means) are updated. */
 HN_API int hn_model_run(HnModel model, size_t num_inputs, const HnArray* inputs, size_t num_outputs, HnArray* outputs);
 /* The same into existing arrays. */
 HN_API int hn_model_run_into(HnModel model, size_t num_inputs, const HnArray* inputs, size_t num_outputs,
@@ -309,7 +339,8 @@ HN_API int hn_model_plan_text(HnModel model, const char** out);
 /* ---- sessions ----
  *
  * A session binds arrays to a model once and predicts again and again: a run reads the inputs and writes the outputs in
- * place, allocates nothing, takes no lock, and is done when it returns. A model may have many sessions, one for each
+ * place, allocates nothing, takes no lock, and is done when it returns; on a GPU it is done when an output is read. All
+ * its arrays lie on the model's device. A model may have many sessions, one for each
  * thread or for each size of its inputs; they share its parameters, and each has its own memory for values between
  * operators.
  */
@@ -329,7 +360,8 @@ HN_API int hn_session_run(HnSession session);
  *
  * For servers with many threads that each predict one or a few rows: requests that wait at the same time run as one
  * call of the model, and each receives its own rows. A batcher has no threads of its own, and holds no lock while the
- * model runs.
+ * model runs. Its requests are arrays on the CPU, and so are their outputs, whatever the model's device is: each call
+ * copies the rows of all its requests there and back at once.
  */
 
 typedef struct HnBatcherOptions {

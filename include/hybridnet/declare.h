@@ -317,6 +317,17 @@ class OpBuilder : detail::DeclarationBase {
     set_through_float([](const LinkContext&) { return true; });
     return *this;
   }
+  // The kernel runs on GPUs, too: see Op::any_device.
+  OpBuilder& any_device() {
+    op_.any_device = [](const LinkContext&) { return true; };
+    return *this;
+  }
+  // bool(const P&, const LinkContext&): the uses that do.
+  template <typename F>
+  OpBuilder& any_device_when(F f) {
+    op_.any_device = [f = std::move(f)](const LinkContext& c) { return f(*static_cast<const P*>(c.params), c); };
+    return *this;
+  }
   OpBuilder& internal() {
     op_.hidden = true;
     return *this;

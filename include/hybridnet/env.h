@@ -45,8 +45,14 @@ struct Environment {
   std::string jit = "1";
   std::string c_compiler;  // HYBRIDNET_CC: the C compiler for this code; empty: cc, gcc or clang, the first in PATH
   std::string cache;  // HYBRIDNET_CACHE: folder of this code; else hybridnet in XDG_CACHE_HOME or ~/.cache; empty: none
-  std::string path;   // PATH
-  std::string home;   // HYBRIDNET_HOME (else MXNET_HOME): data and model cache
+  // HYBRIDNET_CUDA_DRIVER: the file of the CUDA driver; empty: libcuda.so.1; none: no GPU; stand-in: the tests' driver
+  std::string cuda_driver;
+  std::string cuda_path;   // HYBRIDNET_CUDA_PATH: folders of CUDA's libraries, separated by colons; searched first
+  bool cuda_sync = false;  // HYBRIDNET_CUDA_SYNC: each kernel of a GPU is waited for, so that errors name it
+  // HYBRIDNET_GPU_FALLBACK: warn | error | ignore; operators of a GPU that run on the CPU, with copies
+  std::string gpu_fallback = "warn";
+  std::string path;  // PATH
+  std::string home;  // HYBRIDNET_HOME (else MXNET_HOME): data and model cache
 };
 const Environment& environment();  // read at first use
 

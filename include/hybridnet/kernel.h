@@ -56,6 +56,8 @@ class Kernel : public RefCounted<Kernel> {
   virtual ~Kernel() = default;
   virtual void run(const KernelArgs& args) = 0;
   virtual int64_t workspace_bytes() const { return 0; }
+  // True if run() waits for a GPU: such a task does not run on the thread that pushes it.
+  virtual bool waits_for_device() const { return false; }
   // For plan_text(): the implementation that linking chose ("brgemm:avx2"); empty if the operator has only one. Loops
   // and branches add the plans of their bodies in further lines.
   virtual std::string description() const { return {}; }

@@ -53,9 +53,11 @@ class Chunk : public RefCounted<Chunk> {
   ~Chunk();
   Var var;
   const uint64_t id = detail::next_chunk_id();
-  // Data derived from the values (packed weights). Null for foreign memory (a NumPy array's): its owner may write it
-  // without our knowledge.
-  DerivedData* derived() { return original ? original->derived() : is_foreign() ? nullptr : &derived_; }
+  // Data derived from the values (packed weights). Null for foreign memory (a NumPy array's), which its owner may write
+  // without our knowledge,
+  // or on a GPU, whose kernels keep no copies.
+  DerivedData* derived() { return original ? original->derived() : is_foreign() || is_on_gpu() ? nullptr : &derived_; }
+  bool is_on_gpu() const { return block.device.type == DeviceType::kGPU; }
   Storage::Block block;
   // The chunk whose memory this chunk uses, if it was lent (NDArray::lent). During the task of the loan, this chunk's
   // variable orders the work on the memory; afterwards the variable of `order` does.
@@ -187,7 +189,7 @@ class NDArray {
   // holds none, and reuses the memory that earlier work has just freed. Large sizes, whose allocation may well fail,
   // are allocated at once, so that the error names the line that asked for them.
   static NDArray deferred(const TensorSpec& spec, Device device = {});
-  // Zeros that take no memory until they are first read or written; device: a CPU.
+  // Zeros that take no memory until they are first read or written, on a CPU.
   static NDArray deferred_zeros(const TensorSpec& spec, Device device = {});
   // Memory of a private mapping of a file, which `mapping` keeps alive. The system may drop unwritten pages, and so
   // does the library if it keeps a packed copy (DerivedData::drop_pages).
@@ -218,6 +220,7 @@ class NDArray {
   int64_t bytes() const { return spec().bytes(); }
   Device device() const { return impl_->chunk->block.device; }
   Var& var() const { return impl_->chunk->order->var; }
+  bool is_on_gpu() const { return impl_->chunk->is_on_gpu(); }
   void* data() const { return static_cast<char*>(impl_->chunk->memory()) + impl_->offset; }
   void* address() const { return static_cast<char*>(impl_->chunk->address()) + impl_->offset; }  // see Chunk
   TensorRef ref() const {
@@ -246,7 +249,7 @@ class NDArray {
   void wait_to_read() const;
   void wait_for_values() const;  // the same for callers that do not use data()
   void wait_to_write() const;
-  // Blocking copies between host memory and this array (C order, dtype as is).
+  // Blocking copies between host memory and this array (C order, dtype as is), on whatever device it is.
   void copy_from(const void* source) const;
   void copy_to(void* target) const;
 

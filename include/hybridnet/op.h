@@ -278,6 +278,9 @@ class Op {
   std::vector<int> image_inputs, image_outputs;  // these may be channels-last (all of them together), rank 3 to 5
   std::function<bool(const void* params)> image_active;  // null: always; false: this use takes plain memory only
   bool format_agnostic = false;  // same-shape elementwise: any format if all inputs and outputs share it
+  // Whether the CPU's kernel of a use runs on a GPU, too: it touches its arrays only through functions of src/kernels
+  // that have a form for devices (device/stream.h). Null: never; the use runs on the CPU, with copies.
+  std::function<bool(const LinkContext&)> any_device;
   // Whether a use with float16 or bfloat16 runs the float32 kernel between conversions. Null: never.
   std::function<bool(const LinkContext&)> through_float;
   std::vector<Sample> samples;

@@ -12,12 +12,17 @@
 
 namespace hybridnet {
 
+namespace device {
+class StreamUse;
+}
+
 class Storage {
  public:
   struct Block {
     void* data = nullptr;  // 64-byte aligned; null when bytes == 0
     int64_t bytes = 0;     // usable bytes (>= requested)
     Device device;
+    device::StreamUse* use = nullptr;  // the unfinished work on memory of a GPU (device/stream.h)
   };
   struct Statistics {
     int64_t in_use = 0;       // bytes of allocated blocks
@@ -44,6 +49,7 @@ std::unique_ptr<Storage> make_cpu_storage(int64_t pool_limit);  // bytes kept fo
 // The process' storage of a device; throws UnsupportedError for a missing device. Runtime installs the CPU's storage.
 Storage& storage(Device device);
 void set_cpu_storage(Storage* s);
+void set_gpu_storage(Storage& (*find)(Device));
 
 // A block that returns to the storage of its device.
 // Owner:   its holder.

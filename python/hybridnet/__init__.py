@@ -48,7 +48,7 @@ _ALIASES = {
     "npx": "numpy_extension",
 }
 _SUBMODULES = (
-    "autograph callback contrib debug dlpack executor gluon image initializer io jit kvstore libinfo library log "
+    "autograph callback contrib cuda debug dlpack executor gluon image initializer io jit kvstore libinfo library log "
     "lr_scheduler metric model module monitor numpy numpy_extension onnx operator ops optimizer profiler recordio "
     "rewrite rnn runtime serving test_utils visualization"
 )

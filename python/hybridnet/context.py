@@ -7,10 +7,23 @@ from typing import Any, ClassVar
 
 from . import _core
 from ._public_names import dir_of
-from .errors import UnsupportedError
 from .errors import ValueError as HybridNetValueError
 
-__all__ = ["Context", "cpu", "cpu_pinned", "cpu_shared", "current_context", "gpu", "gpu_memory_info", "num_gpus"]
+__all__ = [
+    "Context",
+    "GpuFallbackWarning",
+    "cpu",
+    "cpu_pinned",
+    "cpu_shared",
+    "current_context",
+    "gpu",
+    "gpu_memory_info",
+    "num_gpus",
+]
+
+
+class GpuFallbackWarning(UserWarning):
+    """An operator has no form for GPUs: it runs on the CPU, with copies (``HYBRIDNET_GPU_FALLBACK``)."""
 
 
 class _ContextType(type):
@@ -131,24 +144,18 @@ def cpu_shared(device_id: int = 0) -> Context:
 
 
 def gpu(device_id: int = 0) -> Context:
-    """Returns the context of a CUDA device. Its use without GPU support raises UnsupportedError."""
+    """Returns the context of a CUDA device. Its use where there is no such device raises UnsupportedError."""
     return Context("gpu", device_id)
 
 
 def num_gpus() -> int:
-    """Returns the number of usable CUDA devices."""
-    return 0
+    """Returns the number of usable CUDA devices. The first call loads the driver, if there is one."""
+    return _core.num_gpus()
 
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
     """Returns (free, total) bytes of a CUDA device. Raises UnsupportedError if there is none."""
-    raise UnsupportedError(
-        "gpu_memory_info",
-        expected="an existing device",
-        given=f"gpu({device_id})",
-        because="this build runs on the CPU only",
-        fix="use mx.cpu()",
-    )
+    return _core.gpu_memory_info(device_id)
 
 
 def current_context() -> Context:

@@ -1,4 +1,4 @@
-"""Features of this build."""
+"""Features of this build, and devices of this machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from . import _core
 from ._public_names import dir_of
 from .errors import ValueError as HybridNetValueError
 
-__all__ = ["Feature", "Features", "feature_list", "isa"]
+__all__ = ["Feature", "Features", "feature_list", "gpus", "isa", "why_no_gpu"]
 
 
 class Feature:
@@ -49,8 +49,6 @@ _ABSENT = (
     "BLAS_MKL",
     "BLAS_OPEN",
     "CAFFE",
-    "CUDA",
-    "CUDA_RTC",
     "CUDNN",
     "CXX14",
     "DEBUG",
@@ -62,6 +60,7 @@ _ABSENT = (
     "TENSORRT",
     "TVM_OP",
 )
+_WITH_A_GPU = ("CUDA", "CUDA_RTC")  # usable in this process
 # Instruction sets, selected when the process starts: feature -> flag in /proc/cpuinfo.
 _INSTRUCTIONS = {
     "CPU_SSE": "sse",
@@ -88,6 +87,7 @@ def feature_list() -> list[Feature]:
     """Returns every feature that MXNet names, with its state in this build."""
     flags = _cpu_flags()
     found = dict.fromkeys(_BUILT, True) | dict.fromkeys(_ABSENT, False)
+    found |= dict.fromkeys(_WITH_A_GPU, _core.num_gpus() > 0)
     found |= {name: flag in flags for name, flag in _INSTRUCTIONS.items()}
     return [Feature(name, on) for name, on in sorted(found.items())]
 
@@ -124,6 +124,17 @@ def isa() -> str:
     ``HYBRIDNET_MAX_ISA`` caps it (``docs/environment-variables.md``).
     """
     return _core.isa()
+
+
+def gpus() -> list[str]:
+    """Returns the GPUs that this process can use, such as ``'NVIDIA H100 (sm_90)'``; index i is ``mx.gpu(i)``."""
+    described = (_core.gpu_description(device) for device in range(_core.num_gpus()))
+    return [f"{name} ({architecture})" for name, architecture, _ in described]
+
+
+def why_no_gpu() -> str:
+    """Returns the reason why ``mx.num_gpus()`` is 0; an empty text if there is a GPU."""
+    return "" if _core.num_gpus() else _core.why_no_gpu()
 
 
 def engine_type() -> str:

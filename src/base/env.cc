@@ -130,6 +130,10 @@ Environment read_environment() {
   env.jit = read_choice("HYBRIDNET_JIT", {"0", "1", "now"}, "1");
   env.c_compiler = read("HYBRIDNET_CC");
   env.cache = cache();
+  env.cuda_driver = read("HYBRIDNET_CUDA_DRIVER");
+  env.cuda_path = read("HYBRIDNET_CUDA_PATH");
+  env.cuda_sync = read_bool("HYBRIDNET_CUDA_SYNC");
+  env.gpu_fallback = read_choice("HYBRIDNET_GPU_FALLBACK", {"warn", "error", "ignore"}, "warn");
   env.path = read("PATH");
   env.home = home();
   return env;

@@ -21,8 +21,8 @@ void set_warning_function(decltype(FrontEnd::warn) function) {
   give_warning.store(function, std::memory_order_release);
 }
 
-void warn(const std::string& text, SourceLocation where) {
-  if (const auto give = give_warning.load(std::memory_order_acquire)) return give(text, where);
+void warn(const std::string& text, SourceLocation where, WarningKind kind) {
+  if (const auto give = give_warning.load(std::memory_order_acquire)) return give(text, where, kind);
   const std::string line = where.known() ? where.str() + ": " : std::string();
   std::fprintf(stderr, "hybridnet: %s%s\n", line.c_str(), text.c_str());
 }

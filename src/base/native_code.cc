@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -22,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/cache_folder.h"
 #include "hybridnet/env.h"
 
 extern char** environ;
@@ -72,49 +72,9 @@ std::string compiler_version() {
 }
 
 // ---- files
-struct Hash {
-  uint64_t a = 0xcbf29ce484222325u, b = 0x9e3779b97f4a7c15u;
-  Hash& add(std::string_view text) {
-    for (const char c : text) {
-      a = (a ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
-      b = (b + static_cast<uint8_t>(c) + 1) * 0xff51afd7ed558ccdu;
-      b ^= b >> 29;
-    }
-    return *this;
-  }
-  std::string str() const {
-    char text[33];
-    std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(a),
-                  static_cast<unsigned long long>(b));
-    return text;
-  }
-};
-
 // The last bytes of a kept file, which the loader of shared objects ignores.
 std::string trailer_of(std::string_view object, const std::string& key) {
-  return std::string(kFormat) + "\n" + key + "\n" + Hash().add(object).str() + "\n";
-}
-
-std::optional<std::string> read_file(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (file < 0) return std::nullopt;
-  std::optional<std::string> content;
-  struct stat about {};
-  constexpr off_t kLargest = off_t{64} << 20;
-  const bool own = fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == geteuid() &&
-                   (about.st_mode & (S_IWGRP | S_IWOTH)) == 0 && about.st_size <= kLargest;
-  if (own) {
-    content.emplace(static_cast<size_t>(about.st_size), '\0');
-    size_t done = 0;
-    while (done < content->size()) {
-      const ssize_t count = read(file, content->data() + done, content->size() - done);
-      if (count <= 0) break;
-      done += static_cast<size_t>(count);
-    }
-    if (done != content->size()) content.reset();
-  }
-  close(file);
-  return content;
+  return std::string(kFormat) + "\n" + key + "\n" + TextHash().add(object).str() + "\n";
 }
 
 bool write_file(const std::string& path, std::string_view content, bool append) {
@@ -130,16 +90,6 @@ bool write_file(const std::string& path, std::string_view content, bool append) 
   return close(file) == 0 && good;
 }
 
-// Makes a folder that only the user may write, with its parents; false if that is not possible.
-bool make_folder(const std::string& path) {
-  for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
-    mkdir(path.substr(0, at).c_str(), S_IRWXU);
-  mkdir(path.c_str(), S_IRWXU);
-  struct stat about {};
-  return stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() &&
-         (about.st_mode & (S_IWGRP | S_IWOTH)) == 0 && access(path.c_str(), W_OK) == 0;
-}
-
 // The folder of kept objects, or, if it cannot be used, a temporary folder that is removed after the compilation.
 class Folder {
  public:
@@ -147,7 +97,7 @@ class Folder {
     const std::string& cache = environment().cache;
     if (!cache.empty()) {
       path_ = cache + "/native";
-      if (path_[0] == '/' && make_folder(path_)) return;
+      if (make_own_folder(path_)) return;
     }
     char own[] = "/tmp/hybridnet-native-XXXXXX";
     path_ = mkdtemp(own) ? own : "";
@@ -206,7 +156,7 @@ void* load(const std::string& path, const std::string& entry) {
 }
 
 bool is_whole(const std::string& path, const std::string& key) {
-  const std::optional<std::string> content = read_file(path);
+  const std::optional<std::string> content = read_own_file(path);
   const size_t length = trailer_of("", key).size();
   if (!content || content->size() < length) return false;
   const std::string_view object(content->data(), content->size() - length);
@@ -216,7 +166,7 @@ bool is_whole(const std::string& path, const std::string& key) {
 void* compile(const NativeFunction& function) {
   const std::string flags = flags_of(function);
   const std::string key =
-      Hash().add(kFormat).add(compiler_version()).add(flags).add(function.entry()).add(function.source()).str();
+      TextHash().add(kFormat).add(compiler_version()).add(flags).add(function.entry()).add(function.source()).str();
   const Folder folder;
   if (folder.path().empty()) return nullptr;
   const std::string kept = folder.path() + "/" + key + ".so";
@@ -227,7 +177,7 @@ void* compile(const NativeFunction& function) {
   const std::string source = own + ".c", made = own + ".tmp";
   bool good = write_file(source, function.source(), false) && run_compiler(flags, source, made);
   if (good) {
-    const std::optional<std::string> object = read_file(made);
+    const std::optional<std::string> object = read_own_file(made);
     good = object && !object->empty() && chmod(made.c_str(), S_IRUSR | S_IWUSR | S_IXUSR) == 0 &&
            write_file(made, trailer_of(*object, key), true) && rename(made.c_str(), kept.c_str()) == 0;
   }

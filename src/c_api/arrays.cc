@@ -73,8 +73,6 @@ void give_spec(const TensorSpec& spec, HnTensorSpec* out) {
   std::copy(spec.shape.begin(), spec.shape.end(), out->shape);
 }
 
-namespace {
-
 TensorSpec spec_of(const int64_t* sizes, int ndim, int dtype, const char* function) {
   const Shape shape = shape_of(sizes, ndim, function, "shape");
   const TensorSpec spec{shape, dtype_of(dtype, function, "dtype")};
@@ -85,6 +83,19 @@ TensorSpec spec_of(const int64_t* sizes, int ndim, int dtype, const char* functi
           {.op = function, .input = "shape", .expected = "a total below 2^63 bytes", .given = shape.str()});
   return spec;
 }
+
+NDArray new_array(const TensorSpec& spec, Device device, const void* data) {
+  if (!data && device.type == DeviceType::kGPU) return NDArray::deferred_zeros(spec, device);
+  NDArray array = NDArray::empty(spec, device);
+  if (array.bytes() == 0) return array;
+  if (data)
+    array.copy_from(data);
+  else
+    std::memset(array.data(), 0, static_cast<size_t>(array.bytes()));
+  return array;
+}
+
+namespace {
 
 void check_bytes(const NDArray& array, size_t bytes, const void* memory, const char* function, const char* argument) {
   if (bytes != static_cast<size_t>(array.bytes()))
@@ -135,15 +146,7 @@ using c_api::require;
 int hn_array_create(const int64_t* shape, int ndim, int dtype, const void* data, HnArray* out) {
   return guarded([&] {
     require(out, "hn_array_create", "out");
-    const NDArray array = NDArray::empty(c_api::spec_of(shape, ndim, dtype, "hn_array_create"));
-    if (array.bytes() > 0) {
-      if (data) {
-        array.copy_from(data);
-      } else {
-        std::memset(array.data(), 0, static_cast<size_t>(array.bytes()));
-      }
-    }
-    *out = give_array(array);
+    *out = give_array(c_api::new_array(c_api::spec_of(shape, ndim, dtype, "hn_array_create"), {}, data));
   });
 }
 
@@ -242,7 +245,7 @@ int hn_array_device(HnArray array, int* type, int* id) {
     const Device device = array_of(array, "hn_array_device", "array").device();
     require(type, "hn_array_device", "type");
     require(id, "hn_array_device", "id");
-    *type = static_cast<int>(device.type);
+    *type = device.type == DeviceType::kGPU ? HN_GPU : HN_CPU;  // pinned and shared memory are the CPU's, too
     *id = device.id;
   });
 }
@@ -268,6 +271,7 @@ int hn_array_data(HnArray array, const void** out) {
     const NDArray given = array_of(array, "hn_array_data", "array");
     require(out, "hn_array_data", "out");
     c_api::check_dense(given, "hn_array_data");
+    c_api::require_on_cpu(given, "hn_array_data");
     given.wait_to_read();
     give_out(given);
     *out = given.data();
@@ -319,6 +323,7 @@ int hn_array_to_dlpack(HnArray array, void** out) {
     const NDArray given = array_of(array, "hn_array_to_dlpack", "array");
     require(out, "hn_array_to_dlpack", "out");
     c_api::check_dense(given, "hn_array_to_dlpack");
+    c_api::require_on_cpu(given, "hn_array_to_dlpack");
     given.wait_to_read();
     *out = dlpack::export_array(given);
   });

@@ -7,6 +7,7 @@
 
 #include "base/front_end.h"
 #include "hybridnet/imperative.h"
+#include "ndarray/device_work.h"
 #include "plan/bound_run.h"
 
 namespace hybridnet::c_api {
@@ -69,10 +70,11 @@ bool same_row(const NDArray& row, const NDArray& rows, int64_t index) {
 
 }  // namespace
 
-BatchQueue::BatchQueue(Ref<GraphCallable> function, std::vector<NDArray> values, std::vector<Input> inputs,
-                       std::vector<std::string> output_names, Options options)
+BatchQueue::BatchQueue(Ref<GraphCallable> function, std::vector<NDArray> values, Device device,
+                       std::vector<Input> inputs, std::vector<std::string> output_names, Options options)
     : function_(std::move(function)),
       values_(std::move(values)),
+      device_(device),
       inputs_(std::move(inputs)),
       output_names_(std::move(output_names)),
       queue_(options) {
@@ -126,6 +128,14 @@ int64_t BatchQueue::checked_rows(std::span<const NDArray> inputs) const {
     const Shape& shape = inputs[i].shape();
     if (inputs[i].is_sparse())
       throw UnsupportedError({.op = kRun, .input = wanted.name, .expected = "a dense array", .given = "a sparse one"});
+    if (inputs[i].is_on_gpu())
+      throw UnsupportedError(
+          {.op = kRun,
+           .input = wanted.name,
+           .expected = "an array on a CPU",
+           .given = "one on " + inputs[i].device().str(),
+           .because = "rows of several requests are gathered there, and copied to the model's device",
+           .fix = "copy it by hn_array_copy_to_device, or run the model by hn_model_run"});
     if (shape.ndim() != wanted.spec.shape.ndim() || shape[0] < 1 || shape != with_rows(wanted.spec.shape, shape[0])) {
       const std::string sizes = with_rows(wanted.spec.shape, -1).str();
       throw ShapeError({.op = kRun,
@@ -265,10 +275,14 @@ void BatchQueue::run_together(Request* batch) {
 
 std::vector<NDArray> BatchQueue::call(std::span<const NDArray> inputs) {
   std::vector<NDArray> all = values_;
-  for (size_t i = 0; i < inputs_.size(); ++i) all[inputs_[i].position] = inputs[i];
+  const bool on_gpu = device_.type == DeviceType::kGPU;
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    all[inputs_[i].position] = on_gpu ? copy_on(inputs[i], device_) : inputs[i];
   BoundRun bound(function_, std::move(all), {}, BoundRun::Calls::kOne);
   bound.run();
-  return bound.outputs();
+  std::vector<NDArray> outputs = bound.outputs();
+  for (NDArray& output : outputs) output = on_cpu(output);
+  return outputs;
 }
 
 void BatchQueue::close() {

@@ -25,13 +25,13 @@ class BatchQueue {
     TensorSpec spec;  // the first size is arbitrary
   };
 
-  // values: one per input of the graph, null for `inputs`. Throws ShapeError if outputs of the graph do not have the
-  // rows of the inputs, ValueError if rows influence each other, and the errors of BoundRun.
-  BatchQueue(Ref<GraphCallable> function, std::vector<NDArray> values, std::vector<Input> inputs,
+  // values: one per input of the graph, on the device, null for `inputs`. Throws ShapeError if outputs of the graph do
+  // not have the rows of the inputs, ValueError if rows influence each other, and the errors of BoundRun.
+  BatchQueue(Ref<GraphCallable> function, std::vector<NDArray> values, Device device, std::vector<Input> inputs,
              std::vector<std::string> output_names, Options options);
 
-  // Returns the computed outputs for these inputs. Any number of threads may call it. Throws errors in these inputs, or
-  // EngineError if too many requests wait or the queue was closed.
+  // Returns the computed outputs for these inputs, all on the CPU. Any number of threads may call it. Throws errors in
+  // these inputs, or EngineError if too many requests wait or the queue was closed.
   std::vector<NDArray> run(std::span<const NDArray> inputs);
   // Accepts no more requests, and returns when the accepted ones are done.
   void close();
@@ -66,6 +66,7 @@ class BatchQueue {
 
   const Ref<GraphCallable> function_;
   const std::vector<NDArray> values_;
+  const Device device_;  // the device of the values
   const std::vector<Input> inputs_;
   const std::vector<std::string> output_names_;
   std::atomic<bool> has_told_{false};  // true after the warning about a failed shared call

@@ -15,7 +15,10 @@ namespace {
 struct BatcherHandle final : c_api::Handled {
   static constexpr c_api::HandleKind kKind = c_api::HandleKind::kBatcher;
   BatcherHandle(const ModelHandle& model, std::vector<BatchQueue::Input> inputs, BatchQueue::Options options)
-      : queue(model.op(), model.values, std::move(inputs), model.output_names, options),
+      : BatcherHandle(model, model.values(), std::move(inputs), options) {}
+  BatcherHandle(const ModelHandle& model, ModelHandle::Values values, std::vector<BatchQueue::Input> inputs,
+                BatchQueue::Options options)
+      : queue(model.op(), std::move(values.arrays), values.device, std::move(inputs), model.output_names, options),
         input_names(model.input_names),
         output_names(model.output_names) {}
   BatchQueue queue;

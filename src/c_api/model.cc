@@ -18,12 +18,24 @@ using c_api::Pinned;
 using c_api::require;
 
 namespace hybridnet::c_api {
+namespace {
+
+[[noreturn, gnu::cold]] void throw_elsewhere(const NDArray& array, const std::string& name, Device device,
+                                             const char* function) {
+  throw ValueError({.op = function,
+                    .input = name,
+                    .expected = "an array on " + device.str() + ", where the model is",
+                    .given = "one on " + array.device().str(),
+                    .fix = "copy the array by hn_array_copy_to_device, or move the model by hn_model_to_device"});
+}
+
+}  // namespace
 
 std::vector<NDArray> ModelHandle::with_inputs(size_t num_inputs, const HnArray* inputs, const char* function) const {
   check_inputs(num_inputs, inputs, function);
-  std::vector<NDArray> arrays = values;
-  put_inputs(inputs, arrays, function);
-  return arrays;
+  Values all = values();
+  put_inputs(inputs, all, function);
+  return std::move(all.arrays);
 }
 
 void ModelHandle::check_inputs(size_t num_inputs, const HnArray* inputs, const char* function) const {
@@ -31,18 +43,21 @@ void ModelHandle::check_inputs(size_t num_inputs, const HnArray* inputs, const c
   if (num_inputs > 0) require(inputs, function, "inputs");
 }
 
-void ModelHandle::put_inputs(const HnArray* inputs, std::vector<NDArray>& arrays, const char* function) const {
-  for (size_t i = 0; i < input_positions.size(); ++i)
-    arrays[input_positions[i]] = array_of(inputs[i], function, input_names[i].c_str());
+void ModelHandle::put_inputs(const HnArray* inputs, Values& values, const char* function) const {
+  for (size_t i = 0; i < input_positions.size(); ++i) {
+    NDArray& array = values.arrays[input_positions[i]];
+    array = array_of(inputs[i], function, input_names[i].c_str());
+    if (!is_on(array, values.device)) [[unlikely]]
+      throw_elsewhere(array, input_names[i], values.device, function);
+  }
 }
 
 std::unique_ptr<ModelHandle::Arguments> ModelHandle::take_arguments() const {
   std::unique_ptr<Arguments> kept = arguments_.take();
-  if (!kept) kept = std::make_unique<Arguments>(Arguments{0, nullptr, values});
-  if (kept->op_version == op_version_.load(std::memory_order_acquire)) return kept;
+  if (!kept) kept = std::make_unique<Arguments>();
+  if (kept->version == version_.load(std::memory_order_acquire)) return kept;
   const std::lock_guard lock(mutex_);
-  kept->op_version = op_version_.load(std::memory_order_relaxed);
-  kept->op = op_;
+  *kept = {version_.load(std::memory_order_relaxed), op_, values_};
   return kept;
 }
 
@@ -50,9 +65,11 @@ std::vector<NDArray> ModelHandle::run(size_t num_inputs, const HnArray* inputs, 
                                       const char* function) const {
   check_inputs(num_inputs, inputs, function);
   std::unique_ptr<Arguments> arguments = take_arguments();
-  put_inputs(inputs, arguments->values, function);
-  std::vector<NDArray> results = arguments->op->call(arguments->values, out);
-  for (const size_t position : input_positions) arguments->values[position] = NDArray();
+  Values& values = arguments->values;
+  put_inputs(inputs, values, function);
+  require_on_device(out, output_names, values.device, function);
+  std::vector<NDArray> results = arguments->op->call(values.arrays, out);
+  for (const size_t position : input_positions) values.arrays[position] = NDArray();
   arguments_.give(arguments);
   return results;
 }
@@ -61,8 +78,25 @@ void ModelHandle::make_op(const std::string& remat) {
   auto made = make_ref<GraphCallable>(symbol, CallOptions{.name = "model", .remat = remat, .static_alloc = true});
   const std::lock_guard lock(mutex_);
   op_ = std::move(made);
-  op_version_.fetch_add(1, std::memory_order_release);
+  drop_arguments();
+}
+
+void ModelHandle::set_values(Values values) {
+  const std::lock_guard lock(mutex_);
+  values_ = std::move(values);
+  drop_arguments();
+}
+
+// Makes the next run of each thread fetch its arguments anew. Called under the mutex.
+void ModelHandle::drop_arguments() {
+  version_.fetch_add(1, std::memory_order_release);
   arguments_.sweep([](const Arguments&) { return false; });
+}
+
+void require_on_device(std::span<const NDArray> arrays, const std::vector<std::string>& names, Device device,
+                       const char* function) {
+  for (size_t i = 0; i < arrays.size(); ++i)
+    if (!is_on(arrays[i], device)) throw_elsewhere(arrays[i], names[i], device, function);
 }
 
 void check_count(size_t given, const std::vector<std::string>& names, const char* function, const char* what) {
@@ -125,17 +159,19 @@ HnModel make_model(Symbol symbol, const std::map<std::string, NDArray>& paramete
   auto model = std::make_unique<ModelHandle>();
   const std::vector<std::string> states = symbol.list_auxiliary_states();
   const std::set<std::string> is_state(states.begin(), states.end());
+  ModelHandle::Values values;
   for (const NodePtr& variable : symbol.list_inputs()) {
     const auto it = parameters.find(variable->name);
     const bool given = it == parameters.end();
-    (given ? model->input_positions : model->parameter_positions).push_back(model->values.size());
+    (given ? model->input_positions : model->parameter_positions).push_back(values.arrays.size());
     (given ? model->input_names : model->parameter_names).push_back(variable->name);
     if (given)
       model->input_specs.push_back(declared_spec(*variable));
     else
       model->parameter_is_state.push_back(is_state.contains(variable->name));
-    model->values.push_back(given ? NDArray() : it->second);
+    values.arrays.push_back(given ? NDArray() : it->second);
   }
+  model->set_values(std::move(values));
   model->output_names = symbol.list_outputs();
   model->symbol = std::move(symbol);
   model->make_op("auto");
@@ -172,8 +208,7 @@ int name_of(Names names, HnModel model, size_t index, const char** out, const ch
 // Infers all specs of the model for these inputs.
 Symbol::Specs infer(const ModelHandle& model, const std::vector<TensorSpec>& inputs) {
   std::map<std::string, TensorSpec> known;
-  for (size_t i = 0; i < model.parameter_names.size(); ++i)
-    known[model.parameter_names[i]] = model.values[model.parameter_positions[i]].spec();
+  for (size_t i = 0; i < model.parameter_names.size(); ++i) known[model.parameter_names[i]] = model.parameter(i).spec();
   for (size_t i = 0; i < inputs.size(); ++i) known[model.input_names[i]] = inputs[i];
   return model.symbol.infer(known, false);
 }
@@ -265,7 +300,7 @@ int hn_model_parameter_spec(HnModel model, size_t index, HnTensorSpec* out) {
     const Pinned<ModelHandle> given(model, "hn_model_parameter_spec", "model");
     require(out, "hn_model_parameter_spec", "out");
     c_api::name_at(given->parameter_names, index, "hn_model_parameter_spec");
-    c_api::give_spec(given->values[given->parameter_positions[index]].spec(), out);
+    c_api::give_spec(given->parameter(index).spec(), out);
   });
 }
 
@@ -274,7 +309,7 @@ int hn_model_parameter(HnModel model, size_t index, HnArray* out) {
     const Pinned<ModelHandle> given(model, "hn_model_parameter", "model");
     require(out, "hn_model_parameter", "out");
     c_api::name_at(given->parameter_names, index, "hn_model_parameter");
-    *out = c_api::give_array(given->values[given->parameter_positions[index]]);
+    *out = c_api::give_array(given->parameter(index));
   });
 }
 
@@ -359,7 +394,7 @@ int hn_model_save(HnModel model, const char* symbol_path, const char* params_pat
     std::vector<std::string> names;
     for (size_t i = 0; i < given->parameter_names.size(); ++i) {
       names.push_back((given->parameter_is_state[i] ? "aux:" : "arg:") + given->parameter_names[i]);
-      arrays.push_back(given->values[given->parameter_positions[i]]);
+      arrays.push_back(given->parameter(i));
     }
     c_api::write_text(symbol_path, given->symbol.tojson());
     save_arrays(params_path, arrays, names, false);

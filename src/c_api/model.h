@@ -17,8 +17,23 @@ namespace hybridnet::c_api {
 
 struct ModelHandle final : Handled {
   static constexpr HandleKind kKind = HandleKind::kModel;
-  // Returns all inputs of the graph: `values`, with the caller's inputs in place of the nulls.
+  // Returns all inputs of the graph: the parameters, with the caller's inputs in place of the nulls. Throws ValueError
+  // for inputs on another device than the model.
   std::vector<NDArray> with_inputs(size_t num_inputs, const HnArray* inputs, const char* function) const;
+  struct Values {
+    std::vector<NDArray> arrays;  // one per graph input; null if the caller provides it
+    Device device;                // of the arrays, and of the inputs of runs
+  };
+  Values values() const {
+    const std::lock_guard lock(mutex_);
+    return values_;
+  }
+  NDArray parameter(size_t index) const {
+    const std::lock_guard lock(mutex_);
+    return values_.arrays[parameter_positions[index]];
+  }
+  // Makes runs from now on read these values.
+  void set_values(Values values);
   // The callable graph. Runs, sessions and batches share its plans.
   Ref<GraphCallable> op() const {
     const std::lock_guard lock(mutex_);
@@ -31,8 +46,7 @@ struct ModelHandle final : Handled {
                            const char* function) const;
 
   Symbol symbol;
-  std::vector<NDArray> values;                               // one per graph input; null if the caller provides it
-  std::vector<size_t> input_positions, parameter_positions;  // in `values`
+  std::vector<size_t> input_positions, parameter_positions;  // in values()
   std::vector<std::string> input_names, parameter_names, output_names;
   std::vector<TensorSpec> input_specs;  // specs of the inputs in the file
   std::vector<bool> parameter_is_state;
@@ -40,19 +54,25 @@ struct ModelHandle final : Handled {
  private:
   // Arguments of a run, kept between runs, so that a run does not count references to every parameter.
   struct Arguments {
-    uint64_t op_version;
+    uint64_t version;
     Ref<GraphCallable> op;
-    std::vector<NDArray> values;
+    Values values;
   };
   std::unique_ptr<Arguments> take_arguments() const;
   void check_inputs(size_t num_inputs, const HnArray* inputs, const char* function) const;
-  void put_inputs(const HnArray* inputs, std::vector<NDArray>& arrays, const char* function) const;
+  void put_inputs(const HnArray* inputs, Values& values, const char* function) const;
+  void drop_arguments();
 
   mutable ThreadSlots<std::unique_ptr<Arguments>> arguments_;
   mutable std::mutex mutex_;
-  std::atomic<uint64_t> op_version_{0};  // changes with op_, under the mutex
+  std::atomic<uint64_t> version_{0};  // changes with the members below, under the mutex
   Ref<GraphCallable> op_;
+  Values values_;
 };
+
+// Throws ValueError unless the arrays, which are the model's inputs or outputs of these names, are on its device.
+void require_on_device(std::span<const NDArray> arrays, const std::vector<std::string>& names, Device device,
+                       const char* function);
 
 // Throws ValueError that lists the names if `given` is not their number.
 void check_count(size_t given, const std::vector<std::string>& names, const char* function, const char* what);

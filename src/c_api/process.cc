@@ -9,6 +9,7 @@
 #include "base/front_end.h"
 #include "base/pinning.h"
 #include "c_api/status.h"
+#include "device/stream.h"
 #include "engine/profile.h"
 #include "hybridnet/c_api.h"
 #include "hybridnet/imperative.h"
@@ -31,7 +32,7 @@ struct LogTarget {
 std::mutex log_mutex;
 LogTarget log_target;
 
-void log_warning(const std::string& warning, SourceLocation where) {
+void log_warning(const std::string& warning, SourceLocation where, WarningKind) {
   const std::string text = where.known() ? where.str() + ": " + warning : warning;
   const std::lock_guard lock(log_mutex);
   if (log_target.callback)
@@ -63,7 +64,10 @@ int hn_engine_type(const char** out) {
 }
 
 int hn_wait_all(void) {
-  return guarded([] { Runtime::get().engine().wait_all(); });
+  return guarded([] {
+    Runtime::get().engine().wait_all();
+    device::wait_for_all();
+  });
 }
 
 int hn_num_threads(int* out) {

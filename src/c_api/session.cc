@@ -31,6 +31,8 @@ int hn_session_create(HnModel model, size_t num_inputs, const HnArray* inputs, s
       c_api::check_count(num_outputs, given->output_names, "hn_session_create", "num_outputs");
     if (outputs) {
       results = c_api::arrays_of(num_outputs, outputs, "hn_session_create", "outputs");
+      c_api::require_on_device(results, given->output_names, in.empty() ? Device{} : in[0].device(),
+                               "hn_session_create");
     }
     *out = static_cast<HnSession>(
         c_api::make_handle(std::make_unique<SessionHandle>(given->op(), std::move(in), results)));

@@ -107,7 +107,7 @@ int hn_trainer_create_for_model(HnModel model, const char* optimizer, size_t num
     std::vector<TrainedParameter> all;
     std::vector<NDArray> leaves;
     for (size_t i = 0; i < given->parameter_names.size(); ++i) {
-      const NDArray& weight = given->values[given->parameter_positions[i]];
+      const NDArray weight = given->parameter(i);
       all.push_back({.name = given->parameter_names[i], .weight = weight});
       if (!given->parameter_is_state[i] && is_floating(weight.dtype())) leaves.push_back(weight);
     }

@@ -380,10 +380,12 @@ const PipelineScope::Settings& PipelineScope::current() {
   if (current_settings) return *current_settings;
   static const Settings usual{.query = Query::parse("")};
   if (usual.pipeline->generation() == RewriteDatabase::current()->generation()) return usual;
-  thread_local Settings with_rows_of_users{.query = Query::parse("")};
-  if (with_rows_of_users.pipeline->generation() != RewriteDatabase::current()->generation())
-    with_rows_of_users.pipeline = RewriteDatabase::current();
-  return with_rows_of_users;
+  // Behind a pointer: memory of threads that is there from the start is scarce (static TLS), and rows of users are
+  // rare.
+  thread_local const auto with_rows_of_users = std::make_unique<Settings>(Settings{.query = Query::parse("")});
+  if (with_rows_of_users->pipeline->generation() != RewriteDatabase::current()->generation())
+    with_rows_of_users->pipeline = RewriteDatabase::current();
+  return *with_rows_of_users;
 }
 
 namespace {

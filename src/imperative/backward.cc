@@ -304,6 +304,7 @@ class Backward {
     emitter_.fresh.clear();
     emitter_.allow_row_sparse(create_ ? nullptr : shape_of_row_sparse_leaf(*node));
     const GradientRuleScope scope(*node->op);
+    const DefaultDevice of_constants(device_of(out_grads));
     Values values = node->op->gradient(node->params->data(), context);
     emitter_.allow_row_sparse(nullptr);
     std::vector<NDArray> grads(values.size());
@@ -315,6 +316,12 @@ class Backward {
     std::sort(emitter_.fresh.begin(), emitter_.fresh.end());
     deliver_all(node, grads,
                 [&](const Chunk* c) { return std::binary_search(emitter_.fresh.begin(), emitter_.fresh.end(), c); });
+  }
+
+  static Device device_of(std::span<const Slot> gradients) {
+    for (const Slot& slot : gradients)
+      if (slot.array) return slot.array.device();
+    return {};
   }
 
   static const Shape* shape_of_row_sparse_leaf(const TapeNode& node) {

@@ -4,18 +4,22 @@
 #include <charconv>
 #include <cstring>
 
+#include "device/memory.h"
 #include "engine/inline_run.h"
 #include "engine/profile.h"
 #include "engine/run_ahead.h"
 #include "hybridnet/custom.h"
 #include "imperative/composition_cache.h"
+#include "imperative/device_copies.h"
 #include "imperative/kernel_cache.h"
 #include "imperative/observed_reads.h"
 #include "imperative/out_arrays.h"
 #include "imperative/recorded_writes.h"
 #include "imperative/sparse_calls.h"
 #include "imperative/tape.h"
+#include "ndarray/device_work.h"
 #include "ndarray/overlap.h"
+#include "op/fallback_kernel.h"
 #include "op/specs_text.h"
 
 namespace hybridnet {
@@ -81,13 +85,13 @@ constexpr int kMaxOutputs = 1 << 20;
   throw ShapeError(std::move(e));
 }
 
-// Returns the device that an op without inputs names in its parameter ctx, such as "cpu(1)".
+// Returns the device that an op without inputs names in its parameter ctx, such as "cpu(1)", else the default.
 Device requested_device(const Op& op, const void* params) {
   const int field = op.schema->find("ctx");
-  if (field < 0) return {};
+  if (field < 0) return DefaultDevice::current();
   const AttrValue value = op.schema->get(params, field);
   const std::string* text = std::get_if<std::string>(&value.value);
-  if (text == nullptr || text->empty()) return {};
+  if (text == nullptr || text->empty()) return DefaultDevice::current();
   const size_t open = text->find('(');
   for (const DeviceType type : {DeviceType::kCPU, DeviceType::kGPU, DeviceType::kCPUPinned, DeviceType::kCPUShared}) {
     Device device{type, 0};
@@ -133,11 +137,15 @@ struct QueuedCall {
   std::vector<NDArray> in, out;
   RngKey rng;
   bool train;
+  Device device;
 };
 
 void run_kernel(const Op& op, const ParamsPtr& params, Kernel* kernel, std::span<const NDArray> in,
-                std::span<const NDArray> out, RngKey rng, bool train) {
+                std::span<const NDArray> out, RngKey rng, bool train, Device device) {
   profile::Scope scope(op.name.c_str(), "operator");
+  std::optional<DeviceWork> work;
+  if (device.type == DeviceType::kGPU) [[unlikely]]
+    work.emplace(in, out);
   Scratch<TensorRef, kMaxStackArrays> in_refs(in.size()), out_refs(out.size());
   for (size_t i = 0; i < in.size(); ++i) in_refs[i] = in[i].ref();
   for (size_t i = 0; i < out.size(); ++i)
@@ -156,9 +164,9 @@ void run_kernel(const Op& op, const ParamsPtr& params, Kernel* kernel, std::span
   }
   struct Workspace {
     Storage::Block block;
-    explicit Workspace(int64_t bytes) : block(storage({}).allocate(bytes)) {}
+    Workspace(int64_t bytes, Device device) : block(storage(device).allocate(bytes)) {}
     ~Workspace() { storage(block.device).free(block); }
-  } space(workspace);
+  } space(workspace, device);
   args.workspace = space.block.data;
   kernel->run(args);
 }
@@ -212,21 +220,34 @@ struct VarLists {
   Engine::Access access() { return {{reads.begin(), num_reads}, {writes.begin(), num_writes}}; }
 };
 
+// A launch is over for the engine at once, whatever the kernel costs; a kernel that waits for the GPU runs on a thread
+// of that GPU.
+[[gnu::cold]] void ask_of_gpu(const Kernel& kernel, Device device, Engine::Options& options) {
+  constexpr int64_t kLaunchNs = 5000;
+  if (kernel.waits_for_device())
+    options.device = device;
+  else
+    options.cost_ns = kLaunchNs;
+}
+
 // Inlined: it is the last part of every operator call, with one caller.
 [[gnu::always_inline]] inline void execute(const Op& op, const ParamsPtr& params, Kernel* kernel, Ref<Kernel>& owner,
                                            std::span<const NDArray> in, std::span<const NDArray> out,
-                                           std::span<const NDArray> ordered_out, int64_t cost, RngKey rng) {
+                                           std::span<const NDArray> ordered_out, int64_t cost, RngKey rng,
+                                           Device device) {
   const bool train = autograd_state().training;
   VarLists ordered(in, ordered_out);
   Engine::Options options;
   options.name = op.name.c_str();
   options.cost_ns = cost;
+  if (device.type == DeviceType::kGPU) [[unlikely]]
+    ask_of_gpu(*kernel, device, options);
   Engine& e = engine();
   const Engine::Access access = ordered.access();
   if (e.try_begin_inline(access, options)) {
     const InlineRun running(e, access);
     try {
-      run_kernel(op, params, kernel, in, out, rng, train);
+      run_kernel(op, params, kernel, in, out, rng, train, device);
     } catch (Error& error) {
       add_call_context(error, op);
       throw;
@@ -243,11 +264,12 @@ struct VarLists {
                                                       {in.begin(), in.end()},
                                                       {out.begin(), out.end()},
                                                       rng,
-                                                      train});
+                                                      train,
+                                                      device});
   e.push(
       [call](TaskContext&) {
         call->charge.release();
-        run_kernel(*call->op, call->params, call->kernel, call->in, call->out, call->rng, call->train);
+        run_kernel(*call->op, call->params, call->kernel, call->in, call->out, call->rng, call->train, call->device);
       },
       all.access(), options);
 }
@@ -256,10 +278,12 @@ struct VarLists {
 void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                  std::vector<NDArray>* results) {
   if (!op.run_dynamic) throw UnsupportedError({.op = op.name, .message = "the operator runs in graphs only"});
+  Scratch<NDArray, kMaxStackArrays> values(inputs.size());
   Scratch<TensorRef, kMaxStackArrays> in_refs(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    inputs[i].wait_to_read();
-    in_refs[i] = inputs[i].ref();
+    values[i] = on_cpu(inputs[i]);
+    values[i].wait_to_read();
+    in_refs[i] = values[i].ref();
   }
   KernelArgs args;
   args.params = params->data();
@@ -275,6 +299,10 @@ void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray>
     add_call_context(error, op);
     throw;
   }
+  if (inputs.empty() || !inputs[0].is_on_gpu()) return;
+  note_fallback(op.name);
+  for (NDArray& result : *results)
+    if (result) result = copy_on(result, inputs[0].device());
 }
 
 // True if the kernel may write output k into the memory that input i occupies.
@@ -325,9 +353,8 @@ class SharedMemory {
 
 void copy_array(const NDArray& from, const NDArray& to) {
   const NDArray reads[] = {from}, writes[] = {to};
-  run_task("copy", reads, writes, from.bytes() / 4, [from, to](TaskContext&) {
-    if (from.bytes() > 0) std::memcpy(to.data(), from.data(), static_cast<size_t>(from.bytes()));
-  });
+  run_task("copy", reads, writes, from.bytes() / 4,
+           [from, to](TaskContext&) { device::copy_memory(to.data(), from.data(), from.bytes()); });
 }
 
 // Copies the results that could not be computed in the caller's arrays into these arrays.
@@ -382,10 +409,12 @@ void write_all(const Op& op, std::span<const NDArray> out, std::vector<NDArray>*
 [[gnu::noinline, gnu::cold]] void invoke_resolved(const Op& op, const ParamsPtr& params,
                                                   std::span<const NDArray> inputs, const InvokeOptions& options,
                                                   std::vector<NDArray>* results) {
+  Scratch<NDArray, kMaxStackArrays> values(inputs.size());
   Scratch<TensorRef, kMaxStackArrays> refs(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    inputs[i].wait_to_read();
-    refs[i] = inputs[i].ref();
+    values[i] = on_cpu(inputs[i]);
+    values[i].wait_to_read();
+    refs[i] = values[i].ref();
   }
   try {
     const Op::Resolved use = op.resolve(params->data(), refs.span());
@@ -509,6 +538,7 @@ void invoke_composed(const Op& op, const ParamsPtr& params, std::span<const NDAr
     if (const Op* same = op.same_op(params->data(), dtypes.span()))
       return invoke_into(*same, params, inputs, options, results);
   }
+  const DefaultDevice of_constants(device_for(op, params->data(), inputs, options.out));
   const ComposedCall call(op, params, inputs);
   const Composition* known = call.find();
   try {
@@ -537,12 +567,36 @@ void invoke_composed(const Op& op, const ParamsPtr& params, std::span<const NDAr
 
 }  // namespace
 
+thread_local constinit Device DefaultDevice::current_ __attribute__((tls_model("initial-exec"))) = {};
+
 void note_overwrite(const NDArray& a) {
   count_overwrite(*a.impl()->chunk);
   if (is_on_tape(a)) forget_overwritten(a);
 }
 
 namespace {
+// True if all arrays are on CPUs, or all on one GPU.
+bool share_a_device(std::span<const NDArray> inputs, std::span<const NDArray> out) {
+  const auto is_on_cpu = [](const NDArray& a) { return !a.is_on_gpu(); };
+  if (std::all_of(inputs.begin(), inputs.end(), is_on_cpu) && std::all_of(out.begin(), out.end(), is_on_cpu))
+    return true;
+  const Device device = inputs.empty() ? out[0].device() : inputs[0].device();
+  const auto is_there = [&](const NDArray& a) { return a.device() == device; };
+  return std::all_of(inputs.begin(), inputs.end(), is_there) && std::all_of(out.begin(), out.end(), is_there);
+}
+
+[[noreturn]] void throw_devices_apart(const Op& op, std::span<const NDArray> inputs, std::span<const NDArray> out) {
+  const auto elsewhere = [&](const NDArray& a) { return !(a.device() == inputs[0].device()); };
+  const auto found = std::find_if(inputs.begin(), inputs.end(), elsewhere);
+  const bool is_input = found != inputs.end();
+  const auto other = is_input ? found : std::find_if(out.begin(), out.end(), elsewhere);
+  throw ValueError({.op = op.name,
+                    .input = is_input ? op.input_name(nullptr, static_cast<int>(found - inputs.begin())) : "out",
+                    .expected = "arrays on one device, " + inputs[0].device().str(),
+                    .given = "one on " + other->device().str(),
+                    .fix = "copy it there: x.as_in_context(mx." + inputs[0].device().str() + ")"});
+}
+
 // Inlined: all calls pass through it.
 [[gnu::always_inline]] inline void call(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                                         const InvokeOptions& options, std::vector<NDArray>* results) {
@@ -555,8 +609,10 @@ namespace {
   if (outputs > kMaxOutputs) too_many_outputs(op, outputs);
   const size_t num_outputs = static_cast<size_t>(outputs);
   if (options.out.size() > num_outputs) wrong_out_count(op, options.out.size(), num_outputs);
-  if (any_sparse(inputs) || any_sparse(options.out)) [[unlikely]]
+  if (any_sparse(inputs) || any_sparse(options.out)) [[unlikely]] {
+    if (!share_a_device(inputs, options.out)) throw_devices_apart(op, inputs, options.out);
     return invoke_sparse(op, params, inputs, options.out, results);
+  }
   results->resize(num_outputs);
   if (op.composed())
     invoke_composed(op, params, inputs, options, results);
@@ -590,10 +646,22 @@ namespace {
   return true;
 }
 
+// A copy is the only operator whose output may be on another device than its input.
+[[gnu::noinline, gnu::cold]] void invoke_across_devices(const Op& op, std::span<const NDArray> inputs,
+                                                        const InvokeOptions& options, std::vector<NDArray>* results) {
+  if (&op != &kCopy.op() || options.out.size() != 1) throw_devices_apart(op, inputs, options.out);
+  const TensorSpec spec = inputs[0].spec();
+  require_specs(op.name, options.out, {&spec, 1});
+  copy_into_device(inputs[0], options.out[0]);
+  (*results)[0] = options.out[0];
+}
+
 void invoke_itself(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs, const InvokeOptions& options,
                    std::vector<NDArray>* results) {
   const void* p = params->data();
   const size_t num_outputs = results->size();
+  if (!share_a_device(inputs, options.out)) [[unlikely]]
+    return invoke_across_devices(op, inputs, options, results);
   if (op.has_writebacks() && invoke_beside_states(op, params, inputs, options, results)) return;
   const bool recorded = wants_record(op, inputs);
   if (op.data_dependent_shape || op.opaque) {
@@ -627,7 +695,7 @@ void invoke_itself(const Op& op, const ParamsPtr& params, std::span<const NDArra
   Kernel* kernel = find_kernel(op, params, in_specs.span(), out_specs.span(), device, train, &owner);
   const int64_t cost = op.cost_ns(p, in_specs.span(), out_specs.span());
   const RngKey rng = op.random ? next_rng_key() : RngKey{};
-  execute(op, params, kernel, owner, inputs, *results, {shared.begin(), num_shared}, cost, rng);
+  execute(op, params, kernel, owner, inputs, *results, {shared.begin(), num_shared}, cost, rng, device);
 
   if (copy_out) copy_to_out(options.out, results);
   if (recorded) end_record(node, inputs, *results);
@@ -662,6 +730,7 @@ void run_task(const char* name, std::span<const NDArray> reads, std::span<const 
   const Engine::Access access = lists.access();
   if (e.try_begin_inline(access, options)) {
     const InlineRun running(e, access);
+    const DeviceWork work(reads, writes);
     TaskContext context;
     context.inline_run = true;
     fn(context);
@@ -678,6 +747,7 @@ void run_task(const char* name, std::span<const NDArray> reads, std::span<const 
   e.push(
       [queued](TaskContext& c) {
         queued->charge.release();
+        const DeviceWork work(queued->keep_in, queued->keep_out);
         queued->fn(c);
       },
       access, options);

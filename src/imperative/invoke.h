@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "hybridnet/imperative.h"
 
@@ -13,6 +14,21 @@ inline constexpr int kMaxStackArrays = 8;
 struct InvokeOptions {
   std::span<const NDArray> out;  // write the visible results here
   bool share_views = false;      // results of view ops may share memory with the input (temporaries of the tape)
+};
+
+// While it lives, operators without inputs make their outputs on this device, unless a parameter names another one: the
+// constants of gradient rules and of composed operators are where their values are used.
+// Owner: a block of the thread; scopes end in reverse order.
+class DefaultDevice {
+ public:
+  explicit DefaultDevice(Device device) : before_(std::exchange(current_, device)) {}
+  ~DefaultDevice() { current_ = before_; }
+  DefaultDevice(const DefaultDevice&) = delete;
+  static Device current() { return current_; }
+
+ private:
+  const Device before_;
+  static thread_local constinit Device current_ __attribute__((tls_model("initial-exec")));
 };
 
 // Returns the array cast to `dtype`, recorded like any call; the array itself if it has that dtype.

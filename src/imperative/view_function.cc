@@ -1,8 +1,8 @@
 #include "imperative/view_function.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "device/memory.h"
 #include "hybridnet/graph.h"
 
 namespace hybridnet {
@@ -62,11 +62,12 @@ NDArray ViewFunction::copied_gradient(size_t source, const NDArray& gradient) co
              const size_t width = static_cast<size_t>(dtype_size(gradient.dtype()));
              const char* from = static_cast<const char*>(gradient.data());
              char* to = static_cast<char*>(result.data());
-             std::memset(to, 0, static_cast<size_t>(result.bytes()));
+             device::zero_memory(to, result.bytes());
              for (const ViewPiece& piece : pieces)
                if (piece.source == source)
-                 std::memcpy(to + static_cast<size_t>(piece.from) * width,
-                             from + static_cast<size_t>(piece.begin) * width, static_cast<size_t>(piece.size) * width);
+                 device::copy_memory(to + static_cast<size_t>(piece.from) * width,
+                                     from + static_cast<size_t>(piece.begin) * width,
+                                     piece.size * static_cast<int64_t>(width));
            });
   return result;
 }

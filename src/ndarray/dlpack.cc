@@ -5,12 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "device/stream.h"
 #include "ndarray/given_out.h"
 
 namespace hybridnet::dlpack {
 namespace {
-
-constexpr int32_t kDLCpu = 1;
 
 struct TypeRow {
   DType dtype;
@@ -70,6 +69,15 @@ Shape checked_shape(const DLTensor& t) {
   return shape;
 }
 
+Device device_of(const DLDevice& given) {
+  if (given.device_type == kCpu || given.device_type == kCudaHost) return {};
+  if (given.device_type == kCuda) return {DeviceType::kGPU, given.device_id};
+  throw UnsupportedError({.op = "from_dlpack",
+                          .expected = "a tensor in memory of the CPU or of CUDA",
+                          .given = "DLPack device type " + std::to_string(given.device_type),
+                          .fix = "copy the tensor to the CPU first"});
+}
+
 }  // namespace
 
 DLManagedTensor* export_array(const NDArray& array) {
@@ -77,7 +85,8 @@ DLManagedTensor* export_array(const NDArray& array) {
   exported->shape.assign(array.shape().begin(), array.shape().end());
   exported->strides = row_major_strides(array.shape());
   DLTensor& t = exported->managed.dl_tensor;
-  t = {array.data(), {kDLCpu, 0}, array.ndim(), {}, exported->shape.data(), exported->strides.data(), 0};
+  const DLDevice device = array.is_on_gpu() ? DLDevice{kCuda, array.device().id} : DLDevice{kCpu, 0};
+  t = {array.data(), device, array.ndim(), {}, exported->shape.data(), exported->strides.data(), 0};
   for (const TypeRow& row : kTypes)
     if (row.dtype == array.dtype()) t.dtype = row.dl;
   exported->managed.manager_ctx = exported.get();
@@ -86,13 +95,18 @@ DLManagedTensor* export_array(const NDArray& array) {
 }
 
 NDArray import_array(const DLTensor& tensor, std::function<void()> release) {
-  if (tensor.device.device_type != kDLCpu)
-    throw UnsupportedError({.op = "from_dlpack",
-                            .expected = "a tensor in CPU memory",
-                            .given = "DLPack device type " + std::to_string(tensor.device.device_type),
-                            .fix = "copy the tensor to the CPU first"});
+  const Device device = device_of(tensor.device);
   const TensorSpec spec{checked_shape(tensor), dtype_of(tensor.dtype)};
-  return NDArray::from_memory(static_cast<char*>(tensor.data) + tensor.byte_offset, spec, std::move(release));
+  return import_memory(static_cast<char*>(tensor.data) + tensor.byte_offset, spec, std::move(release), device);
+}
+
+NDArray import_memory(void* data, const TensorSpec& spec, std::function<void()> release, Device device) {
+  if (device.type != DeviceType::kGPU) return NDArray::from_memory(data, spec, std::move(release));
+  device::Stream& stream = device::Stream::of(device);  // throws if there is no such device
+  const NDArray array = NDArray::from_memory(data, spec, std::move(release), device);
+  device::StreamUse* const uses[] = {array.impl()->chunk->block.use};
+  stream.end({}, uses);
+  return array;
 }
 
 }  // namespace hybridnet::dlpack

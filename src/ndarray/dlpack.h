@@ -8,6 +8,8 @@
 
 namespace hybridnet::dlpack {
 
+inline constexpr int32_t kCpu = 1, kCuda = 2, kCudaHost = 3;  // device types; pinned memory is of the CPU
+
 struct DLDevice {
   int32_t device_type;
   int32_t device_id;
@@ -32,10 +34,14 @@ struct DLManagedTensor {
   void (*deleter)(DLManagedTensor*);
 };
 
-// Shares the memory of an array, whose values must be computed already. The consumer of the tensor calls its deleter.
+// Shares the memory of an array, whose values must be computed already; on a GPU, the consumer's stream must follow the
+// array's work instead (device/outside.h). The consumer of the tensor calls its deleter.
 DLManagedTensor* export_array(const NDArray& array);
-// An array over the memory of a contiguous tensor on the CPU; release: called once, when the last view of it dies.
-// Throws for other tensors, without calling release.
+// An array over the memory of a contiguous tensor of the CPU or of CUDA; release: called once, when the last view of it
+// dies and our work on it is done. The compute stream of a GPU must follow the tensor's work already; the other streams
+// follow the compute stream. Throws for other tensors, without calling release.
 NDArray import_array(const DLTensor& tensor, std::function<void()> release);
+// The same for plain memory.
+NDArray import_memory(void* data, const TensorSpec& spec, std::function<void()> release, Device device);
 
 }  // namespace hybridnet::dlpack

@@ -3,6 +3,8 @@
 #include <array>
 #include <mutex>
 
+#include "device/outside.h"
+
 namespace hybridnet {
 namespace {
 
@@ -39,6 +41,7 @@ void add_user(Chunk& chunk) {
   remember(chunk);
   chunk.outside_users.fetch_add(1, std::memory_order_acq_rel);
   if (!chunk.deleter) chunk.forget_copies();
+  if (chunk.block.use != nullptr) device::note_used_outside(*chunk.block.use);
 }
 
 }  // namespace

@@ -2,10 +2,14 @@
 
 #include <atomic>
 #include <cstring>
+#include <exception>
 #include <mutex>
 
+#include "device/memory.h"
+#include "device/outside.h"
 #include "engine/run_ahead.h"
 #include "engine/waiting_caller.h"
+#include "ndarray/device_work.h"
 #include "ndarray/donated.h"
 
 namespace hybridnet {
@@ -49,6 +53,7 @@ void* Chunk::take_memory() {
   if (block.data == nullptr) {
     const Storage::Block taken = storage(block.device).allocate(deferred_bytes);
     if (deferred_zeros) std::memset(taken.data, 0, static_cast<size_t>(deferred_bytes));
+    block.use = taken.use;
     block.bytes = taken.bytes;
     std::atomic_ref<void*>(block.data).store(taken.data, std::memory_order_release);
   }
@@ -87,7 +92,18 @@ NDArray NDArray::deferred(const TensorSpec& spec, Device device) {
   return NDArray(std::move(impl));
 }
 
+namespace {
+NDArray zeros_of_gpu(const TensorSpec& spec, Device device) {
+  const NDArray array = NDArray::empty(spec, device);
+  const NDArray writes[] = {array};
+  const DeviceWork work({}, writes);
+  if (array.bytes() > 0) device::zero_memory(array.data(), array.bytes());
+  return array;
+}
+}  // namespace
+
 NDArray NDArray::deferred_zeros(const TensorSpec& spec, Device device) {
+  if (device.type == DeviceType::kGPU) return zeros_of_gpu(spec, device);
   Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
   impl->spec = spec;
   impl->chunk = make_ref<Chunk>();
@@ -175,12 +191,14 @@ void NDArray::publish(const NDArray& value) const {
     const Storage::Block made = storage(mine.block.device).allocate(value.bytes());
     mine.block.bytes = made.bytes;  // not the device, which others may read now
     mine.block.data = made.data;
-    if (value.bytes() > 0) std::memcpy(mine.block.data, value.data(), static_cast<size_t>(value.bytes()));
+    mine.block.use = made.use;
+    device::copy_memory(mine.block.data, value.data(), value.bytes());
   } else {
     impl_->offset = value.impl_->offset;
     given.memory();
     mine.pin_for_good();
     mine.block.bytes = given.block.bytes;
+    mine.block.use = given.block.use;
     mine.block.data = given.block.data;
     given.deleter = [] {};
     given.original = impl_->chunk;
@@ -205,12 +223,30 @@ NDArray NDArray::lent(uint64_t overwrites) const {
   return NDArray(std::move(impl));
 }
 
+namespace {
+// Gives foreign memory of a GPU its StreamUse. Returns a deleter that waits for our work on the memory first.
+std::function<void()> after_work_on(Storage::Block& block, std::function<void()> deleter) {
+  auto* const use = block.use = new device::StreamUse;
+  return [use, deleter = std::move(deleter)] {
+    try {
+      device::wait_for_use(*use, /*for_readers_too=*/true);
+    } catch (const std::exception&) {
+      // A destructor cannot report that a kernel has failed: the next launch or wait does.
+    }
+    device::forget_use_outside(*use);
+    delete use;
+    if (deleter) deleter();
+  };
+}
+}  // namespace
+
 NDArray NDArray::from_memory(void* data, const TensorSpec& spec, std::function<void()> deleter, Device device) {
   Ref<ArrayImpl> impl = make_ref<ArrayImpl>();
   impl->spec = spec;
   impl->chunk = make_ref<Chunk>();
   impl->chunk->block = {data, spec.bytes(), device};
-  impl->chunk->deleter = std::move(deleter);
+  impl->chunk->deleter =
+      device.type == DeviceType::kGPU ? after_work_on(impl->chunk->block, std::move(deleter)) : std::move(deleter);
   if (!impl->chunk->deleter) impl->chunk->deleter = [] {};
   return NDArray(std::move(impl));
 }
@@ -298,16 +334,21 @@ void NDArray::wait_to_read() const {
 void NDArray::wait_for_values() const {
   WaitingCaller::note_wait();
   if (!var().readable()) engine().wait_to_read(var());
+  if (is_on_gpu()) wait_for_device(*this, /*for_readers_too=*/false);
 }
 void NDArray::wait_to_write() const {
   if (!var().idle()) engine().wait_for_var(var());
+  if (is_on_gpu()) wait_for_device(*this, /*for_readers_too=*/true);
 }
 
 void NDArray::copy_from(const void* source) const {
   wait_to_write();
   const PinnedMemory pinned(*this);
   if (DerivedData* derived = impl_->chunk->derived()) derived->keep_pages();
-  if (bytes() > 0) std::memcpy(data(), source, static_cast<size_t>(bytes()));
+  if (is_on_gpu())
+    copy_in_now(*this, source);
+  else if (bytes() > 0)
+    std::memcpy(data(), source, static_cast<size_t>(bytes()));
   impl_->chunk->overwrites.fetch_add(1, std::memory_order_relaxed);
   // An empty write through the engine increments the version, so that nothing derived from the old data is reused.
   Var* written[] = {&var()};
@@ -323,6 +364,7 @@ void NDArray::copy_from(const void* source) const {
 
 void NDArray::copy_to(void* target) const {
   wait_for_values();
+  if (is_on_gpu()) return copy_out_now(*this, target);
   const PinnedMemory pinned(*this);
   if (bytes() > 0) std::memcpy(target, data(), static_cast<size_t>(bytes()));
 }

@@ -13,6 +13,7 @@
 #include "base/replace_file.h"
 #include "hybridnet/env.h"
 #include "hybridnet/ndarray.h"
+#include "ndarray/device_work.h"
 
 namespace hybridnet {
 namespace {
@@ -324,7 +325,8 @@ void write_sparse(Writer& w, const NDArray& a) {
   for (const NDArray& index : aux) write_values(w, index);
 }
 
-void write_dense(Writer& w, const NDArray& a, bool numpy_shape) {
+void write_dense(Writer& w, const NDArray& given, bool numpy_shape) {
+  const NDArray a = on_cpu(given);
   a.wait_for_values();
   const PinnedMemory pinned(a);
   const bool needs_v3 = a.ndim() == 0 || a.size() == 0;  // V2 would read a scalar as "no value"

@@ -9,6 +9,7 @@
 #include "hybridnet/declare.h"
 #include "op/composed.h"
 #include "op/empty_results.h"
+#include "op/fallback_kernel.h"
 #include "op/memory_order.h"
 #include "op/through_float.h"
 
@@ -87,13 +88,6 @@ Ref<Kernel> Op::link(const LinkContext& c) const {
                                      : "no kernel for " + c.device.str();
     throw UnsupportedError(std::move(e));
   }
-  if (c.device.type == DeviceType::kGPU) {
-    ErrorFields e;
-    e.op = name;
-    e.message = "no kernel for " + c.device.str();
-    e.fix = "move the arrays to the CPU with .as_in_context(mx.cpu())";
-    throw UnsupportedError(std::move(e));
-  }
   const DType dtype = !c.in.empty() ? c.in[0].dtype : c.out.empty() ? DType::kFloat32 : c.out[0].dtype;
   if (!dtypes.has(dtype)) {
     ErrorFields e;
@@ -105,6 +99,7 @@ Ref<Kernel> Op::link(const LinkContext& c) const {
     throw DTypeError(std::move(e));
   }
   if (computes_nothing(*this, c.in, c.out)) return make_empty_kernel();
+  if (c.device.type == DeviceType::kGPU && !(any_device && any_device(c))) return link_fallback(*this, c);
   if (needs_memory_order(*this, c)) return link_in_memory_order(*this, c);
   auto has_halves = [](std::span<const TensorSpec> specs) {
     return std::any_of(specs.begin(), specs.end(), [](const TensorSpec& s) { return is_half(s.dtype); });

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "device/convert.h"
+#include "device/stream.h"
 #include "hybridnet/threads.h"
 #include "storage/temporary.h"
 
@@ -12,6 +14,7 @@ constexpr double kElementNs = 1.2;
 constexpr int64_t kAlignment = 64;
 
 void to_float(const TensorRef& from, float* to) {
+  if (device::current()) return device::convert(from.dtype, from.data, DType::kFloat32, to, from.size());
   dispatch_floating(from.dtype, [&](auto zero) {
     const auto* source = from.as<decltype(zero)>();
     parallel_for(from.size(), kElementNs, [&](int64_t begin, int64_t end) {
@@ -21,6 +24,7 @@ void to_float(const TensorRef& from, float* to) {
 }
 
 void from_float(const float* from, const TensorRef& to) {
+  if (device::current()) return device::convert(DType::kFloat32, from, to.dtype, to.data, to.size());
   dispatch_floating(to.dtype, [&](auto zero) {
     using T = decltype(zero);
     T* target = to.as<T>();

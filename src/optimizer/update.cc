@@ -122,7 +122,8 @@ std::vector<NDArray> make_states(const Rule& rule, const Settings& settings, con
                           .given = "a weight of shape " + weight.shape().str(),
                           .message = rule.name + " needs a matrix"});
       const Attributes attributes = {{"shape", AttrValue(Shape({weight.shape()[0], 1}))},
-                                     {"dtype", dtype_name(weight.dtype())}};
+                                     {"dtype", dtype_name(weight.dtype())},
+                                     {"ctx", weight.device().str()}};
       made.push_back(invoke(kZeros.op(), kZeros.op().schema->parse(attributes, kZeros.name()), {})[0]);
     } else {
       const OpRef& op = spec->copy_of_weight ? kCopy : kZerosLike;

@@ -19,6 +19,7 @@ std::unique_ptr<ArenaPool::Arena> ArenaPool::take(int64_t bytes, Device device) 
     if (arena) kept_.push_back(std::move(arena));
     arena = take_kept(bytes);
   }
+  if (arena->block.data && !(arena->block.device == device)) arena->release();
   // Frees the old block first: its contents are not needed, and the new block may take its place.
   if (arena->block.bytes < bytes) resize(*arena, std::max(bytes, arena->asked + arena->asked / 2), device);
   arena->most_needed = std::max(arena->most_needed, bytes);

@@ -5,6 +5,7 @@
 #include "engine/inline_run.h"
 #include "engine/profile.h"
 #include "hybridnet/threads.h"
+#include "ndarray/device_work.h"
 #include "ndarray/overlap.h"
 #include "ndarray/release.h"
 #include "plan/plain_copy.h"
@@ -61,7 +62,7 @@ BoundRun::BoundRun(Ref<GraphCallable> function, std::vector<NDArray> inputs, std
       copies_.push_back({static_cast<size_t>(info.fresh), i});
   }
   for (size_t i = 0; i < fresh_.size(); ++i)
-    if (!fresh_[i]) fresh_[i] = NDArray::empty(plan.fresh_outputs()[i]);
+    if (!fresh_[i]) fresh_[i] = NDArray::empty(plan.fresh_outputs()[i], plan.device());
   if (outputs.empty())
     for (const Plan::OutputInfo& info : plan.outputs()) {
       const NDArray& array = fresh_[static_cast<size_t>(info.fresh)];
@@ -83,7 +84,7 @@ BoundRun::BoundRun(Ref<GraphCallable> function, std::vector<NDArray> inputs, std
       if (std::find(writes_.begin(), writes_.end(), &array.var()) == writes_.end()) add_once(reads_, &array.var());
   bindings_.resize(inputs_.size());
   places_.resize(fresh_.size());
-  if (calls == Calls::kOne) return;
+  if (calls == Calls::kOne || plan.device().type == DeviceType::kGPU) return;
   own_.emplace(compiled_->forward);
   if (Ref<Plan> awake = function_->awake_team_plan(*compiled_)) awake_.emplace(std::move(awake));
 }
@@ -116,6 +117,9 @@ bool BoundRun::finds_team_awake() const {
 void BoundRun::run_plan(RngKey key, OwnPlan* own) {
   const profile::Scope scope(function_->task_name(), "graph");
   const Plan& plan = own ? *own->plan : *compiled_->forward;
+  const DeviceWork work(inputs_, fresh_);
+  std::optional<DeviceWork> copying;  // outputs that are copies are written, too
+  if (!copies_.empty()) copying.emplace(std::span<const NDArray>(), outputs_);
   for (size_t i = 0; i < inputs_.size(); ++i)
     bindings_[i] = {plan.needs_values(i) ? inputs_[i].data() : inputs_[i].address(),
                     inputs_[i].impl()->chunk->derived()};

@@ -36,9 +36,10 @@ Query query_of(const CallOptions& asked) {
 CompileOptions::CompileOptions(const CallOptions& asked)
     : CallOptions(asked), query(query_of(asked)), remat_policy(RematPolicy::parse(asked.remat)) {}
 
-Plan::Options CompileOptions::for_plan() const {
+Plan::Options CompileOptions::for_plan(Device device) const {
   Plan::Options plan;
   plan.name = name;
+  plan.device = device;
   plan.keep_arena = static_alloc;
   plan.arenas = arenas;
   plan.kernels = kernels;

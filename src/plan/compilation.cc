@@ -139,6 +139,11 @@ PipelineScope scope_of(const CompileOptions& options, PassReport* report,
                         .pipeline = PipelineScope::current().pipeline});
 }
 
+// Rewrites for the kernels of CPUs, which GPUs do without.
+std::vector<std::string> left_out(Device device) {
+  return device.type == DeviceType::kGPU ? std::vector<std::string>{"channels_last"} : std::vector<std::string>{};
+}
+
 // Each output has memory of its own, even if it is another output, a view of one or an input: the caller may write to
 // each.
 std::vector<int> all_apart(size_t num_outputs) {
@@ -348,7 +353,7 @@ RewrittenGraphs rewrite_once(const GraphDefinition& definition, const CallSignat
   RewrittenGraphs call;
   call.gradient_of_input.assign(signature.inputs.size(), -1);
   call.rows_of_input.resize(signature.inputs.size());
-  const PipelineScope scope = scope_of(options, &call.report);
+  const PipelineScope scope = scope_of(options, &call.report, left_out(signature.device));
   Graph graph = GraphMaker(definition, signature).run();
   run_pipeline(graph, kForwardStages);
   const std::vector<int> wanted = wanted_inputs(signature);
@@ -428,8 +433,8 @@ Ref<Compilation> link_compilation(const RewrittenGraphs& rewritten, const GraphD
   call->gradient_of_input = rewritten.gradient_of_input;
   call->rows_of_input = rewritten.rows_of_input;
   call->report = rewritten.report;
-  const PipelineScope scope = scope_of(options, &call->report);
-  Plan::Options forward = options.for_plan();
+  const PipelineScope scope = scope_of(options, &call->report, left_out(signature.device));
+  Plan::Options forward = options.for_plan(signature.device);
   forward.num_residuals = rewritten.num_residuals;
   forward.frozen_weights = !differentiated && !signature.train && !options.weights_change;
   forward.atomic = definition.atomic;
@@ -438,7 +443,7 @@ Ref<Compilation> link_compilation(const RewrittenGraphs& rewritten, const GraphD
   call->forward = link_plan(rewritten.forward, forward, known.forward);
   call->has_gradient = rewritten.has_gradient;
   if (rewritten.num_gradients == 0) return call;
-  call->backward = link_plan(rewritten.backward, options.for_plan(), known.backward);
+  call->backward = link_plan(rewritten.backward, options.for_plan(signature.device), known.backward);
   call->forward->make_room_for(*call->backward);
   call->sources = rewritten.sources;
   return call;

@@ -42,6 +42,7 @@ struct CallSignature {
   std::vector<uint8_t> wants;  // Want per input; empty: none is wanted
   bool train = false;
   std::vector<uint8_t> heads;  // per output: 1 if a gradient arrives there; empty: at all outputs
+  Device device = {};          // the GPU that holds the inputs, or any CPU
   bool operator==(const CallSignature&) const = default;
 };
 
@@ -50,7 +51,7 @@ struct CompileOptions : CallOptions {
   CompileOptions() = default;
   CompileOptions(const CallOptions& asked);  // throws ParamError
 
-  Plan::Options for_plan() const;
+  Plan::Options for_plan(Device device) const;
 
   Query query = Query::parse("");
   RematPolicy remat_policy;

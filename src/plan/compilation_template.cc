@@ -6,6 +6,7 @@
 #include "graph/control/body_graph.h"
 #include "graph/control/control_flow.h"
 #include "hybridnet/ndarray.h"
+#include "ndarray/device_work.h"
 #include "op/pointwise_program.h"
 #include "plan/shared_kernels.h"
 
@@ -47,8 +48,8 @@ class ShapePairs {
 bool same_constant(const Node& a, const Node& b) {
   if (a.constant.get() == b.constant.get()) return true;
   if (!a.constant || !b.constant) return false;
-  const NDArray x(Ref<ArrayImpl>(static_cast<ArrayImpl*>(a.constant.get())));
-  const NDArray y(Ref<ArrayImpl>(static_cast<ArrayImpl*>(b.constant.get())));
+  const NDArray x = on_cpu(NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(a.constant.get()))));
+  const NDArray y = on_cpu(NDArray(Ref<ArrayImpl>(static_cast<ArrayImpl*>(b.constant.get()))));
   if (!(x.spec() == y.spec())) return false;
   x.wait_to_read();
   y.wait_to_read();

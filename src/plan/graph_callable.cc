@@ -360,8 +360,10 @@ bool GraphCallable::matches(const CallSignature& known, std::span<const NDArray>
   if (known.train != train || !std::equal(wants.begin(), wants.end(), known.wants.begin(), known.wants.end()) ||
       known.heads != expected_heads(wants))
     return false;
+  const bool on_gpu = known.device.type == DeviceType::kGPU;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!(inputs[i].spec() == known.inputs[i])) return false;
+    if (inputs[i].is_on_gpu() != on_gpu || (on_gpu && !(inputs[i].device() == known.device))) return false;
   }
   return true;
 }
@@ -377,6 +379,7 @@ Ref<Compilation> GraphCallable::compilation_for(std::span<const NDArray> inputs,
   }
   if (definition_.checked) check_declared(inputs);
   CallSignature signature;
+  signature.device = common_device(inputs);
   for (const NDArray& input : inputs) signature.inputs.push_back(input.spec());
   signature.wants.assign(wants.begin(), wants.end());
   signature.train = train;

@@ -122,6 +122,7 @@ class GraphCallable : public RefCounted<GraphCallable> {
   void forget_oldest_plans();
   void forget_stale_plans();  // plans made from constants that were written to since
   void check_inputs(std::span<const NDArray> inputs) const;
+  Device common_device(std::span<const NDArray> inputs) const;
   void lend_borrowed(const Ref<Compilation>& compiled, Device device, std::vector<NDArray>& fresh);
   void check_declared(std::span<const NDArray> inputs) const;
   // Returns the inputs, with copies of those that share memory with updated inputs; empty: none does.

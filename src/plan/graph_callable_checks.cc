@@ -37,6 +37,28 @@ void GraphCallable::check_inputs(std::span<const NDArray> inputs) const {
   }
 }
 
+// Returns the GPU that holds the inputs and the arrays that the graph captured; else a CPU. Throws ValueError if they
+// are on different devices.
+Device GraphCallable::common_device(std::span<const NDArray> inputs) const {
+  const auto on_gpu = [](const NDArray& array) { return array.is_on_gpu(); };
+  const std::vector<NDArray> none;
+  const std::vector<NDArray>& captured = constants_.arrays() ? *constants_.arrays() : none;
+  auto gpu = std::find_if(inputs.begin(), inputs.end(), on_gpu);
+  if (gpu == inputs.end() && std::none_of(captured.begin(), captured.end(), on_gpu)) return {};
+  const Device device = inputs.empty() ? captured[0].device() : inputs[0].device();
+  const auto is_elsewhere = [&](const NDArray& array) { return !(array.device() == device); };
+  const auto other = std::find_if(inputs.begin(), inputs.end(), is_elsewhere);
+  const auto constant = std::find_if(captured.begin(), captured.end(), is_elsewhere);
+  if (other == inputs.end() && constant == captured.end()) return device;
+  const bool is_input = other != inputs.end();
+  throw ValueError({.op = options_.name,
+                    .input = is_input ? definition_.inputs[static_cast<size_t>(other - inputs.begin())]->name
+                                      : "an array that the graph has captured",
+                    .expected = "arrays on one device, " + device.str(),
+                    .given = "one on " + (is_input ? *other : *constant).device().str(),
+                    .fix = "copy it there: x.as_in_context(mx." + device.str() + ")"});
+}
+
 // Compares the inputs with the declarations of the variables. Called for signatures that have not been seen.
 void GraphCallable::check_declared(std::span<const NDArray> inputs) const {
   for (size_t i = 0; i < inputs.size(); ++i) {

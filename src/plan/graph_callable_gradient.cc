@@ -80,7 +80,7 @@ std::vector<NDArray> GraphCallable::run_backward(const PlanRun& run, std::span<c
       if (head) {
         head = head_for(options_.name, spec, static_cast<size_t>(source.index), to_dense(head));
       } else {
-        head = NDArray::deferred(spec);
+        head = NDArray::deferred(spec, compiled.signature.device);
         push_zeros(head);
       }
       inputs.push_back(std::move(head));
@@ -93,7 +93,7 @@ std::vector<NDArray> GraphCallable::run_backward(const PlanRun& run, std::span<c
     }
     const Plan::ResidualPlace& place = compiled.forward->residuals()[static_cast<size_t>(source.index)];
     if (!run.residuals) {  // all residuals are empty
-      inputs.push_back(NDArray::empty(Shape{0}, DType::kUInt8));
+      inputs.push_back(NDArray::empty(Shape{0}, DType::kUInt8, compiled.signature.device));
       continue;
     }
     inputs.push_back(run.residuals.sliced(place.offset, run.residuals.size()));

@@ -1,8 +1,8 @@
 // Updates of inputs that cannot be part of a plan, and graph functions without them.
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
 
+#include "device/memory.h"
 #include "engine/error_free_writes.h"
 #include "graph/control/input_use.h"
 #include "imperative/autograd_scope.h"
@@ -108,8 +108,7 @@ void GraphCallable::commit(std::span<const NDArray> inputs, std::vector<std::pai
                         .given = sources[i].spec().str()});
     }
     for (size_t i = 0; i < targets.size(); ++i)
-      if (const int64_t size = targets[i].bytes(); size > 0)
-        std::memcpy(targets[i].data(), sources[i].data(), static_cast<size_t>(size));
+      device::copy_memory(targets[i].data(), sources[i].data(), targets[i].bytes());
   });
 }
 

@@ -10,6 +10,7 @@
 #include "hybridnet/ndarray.h"
 #include "hybridnet/pass.h"
 #include "hybridnet/threads.h"
+#include "ndarray/device_work.h"
 #include "passes/preparation.h"
 #include "passes/rounding.h"
 #include "plan/control/control_kernel.h"
@@ -133,6 +134,21 @@ class PlanBuilder {
                        });
   }
 
+  // Values that passes have computed are on a CPU.
+  Ref<Object> constant_on_device(const Ref<Object>& constant) const {
+    const NDArray array(Ref<ArrayImpl>(static_cast<ArrayImpl*>(constant.get())));
+    const Device device = plan_->options_.device;
+    if (array.is_on_gpu() == (device.type == DeviceType::kGPU)) return constant;
+    if (array.is_on_gpu()) {
+      throw UnsupportedError(
+          {.message = "a graph that runs on the CPU reads an array that it has captured on " + array.device().str(),
+           .fix = "pass the array as an argument"});
+    }
+    const NDArray copy = NDArray::empty(array.spec(), device);
+    copy_in_now(copy, array.data());
+    return Ref<Object>(copy.impl());
+  }
+
   void find_roots() {
     const auto& inputs = graph_.inputs();
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -145,7 +161,7 @@ class PlanBuilder {
                     {.node = node->name, .message = "a variable of the graph is not among its inputs"});
       }
       const int index = static_cast<int>(constants_.size());
-      constants_.push_back(node->constant);
+      constants_.push_back(constant_on_device(node->constant));
       storage_by_root_[{NodePtr(node), 0}] = make_storage(Kind::kConstant, index, node->specs[0].bytes());
     }
     for (size_t step = 0; step < steps_.size(); ++step) {
@@ -627,6 +643,7 @@ class PlanBuilder {
     instruction.kernel = linked.kernel.get();
     instruction.opaque = linked.opaque;
     plan.is_opaque_ = plan.is_opaque_ || linked.opaque;
+    plan.waits_for_device_ = plan.waits_for_device_ || linked.kernel->waits_for_device();
     plan.has_control_ = plan.has_control_ || !node.subgraphs.empty();
     if (const int64_t bytes = linked.kernel->workspace_bytes(); bytes > 0) {
       PlanStorage* workspace = make_storage(Kind::kTemporary, 0, bytes);
@@ -850,7 +867,9 @@ Ref<Plan> Plan::lay_out(const Graph& graph, const Options& options, const Ref<Li
 }
 
 Ref<Plan> Plan::build(const Graph& graph, const Options& options, const Ref<Linked>& known) {
-  if (has_preparation(graph)) return build_prepared(graph, options, known);
+  // On a GPU the preparation is part of each run: nothing tells when a parameter there was written.
+  const bool is_prepared = options.device.type != DeviceType::kGPU && has_preparation(graph);
+  if (is_prepared) return build_prepared(graph, options, known);
   if (known && known->preparation) return nullptr;
   const Ref<Plan> plan = PlanBuilder(graph, options, known).run();
   if (plan) plan->note_reads(graph.inputs().size());

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
+#include "device/memory.h"
 #include "engine/profile.h"
 #include "hybridnet/error.h"
 
@@ -14,7 +14,7 @@ namespace hybridnet {
 [[gnu::noinline]] inline void copy_recorded(void* to, const void* from, int64_t bytes, std::string_view node,
                                             std::string_view block) {
   const profile::Scope scope("copy", "copy", intern_file(node), intern_file(block));
-  std::memcpy(to, from, static_cast<size_t>(bytes));
+  device::copy_memory(to, from, bytes);
 }
 
 // `node`: the node that made the value, or the loop or branch that passes it on. Nothing is copied if the value has no
@@ -24,7 +24,7 @@ inline void copy_plainly(void* to, const void* from, int64_t bytes, std::string_
   if (bytes <= 0 || to == from) return;
   if (profile::active()) [[unlikely]]
     return copy_recorded(to, from, bytes, node, block);
-  std::memcpy(to, from, static_cast<size_t>(bytes));
+  device::copy_memory(to, from, bytes);
 }
 
 }  // namespace hybridnet

@@ -172,6 +172,8 @@ class Plan : public RefCounted<Plan> {
   // True if a run has failed after an instruction that wrote to an input. Then some states are new and some are old.
   bool is_torn() const { return torn_.load(std::memory_order_relaxed); }
   void forget_torn() { torn_.store(false, std::memory_order_relaxed); }
+  Device device() const { return options_.device; }
+  bool waits_for_device() const { return waits_for_device_; }  // see Kernel
   bool is_opaque() const { return is_opaque_; }      // calls code outside the library: runs on the caller's thread
   bool has_control() const { return has_control_; }  // loops or branches
   // A readable listing: every instruction in order with its implementation, the memory it reads and writes, and its
@@ -252,7 +254,8 @@ class Plan : public RefCounted<Plan> {
   size_t first_write_ = SIZE_MAX;  // the first instruction that writes to an input
   std::atomic<bool> torn_{false};
   size_t num_temporaries_ = 0;
-  bool uses_random_ = false, is_opaque_ = false, has_control_ = false, gains_from_awake_team_ = false;
+  bool uses_random_ = false, is_opaque_ = false, waits_for_device_ = false, has_control_ = false,
+       gains_from_awake_team_ = false;
 
   ThreadSlots<std::unique_ptr<Frame>> spares_;
   std::mutex frames_mutex_;

@@ -8,6 +8,7 @@
 #include "hybridnet/custom.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/sparse.h"
+#include "ndarray/device_work.h"
 #include "plan/control/control_kernel.h"
 #include "plan/control/sized_loops.h"
 #include "plan/graph_callable.h"
@@ -361,7 +362,7 @@ class SegmentedGraph::Run {
     };
     const NDArray pred = run_body(0)[0];
     pred.wait_to_read();
-    const bool taken = is_true(pred.ref());
+    const bool taken = is_true(on_cpu(pred).ref());
     const GraphPositionScope place(node, taken ? GraphPositionScope::kThenBranch : GraphPositionScope::kElseBranch);
     try {
       return run_body(taken ? 1 : 2);

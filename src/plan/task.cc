@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/interrupt.h"
+#include "device/memory.h"
 #include "engine/error_free_writes.h"
 #include "engine/inline_run.h"
 #include "engine/profile.h"
@@ -17,6 +18,7 @@
 #include "hybridnet/engine.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/threads.h"
+#include "ndarray/device_work.h"
 #include "ndarray/release.h"
 #include "storage/system_memory.h"
 
@@ -53,9 +55,25 @@ class PlanCores {
   std::optional<CoreLease> lease_;
 };
 
+// The work of a plan on the GPU of its arrays; nothing for those of a CPU.
+class PlanWork {
+ public:
+  PlanWork(const Plan& plan, const PlanArrays& arrays) {
+    if (plan.device().type != DeviceType::kGPU) return;
+    std::vector<NDArray> written(arrays.outputs.begin(), arrays.outputs.end());
+    for (const int input : plan.written_inputs()) written.push_back(arrays.inputs[static_cast<size_t>(input)]);
+    written.push_back(arrays.residuals);
+    work_.emplace(arrays.inputs, written);
+  }
+
+ private:
+  std::optional<DeviceWork> work_;
+};
+
 void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name) {
   const profile::Scope scope(name, "graph");
   const MeasuredTime::Scope measured(plan.time_of_runs(), plan.cost_ns());
+  const PlanWork work(plan, arrays);
   Buffer<Plan::InputBinding> inputs(arrays.inputs.size());
   Buffer<void*> outputs(arrays.outputs.size());
   for (size_t i = 0; i < arrays.inputs.size(); ++i) {
@@ -244,6 +262,7 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
   options.name = name;
   options.cost_ns = plan->time_of_runs().or_guess(plan->cost_ns());
   options.cores = plan->cores();
+  if (plan->waits_for_device()) options.device = plan->device();
   Engine& e = engine();
   if (e.try_begin_inline(access, options)) {
     const InlineRun running(e, access);
@@ -265,15 +284,17 @@ void push_plan(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, cons
 
 void push_zeros(const NDArray& array) {
   const NDArray writes[] = {array};
-  run_task("zeros", {}, writes, array.bytes() / 16, [array](TaskContext&) {
-    if (array.bytes() > 0) std::memset(array.data(), 0, static_cast<size_t>(array.bytes()));
-  });
+  run_task("zeros", {}, writes, array.bytes() / 16,
+           [array](TaskContext&) { device::zero_memory(array.data(), array.bytes()); });
 }
 
 void push_released_zeros(const NDArray& array) {
   const NDArray writes[] = {array};
   run_task("zeros", {}, writes, array.bytes() / 64, [array](TaskContext&) {
-    if (array.bytes() > 0 && !array.impl()->chunk->is_untouched()) zero_and_release(array.data(), array.bytes());
+    if (array.is_on_gpu())
+      device::zero_memory(array.data(), array.bytes());
+    else if (array.bytes() > 0 && !array.impl()->chunk->is_untouched())
+      zero_and_release(array.data(), array.bytes());
   });
 }
 

@@ -5,6 +5,9 @@
 #include <cstdlib>
 
 #include "base/interrupt.h"
+#include "cuda/backend.h"
+#include "device/pool.h"
+#include "device/stream.h"
 #include "engine/run_ahead.h"
 #include "hybridnet/env.h"
 #include "hybridnet/threads.h"
@@ -39,15 +42,18 @@ void before_fork() {
     g_fork_engine->stop_workers();
   }
   g_fork_storage->before_fork();
+  device::before_fork();
 }
 
 void after_fork_in_parent() {
+  device::after_fork();
   g_fork_storage->after_fork(/*in_child=*/false);
   g_fork_engine->start_workers();
 }
 
 void after_fork_in_child() {
   threads_after_fork_in_child();
+  device::after_fork();
   g_fork_storage->after_fork(/*in_child=*/true);
   run_ahead().forget_after_fork();
   g_fork_engine->start_workers();
@@ -58,6 +64,8 @@ void after_fork_in_child() {
 Runtime::Runtime() : parts_(std::make_unique<Parts>()) {
   parts_->cpu_storage = make_cpu_storage();
   set_cpu_storage(parts_->cpu_storage.get());
+  device::set_backend_maker(&cuda::make_cuda_backend);
+  set_gpu_storage(&device::storage_of);
   parts_->engine = make_engine();
   set_engine(parts_->engine.get());
   ops::register_all(parts_->ops);

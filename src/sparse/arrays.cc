@@ -13,8 +13,17 @@ namespace {
 
 const OpRef kCopy{"_copy"};
 
+void require_cpu(Device device) {
+  if (device.type != DeviceType::kGPU) return;
+  throw UnsupportedError({.expected = "an array on a CPU",
+                          .given = "one on " + device.str(),
+                          .because = "arrays in sparse storage exist on CPUs only",
+                          .fix = "copy it there first: x.as_in_context(mx.cpu())"});
+}
+
 NDArray wrap(const TensorSpec& spec, Ref<SparseStorage> parts) {
   const Device device = parts->data.device();
+  require_cpu(device);
   return NDArray::sparse(spec, Ref<Object>(parts.get()), device);
 }
 
@@ -95,6 +104,7 @@ NDArray csr_to_dense(const NDArray& a, const SparseStorage& parts) {
 }
 
 NDArray dense_to_row_sparse(const NDArray& a) {
+  require_cpu(a.device());
   if (a.ndim() < 1)
     throw ShapeError({.op = "cast_storage", .expected = "at least one axis for row_sparse", .given = "shape ()"});
   a.wait_to_read();
@@ -104,6 +114,7 @@ NDArray dense_to_row_sparse(const NDArray& a) {
 }
 
 NDArray dense_to_csr(const NDArray& a) {
+  require_cpu(a.device());
   if (a.ndim() != 2)
     throw ShapeError({.op = "cast_storage", .expected = "a matrix for csr", .given = "shape " + a.shape().str()});
   a.wait_to_read();
@@ -199,6 +210,7 @@ NDArray make_csr(const Shape& shape, const NDArray& data, const NDArray& indices
 }
 
 NDArray sparse_zeros(StorageType type, const TensorSpec& spec, Device device) {
+  require_cpu(device);
   const NDArray none = NDArray::empty(Shape{0}, DType::kInt64);
   if (type == StorageType::kRowSparse) {
     if (spec.shape.ndim() < 1)

@@ -6,10 +6,12 @@
 namespace hybridnet {
 namespace {
 std::atomic<Storage*> g_cpu{nullptr};
-}
+std::atomic<Storage& (*)(Device)> g_find_gpu{nullptr};
+}  // namespace
 
 Storage& storage(Device device) {
   if (device.type == DeviceType::kGPU) {
+    if (const auto find = g_find_gpu.load(std::memory_order_acquire)) return find(device);
     throw UnsupportedError({.message = "there is no device " + device.str() + " in this build",
                             .fix = "use mx.cpu(); mx.context.num_gpus() tells how many GPUs there are"});
   }
@@ -18,5 +20,7 @@ Storage& storage(Device device) {
   return *s;
 }
 void set_cpu_storage(Storage* s) { g_cpu.store(s, std::memory_order_release); }
+
+void set_gpu_storage(Storage& (*find)(Device)) { g_find_gpu.store(find, std::memory_order_release); }
 
 }  // namespace hybridnet

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "hybridnet/c_api.h"
+#include "hybridnet/cpp/device.h"
 #include "hybridnet/cpp/error.h"
 
 namespace hybridnet::cpp {
@@ -108,25 +109,27 @@ class Array {
   Array() = default;                                                   // no array
   explicit Array(HnArray handle) : handle_(handle, &hn_array_free) {}  // takes over the handle
 
-  // A copy of row-major `values`; their number must be the product of `shape`.
+  // A copy of row-major `values` on a device; their number must be the product of `shape`.
   template <typename T>
-  static Array from(const Shape& shape, std::span<const T> values) {
+  static Array from(const Shape& shape, std::span<const T> values, const Device& device = {}) {
     int64_t size = 1;
     for (const int64_t d : shape) size *= d;
     if (size != static_cast<int64_t>(values.size()))
       throw ShapeError("the shape has " + std::to_string(size) + " elements, but " + std::to_string(values.size()) +
                        " values came");
-    return create(shape, detail::dtype_code<T>::value, values.data());
+    return create(shape, detail::dtype_code<T>::value, values.data(), device);
   }
   template <typename T>
-  static Array from(const Shape& shape, const std::vector<T>& values) {
-    return from<T>(shape, std::span<const T>(values));
+  static Array from(const Shape& shape, const std::vector<T>& values, const Device& device = {}) {
+    return from<T>(shape, std::span<const T>(values), device);
   }
   template <typename T>
-  static Array from(const Shape& shape, std::initializer_list<T> values) {
-    return from<T>(shape, std::span<const T>(values.begin(), values.size()));
+  static Array from(const Shape& shape, std::initializer_list<T> values, const Device& device = {}) {
+    return from<T>(shape, std::span<const T>(values.begin(), values.size()), device);
   }
-  static Array zeros(const Shape& shape, HnDType dtype = HN_FLOAT32) { return create(shape, dtype, nullptr); }
+  static Array zeros(const Shape& shape, HnDType dtype = HN_FLOAT32, const Device& device = {}) {
+    return create(shape, dtype, nullptr, device);
+  }
   // An array over memory of the caller, without a copy; the memory must outlive all arrays over it.
   template <typename T>
   static Array wrap(T* data, const Shape& shape) {
@@ -192,6 +195,18 @@ class Array {
     return static_cast<HnDType>(code);
   }
 
+  // The device of the memory.
+  Device device() const {
+    return detail::device_from([&](int* type, int* id) { return hn_array_device(get(), type, id); });
+  }
+  // The array itself if it is on the device, else a copy there; while gradients are recorded they go back the same way.
+  Array to(const Device& target) const {
+    if (device() == target) return *this;
+    HnArray handle = nullptr;
+    detail::check(hn_array_copy_to_device(get(), target.type, target.id, &handle));
+    return Array(handle);
+  }
+
   // The storage type: "default" (dense), "row_sparse" or "csr".
   std::string storage() const {
     const char* name = nullptr;
@@ -214,8 +229,9 @@ class Array {
   Array to_dense() const { return cast_storage("default"); }
 
   void wait() const { detail::check(hn_array_wait(get())); }
-  // The elements of a dense array, after waiting for them; valid while the array lives. T must be the array's type.
-  // For parameters call to_vector(): after values(), no packed copies of them are kept any more (hn_array_data()).
+  // The elements of a dense array on the CPU, after waiting for them; valid while the array lives. T must be the
+  // array's type. to_vector(), item() and copy_from() work for arrays of every device. For parameters call to_vector():
+  // after values(), no packed copies of them are kept any more (hn_array_data()).
   template <typename T>
   std::span<const T> values() const {
     check_dtype<T>();
@@ -290,9 +306,10 @@ class Array {
   const Array& operator/=(double number) const;
 
  private:
-  static Array create(const Shape& shape, HnDType dtype, const void* data) {
+  static Array create(const Shape& shape, HnDType dtype, const void* data, const Device& device) {
     HnArray handle = nullptr;
-    detail::check(hn_array_create(shape.data(), static_cast<int>(shape.size()), dtype, data, &handle));
+    detail::check(
+        hn_array_create_on(device.type, device.id, shape.data(), static_cast<int>(shape.size()), dtype, data, &handle));
     return Array(handle);
   }
   static Array create_sparse(const char* storage, const Shape& shape, const Array& data, const Array& indices,

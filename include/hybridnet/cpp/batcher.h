@@ -27,7 +27,7 @@ class Batcher {
     handle_ = {handle, &hn_batcher_free};
     num_outputs_ = model.output_names().size();
   }
-  // Returns when the outputs hold their values.
+  // Takes and returns arrays on the CPU, also if the model is on a GPU. Returns when the outputs hold their values.
   std::vector<Array> run(const std::vector<Array>& inputs) const {
     const std::vector<HnArray> in = detail::handles(inputs);
     std::vector<HnArray> out(num_outputs_, nullptr);

@@ -21,6 +21,7 @@
 
 #include "hybridnet/c_api.h"
 #include "hybridnet/cpp/array.h"
+#include "hybridnet/cpp/device.h"
 #include "hybridnet/cpp/error.h"
 
 namespace hybridnet::cpp {
@@ -44,6 +45,17 @@ class Model {
   std::vector<std::string> input_names() const { return names(hn_model_num_inputs, hn_model_input_name); }
   std::vector<std::string> output_names() const { return names(hn_model_num_outputs, hn_model_output_name); }
 
+  // Moves the model: its parameters become copies on the device, and runs take their inputs there from now on. A loaded
+  // model is on the CPU. Copies of the Model move with it; arrays of parameters(), sessions, batchers and trainers that
+  // were made before keep the parameters of before, so move it first.
+  const Model& to(const Device& device) const {
+    detail::check(hn_model_to_device(handle_.get(), device.type, device.id));
+    return *this;
+  }
+  Device device() const {
+    return detail::device_from([&](int* type, int* id) { return hn_model_device(handle_.get(), type, id); });
+  }
+
   // Shapes of the outputs for inputs of these shapes.
   std::vector<std::vector<int64_t>> infer_shapes(const std::vector<std::vector<int64_t>>& inputs) const {
     std::vector<int> ndims;
@@ -59,7 +71,7 @@ class Model {
     return result;
   }
 
-  // Inputs in the order of input_names().
+  // Inputs in the order of input_names(), on the model's device; the outputs are there, too.
   std::vector<Array> run(const std::vector<Array>& inputs) const {
     const std::vector<HnArray> in = detail::handles(inputs);
     size_t count = 0;

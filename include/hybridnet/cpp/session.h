@@ -18,7 +18,7 @@ inline void pin_thread(const std::vector<int>& cores) { detail::check(hn_pin_thr
 
 class Session {
  public:
-  // outputs: the arrays that runs write; empty: new ones are made.
+  // outputs: the arrays that runs write; empty: new ones are made. All arrays lie on the model's device.
   Session(const Model& model, std::vector<Array> inputs, std::vector<Array> outputs = {})
       : inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
     const std::vector<HnArray> in = detail::handles(inputs_), out = detail::handles(outputs_);

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..context import Context, gpu_memory_info
 from ..errors import ParamError
 from ._models import add_model_arguments, open_model, random_value
 from ._output import answer, bytes_text, progress
@@ -24,7 +25,7 @@ _TICKS = 20  # updates of the progress bar while the callers run
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments for the model, shapes, threads and time."""
-    add_model_arguments(parser)
+    add_model_arguments(parser, has_device=True)
     add_shape_argument(parser)
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="callers at one time; default 1")
     parser.add_argument("--seconds", type=float, default=3.0, help="how long; default 3")
@@ -34,6 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _resident() -> int:
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def _used_on(ctx: Context) -> int:
+    """Returns the bytes of the GPU that are in use; 0 for the CPU."""
+    if ctx.device_type != "gpu":
+        return 0
+    free, total = gpu_memory_info(ctx.device_id)
+    return total - free
 
 
 def _call(block: Any, inputs: list[Any]) -> None:
@@ -49,10 +58,11 @@ def run(options: argparse.Namespace) -> int:
             raise ParamError(f"bench: --{name}", expected="more than 0", given=str(getattr(options, name)))
     before = _resident()
     model = open_model(options)
+    used_before = _used_on(model.ctx)
     block = model.block()
     block.hybridize(static_alloc=True, static_shape=True)
     specs = shapes_of(model, options.shape)
-    inputs = [random_value(*specs[name], i) for i, name in enumerate(model.inputs)]
+    inputs = [random_value(*specs[name], i).as_in_context(model.ctx) for i, name in enumerate(model.inputs)]
     begin = time.perf_counter()
     _call(block, inputs)
     first = time.perf_counter() - begin
@@ -91,6 +101,7 @@ def run(options: argparse.Namespace) -> int:
     forms = {name: form(*specs[name]) for name in model.inputs}
     facts = {
         "inputs": forms,
+        "device": str(model.ctx),
         "calls": len(all_ms),
         "calls per second": len(all_ms) / wall,
         "rows per second": len(all_ms) / wall * (rows[0] if rows else 1),
@@ -101,6 +112,9 @@ def run(options: argparse.Namespace) -> int:
         "memory of the model bytes": _resident() - before,
         "peak memory of the process bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
+    on_device = _used_on(model.ctx) - used_before
+    if model.ctx.device_type == "gpu":
+        facts["memory on the device bytes"] = on_device
     latency = facts["latency ms"]
     assert isinstance(latency, dict)
     lines = [
@@ -112,5 +126,7 @@ def run(options: argparse.Namespace) -> int:
         ("memory of the model", bytes_text(_resident() - before)),
         ("peak memory of the process", bytes_text(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)),
     ]
+    if model.ctx.device_type == "gpu":
+        lines[1:1] = [("device", str(model.ctx)), ("memory on the device", bytes_text(on_device))]
     answer(options, facts, "\n".join([model.path, *(f"  {name.ljust(27)} {value}" for name, value in lines)]))
     return 0

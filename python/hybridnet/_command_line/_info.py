@@ -1,4 +1,4 @@
-"""Shows the capabilities of this installation: versions, instruction sets, threads, features."""
+"""Shows the capabilities of this installation: versions, instruction sets, threads, GPUs, features."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def run(options: argparse.Namespace) -> int:
         "instruction sets": runtime.isa(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "threads (OMP_NUM_THREADS)": os.environ.get("OMP_NUM_THREADS", "as many as cores"),
+        "GPUs": runtime.gpus() or [f"none: {runtime.why_no_gpu()}"],
         "features": enabled,
         "environment": {name: value for name, value in sorted(os.environ.items()) if name.startswith("HYBRIDNET_")},
         "optional packages": {

@@ -15,10 +15,12 @@ import numpy as np
 
 from .. import ndarray, symbol
 from .._files import read_bytes
+from ..context import Context, cpu
 from ..errors import DTypeError, FileError, HybridNetError, ParamError, ShapeError
 from ..gluon._input_specs import InputSpec, read_inputs
 from ..ndarray._dtypes import numpy_dtype
 from ..ndarray._lost_values import lost_value
+from ._devices import add_context_argument, context_of
 from ._model_paths import GRAPH_ENDING, find_files, is_model_of_onnx, parameter_files
 
 __all__ = ["Model", "add_model_arguments", "named_input", "open_model", "random_value", "read_model", "values_of"]
@@ -34,6 +36,7 @@ class Model:
     parameters: dict[str, ndarray.NDArray]  # arguments and auxiliary states by name
     specs: dict[str, InputSpec] = field(default_factory=dict)  # inputs as the graph's file describes them, if it does
     folder: Any = None  # temporary, of a converted file
+    ctx: Context = field(default_factory=cpu)  # the device of block()
 
     @property
     def inputs(self) -> list[str]:
@@ -58,11 +61,11 @@ class Model:
         """Returns a SymbolBlock of both files, not hybridized. Raises ParameterLoadError if they do not match."""
         from ..gluon import SymbolBlock
 
-        return SymbolBlock.imports(self.path, self.inputs, self.parameter_path)
+        return SymbolBlock.imports(self.path, self.inputs, self.parameter_path, ctx=self.ctx)
 
 
-def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds FILE, --params and --epoch."""
+def add_model_arguments(parser: argparse.ArgumentParser, has_device: bool = False) -> None:
+    """Adds FILE, --params and --epoch; has_device: and --ctx."""
     parser.add_argument(
         "file",
         metavar="FILE",
@@ -71,11 +74,19 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--params", metavar="FILE", help="default: the last PREFIX-NNNN.params beside the graph")
     parser.add_argument("--epoch", type=int, metavar="N", help="the parameters PREFIX-NNNN.params of this number")
+    if has_device:
+        add_context_argument(parser)
 
 
 def open_model(options: argparse.Namespace) -> Model:
-    """Reads both files of the options. Raises FileError, also for missing parameters, FormatError, ParamError."""
-    return read_model(options.file, options.params, options.epoch).check_complete()
+    """Reads both files of the options. Raises FileError, also for missing parameters, FormatError, ParamError.
+
+    Raises UnsupportedError if --ctx names a GPU that does not exist.
+    """
+    ctx = context_of(options)
+    model = read_model(options.file, options.params, options.epoch).check_complete()
+    model.ctx = ctx
+    return model
 
 
 def read_model(words: Sequence[str], parameter_file: str | None = None, epoch: int | None = None) -> Model:

@@ -17,7 +17,7 @@ from ._output import answer
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments for the model, inputs and output."""
-    add_model_arguments(parser)
+    add_model_arguments(parser, has_device=True)
     parser.add_argument(
         "--input",
         action="append",
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     block = model.block()
     block.hybridize(static_alloc=True)
     inputs = values_of(model, options.input)
-    result = block(*(inputs[name] for name in model.inputs))
+    result = block(*(inputs[name].as_in_context(model.ctx) for name in model.inputs))
     outputs = list(result) if isinstance(result, (list, tuple)) else [result]
     names = model.symbol.list_outputs()
     facts: dict[str, Any] = {

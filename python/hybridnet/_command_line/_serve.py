@@ -26,7 +26,7 @@ from ._shapes import Specs, add_shape_argument, shapes_of
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments for the model, address and limits."""
     limits = Limits()
-    add_model_arguments(parser)
+    add_model_arguments(parser, has_device=True)
     add_shape_argument(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on; default 127.0.0.1")
     parser.add_argument("--port", type=int, default=8080, help="default 8080; 0: any free one, which is printed")
@@ -97,7 +97,7 @@ def make_app(options: argparse.Namespace) -> PredictionApp:
             raise ShapeError(f"serve: input {name!r}", expected="a first axis of rows", given="shape ()")
     block = model.block()
     block.hybridize(static_alloc=True)
-    call = call_of(block)
+    call = call_of(block, model.ctx)
     _check_rows(model, call, specs)
     limits = Limits(options.max_body, options.max_rows, options.batch, options.max_waiting, options.batch_wait)
     log = None if options.log == "none" else AccessLog(options.log)

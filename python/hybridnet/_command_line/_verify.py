@@ -1,20 +1,21 @@
 """Checks a model: files match, parameters are finite numbers, and every way to run it gives the same results.
 
 Checksums in the file are compared (export(checksum=True) writes them). The model runs on random inputs imperatively,
-hybridized, without rewrites, bound as a Module does it, and from several threads. Exit code 0 if all agree within
---rtol, else 1.
+hybridized, without rewrites, bound as a Module does it, and from several threads; with --ctx gpu all of these on the
+GPU, and first on the CPU. Exit code 0 if all agree within --rtol, else 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..context import cpu
+from ..context import Context, cpu
 from ..errors import HybridNetError
 from ..gluon._checksums import has_checksums, verify_checksums
 from ..ndarray import NDArray
@@ -27,7 +28,7 @@ _THREADS = 4
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments for the model, shapes and tolerance."""
-    add_model_arguments(parser)
+    add_model_arguments(parser, has_device=True)
     add_shape_argument(parser)
     parser.add_argument("--rtol", type=float, default=1e-4, help="of the largest value of an output; default 1e-4")
     parser.add_argument("--seed", type=int, default=0)
@@ -53,10 +54,10 @@ def _hybridized(**how: Any) -> Callable[[Model, list[NDArray]], list[np.ndarray]
 
 def _bound(model: Model, inputs: list[NDArray]) -> list[np.ndarray]:
     given = dict(zip(model.inputs, inputs, strict=True))
-    values = {**model.parameters, **given}
+    values = {**{name: array.as_in_context(model.ctx) for name, array in model.parameters.items()}, **given}
     arguments = {name: values[name] for name in model.symbol.list_arguments()}
     states = {name: values[name] for name in model.symbol.list_auxiliary_states()}
-    executor = model.symbol.bind(cpu(), arguments, aux_states=states, grad_req="null")
+    executor = model.symbol.bind(model.ctx, arguments, aux_states=states, grad_req="null")
     return _listed(executor.forward(is_train=False))
 
 
@@ -83,7 +84,17 @@ def _threaded(model: Model, inputs: list[NDArray]) -> list[np.ndarray]:
     return results[0]
 
 
-_WAYS: dict[str, Callable[[Model, list[NDArray]], list[np.ndarray]]] = {
+def _on_cpu(model: Model, inputs: list[NDArray]) -> list[np.ndarray]:
+    return _imperative(dataclasses.replace(model, ctx=cpu()), [array.as_in_context(cpu()) for array in inputs])
+
+
+def _ways(ctx: Context) -> dict[str, Way]:
+    """Returns the ways to run a model on a device by name; the first is what the others are compared with."""
+    return {"imperative, on the CPU": _on_cpu, **_WAYS} if ctx.device_type == "gpu" else _WAYS
+
+
+Way = Callable[[Model, list[NDArray]], list[np.ndarray]]
+_WAYS: dict[str, Way] = {
     "imperative": _imperative,
     "hybridized": _hybridized(),
     "hybridized, static memory": _hybridized(static_alloc=True, static_shape=True),
@@ -131,11 +142,13 @@ def run(options: argparse.Namespace) -> int:
         verify_checksums(model.path, model.parameter_path)
     problems = _parameter_problems(model)
     specs = shapes_of(model, options.shape)
-    inputs = [random_value(*specs[name], options.seed + i) for i, name in enumerate(model.inputs)]
+    inputs = [
+        random_value(*specs[name], options.seed + i).as_in_context(model.ctx) for i, name in enumerate(model.inputs)
+    ]
     reference: list[np.ndarray] | None = None
     ways: dict[str, str] = {}
     random_draws = False
-    for name, way in progress(options, _WAYS.items(), "verify"):
+    for name, way in progress(options, _ways(model.ctx).items(), "verify"):
         try:
             result = way(model, inputs)
         except HybridNetError as error:
@@ -163,6 +176,7 @@ def run(options: argparse.Namespace) -> int:
         "file": model.path,
         "parameters": model.parameter_path,
         "inputs": forms,
+        "device": str(model.ctx),
         "ways": ways,
         "problems": problems,
     }

@@ -45,7 +45,6 @@ MODULE_NAMES: dict[str, dict[str, str]] = {
         "grad": "autograd.grad(loss, [x])",
         "backward": "loss.backward()",
         "device": "mx.cpu()  # or mx.gpu(0)",
-        "cuda": "mx.gpu(0)  # mx.num_gpus() counts the GPUs",
         "save": 'mx.nd.save("arrays", [x, y])  # a model: net.save_parameters("net.params")',
         "load": 'mx.nd.load("arrays")  # a model: net.load_parameters("net.params")',
         "nn": "mx.gluon.nn",
@@ -316,5 +315,4 @@ IMPORT_NAMES: dict[str, str] = {
     "metrics": "from hybridnet import metric",
     "datasets": "from hybridnet.gluon.data import vision",
     "transforms": "from hybridnet.gluon.data.vision import transforms",
-    "cuda": "import hybridnet as mx  # mx.gpu(0) is a GPU",
 }

@@ -19,8 +19,8 @@ from ._dtypes import dtype_name, numpy_dtype
 from .ndarray import NDArray
 
 __all__ = [
-    "arange", "array", "empty", "eye", "from_dlpack", "from_numpy", "full", "linspace", "ones", "to_dlpack_for_read",
-    "to_dlpack_for_write", "waitall", "zeros",
+    "arange", "array", "empty", "eye", "from_cupy", "from_dlpack", "from_numpy", "full", "linspace", "ones",
+    "to_dlpack_for_read", "to_dlpack_for_write", "waitall", "zeros",
 ]  # fmt: skip
 
 
@@ -213,8 +213,25 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
 
 
 def from_dlpack(dlpack: Any) -> NDArray:
-    """Returns an array over the memory of a DLPack capsule, or of an object with ``__dlpack__``."""
-    return _core.from_dlpack(dlpack.__dlpack__() if hasattr(dlpack, "__dlpack__") else dlpack)
+    """Returns an array over the memory of a DLPack capsule, or of an object with ``__dlpack__``, on the CPU or a GPU.
+
+    The compute stream of the GPU follows the other library's work on it; for a capsule, on the legacy default stream.
+    """
+    if not hasattr(dlpack, "__dlpack__"):
+        return _core.from_dlpack(dlpack)
+    from ..cuda import _sharing
+
+    return _core.from_dlpack(_sharing.capsule_for_us(dlpack), False)
+
+
+def from_cupy(array: Any) -> NDArray:
+    """Returns an array over the memory of a CuPy array, or of any object with ``__cuda_array_interface__``.
+
+    The compute stream of the GPU follows the work on the array. Raises ValueError unless it is contiguous.
+    """
+    from ..cuda import _sharing
+
+    return _sharing.from_cupy(array)
 
 
 def to_dlpack_for_read(data: NDArray) -> Any:

@@ -125,20 +125,40 @@ class NDArray(_core.NDArrayBase):
             return getattr(args[0], method)(*args[1:], **given)
         return func(*_as_numpy(args), **_as_numpy(kwargs))
 
-    def __dlpack__(self, **_: Any) -> Any:
+    def __dlpack__(self, *, stream: int | None = None, **asked: Any) -> Any:
+        if self.context.device_type == "gpu":
+            from ..cuda import _sharing
+
+            return _sharing.capsule_of(self, stream, asked.get("dl_device"), asked.get("copy"))
         return _core.to_dlpack(self, False)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        ctx = self.context
+        return (2, ctx.device_id) if ctx.device_type == "gpu" else (1, 0)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        from ..cuda import _sharing
+
+        return _sharing.interface_of(self)
+
+    def as_cupy(self) -> Any:
+        """Returns a CuPy array over this array's memory, on a GPU. Raises ValueError on the CPU."""
+        from ..cuda import _sharing
+
+        return _sharing.as_cupy(self)
 
     def to_dlpack_for_read(self) -> Any:
-        """Returns a DLPack capsule that shares this memory; the consumer must only read."""
-        return _core.to_dlpack(self, False)
+        """Returns a DLPack capsule that shares this memory; the consumer must only read.
+
+        On a GPU the legacy default stream follows the array's work.
+        """
+        return _core.to_dlpack(self, False, 1)
 
     def to_dlpack_for_write(self) -> Any:
         """Returns a DLPack capsule that shares this memory; the consumer may write."""
         _core.note_given_out(self)
-        return _core.to_dlpack(self, True)
+        return _core.to_dlpack(self, True, 1)
 
     def __bool__(self) -> bool:
         size = self.size
@@ -518,7 +538,7 @@ __getattr__, __dir__ = names_from(
             "maximum minimum modulo multiply not_equal pow power subtract true_divide"
         ),
         "_creation": (
-            "arange array empty eye from_dlpack from_numpy full linspace ones to_dlpack_for_read "
+            "arange array empty eye from_cupy from_dlpack from_numpy full linspace ones to_dlpack_for_read "
             "to_dlpack_for_write waitall zeros"
         ),
         "_rearranging": "concatenate histogram imdecode moveaxis onehot_encode split_v2",

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, ndarray
+from ..context import Context, cpu
 from ..errors import HybridNetError
 from ._access_log import AccessLog
 from ._content import JSON, Content, Inputs, Limits, Refused, content_type
@@ -246,11 +247,12 @@ def _row_shapes(request: _Request) -> list[tuple[int, ...]]:
     return [array.shape[1:] for array in request.inputs]
 
 
-def call_of(block: Any) -> Callable[[list[np.ndarray]], list[np.ndarray]]:
-    """Wraps a hybridized block as a function of NumPy arrays."""
+def call_of(block: Any, ctx: Context | None = None) -> Callable[[list[np.ndarray]], list[np.ndarray]]:
+    """Wraps a hybridized block as a function of NumPy arrays; ctx: the block's device, by default the CPU."""
+    ctx = cpu() if ctx is None else ctx
 
     def call(arrays: list[np.ndarray]) -> list[np.ndarray]:
-        result = block(*(ndarray.array(array, dtype=array.dtype) for array in arrays))
+        result = block(*(ndarray.array(array, dtype=array.dtype, ctx=ctx) for array in arrays))
         return [output.asnumpy() for output in (result if isinstance(result, (list, tuple)) else [result])]
 
     return call

@@ -140,11 +140,13 @@ void release_buffer(void* context) {
 using namespace hybridnet::jni;  // the functions below are Java methods: their names contain the class
 extern "C" {
 
-JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_arrayCreate(JNIEnv* env, jclass, jlongArray shape, jint dtype) {
+JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_arrayCreate(JNIEnv* env, jclass, jint device_type, jint device,
+                                                                   jlongArray shape, jint dtype) {
   return guarded(env, [&] {
     const auto sizes = sizes_of(env, shape, "shape");
     HnArray out = nullptr;
-    check(env, hn_array_create(sizes.data(), static_cast<int>(sizes.size()), dtype, nullptr, &out));
+    check(env,
+          hn_array_create_on(device_type, device, sizes.data(), static_cast<int>(sizes.size()), dtype, nullptr, &out));
     return give_array(env, out);
   });
 }
@@ -212,6 +214,23 @@ JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_arrayCopy(JNIEnv* env, jc
     HnArray out = nullptr;
     check(env, hn_array_copy(array_of(env, array, "the array"), &out));
     return give_array(env, out);
+  });
+}
+
+JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_arrayCopyToDevice(JNIEnv* env, jclass, jobject array,
+                                                                         jint device_type, jint device) {
+  return guarded(env, [&] {
+    HnArray out = nullptr;
+    check(env, hn_array_copy_to_device(array_of(env, array, "the array"), device_type, device, &out));
+    return give_array(env, out);
+  });
+}
+
+JNIEXPORT jintArray JNICALL Java_org_hybridnet_Native_arrayDevice(JNIEnv* env, jclass, jobject array) {
+  return guarded(env, [&] {
+    int type = 0, id = 0;
+    check(env, hn_array_device(array_of(env, array, "the array"), &type, &id));
+    return give_device(env, type, id);
   });
 }
 

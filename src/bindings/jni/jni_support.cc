@@ -194,4 +194,12 @@ jlongArray give_longs(JNIEnv* env, const std::vector<jlong>& values) {
   return result;
 }
 
+jintArray give_device(JNIEnv* env, int type, int id) {
+  const jint numbers[] = {type, id};
+  const jintArray result = env->NewIntArray(2);
+  check_java(env);
+  env->SetIntArrayRegion(result, 0, 2, numbers);
+  return result;
+}
+
 }  // namespace hybridnet::jni

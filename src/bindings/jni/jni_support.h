@@ -70,6 +70,8 @@ jobjectArray give_texts(JNIEnv* env, const std::vector<std::string>& texts);
 
 std::vector<int64_t> sizes_of(JNIEnv* env, jlongArray sizes, const char* argument);
 jlongArray give_longs(JNIEnv* env, const std::vector<jlong>& values);
+// Returns {type, id} of a device, as Device.java reads them.
+jintArray give_device(JNIEnv* env, int type, int id);
 // Returns the bytes of an element.
 int64_t element_size(JNIEnv* env, int dtype);
 

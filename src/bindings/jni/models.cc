@@ -101,6 +101,19 @@ JNIEXPORT void JNICALL Java_org_hybridnet_Native_modelSave(JNIEnv* env, jclass, 
   });
 }
 
+JNIEXPORT void JNICALL Java_org_hybridnet_Native_modelToDevice(JNIEnv* env, jclass, jobject model, jint device_type,
+                                                               jint device) {
+  guarded(env, [&] { check(env, hn_model_to_device(model_of(env, model), device_type, device)); });
+}
+
+JNIEXPORT jintArray JNICALL Java_org_hybridnet_Native_modelDevice(JNIEnv* env, jclass, jobject model) {
+  return guarded(env, [&] {
+    int type = 0, id = 0;
+    check(env, hn_model_device(model_of(env, model), &type, &id));
+    return give_device(env, type, id);
+  });
+}
+
 JNIEXPORT jobjectArray JNICALL Java_org_hybridnet_Native_modelInputNames(JNIEnv* env, jclass, jobject model) {
   return guarded(env, [&] { return give_names(env, model, hn_model_num_inputs, hn_model_input_name); });
 }

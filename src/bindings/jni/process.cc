@@ -64,6 +64,30 @@ JNIEXPORT void JNICALL Java_org_hybridnet_Native_seed(JNIEnv* env, jclass, jlong
   guarded(env, [&] { check(env, hn_seed(static_cast<uint64_t>(seed))); });
 }
 
+JNIEXPORT jint JNICALL Java_org_hybridnet_Native_numGpus(JNIEnv* env, jclass) {
+  return guarded(env, [&] {
+    int count = 0;
+    check(env, hn_num_gpus(&count));
+    return jint{count};
+  });
+}
+
+JNIEXPORT jbyteArray JNICALL Java_org_hybridnet_Native_whyNoGpu(JNIEnv* env, jclass) {
+  return guarded(env, [&] {
+    const char* reason = nullptr;
+    check(env, hn_why_no_gpu(&reason));
+    return give_text(env, reason);
+  });
+}
+
+JNIEXPORT jlongArray JNICALL Java_org_hybridnet_Native_gpuMemory(JNIEnv* env, jclass, jint device) {
+  return guarded(env, [&] {
+    int64_t free_bytes = 0, total_bytes = 0;
+    check(env, hn_gpu_memory(device, &free_bytes, &total_bytes));
+    return give_longs(env, {free_bytes, total_bytes});
+  });
+}
+
 JNIEXPORT jboolean JNICALL Java_org_hybridnet_Native_setNumpyShapes(JNIEnv* env, jclass, jboolean on) {
   return guarded(env, [&] {
     int before = 0;

@@ -11,10 +11,12 @@
 
 #include "array_arithmetic.h"
 #include "base/interrupt.h"
+#include "device/stream.h"
 #include "engine/run_ahead.h"
 #include "engine/waiting_caller.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/runtime.h"
+#include "ndarray/device_work.h"
 
 namespace hybridnet::python {
 
@@ -365,7 +367,11 @@ void wait_interruptibly(const NDArray& array, bool to_write) {
   if (array.is_sparse()) return wait_interruptibly(NDArray(sparse_storage(array).data), to_write);
   WaitingCaller::note_wait();
   Var& var = array.var();
-  if (to_write ? var.idle() && var.readable() : var.readable()) return;
+  if (to_write ? var.idle() && var.readable() : var.readable()) {
+    if (!array.is_on_gpu()) return;
+    ReleaseGil release(false);
+    return wait_for_device(array, to_write);
+  }
   const NDArray kept = array;  // the Python object may be freed while other threads run
   // Only for reads: a task that writes would count as a change of the data.
   if (is_main_thread() && !to_write && !run_ahead().waits_no_more()) {
@@ -383,9 +389,14 @@ void wait_interruptibly(const NDArray& array, bool to_write) {
     kept.wait_for_values();
 }
 
+static void wait_for_engine_and_devices() {
+  engine().wait_all();
+  device::wait_for_all();
+}
+
 static void wait_all_at_once() {
   ReleaseGil release(false);
-  engine().wait_all();
+  wait_for_engine_and_devices();
 }
 
 void wait_all_interruptibly() {
@@ -396,7 +407,7 @@ void wait_all_interruptibly() {
   try {
     std::thread([signal, failure] {
       try {
-        engine().wait_all();
+        wait_for_engine_and_devices();
       } catch (...) {
         *failure = std::current_exception();
       }

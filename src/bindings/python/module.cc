@@ -28,6 +28,7 @@ PYBIND11_MODULE(_core, m) {
   m.def("install_location_probe", &install_location_probe, "Skips frames of files below the given folder.");
   bind_arrays(m);
   bind_dlpack(m);
+  bind_devices(m);
   bind_sparse(m);
   bind_operators(m);
   bind_autograd(m);

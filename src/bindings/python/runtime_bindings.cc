@@ -72,11 +72,14 @@ bool is_interrupted() {
 
 // Issues warnings of the library as Python's UserWarning. If a filter makes one an error, it is an error of the work
 // that it is about.
-void give_warning(const std::string& text, SourceLocation where) {
+void give_warning(const std::string& text, SourceLocation where, WarningKind kind) {
   AcquireGil gil;
+  const py::object category = kind == WarningKind::kGpuFallback
+                                  ? py::module_::import("hybridnet.context").attr("GpuFallbackWarning")
+                                  : py::reinterpret_borrow<py::object>(PyExc_UserWarning);
   const int failed = where.known()
-                         ? PyErr_WarnExplicit(PyExc_UserWarning, text.c_str(), where.file, where.line, nullptr, nullptr)
-                         : PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1);
+                         ? PyErr_WarnExplicit(category.ptr(), text.c_str(), where.file, where.line, nullptr, nullptr)
+                         : PyErr_WarnEx(category.ptr(), text.c_str(), 1);
   if (failed == 0) return;
   PyErr_Clear();
   throw ValueError({.message = text, .because = "warnings are errors here", .where = where});

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/front_end.h"
+#include "device/stream.h"
 
 namespace hybridnet {
 namespace {
@@ -55,7 +56,13 @@ std::optional<BrokenRule> row_rule(const std::string& which, const TensorSpec& f
   return BrokenRule{row.dtype == first.dtype ? ErrorKind::kShape : ErrorKind::kDType, std::move(e)};
 }
 
-double read_number(const TensorRef& value) {
+double read_number(const TensorRef& given) {
+  uint64_t bytes = 0;
+  TensorRef value = given;
+  if (device::Stream* const stream = device::current()) {
+    stream->copy_out(&bytes, given.data, dtype_size(given.dtype));
+    value.data = &bytes;
+  }
   switch (value.dtype) {
     case DType::kFloat32:
       return *value.as<float>();

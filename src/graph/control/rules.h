@@ -31,7 +31,7 @@ std::optional<BrokenRule> carry_rule(const std::string& which, const TensorSpec&
 std::optional<BrokenRule> row_rule(const std::string& which, const TensorSpec& first, const TensorSpec& row);
 
 // Returns the only element of a value of any dtype.
-double read_number(const TensorRef& value);
+double read_number(const TensorRef& given);  // waits for a device that holds the value
 inline bool is_true(const TensorRef& value) { return read_number(value) != 0; }
 // Returns the largest number of iterations of a _while_loop run, read from the element `given`. Throws ParamError.
 int64_t limit_of_run(const LoopOrigin& loop, const TensorRef& given);

@@ -7,9 +7,11 @@
 #include <limits>
 
 #include "base/float_watch.h"
+#include "device/stream.h"
 #include "hwy/foreach_target.h"  // compiles this file once per SIMD target
 #include "hwy/highway.h"
 #include "hybridnet/threads.h"
+#include "kernels/conv/device_pooling.h"
 #include "storage/temporary.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -497,21 +499,25 @@ HYBRIDNET_POOL_EXPORT(double)
 #define HYBRIDNET_POOL_API(T)                                                                 \
   template <>                                                                                 \
   void pool_forward(const PoolGeometry& g, const T* x, T* y) {                                \
+    if (device::current()) return on_device::pool_forward(g, x, y);                           \
     g.channels_last ? HWY_DYNAMIC_DISPATCH(forward_last_##T)(g, x, y)                         \
                     : HWY_DYNAMIC_DISPATCH(forward_plain_##T)(g, x, y);                       \
   }                                                                                           \
   template <>                                                                                 \
   void max_pool_backward(const PoolGeometry& g, const T* dy, const T* x, const T* y, T* dx) { \
+    if (device::current()) return on_device::max_pool_backward(g, dy, x, y, dx);              \
     g.channels_last ? HWY_DYNAMIC_DISPATCH(max_backward_last_##T)(g, dy, x, y, dx)            \
                     : HWY_DYNAMIC_DISPATCH(max_backward_plain_##T)(g, dy, x, y, dx);          \
   }                                                                                           \
   template <>                                                                                 \
   void max_pool_gather(const PoolGeometry& g, const T* v, const T* x, const T* y, T* out) {   \
+    if (device::current()) return on_device::max_pool_gather(g, v, x, y, out);                \
     g.channels_last ? HWY_DYNAMIC_DISPATCH(max_gather_last_##T)(g, v, x, y, out)              \
                     : HWY_DYNAMIC_DISPATCH(max_gather_plain_##T)(g, v, x, y, out);            \
   }                                                                                           \
   template <>                                                                                 \
   void sum_pool_backward(const PoolGeometry& g, const T* dy, T* dx) {                         \
+    if (device::current()) return on_device::sum_pool_backward(g, dy, dx);                    \
     HWY_DYNAMIC_DISPATCH(sum_backward_##T)(g, dy, dx);                                        \
   }
 HYBRIDNET_POOL_API(float)

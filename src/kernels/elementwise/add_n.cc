@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/stream.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/convert.h"
+#include "kernels/elementwise/device_map.h"
 #include "kernels/elementwise/pointwise.h"
 
 namespace hybridnet::kernels {
 
 void add_n(DType dtype, std::span<const void* const> in, void* out, int64_t n) {
+  if (device::current()) return add_n_on_device(dtype, in, out, n);
   const bool halves = is_half(dtype);
   const DType through = halves ? DType::kFloat32 : dtype;
   const SpanFn add = loops(Pointwise::kAdd).fn[0][static_cast<int>(through)];

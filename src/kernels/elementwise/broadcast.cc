@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/stream.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/convert.h"
+#include "kernels/elementwise/device_map.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -195,6 +197,7 @@ void apply_broadcast(const SpanLoops& loops, DType dtype, const void* a, const S
   if (b_size == 1) return apply_parallel(loops, dtype, in, out, n, nullptr, Repeat::kSecond);
   if (a_size == 1) return apply_parallel(loops, dtype, in, out, n, nullptr, Repeat::kFirst);
   const BroadcastLayout layout = broadcast_layout(out_shape, {&a_shape, &b_shape});
+  if (device::current()) return broadcast_on_device({loops, dtype}, layout, in, out);
   const BinaryCall call{loops, dtype, dtype_size(dtype), layout, {a, b}, out};
   const bool is_short = layout.inner() < kShortRow;
   const double row_ns = (loops.cost_ns + (is_short ? 0.5 : 0)) * static_cast<double>(layout.inner());
@@ -207,6 +210,11 @@ void apply_broadcast_predicate(const SpanLoops& loops, DType dtype, const void* 
                                const Shape& b_shape, bool* out, const Shape& out_shape) {
   const int64_t n = out_shape.size(), size = dtype_size(dtype);
   if (n == 0) return;
+  if (device::current()) {
+    const void* in[2] = {a, b};
+    return broadcast_on_device({.loops = loops, .dtype = dtype, .is_predicate = true},
+                               broadcast_layout(out_shape, {&a_shape, &b_shape}), in, out);
+  }
   const int64_t a_size = a_shape.size(), b_size = b_shape.size();
   if ((a_size == n || a_size == 1) && (b_size == n || b_size == 1)) {
     const Repeat repeat = b_size < n ? Repeat::kSecond : a_size < n ? Repeat::kFirst : Repeat::kNone;
@@ -242,6 +250,9 @@ void expand_rows(const BroadcastLayout& layout, int operand, const void* in, int
 void broadcast_copy(const void* in, const Shape& in_shape, int64_t item_size, void* out, const Shape& out_shape) {
   if (out_shape.size() == 0) return;
   BroadcastLayout layout = broadcast_layout(out_shape, {&in_shape});
+  if (device::current()) {
+    return broadcast_copy_on_device(layout, in, item_size, out);
+  }
   // One long row is split, so that several cores can fill it.
   constexpr int64_t kPiece = 16384;
   if (layout.ndim == 1 && layout.inner() > kPiece) {

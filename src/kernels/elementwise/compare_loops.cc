@@ -7,64 +7,10 @@
 
 #include "kernels/elementwise/loop_tables.h"
 #include "kernels/elementwise/span_loops.h"
+#include "kernels/functors/comparisons.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
-
-struct Equal {
-  template <class T>
-  HWY_INLINE T operator()(T a, T b) const {
-    return a == b ? T(1) : T(0);
-  }
-};
-struct NotEqual {
-  template <class T>
-  HWY_INLINE T operator()(T a, T b) const {
-    return a != b ? T(1) : T(0);
-  }
-};
-struct Greater {
-  template <class T>
-  HWY_INLINE T operator()(T a, T b) const {
-    return a > b ? T(1) : T(0);
-  }
-};
-struct GreaterEqual {
-  template <class T>
-  HWY_INLINE T operator()(T a, T b) const {
-    return a >= b ? T(1) : T(0);
-  }
-};
-struct Lesser {
-  template <class T>
-  HWY_INLINE T operator()(T a, T b) const {
-    return a < b ? T(1) : T(0);
-  }
-};
-struct LesserEqual {
-  template <class T>
-  HWY_INLINE T operator()(T a, T b) const {
-    return a <= b ? T(1) : T(0);
-  }
-};
-struct LogicalAnd {
-  template <class T>
-  HWY_INLINE T operator()(T a, T b) const {
-    return (a != T(0)) & (b != T(0)) ? T(1) : T(0);
-  }
-};
-struct LogicalOr {
-  template <class T>
-  HWY_INLINE T operator()(T a, T b) const {
-    return (a != T(0)) | (b != T(0)) ? T(1) : T(0);
-  }
-};
-struct LogicalXor {
-  template <class T>
-  HWY_INLINE T operator()(T a, T b) const {
-    return (a != T(0)) != (b != T(0)) ? T(1) : T(0);
-  }
-};
 
 void fill_compare(SpanLoops* table) {
   add<Equal, 2>(table, Pointwise::kEqual, 0.1, AllTypes());

@@ -13,8 +13,10 @@
 #include <limits>
 #include <type_traits>
 
+#include "device/stream.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/pointwise.h"
+#include "kernels/memory/device_copy.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
@@ -157,7 +159,13 @@ ConvertFn convert_fn(DType from, DType to) {
   return table[static_cast<int>(from)][static_cast<int>(to)];
 }
 
+void convert(DType from, const void* in, DType to, void* out, int64_t n) {
+  if (device::current()) return on_device::convert(from, in, to, out, n);
+  convert_fn(from, to)(in, out, n);
+}
+
 void convert_parallel(DType from, const void* in, DType to, void* out, int64_t n) {
+  if (device::current()) return on_device::convert(from, in, to, out, n);
   const ConvertFn fn = convert_fn(from, to);
   const int64_t in_size = dtype_size(from), out_size = dtype_size(to);
   parallel_for(n, 0.25, [&](int64_t begin, int64_t end) {

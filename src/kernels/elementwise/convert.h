@@ -10,8 +10,8 @@ namespace hybridnet::kernels {
 
 using ConvertFn = void (*)(const void* in, void* out, int64_t n);
 
-ConvertFn convert_fn(DType from, DType to);  // never null; equal dtypes copy
-inline void convert(DType from, const void* in, DType to, void* out, int64_t n) { convert_fn(from, to)(in, out, n); }
+ConvertFn convert_fn(DType from, DType to);                                // never null; equal dtypes copy
+void convert(DType from, const void* in, DType to, void* out, int64_t n);  // on the calling thread
 void convert_parallel(DType from, const void* in, DType to, void* out, int64_t n);
 
 }  // namespace hybridnet::kernels

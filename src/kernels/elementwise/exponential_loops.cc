@@ -7,74 +7,10 @@
 
 #include "kernels/elementwise/loop_tables.h"
 #include "kernels/elementwise/span_loops.h"
-#include "kernels/elementwise/vector_math.h"
+#include "kernels/functors/exponentials.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
-
-struct Exp {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return exp(d, x);
-  }
-};
-struct Expm1 {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return expm1(d, x);
-  }
-};
-struct Log {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return log(d, x);
-  }
-};
-struct Log2 {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return log2(d, x);
-  }
-};
-struct Log10 {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return log10(d, x);
-  }
-};
-struct Log1p {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return log1p(d, x);
-  }
-};
-struct Tanh {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return tanh(d, x);
-  }
-};
-struct Sigmoid {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return sigmoid(d, x);
-  }
-};
-struct Softrelu {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return softplus(d, x);
-  }
-};
 
 void fill_exponential(SpanLoops* table) {
   add<Exp, 1>(table, Pointwise::kExp, 0.5, Floats());

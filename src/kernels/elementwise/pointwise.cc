@@ -3,8 +3,10 @@
 #include <array>
 #include <cstring>
 
+#include "device/stream.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/convert.h"
+#include "kernels/elementwise/device_map.h"
 #include "kernels/elementwise/loop_tables.h"
 
 namespace hybridnet::kernels {
@@ -18,14 +20,20 @@ using Table = std::array<SpanLoops, static_cast<size_t>(Pointwise::kCount)>;
 const Table& table() {
   static const Table filled = [] {
     Table t;
-    fill_arithmetic(t.data());
-    fill_compare(t.data());
-    fill_integers(t.data());
-    fill_simple(t.data());
-    fill_exponential(t.data());
-    fill_trigonometric(t.data());
-    fill_special(t.data());
-    fill_activation(t.data());
+    const auto fill = [&t](void (*rows)(SpanLoops*), const char* functors) {
+      rows(t.data());
+      for (SpanLoops& loops : t) {
+        if (loops.arity > 0 && !loops.functors) loops.functors = functors;
+      }
+    };
+    fill(fill_arithmetic, "kernels/functors/arithmetic.h");
+    fill(fill_compare, "kernels/functors/comparisons.h");
+    fill(fill_integers, "kernels/functors/integers.h");
+    fill(fill_simple, "kernels/functors/simple.h");
+    fill(fill_exponential, "kernels/functors/exponentials.h");
+    fill(fill_trigonometric, "kernels/functors/trigonometry.h");
+    fill(fill_special, "kernels/functors/special.h");
+    fill(fill_activation, "kernels/functors/activations.h");
     return t;
   }();
   return filled;
@@ -39,6 +47,7 @@ const SpanLoops& loops(Pointwise function) { return table()[static_cast<size_t>(
 
 void apply_through(const SpanLoops& loops, DType dtype, DType through, const void* const* in, void* out, int64_t n,
                    const double* scalars, Repeat repeat) {
+  if (device::current()) return map_on_device({loops, dtype, through}, in, out, n, scalars, repeat);
   const SpanFn fn = loops.fn[static_cast<int>(repeat)][static_cast<int>(through)];
   const ConvertFn widen = convert_fn(dtype, through), narrow = convert_fn(through, dtype);
   const int64_t size = dtype_size(dtype);
@@ -60,13 +69,15 @@ void apply_through(const SpanLoops& loops, DType dtype, DType through, const voi
 
 void apply(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n, const double* scalars,
            Repeat repeat) {
+  if (device::current()) return map_on_device({loops, dtype}, in, out, n, scalars, repeat);
   if (const SpanFn fn = loops.fn[static_cast<int>(repeat)][static_cast<int>(dtype)]) return fn(in, out, n, scalars);
-  apply_through(loops, dtype, is_floating(dtype) ? DType::kFloat32 : DType::kFloat64, in, out, n, scalars, repeat);
+  apply_through(loops, dtype, dtype_through(dtype), in, out, n, scalars, repeat);
 }
 
 void apply_parallel(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n,
                     const double* scalars, Repeat repeat) {
-  if (is_work_for_one_core(n, loops.cost_ns)) return apply(loops, dtype, in, out, n, scalars, repeat);
+  if (device::current() || is_work_for_one_core(n, loops.cost_ns))
+    return apply(loops, dtype, in, out, n, scalars, repeat);
   const int64_t size = dtype_size(dtype);
   parallel_for(n, loops.cost_ns, [&](int64_t begin, int64_t end) {
     const void* part[kMaxInputs];
@@ -77,6 +88,23 @@ void apply_parallel(const SpanLoops& loops, DType dtype, const void* const* in, 
   });
 }
 
-void store_scalar(DType dtype, double value, void* out) { convert(DType::kFloat64, &value, dtype, out, 1); }
+void apply_number(const SpanLoops& loops, DType dtype, double number, Repeat side, const void* data, void* out,
+                  int64_t n, bool parallel) {
+  if (device::current()) {
+    // Rounded to dtype first, as on the CPU, where a dtype without a loop is converted from it.
+    double rounded;
+    alignas(8) char element[8];
+    store_scalar(dtype, number, element);
+    convert_fn(dtype, DType::kFloat64)(element, &rounded, 1);
+    return number_on_device({loops, dtype}, rounded, side, data, out, n);
+  }
+  alignas(8) char element[8];
+  store_scalar(dtype, number, element);
+  const void* in[2] = {data, data};
+  in[side == Repeat::kFirst ? 0 : 1] = element;
+  (parallel ? apply_parallel : apply)(loops, dtype, in, out, n, nullptr, side);
+}
+
+void store_scalar(DType dtype, double value, void* out) { convert_fn(DType::kFloat64, dtype)(&value, out, 1); }
 
 }  // namespace hybridnet::kernels

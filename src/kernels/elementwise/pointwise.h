@@ -9,8 +9,8 @@
 
 namespace hybridnet::kernels {
 
-// One entry per function. To add a function: add a name here, and a functor and its `add<...>` line to the
-// kernels/elementwise/*_loops.cc file of its kind.
+// One entry per function. To add a function: add a name here, a functor to the kernels/functors header of its kind, and
+// its `add<...>` line to the kernels/elementwise/*_loops.cc file that includes it.
 // clang-format off
 enum class Pointwise : int {
   // arithmetic_loops.cc, two inputs
@@ -48,12 +48,19 @@ struct SpanLoops {
   SpanFn fn[3][kDTypeCodes] = {};  // [Repeat][dtype]; rows 1 and 2 exist for functions of two inputs
   int arity = 0;
   float cost_ns = 0;  // per float32 element on one core, data in cache
+  int scalars = 0;
+  // The functor of each dtype with a loop, for devices (kernels/elementwise/device_map.h), and the header that has it.
+  const char* functor[kDTypeCodes] = {};
+  const char* functors = nullptr;  // "kernels/functors/simple.h"
 };
 
 const SpanLoops& loops(Pointwise function);
 
+// The dtype that a dtype without a loop of its own is converted to.
+constexpr DType dtype_through(DType dtype) { return is_floating(dtype) ? DType::kFloat32 : DType::kFloat64; }
+
 // Runs a function over n elements of one dtype; converts if the dtype has no loop of its own. Runs on the calling
-// thread.
+// thread, or on its current device (device/stream.h).
 void apply(const SpanLoops& loops, DType dtype, const void* const* in, void* out, int64_t n,
            const double* scalars = nullptr, Repeat repeat = Repeat::kNone);
 
@@ -65,7 +72,12 @@ void apply_parallel(const SpanLoops& loops, DType dtype, const void* const* in, 
 void apply_through(const SpanLoops& loops, DType dtype, DType through, const void* const* in, void* out, int64_t n,
                    const double* scalars = nullptr, Repeat repeat = Repeat::kNone);
 
-// Writes `value` as an element of dtype.
+// Runs a function of two inputs over an array and a number, which is converted to dtype; `side` is the number's. On one
+// core unless `parallel`.
+void apply_number(const SpanLoops& loops, DType dtype, double number, Repeat side, const void* data, void* out,
+                  int64_t n, bool parallel = true);
+
+// Writes `value` as an element of dtype to memory of the host.
 void store_scalar(DType dtype, double value, void* out);
 
 }  // namespace hybridnet::kernels

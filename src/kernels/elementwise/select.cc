@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "device/stream.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/convert.h"
+#include "kernels/elementwise/device_map.h"
 #include "kernels/elementwise/pointwise.h"
 
 namespace hybridnet::kernels {
@@ -40,6 +42,7 @@ SelectFn select_fn(int64_t item_size) {
 
 void select(DType condition_dtype, const void* condition, int64_t item_size, const void* x, const void* y, void* out,
             int64_t n) {
+  if (device::current()) return select_on_device(condition_dtype, condition, item_size, x, y, out, n);
   const SelectFn fn = select_fn(item_size);
   const ConvertFn to_bool = convert_fn(condition_dtype, DType::kBool);
   const int64_t condition_size = dtype_size(condition_dtype);

@@ -4,7 +4,9 @@
 // A functor is either plain, `template <class T> T operator()(T...) const`, compiled for all its dtypes and vectorized
 // by the compiler, or a vector functor (kVector), `template <class D, class V> V operator()(D, V...) const`, for
 // float32 and float64. Functors with parameters are templates over the element type and constructed from `const double*
-// scalars`.
+// scalars`, of which they read kScalars.
+//
+// Devices compile the same functors (kernels/elementwise/device_map.h): the tables keep their names, too.
 #if defined(HYBRIDNET_SPAN_LOOPS_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HYBRIDNET_SPAN_LOOPS_H_
 #undef HYBRIDNET_SPAN_LOOPS_H_
@@ -14,7 +16,10 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "kernels/elementwise/pointwise.h"
@@ -104,9 +109,29 @@ void span(const void* const* in, void* out, int64_t n, const double* scalars) {
   }
 }
 
+// The name of a functor without namespaces and template arguments, "Exp" or "Leaky", from the name that the compiler
+// gives to a function of it: "... [with F = hybridnet::kernels::N_AVX2::Leaky<float>; ...]".
+template <class F>
+consteval std::string_view find_functor_name() {
+  std::string_view name = __PRETTY_FUNCTION__;
+  name.remove_prefix(name.find("F = ") + 4);
+  name = name.substr(0, name.find_first_of(";<]"));
+  return name.substr(name.rfind(':') + 1);
+}
+template <class F>
+struct FunctorName {
+  static constexpr auto kText = [] {
+    std::array<char, find_functor_name<F>().size() + 1> text{};
+    std::ranges::copy(find_functor_name<F>(), text.begin());
+    return text;
+  }();
+};
+
 template <class T, class F, int kArity>
 void set_loops(SpanLoops& loops) {
   constexpr int code = static_cast<int>(dtype_of<T>::value);
+  loops.functor[code] = FunctorName<F>::kText.data();
+  if constexpr (requires { F::kScalars; }) loops.scalars = F::kScalars;
   loops.fn[0][code] = &span<F, T, kArity, 0>;
   if constexpr (kArity == 2) {
     loops.fn[1][code] = &span<F, T, kArity, 1>;

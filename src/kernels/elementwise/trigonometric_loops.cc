@@ -7,88 +7,10 @@
 
 #include "kernels/elementwise/loop_tables.h"
 #include "kernels/elementwise/span_loops.h"
-#include "kernels/elementwise/vector_math.h"
+#include "kernels/functors/trigonometry.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
-
-struct Sin {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return sin(d, x);
-  }
-};
-struct Cos {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return cos(d, x);
-  }
-};
-struct Tan {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return tan(d, x);
-  }
-};
-struct Arcsin {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::Asin(d, x);
-  }
-};
-struct Arccos {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::Acos(d, x);
-  }
-};
-struct Arctan {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::Atan(d, x);
-  }
-};
-struct Sinh {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return sinh(d, x);
-  }
-};
-struct Cosh {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return cosh(d, x);
-  }
-};
-struct Arcsinh {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return arcsinh(d, x);
-  }
-};
-struct Arccosh {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return arccosh(d, x);
-  }
-};
-struct Arctanh {
-  static constexpr bool kVector = true;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return arctanh(d, x);
-  }
-};
 
 void fill_trigonometric(SpanLoops* table) {
   add<Sin, 1>(table, Pointwise::kSin, 0.6, Floats());

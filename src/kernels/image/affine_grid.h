@@ -3,6 +3,9 @@
 
 #include <cstdint>
 
+#include "device/stream.h"
+#include "kernels/image/device_sampling.h"
+
 namespace hybridnet::kernels {
 
 // The coordinate of element k of n: -1 for the first, 1 for the last; a single element is in the middle.
@@ -14,6 +17,7 @@ T grid_coordinate(int64_t k, int64_t n) {
 // Fills points (3, height * width) with rows x, y and 1.
 template <typename T>
 void fill_grid(int64_t height, int64_t width, T* points) {
+  if (device::current()) return on_device::make_grid<T>("fill_grid", 1, height, width, nullptr, points);
   for (int64_t y = 0; y < height; ++y) {
     for (int64_t x = 0; x < width; ++x) {
       const int64_t at = y * width + x;
@@ -27,6 +31,7 @@ void fill_grid(int64_t height, int64_t width, T* points) {
 // Computes grid (batch, 2, height, width) from affine (batch, 6): rows of a 2 x 3 matrix that acts on (x, y, 1).
 template <typename T>
 void affine_grid(int64_t batch, int64_t height, int64_t width, const T* affine, T* grid) {
+  if (device::current()) return on_device::make_grid("affine_grid", batch, height, width, affine, grid);
   for (int64_t row = 0; row < 2 * batch; ++row) {
     const T* m = affine + row * 3;
     for (int64_t y = 0; y < height; ++y) {

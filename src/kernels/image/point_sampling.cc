@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/stream.h"
 #include "hybridnet/threads.h"
+#include "kernels/image/device_sampling.h"
 #include "storage/temporary.h"
 
 namespace hybridnet::kernels {
@@ -87,6 +89,7 @@ void for_planes(const PointSampling& s, const T* grid, const F& f) {
 
 template <typename T>
 void sample_points(const PointSampling& s, const T* image, const T* grid, T* out) {
+  if (device::current()) return on_device::sample_points(s, image, grid, out);
   if (s.image() == 0) {  // all points are outside
     std::fill_n(out, s.batch * s.channels * s.points(), T(0));
     return;
@@ -104,6 +107,7 @@ void sample_points(const PointSampling& s, const T* image, const T* grid, T* out
 // Each plane is written by one thread, so that every pixel is summed in the order of the points.
 template <typename T>
 void spread_points(const PointSampling& s, const T* values, const T* grid, T* image) {
+  if (device::current()) return on_device::spread_points(s, values, grid, image);
   if (s.image() == 0) return;
   for_planes(s, grid, [&](int64_t plane, const Taps<T>& taps) {
     const T* from = values + plane * s.points();

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "device/stream.h"
 #include "hybridnet/threads.h"
+#include "kernels/image/device_sampling.h"
 #include "storage/temporary.h"
 
 namespace hybridnet::kernels {
@@ -128,6 +130,7 @@ void combine_columns(const Taps<T>& taps, const T* row, int64_t width, const Sto
 
 template <typename T>
 void resample(const AxisMap& rows, const AxisMap& columns, int64_t planes, const T* in, T* out, bool accumulate) {
+  if (device::current()) return on_device::resample(rows, columns, planes, in, out, accumulate);
   const Taps<T> down(rows), across(columns);
   const int64_t work = 1 + columns.from + columns.to;
   parallel_for(planes * rows.to, 1.2 * static_cast<double>(work), [&](int64_t begin, int64_t end) {

@@ -4,8 +4,10 @@
 #include <cstring>
 #include <numeric>
 
+#include "device/stream.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/integers.h"
+#include "kernels/index/device_index.h"
 #include "kernels/memory/strided_copy.h"
 #include "storage/temporary.h"
 
@@ -97,6 +99,7 @@ inline constexpr bool kIsHalf = std::is_same_v<T, float16> || std::is_same_v<T, 
 }  // namespace
 
 void gather_rows(const void* data, RowLayout l, const int64_t* ids, int64_t count, void* out, int64_t element_bytes) {
+  if (device::current()) return on_device::gather_rows(data, l, ids, count, out, element_bytes);
   const int64_t row_bytes = l.inner * element_bytes;
   if (row_bytes == 0) return;
   parallel_for(l.outer * count, copy_ns(row_bytes), [&](int64_t begin, int64_t end) {
@@ -125,6 +128,7 @@ void gather_rows(const void* data, RowLayout l, const int64_t* ids, int64_t coun
 
 void scatter_rows(const void* values, RowLayout l, const int64_t* ids, int64_t count, void* data,
                   int64_t element_bytes) {
+  if (device::current()) return on_device::scatter_rows(values, l, ids, count, data, element_bytes);
   const int64_t row_bytes = l.inner * element_bytes;
   if (row_bytes == 0) return;
   // Split by outer index only: within one, later rows overwrite earlier ones.
@@ -141,6 +145,7 @@ void scatter_rows(const void* values, RowLayout l, const int64_t* ids, int64_t c
 void scatter_add_rows(const TensorRef& grads, RowLayout l, const int64_t* ids, int64_t count, const TensorRef& out) {
   zero_bytes(out.data, out.size() * dtype_size(out.dtype));
   if (grads.size() == 0) return;
+  if (device::current()) return on_device::scatter_add_rows(grads, l, ids, count, out);
   dispatch_wrapping(out.dtype, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (!kIsHalf<T>) {
@@ -155,6 +160,7 @@ void scatter_add_rows(const TensorRef& grads, RowLayout l, const int64_t* ids, i
 }
 
 void gather_along(const void* data, RowLayout l, const int64_t* ids, int64_t count, void* out, int64_t element_bytes) {
+  if (device::current()) return on_device::gather_along(data, l, ids, count, out, element_bytes);
   with_element(element_bytes, [&](auto word) {
     using W = decltype(word);
     const W* from = static_cast<const W*>(data);
@@ -170,6 +176,7 @@ void gather_along(const void* data, RowLayout l, const int64_t* ids, int64_t cou
 
 void scatter_add_along(const TensorRef& grads, RowLayout l, const int64_t* ids, int64_t count, const TensorRef& out) {
   zero_bytes(out.data, out.size() * dtype_size(out.dtype));
+  if (device::current()) return on_device::scatter_add_along(grads, l, ids, count, out);
   dispatch_wrapping(out.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* g = grads.as<T>();

@@ -1,11 +1,14 @@
 // Fills a tensor with one value.
 #pragma once
 
+#include <cstring>
 #include <type_traits>
 
+#include "device/stream.h"
 #include "hybridnet/kernel.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/integers.h"
+#include "kernels/memory/device_copy.h"
 
 namespace hybridnet::kernels {
 
@@ -24,6 +27,11 @@ inline void fill(const TensorRef& out, double value) {
     using T = decltype(zero);
     T* data = out.as<T>();
     const T v = element_from<T>(value);
+    if (device::current()) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, &v, sizeof(T));
+      return on_device::fill_elements(data, out.size(), sizeof(T), bits);
+    }
     parallel_for(out.size(), 0.08 * sizeof(T), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) data[i] = v;
     });

@@ -4,8 +4,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "device/stream.h"
 #include "hybridnet/error.h"
 #include "hybridnet/threads.h"
+#include "kernels/memory/device_copy.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -120,6 +122,7 @@ void for_each_part(int64_t bytes, F&& f) {
 }  // namespace
 
 void copy_bytes(const void* src, void* dst, int64_t bytes) {
+  if (device::current()) return on_device::copy_bytes(src, dst, bytes);
   if (src == dst) return;
   for_each_part(bytes, [&](int64_t begin, int64_t end) {
     std::memcpy(static_cast<char*>(dst) + begin, static_cast<const char*>(src) + begin,
@@ -128,6 +131,7 @@ void copy_bytes(const void* src, void* dst, int64_t bytes) {
 }
 
 void zero_bytes(void* dst, int64_t bytes) {
+  if (device::current()) return on_device::zero_bytes(dst, bytes);
   for_each_part(bytes, [&](int64_t begin, int64_t end) {
     std::memset(static_cast<char*>(dst) + begin, 0, static_cast<size_t>(end - begin));
   });
@@ -168,7 +172,13 @@ struct StridedCopy::Program {
     for (int i = 1; i < count; ++i)
       for (int k = i; k > 0 && std::abs(axes[k].dst) > std::abs(axes[k - 1].dst); --k) std::swap(axes[k], axes[k - 1]);
     merge();
-    widen();
+    if (!device::current()) widen();  // a device needs aligned words
+  }
+
+  void run_on_device() const {
+    device::StridedArguments a{.src = src, .dst = dst, .count = count};
+    for (int i = 0; i < count; ++i) a.axes[i] = {axes[i].size, axes[i].src, axes[i].dst};
+    on_device::copy_strided(a, bytes);
   }
 
   void merge() {
@@ -339,6 +349,7 @@ void copy_elements(const Program& p) {
 void StridedCopy::run(const void* src, void* dst, int64_t element_bytes) const {
   Program p(*this, src, dst, element_bytes);
   if (p.empty) return;
+  if (device::current()) return p.run_on_device();
   if (p.count == 0) {
     std::memcpy(dst, src, static_cast<size_t>(p.bytes));
     return;

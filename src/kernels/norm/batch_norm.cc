@@ -4,28 +4,11 @@
 
 #include <algorithm>
 
+#include "device/stream.h"
 #include "hwy/foreach_target.h"  // compiles this file once per SIMD target
 #include "hwy/highway.h"
 #include "hybridnet/threads.h"
-
-#ifndef HYBRIDNET_KERNELS_BATCH_NORM_BLOCKS
-#define HYBRIDNET_KERNELS_BATCH_NORM_BLOCKS
-namespace hybridnet::kernels {
-// The rows (channels-last) or elements of a plane that one partial sum covers: few enough for the second-level cache.
-constexpr int64_t kBlockElements = 32768;
-inline int64_t rows_per_block(const ChannelShape& s) {
-  return std::max<int64_t>(1, kBlockElements / std::max<int64_t>(s.channels, 1));
-}
-inline int64_t blocks_per_plane(const ChannelShape& s) {
-  return std::max<int64_t>(1, (s.inner + kBlockElements - 1) / kBlockElements);
-}
-// The number of partial sums per channel.
-inline int64_t num_blocks(const ChannelShape& s) {
-  if (s.inner == 1) return (s.outer + rows_per_block(s) - 1) / rows_per_block(s);
-  return s.outer * blocks_per_plane(s);
-}
-}  // namespace hybridnet::kernels
-#endif
+#include "kernels/norm/device_norm.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels {
@@ -67,31 +50,34 @@ HWY_INLINE T sum_of(int64_t n, F&& f) {
 template <typename Rows, typename Plane>
 void for_each_block(const ChannelShape& s, Rows&& rows, Plane&& plane) {
   if (s.inner == 1) {
-    const int64_t step = rows_per_block(s);
-    return parallel_for(num_blocks(s), 0.3 * static_cast<double>(step * s.channels), [&](int64_t begin, int64_t end) {
-      for (int64_t b = begin; b < end; ++b) rows(b, b * step, std::min((b + 1) * step, s.outer));
-    });
+    const int64_t step = ChannelBlocks(s).block_rows;
+    return parallel_for(ChannelBlocks(s).blocks, 0.3 * static_cast<double>(step * s.channels),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t b = begin; b < end; ++b) rows(b, b * step, std::min((b + 1) * step, s.outer));
+                        });
   }
-  const int64_t split = blocks_per_plane(s);
-  parallel_for(s.outer * s.channels * split, 1 + kBlockElements / std::max<int64_t>(s.inner, 1),
+  const int64_t split = ChannelBlocks(s).of_plane;
+  parallel_for(s.outer * s.channels * split, 1 + kChannelBlockElements / std::max<int64_t>(s.inner, 1),
                [&](int64_t begin, int64_t end) {
                  for (int64_t t = begin; t < end; ++t) {
                    const int64_t index = t / split, part = t % split;
-                   const int64_t first = part * kBlockElements, last = std::min(first + kBlockElements, s.inner);
+                   const int64_t first = part * kChannelBlockElements,
+                                 last = std::min(first + kChannelBlockElements, s.inner);
                    plane(index / s.channels * split + part, index % s.channels, index * s.inner + first, last - first);
                  }
                });
 }
 
 int64_t elements_of_block(const ChannelShape& s, int64_t block) {
-  if (s.inner == 1) return std::min(rows_per_block(s), s.outer - block * rows_per_block(s));
-  return std::min(kBlockElements, s.inner - block % blocks_per_plane(s) * kBlockElements);
+  const ChannelBlocks split(s);
+  if (s.inner == 1) return std::min(split.block_rows, s.outer - block * split.block_rows);
+  return std::min(split.block_rows, s.inner - block % split.of_plane * split.block_rows);
 }
 
 template <typename T>
 void mean_variance(const ChannelShape& s, const T* x, T* mean, T* variance, void* workspace) {
-  T* means = static_cast<T*>(workspace);            // (block, channel)
-  T* squares = means + num_blocks(s) * s.channels;  // sums of squared distances from the block's mean
+  T* means = static_cast<T*>(workspace);                      // (block, channel)
+  T* squares = means + ChannelBlocks(s).blocks * s.channels;  // sums of squared distances from the block's mean
   for_each_block(
       s,
       [&](int64_t b, int64_t first, int64_t last) {
@@ -119,7 +105,7 @@ void mean_variance(const ChannelShape& s, const T* x, T* mean, T* variance, void
           return hn::Mul(distance, distance);
         });
       });
-  const int64_t blocks = num_blocks(s);
+  const int64_t blocks = ChannelBlocks(s).blocks;
   parallel_for(s.channels, 1.2 * static_cast<double>(blocks), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       double total_mean = 0, total_square = 0, count = 0;
@@ -185,7 +171,7 @@ struct Masked {
 template <typename T>
 void gradient_sums(const ChannelShape& s, const ChannelGradient<T>& g, T* sum_dy, T* sum_product, void* workspace) {
   T* plain = static_cast<T*>(workspace);
-  T* product = plain + num_blocks(s) * s.channels;
+  T* product = plain + ChannelBlocks(s).blocks * s.channels;
   const Masked<T> masked{g};
   for_each_block(
       s,
@@ -217,7 +203,7 @@ void gradient_sums(const ChannelShape& s, const ChannelGradient<T>& g, T* sum_dy
           return at(d, i, [](auto dy, auto distance) { return hn::Mul(dy, distance); });
         });
       });
-  const int64_t blocks = num_blocks(s);
+  const int64_t blocks = ChannelBlocks(s).blocks;
   parallel_for(s.channels, 1.2 * static_cast<double>(blocks), [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       double a = 0, p = 0;
@@ -296,27 +282,31 @@ HYBRIDNET_BATCH_NORM_EXPORT(double)
 }  // namespace
 
 int64_t channel_sums_workspace(const ChannelShape& s, int64_t element_size) {
-  return std::max<int64_t>(2 * num_blocks(s) * s.channels * element_size, 1);
+  return std::max<int64_t>(2 * ChannelBlocks(s).blocks * s.channels * element_size, 1);
 }
 
 #define HYBRIDNET_BATCH_NORM_API(T)                                                                                   \
   template <>                                                                                                         \
   void channel_mean_variance(const ChannelShape& s, const T* x, T* mean, T* variance, void* workspace) {              \
+    if (device::current()) return on_device::channel_mean_variance(s, x, mean, variance);                             \
     HWY_DYNAMIC_DISPATCH(mean_variance_##T)(s, x, mean, variance, workspace);                                         \
   }                                                                                                                   \
   template <>                                                                                                         \
   void channel_normalize(const ChannelShape& s, const T* x, const T* mean, const T* scale, const T* shift, bool relu, \
                          T* y) {                                                                                      \
+    if (device::current()) return on_device::channel_normalize(s, x, mean, scale, shift, relu, y);                    \
     HWY_DYNAMIC_DISPATCH(normalize_##T)(s, x, mean, scale, shift, relu, y);                                           \
   }                                                                                                                   \
   template <>                                                                                                         \
   void channel_gradient_sums(const ChannelShape& s, const ChannelGradient<T>& g, T* sum_dy, T* sum_product,           \
                              void* workspace) {                                                                       \
+    if (device::current()) return on_device::channel_gradient_sums(s, g, sum_dy, sum_product);                        \
     HWY_DYNAMIC_DISPATCH(gradient_sums_##T)(s, g, sum_dy, sum_product, workspace);                                    \
   }                                                                                                                   \
   template <>                                                                                                         \
   void channel_gradient_apply(const ChannelShape& s, const ChannelGradient<T>& g, const T* factor, const T* offset,   \
                               const T* slope, T* dx) {                                                                \
+    if (device::current()) return on_device::channel_gradient_apply(s, g, factor, offset, slope, dx);                 \
     HWY_DYNAMIC_DISPATCH(gradient_apply_##T)(s, g, factor, offset, slope, dx);                                        \
   }
 HYBRIDNET_BATCH_NORM_API(float)

@@ -3,6 +3,7 @@
 // cores. Instantiated for float and double.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace hybridnet::kernels {
@@ -11,6 +12,23 @@ struct ChannelShape {
   int64_t outer = 0, channels = 0, inner = 1;
   int64_t size() const { return outer * channels * inner; }
   int64_t per_channel() const { return outer * inner; }
+};
+
+// The blocks that partial sums cover: few enough elements for the second-level cache.
+constexpr int64_t kChannelBlockElements = 32768;
+struct ChannelBlocks {
+  explicit ChannelBlocks(const ChannelShape& s) {
+    if (s.inner == 1) {
+      block_rows = std::max<int64_t>(1, kChannelBlockElements / std::max<int64_t>(s.channels, 1));
+      blocks = (s.outer + block_rows - 1) / block_rows;
+    } else {
+      of_plane = std::max<int64_t>(1, (s.inner + kChannelBlockElements - 1) / kChannelBlockElements);
+      blocks = s.outer * of_plane;
+    }
+  }
+  int64_t blocks;                              // partial sums per channel
+  int64_t block_rows = kChannelBlockElements;  // rows of a block (channels-last), or elements of a plane
+  int64_t of_plane = 1;                        // blocks of a plane
 };
 
 // The bytes of scratch memory of the two functions that sum.

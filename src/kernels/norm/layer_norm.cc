@@ -6,23 +6,13 @@
 
 #include <cmath>
 
+#include "device/stream.h"
 #include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
 #include "kernels/memory/vector_rows.h"
+#include "kernels/norm/device_norm.h"
 #include "kernels/norm/layer_norm.h"
 #include "kernels/random/bernoulli.h"
-
-#ifndef HYBRIDNET_KERNELS_LAYER_NORM_BLOCKS
-#define HYBRIDNET_KERNELS_LAYER_NORM_BLOCKS
-namespace hybridnet::kernels {
-// The rows per partial column sum: enough elements to pay, and few enough blocks to keep the partial sums small.
-inline int64_t rows_per_block(const NormRows& s) {
-  constexpr int64_t kElements = 16384, kMaxBlocks = 64;
-  return std::max<int64_t>({1, kElements / std::max<int64_t>(s.width, 1), (s.rows + kMaxBlocks - 1) / kMaxBlocks});
-}
-inline int64_t row_blocks(const NormRows& s) { return (s.rows + rows_per_block(s) - 1) / rows_per_block(s); }
-}  // namespace hybridnet::kernels
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace hybridnet::kernels::HWY_NAMESPACE {
@@ -129,7 +119,7 @@ void gradient(const NormRows& s, const ResidualGradient<T>& residual, const T* d
               const T* mean_in, const T* std_in, T* dx, T* dgamma, T* dbeta, void* workspace) {
   const hn::ScalableTag<T> d;
   const bool drops = residual.of_data && residual.keep < 1;
-  const int64_t blocks = row_blocks(s), step = rows_per_block(s);
+  const int64_t blocks = norm_row_blocks(s), step = norm_rows_per_block(s);
   T* partial_gamma = static_cast<T*>(workspace);
   T* partial_beta = partial_gamma + blocks * s.width;
   parallel_for(blocks, 2.5 * static_cast<double>(step * s.width), [&](int64_t begin, int64_t end) {
@@ -228,67 +218,87 @@ HWY_EXPORT(gradient_double);
 }  // namespace
 
 int64_t layer_norm_gradient_workspace(const NormRows& s, int64_t element_size) {
-  return std::max<int64_t>(1, 2 * row_blocks(s) * s.width * element_size);
+  return std::max<int64_t>(1, 2 * norm_row_blocks(s) * s.width * element_size);
 }
 
 template <>
 void layer_norm(const NormRows& s, const float* x, const float* gamma, const float* beta, double eps, float* y,
                 float* mean, float* std) {
+  if (device::current()) return on_device::layer_norm<float>(true, s, {.data = x}, gamma, beta, eps, y, mean, std);
   HWY_DYNAMIC_DISPATCH(forward_float)(true, s, x, gamma, beta, eps, y, mean, std);
 }
 template <>
 void layer_norm(const NormRows& s, const double* x, const double* gamma, const double* beta, double eps, double* y,
                 double* mean, double* std) {
+  if (device::current()) return on_device::layer_norm<double>(true, s, {.data = x}, gamma, beta, eps, y, mean, std);
   HWY_DYNAMIC_DISPATCH(forward_double)(true, s, x, gamma, beta, eps, y, mean, std);
 }
 template <>
 void layer_norm_gradient(const NormRows& s, const float* dy, const float* x, const float* gamma, const float* mean,
                          const float* std, float* dx, float* dgamma, float* dbeta, void* workspace) {
+  if (device::current())
+    return on_device::layer_norm_gradient<float>(true, s, {}, dy, x, gamma, mean, std, dx, dgamma, dbeta);
   HWY_DYNAMIC_DISPATCH(gradient_float)(true, s, {}, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
 }
 template <>
 void layer_norm_gradient(const NormRows& s, const double* dy, const double* x, const double* gamma, const double* mean,
                          const double* std, double* dx, double* dgamma, double* dbeta, void* workspace) {
+  if (device::current())
+    return on_device::layer_norm_gradient<double>(true, s, {}, dy, x, gamma, mean, std, dx, dgamma, dbeta);
   HWY_DYNAMIC_DISPATCH(gradient_double)(true, s, {}, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
 }
 template <>
 void add_layer_norm(const NormRows& s, const ResidualSum<float>& x, const float* gamma, const float* beta, double eps,
                     float* y, float* mean, float* std) {
+  if (device::current()) return on_device::layer_norm(true, s, x, gamma, beta, eps, y, mean, std);
   HWY_DYNAMIC_DISPATCH(add_forward_float)(s, x, gamma, beta, eps, y, mean, std);
 }
 template <>
 void add_layer_norm_gradient(const NormRows& s, const ResidualGradient<float>& residual, const float* dy,
                              const float* x, const float* gamma, const float* mean, const float* std, float* dx,
                              float* dgamma, float* dbeta, void* workspace) {
+  if (device::current())
+    return on_device::layer_norm_gradient(true, s, residual, dy, x, gamma, mean, std, dx, dgamma, dbeta);
   HWY_DYNAMIC_DISPATCH(gradient_float)(true, s, residual, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
 }
 template <>
 void add_layer_norm(const NormRows& s, const ResidualSum<double>& x, const double* gamma, const double* beta,
                     double eps, double* y, double* mean, double* std) {
+  if (device::current()) return on_device::layer_norm(true, s, x, gamma, beta, eps, y, mean, std);
   HWY_DYNAMIC_DISPATCH(add_forward_double)(s, x, gamma, beta, eps, y, mean, std);
 }
 template <>
 void add_layer_norm_gradient(const NormRows& s, const ResidualGradient<double>& residual, const double* dy,
                              const double* x, const double* gamma, const double* mean, const double* std, double* dx,
                              double* dgamma, double* dbeta, void* workspace) {
+  if (device::current())
+    return on_device::layer_norm_gradient(true, s, residual, dy, x, gamma, mean, std, dx, dgamma, dbeta);
   HWY_DYNAMIC_DISPATCH(gradient_double)(true, s, residual, dy, x, gamma, mean, std, dx, dgamma, dbeta, workspace);
 }
 template <>
 void rms_norm(const NormRows& s, const float* x, const float* gamma, double eps, float* y, float* rms) {
+  if (device::current())
+    return on_device::layer_norm<float>(false, s, {.data = x}, gamma, nullptr, eps, y, nullptr, rms);
   HWY_DYNAMIC_DISPATCH(forward_float)(false, s, x, gamma, nullptr, eps, y, nullptr, rms);
 }
 template <>
 void rms_norm_gradient(const NormRows& s, const float* dy, const float* x, const float* gamma, const float* rms,
                        float* dx, float* dgamma, void* workspace) {
+  if (device::current())
+    return on_device::layer_norm_gradient<float>(false, s, {}, dy, x, gamma, nullptr, rms, dx, dgamma, nullptr);
   HWY_DYNAMIC_DISPATCH(gradient_float)(false, s, {}, dy, x, gamma, nullptr, rms, dx, dgamma, nullptr, workspace);
 }
 template <>
 void rms_norm(const NormRows& s, const double* x, const double* gamma, double eps, double* y, double* rms) {
+  if (device::current())
+    return on_device::layer_norm<double>(false, s, {.data = x}, gamma, nullptr, eps, y, nullptr, rms);
   HWY_DYNAMIC_DISPATCH(forward_double)(false, s, x, gamma, nullptr, eps, y, nullptr, rms);
 }
 template <>
 void rms_norm_gradient(const NormRows& s, const double* dy, const double* x, const double* gamma, const double* rms,
                        double* dx, double* dgamma, void* workspace) {
+  if (device::current())
+    return on_device::layer_norm_gradient<double>(false, s, {}, dy, x, gamma, nullptr, rms, dx, dgamma, nullptr);
   HWY_DYNAMIC_DISPATCH(gradient_double)(false, s, {}, dy, x, gamma, nullptr, rms, dx, dgamma, nullptr, workspace);
 }
 

@@ -2,6 +2,7 @@
 // square, scaled per column. Instantiated for float and double.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "hybridnet/kernel.h"
@@ -11,6 +12,15 @@ namespace hybridnet::kernels {
 struct NormRows {
   int64_t rows = 0, width = 0;
 };
+
+// The rows per partial column sum: enough elements to pay, and few enough blocks to keep the partial sums small.
+inline int64_t norm_rows_per_block(const NormRows& s) {
+  constexpr int64_t kElements = 16384, kMaxBlocks = 64;
+  return std::max<int64_t>({1, kElements / std::max<int64_t>(s.width, 1), (s.rows + kMaxBlocks - 1) / kMaxBlocks});
+}
+inline int64_t norm_row_blocks(const NormRows& s) {
+  return (s.rows + norm_rows_per_block(s) - 1) / norm_rows_per_block(s);
+}
 
 // y = (x - mean) / std * gamma + beta with std = sqrt(variance + eps); mean and std, one per row, may be null. y may
 // alias x.
@@ -46,6 +56,7 @@ struct ResidualGradient {
   T* of_data = nullptr;       // receives kept(dx), or null
   double keep = 1;
   RngKey rng = {};
+  const uint64_t* key = nullptr;  // on a device: its memory, which holds seed and stream instead of rng
 };
 // Computes layer_norm_gradient, whose dx is the gradient of the addend.
 template <typename T>

@@ -7,8 +7,10 @@
 #include <cmath>
 #include <limits>
 
+#include "device/stream.h"
 #include "hybridnet/threads.h"
 #include "kernels/memory/vector_rows.h"
+#include "kernels/norm/device_norm.h"
 #include "kernels/norm/exp_to_one.h"
 #include "kernels/norm/softmax.h"
 
@@ -259,36 +261,44 @@ HWY_EXPORT(pick_gradient_double);
 
 template <>
 void softmax(const RowShape& s, const float* x, double scale, bool log, const int64_t* lengths, float* y) {
+  if (device::current()) return on_device::softmax(s, x, scale, log, lengths, y);
   HWY_DYNAMIC_DISPATCH(softmax_float)(s, x, scale, log, lengths, y);
 }
 template <>
 void softmax(const RowShape& s, const double* x, double scale, bool log, const int64_t* lengths, double* y) {
+  if (device::current()) return on_device::softmax(s, x, scale, log, lengths, y);
   HWY_DYNAMIC_DISPATCH(softmax_double)(s, x, scale, log, lengths, y);
 }
 template <>
 void softmax_gradient(const RowShape& s, const float* dy, const float* y, double scale, bool log, float* dx) {
+  if (device::current()) return on_device::softmax_gradient(s, dy, y, scale, log, dx);
   HWY_DYNAMIC_DISPATCH(gradient_float)(s, dy, y, scale, log, dx);
 }
 template <>
 void softmax_gradient(const RowShape& s, const double* dy, const double* y, double scale, bool log, double* dx) {
+  if (device::current()) return on_device::softmax_gradient(s, dy, y, scale, log, dx);
   HWY_DYNAMIC_DISPATCH(gradient_double)(s, dy, y, scale, log, dx);
 }
 template <>
 void log_softmax_pick(const RowShape& s, const float* x, const int64_t* index, float* picked, float* total) {
+  if (device::current()) return on_device::log_softmax_pick(s, x, index, picked, total);
   HWY_DYNAMIC_DISPATCH(pick_float)(s, x, index, picked, total);
 }
 template <>
 void log_softmax_pick(const RowShape& s, const double* x, const int64_t* index, double* picked, double* total) {
+  if (device::current()) return on_device::log_softmax_pick(s, x, index, picked, total);
   HWY_DYNAMIC_DISPATCH(pick_double)(s, x, index, picked, total);
 }
 template <>
 void log_softmax_pick_gradient(const RowShape& s, const float* dy, const float* x, const int64_t* index,
                                const float* total, float* dx) {
+  if (device::current()) return on_device::log_softmax_pick_gradient(s, dy, x, index, total, dx);
   HWY_DYNAMIC_DISPATCH(pick_gradient_float)(s, dy, x, index, total, dx);
 }
 template <>
 void log_softmax_pick_gradient(const RowShape& s, const double* dy, const double* x, const int64_t* index,
                                const double* total, double* dx) {
+  if (device::current()) return on_device::log_softmax_pick_gradient(s, dy, x, index, total, dx);
   HWY_DYNAMIC_DISPATCH(pick_gradient_double)(s, dy, x, index, total, dx);
 }
 

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "device/stream.h"
 #include "hybridnet/error.h"
 #include "kernels/dnnl/program.h"
 #include "kernels/linalg/lapack.h"
+#include "kernels/product/device_product.h"
 #include "kernels/product/gemm_choice.h"
 #include "kernels/product/row_dots.h"
 #include "kernels/product/small_product.h"
@@ -127,6 +129,14 @@ void for_each_tile(const GemmShape& s, GemmTileSize size, const T* a, const T* b
   parallel_for(down * across, int64_t{1}, tiles);
 }
 
+// A device computes C as a whole. Ends are functions of the host: callers that have some do their work before and after
+// the product.
+template <typename T>
+void gemm_on_device(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c, const GemmEnds* ends) {
+  if (ends) throw UnsupportedError({.message = "a matrix product with work on its tiles runs on the CPU only"});
+  on_device::gemm(s, dtype_of<T>::value, alpha, a, b, beta, c);
+}
+
 // Runs oneDNN's sgemm on its own threads.
 void onednn_threads(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c) {
   const double flops = gemm_flops(s.m, s.n, s.k);
@@ -137,6 +147,7 @@ void onednn_threads(const GemmShape& s, float alpha, const float* a, const float
 
 void gemm(const GemmShape& s, float alpha, const float* a, const float* b, float beta, float* c, const GemmEnds* ends) {
   if (s.m == 0 || s.n == 0) return;
+  if (device::current()) return gemm_on_device(s, alpha, a, b, beta, c, ends);
   if (is_trivial(s)) return as_one_tile(s, ends, [&] { gemm_trivial(s, alpha, a, b, beta, c); });
   const GemmAlgorithm algorithm = choose_gemm(s);
   if (algorithm == GemmAlgorithm::kOneDnnThreads)
@@ -164,6 +175,7 @@ void gemm(const GemmShape& s, double alpha, const double* a, const double* b, do
 template <typename T>
 void gemm_in_tiles(const GemmShape& s, T alpha, const T* a, const T* b, T beta, T* c, const GemmEnds* ends) {
   if (s.m == 0 || s.n == 0) return;
+  if (device::current()) return gemm_on_device(s, alpha, a, b, beta, c, ends);
   if (is_trivial(s)) return as_one_tile(s, ends, [&] { gemm_trivial(s, alpha, a, b, beta, c); });
   for_each_tile(s, gemm_tile_size(s, true), a, b, c, ends,
                 [&](const GemmShape& part, const T* left, const T* right, T* out) {

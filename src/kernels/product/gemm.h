@@ -5,9 +5,11 @@
 
 #include <cstdint>
 
+#include "device/stream.h"
 #include "hybridnet/base.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/integers.h"
+#include "kernels/product/device_product.h"
 
 namespace hybridnet::kernels {
 
@@ -50,6 +52,7 @@ void gemm_in_tiles(const GemmShape& s, T alpha, const T* a, const T* b, T beta, 
 // one.
 template <typename T>
 void gemm_plain(const GemmShape& s, const T* a, const T* b, T* c) {
+  if (device::current()) return on_device::gemm(s, dtype_of<T>::value, 1, a, b, 0, c);
   using Acc = wrapping_t<accumulator_t<T>>;
   const int64_t a_row = s.transpose_a ? 1 : s.lda, a_col = s.transpose_a ? s.lda : 1;
   const int64_t b_row = s.transpose_b ? 1 : s.ldb, b_col = s.transpose_b ? s.ldb : 1;

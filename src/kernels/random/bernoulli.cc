@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "device/stream.h"
+#include "kernels/random/device_random.h"
 #include "kernels/random/philox_vectors.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -63,6 +65,7 @@ namespace hybridnet::kernels {
 HWY_EXPORT(fill);
 
 void fill_bernoulli(RngKey key, double keep, int64_t begin, int64_t n, uint8_t* mask) {
+  if (device::current()) return on_device::fill_bernoulli(key, keep, begin, n, mask);
   const double below = keep * 0x1p32;
   if (below >= 0x1p32) {
     std::fill_n(mask, n, uint8_t{1});

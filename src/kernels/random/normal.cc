@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "device/stream.h"
+#include "kernels/random/device_random.h"
 #include "kernels/random/philox_vectors.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -54,6 +56,7 @@ namespace hybridnet::kernels {
 HWY_EXPORT(normal);
 
 void fill_normal(RngKey key, float mean, float deviation, int64_t begin, int64_t n, float* out) {
+  if (device::current()) return on_device::fill_normal(key, mean, deviation, begin, n, out);
   HWY_DYNAMIC_DISPATCH(normal)(key, mean, deviation, begin, n, out);
 }
 

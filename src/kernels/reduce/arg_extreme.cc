@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <memory>
 
+#include "device/stream.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/pointwise.h"
+#include "kernels/reduce/device_reduce.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -90,6 +92,7 @@ void arg_extreme(Extreme extreme, DType dtype, const void* in, int64_t outer, in
                  DType out_dtype, void* out) {
   constexpr int64_t kTasks = 64, kMinBlock = 16384;
   if (outer == 0 || inner == 0) return;
+  if (device::current()) return on_device::arg_extreme(extreme, dtype, in, outer, length, inner, out_dtype, out);
   const Search search(extreme, dtype, in, length, inner);
   const int64_t tiles = (inner + kWidth - 1) / kWidth, units = outer * tiles, outputs = outer * inner;
   const auto width_of = [&](int64_t tile) { return std::min(kWidth, inner - tile * kWidth); };

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "device/stream.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/pointwise.h"
+#include "kernels/reduce/device_reduce.h"
 
 namespace hybridnet::kernels {
 namespace {
@@ -58,6 +60,7 @@ struct Sums {
 void cumsum(DType dtype, const void* in, int64_t outer, int64_t length, int64_t inner, bool from_end, DType out_dtype,
             void* out) {
   if (outer * length * inner == 0) return;
+  if (device::current()) return on_device::cumsum(dtype, in, outer, length, inner, from_end, out_dtype, out);
   // Unsigned: integer sums wrap around.
   const bool floating = is_floating(dtype) || is_floating(out_dtype);
   const DType wide = floating ? DType::kFloat64 : DType::kInt64;

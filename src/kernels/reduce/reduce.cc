@@ -5,16 +5,19 @@
 #include <limits>
 #include <optional>
 
+#include "device/stream.h"
 #include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/integers.h"
 #include "kernels/elementwise/pointwise.h"
+#include "kernels/reduce/device_reduce.h"
+#include "kernels/reduce/reduce_stages.h"
 
 namespace hybridnet::kernels {
 namespace {
 
-constexpr int64_t kRowBlock = 32768;  // elements of a contiguous run that one accumulator sums before it is merged
+constexpr int64_t kRowBlock = kReduceRowBlock;
 constexpr int64_t kWidth = ReduceLoops::kMaxWidth;
 constexpr int64_t kNarrow = 32;  // narrower matrices are read as wide ones, with several rows side by side
 
@@ -25,27 +28,6 @@ const ReduceLoops& reduce_loops(Reduction reduction, DType dtype) {
     return filled;
   }();
   return table[static_cast<int>(reduction)][static_cast<int>(dtype)];
-}
-
-// Axes, merged with neighbors that are also kept or also reduced; sizes of 1 are dropped.
-struct Groups {
-  int n = 0;
-  int64_t size[kMaxDims];
-  bool reduced[kMaxDims];
-};
-Groups group_axes(const Shape& shape, uint32_t axes) {
-  Groups g;
-  for (int axis = 0; axis < shape.ndim(); ++axis) {
-    if (shape[axis] == 1) continue;
-    const bool reduced = (axes >> axis & 1u) != 0;
-    if (g.n > 0 && g.reduced[g.n - 1] == reduced) {
-      g.size[g.n - 1] *= shape[axis];
-    } else {
-      g.size[g.n] = shape[axis];
-      g.reduced[g.n++] = reduced;
-    }
-  }
-  return g;
 }
 
 // Stores finished accumulators in the output's dtype.
@@ -173,13 +155,10 @@ struct Stage {
 
   template <class StoreFn>
   void run_columns(const StoreFn& store) const {
-    constexpr int64_t kTasks = 64, kMinRows = 256;
     const int64_t tiles = (inner + kWidth - 1) / kWidth;
     const int64_t units = outer * tiles;
-    // Few outputs over many rows are split along the rows, too: by the shape, never by the number of threads.
-    const int64_t wanted = units >= kTasks ? 1 : (kTasks + units - 1) / units;
-    const int64_t rows_per_block = std::max(kMinRows, (reduced + wanted - 1) / wanted);
-    const int64_t blocks = (reduced + rows_per_block - 1) / rows_per_block;
+    const ColumnBlocks split(outer, reduced, inner);
+    const int64_t rows_per_block = split.rows, blocks = split.blocks;
     const int64_t work = rows_per_block * std::min(inner, kWidth);
     const double unit_ns = 0.25 * static_cast<double>(std::min(work, reduced * inner));
     const auto width_of = [&](int64_t tile) { return std::min(kWidth, inner - tile * kWidth); };
@@ -218,40 +197,19 @@ struct Stage {
 
 void reduce(Reduction reduction, Finish finish, DType dtype, const void* in, const Shape& shape, uint32_t axes,
             DType out_dtype, void* out) {
+  if (device::current()) return on_device::reduce(reduction, finish, dtype, in, shape, axes, out_dtype, out);
   const ReduceLoops& loops = reduce_loops(reduction, dtype);
-  Groups groups = group_axes(shape, axes);
-  int64_t reduced_count = 1, outputs = 1;
-  for (int i = 0; i < groups.n; ++i) (groups.reduced[i] ? reduced_count : outputs) *= groups.size[i];
-  if (outputs == 0) return;
-  const Store store(finish, reduced_count, loops.accumulator, out_dtype, out);
+  const ReduceStages plan(shape, axes);
+  const Store store(finish, plan.reduced_count, loops.accumulator, out_dtype, out);
   const int64_t acc_size = dtype_size(loops.accumulator);
   Stage stage{loops, false, static_cast<const char*>(in), dtype_size(dtype), acc_size, 1, 1, 1};
-  if (reduced_count == 0) {
-    stage.outer = outputs;
-    stage.reduced = 0;
-    return stage.run(store);
-  }
-  // The innermost reduced group comes first; its results are accumulators, which the next stage reduces.
   std::optional<OwnedBlock> rooms[2];  // a stage reads one and writes the other
-  int room = 0;
-  while (true) {
-    int at = groups.n - 1;
-    while (at >= 0 && !groups.reduced[at]) --at;
-    stage.outer = stage.inner = 1;
-    stage.reduced = at >= 0 ? groups.size[at] : 1;
-    int left = 0;
-    for (int i = 0; i < groups.n; ++i) {
-      if (i < at) stage.outer *= groups.size[i];
-      if (i > at) stage.inner *= groups.size[i];
-      if (i < at && groups.reduced[i]) ++left;
-    }
-    if (at < 0) {  // nothing to reduce: every element is a row of its own
-      stage.outer = stage.inner;
-      stage.inner = 1;
-    }
-    if (left == 0) return stage.run(store);
-    OwnedBlock& next = rooms[room].emplace(stage.outer * stage.inner * acc_size);
-    room = 1 - room;
+  for (int i = 0; i < plan.count; ++i) {
+    stage.outer = plan.stages[i].outer;
+    stage.reduced = plan.stages[i].reduced;
+    stage.inner = plan.stages[i].inner;
+    if (i + 1 == plan.count) return stage.run(store);
+    OwnedBlock& next = rooms[i % 2].emplace(stage.outer * stage.inner * acc_size);
     char* const to = static_cast<char*>(next.data());
     stage.run([&](const void* acc, int64_t first, int64_t n) {
       std::copy_n(static_cast<const char*>(acc), n * acc_size, to + first * acc_size);
@@ -259,20 +217,6 @@ void reduce(Reduction reduction, Finish finish, DType dtype, const void* in, con
     stage.in = to;
     stage.in_size = acc_size;
     stage.of_accumulators = true;
-    for (int i = at; i + 1 < groups.n; ++i) {
-      groups.size[i] = groups.size[i + 1];
-      groups.reduced[i] = groups.reduced[i + 1];
-    }
-    --groups.n;
-    // If the neighbors of the removed group are both kept, they are merged, so that the next stage has one inner size.
-    if (at > 0 && at < groups.n && !groups.reduced[at - 1] && !groups.reduced[at]) {
-      groups.size[at - 1] *= groups.size[at];
-      for (int i = at; i + 1 < groups.n; ++i) {
-        groups.size[i] = groups.size[i + 1];
-        groups.reduced[i] = groups.reduced[i + 1];
-      }
-      --groups.n;
-    }
   }
 }
 

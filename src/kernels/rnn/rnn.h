@@ -26,6 +26,7 @@ struct RnnGeometry {
   CellClip clip;
   bool masked = false;  // each example has its own length
   double dropout = 0;   // probability, between layers
+  bool plain = false;   // weights are never packed: on a device
 
   int64_t gates() const { return mode == RnnMode::kLstm ? 4 : mode == RnnMode::kGru ? 3 : 1; }
   int64_t gate_size() const { return gates() * hidden; }
@@ -35,7 +36,7 @@ struct RnnGeometry {
   int64_t positions() const { return steps * batch; }
   int64_t cells() const { return layers * directions; }
   // True if there are enough steps to pay for packing the recurrent weights.
-  bool packs_weights() const { return gates() > 1 && steps >= 4; }
+  bool packs_weights() const { return !plain && gates() > 1 && steps >= 4; }
   // True if each step also multiplies its input, instead of one product for all steps before them.
   bool steps_take_inputs() const;
   // True if the gradients of states and inputs are computed from packed weights.

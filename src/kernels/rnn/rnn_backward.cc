@@ -1,11 +1,14 @@
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "device/stream.h"
 #include "hybridnet/threads.h"
+#include "kernels/elementwise/pointwise.h"
+#include "kernels/memory/strided_copy.h"
 #include "kernels/product/gemm.h"
 #include "kernels/product/packed_product.h"
 #include "kernels/reduce/reduce.h"
+#include "kernels/rnn/device_rnn.h"
 #include "kernels/rnn/rnn.h"
 
 namespace hybridnet::kernels {
@@ -13,7 +16,11 @@ namespace {
 
 template <typename T>
 void copy(const T* from, int64_t n, T* to) {
-  if (n > 0) std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+  copy_bytes(from, to, n * static_cast<int64_t>(sizeof(T)));
+}
+template <typename T>
+void clear(T* values, int64_t n) {
+  zero_bytes(values, n * static_cast<int64_t>(sizeof(T)));
 }
 
 // The states of all steps: element (t, n) begins at data + (t * batch + n) * stride.
@@ -67,6 +74,10 @@ class Backward {
 
  private:
   void multiply(const T* a, const T* b, T* out) const {
+    if (device::current()) {
+      const void* const in[] = {a, b};
+      return apply_parallel(loops(Pointwise::kMul), dtype_of<T>::value, in, out, g_.positions() * g_.output());
+    }
     parallel_for(g_.positions() * g_.output(), 1.2, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) out[i] = a[i] * b[i];
     });
@@ -90,7 +101,10 @@ class Backward {
   const T* state_at(const StateSequence<T>& s, int64_t t) {
     const T* from = s.data + t * g_.batch * s.stride;
     if (s.stride == g_.recurrent()) return from;
-    for (int64_t n = 0; n < g_.batch; ++n) copy(from + n * s.stride, g_.recurrent(), state_copy_ + n * g_.recurrent());
+    StridedCopy rows;
+    rows.add_axis(g_.batch, s.stride, g_.recurrent());
+    rows.add_axis(g_.recurrent(), 1, 1);
+    rows.run(from, state_copy_, sizeof(T));
     return state_copy_;
   }
 
@@ -124,11 +138,14 @@ class Backward {
     if (gradients)
       copy(gradients + cell * n, n, to);
     else
-      std::fill_n(to, n, T(0));
+      clear(to, n);
   }
 
   void add_output_gradient(int64_t t, int64_t direction, const T* dout) {
     const int64_t R = g_.recurrent();
+    if (device::current())
+      return on_device::add_strided(g_.batch, R, static_cast<const T*>(dstate_),
+                                    dout + t * g_.batch * g_.output() + direction * R, g_.output(), up_);
     for (int64_t n = 0; n < g_.batch; ++n) {
       const T* from = dout + (t * g_.batch + n) * g_.output() + direction * R;
       for (int64_t i = 0; i < R; ++i) up_[n * R + i] = dstate_[n * R + i] + from[i];
@@ -139,6 +156,13 @@ class Backward {
   bool finished(int64_t t, int64_t n) const { return g_.masked && t >= a_.lengths[n]; }
   void keep_finished(int64_t t) {
     const int64_t R = g_.recurrent(), H = g_.hidden;
+    if (g_.masked && device::current()) {
+      const on_device::StepRows rows{a_.lengths, t, g_.batch};
+      copy(dstate_, g_.batch * R, kept_state_);
+      copy(dcell_, g_.batch * H, kept_cell_);
+      on_device::set_finished<T>(rows, R, nullptr, up_);
+      return on_device::set_finished<T>(rows, H, nullptr, dcell_);
+    }
     for (int64_t n = 0; g_.masked && n < g_.batch; ++n) {
       if (!finished(t, n)) continue;
       copy(dstate_ + n * R, R, kept_state_ + n * R);
@@ -149,6 +173,11 @@ class Backward {
   }
   void restore_finished(int64_t t) {
     const int64_t R = g_.recurrent(), H = g_.hidden;
+    if (g_.masked && device::current()) {
+      const on_device::StepRows rows{a_.lengths, t, g_.batch};
+      on_device::set_finished<T>(rows, R, kept_state_, dstate_);
+      return on_device::set_finished<T>(rows, H, kept_cell_, dcell_);
+    }
     for (int64_t n = 0; g_.masked && n < g_.batch; ++n) {
       if (!finished(t, n)) continue;
       copy(kept_state_ + n * R, R, dstate_ + n * R);
@@ -159,6 +188,7 @@ class Backward {
   // Calls f(first row, rows) over the batch, on as many cores as the arithmetic of a step is worth.
   template <typename F>
   void for_rows(const F& f) const {
+    if (device::current()) return f(0, g_.batch);
     parallel_for(g_.batch, 5.0 * static_cast<double>(g_.hidden),
                  [&f](int64_t begin, int64_t end) { f(begin, end - begin); });
   }
@@ -246,7 +276,7 @@ class Backward {
     GemmShape shape = GemmShape::dense(true, false, G, R, rest);
     shape.ldb = s.stride;
     if (rest == 0)
-      std::fill_n(to, G * R, T(0));
+      clear(to, G * R);
     else if (direction == 0)
       gemm(shape, T(1), drecurrent_ + N * G, s.data, T(0), to);
     else

@@ -1,5 +1,8 @@
 #include "kernels/rnn/rnn_cells.h"
 
+#include "device/stream.h"
+#include "kernels/rnn/device_rnn.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/rnn/rnn_cells.cc"
 #include <hwy/foreach_target.h>
@@ -168,30 +171,60 @@ HWY_EXPORT(plain_double);
 HWY_EXPORT(plain_backward_float);
 HWY_EXPORT(plain_backward_double);
 
-void lstm_step(const LstmStep<float>& s) { HWY_DYNAMIC_DISPATCH(lstm_float)(s); }
-void lstm_step(const LstmStep<double>& s) { HWY_DYNAMIC_DISPATCH(lstm_double)(s); }
-void lstm_backward_step(const LstmBackwardStep<float>& s) { HWY_DYNAMIC_DISPATCH(lstm_backward_float)(s); }
-void lstm_backward_step(const LstmBackwardStep<double>& s) { HWY_DYNAMIC_DISPATCH(lstm_backward_double)(s); }
+void lstm_step(const LstmStep<float>& s) {
+  if (device::current()) return on_device::lstm_step(s);
+  HWY_DYNAMIC_DISPATCH(lstm_float)(s);
+}
+void lstm_step(const LstmStep<double>& s) {
+  if (device::current()) return on_device::lstm_step(s);
+  HWY_DYNAMIC_DISPATCH(lstm_double)(s);
+}
+void lstm_backward_step(const LstmBackwardStep<float>& s) {
+  if (device::current()) return on_device::lstm_backward_step(s);
+  HWY_DYNAMIC_DISPATCH(lstm_backward_float)(s);
+}
+void lstm_backward_step(const LstmBackwardStep<double>& s) {
+  if (device::current()) return on_device::lstm_backward_step(s);
+  HWY_DYNAMIC_DISPATCH(lstm_backward_double)(s);
+}
 void lstm_hidden(int64_t rows, int64_t hidden, const float* gates, const float* c, float* h) {
+  if (device::current()) return on_device::lstm_hidden(rows, hidden, gates, c, h);
   HWY_DYNAMIC_DISPATCH(hidden_float)(rows, hidden, gates, c, h);
 }
 void lstm_hidden(int64_t rows, int64_t hidden, const double* gates, const double* c, double* h) {
+  if (device::current()) return on_device::lstm_hidden(rows, hidden, gates, c, h);
   HWY_DYNAMIC_DISPATCH(hidden_double)(rows, hidden, gates, c, h);
 }
-void gru_step(const GruStep<float>& s) { HWY_DYNAMIC_DISPATCH(gru_float)(s); }
-void gru_step(const GruStep<double>& s) { HWY_DYNAMIC_DISPATCH(gru_double)(s); }
-void gru_backward_step(const GruBackwardStep<float>& s) { HWY_DYNAMIC_DISPATCH(gru_backward_float)(s); }
-void gru_backward_step(const GruBackwardStep<double>& s) { HWY_DYNAMIC_DISPATCH(gru_backward_double)(s); }
+void gru_step(const GruStep<float>& s) {
+  if (device::current()) return on_device::gru_step(s);
+  HWY_DYNAMIC_DISPATCH(gru_float)(s);
+}
+void gru_step(const GruStep<double>& s) {
+  if (device::current()) return on_device::gru_step(s);
+  HWY_DYNAMIC_DISPATCH(gru_double)(s);
+}
+void gru_backward_step(const GruBackwardStep<float>& s) {
+  if (device::current()) return on_device::gru_backward_step(s);
+  HWY_DYNAMIC_DISPATCH(gru_backward_float)(s);
+}
+void gru_backward_step(const GruBackwardStep<double>& s) {
+  if (device::current()) return on_device::gru_backward_step(s);
+  HWY_DYNAMIC_DISPATCH(gru_backward_double)(s);
+}
 void plain_step(bool relu, int64_t n, const float* gates, float* h) {
+  if (device::current()) return on_device::plain_step(relu, n, gates, h);
   HWY_DYNAMIC_DISPATCH(plain_float)(relu, n, gates, h);
 }
 void plain_step(bool relu, int64_t n, const double* gates, double* h) {
+  if (device::current()) return on_device::plain_step(relu, n, gates, h);
   HWY_DYNAMIC_DISPATCH(plain_double)(relu, n, gates, h);
 }
 void plain_backward_step(bool relu, int64_t n, const float* h, const float* dh, float* dgates) {
+  if (device::current()) return on_device::plain_backward_step(relu, n, h, dh, dgates);
   HWY_DYNAMIC_DISPATCH(plain_backward_float)(relu, n, h, dh, dgates);
 }
 void plain_backward_step(bool relu, int64_t n, const double* h, const double* dh, double* dgates) {
+  if (device::current()) return on_device::plain_backward_step(relu, n, h, dh, dgates);
   HWY_DYNAMIC_DISPATCH(plain_backward_double)(relu, n, h, dh, dgates);
 }
 

@@ -1,10 +1,13 @@
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "device/stream.h"
 #include "hybridnet/threads.h"
+#include "kernels/elementwise/broadcast.h"
+#include "kernels/memory/strided_copy.h"
 #include "kernels/product/gemm.h"
 #include "kernels/random/bernoulli.h"
+#include "kernels/rnn/device_rnn.h"
 #include "kernels/rnn/recurrent_step.h"
 #include "kernels/rnn/rnn.h"
 
@@ -13,7 +16,7 @@ namespace {
 
 template <typename T>
 void copy(const T* from, int64_t n, T* to) {
-  if (n > 0) std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+  copy_bytes(from, to, n * static_cast<int64_t>(sizeof(T)));
 }
 
 // Adds the biases of input and state; in GRU, the state's bias of n stays separate.
@@ -21,6 +24,7 @@ template <typename T>
 void add_biases(const RnnGeometry& g, const T* parameters, const RnnGeometry::CellParameters& p, T* sums) {
   const int64_t size = g.gate_size(), shared = g.mode == RnnMode::kGru ? 2 * g.hidden : size;
   const T *bias = parameters + p.i2h_bias, *state_bias = parameters + p.h2h_bias;
+  if (device::current()) return on_device::add_rnn_biases(bias, state_bias, size, shared, sums);
   for (int64_t i = 0; i < size; ++i) sums[i] = i < shared ? bias[i] + state_bias[i] : bias[i];
 }
 
@@ -121,7 +125,9 @@ class Forward {
   void start_gates(int64_t layer, const RnnGeometry::CellParameters& p, const T* in, T* gates) const {
     const int64_t size = g_.gate_size(), inputs = g_.layer_input(layer);
     const bool with_bias = !(g_.packs_weights() && g_.mode == RnnMode::kLstm);
-    if (with_bias) {
+    if (with_bias && device::current()) {
+      broadcast_copy(bias_, Shape{size}, sizeof(T), gates, Shape{g_.positions(), size});
+    } else if (with_bias) {
       parallel_for(g_.positions(), 1.2 * static_cast<double>(size), [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) copy(bias_, size, gates + row * size);
       });
@@ -198,6 +204,12 @@ class Forward {
   // From step t = length on, an example keeps its state.
   void freeze_finished(int64_t t, const T* state, const T* cell_state, T* next, T* next_cell) const {
     if (!g_.masked) return;
+    if (device::current()) {
+      const on_device::StepRows rows{a_.lengths, t, g_.batch};
+      on_device::set_finished(rows, g_.recurrent(), state, next);
+      if (next_cell) on_device::set_finished(rows, g_.hidden, cell_state, next_cell);
+      return;
+    }
     for (int64_t n = 0; n < g_.batch; ++n) {
       if (t < a_.lengths[n]) continue;
       copy(state + n * g_.recurrent(), g_.recurrent(), next + n * g_.recurrent());
@@ -207,6 +219,10 @@ class Forward {
 
   void write_output(int64_t t, int64_t direction, const T* state, T* out) const {
     const int64_t R = g_.recurrent();
+    if (device::current()) {
+      const on_device::StepRows rows{g_.masked ? a_.lengths : nullptr, t, g_.batch};
+      return on_device::write_states(rows, R, state, g_.output(), out + t * g_.batch * g_.output() + direction * R);
+    }
     for (int64_t n = 0; n < g_.batch; ++n) {
       T* to = out + (t * g_.batch + n) * g_.output() + direction * R;
       if (g_.masked && t >= a_.lengths[n])
@@ -220,6 +236,10 @@ class Forward {
     T* multipliers = a_.reserve ? a_.reserve + g_.multiplier_offset(layer) : dropped_;
     const int64_t n = g_.positions() * g_.output(), first = layer * ((n + 3) / 4 * 4);
     const T scale = static_cast<T>(g_.dropout < 1 ? 1 / (1 - g_.dropout) : 0);
+    if (device::current()) {
+      on_device::drop_outputs(a_.rng, 1 - g_.dropout, first, n, static_cast<double>(scale), out, multipliers, dropped_);
+      return dropped_;
+    }
     constexpr int64_t kTile = 4096;
     parallel_for((n + kTile - 1) / kTile, 5000.0, [&](int64_t begin, int64_t end) {
       uint8_t keep[kTile];

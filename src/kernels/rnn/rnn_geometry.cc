@@ -41,7 +41,7 @@ int64_t RnnGeometry::reserve_size() const { return layer_output_offset(layers - 
 
 // A step that multiplies its input reads the input's weights in each step: this does not pay for few examples.
 bool RnnGeometry::steps_take_inputs() const { return packs_weights() && batch >= 12 && packed_products_pay(); }
-bool RnnGeometry::packs_gradients() const { return steps >= 4 && batch >= 2 && packed_products_pay(); }
+bool RnnGeometry::packs_gradients() const { return !plain && steps >= 4 && batch >= 2 && packed_products_pay(); }
 
 // Each cell stores: weights of the input and of the state, biases; for GRU also the state's bias of n.
 int64_t RnnGeometry::packed_offset(int64_t layer, int64_t direction) const {

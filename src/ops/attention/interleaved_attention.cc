@@ -122,7 +122,7 @@ void declare_values(OpRegistry& ops, const char* name, int parts, const char* fi
       })
       .amp(AmpType::kProduct);
   if (parts == 3) {
-    builder
+    builder.any_device()
         .cpu(
             [](const HeadsParams& p, const KernelArgs& a) {
               attention_mix(a.in[1], false, a.in[0], {3, 2}, p.heads, 1.0, a.out[0], {1, 0});
@@ -131,7 +131,7 @@ void declare_values(OpRegistry& ops, const char* name, int parts, const char* fi
         .halves_through_float();
     builder.sample({{3, 2, 12}, {4, 3, 3}}, {{"heads", "2"}});
   } else {
-    builder
+    builder.any_device()
         .cpu(
             [](const HeadsParams& p, const KernelArgs& a) {
               attention_mix(a.in[1], false, a.in[0], {2, 1}, p.heads, 1.0, a.out[0], {1, 0});
@@ -150,6 +150,7 @@ void register_interleaved_attention(OpRegistry& ops) {
       .input("queries_keys_values", "(length, batch, heads * 3 * size): per head query, key, value")
       .output("output", "(batch * heads, length, length)")
       .infer(infer_self_scores)
+      .any_device()
       .cpu(
           [](const HeadsParams& p, const KernelArgs& a) {
             attention_scores(a.in[0], {3, 0}, a.in[0], {3, 1}, p.heads, scale_of(*a.in[0].shape, p.heads, 3), a.out[0]);
@@ -169,6 +170,7 @@ void register_interleaved_attention(OpRegistry& ops) {
       .input("keys_values", "(length of keys, batch, heads * 2 * size): per head key, value")
       .output("output", "(batch * heads, length, length of keys)")
       .infer(infer_cross_scores)
+      .any_device()
       .cpu(
           [](const HeadsParams& p, const KernelArgs& a) {
             attention_scores(a.in[0], {1, 0}, a.in[1], {2, 0}, p.heads, scale_of(*a.in[0].shape, p.heads, 1), a.out[0]);

@@ -37,6 +37,7 @@ void predicate(OpRegistry& ops, const char* name, const char* doc) {
       .input("rhs", "second array, same dtype; shapes broadcast")
       .output("out", "bool, shape by NumPy's broadcasting rule")
       .infer([](const NoParams&, InferContext& c) { infer_broadcast_predicate(c); })
+      .any_device()
       .cpu([](const NoParams&, const KernelArgs& a) {
         kernels::apply_broadcast_predicate(span_loops<F>(), a.in[0].dtype, a.in[0].data, *a.in[0].shape, a.in[1].data,
                                            *a.in[1].shape, a.out[0].as<bool>(), *a.out[0].shape);

@@ -145,6 +145,7 @@ void register_broadcast_axes(OpRegistry& ops) {
       .input("data", "array whose size along every axis of axis is 1")
       .output("out", "dtype of data; its shape with the given sizes")
       .infer(infer_broadcast_axis)
+      .any_device()
       .cpu([](const BroadcastAxisParams&, const KernelArgs& a) { run_repeat(a); })
       .gradient([](const BroadcastAxisParams&, const GradientContext& g) { return repeat_gradient(g); },
                 Saves::nothing())
@@ -156,6 +157,7 @@ void register_broadcast_axes(OpRegistry& ops) {
       .input("rhs", "array that defines the shape; its values are not read")
       .output("out", "dtype of lhs")
       .infer(infer_broadcast_like)
+      .any_device()
       .cpu([](const BroadcastLikeParams&, const KernelArgs& a) { run_repeat(a); })
       .gradient(
           [](const BroadcastLikeParams&, const GradientContext& g) -> Values {
@@ -172,6 +174,7 @@ void register_broadcast_to(OpRegistry& ops) {
       .input("data", "array whose sizes are 1 or those of shape")
       .output("out", "dtype of data, shape as given")
       .infer(infer_broadcast_to)
+      .any_device()
       .cpu([](const BroadcastToParams&, const KernelArgs& a) { run_repeat(a); })
       .gradient([](const BroadcastToParams&, const GradientContext& g) { return repeat_gradient(g); }, Saves::nothing())
       .keeps_zeros()

@@ -29,6 +29,7 @@ OpBuilder<NoParams> broadcast_op(OpRegistry& ops, std::string name, std::string 
       .input("rhs", "second array, same dtype; sizes are equal, or one of them is 1")
       .output("out", "dtype of the inputs, shape by NumPy's broadcasting rule")
       .infer([](const NoParams&, InferContext& c) { infer_broadcast_binary(c); })
+      .any_device()
       .cpu([](const NoParams&, const KernelArgs& a) { run_broadcast<F>(a); }, dtypes)
       .inplace(0, 0)
       .inplace(1, 0)

@@ -90,6 +90,7 @@ void register_activation(OpRegistry& ops) {
       .input("data", "array of any shape")
       .output("out", "shape and dtype of data")
       .infer([](const ActivationParams&, InferContext& c) { infer_elementwise(c); })
+      .any_device()
       .cpu(run_activation, kFloating | kIntegers)
       .pointwise(&activation_span)
       .inplace(0, 0)

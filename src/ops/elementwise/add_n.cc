@@ -35,6 +35,7 @@ void register_add_n(OpRegistry& ops) {
       .output("out", "shape and dtype of the inputs")
       .num_inputs([](const AddNParams& p) { return p.num_args; })
       .infer([](const AddNParams&, InferContext& c) { infer_elementwise(c); })
+      .any_device()
       .cpu(run_add_n)
       .format_agnostic()
       .inplace(0, 0)

@@ -40,6 +40,7 @@ void register_cast(OpRegistry& ops) {
       .input("data", "array of any shape and dtype")
       .output("out", "shape of data, dtype given by the parameter")
       .infer(infer_cast)
+      .any_device()
       .cpu(run_cast)
       .format_agnostic()
       .gradient(cast_gradient, Saves::nothing())
@@ -59,6 +60,7 @@ void register_cast(OpRegistry& ops) {
         const bool stays = !is_floating(from) || from == DType::kFloat64;
         if (from != DType::kUnknown) c.set_out_dtype(0, stays ? from : p.dtype);
       })
+      .any_device()
       .cpu(run_cast)
       .format_agnostic()
       .gradient(cast_gradient, Saves::nothing())

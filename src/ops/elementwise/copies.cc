@@ -4,6 +4,7 @@
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/convert.h"
+#include "kernels/memory/fill.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
@@ -15,6 +16,7 @@ void run_copy(const NoParams&, const KernelArgs& a) {
 }
 
 void fill(const TensorRef& out, double value) {
+  if (device::current()) return kernels::fill(out, value);
   char item[8];
   kernels::store_scalar(out.dtype, value, item);
   const int64_t size = dtype_size(out.dtype);
@@ -50,6 +52,7 @@ OpBuilder<NoParams> identity_op(OpRegistry& ops, const char* name, const char* d
       .input("data", "array of any shape")
       .output("out", "shape and dtype of data")
       .infer(infer_same)
+      .any_device()
       .cpu(run_copy)
       .pointwise(&pointwise_span<kernels::Pointwise::kCopy>)
       .inplace(0, 0)
@@ -67,6 +70,7 @@ void register_identity_like(OpRegistry& ops) {
       .input("rhs", "defines shape and dtype only")
       .output("out", "shape and dtype of both")
       .infer(infer_same)
+      .any_device()
       .cpu(run_copy)
       .inplace(0, 0)
       .gradient(
@@ -98,6 +102,7 @@ void register_write_state(OpRegistry& ops) {
       .output("new_state", "shape and dtype of value")
       .visible_outputs(1)
       .infer(infer_write_state)
+      .any_device()
       .cpu([](const NoParams&, const KernelArgs& a) {
         for (size_t i = 0; i < 2; ++i)
           if (a.out[i].data != a.in[i].data)
@@ -120,6 +125,7 @@ OpBuilder<NoParams> constant_like(OpRegistry& ops, const char* name, double valu
       .input("data", "array of any shape; its values are not read")
       .output("out", "shape and dtype of data")
       .infer(infer_same)
+      .any_device()
       .cpu([value](const NoParams&, const KernelArgs& a) { fill(a.out[0], value); })
       .gradient([](const NoParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
       .fills_with([value](const NoParams&) { return std::optional(value); })

@@ -114,6 +114,7 @@ OpBuilder<P>& elementwise(OpBuilder<P>& op, DTypeSet dtypes = kNumeric) {
   for (int i = 0; i < kernels::loops(F).arity; ++i) op.inplace(i, 0);
   return op.output("out", "shape and dtype of the inputs")
       .infer([](const P&, InferContext& c) { infer_elementwise(c); })
+      .any_device()
       .cpu([](const P&, const KernelArgs& a) { run_elementwise<F>(a); }, dtypes)
       .pointwise(&pointwise_span<F>)
       .c_form(c_form_of(F))

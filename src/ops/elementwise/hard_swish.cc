@@ -1,6 +1,7 @@
 // x * clip(x / 6 + 1 / 2, 0, 1), in floats and in quantized graphs: the example of docs/adding-an-operator.md for an
-// operator with everything in one file.
+// operator with everything in one file, except the formula, which devices compile, too.
 //   Howard et al.: Searching for MobileNetV3, ICCV 2019, section 5.2.
+#include "kernels/functors/formulas.h"
 #include "ops/elementwise/formula.h"
 #include "ops/quantized/byte_table.h"
 
@@ -8,15 +9,8 @@ namespace hybridnet::ops {
 namespace {
 
 const OpRef kClip{"clip"};
-constexpr double kEnd = 3;  // 0 up to -3, x from 3
-
-// By pieces, so that -inf gives 0: the product would be -inf * 0, NaN.
-struct HardSwish {
-  template <typename T>
-  T operator()(T x) const {
-    return x <= T(-kEnd) ? T(0) : x >= T(kEnd) ? x : x * (x + T(kEnd)) / T(2 * kEnd);
-  }
-};
+using kernels::HardSwish;
+constexpr double kEnd = HardSwish::kEnd;
 
 // Between -3 and 3 the slope is x / 3 + 1 / 2; the slope at the two ends is 0 and 1.
 Values hard_swish_gradient(const HardSwish&, const GradientContext& g) {

@@ -153,6 +153,7 @@ void register_leaky_relu(OpRegistry& ops) {
       .num_inputs([](const LeakyReluParams& p) { return has_gamma(p) ? 2 : 1; })
       .num_outputs([](const LeakyReluParams& p) { return has_mask(p) ? 2 : 1; })
       .infer(infer_leaky)
+      .any_device_when([](const LeakyReluParams& p, const LinkContext&) { return !has_mask(p); })
       .cpu(run_leaky, kFloating)
       .random()
       .train_sensitive()

@@ -47,6 +47,7 @@ OpBuilder<P>& identity(OpBuilder<P>& op) {
   return op.input("data", "array of any shape")
       .output("out", "shape and dtype of data")
       .infer([](const P&, InferContext& c) { infer_elementwise(c); })
+      .any_device()
       .cpu([](const P&, const KernelArgs& a) {
         if (a.out[0].data != a.in[0].data) run_elementwise<Pointwise::kCopy>(a);
       })

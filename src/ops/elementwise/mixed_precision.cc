@@ -1,10 +1,12 @@
 // Operators for mixed precision training: common dtypes of several arrays, tests for overflow, zeroing of arrays.
-#include <cstring>
 
 #include "hybridnet/declare.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/finite.h"
+#include "kernels/memory/fill.h"
+#include "kernels/memory/strided_copy.h"
 #include "ops/elementwise/declare.h"
+#include "ops/optimizer/device_squares.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -97,6 +99,10 @@ void infer_finite(InferContext& c) {
 }
 
 void run_finite(const KernelArgs& a) {
+  if (device::current()) {
+    kernels::fill(a.out[0], 1.0);
+    return on_device::all_finite(a.in, a.out[0].as<float>());
+  }
   bool finite = true;
   for (const TensorRef& array : a.in) finite = finite && kernels::all_finite(array.dtype, array.data, array.size());
   *a.out[0].as<float>() = finite ? 1.0f : 0.0f;
@@ -120,7 +126,7 @@ void infer_reset(const ResetParams&, InferContext& c) {
 
 void run_reset(const ResetParams&, const KernelArgs& a) {
   for (const TensorRef& out : a.out) {
-    if (out.size() > 0) std::memset(out.data, 0, static_cast<size_t>(out.size() * dtype_size(out.dtype)));
+    kernels::zero_bytes(out.data, out.size() * dtype_size(out.dtype));
   }
 }
 
@@ -132,6 +138,7 @@ void register_finite(OpRegistry& ops) {
       .names_its_input()
       .output("out", "float32 (1,)")
       .infer([](const FiniteParams&, InferContext& c) { infer_finite(c); })
+      .any_device()
       .cpu([](const FiniteParams&, const KernelArgs& a) { run_finite(a); })
       .gradient(kNotDifferentiable)
       .sample({{3, 4}});
@@ -141,6 +148,7 @@ void register_finite(OpRegistry& ops) {
       .output("out", "float32 (1,)")
       .num_inputs([](const MultiFiniteParams& p) { return p.num_arrays; })
       .infer([](const MultiFiniteParams&, InferContext& c) { infer_finite(c); })
+      .any_device()
       .cpu([](const MultiFiniteParams&, const KernelArgs& a) { run_finite(a); })
       .gradient(kNotDifferentiable)
       .sample({{3, 4}, {2}}, {{"num_arrays", "2"}});
@@ -158,6 +166,7 @@ void register_mixed_precision(OpRegistry& ops) {
       .num_inputs([](const MulticastParams& p) { return p.num_outputs; })
       .num_outputs([](const MulticastParams& p) { return p.num_outputs; })
       .infer(infer_multicast)
+      .any_device()
       .cpu(run_multicast)
       .gradient(multicast_gradient, Saves::nothing())
       .sample({{3, 4}, {2, 3}}, {{"num_outputs", "2"}})
@@ -180,6 +189,7 @@ void register_mixed_precision(OpRegistry& ops) {
       .num_outputs([](const ResetParams& p) { return p.num_arrays; })
       .num_visible_outputs([](const ResetParams& p) { return p.num_arrays; })
       .infer(infer_reset)
+      .any_device()
       .cpu(run_reset)
       .variadic_inplace([](const ResetParams&, int output) { return output; })
       .variadic_writeback([](const ResetParams&, int output) { return output; })

@@ -157,6 +157,7 @@ void register_plain_leaky_relu(OpRegistry& ops) {
       .input("data", "floating array of any shape")
       .output("output", "shape and dtype of data")
       .infer([](const LeakyReluParams&, InferContext& c) { infer_elementwise(c); })
+      .any_device()
       .cpu(run_plain_leaky, kFloating)
       .pointwise(&plain_span)
       .inplace(0, 0)

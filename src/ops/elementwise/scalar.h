@@ -33,12 +33,7 @@ template <kernels::Pointwise F, kernels::Repeat kScalarSide>
 void apply_scalar(double scalar, DType dtype, const void* data, void* out, int64_t n, bool parallel) {
   if (!wraps_alike(F) && is_beyond(dtype, scalar))
     return apply_in_int64(span_loops<F>(), scalar, kScalarSide, dtype, data, out, n);
-  alignas(8) char value[8];
-  kernels::store_scalar(dtype, scalar, value);
-  const void* in[2] = {data, data};
-  in[kScalarSide == kernels::Repeat::kFirst ? 0 : 1] = value;
-  const auto run = parallel ? kernels::apply_parallel : kernels::apply;
-  run(span_loops<F>(), dtype, in, out, n, nullptr, kScalarSide);
+  kernels::apply_number(span_loops<F>(), dtype, scalar, kScalarSide, data, out, n, parallel);
 }
 
 template <kernels::Pointwise F, kernels::Repeat kScalarSide>
@@ -68,6 +63,7 @@ OpBuilder<ScalarParams> scalar_op(OpRegistry& ops, std::string name, std::string
       .input("data", "array of any shape")
       .output("out", "shape of data; dtype of data, unless data is bool or is_int is false")
       .infer(infer_scalar)
+      .any_device()
       .cpu(run_scalar<F, kScalarSide>, dtypes)
       .pointwise(&scalar_span<F, kScalarSide>)
       .c_form(form)

@@ -1,7 +1,9 @@
 // Arithmetic of an array and a number.
 #include <algorithm>
 
+#include "device/stream.h"
 #include "hybridnet/op.h"
+#include "kernels/elementwise/device_map.h"
 #include "ops/elementwise/scalar.h"
 
 namespace hybridnet::ops {
@@ -37,6 +39,7 @@ bool is_beyond(DType dtype, double number) {
 
 void apply_in_int64(const kernels::SpanLoops& loops, double scalar, kernels::Repeat side, DType dtype, const void* data,
                     void* out, int64_t n) {
+  if (device::current()) return kernels::number_on_device({loops, dtype, DType::kInt64}, scalar, side, data, out, n);
   constexpr int64_t kTile = 512;
   int64_t tile[kTile], number = 0;
   kernels::store_scalar(DType::kInt64, scalar, &number);

@@ -1,8 +1,10 @@
 // Comparisons of an array with a number: 1 or 0 in the dtype of the array.
 #include <cmath>
 
+#include "device/stream.h"
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/elementwise/device_map.h"
 #include "ops/elementwise/scalar.h"
 
 namespace hybridnet::ops {
@@ -16,13 +18,18 @@ bool is_exact_in(DType dtype, double scalar) {
   int64_t stored = 0;
   double back = 0;
   kernels::store_scalar(dtype, scalar, &stored);
-  kernels::convert(dtype, &stored, DType::kFloat64, &back, 1);
+  kernels::convert_fn(dtype, DType::kFloat64)(&stored, &back, 1);
   return back == scalar;
 }
 
 // Compares in double, tile by tile, and converts the result back: the result fits any dtype, the number does not.
 template <Pointwise F>
 void compare_wide(double scalar, DType from, const void* in, DType to, void* out, int64_t n) {
+  if (device::current()) {
+    if (from != to) kernels::convert(from, in, to, out, n);
+    return kernels::number_on_device({span_loops<F>(), to, DType::kFloat64}, scalar, kScalarRight,
+                                     from == to ? in : out, out, n);
+  }
   constexpr int64_t kTile = 512;
   double tile[kTile];
   for (int64_t i = 0; i < n; i += kTile) {
@@ -45,6 +52,7 @@ void run_compare(const ScalarParams& p, const KernelArgs& a) {
   const TensorRef& in = a.in[0];
   const TensorRef& out = a.out[0];
   if (is_exact_in(out.dtype, p.scalar)) return run_scalar<F, kScalarRight>(p, a);
+  if (device::current()) return compare_wide<F>(p.scalar, in.dtype, in.data, out.dtype, out.data, out.size());
   parallel_for(out.size(), 1.0, [&](int64_t begin, int64_t end) {
     compare_wide<F>(p.scalar, in.dtype, in.as<char>() + begin * dtype_size(in.dtype), out.dtype,
                     out.as<char>() + begin * dtype_size(out.dtype), end - begin);
@@ -71,6 +79,11 @@ template <Pointwise F>
 void run_predicate(const ScalarParams& p, const KernelArgs& a) {
   const TensorRef& in = a.in[0];
   const DType through = is_exact_in(in.dtype, p.scalar) && in.dtype != DType::kBool ? in.dtype : DType::kFloat64;
+  if (device::current()) {
+    const DType wide = through == in.dtype ? DType::kUnknown : through;
+    return kernels::number_on_device({span_loops<F>(), in.dtype, wide, true}, p.scalar, kScalarRight, in.data,
+                                     a.out[0].data, in.size());
+  }
   const kernels::ConvertFn widen = kernels::convert_fn(in.dtype, through),
                            narrow = kernels::convert_fn(through, DType::kBool);
   constexpr int64_t kTile = 512;
@@ -100,6 +113,7 @@ void predicate(OpRegistry& ops, const char* name, const char* doc) {
         c.unify_shapes();
         c.set_out_dtype(0, DType::kBool);
       })
+      .any_device()
       .cpu(run_predicate<F>)
       .cost([](const ScalarParams&, auto in, auto out) { return elementwise_cost(span_loops<F>(), in, out); })
       .gradient(kNotDifferentiable)
@@ -122,7 +136,12 @@ void declare_is_zero(OpRegistry& ops) {
         c.unify_shapes();
         c.set_out_dtype(0, DType::kBool);
       })
+      .any_device()
       .cpu([](const NoParams&, const KernelArgs& a) {
+        if (device::current()) {
+          return kernels::number_on_device({span_loops<Pointwise::kEqual>(), a.in[0].dtype, DType::kUnknown, true}, 0.0,
+                                           kScalarRight, a.in[0].data, a.out[0].data, a.out[0].size());
+        }
         dispatch_dtype(a.in[0].dtype, [&](auto zero) {
           const auto* in = a.in[0].as<decltype(zero)>();
           parallel_for(a.in[0].size(), 0.2, [&](int64_t begin, int64_t end) {

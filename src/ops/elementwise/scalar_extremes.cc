@@ -60,6 +60,7 @@ Values power_gradient(const ScalarParams& p, const GradientContext& g) {
 void register_powers_of_numbers(OpRegistry& ops) {
   scalar_op<Pointwise::kPower, kScalarRight>(ops, "_power_scalar", "data to the power of scalar.")
       .alias("_PowerScalar")
+      .any_device()
       .cpu(run_power)
       .pointwise(&power_span)
       .gradient(power_gradient, Saves::all_inputs())

@@ -38,6 +38,7 @@ void register_scaled(OpRegistry& ops) {
       .input("data", "floating array of rank 1 or more")
       .output("out", "shape and dtype of data")
       .infer(infer_div_sqrt_dim)
+      .any_device()
       .cpu(run_div_sqrt_dim, kFloating)
       .inplace(0, 0)
       .gradient(
@@ -52,6 +53,7 @@ void register_scaled(OpRegistry& ops) {
       .input("data", "array of any shape")
       .output("out", "shape and dtype of data")
       .infer([](const ScalarParams&, InferContext& c) { infer_elementwise(c); })
+      .any_device()
       .cpu(run_identity)
       .inplace(0, 0)
       .gradient([](const ScalarParams& p, const GradientContext& g) -> Values { return {g.output_grad(0) * p.scalar}; },

@@ -67,6 +67,7 @@ void register_gamma_functions(OpRegistry& ops) {
       .input("data", "array of any shape")
       .output("out", "shape and dtype of data")
       .infer([](const PolygammaParams&, InferContext& c) { infer_elementwise(c); })
+      .any_device()
       .cpu(
           [](const PolygammaParams& p, const KernelArgs& a) {
             const double order = p.order;

@@ -2,8 +2,10 @@
 #include <cstring>
 
 #include "hybridnet/declare.h"
+#include "kernels/device/rows_arguments.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/select.h"
+#include "ops/device_launch.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
@@ -40,6 +42,19 @@ void infer_where(const NoParams&, InferContext& c) {
   }
 }
 
+void choose_rows_on_device(const KernelArgs& a, int64_t row) {
+  const DType dtype = a.out[0].dtype;
+  const device::RowChoiceArguments rows{.condition = a.in[0].data,
+                                        .x = a.in[1].data,
+                                        .y = a.in[2].data,
+                                        .out = a.out[0].data,
+                                        .n = a.out[0].size(),
+                                        .row = row};
+  const std::string types =
+      device::element_name(a.in[0].dtype) + ", uint" + std::to_string(8 * dtype_size(dtype)) + "_t";
+  on_device::launch("rows.cuh", "RowChoiceArguments", on_device::with_type("choose_rows", types), rows.n, rows);
+}
+
 void run_where(const NoParams&, const KernelArgs& a) {
   const Shape& x = *a.out[0].shape;
   const int64_t n = x.size(), size = dtype_size(a.out[0].dtype);
@@ -48,6 +63,7 @@ void run_where(const NoParams&, const KernelArgs& a) {
     return kernels::select(condition.dtype, condition.data, size, a.in[1].data, a.in[2].data, a.out[0].data, n);
   }
   if (n == 0) return;
+  if (device::current()) return choose_rows_on_device(a, n / x[0]);
   const int64_t rows = x[0], row_bytes = n / rows * size;
   for (int64_t row = 0; row < rows; ++row) {
     bool chosen = false;
@@ -75,6 +91,7 @@ void register_where(OpRegistry& ops) {
       .input("y", "shape and dtype of x")
       .output("out", "shape and dtype of x")
       .infer(infer_where)
+      .any_device()
       .cpu(run_where)
       .inplace(1, 0)
       .inplace(2, 0)

@@ -8,7 +8,9 @@
 #include "kernels/elementwise/pointwise.h"
 #include "kernels/memory/stream_copy.h"
 #include "op/pointwise_program.h"
+#include "ops/fused/device_chain.h"
 #include "ops/fused/native_chain.h"
+#include "ops/fused/operand.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -17,96 +19,6 @@ constexpr int64_t kTileBudget = 48 * 1024;  // bytes of all slots of a tile: abo
 constexpr size_t kMaxSlots = PointwiseProgram::kMaxInputs + PointwiseProgram::kMaxSteps;
 constexpr int64_t kLongestTile = 2048, kShortestTile = 256;  // elements
 constexpr int64_t kStreamedBytes = int64_t{16} << 20;        // larger results bypass the caches
-
-// The access to an input: dense, or with zero strides along broadcast axes. Axes are in the order of memory.
-class Operand {
- public:
-  Operand(const TensorSpec& operand, const TensorSpec& whole, Format format) : bytes_(dtype_size(whole.dtype)) {
-    full_ = operand.shape.size() == whole.shape.size();
-    single_ = !full_ && operand.shape.size() == 1;
-    if (full_ || single_) return;
-    const int ndim = whole.shape.ndim();
-    std::vector<int64_t> strides(static_cast<size_t>(ndim), 0);
-    int64_t stride = 1;
-    for (int i = operand.shape.ndim() - 1, axis = ndim - 1; i >= 0; --i, --axis) {
-      if (operand.shape[i] != 1) strides[static_cast<size_t>(axis)] = stride;
-      stride *= operand.shape[i];
-    }
-    std::vector<int> order;
-    for (int axis = 0; axis < ndim; ++axis) order.push_back(axis);
-    if (format == Format::kChannelsLast && ndim > 2) std::rotate(order.begin() + 1, order.begin() + 2, order.end());
-    for (const int axis : order) push_axis(whole.shape[axis], strides[static_cast<size_t>(axis)]);
-  }
-  bool full() const { return full_; }
-  bool single() const { return single_; }
-
-  // Writes elements [begin, begin + n) of the broadcast operand.
-  void expand(const char* data, char* out, int64_t begin, int64_t n) const {
-    switch (bytes_) {
-      case 1:
-        return expand_as<uint8_t>(data, out, begin, n);
-      case 2:
-        return expand_as<uint16_t>(data, out, begin, n);
-      case 4:
-        return expand_as<uint32_t>(data, out, begin, n);
-      default:
-        return expand_as<uint64_t>(data, out, begin, n);
-    }
-  }
-
- private:
-  struct Axis {
-    int64_t size, stride;
-  };
-
-  // Adjacent axes with compatible strides become one axis.
-  void push_axis(int64_t size, int64_t stride) {
-    if (size == 1) return;
-    if (!axes_.empty() && axes_.back().stride == stride * size) {
-      axes_.back() = {axes_.back().size * size, stride};
-    } else {
-      axes_.push_back({size, stride});
-    }
-  }
-
-  template <typename T>
-  void expand_as(const char* data, char* out, int64_t begin, int64_t n) const {
-    const T* from = reinterpret_cast<const T*>(data);
-    T* to = reinterpret_cast<T*>(out);
-    if (axes_.empty()) {
-      std::fill(to, to + n, from[0]);
-      return;
-    }
-    const Axis inner = axes_.back();
-    int64_t run = begin / inner.size;
-    int64_t at = begin % inner.size;
-    while (n > 0) {
-      const T* row = from + offset_of_run(run++);
-      const int64_t count = std::min(n, inner.size - at);
-      if (inner.stride == 0) {
-        std::fill(to, to + count, row[0]);
-      } else {
-        std::copy(row + at, row + at + count, to);  // the innermost axis of the operand itself: stride 1
-      }
-      to += count;
-      n -= count;
-      at = 0;
-    }
-  }
-
-  int64_t offset_of_run(int64_t run) const {
-    int64_t offset = 0;
-    for (size_t i = axes_.size() - 1; i-- > 0;) {
-      offset += run % axes_[i].size * axes_[i].stride;
-      run /= axes_[i].size;
-    }
-    return offset;
-  }
-
-  int64_t bytes_;
-  bool full_ = false, single_ = false;
-  std::vector<Axis> axes_;
-};
 
 // Tile memory of the calling thread. It grows and is freed when the thread ends.
 char* thread_scratch(size_t bytes) {
@@ -148,6 +60,10 @@ class ProgramKernel final : public Kernel {
         size_(context.out[0].shape.size()) {
     const Format format = context.out_format.empty() ? Format::kPlain : context.out_format[0];
     for (const TensorSpec& in : context.in) operands_.emplace_back(in, context.out[0], format);
+    if (context.device.type == DeviceType::kGPU) {
+      use_device();
+      return;
+    }
     place_slots();
     const auto slots = static_cast<int64_t>(num_buffers_ + operands_.size() + program_.outputs.size());
     tile_ = std::clamp(kTileBudget / std::max<int64_t>(1, slots * bytes_) / kShortestTile * kShortestTile,
@@ -168,6 +84,7 @@ class ProgramKernel final : public Kernel {
   }
 
   void run(const KernelArgs& args) override {
+    if (device_chain_) return device_chain_->run(args, size_);
     bool streamed[PointwiseProgram::kMaxOutputs] = {};
     for (size_t o = 0; o < program_.outputs.size(); ++o)
       streamed[o] = size_ * bytes_ >= kStreamedBytes && !lies_in_an_input(args, o);
@@ -179,6 +96,12 @@ class ProgramKernel final : public Kernel {
 
  private:
   static constexpr int kInput = -1;  // the slot is read in place, in the input's memory
+
+  void use_device() {
+    std::vector<kernels::FusedInput> inputs;
+    for (const Operand& operand : operands_) inputs.push_back(operand.on_device());
+    device_chain_ = std::make_unique<DeviceChain>(program_, dtype_, std::move(inputs));
+  }
 
   // Assigns a buffer to every slot that lives in a tile; a buffer is free after the last step that reads it.
   void place_slots() {
@@ -298,7 +221,8 @@ class ProgramKernel final : public Kernel {
   int num_buffers_ = 0;
   int64_t tile_ = kShortestTile;  // elements
   double element_ns_ = 1;
-  std::unique_ptr<NativeChain> native_;  // null: always interpreted
+  std::unique_ptr<NativeChain> native_;        // null: always interpreted
+  std::unique_ptr<DeviceChain> device_chain_;  // null: runs on the CPU
 };
 
 int64_t program_cost(const PointwiseProgram& program, const TensorSpec& spec) {
@@ -368,6 +292,8 @@ void register_fused_elementwise(OpRegistry& ops) {
       .infer(infer_program)
       .link([](const PointwiseProgram& p, const LinkContext& c) { return Ref<Kernel>(new ProgramKernel(p, c)); },
             kAllDTypes)
+      .any_device_when(
+          [](const PointwiseProgram& p, const LinkContext& c) { return DeviceChain::runs_everywhere(p, c); })
       .gradient(kNotDifferentiable)
       .variadic_inplace([](const PointwiseProgram& p, int output) { return p.memory_of[static_cast<size_t>(output)]; })
       .format_agnostic()

@@ -1,12 +1,15 @@
 // NumPy's indexing with arrays: x[..., i, j, ...] for index arrays on consecutive axes, read and write.
 
+#include <optional>
+
+#include "device/stream.h"
 #include "hybridnet/declare.h"
+#include "hybridnet/storage.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
-#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -87,7 +90,7 @@ class IndexedRows {
   IndexedRows(std::span<const TensorRef> arrays, int axis, const Shape& data) : rows_(count_of(arrays)) {
     const int last = axis + static_cast<int>(arrays.size());
     layout = {data.size(0, axis), data.size(axis, last), data.size(last, data.ndim())};
-    std::fill_n(rows_.data(), rows_.size(), int64_t{0});
+    kernels::zero_bytes(rows_.data(), rows_.size() * static_cast<int64_t>(sizeof(int64_t)));
     for (size_t k = 0; k < arrays.size(); ++k) {
       const int64_t size = data[axis + static_cast<int>(k)];
       kernels::Indices ids(arrays[k]);
@@ -106,11 +109,8 @@ class IndexedRows {
     return common_.size();
   }
   void add(const kernels::Indices& ids, const Shape& shape, int64_t size) {
-    if (shape == common_) {
-      for (int64_t i = 0; i < rows_.size(); ++i) rows_.data()[i] = rows_[i] * size + ids[i];
-      return;
-    }
-    Temporary<int64_t> spread(static_cast<size_t>(rows_.size()));
+    if (shape == common_) return rows_.merge(ids.data(), size);
+    kernels::Indices spread(rows_.size());
     const kernels::Strides from(shape), to(common_);
     kernels::StridedCopy copy;
     const int lead = common_.ndim() - shape.ndim();
@@ -119,7 +119,7 @@ class IndexedRows {
       copy.add_axis(common_[i], repeated ? 0 : from[i - lead], to[i]);
     }
     copy.run(ids.data(), spread.data(), sizeof(int64_t));
-    for (int64_t i = 0; i < rows_.size(); ++i) rows_.data()[i] = rows_[i] * size + spread[static_cast<size_t>(i)];
+    rows_.merge(spread.data(), size);
   }
   Shape common_;
   kernels::Indices rows_;
@@ -184,17 +184,18 @@ void run_set(const AdvancedIndexParams& p, const KernelArgs& a) {
   const Shape target = indexed_shape(data, p.axis, static_cast<int>(a.in.size()) - 2, common);
   if (target.size() == 0) return;
   const void* values = a.in[1].data;
-  Temporary<char> spread;
+  std::optional<OwnedBlock> spread;
   if (!(value == target)) {
-    spread.resize(static_cast<size_t>(target.size() * bytes));
+    const device::Stream* const stream = device::current();
+    spread.emplace(target.size() * bytes, stream ? stream->device() : Device{});
     const kernels::Strides from(value), to(target);
     kernels::StridedCopy copy;
     const int lead = target.ndim() - value.ndim();
     for (int i = 0; i < target.ndim(); ++i) {
       copy.add_axis(target[i], i < lead || value[i - lead] == 1 ? 0 : from[i - lead], to[i]);
     }
-    copy.run(values, spread.data(), bytes);
-    values = spread.data();
+    copy.run(values, spread->data(), bytes);
+    values = spread->data();
   }
   kernels::scatter_rows(values, rows.layout, rows.data(), rows.size(), a.out[0].data, bytes);
 }
@@ -221,6 +222,7 @@ void register_advanced_index(OpRegistry& ops) {
                       "the array, then one array of integers per indexed axis; negative ones count from the end")
       .output("output", "the axes before, the common shape of the index arrays, the axes after")
       .infer(infer_get)
+      .any_device()
       .cpu(run_get)
       .may_raise()
       .internal()
@@ -236,6 +238,7 @@ void register_advanced_index(OpRegistry& ops) {
         c.unify_dtypes({0}, {0});
         c.set_out_shape(0, p.shape);
       })
+      .any_device()
       .cpu([](const AdvancedIndexGradParams& p, const KernelArgs& a) {
         const IndexedRows rows(a.in.subspan(1), p.axis, p.shape);
         kernels::scatter_add_rows(a.in[0], rows.layout, rows.data(), rows.size(), a.out[0]);
@@ -255,6 +258,7 @@ void register_advanced_index(OpRegistry& ops) {
                       "the array, the value (broadcast), then one array of integers per indexed axis")
       .output("output", "shape and dtype of data")
       .infer(infer_set)
+      .any_device()
       .cpu(run_set)
       .inplace(0, 0)
       .may_raise()

@@ -1,7 +1,9 @@
 // fill_element_0index: replaces one element per row.
 #include "hybridnet/declare.h"
+#include "kernels/device/values_arguments.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/strided_copy.h"
+#include "ops/device_launch.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -22,6 +24,11 @@ void run_fill_element(const NoParams&, const KernelArgs& a) {
   if (places.size() > 0) places.resolve(kernels::IndexMode::kRaise, columns);
   if (a.in[0].data != a.out[0].data)
     kernels::copy_bytes(a.in[0].data, a.out[0].data, a.in[0].size() * dtype_size(a.in[0].dtype));
+  if (device::current()) {
+    return on_device::launch(
+        "values.cuh", "FillElementArguments", on_device::with_bits("fill_element", a.in[0].dtype), places.size(),
+        device::FillElementArguments{places.data(), a.in[1].data, a.out[0].data, places.size(), columns});
+  }
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     for (int64_t i = 0; i < places.size(); ++i) a.out[0].as<T>()[i * columns + places[i]] = a.in[1].as<T>()[i];
@@ -43,6 +50,7 @@ void register_fill_element(OpRegistry& ops) {
       .output("output", "shape and dtype of lhs")
       .inplace(0, 0)
       .infer(infer_fill_element)
+      .any_device()
       .cpu(run_fill_element)
       .may_raise()
       .gradient(kNotDifferentiable)

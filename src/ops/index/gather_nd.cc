@@ -1,5 +1,7 @@
 // gather_nd, scatter_nd and related operators: elements or slices selected by tuples of indices.
+#include "device/stream.h"
 #include "hybridnet/declare.h"
+#include "kernels/index/device_index.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/strided_copy.h"
@@ -25,22 +27,33 @@ struct TupleIndices {
     const int depth = static_cast<int>((*indices.shape)[0]);
     layout = {1, data.size(0, depth), data.size(depth, data.ndim())};
     kernels::Indices all(indices);
-    std::fill_n(rows.data(), rows.size(), int64_t{0});
+    kernels::zero_bytes(rows.data(), rows.size() * static_cast<int64_t>(sizeof(int64_t)));
     for (int m = 0; m < depth; ++m) {
-      const int64_t* one = all.data() + m * rows.size();
-      for (int64_t i = 0; i < rows.size(); ++i) {
-        const int64_t index = one[i] < 0 ? one[i] + data[m] : one[i];
-        if (index < 0 || index >= data[m]) {
-          throw IndexError({.input = "indices",
-                            .expected = "indices in [" + std::to_string(-data[m]) + ", " + std::to_string(data[m] - 1) +
-                                        "] for axis " + std::to_string(m),
-                            .given = std::to_string(one[i])});
-        }
-        rows.data()[i] = rows[i] * data[m] + index;
-      }
+      int64_t* one = all.data() + m * rows.size();
+      if (!count_from_end(one, data[m])) throw_outside(device::current() ? all.on_host() : std::move(all), m, data[m]);
+      rows.merge(one, data[m]);
     }
   }
   static int64_t count_of(const TensorRef& indices) { return indices.shape->size(1, indices.shape->ndim()); }
+
+ private:
+  // Adds size to negative indices. False if an index is out of bounds.
+  bool count_from_end(int64_t* ids, int64_t size) const {
+    if (device::current()) return kernels::on_device::count_from_end(ids, rows.size(), size);
+    for (int64_t i = 0; i < rows.size(); ++i) {
+      if (ids[i] < -size || ids[i] >= size) return false;
+      if (ids[i] < 0) ids[i] += size;
+    }
+    return true;
+  }
+  [[noreturn]] void throw_outside(const kernels::Indices& all, int axis, int64_t size) const {
+    const int64_t* one = all.data() + axis * rows.size();
+    while (*one >= -size && *one < size) ++one;
+    throw IndexError({.input = "indices",
+                      .expected = "indices in [" + std::to_string(-size) + ", " + std::to_string(size - 1) +
+                                  "] for axis " + std::to_string(axis),
+                      .given = std::to_string(*one)});
+  }
 };
 
 // Shape of the gathered slices; unknown until both shapes are known.
@@ -85,6 +98,10 @@ void run_gather(const NoParams&, const KernelArgs& a) {
 void run_gather_last(const NoParams&, const KernelArgs& a) {
   const TupleIndices ids(a.in[1], *a.in[0].shape);
   const size_t width = dtype_size(a.in[0].dtype);
+  if (device::current()) {
+    return kernels::on_device::gather_last_rows(a.in[0].data, ids.layout, ids.rows.data(), ids.rows.size(),
+                                                a.out[0].data, static_cast<int64_t>(width));
+  }
   kernels::gather_rows(a.in[0].data, ids.layout, ids.rows.data(), ids.rows.size(), a.out[0].data, width);
   kernels::Indices last(ids.layout.rows);
   for (int64_t i = 0; i < ids.rows.size(); ++i) last.data()[ids.rows[i]] = i;
@@ -123,6 +140,7 @@ void register_gather_nd(OpRegistry& ops) {
       .input("indices", "shape (M, ...), M at most the dimensions of data; integers, negative ones count from the end")
       .output("output", "shape of indices without its first axis, then the axes of data after the first M")
       .infer([](const NoParams&, InferContext& c) { infer_gather(c); })
+      .any_device()
       .cpu(run_gather)
       .may_raise()
       .gradient(
@@ -142,6 +160,7 @@ void register_gather_nd(OpRegistry& ops) {
       .input("indices", "same as in gather_nd")
       .output("output", "shape given by the parameter")
       .infer(infer_scatter)
+      .any_device()
       .cpu([](const ScatterParams& p, const KernelArgs& a) {
         const TupleIndices ids(a.in[1], p.shape);
         kernels::scatter_add_rows(a.in[0], ids.layout, ids.rows.data(), ids.rows.size(), a.out[0]);
@@ -160,6 +179,7 @@ void register_gather_nd(OpRegistry& ops) {
       .input("indices", "shape (M, ...); integers, negative ones count from the end")
       .output("output", "shape given by the parameter")
       .infer(infer_scatter)
+      .any_device()
       .cpu([](const ScatterParams&, const KernelArgs& a) {
         kernels::zero_bytes(a.out[0].data, a.out[0].size() * dtype_size(a.out[0].dtype));
         scatter_into(a.in[0], a.in[1], a.out[0]);
@@ -177,6 +197,7 @@ void register_gather_nd(OpRegistry& ops) {
       .input("indices", "same as in scatter_nd")
       .output("output", "shape of indices without its first axis, then the axes of data after the first M")
       .infer([](const NoParams&, InferContext& c) { infer_gather(c); })
+      .any_device()
       .cpu(run_gather_last)
       .may_raise()
       .gradient(
@@ -197,6 +218,7 @@ void register_gather_nd(OpRegistry& ops) {
       .input("indices", "shape (M, ...); integers, negative ones count from the end")
       .output("output", "shape and dtype of lhs")
       .infer(infer_scatter_set)
+      .any_device()
       .cpu([](const ScatterParams&, const KernelArgs& a) {
         copy_first_input(a);
         scatter_into(a.in[1], a.in[2], a.out[0]);

@@ -1,8 +1,10 @@
 // _contrib_index_copy and _contrib_index_array.
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/values_arguments.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
 
@@ -68,6 +70,14 @@ void run_index_array(const IndexArrayParams& p, const KernelArgs& a) {
   const Shape& data = *a.in[0].shape;
   const Tuple axes = axes_of(p, data.ndim());
   int64_t* out = a.out[0].as<int64_t>();
+  if (device::current()) {
+    device::IndexArrayArguments arguments{.out = out, .n = a.in[0].size(), .axes = axes.ndim()};
+    for (int k = 0; k < axes.ndim(); ++k) {
+      arguments.sizes[k] = data[static_cast<int>(axes[k])];
+      arguments.inner[k] = data.size(static_cast<int>(axes[k]) + 1, data.ndim());
+    }
+    return on_device::launch("values.cuh", "IndexArrayArguments", "index_array", arguments.n, arguments);
+  }
   parallel_for(a.in[0].size(), 2.5, [&](int64_t begin, int64_t end) {
     int64_t index[kMaxDims];
     int64_t rest = begin;
@@ -99,6 +109,7 @@ void register_index_copy(OpRegistry& ops) {
       .input("new_tensor", "shape (M, ...)")
       .output("output", "shape and dtype of old_tensor")
       .infer(infer_index_copy)
+      .any_device()
       .cpu(run_index_copy)
       .inplace(0, 0)
       .may_raise()
@@ -116,6 +127,7 @@ void register_index_copy(OpRegistry& ops) {
         out.push_back(axes_of(p, out.ndim()).ndim());
         c.set_out_shape(0, out);
       })
+      .any_device_when([](const IndexArrayParams& p, const LinkContext&) { return !p.axes || p.axes->ndim() <= 16; })
       .cpu(run_index_array)
       .gradient(kNotDifferentiable)
       .sample({{2, 3}}, {})

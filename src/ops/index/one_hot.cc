@@ -1,8 +1,10 @@
 // one_hot: indices as rows with one marked element.
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/values_arguments.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/fill.h"
+#include "ops/device_launch.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -34,6 +36,13 @@ void infer_one_hot(const OneHotParams& p, InferContext& c) {
 
 void run_one_hot(const OneHotParams& p, const KernelArgs& a) {
   const kernels::Indices ids(a.in[0]);
+  if (device::current()) {
+    if (p.depth > 0)
+      ids.report({"one_hot", "indices"}, kernels::Bounds::index(p.depth), "its row is off_value throughout");
+    return on_device::launch(
+        "values.cuh", "OneHotArguments", on_device::with_dtype("one_hot", a.out[0].dtype), a.out[0].size(),
+        device::OneHotArguments{ids.data(), a.out[0].data, ids.size(), p.depth, p.on_value, p.off_value});
+  }
   int64_t first_outside = -1;
   kernels::fill(a.out[0], p.off_value);
   dispatch_dtype(a.out[0].dtype, [&](auto zero) {
@@ -69,6 +78,7 @@ void register_one_hot(OpRegistry& ops) {
       .input("indices", "any shape; integers of any dtype")
       .output("output", "shape of indices with depth appended")
       .infer(infer_one_hot)
+      .any_device()
       .cpu(run_one_hot)
       .gradient(kNotDifferentiable)
       .sample(sample)

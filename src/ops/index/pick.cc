@@ -143,6 +143,7 @@ void register_pick(OpRegistry& ops) {
       .input("index", "shape of data without the axis, or with size 1 there; integers of any dtype")
       .output("output", "shape of data without the axis, or with size 1 there")
       .infer(infer_pick)
+      .any_device()
       .cpu([](const PickParams& p, const KernelArgs& a) {
         run_pick(p, a, {"pick", "index"});
       })
@@ -156,6 +157,7 @@ void register_pick(OpRegistry& ops) {
       .input("indices", "shape (N,); integers of any dtype, clipped to [0, K-1]")
       .output("output", "shape (N,)")
       .infer(infer_batch_take)
+      .any_device()
       .cpu([](const NoParams&, const KernelArgs& a) {
         run_pick({1, false, IndexMode::kClip}, a, {"batch_take", "indices"});
       })
@@ -171,6 +173,7 @@ void register_pick(OpRegistry& ops) {
       .input("indices", "outer * count * inner integers")
       .output("output", "shape given by the parameter: outer * count * inner elements")
       .infer(infer_along)
+      .any_device()
       .cpu([](const AlongAxisParams& p, const KernelArgs& a) {
         kernels::Indices ids(a.in[1]);
         ids.resolve(p.mode, p.rows);
@@ -187,6 +190,7 @@ void register_pick(OpRegistry& ops) {
       .input("indices", "outer * count * inner integers")
       .output("output", "shape given by the parameter: outer * rows * inner elements")
       .infer(infer_along)
+      .any_device()
       .cpu([](const AlongAxisParams& p, const KernelArgs& a) {
         kernels::Indices ids(a.in[1]);
         ids.resolve(p.mode, p.rows);

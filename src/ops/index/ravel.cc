@@ -3,8 +3,10 @@
 #include <array>
 
 #include "hybridnet/declare.h"
+#include "kernels/device/values_arguments.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/fill.h"
+#include "ops/device_launch.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -37,9 +39,21 @@ int64_t last_index(const RavelParams& p, int axis) {
   return axis == 0 && p.shape[0] < 0 ? INT64_MAX : p.shape[axis] - 1;
 }
 
+device::RavelArguments ravel_arguments(const RavelParams& p, const kernels::Indices& ids, int64_t count) {
+  device::RavelArguments arguments{.ids = ids.data(), .count = count, .ndim = p.shape.ndim()};
+  for (int axis = 0; axis < p.shape.ndim(); ++axis) arguments.sizes[axis] = p.shape[axis];
+  return arguments;
+}
+
 void run_ravel(const RavelParams& p, const KernelArgs& a) {
   const kernels::Indices ids(a.in[0]);
   const int64_t count = a.out[0].size();
+  if (device::current()) {
+    device::RavelArguments arguments = ravel_arguments(p, ids, count);
+    arguments.out[0] = a.out[0].data;
+    return on_device::launch("values.cuh", "RavelArguments", on_device::with_dtype("ravel", a.out[0].dtype), count,
+                             arguments);
+  }
   for (int axis = 0; axis < p.shape.ndim(); ++axis)
     kernels::report_numbers({"_ravel_multi_index", "data"}, ids.data() + axis * count, count,
                             {0, last_index(p, axis), "index"}, "its tuple gives the place of another one or none",
@@ -77,6 +91,13 @@ template <typename T, typename F>
 void unravel(const RavelParams& p, const TensorRef& places, const kernels::IndexUse& use, F&& target) {
   const kernels::Indices ids(places);
   const int rank = p.shape.ndim();
+  if (device::current()) {
+    ids.report(use, {0, last_place(p), "index"}, "its tuple lies outside of shape");
+    device::RavelArguments arguments = ravel_arguments(p, ids, ids.size());
+    for (int axis = 0; axis < rank; ++axis) arguments.out[axis] = target(axis);
+    return on_device::launch("values.cuh", "RavelArguments", on_device::with_dtype("unravel", places.dtype), ids.size(),
+                             arguments);
+  }
   kernels::report_numbers(use, ids.data(), ids.size(), {0, last_place(p), "index"}, "its tuple lies outside of shape");
   std::array<T*, kMaxDims> out;
   for (int axis = 0; axis < rank; ++axis) out[static_cast<size_t>(axis)] = target(axis);
@@ -130,6 +151,7 @@ void register_ravel(OpRegistry& ops) {
       .names_its_input()
       .output("output", "shape of data without its first axis; dtype of data")
       .infer(infer_ravel)
+      .any_device()
       .cpu(run_ravel)
       .gradient(kNotDifferentiable)
       .sample(tuples);
@@ -143,6 +165,7 @@ void register_ravel(OpRegistry& ops) {
       .names_its_input()
       .output("output", "shape (M, ...), M the number of axes of shape; dtype of data")
       .infer(infer_unravel)
+      .any_device()
       .cpu(run_unravel)
       .gradient(kNotDifferentiable)
       .sample(places);
@@ -152,6 +175,7 @@ void register_ravel(OpRegistry& ops) {
       .output("output", "shape and dtype of indices")
       .num_outputs([](const RavelParams& p) { return std::max(p.shape.ndim(), 1); })
       .infer(infer_unravel_axes)
+      .any_device()
       .cpu(run_unravel_axes)
       .gradient(kNotDifferentiable)
       .sample(places);

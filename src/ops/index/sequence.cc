@@ -4,10 +4,12 @@
 
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/values_arguments.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/fill.h"
 #include "kernels/memory/strided_copy.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
 
@@ -82,18 +84,24 @@ struct SequenceLayout {
 // null for operators of gradients, because the forward operator has reported them.
 kernels::Indices lengths_of(bool given, const KernelArgs& a, const SequenceLayout& l, int64_t low,
                             const char* reporter) {
-  if (!given) {
+  if (!given) {  // devices do not read them
+    if (device::current()) return kernels::Indices(int64_t{0});
     kernels::Indices full(l.batch);
     std::fill_n(full.data(), l.batch, l.time);
     return full;
   }
   kernels::Indices lengths(a.in[1]);
-  if (reporter) {
-    kernels::report_numbers({reporter, "sequence_length"}, lengths.data(), l.batch,
-                            kernels::Bounds::length(low, l.time));
-  }
+  if (reporter) lengths.report({reporter, "sequence_length"}, kernels::Bounds::length(low, l.time));
   lengths.clip(low, l.time);
   return lengths;
+}
+
+// `lengths` may be empty: full ones.
+void run_on_device(const std::string& function, const SequenceLayout& l, const kernels::Indices& lengths,
+                   const KernelArgs& a, int64_t n, double value = 0) {
+  on_device::launch("sequences.cuh", "SequenceArguments", function, n,
+                    device::SequenceArguments{lengths.size() > 0 ? lengths.data() : nullptr, a.in[0].data,
+                                              a.out[0].data, l.time, l.batch, l.inner, l.time_first, value});
 }
 
 // The data has at least 2 dimensions, the lengths one element per batch element.
@@ -116,6 +124,10 @@ void run_mask(const SequenceMaskParams& p, const KernelArgs& a) {
   if (!p.use_sequence_length || a.out[0].size() == 0) return;
   const SequenceLayout l(*a.in[0].shape, p.axis);
   const kernels::Indices lengths = lengths_of(true, a, l, 0, kIsGradient ? nullptr : "SequenceMask");
+  if (device::current()) {
+    return run_on_device(on_device::with_dtype("mask_sequences", a.out[0].dtype), l, lengths, a, a.out[0].size(),
+                         p.value);
+  }
   dispatch_dtype(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     T* out = a.out[0].as<T>();
@@ -143,7 +155,11 @@ void check_time(const SequenceLayout& l) {
 void run_last(const SequenceLastParams& p, const KernelArgs& a) {
   const SequenceLayout l(*a.in[0].shape, p.axis);
   check_time(l);
-  const kernels::Indices rows = last_rows(l, lengths_of(p.use_sequence_length, a, l, 1, "SequenceLast"));
+  const kernels::Indices lengths = lengths_of(p.use_sequence_length, a, l, 1, "SequenceLast");
+  if (device::current()) {
+    return run_on_device(on_device::with_bits("last_of_sequences", a.in[0].dtype), l, lengths, a, a.out[0].size());
+  }
+  const kernels::Indices rows = last_rows(l, lengths);
   kernels::gather_rows(a.in[0].data, {1, l.time * l.batch, l.inner}, rows.data(), l.batch, a.out[0].data,
                        dtype_size(a.in[0].dtype));
 }
@@ -151,7 +167,10 @@ void run_last(const SequenceLastParams& p, const KernelArgs& a) {
 void run_last_grad(const SequenceLastGradParams& p, const KernelArgs& a) {
   const SequenceLayout l(p.shape, p.axis);
   check_time(l);
-  const kernels::Indices rows = last_rows(l, lengths_of(p.use_sequence_length, a, l, 1, nullptr));
+  const kernels::Indices lengths = lengths_of(p.use_sequence_length, a, l, 1, nullptr);
+  if (device::current())
+    return run_on_device(on_device::with_bits("spread_last", a.in[0].dtype), l, lengths, a, a.out[0].size());
+  const kernels::Indices rows = last_rows(l, lengths);
   const int64_t bytes = dtype_size(a.out[0].dtype);
   kernels::zero_bytes(a.out[0].data, a.out[0].size() * bytes);
   kernels::scatter_rows(a.in[0].data, {1, l.time * l.batch, l.inner}, rows.data(), l.batch, a.out[0].data, bytes);
@@ -175,6 +194,8 @@ void run_reverse(const SequenceReverseParams& p, const KernelArgs& a) {
   if (a.out[0].size() == 0) return;
   const kernels::Indices lengths =
       lengths_of(p.use_sequence_length, a, l, 0, kIsGradient ? nullptr : "SequenceReverse");
+  if (device::current())
+    return run_on_device(on_device::with_bits("reverse_sequences", a.in[0].dtype), l, lengths, a, a.out[0].size());
   const int64_t row_bytes = l.inner * dtype_size(a.in[0].dtype);
   const char* from = a.in[0].as<char>();
   char* to = a.out[0].as<char>();
@@ -222,6 +243,7 @@ OpBuilder<SequenceMaskParams> declare_mask(OpRegistry& ops, const char* name) {
         infer_sequence(p.use_sequence_length, p.axis, c, 1);
         c.set_out_shape(0, c.in_shape(0));
       })
+      .any_device()
       .cpu(run_mask<kIsGradient>)
       .inplace(0, 0)
       .identity_when([](const SequenceMaskParams& p, bool) { return !p.use_sequence_length; })
@@ -250,6 +272,7 @@ OpBuilder<SequenceReverseParams> declare_reverse(OpRegistry& ops, const char* na
         infer_sequence(p.use_sequence_length, 0, c, 1);
         c.set_out_shape(0, c.in_shape(0));
       })
+      .any_device()
       .cpu(run_reverse<kIsGradient>)
       .gradient(
           [](const SequenceReverseParams& p, const GradientContext& g) {
@@ -277,6 +300,7 @@ void register_sequence(OpRegistry& ops) {
   declare_inputs(last);
   last.output("output", "shape of data without the time axis")
       .infer(infer_last)
+      .any_device()
       .cpu(run_last)
       .may_raise()
       .gradient(
@@ -298,6 +322,7 @@ void register_sequence(OpRegistry& ops) {
         c.unify_dtypes({0}, {0});
         c.set_out_shape(0, p.shape);
       })
+      .any_device()
       .cpu(run_last_grad)
       .may_raise()
       .internal()

@@ -2,9 +2,12 @@
 #include <algorithm>
 
 #include "hybridnet/declare.h"
+#include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/values_arguments.h"
 #include "kernels/index/row_order.h"
 #include "kernels/memory/fill.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 #include "ops/index/along_axis.h"
 
@@ -108,10 +111,39 @@ void write_indices(const TensorRef& out, int64_t item, const int64_t* order, int
   });
 }
 
+// Sorts the rows, and writes what `a` asks for of the first a.count of each.
+void order_on_device(const TensorRef& data, kernels::RowLayout l, bool ascending, DType index_dtype,
+                     device::SortArguments a) {
+  const OwnedBlock room(2 * data.size() * 8, device::current()->device());
+  a.in = data.data;
+  a.order = static_cast<int64_t*>(room.data());
+  a.other = a.order + data.size();
+  a.items = l.outer * l.inner;
+  a.rows = l.rows;
+  a.inner = l.inner;
+  a.ascending = ascending;
+  constexpr int64_t kRun = 256;  // the same in sort.cuh
+  const auto launch = [&](const std::string& function, int64_t n) {
+    on_device::launch("sort.cuh", "SortArguments", function, n, a);
+  };
+  launch(on_device::with_dtype("sort_runs", data.dtype), data.size());
+  for (a.width = kRun; a.width < l.rows; a.width *= 2) {
+    launch(on_device::with_dtype("merge_runs", data.dtype), data.size());
+    std::swap(a.order, a.other);
+  }
+  launch("write_sorted<" + on_device::element_name(data.dtype) + ", " + on_device::element_name(index_dtype) + ">",
+         a.items * a.count);
+}
+
 // values, positions (int64) and indices (any dtype) may be absent.
 void order_rows(const TensorRef& data, kernels::RowLayout l, int64_t count, bool ascending, void* values,
                 int64_t* positions, const TensorRef* indices) {
   if (data.size() == 0) return;
+  if (device::current()) {
+    device::SortArguments a{.count = count, .values = values, .positions = positions};
+    if (indices) a.indices = indices->data;
+    return order_on_device(data, l, ascending, indices ? indices->dtype : DType::kInt64, a);
+  }
   dispatch_dtype(data.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* from = data.as<T>();
@@ -164,6 +196,8 @@ void infer_topk(const TopkParams& p, InferContext& c) {
 void run_topk_mask(const TopkParams& p, const KernelArgs& a, kernels::RowLayout l, int64_t count) {
   kernels::fill(a.out[0], 0.0);
   if (a.in[0].size() == 0) return;
+  if (device::current())
+    return order_on_device(a.in[0], l, p.is_ascend, DType::kInt64, {.count = count, .mask = a.out[0].data});
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     T* to = a.out[0].as<T>();
@@ -203,6 +237,7 @@ void register_sort(OpRegistry& ops) {
         if (!c.in_shape(0).rank_known()) return;
         for (int i = 0; i < 2; ++i) c.set_out_shape(i, chosen_shape(p.axis, 0, c.in_shape(0)));
       })
+      .any_device()
       .cpu([](const SortParams& p, const KernelArgs& a) {
         const kernels::RowLayout l = layout_of(p.axis, *a.in[0].shape);
         order_rows(a.in[0], l, l.rows, p.is_ascend, a.out[0].data, a.out[1].as<int64_t>(), nullptr);
@@ -224,6 +259,7 @@ void register_sort(OpRegistry& ops) {
         c.set_out_dtype(0, p.dtype);
         if (c.in_shape(0).rank_known()) c.set_out_shape(0, chosen_shape(p.axis, 0, c.in_shape(0)));
       })
+      .any_device()
       .cpu([](const ArgsortParams& p, const KernelArgs& a) {
         const kernels::RowLayout l = layout_of(p.axis, *a.in[0].shape);
         order_rows(a.in[0], l, l.rows, p.is_ascend, nullptr, nullptr, &a.out[0]);
@@ -244,6 +280,7 @@ void register_sort(OpRegistry& ops) {
       .num_outputs(topk_outputs)
       .num_visible_outputs(topk_visible)
       .infer(infer_topk)
+      .any_device()
       .cpu(run_topk)
       .skips_unwanted_outputs()
       .cost([](const TopkParams&, auto in, auto) { return order_cost(in[0]); })

@@ -89,6 +89,7 @@ void register_take(OpRegistry& ops) {
       .input("indices", "any shape; integers of any dtype")
       .output("output", "shape of a with the axis replaced by the shape of indices; dtype of a")
       .infer(infer_take)
+      .any_device()
       .cpu(run_take)
       .may_raise()
       .gradient(take_gradient, Saves::of({1}))
@@ -105,6 +106,7 @@ void register_take(OpRegistry& ops) {
         c.unify_dtypes({0}, {0});
         c.set_out_shape(0, p.shape);
       })
+      .any_device()
       .cpu(run_take_grad)
       .may_raise()
       .gradient(take_grad_gradient, Saves::of({1}))

@@ -3,7 +3,9 @@
 
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/values_arguments.h"
 #include "kernels/memory/fill.h"
+#include "ops/device_launch.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {
@@ -77,6 +79,10 @@ void fill_range(const TensorRef& out, double start, double step, int64_t repeat)
     start = std::trunc(start);
     step = std::trunc(step);
   }
+  if (device::current()) {
+    return on_device::launch("values.cuh", "RangeArguments", on_device::with_dtype("range", out.dtype), out.size(),
+                             device::RangeArguments{out.data, out.size(), start, step, 0, repeat, 0});
+  }
   dispatch_dtype(out.dtype, [&](auto zero) {
     using T = decltype(zero);
     T* data = out.as<T>();
@@ -117,6 +123,7 @@ void register_arange(OpRegistry& ops) {
         const bool counted = !p.infer_range || p.stop;
         c.set_out_shape(0, counted ? Shape({number_of_values(p)}) : Shape::unknown(1));
       })
+      .any_device()
       .cpu([](const ArangeParams& p, const KernelArgs& a) { fill_range(a.out[0], first_value(p), p.step, p.repeat); })
       .gradient(kNotDifferentiable)
       .sample({}, {{"start", "5"}})
@@ -130,6 +137,7 @@ void register_arange(OpRegistry& ops) {
       .input("data", "defines sizes and dtype only")
       .output("output", "shape of data, or one axis of it; dtype of data")
       .infer(infer_arange_like)
+      .any_device()
       .cpu([](const ArangeLikeParams& p, const KernelArgs& a) { fill_range(a.out[0], p.start, p.step, p.repeat); })
       .gradient(kNotDifferentiable)
       .sample({{2, 3}}, {})

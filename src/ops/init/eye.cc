@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "hybridnet/declare.h"
+#include "kernels/device/values_arguments.h"
 #include "kernels/memory/strided_copy.h"
+#include "ops/device_launch.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {
@@ -25,6 +27,10 @@ struct EyeParams {
 
 void run_eye(const EyeParams& p, const KernelArgs& a) {
   const int64_t rows = (*a.out[0].shape)[0], columns = (*a.out[0].shape)[1];
+  if (device::current()) {
+    return on_device::launch("values.cuh", "EyeArguments", on_device::with_dtype("eye", a.out[0].dtype), rows * columns,
+                             device::EyeArguments{a.out[0].data, rows, columns, p.k});
+  }
   kernels::zero_bytes(a.out[0].data, a.out[0].size() * dtype_size(a.out[0].dtype));
   dispatch_dtype(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -46,6 +52,7 @@ void register_eye(OpRegistry& ops) {
         c.set_out_dtype(0, p.dtype);
         c.set_out_shape(0, Shape({p.N, p.M == 0 ? p.N : p.M}));
       })
+      .any_device()
       .cpu(run_eye)
       .gradient(kNotDifferentiable)
       .sample({}, {{"N", "3"}})

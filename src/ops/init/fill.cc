@@ -76,6 +76,7 @@ void register_fill(OpRegistry& ops) {
           infer_constant_shape(p.shape, c);
           c.set_out_dtype(0, p.dtype);
         })
+        .any_device()
         .cpu([value](const ConstantParams&, const KernelArgs& a) { kernels::fill(a.out[0], value); })
         .fills_with([value](const ConstantParams&) { return std::optional(value); })
         .gradient(kNotDifferentiable)
@@ -90,6 +91,7 @@ void register_fill(OpRegistry& ops) {
         .output("output",
                 "shape and dtype given by the parameters; () is a scalar, a size of 0 an axis without elements")
         .infer(infer_literal_constant)
+        .any_device()
         .cpu([value](const ConstantParams&, const KernelArgs& a) { kernels::fill(a.out[0], value); })
         .fills_with([value](const ConstantParams&) { return std::optional(value); })
         .gradient(kNotDifferentiable)
@@ -107,6 +109,7 @@ void register_fill(OpRegistry& ops) {
         infer_constant_shape(p.shape, c);
         c.set_out_dtype(0, p.dtype);
       })
+      .any_device()
       .cpu([](const FullParams& p, const KernelArgs& a) { kernels::fill(a.out[0], p.value); })
       .fills_with([](const FullParams& p) { return std::optional<double>(p.value); })
       .gradient(kNotDifferentiable)
@@ -120,6 +123,7 @@ void register_fill(OpRegistry& ops) {
         if (p.dtype >= 0) c.set_out_dtype(0, static_cast<DType>(p.dtype));
         if (c.out_dtype(0) == DType::kUnknown) c.set_out_dtype(0, DType::kFloat32);
       })
+      .any_device()
       .cpu([](const ZerosOfContextParams&, const KernelArgs& a) { kernels::fill(a.out[0], 0.0); })
       .fills_with([](const ZerosOfContextParams&) { return std::optional(0.0); })
       .gradient(kNotDifferentiable)

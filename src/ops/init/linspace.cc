@@ -1,7 +1,9 @@
 // _linspace: a given number of evenly spaced values.
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/values_arguments.h"
 #include "kernels/memory/fill.h"
+#include "ops/device_launch.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {
@@ -33,6 +35,11 @@ struct LinspaceParams {
 void run_linspace(const LinspaceParams& p, const KernelArgs& a) {
   const int64_t n = a.out[0].size(), gaps = p.endpoint ? n - 1 : n;
   const double step = gaps > 0 ? (p.stop - p.start) / static_cast<double>(gaps) : 0.0;
+  if (device::current()) {
+    const int64_t has_last = p.endpoint && n > 1;
+    return on_device::launch("values.cuh", "RangeArguments", on_device::with_dtype("range", a.out[0].dtype), n,
+                             device::RangeArguments{a.out[0].data, n, p.start, step, p.stop, 1, has_last});
+  }
   dispatch_dtype(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     T* data = a.out[0].as<T>();
@@ -54,6 +61,7 @@ void register_linspace(OpRegistry& ops) {
         c.set_out_dtype(0, p.dtype);
         c.set_out_shape(0, Shape({p.num}));
       })
+      .any_device()
       .cpu(run_linspace)
       .gradient(kNotDifferentiable)
       .sample({}, {{"start", "0"}, {"stop", "1"}, {"num", "5"}})

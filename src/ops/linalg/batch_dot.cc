@@ -80,7 +80,7 @@ Ref<Kernel> link_batch_dot(const BatchDotParams& p, const LinkContext& c) {
   const kernels::GemmShape s = matrix_sizes(p, a, c.in[1].shape);
   const int64_t batch = a.size(0, a.ndim() - 2);
   const DType dtype = c.in[0].dtype;
-  if (pays_blocked_product(dtype, a.ndim(), batch, s)) return Ref<Kernel>(new DnnlProduct(dtype, batch, s));
+  if (pays_blocked_product(c.device, dtype, a.ndim(), batch, s)) return Ref<Kernel>(new DnnlProduct(dtype, batch, s));
   return Ref<Kernel>(new PlainBatchDot(p));
 }
 
@@ -108,6 +108,7 @@ void register_batch_dot(OpRegistry& ops) {
       .output("output", "(batch..., m, n)")
       .infer(infer_batch_dot)
       .link(link_batch_dot, kNumeric)
+      .any_device()
       .gradient(batch_dot_gradient, Saves::of({0, 1}))
       .cost([](const BatchDotParams& p, auto in, auto out) {
         (void)out;

@@ -74,7 +74,7 @@ void run_dot(const DotParams& p, const KernelArgs& args) {
 
 Ref<Kernel> link_dot(const DotParams& p, const LinkContext& c) {
   const kernels::GemmShape s = DotSizes(p, c.in[0].shape, c.in[1].shape).shape;
-  if (pays_blocked_product(c.in[0].dtype, 2, 1, s)) return Ref<Kernel>(new DnnlProduct(c.in[0].dtype, 1, s));
+  if (pays_blocked_product(c.device, c.in[0].dtype, 2, 1, s)) return Ref<Kernel>(new DnnlProduct(c.in[0].dtype, 1, s));
   static const Ref<Kernel> plain = function_kernel<DotParams>(run_dot);
   return plain;
 }
@@ -123,6 +123,7 @@ void register_dot(OpRegistry& ops) {
       .heavy()
       .row_wise_when([](const DotParams& p, int rank) { return rank == 2 && !p.transpose_a; })
       .link(link_dot, kNumeric)
+      .any_device()
       .gradient(dot_gradient, Saves::of({0, 1}))
       .cost([](const DotParams& p, auto in, auto out) {
         (void)out;

@@ -1,6 +1,7 @@
 // _linalg_gemm and _linalg_gemm2: scaled matrix products over stacks of matrices.
 #include "kernels/product/gemm.h"
 
+#include "device/stream.h"
 #include "hybridnet/declare.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
@@ -114,7 +115,8 @@ void run_gemm(const GemmParams& p, const KernelArgs& args) {
                     out + x * out_step * s.between + y * out_row);
     }
   };
-  if (s.before * s.between <= 2) return products(0, s.before * s.between);  // each product uses all cores
+  // Each product uses all cores, or the device.
+  if (s.before * s.between <= 2 || device::current()) return products(0, s.before * s.between);
   parallel_for(s.before * s.between, 0.04 * static_cast<double>(work), products);
 }
 

@@ -16,7 +16,8 @@ void batched_product(DType dtype, int64_t batch, const kernels::GemmShape& s, co
 // machine does. Measured: a single product with fewer than 32 rows is faster in kernels::gemm. Many calls of
 // kernels::gemm in a row also cost page faults, because each allocates its own scratch memory. A tiled kernels::gemm
 // balances better among cores, and for shapes where it uses another algorithm, matmul is as slow as oneDNN's gemm.
-inline bool pays_blocked_product(DType dtype, int ndim, int64_t batch, const kernels::GemmShape& s) {
+inline bool pays_blocked_product(Device device, DType dtype, int ndim, int64_t batch, const kernels::GemmShape& s) {
+  if (device.type == DeviceType::kGPU) return false;  // oneDNN runs on the CPU
   if (dtype != DType::kFloat32 && !(dtype == DType::kBFloat16 && onednn::has_bfloat16())) return false;
   const int64_t work = batch * s.m * s.n * s.k;
   if (ndim == 2 ? s.m < 32 || work < 32 * 32 * 32 : work < 4096) return false;

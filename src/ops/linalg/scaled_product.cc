@@ -1,7 +1,10 @@
 // _scaled_product: alpha * op(lhs) op(rhs) + addend, the fusion of dot or batch_dot with a scaling and an addition.
 #include <algorithm>
 
+#include "device/stream.h"
 #include "hybridnet/declare.h"
+#include "kernels/memory/strided_copy.h"
+#include "kernels/product/device_product.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
 #include "ops/linalg/product.h"
@@ -64,6 +67,7 @@ class PlainKernel final : public Kernel {
     T* out = args.out[0].as<T>();
     const int64_t size = sizes_.batch * s.m * s.n;
     if (size == 0) return;
+    if (device::current()) return run_on_device(args, size);
     if (p_.with_addend) {
       const T* addend = args.in[2].as<T>();
       parallel_for(size, 0.3,
@@ -82,6 +86,13 @@ class PlainKernel final : public Kernel {
   }
 
  private:
+  void run_on_device(const KernelArgs& args, int64_t size) const {
+    const kernels::GemmShape& s = sizes_.shape;
+    void* out = args.out[0].data;
+    if (p_.with_addend) kernels::copy_bytes(args.in[2].data, out, size * static_cast<int64_t>(sizeof(T)));
+    kernels::on_device::gemm(s, dtype_of<T>::value, p_.alpha, args.in[0].data, args.in[1].data, p_.with_addend ? 1 : 0,
+                             out, {sizes_.batch, s.m * s.k, s.k * s.n, s.m * s.n});
+  }
   ScaledProductParams p_;
   Sizes sizes_;
 };
@@ -89,7 +100,7 @@ class PlainKernel final : public Kernel {
 Ref<Kernel> link(const ScaledProductParams& p, const LinkContext& c) {
   const DType dtype = c.in[0].dtype;
   const Sizes s(p, c.in[0].shape, c.in[1].shape);
-  if (pays_blocked_product(dtype, c.in[0].shape.ndim(), s.batch, s.shape))
+  if (pays_blocked_product(c.device, dtype, c.in[0].shape.ndim(), s.batch, s.shape))
     return Ref<Kernel>(new DnnlProduct(dtype, s.batch, s.shape, static_cast<float>(p.alpha), p.with_addend));
   return make_float_kernel<PlainKernel>(dtype, p, s);
 }
@@ -125,6 +136,7 @@ void register_scaled_product(OpRegistry& ops) {
       .infer(infer)
       .heavy()
       .link(link)
+      .any_device()
       .halves_through_float()
       .gradient(gradient, Saves::of({0, 1}))
       .cost([](const ScaledProductParams& p, auto in, auto) {

@@ -49,6 +49,7 @@ void register_adaptive_avg_pooling(OpRegistry& ops) {
       .input("data", "(batch, channels, height, width)")
       .output("output", "(batch, channels, output_size)")
       .infer(infer_adaptive_pooling)
+      .any_device()
       .link([](const AdaptivePoolingParams&, const LinkContext& c) {
         return link_resample(resample_params(c.in[0].shape, c.out[0].shape), c);
       })

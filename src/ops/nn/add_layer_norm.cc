@@ -2,6 +2,7 @@
 // forward and one backward.
 #include <cstring>
 
+#include "device/stream.h"
 #include "hybridnet/declare.h"
 #include "ops/nn/row_norm.h"
 
@@ -89,7 +90,12 @@ class ForwardKernel final : public Kernel {
       x.keep = 1 - p_.p;
       x.rng = a.rng;
     }
-    if (a.out.size() > 4 && a.out[4].data) std::memcpy(a.out[4].data, &a.rng, sizeof(a.rng));
+    if (a.out.size() > 4 && a.out[4].data) {
+      if (device::Stream* const stream = device::current())
+        stream->copy_in(a.out[4].data, &a.rng, sizeof(a.rng));
+      else
+        std::memcpy(a.out[4].data, &a.rng, sizeof(a.rng));
+    }
     kernels::add_layer_norm<T>(rows_, x, a.in[2].as<T>(), a.in[3].as<T>(), p_.eps, a.out[0].as<T>(), a.out[2].as<T>(),
                                a.out[3].as<T>());
   }
@@ -110,7 +116,10 @@ class BackwardKernel final : public Kernel {
     if (p_.p > 0) {
       residual.of_data = a.out[3].as<T>();
       residual.keep = 1 - p_.p;
-      std::memcpy(&residual.rng, a.in.back().data, sizeof(residual.rng));
+      if (device::current())
+        residual.key = a.in.back().as<uint64_t>();
+      else
+        std::memcpy(&residual.rng, a.in.back().data, sizeof(residual.rng));
     }
     kernels::add_layer_norm_gradient<T>(rows_, residual, a.in[0].as<T>(), a.in[1].as<T>(), a.in[2].as<T>(),
                                         a.in[3].as<T>(), a.in[4].as<T>(), a.out[0].as<T>(), a.out[1].as<T>(),
@@ -181,6 +190,7 @@ OpBuilder<AddNormParams> declare(OpRegistry& ops, const char* name) {
       .output("mean", "shape of data with 1 for the last axis")
       .output("std", "shape of mean: sqrt(variance + eps)")
       .infer(infer_add_norm)
+      .any_device()
       .link(link<ForwardKernel, AddNormParams>)
       .halves_through_float()
       .skips_unwanted_outputs()
@@ -233,6 +243,7 @@ void register_add_layer_norm(OpRegistry& ops) {
       .output("data_grad", "shape of data: addend_grad after the dropout; if p > 0")
       .num_outputs([](const BackwardParams& p) { return p.p > 0 ? 4 : 3; })
       .infer(infer_backward)
+      .any_device()
       .link(link<BackwardKernel, BackwardParams>)
       .halves_through_float()
       .gradient(backward_gradient, Saves::all_inputs())

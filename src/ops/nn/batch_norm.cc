@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "hybridnet/declare.h"
+#include "kernels/device/batch_norm_arguments.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 #include "ops/float_kernel.h"
 #include "ops/nn/image_layout.h"
@@ -100,6 +102,13 @@ ChannelShape channel_shape(const Shape& data, int axis_param, const LinkContext&
   return s;
 }
 
+// Runs a kernel of batch_norm.cuh over the channels.
+template <typename T>
+void launch_channels(const char* function, const device::BatchNormArguments& a) {
+  on_device::launch("batch_norm.cuh", "BatchNormArguments", on_device::with_dtype(function, dtype_of<T>::value),
+                    a.channels, a);
+}
+
 // ---- forward
 
 enum class VarOutput { kInverseDeviation, kVariance };
@@ -120,7 +129,24 @@ class ForwardKernel final : public Kernel {
     T* scale = channels(a, 2);
     if (batch_) {
       kernels::channel_mean_variance(s_, static_cast<const T*>(a.in[0].as<T>()), mean, variance, channels(a, kArrays));
-    } else {
+    }
+    const bool on_device = device::current();
+    on_device ? launch_statistics(a, mean, variance, scale) : compute_statistics(a, mean, variance, scale);
+    kernels::channel_normalize(s_, static_cast<const T*>(a.in[0].as<T>()), mean, scale, a.in[2].as<T>(), relu_,
+                               a.out[0].as<T>());
+    if (on_device) return;
+    move(a, 3, mean);
+    move(a, 4, variance);
+  }
+
+ private:
+  static constexpr int kArrays = 3;
+  int64_t per_channel_bytes() const { return (s_.channels * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64; }
+  T* channels(const KernelArgs& a, int i) const {
+    return reinterpret_cast<T*>(static_cast<char*>(a.workspace) + per_channel_bytes() * i);
+  }
+  void compute_statistics(const KernelArgs& a, T* mean, T* variance, T* scale) const {
+    if (!batch_) {
       std::copy_n(a.in[3].as<T>(), s_.channels, mean);
       std::copy_n(a.in[4].as<T>(), s_.channels, variance);
     }
@@ -132,24 +158,25 @@ class ForwardKernel final : public Kernel {
       if (mean_out) mean_out[c] = mean[c];
       if (var_out) var_out[c] = var_ == VarOutput::kVariance ? variance[c] : inverse;
     }
-    kernels::channel_normalize(s_, static_cast<const T*>(a.in[0].as<T>()), mean, scale, a.in[2].as<T>(), relu_,
-                               a.out[0].as<T>());
-    move(a, 3, mean);
-    move(a, 4, variance);
   }
-
- private:
-  static constexpr int kArrays = 3;
-  int64_t per_channel_bytes() const { return (s_.channels * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64; }
-  T* channels(const KernelArgs& a, int i) const {
-    return reinterpret_cast<T*>(static_cast<char*>(a.workspace) + per_channel_bytes() * i);
+  // The same on a device, with the moving statistics.
+  void launch_statistics(const KernelArgs& a, T* mean, T* variance, T* scale) const {
+    device::BatchNormArguments b{};
+    b.gamma = a.in[1].data, b.old_mean = a.in[3].data, b.old_var = a.in[4].data;
+    b.mean = mean, b.variance = variance, b.scale = scale;
+    b.mean_out = a.out[1].data, b.var_out = a.out[2].data, b.new_mean = a.out[3].data, b.new_var = a.out[4].data;
+    b.channels = s_.channels;
+    b.eps = p_.eps, b.keep = keep();
+    b.unit_gamma = p_.fix_gamma, b.batch_statistics = batch_, b.var_is_variance = var_ == VarOutput::kVariance;
+    launch_channels<T>("batch_norm_statistics", b);
   }
+  T keep() const { return batch_ ? static_cast<T>(p_.momentum) : T(1); }
   // Output i may alias input i.
   void move(const KernelArgs& a, size_t i, const T* now) const {
     T* out = a.out[i].as<T>();
     if (!out) return;
     const T* before = a.in[i].as<T>();
-    const T keep = batch_ ? static_cast<T>(p_.momentum) : T(1);
+    const T keep = this->keep();
     for (int64_t c = 0; c < s_.channels; ++c) out[c] = keep * before[c] + (T(1) - keep) * now[c];
   }
 
@@ -179,6 +206,18 @@ struct ApplyParams {
 };
 
 template <typename T>
+void compute_scale(int64_t channels, const T* gamma, const T* inverse, bool unit_gamma, T* scale) {
+  if (device::current()) {
+    device::BatchNormArguments b{};
+    b.gamma = gamma, b.inverse = inverse, b.scale = scale;
+    b.channels = channels;
+    b.unit_gamma = unit_gamma;
+    return launch_channels<T>("batch_norm_scale", b);
+  }
+  for (int64_t c = 0; c < channels; ++c) scale[c] = unit_gamma ? inverse[c] : gamma[c] * inverse[c];
+}
+
+template <typename T>
 class ApplyKernel final : public Kernel {
  public:
   explicit ApplyKernel(const ChannelShape& s) : s_(s) {}
@@ -187,7 +226,7 @@ class ApplyKernel final : public Kernel {
     const auto& p = *static_cast<const ApplyParams*>(a.params);
     const T *gamma = a.in[1].as<T>(), *inverse = a.in[4].as<T>();
     T* scale = static_cast<T*>(a.workspace);
-    for (int64_t c = 0; c < s_.channels; ++c) scale[c] = p.fix_gamma ? inverse[c] : gamma[c] * inverse[c];
+    compute_scale(s_.channels, gamma, inverse, p.fix_gamma, scale);
     kernels::channel_normalize(s_, static_cast<const T*>(a.in[0].as<T>()), static_cast<const T*>(a.in[3].as<T>()),
                                static_cast<const T*>(scale), static_cast<const T*>(a.in[2].as<T>()), p.relu,
                                a.out[0].as<T>());
@@ -246,17 +285,12 @@ class BackwardKernel final : public Kernel {
     const T *gamma = a.in[2].as<T>(), *mean = a.in[4].as<T>(), *inverse = a.in[5].as<T>();
     T *scale = channels(a, 0), *offset = channels(a, 1), *slope = channels(a, 2), *dgamma = channels(a, 3),
       *dbeta = channels(a, 4);
-    for (int64_t c = 0; c < s_.channels; ++c) scale[c] = p_.unit_gamma ? inverse[c] : gamma[c] * inverse[c];
+    compute_scale(s_.channels, gamma, inverse, p_.unit_gamma, scale);
     const ChannelGradient<T> g{a.in[1].as<T>(), a.in[0].as<T>(), mean, scale, a.in[3].as<T>(), p_.relu};
     kernels::channel_gradient_sums(s_, g, dbeta, dgamma, channels(a, kArrays));
-    const T share = s_.per_channel() > 0 ? T(1) / static_cast<T>(s_.per_channel()) : T(0);
-    for (int64_t c = 0; c < s_.channels; ++c) {
-      offset[c] = p_.batch_statistics ? dbeta[c] * share : T(0);
-      slope[c] = p_.batch_statistics ? dgamma[c] * inverse[c] * inverse[c] * share : T(0);
-      dgamma[c] *= inverse[c];
-    }
-    if (a.out[1].data) std::copy_n(dgamma, s_.channels, a.out[1].as<T>());
-    if (a.out[2].data) std::copy_n(dbeta, s_.channels, a.out[2].as<T>());
+    const bool on_device = device::current();
+    on_device ? launch_gradients(a, inverse, dgamma, dbeta, offset, slope)
+              : compute_gradients(a, inverse, dgamma, dbeta, offset, slope);
     kernels::channel_gradient_apply(s_, g, static_cast<const T*>(scale), offset, slope, a.out[0].as<T>());
   }
 
@@ -265,6 +299,26 @@ class BackwardKernel final : public Kernel {
   int64_t per_channel_bytes() const { return (s_.channels * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64; }
   T* channels(const KernelArgs& a, int i) const {
     return reinterpret_cast<T*>(static_cast<char*>(a.workspace) + per_channel_bytes() * i);
+  }
+  T share() const { return s_.per_channel() > 0 ? T(1) / static_cast<T>(s_.per_channel()) : T(0); }
+  // dgamma and dbeta hold the sums of dy * (x - mean) and dy.
+  void compute_gradients(const KernelArgs& a, const T* inverse, T* dgamma, T* dbeta, T* offset, T* slope) const {
+    const T share = this->share();
+    for (int64_t c = 0; c < s_.channels; ++c) {
+      offset[c] = p_.batch_statistics ? dbeta[c] * share : T(0);
+      slope[c] = p_.batch_statistics ? dgamma[c] * inverse[c] * inverse[c] * share : T(0);
+      dgamma[c] *= inverse[c];
+    }
+    if (a.out[1].data) std::copy_n(dgamma, s_.channels, a.out[1].as<T>());
+    if (a.out[2].data) std::copy_n(dbeta, s_.channels, a.out[2].as<T>());
+  }
+  void launch_gradients(const KernelArgs& a, const T* inverse, T* dgamma, T* dbeta, T* offset, T* slope) const {
+    device::BatchNormArguments b{};
+    b.inverse = inverse, b.dgamma = dgamma, b.dbeta = dbeta, b.offset = offset, b.slope = slope;
+    b.dgamma_out = a.out[1].data, b.dbeta_out = a.out[2].data;
+    b.channels = s_.channels;
+    b.share = share(), b.batch_statistics = p_.batch_statistics;
+    launch_channels<T>("batch_norm_gradients", b);
   }
   BackwardParams p_;
   ChannelShape s_;
@@ -426,6 +480,7 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .output("new_moving_var", "(channels,)")
       .num_visible_outputs([](const P& p) { return p.output_mean_var ? 3 : 1; })
       .infer([](const P& p, InferContext& c) { infer_batch_norm(p, c); })
+      .any_device()
       .link([](const P& p, const LinkContext& c) { return link_forward<kRelu, kVar>(p, c); })
       .halves_through_float()
       .gradient([](const P& p, const GradientContext& g) { return batch_norm_gradient<kRelu, kVar>(p, g); },
@@ -498,6 +553,7 @@ void register_batch_norm(OpRegistry& ops) {
       .input("inverse_deviation", "(channels,): output of BatchNorm")
       .output("output", "shape and dtype of data")
       .infer(infer_apply)
+      .any_device()
       .link(link_apply)
       .halves_through_float()
       .gradient(kNotDifferentiable)
@@ -525,6 +581,7 @@ void register_batch_norm(OpRegistry& ops) {
       .output("gamma_grad", "(channels,)")
       .output("beta_grad", "(channels,)")
       .infer(infer_backward)
+      .any_device()
       .link(link_backward)
       .halves_through_float()
       .gradient(backward_gradient, Saves::all_inputs())

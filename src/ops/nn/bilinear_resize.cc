@@ -129,6 +129,7 @@ void register_bilinear_resize(OpRegistry& ops) {
       .num_inputs([](const BilinearResizeParams& p) { return p.num_inputs(); })
       .output("output", "(batch, channels, new height, new width)")
       .infer(infer_bilinear_resize)
+      .any_device()
       .link([](const BilinearResizeParams& p, const LinkContext& c) {
         return link_resample(resample_params(p, c.in[0].shape, c.out[0].shape), c);
       })

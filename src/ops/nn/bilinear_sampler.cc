@@ -54,6 +54,7 @@ void register_bilinear_sampler(OpRegistry& ops) {
       .input("grid", "points (batch, 2, out height, out width): x in the first plane, y in the second")
       .output("output", "(batch, channels, out height, out width)")
       .infer(infer_bilinear_sampler)
+      .any_device()
       .cpu(run_bilinear_sampler, kFloating)
       .halves_through_float()
       .gradient(bilinear_sampler_gradient, Saves::all_inputs())

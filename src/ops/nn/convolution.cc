@@ -176,6 +176,7 @@ void register_convolution(OpRegistry& ops) {
       .num_inputs(bias_inputs)
       .infer(infer_convolution)
       .heavy()
+      .any_device()
       .row_wise_when([](const ConvolutionParams&, int) { return true; })
       .link([](const ConvolutionParams& p, const LinkContext& c) {
         return link_conv(c, conv_geometry(p, c.in[0].shape, c.out[0].shape, linked_channels_last(c)),
@@ -217,6 +218,7 @@ void register_convolution(OpRegistry& ops) {
       .output("data_grad", "(batch, channels, data_size...)")
       .infer(infer_backward_data)
       .heavy()
+      .any_device()
       .link([](const ConvolutionGradientParams& p, const LinkContext& c) {
         return link_conv(c, conv_geometry(p, c.out[0].shape, c.in[0].shape, linked_channels_last(c)),
                          {.kind = ConvKind::kBackwardData});
@@ -244,6 +246,7 @@ void register_convolution(OpRegistry& ops) {
       .num_outputs([](const ConvolutionGradientParams& p) { return p.no_bias ? 1 : 2; })
       .infer(infer_backward_weights)
       .heavy()
+      .any_device()
       .link([](const ConvolutionGradientParams& p, const LinkContext& c) {
         return link_conv(c, conv_geometry(p, c.in[0].shape, c.in[1].shape, linked_channels_last(c)),
                          {.kind = ConvKind::kBackwardWeights, .bias = !p.no_bias});

@@ -5,6 +5,7 @@
 
 #include "kernels/conv/conv_reference.h"
 #include "kernels/conv/depthwise.h"
+#include "kernels/conv/device_convolution.h"
 #include "kernels/conv/winograd.h"
 #include "kernels/dnnl/conv_choice.h"
 #include "kernels/dnnl/winograd.h"
@@ -182,6 +183,32 @@ class ReferenceConvKernel final : public Kernel {
   Convolution::Options options_;
 };
 
+class DeviceConvKernel final : public Kernel {
+ public:
+  DeviceConvKernel(const ConvGeometry& g, const Convolution::Options& options) : g_(g), options_(options) {}
+  std::string description() const override { return "device"; }
+  void run(const KernelArgs& args) override {
+    const void *a = args.in[0].data, *b = args.in[1].data;
+    const bool has_bias = options_.bias && options_.kind != ConvKind::kBackwardWeights;
+    const void* bias = has_bias ? args.in[2].data : nullptr;
+    void* out = args.out[0].data;
+    switch (options_.kind) {
+      case ConvKind::kForward:
+        kernels::on_device::convolve(g_, options_.dtype, a, b, bias, options_.add ? args.in.back().data : nullptr, out);
+        return onednn::apply(options_.activation, options_.dtype, out, args.out[0].size());
+      case ConvKind::kBackwardData:
+        return kernels::on_device::convolve_data_gradient(g_, options_.dtype, a, b, bias, out);
+      case ConvKind::kBackwardWeights:
+        return kernels::on_device::convolve_weight_gradient(g_, options_.dtype, a, b, out,
+                                                            options_.bias ? args.out[1].data : nullptr);
+    }
+  }
+
+ private:
+  const ConvGeometry g_;
+  const Convolution::Options options_;
+};
+
 }  // namespace
 
 void ConvolutionParams::describe(ParamSchema<ConvolutionParams>& schema) {
@@ -270,9 +297,11 @@ bool has_native_conv(DType half, const ConvGeometry& g) {
 
 Ref<Kernel> link_conv(const LinkContext& c, const ConvGeometry& g, Convolution::Options options) {
   const DType dtype = c.in[0].dtype;
-  if (is_half(dtype) && !has_native_conv(dtype, g))
+  const bool on_gpu = c.device.type == DeviceType::kGPU;
+  if (is_half(dtype) && (on_gpu || !has_native_conv(dtype, g)))
     return link_through_float(c, [&](const LinkContext& inner) { return link_conv(inner, g, options); });
   options.dtype = dtype;
+  if (on_gpu) return Ref<Kernel>(new DeviceConvKernel(g, options));
   options.remember = c.frozen_weights;
   switch (onednn::choose_convolution({g, options, c.may_round_more})) {
     case ConvAlgorithm::kReference:

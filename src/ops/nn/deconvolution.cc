@@ -157,6 +157,7 @@ void register_deconvolution(OpRegistry& ops) {
       .num_inputs([](const DeconvolutionParams& p) { return p.no_bias ? 2 : 3; })
       .infer(infer_deconvolution)
       .heavy()
+      .any_device()
       .link([](const DeconvolutionParams& p, const LinkContext& c) {
         const kernels::ConvGeometry g =
             conv_geometry(transposed(p, c.in[0].shape), c.out[0].shape, c.in[0].shape, linked_channels_last(c));

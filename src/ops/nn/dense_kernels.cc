@@ -3,6 +3,9 @@
 #include <cstring>
 #include <optional>
 
+#include "device/stream.h"
+#include "kernels/elementwise/broadcast.h"
+#include "kernels/memory/strided_copy.h"
 #include "kernels/product/gemm.h"
 #include "kernels/product/packed.h"
 #include "kernels/product/packed_product.h"
@@ -54,12 +57,31 @@ class PlainKernel final : public Kernel {
   void run(const KernelArgs& args) override {
     T* out = args.out[0].as<T>();
     const bool bias = layer_.bias, addend = layer_.addend;
+    if (device::current()) return run_on_device(args);
     const DenseEnds<T> ends(addend ? args.in.back().as<T>() : nullptr, bias ? args.in[2].as<T>() : nullptr,
                             layer_.activation, gemm_.n, out);
     kernels::gemm(gemm_, T(1), args.in[0].as<T>(), args.in[1].as<T>(), bias || addend ? T(1) : T(0), out, &ends);
   }
 
  private:
+  // The same in three steps over the whole output.
+  void run_on_device(const KernelArgs& args) const {
+    constexpr DType kType = dtype_of<T>::value;
+    T* out = args.out[0].as<T>();
+    const Shape rows{layer_.rows, layer_.hidden}, row{layer_.hidden};
+    const void* addend = layer_.addend ? args.in.back().data : nullptr;
+    if (addend && layer_.bias) {
+      kernels::apply_broadcast(kernels::loops(kernels::Pointwise::kAdd), kType, addend, rows, args.in[2].data, row, out,
+                               rows);
+    } else if (addend) {
+      kernels::copy_bytes(addend, out, rows.size() * static_cast<int64_t>(sizeof(T)));
+    } else if (layer_.bias) {
+      kernels::broadcast_copy(args.in[2].data, row, sizeof(T), out, rows);
+    }
+    kernels::gemm(gemm_, T(1), args.in[0].as<T>(), args.in[1].as<T>(), addend || layer_.bias ? T(1) : T(0), out);
+    if (layer_.activation.kind != kernels::ActivationKind::kNone) apply_activation(layer_.activation, out, rows.size());
+  }
+
   const DenseLayer layer_;
   const kernels::GemmShape gemm_;
 };

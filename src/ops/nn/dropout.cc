@@ -3,11 +3,16 @@
 #include <cstring>
 #include <optional>
 
+#include "device/stream.h"
 #include "hybridnet/declare.h"
+#include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
+#include "kernels/elementwise/broadcast.h"
+#include "kernels/memory/fill.h"
+#include "kernels/memory/strided_copy.h"
 #include "kernels/random/bernoulli.h"
+#include "kernels/random/device_random.h"
 #include "ops/emit.h"
-#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -90,8 +95,19 @@ void scale_kept(const T* in, const uint8_t* mask, int64_t n, double scale, T* ou
   for (int64_t i = 0; i < n; ++i) out[i] = mask[i] ? static_cast<T>(static_cast<Acc>(in[i]) * factor) : T(0.0f);
 }
 
+// A mask that repeats is written out.
+void apply_mask_on_device(DType dtype, const void* in, const Shape& shape, const uint8_t* mask, const Shape& mask_shape,
+                          double scale, void* out) {
+  const int64_t n = shape.size();
+  if (shape == mask_shape) return kernels::on_device::apply_mask(scale, dtype, in, mask, n, out);
+  const OwnedBlock whole(n, device::current()->device());
+  kernels::broadcast_copy(mask, mask_shape, 1, whole.data(), shape);
+  kernels::on_device::apply_mask(scale, dtype, in, static_cast<const uint8_t*>(whole.data()), n, out);
+}
+
 template <typename T>
 void apply_mask(const T* in, const Shape& shape, const uint8_t* mask, const Shape& mask_shape, double scale, T* out) {
+  if (device::current()) return apply_mask_on_device(dtype_of<T>::value, in, shape, mask, mask_shape, scale, out);
   const MaskRows rows(shape, mask_shape);
   if (rows.flat()) {
     parallel_for(shape.size(), kElementNs, [&](int64_t begin, int64_t end) {
@@ -119,9 +135,8 @@ void apply_mask(const T* in, const Shape& shape, const uint8_t* mask, const Shap
 }
 
 void run_identity(const KernelArgs& a) {
-  if (a.out[0].data != a.in[0].data && a.in[0].size() > 0)
-    std::memcpy(a.out[0].data, a.in[0].data, static_cast<size_t>(a.in[0].size() * dtype_size(a.in[0].dtype)));
-  if (a.out[1].data) std::fill_n(a.out[1].as<uint8_t>(), a.out[1].size(), uint8_t{1});
+  kernels::copy_bytes(a.in[0].data, a.out[0].data, a.in[0].size() * dtype_size(a.in[0].dtype));
+  if (a.out[1].data) kernels::fill(a.out[1], 1);
 }
 
 // Data and mask have the same shape: each piece of the mask is used while it is in the cache.
@@ -130,6 +145,8 @@ void run_flat(const DropoutParams& p, const KernelArgs& a, uint8_t* mask) {
   const T* in = a.in[0].as<T>();
   T* out = a.out[0].as<T>();
   const int64_t n = a.in[0].size(), tiles = (n + kTile - 1) / kTile;
+  if (device::current())
+    return kernels::on_device::drop(a.rng, 1 - p.p, p.scale(), dtype_of<T>::value, in, n, mask, out);
   parallel_for(tiles, kElementNs * static_cast<double>(kTile), [&](int64_t first, int64_t last) {
     uint8_t own[kTile];  // used if the mask is not an output
     for (int64_t tile = first; tile < last; ++tile) {
@@ -149,10 +166,11 @@ void run_dropout(const DropoutParams& p, const KernelArgs& a) {
     using T = decltype(zero);
     uint8_t* mask = a.out[1].as<uint8_t>();
     if (masked == shape) return run_flat<T>(p, a, mask);
-    Temporary<uint8_t> own;
+    std::optional<OwnedBlock> own;
     if (!mask) {
-      own.resize(static_cast<size_t>(masked.size()));
-      mask = own.data();
+      const device::Stream* stream = device::current();
+      own.emplace(masked.size(), stream ? stream->device() : Device{});
+      mask = static_cast<uint8_t*>(own->data());
     }
     kernels::fill_bernoulli(a.rng, 1 - p.p, 0, masked.size(), mask);
     apply_mask(a.in[0].as<T>(), shape, mask, masked, p.scale(), a.out[0].as<T>());
@@ -254,6 +272,7 @@ void register_dropout(OpRegistry& ops) {
       .output("mask", "uint8, 1 where elements were kept; shape of data with size 1 along axes")
       .visible_outputs(1)
       .infer(infer_dropout)
+      .any_device()
       .cpu(run_dropout, kFloating)
       .random()
       .train_sensitive()
@@ -289,6 +308,7 @@ void register_dropout(OpRegistry& ops) {
       .input("mask", "uint8; the mask output of Dropout")
       .output("out", "shape and dtype of grad")
       .infer(infer_backward)
+      .any_device()
       .cpu(run_backward, kFloating)
       .inplace(0, 0)
       .gradient(

@@ -116,12 +116,14 @@ Ref<Kernel> link_fully_connected(const FullyConnectedParams& p, const onednn::Ac
                                  const LinkContext& c) {
   const DType dtype = c.in[0].dtype;
   const Sizes s(p, c.in[0].shape);
-  const bool native_half = dtype == DType::kBFloat16 && onednn::has_bfloat16() && !s.empty();
+  const bool on_gpu = c.device.type == DeviceType::kGPU;  // neither oneDNN nor packed weights
+  const bool native_half = !on_gpu && dtype == DType::kBFloat16 && onednn::has_bfloat16() && !s.empty();
   if (is_half(dtype) && !native_half)
     return link_through_float(
         c, [&](const LinkContext& inner) { return link_fully_connected(p, activation, addend, inner); });
   const DenseLayer layer{s.rows, s.features, s.hidden, !p.no_bias, addend, activation};
   if (dtype == DType::kFloat64) return plain_dense_kernel<double>(layer);
+  if (on_gpu) return plain_dense_kernel<float>(layer);
   const onednn::DenseShape shape{.rows = s.rows,
                                  .features = s.features,
                                  .hidden = s.hidden,
@@ -207,6 +209,7 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .optional_input("bias", "(num_hidden,) or (num_hidden, 1)")
       .output("output", "(batch, num_hidden), or (..., num_hidden) with flatten=False")
       .num_inputs([](const P& p) { return num_inputs(p); })
+      .any_device()
       .infer([](const P& p, InferContext& c) { infer(p, c); })
       .cost([](const P& p, auto in, auto out) {
         (void)out;

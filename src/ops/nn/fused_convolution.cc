@@ -85,7 +85,8 @@ Steps steps_for(const ConvGeometry& g, const Convolution::Options& options, bool
 Ref<Kernel> link_fused(const FusedConvolutionParams& p, const LinkContext& c) {
   const ConvGeometry g = conv_geometry(p, c.in[0].shape, c.out[0].shape, linked_channels_last(c));
   const DType dtype = c.in[0].dtype;
-  if (is_half(dtype) && !has_native_conv(dtype, g))
+  const bool on_gpu = c.device.type == DeviceType::kGPU;
+  if (is_half(dtype) && (on_gpu || !has_native_conv(dtype, g)))
     return link_through_float(c, [&](const LinkContext& inner) { return link_fused(p, inner); });
   Convolution::Options options{.kind = ConvKind::kForward,
                                .dtype = dtype,
@@ -93,6 +94,7 @@ Ref<Kernel> link_fused(const FusedConvolutionParams& p, const LinkContext& c) {
                                .remember = c.frozen_weights,
                                .add = p.with_addend,
                                .activation = p.FusedActivation::kernel()};
+  if (on_gpu) return link_conv(c, g, options);
   const onednn::Activation activation = options.activation;
   const Steps steps = steps_for(g, options, c.may_round_more);
   if (steps.add) options.add = false;
@@ -122,6 +124,7 @@ void register_fused_convolution(OpRegistry& ops) {
         c.set_in_shape(inputs_of(p) - 1, c.out_shape(0));
         c.set_out_shape(0, c.in_shape(inputs_of(p) - 1));
       })
+      .any_device()
       .link(link_fused)
       .image({0}, {0})
       .gradient(kNotDifferentiable)

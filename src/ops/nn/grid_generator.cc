@@ -59,6 +59,7 @@ double half_span(int64_t size) { return static_cast<double>(size > 1 ? size - 1 
 template <typename T>
 void warp(const Shape& shape, const T* flow, T* out) {
   const int64_t height = shape[2], width = shape[3], plane = height * width;
+  if (device::current()) return kernels::on_device::make_grid("warp_grid", shape[0], height, width, flow, out);
   parallel_for(shape[0] * 2 * height, 1.2 * static_cast<double>(width), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const bool is_y = row / height % 2 == 1;
@@ -73,6 +74,7 @@ void warp(const Shape& shape, const T* flow, T* out) {
 
 template <typename T>
 void fill_pixels(int64_t height, int64_t width, T* out) {
+  if (device::current()) return kernels::on_device::make_grid<T>("fill_pixels", 1, height, width, nullptr, out);
   for (int64_t y = 0; y < height; ++y)
     for (int64_t x = 0; x < width; ++x) {
       out[y * width + x] = static_cast<T>(x);
@@ -124,6 +126,7 @@ void register_grid_generator(OpRegistry& ops) {
       .output("grid_dst", "the grid before the transformation: affine (3, height * width), warp (2, height, width)")
       .visible_outputs(1)
       .infer(infer_grid_generator)
+      .any_device()
       .cpu(run_grid_generator, kFloating)
       .halves_through_float()
       .gradient(grid_generator_gradient, Saves::of({}, {1}))

@@ -5,8 +5,11 @@
 #include <cmath>
 
 #include "hybridnet/declare.h"
+#include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/values_arguments.h"
 #include "kernels/reduce/row_sums.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 #include "storage/temporary.h"
 
@@ -111,12 +114,30 @@ void normalize(const Groups& s, double eps, bool variance, const KernelArgs& a) 
   });
 }
 
+void normalize_on_device(const Groups& s, double eps, bool variance, const KernelArgs& a) {
+  const device::GroupArguments g{.x = a.in[0].data,
+                                 .gamma = a.in[1].data,
+                                 .beta = a.in[2].data,
+                                 .out = a.out[0].data,
+                                 .first = a.out[1].data,
+                                 .second = a.out[2].data,
+                                 .rows = s.rows(),
+                                 .groups = s.groups,
+                                 .size = s.size,
+                                 .variance = variance,
+                                 .eps = eps};
+  on_device::launch_rows("groups.cuh", "GroupArguments", on_device::with_dtype("normalize_groups", a.in[0].dtype),
+                         s.rows(), g);
+}
+
 void run_group_norm(const GroupNormParams& p, const KernelArgs& a) {
   const Groups s(*a.in[0].shape, p.num_groups);
+  if (device::current()) return normalize_on_device(s, p.eps, false, a);
   a.in[0].dtype == DType::kFloat64 ? normalize<double>(s, p.eps, false, a) : normalize<float>(s, p.eps, false, a);
 }
 void run_instance_norm(const InstanceNormParams& p, const KernelArgs& a) {
   const Groups s(*a.in[0].shape, (*a.in[0].shape)[1]);
+  if (device::current()) return normalize_on_device(s, p.eps, true, a);
   a.in[0].dtype == DType::kFloat64 ? normalize<double>(s, p.eps, true, a) : normalize<float>(s, p.eps, true, a);
 }
 
@@ -154,8 +175,29 @@ void differentiate(const Groups& s, const KernelArgs& a) {
   }
 }
 
+void differentiate_on_device(const Groups& s, const KernelArgs& a) {
+  const OwnedBlock sums(std::max<int64_t>(s.rows(), 1) * 2 * 8, device::current()->device());
+  const device::GroupArguments g{.x = a.in[1].data,
+                                 .gamma = a.in[2].data,
+                                 .mean = a.in[3].data,
+                                 .spread = a.in[4].data,
+                                 .dy = a.in[0].data,
+                                 .out = a.out[0].data,
+                                 .first = a.out[1].data,
+                                 .second = a.out[2].data,
+                                 .sums = static_cast<double*>(sums.data()),
+                                 .rows = s.rows(),
+                                 .groups = s.groups,
+                                 .size = s.size};
+  const DType dtype = a.in[0].dtype;
+  on_device::launch_rows("groups.cuh", "GroupArguments", on_device::with_dtype("differentiate_groups", dtype), g.rows,
+                         g);
+  on_device::launch("groups.cuh", "GroupArguments", on_device::with_dtype("join_groups", dtype), g.groups, g);
+}
+
 void run_backward(const NoParams&, const KernelArgs& a) {
   const Groups s(*a.in[1].shape, (*a.in[2].shape)[0]);
+  if (device::current()) return differentiate_on_device(s, a);
   a.in[0].dtype == DType::kFloat64 ? differentiate<double>(s, a) : differentiate<float>(s, a);
 }
 
@@ -250,6 +292,7 @@ void register_group_norm(OpRegistry& ops) {
       .output("std", "(batch, num_groups): sqrt(variance + eps)")
       .num_visible_outputs([](const GroupNormParams& p) { return p.output_mean_var ? 3 : 1; })
       .infer(infer_group_norm)
+      .any_device()
       .cpu(run_group_norm, kFloating)
       .halves_through_float()
       .skips_unwanted_outputs()
@@ -270,6 +313,7 @@ void register_group_norm(OpRegistry& ops) {
       .output("var", "(batch, channels)")
       .visible_outputs(1)
       .infer(infer_instance_norm)
+      .any_device()
       .cpu(run_instance_norm, kFloating)
       .halves_through_float()
       .skips_unwanted_outputs()
@@ -294,6 +338,7 @@ void register_group_norm(OpRegistry& ops) {
       .output("gamma_grad", "shape of gamma")
       .output("beta_grad", "shape of gamma")
       .infer(infer_backward)
+      .any_device()
       .cpu(run_backward, kFloating)
       .halves_through_float()
       .gradient(backward_gradient, Saves::all_inputs())

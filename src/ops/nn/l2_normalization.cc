@@ -4,7 +4,9 @@
 
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/values_arguments.h"
 #include "kernels/reduce/row_sums.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 #include "storage/temporary.h"
 
@@ -122,7 +124,22 @@ void run(const L2NormalizationParams& p, const KernelArgs& a) {
   normalize_rows(s.size(0, first), s.size(first, s.ndim()), p.eps, in, out, norms);
 }
 
+void run_on_device(const L2NormalizationParams& p, const KernelArgs& a) {
+  const Shape& s = *a.in[0].shape;
+  const DType dtype = a.in[0].dtype;
+  device::GroupArguments g{.x = a.in[0].data, .out = a.out[0].data, .first = a.out[1].data, .eps = p.eps};
+  if (p.mode == NormMode::kChannel) {
+    g.rows = s[0], g.groups = s[1], g.size = s.size(2, s.ndim());
+    return on_device::launch("groups.cuh", "GroupArguments", on_device::with_dtype("l2_channels", dtype),
+                             g.rows * g.size, g);
+  }
+  const int first = p.mode == NormMode::kInstance ? 1 : 2;
+  g.rows = s.size(0, first), g.size = s.size(first, s.ndim());
+  on_device::launch_rows("groups.cuh", "GroupArguments", on_device::with_dtype("l2_rows", dtype), g.rows, g);
+}
+
 void run_l2_normalization(const L2NormalizationParams& p, const KernelArgs& a) {
+  if (device::current()) return run_on_device(p, a);
   a.in[0].dtype == DType::kFloat64 ? run<double>(p, a) : run<float>(p, a);
 }
 
@@ -153,6 +170,7 @@ void register_l2_normalization(OpRegistry& ops) {
       .output("norm", "the norms: (batch,), (batch, 1, ...) or (batch, channels)")
       .visible_outputs(1)
       .infer(infer_l2_normalization)
+      .any_device()
       .cpu(run_l2_normalization, kFloating)
       .halves_through_float()
       .gradient(l2_normalization_gradient, Saves::all_outputs())

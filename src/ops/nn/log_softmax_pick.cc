@@ -117,6 +117,7 @@ void register_log_softmax_pick(OpRegistry& ops) {
       .output("total", "logarithm of the sum of exponentials of each row; the last axis has size 1")
       .visible_outputs(1)
       .infer(infer_pick)
+      .any_device()
       .link(link<run_pick<float>, run_pick<double>, 0>)
       .halves_through_float()
       .gradient(pick_gradient, Saves::of({0, 1}, {1}))
@@ -139,6 +140,7 @@ void register_log_softmax_pick(OpRegistry& ops) {
         c.set_in_shape(1, c.out_shape(0));
         if (c.in_shape(1).rank_known()) c.set_in_shape(3, without_last(c.in_shape(1), true));
       })
+      .any_device()
       .link(link<run_backward<float>, run_backward<double>, 1>)
       .inplace(1, 0)
       .halves_through_float()

@@ -6,7 +6,9 @@
 
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/values_arguments.h"
 #include "ops/cost.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {
@@ -93,7 +95,22 @@ void normalize(const LrnParams& p, const KernelArgs& a) {
   });
 }
 
+device::ChannelWindowArguments window_arguments(const Channels& s, const KernelArgs& a) {
+  return {.in = a.in[0].data,
+          .out = a.out[0].data,
+          .batch = s.batch,
+          .channels = s.channels,
+          .inner = s.inner,
+          .half = s.half};
+}
+
 void run_lrn(const LrnParams& p, const KernelArgs& a) {
+  if (device::current()) {
+    device::ChannelWindowArguments w = window_arguments(Channels(*a.in[0].shape, p.nsize), a);
+    w.norms = a.out[1].data, w.scale = p.scale(), w.knorm = p.knorm, w.beta = p.beta;
+    return on_device::launch("windows.cuh", "ChannelWindowArguments", on_device::with_dtype("lrn", a.in[0].dtype),
+                             a.in[0].size(), w);
+  }
   a.in[0].dtype == DType::kFloat64 ? normalize<double>(p, a) : normalize<float>(p, a);
 }
 
@@ -110,6 +127,11 @@ void sum_window(const Channels& s, const T* in, T* out) {
 
 void run_window_sum(const WindowParams& p, const KernelArgs& a) {
   const Channels s(*a.in[0].shape, p.nsize);
+  if (device::current()) {
+    return on_device::launch("windows.cuh", "ChannelWindowArguments",
+                             on_device::with_dtype("lrn_window_sum", a.in[0].dtype), a.in[0].size(),
+                             window_arguments(s, a));
+  }
   if (a.in[0].dtype == DType::kFloat64)
     sum_window(s, a.in[0].as<double>(), a.out[0].as<double>());
   else
@@ -144,6 +166,7 @@ void register_lrn(OpRegistry& ops) {
       .output("tmp_norm", "the base of the power beta; shape of data")
       .visible_outputs(1)
       .infer(infer_lrn)
+      .any_device()
       .cpu(run_lrn, kFloating)
       .halves_through_float()
       .gradient(lrn_gradient, Saves::of({0}, {1}))
@@ -162,6 +185,7 @@ void register_lrn(OpRegistry& ops) {
         c.unify_dtypes();
         c.unify_shapes();
       })
+      .any_device()
       .cpu(run_window_sum, kFloating)
       .halves_through_float()
       .gradient(

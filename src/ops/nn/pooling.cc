@@ -62,7 +62,7 @@ class AverageKernel final : public Kernel {
 // Sum and average pooling, and their gradients, have one operand.
 template <typename F>
 Ref<Kernel> link_one_operand(const PoolGeometry& g, const LinkContext& c, bool gradient, F f) {
-  if (c.in[0].dtype == DType::kFloat32 && onednn::AveragePooling::pays(g))
+  if (c.device.type != DeviceType::kGPU && c.in[0].dtype == DType::kFloat32 && onednn::AveragePooling::pays(g))
     return Ref<Kernel>(new AverageKernel(g, gradient));
   return link_pool(g, f);
 }
@@ -182,6 +182,7 @@ void register_backward(OpRegistry& ops) {
       .input("output", "output of Pooling")
       .output("data_grad", "shape of data")
       .infer(infer_max_backward)
+      .any_device()
       .link([](const PoolingParams& p, const LinkContext& c) {
         return link_pool(pool_geometry(p, c.in[1].shape, c.in[0].shape, linked_channels_last(c)), kRunMaxBackward);
       })
@@ -204,6 +205,7 @@ void register_backward(OpRegistry& ops) {
       .input("output", "output of Pooling")
       .output("taken", "shape of output")
       .infer(infer_max_gather)
+      .any_device()
       .link([](const PoolingParams& p, const LinkContext& c) {
         return link_pool(pool_geometry(p, c.in[1].shape, c.in[2].shape, linked_channels_last(c)), kRunMaxGather);
       })
@@ -224,6 +226,7 @@ void register_backward(OpRegistry& ops) {
       .input("output_grad", "shape of the output of Pooling")
       .output("data_grad", "(batch, channels, data_size...)")
       .infer(infer_sum_backward)
+      .any_device()
       .link([](const SumBackwardParams& p, const LinkContext& c) {
         return link_one_operand(pool_geometry(p, c.out[0].shape, c.in[0].shape, linked_channels_last(c)), c, true,
                                 kRunSumBackward);
@@ -258,6 +261,7 @@ void register_pooling(OpRegistry& ops) {
         c.unify_dtypes();
         infer_pooling(p, c);
       })
+      .any_device()
       .link([](const PoolingParams& p, const LinkContext& c) {
         return link_one_operand(pool_geometry(p, c.in[0].shape, c.out[0].shape, linked_channels_last(c)), c, false,
                                 kForward);

@@ -84,6 +84,7 @@ void register_regression_output(OpRegistry& ops) {
   regression(ops, "LinearRegressionOutput",
              "The data itself. Its gradient is that of half the squared distance to the label, divided by the number "
              "of outputs per example, independent of the output gradient.")
+      .any_device()
       .cpu(run_copy, kFloating)
       .gradient(
           [](const RegressionParams& p, const GradientContext& g) {
@@ -93,6 +94,7 @@ void register_regression_output(OpRegistry& ops) {
   regression(ops, "MAERegressionOutput",
              "The data itself. Its gradient is that of the absolute distance to the label, divided by the number of "
              "outputs per example, independent of the output gradient.")
+      .any_device()
       .cpu(run_copy, kFloating)
       .gradient(
           [](const RegressionParams& p, const GradientContext& g) {
@@ -103,6 +105,7 @@ void register_regression_output(OpRegistry& ops) {
   regression(ops, "LogisticRegressionOutput",
              "sigmoid(data). Its gradient is that of the cross entropy with the label, divided by the number of "
              "outputs per example, independent of the output gradient.")
+      .any_device()
       .cpu(run_sigmoid, kFloating)
       .gradient(
           [](const RegressionParams& p, const GradientContext& g) {

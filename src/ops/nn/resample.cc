@@ -99,6 +99,7 @@ void register_resample(OpRegistry& ops) {
       .input("data", "(batch, channels, height, width)")
       .output("output", "(batch, channels, height, width)")
       .infer(infer_resample)
+      .any_device()
       .link(link_resample)
       .halves_through_float()
       .gradient(resample_gradient, Saves::nothing())

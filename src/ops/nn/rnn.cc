@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "device/stream.h"
 #include "hybridnet/declare.h"
 #include "kernels/product/packed.h"
 #include "ops/emit.h"
@@ -82,7 +83,7 @@ class ForwardKernel final : public Kernel, public kernels::ReadsPackedWeights {
   }
   void run(const KernelArgs& a) override {
     kernels::RnnForward<T> f{};
-    const Temporary<int64_t> lengths = lengths_of(p_, a, g_.steps, true);
+    const kernels::Indices lengths = lengths_of(p_, a, g_.steps, true);
     f.data = a.in[0].as<T>();
     f.parameters = a.in[1].as<T>();
     kernels::PackedWeights::Use kept;
@@ -103,7 +104,7 @@ class ForwardKernel final : public Kernel, public kernels::ReadsPackedWeights {
     f.rng = a.rng;
     std::optional<OwnedBlock> room;
     if (!f.reserve && train_)  // a training run whose gradient is not needed
-      f.unreserved = static_cast<T*>(room.emplace(g_.unreserved_workspace() * kBytes).data());
+      f.unreserved = static_cast<T*>(room.emplace(g_.unreserved_workspace() * kBytes, device_now()).data());
     else
       f.unreserved = f.workspace + own_workspace();
     kernels::rnn_forward(g_, f);
@@ -115,6 +116,10 @@ class ForwardKernel final : public Kernel, public kernels::ReadsPackedWeights {
     std::string text = g.mode == kernels::RnnMode::kGru ? "gru" : "lstm";
     for (const int64_t size : {g.layers, g.directions, g.input, g.hidden, kBytes}) text += " " + std::to_string(size);
     return text;
+  }
+  static Device device_now() {
+    const device::Stream* const stream = device::current();
+    return stream ? stream->device() : Device{};
   }
   int64_t own_workspace() const { return g_.forward_workspace(kept_ != nullptr); }
 
@@ -191,6 +196,7 @@ void register_rnn(OpRegistry& ops) {
       .num_visible_outputs([](const RnnParams& p) { return p.reserve_output(); })
       .infer(infer_rnn)
       .skips_unwanted_outputs()
+      .any_device()
       .link(link_rnn<ForwardKernel, RnnParams>)
       .halves_through_float()
       .gradient(rnn_gradient)

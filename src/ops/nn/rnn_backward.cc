@@ -29,7 +29,7 @@ class BackwardKernel final : public Kernel {
   }
   void run(const KernelArgs& a) override {
     kernels::RnnBackward<T> b{};
-    const Temporary<int64_t> lengths = lengths_of(p_, a, g_.steps);
+    const kernels::Indices lengths = lengths_of(p_, a, g_.steps);
     b.data = a.in[0].as<T>();
     b.parameters = a.in[1].as<T>();
     b.state = a.in[2].as<T>();
@@ -113,6 +113,7 @@ void register_rnn_backward(OpRegistry& ops) {
         return q.over_reserve && output == q.num_gradients() ? q.reserve_input() : -1;
       })
       .infer(infer_backward)
+      .any_device()
       .link(link_rnn<BackwardKernel, RnnBackwardParams>)
       .halves_through_float()
       .gradient(rnn_backward_gradient, Saves::all_inputs())

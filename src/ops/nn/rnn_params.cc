@@ -1,8 +1,5 @@
 #include "ops/nn/rnn_params.h"
 
-#include <algorithm>
-
-#include "kernels/index/indices.h"
 #include "kernels/product/gemm.h"
 
 namespace hybridnet::ops {
@@ -109,14 +106,11 @@ RnnGeometry geometry_of(const RnnParams& p, int64_t steps, int64_t batch, int64_
   return g;
 }
 
-Temporary<int64_t> lengths_of(const RnnParams& p, const KernelArgs& a, int64_t steps, bool report) {
-  if (!p.use_sequence_length) return {};
-  const TensorRef& t = a.in[static_cast<size_t>(p.length_input())];
-  Temporary<int64_t> lengths(static_cast<size_t>(t.size()));
-  kernels::read_indices(t, lengths.data());
-  if (report)
-    kernels::report_numbers({"RNN", "sequence_length"}, lengths.data(), t.size(), kernels::Bounds::length(0, steps));
-  for (int64_t& length : lengths) length = std::clamp<int64_t>(length, 0, steps);
+kernels::Indices lengths_of(const RnnParams& p, const KernelArgs& a, int64_t steps, bool report) {
+  if (!p.use_sequence_length) return kernels::Indices(0);
+  kernels::Indices lengths(a.in[static_cast<size_t>(p.length_input())]);
+  if (report) lengths.report({"RNN", "sequence_length"}, kernels::Bounds::length(0, steps));
+  lengths.clip(0, steps);
   return lengths;
 }
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "hybridnet/op.h"
+#include "kernels/index/indices.h"
 #include "kernels/rnn/rnn.h"
 #include "ops/float_kernel.h"
-#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 
@@ -50,14 +50,15 @@ inline RnnGeometry geometry_of(const RnnParams& p, const Shape& data) {
   return geometry_of(p, data[0], data[1], data[2]);
 }
 
-// The input sequence_length as numbers from 0 to steps, or empty. report: whether lengths beyond steps are reported,
+// The input sequence_length as numbers from 0 to steps, or none. report: whether lengths beyond steps are reported,
 // for the forward operator.
-Temporary<int64_t> lengths_of(const RnnParams& p, const KernelArgs& a, int64_t steps, bool report = false);
+kernels::Indices lengths_of(const RnnParams& p, const KernelArgs& a, int64_t steps, bool report = false);
 
 // Returns a KernelOf<float> or KernelOf<double>, by the dtype of the data.
 template <template <typename> class KernelOf, typename P>
 Ref<Kernel> link_rnn(const P& p, const LinkContext& c) {
-  const RnnGeometry g = geometry_of(p, c.in[0].shape);
+  RnnGeometry g = geometry_of(p, c.in[0].shape);
+  g.plain = c.device.type == DeviceType::kGPU;
   return make_float_kernel<KernelOf>(c.in[0].dtype, p, g, c);
 }
 

@@ -31,7 +31,7 @@ class SecondOrderKernel final : public Kernel {
  public:
   SecondOrderKernel(const RnnBackwardParams& p, const RnnGeometry& g, const LinkContext&) : p_(p), g_(g) {}
   void run(const KernelArgs& a) override {
-    const Temporary<int64_t> lengths = lengths_of(p_, a, g_.steps);
+    const kernels::Indices lengths = lengths_of(p_, a, g_.steps);
     size_t in = 0, out = 0;
     const auto next_in = [&](bool there = true) -> const T* { return there ? a.in[in++].as<T>() : nullptr; };
     const auto next_out = [&](bool there = true) -> T* { return there ? a.out[out++].as<T>() : nullptr; };

@@ -5,7 +5,9 @@
 
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/roi_arguments.h"
 #include "ops/cost.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 #include "ops/nn/roi_params.h"
 #include "storage/temporary.h"
@@ -195,8 +197,33 @@ void spread(const RoiAlignParams& p, const Shape& data, const T* values, const T
   });
 }
 
+// data: the shape of the images; out: that of the windows.
+void run_on_device(const char* function, const RoiAlignParams& p, const Shape& data, const Shape& out,
+                   const KernelArgs& a) {
+  const device::RoiArguments r{.data = a.in[0].data,
+                               .rois = a.in[1].data,
+                               .out = a.out[0].data,
+                               .regions = out[0],
+                               .batch = data[0],
+                               .channels = data[1],
+                               .height = data[2],
+                               .width = data[3],
+                               .pooled_height = out[2],
+                               .pooled_width = out[3],
+                               .out_channels = out[1],
+                               .scale = p.spatial_scale,
+                               .sample_ratio = p.sample_ratio,
+                               .position_sensitive = p.position_sensitive,
+                               .aligned = p.aligned};
+  on_device::launch("roi.cuh", "RoiArguments", on_device::with_dtype(function, a.in[0].dtype), a.out[0].size(), r);
+}
+
 void run_roi_align(const RoiAlignParams& p, const KernelArgs& a) {
   const auto run = [&]<typename T>(T) {
+    if (device::current()) {
+      report_device_images("_contrib_ROIAlign", a.in[1].as<T>(), (*a.out[0].shape)[0], (*a.in[0].shape)[0], true);
+      return run_on_device("roi_align", p, *a.in[0].shape, *a.out[0].shape, a);
+    }
     report_images("_contrib_ROIAlign", a.in[1].as<T>(), (*a.out[0].shape)[0], (*a.in[0].shape)[0], true);
     align<T>(p, *a.in[0].shape, a.in[0].as<T>(), a.in[1].as<T>(), *a.out[0].shape, a.out[0].as<T>());
   };
@@ -204,6 +231,7 @@ void run_roi_align(const RoiAlignParams& p, const KernelArgs& a) {
 }
 
 void run_backward(const RoiAlignBackwardParams& p, const KernelArgs& a) {
+  if (device::current()) return run_on_device("roi_align_gradient", p, *a.out[0].shape, *a.in[0].shape, a);
   const auto run = [&]<typename T>(T) {
     spread<T>(p, *a.out[0].shape, a.in[0].as<T>(), a.in[1].as<T>(), *a.in[0].shape, a.out[0].as<T>());
   };
@@ -244,6 +272,7 @@ void register_roi_align(OpRegistry& ops) {
       .input("rois", "(regions, 5): number of the image, then left, top, right and bottom; no gradient")
       .output("output", "(regions, channels, pooled_size); position_sensitive: channels / windows")
       .infer(infer_roi_align)
+      .any_device()
       .cpu(run_roi_align, kFloating)
       .halves_through_float()
       .gradient(roi_align_gradient, Saves::of({1}))
@@ -266,6 +295,7 @@ void register_roi_align(OpRegistry& ops) {
       .input("rois", "same as in _contrib_ROIAlign")
       .output("data_grad", "shape given by the parameter")
       .infer(infer_backward)
+      .any_device()
       .cpu(run_backward, kFloating)
       .halves_through_float()
       .gradient(backward_gradient, Saves::of({1}))

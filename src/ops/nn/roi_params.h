@@ -4,8 +4,11 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/checked_size.h"
+#include "device/stream.h"
+#include "hybridnet/env.h"
 #include "hybridnet/op.h"
 #include "kernels/index/out_of_range.h"
 
@@ -66,6 +69,15 @@ void report_images(const char* op, const T* rois, int64_t regions, int64_t batch
     return kernels::report_out_of_range({op, "rois"}, AttrValue(static_cast<double>(number)).str(), 5 * r,
                                         kernels::Bounds::index(batch), "its region gives 0");
   }
+}
+
+// The same for regions in memory of a device, only with HYBRIDNET_STRICT=1: it waits for them.
+template <typename T>
+void report_device_images(const char* op, const T* rois, int64_t regions, int64_t batch, bool skips_negative) {
+  if (!environment().strict || regions == 0) return;
+  std::vector<T> copy(static_cast<size_t>(5 * regions));
+  device::current()->copy_out(copy.data(), rois, static_cast<int64_t>(copy.size() * sizeof(T)));
+  report_images(op, copy.data(), regions, batch, skips_negative);
 }
 
 }  // namespace hybridnet::ops

@@ -4,6 +4,10 @@
 
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/roi_arguments.h"
+#include "kernels/index/device_index.h"
+#include "kernels/memory/strided_copy.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 #include "ops/nn/roi_params.h"
 
@@ -83,9 +87,31 @@ void pool_region(const Shape& in, const T* data, const T* roi, double scale, con
   }
 }
 
+void pool_on_device(const RoiPoolingParams& p, const KernelArgs& a) {
+  const Shape &in = *a.in[0].shape, &out = *a.out[0].shape;
+  const device::RoiArguments r{.data = a.in[0].data,
+                               .rois = a.in[1].data,
+                               .out = a.out[0].data,
+                               .places = a.out[1].as<int64_t>(),
+                               .regions = out[0],
+                               .batch = in[0],
+                               .channels = in[1],
+                               .height = in[2],
+                               .width = in[3],
+                               .pooled_height = out[2],
+                               .pooled_width = out[3],
+                               .out_channels = out[1],
+                               .scale = p.spatial_scale};
+  on_device::launch("roi.cuh", "RoiArguments", on_device::with_dtype("roi_pooling", a.in[0].dtype), a.out[0].size(), r);
+}
+
 template <typename T>
 void run(const RoiPoolingParams& p, const KernelArgs& a) {
   const Shape &in = *a.in[0].shape, &out = *a.out[0].shape;
+  if (device::current()) {
+    report_device_images("ROIPooling", a.in[1].as<T>(), out[0], in[0], false);
+    return pool_on_device(p, a);
+  }
   const int64_t each = out.size(1, 4);
   report_images("ROIPooling", a.in[1].as<T>(), out[0], in[0], false);
   parallel_for(out[0], 10.0 * static_cast<double>(each), [&](int64_t begin, int64_t end) {
@@ -113,6 +139,11 @@ struct RoiScatterParams {
 template <typename T>
 void run_scatter(const RoiScatterParams&, const KernelArgs& a) {
   T* out = a.out[0].as<T>();
+  if (device::current()) {
+    kernels::zero_bytes(out, a.out[0].size() * static_cast<int64_t>(sizeof(T)));
+    return kernels::on_device::scatter_add_rows(a.in[0], {1, a.out[0].size(), 1}, a.in[1].as<int64_t>(), a.in[0].size(),
+                                                a.out[0]);
+  }
   std::fill_n(out, a.out[0].size(), T(0));
   const T* values = a.in[0].as<T>();
   const int64_t* places = a.in[1].as<int64_t>();
@@ -125,6 +156,12 @@ void run_gather(const NoParams&, const KernelArgs& a) {
   const T* values = a.in[0].as<T>();
   const int64_t* places = a.in[1].as<int64_t>();
   T* out = a.out[0].as<T>();
+  if (device::current()) {
+    return on_device::launch(
+        "roi.cuh", "PlaceArguments", on_device::with_dtype("gather_places", a.in[0].dtype), a.out[0].size(),
+        device::PlaceArguments{
+            .values = values, .places = places, .out = out, .n = a.out[0].size(), .size = a.in[0].size()});
+  }
   for (int64_t i = 0; i < a.out[0].size(); ++i)
     out[i] = places[i] >= 0 && places[i] < a.in[0].size() ? values[places[i]] : T(0);
 }
@@ -157,6 +194,7 @@ void register_places(OpRegistry& ops) {
         c.set_in_dtype(1, DType::kInt64);
         c.set_out_shape(0, p.shape);
       })
+      .any_device()
       .link([](const RoiScatterParams&, const LinkContext& c) {
         return link_typed(c, run_scatter<float>, run_scatter<double>);
       })
@@ -179,6 +217,7 @@ void register_places(OpRegistry& ops) {
         c.set_in_dtype(1, DType::kInt64);
         c.set_out_shape(0, c.in_shape(1));
       })
+      .any_device()
       .link([](const NoParams&, const LinkContext& c) { return link_typed(c, run_gather<float>, run_gather<double>); })
       .halves_through_float()
       .gradient(
@@ -214,6 +253,7 @@ void register_roi_pooling(OpRegistry& ops) {
       .output("maxidx", "index in data of each maximum; -1 for an empty window")
       .visible_outputs(1)
       .infer(infer_roi_pooling)
+      .any_device()
       .link([](const RoiPoolingParams&, const LinkContext& c) { return link_typed(c, run<float>, run<double>); })
       .halves_through_float()
       .gradient(roi_pooling_gradient, Saves::of({}, {1}))

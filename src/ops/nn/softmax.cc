@@ -139,6 +139,7 @@ OpBuilder<P> declare(OpRegistry& ops, const char* name) {
       .input("data", "floating tensor with at least one axis")
       .output("output", "shape of data")
       .infer([](const P& p, InferContext& c) { infer_softmax(p, c); })
+      .any_device_when([](const P&, const LinkContext& c) { return c.in.size() == 1; })  // without lengths
       .link([](const P& p, const LinkContext& c) { return link_softmax<kKind>(p, c); })
       .halves_through_float()
       .gradient([](const P& p, const GradientContext& g) { return softmax_gradient(p, kKind, g); }, Saves::of({}, {0}))
@@ -215,6 +216,7 @@ void register_softmax(OpRegistry& ops) {
         c.unify_dtypes();
         c.unify_shapes();
       })
+      .any_device()
       .link(link_backward)
       .halves_through_float()
       .gradient(backward_gradient, Saves::all_inputs())

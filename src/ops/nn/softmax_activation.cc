@@ -60,6 +60,7 @@ void register_softmax_activation(OpRegistry& ops) {
       .input("data", "floating tensor; mode channel: at least 3 axes")
       .output("output", "shape and dtype of data")
       .infer(infer_softmax_activation)
+      .any_device()
       .cpu(run_softmax_activation, kFloating)
       .halves_through_float()
       .gradient(softmax_activation_gradient, Saves::of({}, {0}))

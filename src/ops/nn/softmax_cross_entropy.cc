@@ -2,7 +2,15 @@
 #include <cmath>
 #include <limits>
 
+#include "device/stream.h"
 #include "hybridnet/declare.h"
+#include "hybridnet/env.h"
+#include "hybridnet/storage.h"
+#include "kernels/device/rows_arguments.h"
+#include "kernels/elementwise/convert.h"
+#include "kernels/index/indices.h"
+#include "kernels/reduce/reduce.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 #include "ops/nn/class_labels.h"
 
@@ -31,6 +39,29 @@ double row_loss(const T* row, int64_t classes, int64_t label) {
   return loss > most ? most : loss;  // NaN is kept
 }
 
+// The sum of the losses in memory of a device.
+void run_on_device(const KernelArgs& a) {
+  const int64_t rows = (*a.in[0].shape)[0], classes = (*a.in[0].shape)[1];
+  const DType dtype = a.in[0].dtype;
+  if (environment().strict) {  // the report waits for the labels
+    kernels::Indices(a.in[1]).report({"softmax_cross_entropy", "label"}, kernels::Bounds::index(classes),
+                                     "its probability is taken as 0");
+  }
+  const OwnedBlock losses((rows + 1) * static_cast<int64_t>(sizeof(double)), device::current()->device());
+  auto* const of_rows = static_cast<double*>(losses.data());
+  double* const total = of_rows + rows;
+  on_device::launch_rows("rows.cuh", "CrossEntropyArguments", on_device::with_dtype("cross_entropy", dtype), rows,
+                         device::CrossEntropyArguments{.x = a.in[0].data,
+                                                       .labels = a.in[1].data,
+                                                       .losses = of_rows,
+                                                       .rows = rows,
+                                                       .classes = classes,
+                                                       .most = -std::log(kLeastProbability)});
+  kernels::reduce(kernels::Reduction::kSum, kernels::Finish::kNone, DType::kFloat64, of_rows, Shape{rows}, 1,
+                  DType::kFloat64, total);
+  kernels::convert(DType::kFloat64, total, dtype, a.out[0].data, 1);
+}
+
 template <typename T>
 void run(const KernelArgs& a) {
   const int64_t rows = (*a.in[0].shape)[0], classes = (*a.in[0].shape)[1];
@@ -43,6 +74,7 @@ void run(const KernelArgs& a) {
 }
 
 void run_cross_entropy(const NoParams&, const KernelArgs& a) {
+  if (device::current()) return run_on_device(a);
   a.in[0].dtype == DType::kFloat64 ? run<double>(a) : run<float>(a);
 }
 
@@ -66,6 +98,7 @@ void register_softmax_cross_entropy(OpRegistry& ops) {
       .input("label", "class numbers (batch,), dtype of data; no gradient")
       .output("output", "one number: shape (1,), with NumPy shapes ()")
       .infer(infer_cross_entropy)
+      .any_device()
       .cpu(run_cross_entropy, kFloating)
       .halves_through_float()
       .gradient(cross_entropy_gradient, Saves::all_inputs())

@@ -1,7 +1,10 @@
 // SoftmaxOutput: softmax whose gradient is the gradient of the cross entropy with its label.
 #include "hybridnet/declare.h"
+#include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/values_arguments.h"
 #include "kernels/norm/softmax.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 #include "ops/nn/class_labels.h"
 
@@ -221,8 +224,42 @@ class LabelGradient {
   T *out_, scale_ = 0;
 };
 
+// Labels that are no classes are not reported: that would wait for them.
+void run_on_device(const SoftmaxOutputBackwardParams& p, const KernelArgs& a, bool probabilities) {
+  const RowShape s = p.rows(*a.in[0].shape);
+  const DType dtype = a.in[0].dtype;
+  device::LabelArguments l{.y = a.in[0].data,
+                           .labels = a.in[1].data,
+                           .weights = p.weighted() ? a.in[3].data : nullptr,
+                           .out = a.out[0].data,
+                           .n = s.size(),
+                           .length = s.length,
+                           .inner = s.inner,
+                           .linear = p.linear,
+                           .use_ignore = p.use_ignore,
+                           .ignore = class_of(p.ignore_label),
+                           .factor = p.grad_scale};
+  if (probabilities)
+    return on_device::launch("labels.cuh", "LabelArguments", on_device::with_dtype("subtract_labels", dtype), l.n, l);
+  const bool smooth = p.smooth_alpha != 0 && !p.multi_output;
+  l.others = smooth && !p.linear && s.length > 1 ? p.smooth_alpha / static_cast<double>(s.length - 1) : 0.0;
+  l.own = smooth ? 1 - p.smooth_alpha : 1.0;
+  const int64_t count = a.in[1].size();
+  const OwnedBlock valid(8, device::current()->device());
+  if (p.normalization == LossNormalization::kValid) {
+    l.valid = static_cast<const int64_t*>(valid.data());
+    on_device::launch_rows("labels.cuh", "CountArguments", on_device::with_dtype("count_labels", dtype), 1,
+                           device::CountArguments{a.in[1].data, static_cast<int64_t*>(valid.data()), count, l.ignore},
+                           "int64_t");
+  } else {
+    l.factor = scale_of<float>(p, s, nullptr, count);
+  }
+  on_device::launch("labels.cuh", "LabelArguments", on_device::with_dtype("subtract_one_hot", dtype), l.n, l);
+}
+
 void run_backward(const SoftmaxOutputBackwardParams& p, const KernelArgs& a) {
   const bool probabilities = *a.in[1].shape == *a.in[0].shape;
+  if (device::current()) return run_on_device(p, a, probabilities);
   if (a.in[0].dtype == DType::kFloat64)
     LabelGradient<double>(p, a).run(probabilities);
   else
@@ -278,6 +315,7 @@ void register_backward(OpRegistry& ops) {
       .num_inputs([](const SoftmaxOutputBackwardParams& p) { return 3 + p.weighted(); })
       .output("data_grad", "shape of data")
       .infer(infer_backward)
+      .any_device()
       .cpu(run_backward, kFloating)
       .halves_through_float()
       .gradient(backward_gradient)
@@ -312,6 +350,7 @@ void register_softmax_output(OpRegistry& ops) {
              "probabilities, shape of data")
       .output("output", "shape and dtype of data")
       .infer(infer_softmax_output)
+      .any_device()
       .cpu(run_softmax_output, kFloating)
       .halves_through_float()
       .gradient(softmax_output_gradient, Saves::of({0, 1}, {0}))

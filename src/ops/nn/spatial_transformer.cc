@@ -96,6 +96,7 @@ void register_spatial_transformer(OpRegistry& ops) {
       .input("loc", "(batch, 6): rows of 2 x 3 matrices that act on (x, y, 1)")
       .output("output", "(batch, channels, target_shape)")
       .infer(infer_spatial_transformer)
+      .any_device()
       .link(link_spatial_transformer)
       .halves_through_float()
       .gradient(spatial_transformer_gradient, Saves::all_inputs())

@@ -70,6 +70,7 @@ void register_svm_output(OpRegistry& ops) {
       .input("label", "class numbers, shape of data without the last axis; no gradient")
       .output("output", "shape and dtype of data")
       .infer(infer_svm_output)
+      .any_device()
       .cpu(run_copy, kFloating)
       .gradient(svm_output_gradient, Saves::all_inputs())
       .inplace(0, 0)

@@ -211,6 +211,7 @@ void register_upsampling(OpRegistry& ops) {
       .num_inputs([](const UpSamplingParams& p) { return p.bilinear() ? 2 : p.num_args; })
       .output("output", "(batch, channels, scale * height, scale * width) with the sizes of the first input")
       .infer(infer_upsampling)
+      .any_device()
       .link(link_upsampling)
       .halves_through_float()
       .gradient(upsampling_gradient, Saves::all_inputs())

@@ -3,8 +3,19 @@
 #include <limits>
 
 #include "hybridnet/declare.h"
+#include "kernels/functors/formulas.h"
 #include "ops/elementwise/formula.h"
 #include "ops/numpy/promote.h"
+
+namespace hybridnet::kernels {
+
+void FiniteOrParams::describe(ParamSchema<FiniteOrParams>& schema) {
+  schema.field("nan", &FiniteOrParams::nan).doc("Replaces NaN.");
+  schema.field("posinf", &FiniteOrParams::posinf).doc("Replaces infinity.");
+  schema.field("neginf", &FiniteOrParams::neginf).doc("Replaces minus infinity.");
+}
+
+}  // namespace hybridnet::kernels
 
 namespace hybridnet::ops {
 namespace {
@@ -109,19 +120,7 @@ struct FiniteParams {
   }
 };
 
-struct FiniteOrParams {
-  double nan, posinf, neginf;
-  static void describe(ParamSchema<FiniteOrParams>& schema) {
-    schema.field("nan", &FiniteOrParams::nan).doc("Replaces NaN.");
-    schema.field("posinf", &FiniteOrParams::posinf).doc("Replaces infinity.");
-    schema.field("neginf", &FiniteOrParams::neginf).doc("Replaces minus infinity.");
-  }
-  template <typename T>
-  T operator()(T x) const {
-    if (std::isnan(x)) return T(nan);
-    return std::isinf(x) ? T(x > 0 ? posinf : neginf) : x;
-  }
-};
+using kernels::FiniteOrParams;
 
 double largest(DType dtype) {
   switch (dtype) {

@@ -5,7 +5,9 @@
 
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/values_arguments.h"
 #include "kernels/memory/fill.h"
+#include "ops/device_launch.h"
 #include "ops/numpy/promote.h"
 #include "ops/shape_param.h"
 
@@ -130,9 +132,17 @@ void fill_with(const TensorRef& out, double nanoseconds, F value_at) {
   });
 }
 
+// The functions of the device's library: the last digits differ from those of the CPU's.
+void draw_curve(const TensorRef& out, device::CurveArguments a) {
+  a.out = out.data;
+  a.n = out.size();
+  on_device::launch("values.cuh", "CurveArguments", on_device::with_dtype("curve", out.dtype), a.n, a);
+}
+
 void run_window(const Cosines& c, const TensorRef& out) {
   const int64_t count = out.size();
   const double step = count > 1 ? 2.0 * std::numbers::pi / static_cast<double>(count - 1) : 0.0;
+  if (device::current()) return draw_curve(out, {.a0 = c.a0, .a1 = c.a1, .a2 = c.a2, .step = step});
   fill_with(out, 40.0, [&](int64_t i) {
     if (count == 1) return 1.0;
     const double angle = step * static_cast<double>(i);
@@ -148,6 +158,7 @@ void declare_window(OpRegistry& ops, const char* name, const char* doc, const Co
         c.set_out_dtype(0, p.dtype);
         c.set_out_shape(0, Shape({std::max<int64_t>(p.M.value_or(0), 0)}));
       })
+      .any_device()
       .cpu([cosines](const WindowParams&, const KernelArgs& a) { run_window(cosines, a.out[0]); })
       .gradient(kNotDifferentiable)
       .sample({}, {{"M", "5"}})
@@ -176,6 +187,11 @@ struct LogspaceParams {
 void run_logspace(const LogspaceParams& p, const KernelArgs& a) {
   const int64_t gaps = p.endpoint ? p.num - 1 : p.num;
   const double step = gaps > 0 ? (p.stop - p.start) / static_cast<double>(gaps) : 0.0;
+  if (device::current()) {
+    return draw_curve(
+        a.out[0],
+        {.is_power = 1, .has_last = p.endpoint, .step = step, .base = p.base, .start = p.start, .stop = p.stop});
+  }
   fill_with(a.out[0], 60.0, [&](int64_t i) {
     const bool last = p.endpoint && i > 0 && i == gaps;  // exact, independent of the rounding of step
     return std::pow(p.base, last ? p.stop : p.start + static_cast<double>(i) * step);
@@ -227,6 +243,7 @@ void register_numpy_sequences(OpRegistry& ops) {
         c.set_out_dtype(0, p.dtype);
         c.set_out_shape(0, Shape({p.num}));
       })
+      .any_device()
       .cpu(run_logspace)
       .gradient(kNotDifferentiable)
       .sample({}, {{"start", "0"}, {"stop", "2"}, {"num", "3"}})

@@ -2,24 +2,29 @@
 #include <cmath>
 
 #include "hybridnet/declare.h"
+#include "kernels/functors/update_adaptive.h"
 #include "ops/optimizer/declare_update.h"
+#include "ops/optimizer/device_squares.h"
+
+namespace hybridnet::kernels {
+
+void AdagradParams::describe(ParamSchema<AdagradParams>& schema) {
+  ops::describe_lr<AdagradParams>(schema);
+  schema.field("epsilon", &AdagradParams::epsilon)
+      .default_value(1e-7)
+      .doc("Added under the root, against division by zero.");
+  schema.field("wd", &AdagradParams::wd)
+      .default_value(0.0)
+      .doc("Weight decay: lr * wd * weight is subtracted separately.");
+  ops::describe_rescale_clip<AdagradParams>(schema);
+}
+
+}  // namespace hybridnet::kernels
 
 namespace hybridnet::ops {
 namespace {
 
-struct AdagradParams {
-  double lr, epsilon, wd, rescale_grad, clip_gradient;
-  static void describe(ParamSchema<AdagradParams>& schema) {
-    describe_lr<AdagradParams>(schema);
-    schema.field("epsilon", &AdagradParams::epsilon)
-        .default_value(1e-7)
-        .doc("Added under the root, against division by zero.");
-    schema.field("wd", &AdagradParams::wd)
-        .default_value(0.0)
-        .doc("Weight decay: lr * wd * weight is subtracted separately.");
-    describe_rescale_clip<AdagradParams>(schema);
-  }
-};
+using kernels::AdagradParams, kernels::AdagradRule;
 
 struct GroupAdagradParams {
   double lr, rescale_grad, clip_gradient, epsilon;
@@ -29,22 +34,6 @@ struct GroupAdagradParams {
     schema.field("epsilon", &GroupAdagradParams::epsilon)
         .default_value(1e-5)
         .doc("Added under the root, against division by zero.");
-  }
-};
-
-template <typename A>
-struct AdagradRule {
-  static constexpr int kStates = 1;
-  A lr, epsilon, wd, rescale, bound;
-  template <typename P>
-  static AdagradRule make(const P& p, int) {
-    return {static_cast<A>(p.lr), static_cast<A>(p.epsilon), static_cast<A>(p.wd), static_cast<A>(p.rescale_grad),
-            clip_bound<A>(p.clip_gradient)};
-  }
-  A step(A w, A g, A* history) const {
-    const A grad = clip_to(rescale * g, bound);
-    history[0] += grad * grad;
-    return w - lr * (grad / std::sqrt(history[0] + epsilon) + wd * w);
   }
 };
 
@@ -70,8 +59,9 @@ void update_rows(const GroupAdagradParams& p, const KernelArgs& a, const int64_t
   if (width == 0) return;
   const A lr = static_cast<A>(p.lr), rescale = static_cast<A>(p.rescale_grad), epsilon = static_cast<A>(p.epsilon);
   const A bound = clip_bound<A>(p.clip_gradient);
-  const T *weight = a.in[0].as<T>(), *grad = a.in[1].as<T>(), *before = a.in[2].as<T>();
   T *out = a.out[0].as<T>(), *history = a.out[1].as<T>();
+  const T *grad = a.in[1].as<T>(), *weight = a.in[0].as<T>(), *before = a.in[2].as<T>();
+  if (rows != nullptr) weight = out, before = history;  // copies of the inputs: a row that comes twice sees its update
   parallel_for(count, kUpdateNs * static_cast<double>(width), [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) {
       const int64_t row = rows == nullptr ? at : rows[at];
@@ -89,6 +79,23 @@ void update_rows(const GroupAdagradParams& p, const KernelArgs& a, const int64_t
             static_cast<T>(static_cast<A>(w[i]) - rate * clip_to(static_cast<A>(g[i]) * rescale, bound));
     }
   });
+}
+
+void update_rows_on_device(const GroupAdagradParams& p, const KernelArgs& a) {
+  const int64_t count = (*a.in[1].shape)[0], width = count == 0 ? 0 : a.in[1].size() / count;
+  if (width == 0) return;
+  on_device::rows_adagrad({.weight = a.in[0].data,
+                           .grad = a.in[1].data,
+                           .before = a.in[2].data,
+                           .out = a.out[0].data,
+                           .history = a.out[1].data,
+                           .count = count,
+                           .width = width,
+                           .lr = p.lr,
+                           .rescale_grad = p.rescale_grad,
+                           .epsilon = p.epsilon,
+                           .clip_gradient = p.clip_gradient},
+                          a.in[0].dtype);
 }
 
 // weight (m, ...), grad (n, ...), history (m, 1), rows (n,).
@@ -152,6 +159,7 @@ void register_adagrad(OpRegistry& ops) {
       .gradient(kNotDifferentiable)
       .sample(rows);
   ops.declare<GroupAdagradParams>("_contrib_group_adagrad_update")
+      .any_device()
       .doc(
           "g = clip(rescale_grad * grad); history += mean of g * g over the row; weight -= lr * g / sqrt(history + "
           "epsilon)")
@@ -167,6 +175,7 @@ void register_adagrad(OpRegistry& ops) {
       .infer(infer_group)
       .cpu(
           [](const GroupAdagradParams& p, const KernelArgs& a) {
+            if (device::current()) return update_rows_on_device(p, a);
             dispatch_floating(a.in[0].dtype, [&](auto zero) {
               update_rows<decltype(zero), accumulator_t<decltype(zero)>>(p, a, nullptr);
             });

@@ -2,10 +2,13 @@
 #include <cmath>
 
 #include "hybridnet/op.h"
+#include "kernels/functors/update_adam.h"
 #include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {
 namespace {
+
+using kernels::AdamParams, kernels::AdamRule;
 
 template <typename P, typename S>
 void describe_betas(S& schema) {
@@ -13,18 +16,6 @@ void describe_betas(S& schema) {
   schema.field("beta2", &P::beta2).default_value(0.999).doc("Decay rate of the mean of squared gradients.");
   schema.field("epsilon", &P::epsilon).default_value(1e-8).doc("Added to the root, against division by zero.");
 }
-
-struct AdamParams {
-  double lr, beta1, beta2, epsilon, wd, rescale_grad, clip_gradient;
-  bool lazy_update;
-  static void describe(ParamSchema<AdamParams>& schema) {
-    describe_lr<AdamParams>(schema);
-    describe_betas<AdamParams>(schema);
-    describe_wd<AdamParams>(schema);
-    describe_rescale_clip<AdamParams>(schema);
-    describe_lazy_update<AdamParams>(schema);
-  }
-};
 
 struct MultiAdamParams {
   std::vector<double> lrs, wds;
@@ -38,25 +29,22 @@ struct MultiAdamParams {
   }
 };
 
-template <typename A>
-struct AdamRule {
-  static constexpr int kStates = 2;
-  A lr, wd, beta1, rest1, beta2, rest2, epsilon, rescale, bound;
-  template <typename P>
-  static AdamRule make(const P& p, int i) {
-    return {static_cast<A>(lr_of(p, i)),    static_cast<A>(wd_of(p, i)),    static_cast<A>(p.beta1),
-            A(1) - static_cast<A>(p.beta1), static_cast<A>(p.beta2),        A(1) - static_cast<A>(p.beta2),
-            static_cast<A>(p.epsilon),      static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient)};
-  }
-  A step(A w, A g, A* state) const {
-    const A grad = clip_to(g * rescale + w * wd, bound);
-    state[0] = beta1 * state[0] + rest1 * grad;
-    state[1] = beta2 * state[1] + rest2 * grad * grad;
-    return w - lr * state[0] / (std::sqrt(state[1]) + epsilon);
-  }
-};
-
 }  // namespace
+}  // namespace hybridnet::ops
+
+namespace hybridnet::kernels {
+
+void AdamParams::describe(ParamSchema<AdamParams>& schema) {
+  ops::describe_lr<AdamParams>(schema);
+  ops::describe_betas<AdamParams>(schema);
+  ops::describe_wd<AdamParams>(schema);
+  ops::describe_rescale_clip<AdamParams>(schema);
+  ops::describe_lazy_update<AdamParams>(schema);
+}
+
+}  // namespace hybridnet::kernels
+
+namespace hybridnet::ops {
 
 void register_adam(OpRegistry& ops) {
   Sample one;

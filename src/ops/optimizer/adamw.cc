@@ -3,10 +3,13 @@
 #include <cmath>
 
 #include "hybridnet/declare.h"
+#include "kernels/functors/update_adam.h"
 #include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {
 namespace {
+
+using kernels::AdamWParams, kernels::AdamWRule;
 
 template <typename P, typename S>
 void describe_betas(S& schema) {
@@ -22,18 +25,6 @@ void describe_clip(S& schema) {
       .doc("Gradients are clipped to [-clip_gradient, clip_gradient]; negative: not clipped.");
 }
 
-struct AdamWParams {
-  double lr, beta1, beta2, epsilon, wd, eta, clip_gradient;
-  static constexpr int num_weights = 1;
-  static void describe(ParamSchema<AdamWParams>& schema) {
-    describe_lr<AdamWParams>(schema);
-    describe_betas<AdamWParams>(schema);
-    schema.field("wd", &AdamWParams::wd).default_value(0.0).doc("Weight decay: eta * wd * weight is subtracted.");
-    schema.field("eta", &AdamWParams::eta).doc("Factor of the whole step.");
-    describe_clip<AdamWParams>(schema);
-  }
-};
-
 struct MultiAdamWParams {
   std::vector<double> lrs;
   double beta1, beta2, epsilon;
@@ -47,33 +38,6 @@ struct MultiAdamWParams {
     schema.field("etas", &MultiAdamWParams::etas).doc("Factors of the whole steps, one per tensor.");
     describe_clip<MultiAdamWParams>(schema);
     describe_num_weights<MultiAdamWParams>(schema);
-  }
-};
-
-template <typename A>
-struct AdamWRule {
-  static constexpr int kStates = 2;
-  A rate, beta1, rest1, beta2, rest2, epsilon, keep, rescale, bound;
-  bool skip;
-  template <typename P>
-  static AdamWRule make(const P& p, int i, double rescale) {
-    double eta = 0;
-    if constexpr (requires { p.etas; })
-      eta = p.etas[static_cast<size_t>(i)];
-    else
-      eta = p.eta;
-    return {static_cast<A>(eta * lr_of(p, i)),       static_cast<A>(p.beta1),
-            A(1) - static_cast<A>(p.beta1),          static_cast<A>(p.beta2),
-            A(1) - static_cast<A>(p.beta2),          static_cast<A>(p.epsilon),
-            static_cast<A>(1.0 - eta * wd_of(p, i)), static_cast<A>(rescale),
-            clip_bound<A>(p.clip_gradient),          !std::isfinite(rescale) || rescale == 0.0};
-  }
-  A step(A w, A g, A* state) const {
-    if (skip) return w;
-    const A grad = clip_to(g * rescale, bound);
-    state[0] = beta1 * state[0] + rest1 * grad;
-    state[1] = beta2 * state[1] + rest2 * grad * grad;
-    return keep * w - rate * state[0] / (std::sqrt(state[1]) + epsilon);
   }
 };
 
@@ -106,10 +70,23 @@ void infer_adamw(const P& p, InferContext& c, const UpdateLayout& layout) {
 
 template <typename P>
 void run_adamw(const P& p, const KernelArgs& a, const UpdateLayout& layout) {
-  const double rescale = scalar_of(a.in[static_cast<size_t>(layout.num_inputs())]);
-  const auto rule_of = [&](auto zero, int i) { return AdamWRule<decltype(zero)>::make(p, i, rescale); };
-  if (layout.master) return run_updates<2, true>(a, layout, rule_of);
-  run_updates<2, false>(a, layout, rule_of);
+  const TensorRef& factor = a.in[static_cast<size_t>(layout.num_inputs())];
+  const double rescale = device::current() ? 1.0 : scalar_of(factor);
+  const auto rule_of = [&](auto zero, int i) { return AdamWRule<decltype(zero)>::make(p, i).with_scalars(&rescale); };
+  if (layout.master) return run_updates<2, true>(a, layout, rule_of, &factor);
+  run_updates<2, false>(a, layout, rule_of, &factor);
+}
+
+template <bool kMaster>
+void run_rated_adamw(const void* params, const on_device::Rates& rates, const KernelArgs& a) {
+  constexpr UpdateLayout layout{1, 2, kMaster};
+  const TensorRef& factor = a.in[static_cast<size_t>(layout.num_inputs())];
+  on_device::UpdateDTypes dtypes = update_dtypes(a.in[0].dtype, kMaster);
+  dtypes.scalar = factor.dtype;
+  const auto tensor = update_tensors<2>(a, layout, 0);
+  const auto& p = *static_cast<const AdamWParams*>(params);
+  if (dtypes.is_double()) return on_device::run_rated<AdamWRule<double>>(p, rates, dtypes, {factor.data}, tensor);
+  on_device::run_rated<AdamWRule<float>>(p, rates, dtypes, {factor.data}, tensor);
 }
 
 OpBuilder<AdamWParams> declare_one(OpRegistry& ops, const char* name, bool master) {
@@ -125,7 +102,9 @@ OpBuilder<AdamWParams> declare_one(OpRegistry& ops, const char* name, bool maste
   if (master) builder.output("weight32_out", "replaces weight32");
   builder.visible_outputs(1).inplace(0, 0);
   for (int k = 0; k < 2 + master; ++k) builder.inplace(2 + k, 1 + k).writeback(2 + k, 1 + k);
-  return builder.infer([layout](const AdamWParams& p, InferContext& c) { infer_adamw(p, c, layout); })
+  on_device::add_rated_update(name, master ? run_rated_adamw<true> : run_rated_adamw<false>);
+  return builder.any_device()
+      .infer([layout](const AdamWParams& p, InferContext& c) { infer_adamw(p, c, layout); })
       .cpu([layout](const AdamWParams& p, const KernelArgs& a) { run_adamw(p, a, layout); }, kUpdateDTypes)
       .gradient(kNotDifferentiable);
 }
@@ -133,6 +112,7 @@ OpBuilder<AdamWParams> declare_one(OpRegistry& ops, const char* name, bool maste
 OpBuilder<MultiAdamWParams> declare_many(OpRegistry& ops, const char* name, bool master) {
   auto layout_of = [master](const MultiAdamWParams& p) { return UpdateLayout{p.num_weights, 2, master}; };
   return ops.declare<MultiAdamWParams>(name)
+      .any_device()
       .variadic_input("data", "",
                       "weight, gradient, mean and var of each tensor, then rescale_grad; states are replaced")
       .output("weight_out", "updated weights, then the replaced states")
@@ -150,6 +130,21 @@ OpBuilder<MultiAdamWParams> declare_many(OpRegistry& ops, const char* name, bool
 }
 
 }  // namespace
+}  // namespace hybridnet::ops
+
+namespace hybridnet::kernels {
+
+void AdamWParams::describe(ParamSchema<AdamWParams>& schema) {
+  ops::describe_lr<AdamWParams>(schema);
+  ops::describe_betas<AdamWParams>(schema);
+  schema.field("wd", &AdamWParams::wd).default_value(0.0).doc("Weight decay: eta * wd * weight is subtracted.");
+  schema.field("eta", &AdamWParams::eta).doc("Factor of the whole step.");
+  ops::describe_clip<AdamWParams>(schema);
+}
+
+}  // namespace hybridnet::kernels
+
+namespace hybridnet::ops {
 
 void register_adamw(OpRegistry& ops) {
   const std::vector<std::pair<std::string, std::string>> one = {{"lr", "0.1"}, {"eta", "0.5"}, {"wd", "0.01"}};

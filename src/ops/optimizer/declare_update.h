@@ -45,6 +45,17 @@ void describe_num_weights(S& schema) {
   schema.field("num_weights", &P::num_weights).default_value(1).range(1, 1 << 24).doc("Number of tensors updated.");
 }
 
+// The update of one tensor on a device, with numbers from an array.
+template <template <typename> class Rule, typename P, bool kMaster>
+void run_rated_update(const void* params, const on_device::Rates& rates, const KernelArgs& a) {
+  constexpr int kStates = Rule<float>::kStates;
+  const on_device::UpdateDTypes dtypes = update_dtypes(a.in[0].dtype, kMaster);
+  const auto tensor = update_tensors<kStates>(a, {1, kStates, kMaster}, 0);
+  const P& p = *static_cast<const P*>(params);
+  if (dtypes.is_double()) return on_device::run_rated<Rule<double>>(p, rates, dtypes, {}, tensor);
+  on_device::run_rated<Rule<float>>(p, rates, dtypes, {}, tensor);
+}
+
 // Declares the update of one tensor with inputs weight, grad and states. Rule<A>::make(params, tensor) creates a
 // Rule<A>. kMaster: with a float32 copy of the weight.
 template <template <typename> class Rule, typename P, bool kMaster = false>
@@ -61,7 +72,9 @@ OpBuilder<P> declare_update(OpRegistry& ops, const char* name, std::vector<std::
   if (kMaster) builder.output("weight32_out", "replaces weight32");
   builder.visible_outputs(1).inplace(0, 0);
   for (int k = 0; k < kStates + kMaster; ++k) builder.inplace(2 + k, 1 + k).writeback(2 + k, 1 + k);
-  return builder.infer([](const P&, InferContext& c) { infer_updates(c, layout); })
+  on_device::add_rated_update(name, run_rated_update<Rule, P, kMaster>);
+  return builder.any_device()
+      .infer([](const P&, InferContext& c) { infer_updates(c, layout); })
       .cpu(
           [](const P& p, const KernelArgs& a) {
             run_updates<kStates, kMaster>(a, layout,
@@ -111,6 +124,7 @@ OpBuilder<P> declare_multi_update(OpRegistry& ops, const char* name) {
   constexpr int kStates = Rule<float>::kStates;
   auto layout_of = [](const P& p) { return UpdateLayout{p.num_weights, kStates, kMaster}; };
   return ops.declare<P>(name)
+      .any_device()
       .variadic_input("data", "", "weight, gradient and states of each tensor; states are replaced")
       .output("weight_out", "updated weights, then the replaced states")
       .num_inputs([layout_of](const P& p) { return layout_of(p).num_inputs(); })
@@ -130,22 +144,6 @@ OpBuilder<P> declare_multi_update(OpRegistry& ops, const char* name) {
           },
           kUpdateDTypes)
       .gradient(kNotDifferentiable);
-}
-
-// Learning rate and weight decay of tensor i, from parameters for one tensor or for many.
-template <typename P>
-double lr_of(const P& p, int i) {
-  if constexpr (requires { p.lrs; })
-    return p.lrs[static_cast<size_t>(i)];
-  else
-    return p.lr;
-}
-template <typename P>
-double wd_of(const P& p, int i) {
-  if constexpr (requires { p.wds; })
-    return p.wds[static_cast<size_t>(i)];
-  else
-    return p.wd;
 }
 
 // Sample inputs for mixed precision: 16-bit weights and gradients, float32 states.

@@ -3,45 +3,43 @@
 #include <cmath>
 
 #include "hybridnet/declare.h"
+#include "kernels/functors/update_adam.h"
 #include "ops/optimizer/declare_update.h"
+
+namespace hybridnet::kernels {
+
+void LambStepParams::describe(ParamSchema<LambStepParams>& schema) {
+  schema.field("beta1", &LambStepParams::beta1).default_value(0.9).doc("Decay rate of the mean of gradients.");
+  schema.field("beta2", &LambStepParams::beta2)
+      .default_value(0.999)
+      .doc("Decay rate of the mean of squared gradients.");
+  schema.field("epsilon", &LambStepParams::epsilon)
+      .default_value(1e-6)
+      .doc("Added to the root, against division by zero.");
+  schema.field("t", &LambStepParams::t).at_least(1).doc("Number of this update, from 1.");
+  schema.field("bias_correction", &LambStepParams::bias_correction)
+      .default_value(true)
+      .doc("Whether the moments' bias is corrected.");
+  schema.field("wd", &LambStepParams::wd).doc("Weight decay: wd * weight is added to the step.");
+  ops::describe_rescale_clip<LambStepParams>(schema);
+}
+
+void LambApplyParams::describe(ParamSchema<LambApplyParams>& schema) {
+  ops::describe_lr<LambApplyParams>(schema);
+  schema.field("lower_bound", &LambApplyParams::lower_bound)
+      .default_value(-1.0)
+      .doc("Lower bound of the norm of the weight; negative: no bound.");
+  schema.field("upper_bound", &LambApplyParams::upper_bound)
+      .default_value(-1.0)
+      .doc("Upper bound of the norm of the weight; negative: no bound.");
+}
+
+}  // namespace hybridnet::kernels
 
 namespace hybridnet::ops {
 namespace {
 
-struct LambStepParams {
-  double beta1, beta2, epsilon;
-  int32_t t;
-  bool bias_correction;
-  double wd, rescale_grad, clip_gradient;
-  static void describe(ParamSchema<LambStepParams>& schema) {
-    schema.field("beta1", &LambStepParams::beta1).default_value(0.9).doc("Decay rate of the mean of gradients.");
-    schema.field("beta2", &LambStepParams::beta2)
-        .default_value(0.999)
-        .doc("Decay rate of the mean of squared gradients.");
-    schema.field("epsilon", &LambStepParams::epsilon)
-        .default_value(1e-6)
-        .doc("Added to the root, against division by zero.");
-    schema.field("t", &LambStepParams::t).at_least(1).doc("Number of this update, from 1.");
-    schema.field("bias_correction", &LambStepParams::bias_correction)
-        .default_value(true)
-        .doc("Whether the moments' bias is corrected.");
-    schema.field("wd", &LambStepParams::wd).doc("Weight decay: wd * weight is added to the step.");
-    describe_rescale_clip<LambStepParams>(schema);
-  }
-};
-
-struct LambApplyParams {
-  double lr, lower_bound, upper_bound;
-  static void describe(ParamSchema<LambApplyParams>& schema) {
-    describe_lr<LambApplyParams>(schema);
-    schema.field("lower_bound", &LambApplyParams::lower_bound)
-        .default_value(-1.0)
-        .doc("Lower bound of the norm of the weight; negative: no bound.");
-    schema.field("upper_bound", &LambApplyParams::upper_bound)
-        .default_value(-1.0)
-        .doc("Upper bound of the norm of the weight; negative: no bound.");
-  }
-};
+using kernels::LambApplyParams, kernels::LambApplyRule, kernels::LambRule, kernels::LambStepParams;
 
 // Computes the steps and the moments of all elements; inputs: weight, grad, mean, var and, with a float32 copy,
 // weight32.
@@ -95,6 +93,71 @@ void apply_steps(const LambApplyParams& p, const KernelArgs& a, bool master) {
   });
 }
 
+on_device::UpdateDTypes step_dtypes(const KernelArgs& a) {
+  const DType weight = a.in[0].dtype, state = a.in[2].dtype;
+  return {.weight = weight, .grad = weight, .state = state, .out = state};
+}
+
+device::UpdateTensors<2> step_tensors(const KernelArgs& a, bool master) {
+  device::UpdateTensors<2> t{
+      .weight = a.in[0].data, .grad = a.in[1].data, .out = a.out[0].data, .size = a.in[0].size()};
+  for (size_t k = 0; k < 2; ++k) {
+    t.state_in[k] = a.in[2 + k].data;
+    t.state_out[k] = a.out[1 + k].data;
+  }
+  if (master) t.master_in = a.in[4].as<float>();
+  return t;
+}
+
+// The step takes the place of the gradient, with the dtype of states.
+on_device::UpdateDTypes apply_dtypes(const KernelArgs& a) {
+  const DType weight = a.in[0].dtype, state = a.in[1].dtype;
+  return {.weight = weight, .grad = state, .state = state, .out = weight, .scalar = a.in[2].dtype};
+}
+
+device::UpdateTensors<0> apply_tensors(const KernelArgs& a, bool master) {
+  device::UpdateTensors<0> t{
+      .weight = a.in[0].data, .grad = a.in[1].data, .out = a.out[0].data, .size = a.in[0].size()};
+  if (master) {
+    t.master_in = a.in[4].as<float>();
+    t.master_out = a.out[1].as<float>();
+  }
+  return t;
+}
+
+template <bool kMaster>
+void run_rated_step(const void* params, const on_device::Rates& rates, const KernelArgs& a) {
+  const auto& p = *static_cast<const LambStepParams*>(params);
+  const on_device::UpdateDTypes dtypes = step_dtypes(a);
+  const auto tensor = step_tensors(a, kMaster);
+  if (dtypes.is_double()) return on_device::run_rated<LambRule<double>>(p, rates, dtypes, {}, tensor);
+  on_device::run_rated<LambRule<float>>(p, rates, dtypes, {}, tensor);
+}
+
+template <bool kMaster>
+void run_rated_apply(const void* params, const on_device::Rates& rates, const KernelArgs& a) {
+  const auto& p = *static_cast<const LambApplyParams*>(params);
+  const on_device::UpdateDTypes dtypes = apply_dtypes(a);
+  const void* const norms[2] = {a.in[2].data, a.in[3].data};
+  const auto tensor = apply_tensors(a, kMaster);
+  if (dtypes.is_double()) return on_device::run_rated<LambApplyRule<double>>(p, rates, dtypes, norms, tensor);
+  on_device::run_rated<LambApplyRule<float>>(p, rates, dtypes, norms, tensor);
+}
+
+template <typename A>
+void compute_steps_on_device(const LambStepParams& p, const KernelArgs& a, bool master) {
+  on_device::run_given<LambRule<A>, 1>(
+      step_dtypes(a), 1, {}, [&](int) { return step_tensors(a, master); },
+      [&](int i) { return LambRule<A>::make(p, i); });
+}
+
+template <typename A>
+void apply_steps_on_device(const LambApplyParams& p, const KernelArgs& a, bool master) {
+  on_device::run_given<LambApplyRule<A>, 1>(
+      apply_dtypes(a), 1, {a.in[2].data, a.in[3].data}, [&](int) { return apply_tensors(a, master); },
+      [&](int i) { return LambApplyRule<A>::make(p, i); });
+}
+
 // Infers equal shapes for the inputs and outputs in the lists. With a master, all of `float_in` and `float_out` are
 // float32; the others have the weight's dtype.
 void infer_tensors(InferContext& c, std::initializer_list<int> in, std::initializer_list<int> out,
@@ -120,7 +183,8 @@ void declare_step(OpRegistry& ops, const char* name, bool master, Sample sample,
   builder.doc(doc).input("weight", "floating tensor, any shape").input("grad", "shape and dtype of weight");
   builder.input("mean", "replaced").input("var", "replaced");
   if (master) builder.input("weight32", "float32 copy of weight");
-  builder.output("g", "the step").output("mean_out", "replaces mean").output("var_out", "replaces var");
+  on_device::add_rated_update(name, master ? run_rated_step<true> : run_rated_step<false>);
+  builder.any_device().output("g", "the step").output("mean_out", "replaces mean").output("var_out", "replaces var");
   builder.visible_outputs(1).inplace(2, 1).inplace(3, 2).writeback(2, 1).writeback(3, 2);
   builder
       .infer([master](const LambStepParams&, InferContext& c) {
@@ -133,6 +197,7 @@ void declare_step(OpRegistry& ops, const char* name, bool master, Sample sample,
       .cpu(
           [master](const LambStepParams& p, const KernelArgs& a) {
             dispatch_update(a.in[0].dtype, master, [&](auto t, auto s, auto c) {
+              if (device::current()) return compute_steps_on_device<decltype(c)>(p, a, master);
               compute_steps<decltype(t), decltype(s), decltype(c)>(p, a, master);
             });
           },
@@ -146,7 +211,8 @@ void declare_apply(OpRegistry& ops, const char* name, bool master, Sample sample
   builder.doc(doc).input("weight", "floating tensor, any shape").input("g", "the step, from phase 1");
   builder.input("r1", "norm of weight, one element").input("r2", "norm of g, one element");
   if (master) builder.input("weight32", "float32 copy of weight; replaced");
-  builder.output("weight_out", "updated weight").inplace(0, 0).visible_outputs(1);
+  on_device::add_rated_update(name, master ? run_rated_apply<true> : run_rated_apply<false>);
+  builder.any_device().output("weight_out", "updated weight").inplace(0, 0).visible_outputs(1);
   if (master) builder.output("weight32_out", "replaces weight32").inplace(4, 1).writeback(4, 1);
   builder
       .infer([master](const LambApplyParams&, InferContext& c) {
@@ -165,6 +231,7 @@ void declare_apply(OpRegistry& ops, const char* name, bool master, Sample sample
       .cpu(
           [master](const LambApplyParams& p, const KernelArgs& a) {
             dispatch_update(a.in[0].dtype, master, [&](auto t, auto s, auto c) {
+              if (device::current()) return apply_steps_on_device<decltype(c)>(p, a, master);
               apply_steps<decltype(t), decltype(s), decltype(c)>(p, a, master);
             });
           },

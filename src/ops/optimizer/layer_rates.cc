@@ -4,7 +4,9 @@
 #include <cstring>
 #include <string>
 
+#include "device/stream.h"
 #include "hybridnet/declare.h"
+#include "ops/optimizer/device_squares.h"
 #include "ops/optimizer/sum_squares.h"
 
 namespace hybridnet::ops {
@@ -42,6 +44,7 @@ double factor(const LayerRates& p, double weight, double grad, double wd, double
 }
 
 void run(const LayerRates& p, const KernelArgs& a) {
+  if (device::current()) return on_device::layer_rates(a, p.method == "lars", p.eta, p.eps);
   const TensorRef& rates = a.in[2];
   double* out = a.out[0].as<double>();
   std::memcpy(out, rates.data, static_cast<size_t>(rates.size()) * sizeof(double));
@@ -69,6 +72,7 @@ void register_layer_rates(OpRegistry& ops) {
   Sample lbsgd = lars;
   lbsgd.attrs = {{"method", "lbsgd"}};
   ops.declare<LayerRates>("_layer_rates")
+      .any_device()
       .doc("The numbers of a step with its learning rate scaled by the norms of a weight and its gradient.")
       .input("weight", "floating tensor, any shape")
       .input("grad", "floating tensor, any shape")

@@ -2,94 +2,45 @@
 #include <cmath>
 
 #include "hybridnet/op.h"
+#include "kernels/functors/update_adaptive.h"
 #include "ops/optimizer/declare_update.h"
+
+namespace hybridnet::kernels {
+
+void FtrlParams::describe(ParamSchema<FtrlParams>& schema) {
+  ops::describe_lr<FtrlParams>(schema);
+  schema.field("lamda1", &FtrlParams::lamda1).default_value(0.01).doc("L1 penalty.");
+  schema.field("beta", &FtrlParams::beta)
+      .default_value(1.0)
+      .doc("Reduces the learning rate of elements with few gradients.");
+  ops::describe_wd<FtrlParams>(schema);
+  ops::describe_rescale_clip<FtrlParams>(schema);
+}
+
+void FtmlParams::describe(ParamSchema<FtmlParams>& schema) {
+  ops::describe_lr<FtmlParams>(schema);
+  schema.field("beta1", &FtmlParams::beta1).default_value(0.6).range(0.0, 1.0).doc("Decay rate of the leader.");
+  schema.field("beta2", &FtmlParams::beta2)
+      .default_value(0.999)
+      .range(0.0, 1.0)
+      .doc("Decay rate of the squared gradients.");
+  schema.field("epsilon", &FtmlParams::epsilon).default_value(1e-8).doc("Added to the root, against division by zero.");
+  schema.field("t", &FtmlParams::t).at_least(1).doc("Number of this update, from 1.");
+  ops::describe_wd<FtmlParams>(schema);
+  schema.field("rescale_grad", &FtmlParams::rescale_grad)
+      .default_value(1.0)
+      .doc("Factor applied to the gradient first.");
+  schema.field("clip_grad", &FtmlParams::clip_grad)
+      .default_value(-1.0)
+      .doc("Gradients are clipped to [-clip_grad, clip_grad]; negative: not clipped.");
+}
+
+}  // namespace hybridnet::kernels
 
 namespace hybridnet::ops {
 namespace {
 
-struct FtrlParams {
-  double lr, lamda1, beta, wd, rescale_grad, clip_gradient;
-  static void describe(ParamSchema<FtrlParams>& schema) {
-    describe_lr<FtrlParams>(schema);
-    schema.field("lamda1", &FtrlParams::lamda1).default_value(0.01).doc("L1 penalty.");
-    schema.field("beta", &FtrlParams::beta)
-        .default_value(1.0)
-        .doc("Reduces the learning rate of elements with few gradients.");
-    describe_wd<FtrlParams>(schema);
-    describe_rescale_clip<FtrlParams>(schema);
-  }
-};
-
-struct FtmlParams {
-  double lr, beta1, beta2, epsilon;
-  int32_t t;
-  double wd, rescale_grad, clip_grad;
-  static void describe(ParamSchema<FtmlParams>& schema) {
-    describe_lr<FtmlParams>(schema);
-    schema.field("beta1", &FtmlParams::beta1).default_value(0.6).range(0.0, 1.0).doc("Decay rate of the leader.");
-    schema.field("beta2", &FtmlParams::beta2)
-        .default_value(0.999)
-        .range(0.0, 1.0)
-        .doc("Decay rate of the squared gradients.");
-    schema.field("epsilon", &FtmlParams::epsilon)
-        .default_value(1e-8)
-        .doc("Added to the root, against division by zero.");
-    schema.field("t", &FtmlParams::t).at_least(1).doc("Number of this update, from 1.");
-    describe_wd<FtmlParams>(schema);
-    schema.field("rescale_grad", &FtmlParams::rescale_grad)
-        .default_value(1.0)
-        .doc("Factor applied to the gradient first.");
-    schema.field("clip_grad", &FtmlParams::clip_grad)
-        .default_value(-1.0)
-        .doc("Gradients are clipped to [-clip_grad, clip_grad]; negative: not clipped.");
-  }
-};
-
-template <typename A>
-struct FtrlRule {
-  static constexpr int kStates = 2;  // z, n
-  A lr, lamda1, beta, wd, rescale, bound;
-  template <typename P>
-  static FtrlRule make(const P& p, int) {
-    return {static_cast<A>(p.lr), static_cast<A>(p.lamda1),       static_cast<A>(p.beta),
-            static_cast<A>(p.wd), static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient)};
-  }
-  A step(A w, A g, A* state) const {
-    const A grad = clip_to(g * rescale, bound);
-    const A n = state[1] + grad * grad;
-    const A z = state[0] + grad - (std::sqrt(n) - std::sqrt(state[1])) * w / lr;
-    state[0] = z;
-    state[1] = n;
-    const A sign = z > A(0) ? A(1) : A(-1);
-    return std::abs(z) > lamda1 ? (sign * lamda1 - z) / ((beta + std::sqrt(n)) / lr + wd) : A(0);
-  }
-};
-
-template <typename A>
-struct FtmlRule {
-  static constexpr int kStates = 3;  // d, v, z
-  A lr, beta1, beta2, epsilon, rest1, rest2, wd, rescale, bound;
-  template <typename P>
-  static FtmlRule make(const P& p, int) {
-    return {static_cast<A>(p.lr),
-            static_cast<A>(p.beta1),
-            static_cast<A>(p.beta2),
-            static_cast<A>(p.epsilon),
-            static_cast<A>(1.0 - std::pow(p.beta1, p.t)),
-            static_cast<A>(1.0 - std::pow(p.beta2, p.t)),
-            static_cast<A>(p.wd),
-            static_cast<A>(p.rescale_grad),
-            clip_bound<A>(p.clip_grad)};
-  }
-  A step(A w, A g, A* state) const {
-    const A grad = clip_to(rescale * g + wd * w, bound);
-    state[1] = beta2 * state[1] + (A(1) - beta2) * grad * grad;
-    const A d = rest1 / lr * (std::sqrt(state[1] / rest2) + epsilon);
-    state[2] = beta1 * state[2] + (A(1) - beta1) * grad - (d - beta1 * state[0]) * w;
-    state[0] = d;
-    return -state[2] / d;
-  }
-};
+using kernels::FtmlParams, kernels::FtmlRule, kernels::FtrlParams, kernels::FtrlRule;
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include "hybridnet/declare.h"
 #include "ops/optimizer/declare_update.h"
+#include "ops/optimizer/device_squares.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -42,6 +43,7 @@ double sum_of_squares(const TensorRef& tensor) {
 }
 
 void run_sum_sq(const CountParams& p, const KernelArgs& a) {
+  if (device::current()) return on_device::sums_of_squares(a.in, DType::kFloat32, a.out[0].data);
   int64_t elements = 0;
   for (const TensorRef& array : a.in) elements += array.size();
   const double array_ns = 0.3 * static_cast<double>(elements) / p.num_arrays;
@@ -53,6 +55,7 @@ void run_sum_sq(const CountParams& p, const KernelArgs& a) {
 }
 
 void run_lars(const LarsParams& p, const KernelArgs& a) {
+  if (device::current()) return on_device::lars(a, p.eta, p.eps, p.rescale_grad);
   const float *lrs = a.in[0].as<float>(), *weights = a.in[1].as<float>(), *grads = a.in[2].as<float>(),
               *wds = a.in[3].as<float>();
   for (int64_t i = 0; i < a.in[0].size(); ++i) {
@@ -68,6 +71,7 @@ void run_lars(const LarsParams& p, const KernelArgs& a) {
 
 void register_many_arrays(OpRegistry& ops) {
   ops.declare<CountParams>("multi_sum_sq")
+      .any_device()
       .doc("Sum of squares of each array.")
       .variadic_input("data", "num_arrays", "floating tensors")
       .output("out", "float32 (num_arrays,)")
@@ -81,6 +85,7 @@ void register_many_arrays(OpRegistry& ops) {
       .gradient(kNotDifferentiable)
       .sample({{3, 4}, {2}}, {{"num_arrays", "2"}});
   ops.declare<LarsParams>("multi_lars")
+      .any_device()
       .doc(
           "Learning rates of LARS: lr * eta * |weight| / (rescale_grad * |grad| + wd * |weight| + eps), or lr if a "
           "norm is 0.")

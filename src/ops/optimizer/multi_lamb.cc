@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "hybridnet/declare.h"
+#include "kernels/functors/update_adam.h"
 #include "ops/optimizer/declare_update.h"
+#include "ops/optimizer/device_squares.h"
 #include "ops/optimizer/sum_squares.h"
 #include "storage/temporary.h"
 
@@ -44,36 +46,11 @@ struct MultiLambParams {
   }
 };
 
-// step() returns the direction, not the new weight.
-template <typename A>
-struct LambRule {
-  A wd, beta1, rest1, beta2, rest2, correct1, correct2, epsilon, rescale, bound;
-  static LambRule make(const MultiLambParams& p, int i) {
-    const double t = static_cast<double>(p.step_count[i]);
-    return {static_cast<A>(p.wds[static_cast<size_t>(i)]),
-            static_cast<A>(p.beta1),
-            A(1) - static_cast<A>(p.beta1),
-            static_cast<A>(p.beta2),
-            A(1) - static_cast<A>(p.beta2),
-            static_cast<A>(p.bias_correction ? 1.0 / (1.0 - std::pow(p.beta1, t)) : 1.0),
-            static_cast<A>(p.bias_correction ? 1.0 / (1.0 - std::pow(p.beta2, t)) : 1.0),
-            static_cast<A>(p.epsilon),
-            static_cast<A>(p.rescale_grad),
-            clip_bound<A>(p.clip_gradient)};
-  }
-  A step(A w, A g, A* state) const {
-    const A grad = clip_to(g * rescale, bound);
-    state[0] = beta1 * state[0] + rest1 * grad;
-    state[1] = beta2 * state[1] + rest2 * grad * grad;
-    return state[0] * correct1 / (std::sqrt(state[1] * correct2) + epsilon) + wd * w;
-  }
-};
+using kernels::LambRule;
 
-// Learning rate times the ratio of norms, which is 1 if one of them is zero.
-double trusted_rate(const MultiLambParams& p, double lr, double weight_norm, double step_norm) {
-  if (p.lower_bound >= 0) weight_norm = std::max(weight_norm, p.lower_bound);
-  if (p.upper_bound >= 0) weight_norm = std::min(weight_norm, p.upper_bound);
-  return weight_norm == 0.0 || step_norm == 0.0 ? lr : lr * weight_norm / step_norm;
+template <typename A>
+LambRule<A> rule_of(const MultiLambParams& p, int i) {
+  return LambRule<A>::make(p, p.wds[static_cast<size_t>(i)], static_cast<double>(p.step_count[i]));
 }
 
 // Computes the directions of elements [begin, end) of one tensor. W: type of the updated weight, G: of gradients, S: of
@@ -94,7 +71,7 @@ void directions(const LambRule<A>& rule, const W* weight, const G* grad, const S
 template <typename T, typename S, typename W>
 void update_tensor(const MultiLambParams& p, const UpdateTensors<2>& t, const W* weight, W* master_out, int i) {
   using A = accumulator_t<S>;
-  const auto rule = LambRule<A>::make(p, i);
+  const auto rule = rule_of<A>(p, i);
   Temporary<A> step(static_cast<size_t>(t.size));
   parallel_for(t.size, kUpdateNs, [&](int64_t begin, int64_t end) {
     directions(rule, weight, static_cast<const T*>(t.grad), static_cast<const S*>(t.state_in[0]),
@@ -103,7 +80,8 @@ void update_tensor(const MultiLambParams& p, const UpdateTensors<2>& t, const W*
   });
   const double weight_norm = std::sqrt(sum_squares(weight, t.size)),
                step_norm = std::sqrt(sum_squares(step.data(), t.size));
-  const A rate = static_cast<A>(trusted_rate(p, p.learning_rates[static_cast<size_t>(i)], weight_norm, step_norm));
+  const A rate = static_cast<A>(kernels::trusted_rate(p.learning_rates[static_cast<size_t>(i)], weight_norm, step_norm,
+                                                      p.lower_bound, p.upper_bound));
   T* out = static_cast<T*>(t.out);
   parallel_for(t.size, kUpdateNs, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin; j < end; ++j) {
@@ -114,7 +92,50 @@ void update_tensor(const MultiLambParams& p, const UpdateTensors<2>& t, const W*
   });
 }
 
+// The directions of all tensors are one launch; each tensor then has its norms and its step.
+template <typename A>
+void run_multi_on_device(const MultiLambParams& p, const KernelArgs& a, const UpdateLayout& layout) {
+  const DType weight = a.in[0].dtype, state = layout.master ? DType::kFloat32 : weight;
+  const DType compute = std::is_same_v<A, double> ? DType::kFloat64 : DType::kFloat32;
+  const on_device::UpdateDTypes dtypes{.weight = weight, .grad = weight, .state = state, .out = compute};
+  int64_t elements = 0;
+  for (int i = 0; i < layout.count; ++i) elements += update_tensors<2>(a, layout, i).size;
+  const OwnedBlock steps(elements * dtype_size(compute), device::current()->device());
+  std::vector<A*> step_of;
+  for (A* next = static_cast<A*>(steps.data()); static_cast<int>(step_of.size()) < layout.count;) {
+    step_of.push_back(next);
+    next += update_tensors<2>(a, layout, static_cast<int>(step_of.size()) - 1).size;
+  }
+  constexpr int kCapacity = device::update_capacity<2>(sizeof(LambRule<A>));
+  on_device::run_given<LambRule<A>, kCapacity>(
+      dtypes, layout.count, {},
+      [&](int i) {
+        device::UpdateTensors<2> t = update_tensors<2>(a, layout, i);
+        t.master_out = nullptr;
+        t.out = step_of[static_cast<size_t>(i)];
+        return t;
+      },
+      [&](int i) { return rule_of<A>(p, i); });
+  for (int i = 0; i < layout.count; ++i) {
+    const device::UpdateTensors<2> t = update_tensors<2>(a, layout, i);
+    const void* const from = layout.master ? t.master_in : t.weight;
+    on_device::apply_lamb({.weight = from,
+                           .step = step_of[static_cast<size_t>(i)],
+                           .master_out = t.master_out,
+                           .out = t.out,
+                           .n = t.size,
+                           .lr = p.learning_rates[static_cast<size_t>(i)],
+                           .lower_bound = p.lower_bound,
+                           .upper_bound = p.upper_bound},
+                          layout.master ? DType::kFloat32 : weight, compute, weight);
+  }
+}
+
 void run_multi(const MultiLambParams& p, const KernelArgs& a, const UpdateLayout& layout) {
+  if (device::current()) {
+    if (a.in[0].dtype == DType::kFloat64 && !layout.master) return run_multi_on_device<double>(p, a, layout);
+    return run_multi_on_device<float>(p, a, layout);
+  }
   dispatch_update(a.in[0].dtype, layout.master, [&](auto weight_zero, auto state_zero, auto) {
     using T = decltype(weight_zero);
     using S = decltype(state_zero);
@@ -131,6 +152,7 @@ void run_multi(const MultiLambParams& p, const KernelArgs& a, const UpdateLayout
 void declare_multi(OpRegistry& ops, const char* name, bool master, Sample sample) {
   auto layout_of = [master](const MultiLambParams& p) { return UpdateLayout{p.num_tensors, 2, master}; };
   ops.declare<MultiLambParams>(name)
+      .any_device()
       .doc(master ? "LAMB updates of several tensors at once, on float32 copies of the weights."
                   : "LAMB updates of several tensors at once.")
       .variadic_input(

@@ -1,19 +1,23 @@
 // Nesterov's accelerated gradient.
 #include "hybridnet/op.h"
+#include "kernels/functors/update_sgd.h"
 #include "ops/optimizer/declare_update.h"
+
+namespace hybridnet::kernels {
+
+void NagParams::describe(ParamSchema<NagParams>& schema) {
+  ops::describe_lr<NagParams>(schema);
+  ops::describe_momentum<NagParams>(schema);
+  ops::describe_wd<NagParams>(schema);
+  ops::describe_rescale_clip<NagParams>(schema);
+}
+
+}  // namespace hybridnet::kernels
 
 namespace hybridnet::ops {
 namespace {
 
-struct NagParams {
-  double lr, momentum, wd, rescale_grad, clip_gradient;
-  static void describe(ParamSchema<NagParams>& schema) {
-    describe_lr<NagParams>(schema);
-    describe_momentum<NagParams>(schema);
-    describe_wd<NagParams>(schema);
-    describe_rescale_clip<NagParams>(schema);
-  }
-};
+using kernels::NagParams, kernels::NagRule;
 
 struct MultiNagParams {
   std::vector<double> lrs, wds;
@@ -24,22 +28,6 @@ struct MultiNagParams {
     describe_momentum<MultiNagParams>(schema);
     describe_rescale_clip<MultiNagParams>(schema);
     describe_num_weights<MultiNagParams>(schema);
-  }
-};
-
-template <typename A>
-struct NagRule {
-  static constexpr int kStates = 1;
-  A lr, momentum, wd, rescale, bound;
-  template <typename P>
-  static NagRule make(const P& p, int i) {
-    return {static_cast<A>(lr_of(p, i)), static_cast<A>(p.momentum), static_cast<A>(wd_of(p, i)),
-            static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient)};
-  }
-  A step(A w, A g, A* mom) const {
-    const A before = momentum * mom[0];
-    mom[0] = before - lr * (clip_to(rescale * g, bound) + wd * w);
-    return w - before + (momentum + A(1)) * mom[0];
   }
 };
 

@@ -2,10 +2,13 @@
 #include <cmath>
 
 #include "hybridnet/op.h"
+#include "kernels/functors/update_adaptive.h"
 #include "ops/optimizer/declare_update.h"
 
 namespace hybridnet::ops {
 namespace {
+
+using kernels::CenteredParams, kernels::CenteredRule, kernels::RmsPropParams, kernels::RmsPropRule;
 
 template <typename P, typename S>
 void describe_rmsprop(S& schema) {
@@ -23,60 +26,25 @@ void describe_tail(S& schema) {
       .doc("Weights are clipped to [-clip_weights, clip_weights]; negative: not clipped.");
 }
 
-struct RmsPropParams {
-  double lr, gamma1, epsilon, wd, rescale_grad, clip_gradient, clip_weights;
-  static void describe(ParamSchema<RmsPropParams>& schema) {
-    describe_rmsprop<RmsPropParams>(schema);
-    describe_tail<RmsPropParams>(schema);
-  }
-};
-
-struct CenteredParams {
-  double lr, gamma1, gamma2, epsilon, wd, rescale_grad, clip_gradient, clip_weights;
-  static void describe(ParamSchema<CenteredParams>& schema) {
-    describe_rmsprop<CenteredParams>(schema);
-    schema.field("gamma2", &CenteredParams::gamma2).default_value(0.9).doc("Factor of the previous step.");
-    describe_tail<CenteredParams>(schema);
-  }
-};
-
-template <typename A>
-struct RmsPropRule {
-  static constexpr int kStates = 1;
-  A lr, keep, rest, epsilon, wd, rescale, bound, weight_bound;
-  template <typename P>
-  static RmsPropRule make(const P& p, int) {
-    return {static_cast<A>(p.lr),           static_cast<A>(p.gamma1),     A(1) - static_cast<A>(p.gamma1),
-            static_cast<A>(p.epsilon),      static_cast<A>(p.wd),         static_cast<A>(p.rescale_grad),
-            clip_bound<A>(p.clip_gradient), clip_bound<A>(p.clip_weights)};
-  }
-  A step(A w, A g, A* state) const {
-    const A grad = clip_to(rescale * g + wd * w, bound);
-    state[0] = rest * (grad * grad) + keep * state[0];
-    return clip_to(w - lr * (grad / std::sqrt(state[0] + epsilon)), weight_bound);
-  }
-};
-
-template <typename A>
-struct CenteredRule {
-  static constexpr int kStates = 3;
-  A lr, keep, rest, momentum, epsilon, wd, rescale, bound, weight_bound;
-  template <typename P>
-  static CenteredRule make(const P& p, int) {
-    return {static_cast<A>(p.lr),           static_cast<A>(p.gamma1),       A(1) - static_cast<A>(p.gamma1),
-            static_cast<A>(p.gamma2),       static_cast<A>(p.epsilon),      static_cast<A>(p.wd),
-            static_cast<A>(p.rescale_grad), clip_bound<A>(p.clip_gradient), clip_bound<A>(p.clip_weights)};
-  }
-  A step(A w, A g, A* state) const {
-    const A grad = clip_to(rescale * g + wd * w, bound);
-    state[0] = rest * grad * grad + keep * state[0];
-    state[1] = rest * grad + keep * state[1];
-    state[2] = momentum * state[2] - lr * grad / std::sqrt(state[0] - state[1] * state[1] + epsilon);
-    return clip_to(w + state[2], weight_bound);
-  }
-};
-
 }  // namespace
+}  // namespace hybridnet::ops
+
+namespace hybridnet::kernels {
+
+void RmsPropParams::describe(ParamSchema<RmsPropParams>& schema) {
+  ops::describe_rmsprop<RmsPropParams>(schema);
+  ops::describe_tail<RmsPropParams>(schema);
+}
+
+void CenteredParams::describe(ParamSchema<CenteredParams>& schema) {
+  ops::describe_rmsprop<CenteredParams>(schema);
+  schema.field("gamma2", &CenteredParams::gamma2).default_value(0.9).doc("Factor of the previous step.");
+  ops::describe_tail<CenteredParams>(schema);
+}
+
+}  // namespace hybridnet::kernels
+
+namespace hybridnet::ops {
 
 void register_rmsprop(OpRegistry& ops) {
   // In random states the square of the mean may exceed the mean of squares; epsilon = 1 keeps the argument of the root

@@ -1,32 +1,31 @@
 // Stochastic gradient descent, with and without momentum, for one tensor and for many.
 #include "hybridnet/declare.h"
+#include "kernels/functors/update_sgd.h"
 #include "ops/optimizer/declare_update.h"
+
+namespace hybridnet::kernels {
+
+void SgdParams::describe(ParamSchema<SgdParams>& schema) {
+  ops::describe_lr<SgdParams>(schema);
+  ops::describe_wd<SgdParams>(schema);
+  ops::describe_rescale_clip<SgdParams>(schema);
+  ops::describe_lazy_update<SgdParams>(schema);
+}
+
+void SgdMomentumParams::describe(ParamSchema<SgdMomentumParams>& schema) {
+  ops::describe_lr<SgdMomentumParams>(schema);
+  ops::describe_momentum<SgdMomentumParams>(schema);
+  ops::describe_wd<SgdMomentumParams>(schema);
+  ops::describe_rescale_clip<SgdMomentumParams>(schema);
+  ops::describe_lazy_update<SgdMomentumParams>(schema);
+}
+
+}  // namespace hybridnet::kernels
 
 namespace hybridnet::ops {
 namespace {
 
-struct SgdParams {
-  double lr, wd, rescale_grad, clip_gradient;
-  bool lazy_update;
-  static void describe(ParamSchema<SgdParams>& schema) {
-    describe_lr<SgdParams>(schema);
-    describe_wd<SgdParams>(schema);
-    describe_rescale_clip<SgdParams>(schema);
-    describe_lazy_update<SgdParams>(schema);
-  }
-};
-
-struct SgdMomentumParams {
-  double lr, momentum, wd, rescale_grad, clip_gradient;
-  bool lazy_update;
-  static void describe(ParamSchema<SgdMomentumParams>& schema) {
-    describe_lr<SgdMomentumParams>(schema);
-    describe_momentum<SgdMomentumParams>(schema);
-    describe_wd<SgdMomentumParams>(schema);
-    describe_rescale_clip<SgdMomentumParams>(schema);
-    describe_lazy_update<SgdMomentumParams>(schema);
-  }
-};
+using kernels::SgdMomentumParams, kernels::SgdMomentumRule, kernels::SgdParams, kernels::SgdRule;
 
 struct MultiSgdParams {
   std::vector<double> lrs, wds;
@@ -70,37 +69,31 @@ struct PreloadedSgdMomentumParams {
   }
 };
 
-template <typename A>
-struct SgdRule {
-  static constexpr int kStates = 0;
-  A lr, keep, rescale, bound;
-  static SgdRule make(double lr, double wd, double rescale, double clip) {
-    return {static_cast<A>(lr), static_cast<A>(1.0 - lr * wd), static_cast<A>(rescale), clip_bound<A>(clip)};
-  }
-  template <typename P>
-  static SgdRule make(const P& p, int i) {
-    return make(lr_of(p, i), wd_of(p, i), p.rescale_grad, p.clip_gradient);
-  }
-  A step(A w, A g, A*) const { return keep * w - lr * clip_to(rescale * g, bound); }
+// The parameters of one tensor, with its elements of the arrays.
+struct PreloadedNumbers {
+  double lr, wd, momentum, rescale_grad, clip_gradient;
 };
 
-template <typename A>
-struct SgdMomentumRule {
-  static constexpr int kStates = 1;
-  A lr, momentum, decay, rescale, bound;
-  static SgdMomentumRule make(double lr, double wd, double momentum, double rescale, double clip) {
-    return {static_cast<A>(lr), static_cast<A>(momentum), static_cast<A>(lr * wd), static_cast<A>(rescale),
-            clip_bound<A>(clip)};
-  }
-  template <typename P>
-  static SgdMomentumRule make(const P& p, int i) {
-    return make(lr_of(p, i), wd_of(p, i), p.momentum, p.rescale_grad, p.clip_gradient);
-  }
-  A step(A w, A g, A* mom) const {
-    mom[0] = momentum * mom[0] - decay * w - lr * clip_to(rescale * g, bound);
-    return w + mom[0];
-  }
-};
+template <template <typename> class Rule, bool kMaster, typename P>
+void run_preloaded_on_device(const P& p, const KernelArgs& a, const UpdateLayout& layout, const float* lrs,
+                             const float* wds) {
+  const on_device::UpdateDTypes dtypes = update_dtypes(a.in[0].dtype, kMaster);
+  const device::PreloadedRules rules = {lrs, wds, p.momentum, p.rescale_grad, p.clip_gradient, 0};
+  const auto tensor_of = [&](int i) { return update_tensors<Rule<float>::kStates>(a, layout, i); };
+  if (dtypes.is_double()) return on_device::run_preloaded<Rule<double>>(dtypes, layout.count, rules, tensor_of);
+  on_device::run_preloaded<Rule<float>>(dtypes, layout.count, rules, tensor_of);
+}
+
+template <template <typename> class Rule, bool kMaster, typename P>
+void run_preloaded(const P& p, const KernelArgs& a, const UpdateLayout& layout) {
+  const auto numbers = static_cast<size_t>(layout.num_inputs());
+  const float *lrs = a.in[numbers].as<float>(), *wds = a.in[numbers + 1].as<float>();
+  if (device::current()) return run_preloaded_on_device<Rule, kMaster>(p, a, layout, lrs, wds);
+  run_updates<Rule<float>::kStates, kMaster>(a, layout, [&](auto zero, int i) {
+    const PreloadedNumbers numbers = {lrs[i], wds[i], p.momentum, p.rescale_grad, p.clip_gradient};
+    return Rule<decltype(zero)>::make(numbers, i);
+  });
+}
 
 // Learning rates and weight decays are two float32 tensors after the other inputs.
 template <template <typename> class Rule, typename P, bool kMaster = false>
@@ -108,6 +101,7 @@ OpBuilder<P> declare_preloaded(OpRegistry& ops, const char* name) {
   constexpr int kStates = Rule<float>::kStates;
   auto layout_of = [](const P& p) { return UpdateLayout{p.num_weights, kStates, kMaster}; };
   return ops.declare<P>(name)
+      .any_device()
       .variadic_input("data", "",
                       "weight, gradient and states of each tensor, then lrs and wds, each (num_weights,) float32")
       .output("weight_out", "updated weights, then the replaced states")
@@ -123,20 +117,8 @@ OpBuilder<P> declare_preloaded(OpRegistry& ops, const char* name) {
           c.set_in_dtype(i, DType::kFloat32);
         }
       })
-      .cpu(
-          [layout_of](const P& p, const KernelArgs& a) {
-            const UpdateLayout layout = layout_of(p);
-            const float* lrs = a.in[static_cast<size_t>(layout.num_inputs())].template as<float>();
-            const float* wds = a.in[static_cast<size_t>(layout.num_inputs()) + 1].template as<float>();
-            run_updates<kStates, kMaster>(a, layout, [&](auto zero, int i) {
-              using A = decltype(zero);
-              if constexpr (kStates == 0)
-                return Rule<A>::make(lrs[i], wds[i], p.rescale_grad, p.clip_gradient);
-              else
-                return Rule<A>::make(lrs[i], wds[i], p.momentum, p.rescale_grad, p.clip_gradient);
-            });
-          },
-          kUpdateDTypes)
+      .cpu([layout_of](const P& p, const KernelArgs& a) { run_preloaded<Rule, kMaster>(p, a, layout_of(p)); },
+           kUpdateDTypes)
       .gradient(kNotDifferentiable);
 }
 

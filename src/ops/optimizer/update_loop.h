@@ -1,11 +1,7 @@
 // The loop that all optimizer updates share: one pass over weight, gradient and states, in place, for one tensor or for
 // many.
 //
-// A rule defines the update of one element:
-//   template <typename A> struct Rule {                       // A: float, or double for float64 weights
-//     static constexpr int kStates = 2;
-//     A step(A weight, A grad, A* state) const;               // the new weight; states are replaced
-//   };
+// kernels/functors/update_math.h describes the rules.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +12,10 @@
 
 #include "hybridnet/op.h"
 #include "hybridnet/threads.h"
+#include "kernels/functors/update_math.h"
 #include "kernels/index/indices.h"
 #include "kernels/isa.h"
+#include "ops/optimizer/device_update.h"
 
 namespace hybridnet::ops {
 
@@ -27,28 +25,8 @@ constexpr double kUpdateNs = 1.2;  // per element, approximately
 
 constexpr DTypeSet kUpdateDTypes = kFloating;
 
-// The tensors of one update. `master` is a float32 copy of the weight, or null.
-template <int kStates>
-struct UpdateTensors {
-  const void* weight;
-  const void* grad;
-  const void* state_in[kStates > 0 ? kStates : 1];
-  void* state_out[kStates > 0 ? kStates : 1];
-  const float* master_in = nullptr;
-  float* master_out = nullptr;
-  void* out;
-  int64_t size;
-};
-
-template <typename A>
-A clip_to(A value, A bound) {
-  return value < -bound ? -bound : value > bound ? bound : value;
-}
-// A negative bound means no clipping.
-template <typename A>
-A clip_bound(double clip) {
-  return clip < 0 ? std::numeric_limits<A>::infinity() : static_cast<A>(clip);
-}
+using device::UpdateTensors;
+using kernels::clip_bound, kernels::clip_to, kernels::lr_of, kernels::wd_of;
 
 // Arrays are equal or disjoint, so elements are independent, as the pragma requires.
 template <typename T, typename S, typename A, bool kMaster, typename Rule>
@@ -134,7 +112,7 @@ struct UpdateLayout {
 
 template <int kStates>
 UpdateTensors<kStates> update_tensors(const KernelArgs& a, const UpdateLayout& layout, int i) {
-  UpdateTensors<kStates> t;
+  UpdateTensors<kStates> t{};
   const size_t in = static_cast<size_t>(i * layout.stride()), count = static_cast<size_t>(layout.count);
   const size_t out = static_cast<size_t>(i);
   t.weight = a.in[in].data;
@@ -157,9 +135,35 @@ UpdateTensors<kStates> update_tensors(const KernelArgs& a, const UpdateLayout& l
 using UpdateRangeFn = void (*)(const void* closure, int tensor, int64_t begin, int64_t end);
 void for_each_update_range(const KernelArgs& a, const UpdateLayout& layout, UpdateRangeFn update, const void* closure);
 
-// Applies rule_of(A{}, i), the rule for tensor i, to every tensor. kMaster: layout.master.
+inline on_device::UpdateDTypes update_dtypes(DType weight, bool master) {
+  const DType state = master ? DType::kFloat32 : weight;
+  return {.weight = weight, .grad = weight, .state = state, .out = weight, .fma = weight == DType::kFloat32 && !master};
+}
+
+// run_updates on a device; scalars: what the rules read.
 template <int kStates, bool kMaster, typename RuleOf>
-void run_updates(const KernelArgs& a, const UpdateLayout& layout, RuleOf&& rule_of) {
+void run_updates_on_device(const KernelArgs& a, const UpdateLayout& layout, const RuleOf& rule_of,
+                           const TensorRef* scalar) {
+  on_device::UpdateDTypes dtypes = update_dtypes(a.in[0].dtype, kMaster);
+  if (scalar) dtypes.scalar = scalar->dtype;
+  const void* const scalars[2] = {scalar ? scalar->data : nullptr, nullptr};
+  const auto run = [&](auto zero) {
+    using Rule = decltype(rule_of(zero, 0));
+    const auto tensor_of = [&](int i) { return update_tensors<kStates>(a, layout, i); };
+    const auto rule = [&](int i) { return rule_of(zero, i); };
+    if (layout.count == 1) return on_device::run_given<Rule, 1>(dtypes, 1, scalars, tensor_of, rule);
+    constexpr int kCapacity = device::update_capacity<kStates>(sizeof(Rule));
+    on_device::run_given<Rule, kCapacity>(dtypes, layout.count, scalars, tensor_of, rule);
+  };
+  if (dtypes.is_double()) return run(double{});
+  run(float{});
+}
+
+// Applies rule_of(A{}, i), the rule for tensor i, to every tensor. kMaster: layout.master. scalar: the array of one
+// element that rules read on a device (Rule::with_scalars); on the CPU rule_of does that.
+template <int kStates, bool kMaster, typename RuleOf>
+void run_updates(const KernelArgs& a, const UpdateLayout& layout, RuleOf&& rule_of, const TensorRef* scalar = nullptr) {
+  if (device::current()) return run_updates_on_device<kStates, kMaster>(a, layout, rule_of, scalar);
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = std::conditional_t<kMaster, float, T>;

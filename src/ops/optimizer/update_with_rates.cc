@@ -1,10 +1,12 @@
 // An operator of an update inside a compiled training step. The values that change with the step (learning rate, weight
 // decay, the number of the step) are read from an array, so that a schedule needs no new plan.
 #include <algorithm>
-#include <cstring>
+#include <optional>
 #include <vector>
 
+#include "device/memory.h"
 #include "hybridnet/declare.h"
+#include "ops/optimizer/device_update.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -155,9 +157,18 @@ class RatedUpdateKernel final : public Kernel {
 
   void run(const KernelArgs& a) override {
     const auto& p = *static_cast<const RatedUpdate*>(a.params);
-    if (p.conditional && p.replaces && *a.in[static_cast<size_t>(p.condition())].as<float>() == 0) return keep(p, a);
     const TensorRef& table = a.in[static_cast<size_t>(p.table())];
     const double* rates = table.as<double>() + p.row * (*table.shape)[1];
+    std::vector<double> read;  // from a device, for an operator that has no form with rates there
+    if (device::current()) {
+      if (run_on_device(p, rates, a)) return;
+      read.resize(p.fields.size());
+      if (!read.empty())
+        device::current()->copy_out(read.data(), rates, static_cast<int64_t>(read.size() * sizeof(double)));
+      rates = read.data();
+    }
+    if (p.conditional && p.replaces && device::read_value<float>(a.in[static_cast<size_t>(p.condition())].data) == 0)
+      return keep(p, a);
     const Ref<Params> now = p.op->schema->copy(*p.params);
     for (size_t i = 0; i < p.fields.size(); ++i)
       if (p.fields[i] >= 0) p.op->schema->set(now->data(), p.fields[i], AttrValue(rates[i]), p.op->name);
@@ -168,17 +179,47 @@ class RatedUpdateKernel final : public Kernel {
   }
 
  private:
+  // False if the operator has no form for devices whose numbers are elements of an array.
+  static bool run_on_device(const RatedUpdate& p, const double* rates, const KernelArgs& a) {
+    const on_device::RatedUpdateFn update = p.replaces ? on_device::rated_update(p.op->name) : nullptr;
+    std::optional<on_device::Rates> with = update ? rates_of(p, rates) : std::nullopt;
+    if (!with) return false;
+    if (p.conditional) {
+      with->condition = a.in[static_cast<size_t>(p.condition())].as<float>();
+      keep(p, a);
+    }
+    KernelArgs own = a;
+    own.in = a.in.first(static_cast<size_t>(p.num_own_inputs()));
+    update(p.params->data(), *with, own);
+    return true;
+  }
+
+  // Nothing if a column is no number of the parameters.
+  static std::optional<on_device::Rates> rates_of(const RatedUpdate& p, const double* rates) {
+    on_device::Rates with{.values = rates};
+    for (const int field : p.fields) {
+      if (field < 0) {
+        with.fields.push_back({-1, 0});
+        continue;
+      }
+      const FieldInfo& info = p.op->schema->fields()[static_cast<size_t>(field)];
+      if (info.kind != FieldKind::kDouble && info.kind != FieldKind::kInt32) return std::nullopt;
+      with.fields.push_back({static_cast<int32_t>(info.offset), info.kind == FieldKind::kInt32});
+    }
+    if (with.fields.size() > device::kMaxRates) return std::nullopt;
+    return with;
+  }
+
   static void keep(const RatedUpdate& p, const KernelArgs& a) {
     for (int i = 0; i < static_cast<int>(a.out.size()); ++i) {
       const TensorRef& out = a.out[static_cast<size_t>(i)];
       const int input = p.replaced_input(i);
-      const auto bytes = static_cast<size_t>(out.size() * dtype_size(out.dtype));
-      if (bytes == 0) continue;
+      const int64_t bytes = out.size() * dtype_size(out.dtype);
       const void* from = input < 0 ? nullptr : a.in[static_cast<size_t>(input)].data;
       if (from == nullptr)
-        std::memset(out.data, 0, bytes);  // the output of a skipped step
-      else if (from != out.data)
-        std::memcpy(out.data, from, bytes);
+        device::zero_memory(out.data, bytes);  // the output of a skipped step
+      else
+        device::copy_memory(out.data, from, bytes);
     }
   }
 
@@ -203,6 +244,7 @@ void register_update_with_rates(OpRegistry& ops) {
   scaled.dtypes = {DType::kUnknown, DType::kFloat64};
   scaled.attrs = {{"update", "_mul_scalar"}, {"rates", "-;scalar;-"}, {"row", "1"}};
   ops.declare<RatedUpdate>(kName)
+      .any_device()
       .doc(
           "The operator `update` with some attributes read from a row of an array. An update replaces weight and "
           "states.")

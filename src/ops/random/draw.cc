@@ -2,9 +2,12 @@
 #include <cmath>
 #include <string>
 
+#include "device/stream.h"
 #include "hybridnet/declare.h"
+#include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
 #include "kernels/elementwise/convert.h"
+#include "kernels/random/device_random.h"
 #include "kernels/random/normal.h"
 #include "ops/random/distributions.h"
 #include "ops/shape_param.h"
@@ -84,6 +87,7 @@ void uniform_floats(RngKey key, int64_t begin, int64_t end, uint32_t* bits, auto
 // A value that rounding to T lifts to `high` becomes `low`.
 template <typename T>
 void fill_uniform(T* out, int64_t n, RngKey key, double low, double high) {
+  if (device::current()) return kernels::on_device::fill_uniform(key, dtype_of<T>::value, low, high, n, out);
   const float from = static_cast<float>(low), range = static_cast<float>(high - low);
   parallel_for((n + kPiece - 1) / kPiece, kElementNs * kPiece, [&](int64_t first, int64_t last) {
     uint32_t bits[256];
@@ -97,6 +101,7 @@ void fill_uniform(T* out, int64_t n, RngKey key, double low, double high) {
   });
 }
 void fill_uniform(double* out, int64_t n, RngKey key, double low, double high) {
+  if (device::current()) return kernels::on_device::fill_uniform(key, DType::kFloat64, low, high, n, out);
   parallel_for(n, kElementNs, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const kernels::PhiloxBlock block = kernels::philox(key, static_cast<uint64_t>(i / 2));
@@ -107,10 +112,19 @@ void fill_uniform(double* out, int64_t n, RngKey key, double low, double high) {
   });
 }
 
+// Numbers of halves are drawn as float32 and converted.
+void fill_normal_on_device(DType dtype, void* out, int64_t n, RngKey key, float mean, float deviation) {
+  if (dtype == DType::kFloat32) return kernels::fill_normal(key, mean, deviation, 0, n, static_cast<float*>(out));
+  const OwnedBlock drawn(n * static_cast<int64_t>(sizeof(float)), device::current()->device());
+  kernels::fill_normal(key, mean, deviation, 0, n, static_cast<float*>(drawn.data()));
+  kernels::convert(DType::kFloat32, drawn.data(), dtype, out, n);
+}
+
 template <typename T>
 void fill_normal(T* out, int64_t n, RngKey key, double loc, double scale) {
   constexpr int64_t kBatch = 256;
   const float mean = static_cast<float>(loc), deviation = static_cast<float>(scale);
+  if (device::current()) return fill_normal_on_device(dtype_of<T>::value, out, n, key, mean, deviation);
   parallel_for((n + kPiece - 1) / kPiece, kElementNs * kPiece, [&](int64_t first, int64_t last) {
     const int64_t begin = first * kPiece, end = std::min(n, last * kPiece);
     if constexpr (std::is_same_v<T, float>) {
@@ -126,6 +140,7 @@ void fill_normal(T* out, int64_t n, RngKey key, double loc, double scale) {
   });
 }
 void fill_normal(double* out, int64_t n, RngKey key, double loc, double scale) {
+  if (device::current()) return kernels::on_device::fill_normal(key, loc, scale, n, out);
   parallel_for((n + 1) / 2, 2 * kElementNs, [&](int64_t begin, int64_t end) {
     for (int64_t pair = begin; pair < end; ++pair) {
       const kernels::PhiloxBlock block = kernels::philox(key, static_cast<uint64_t>(pair));
@@ -229,6 +244,7 @@ int64_t draw_cost(std::span<const TensorSpec> out, int64_t ns_per_element) {
 
 template <typename D>
 void register_distribution(OpRegistry& ops, bool with_aliases, bool like) {
+  // Their draws have a form for devices; the others reject some words, so each element draws as many as it needs.
   constexpr bool kCheap = std::is_same_v<D, Uniform> || std::is_same_v<D, Normal>;
   [[maybe_unused]] constexpr int64_t kCost = std::is_same_v<D, Uniform> ? 2 : kCheap ? 8 : 80;
   const std::string name = D::kName;
@@ -237,6 +253,7 @@ void register_distribution(OpRegistry& ops, bool with_aliases, bool like) {
       .doc(D::kDoc)
       .output("output", "shape given by the parameter; floating")
       .infer(infer_draw<D>)
+      .any_device_when([](const DrawParams<D>&, const LinkContext&) { return kCheap; })
       .cpu([](const DrawParams<D>& p, const KernelArgs& a) { fill_drawn<D>(a.out[0], a.rng, p.first, p.second); },
            kFloating)
       .random()
@@ -253,6 +270,7 @@ void register_distribution(OpRegistry& ops, bool with_aliases, bool like) {
           c.unify_shapes();
           c.unify_dtypes();
         })
+        .any_device_when([](const DrawLikeParams<D>&, const LinkContext&) { return kCheap; })
         .cpu([](const DrawLikeParams<D>& p, const KernelArgs& a) { fill_drawn<D>(a.out[0], a.rng, p.first, p.second); },
              kFloating)
         .random()

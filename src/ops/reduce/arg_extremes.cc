@@ -84,6 +84,7 @@ void numpy_arg_op(OpRegistry& ops, const char* name, const char* which) {
       .input("data", "array of any shape with at least one element along the axis")
       .output("out", "int64; the shape without the searched axis, or with size 1 there (keepdims)")
       .infer(infer_numpy_arg)
+      .any_device()
       .cpu([](const ArgParams& p, const KernelArgs& a) { search(E, p, a); })
       .gradient(kNotDifferentiable)
       .cost([](const ArgParams&, auto in, auto) { return in[0].shape.size() / 4; })
@@ -101,6 +102,7 @@ void arg_op(OpRegistry& ops, const char* name, const char* which) {
       .input("data", "array of any shape with at least one element along the axis")
       .output("out", "dtype of data; the shape without the searched axis, or with size 1 there (keepdims)")
       .infer(infer_arg)
+      .any_device()
       .cpu([](const ArgParams& p, const KernelArgs& a) { search(E, p, a); })
       .gradient([](const ArgParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
       .cost([](const ArgParams&, auto in, auto) { return in[0].shape.size() / 4; })
@@ -123,6 +125,7 @@ void register_arg_extremes(OpRegistry& ops) {
       .infer([](const NoParams&, InferContext& c) {
         infer_arg({.axis = c.in_shape(0).ndim() == 1 ? 0 : 1, .keepdims = false}, c);
       })
+      .any_device()
       .cpu([](const NoParams&, const KernelArgs& a) {
         search(Extreme::kMax, {.axis = a.in[0].shape->ndim() == 1 ? 0 : 1, .keepdims = false}, a);
       })

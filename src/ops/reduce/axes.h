@@ -57,6 +57,7 @@ OpBuilder<ReduceParams> reduction(OpRegistry& ops, std::string name, std::string
       .input("data", "array of any shape")
       .output("out", "dtype of data; the shape without the reduced axes, or with sizes 1 there (keepdims)")
       .infer(infer_reduce)
+      .any_device()
       .cpu(run_reduce<kReduction, kFinish>)
       .flops([](const ReduceParams&, auto in, auto) { return static_cast<double>(in[0].shape.size()); })
       .renumbered_params([](ReduceParams p, std::span<const int> moved_to) {

@@ -69,6 +69,7 @@ OpBuilder<CumsumParams> cumsum_op(OpRegistry& ops, const char* name, const char*
       .input("a", "array of any shape")
       .output("out", "shape of a, or (a.size,) if axis is None")
       .infer(infer_cumsum)
+      .any_device()
       .cpu([from_end](const CumsumParams& p, const KernelArgs& a) { run_cumsum(p, a, from_end); })
       .cost([](const CumsumParams&, auto in, auto) { return in[0].shape.size() * 3 / 2; })
       .sample({{3, 4}})

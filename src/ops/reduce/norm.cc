@@ -64,6 +64,7 @@ void register_norm(OpRegistry& ops) {
       .input("data", "array of any shape")
       .output("out", "the shape without the reduced axes, or with sizes 1 there (keepdims)")
       .infer(infer_norm)
+      .any_device()
       .cpu(run_norm)
       .gradient(norm_gradient, Saves::all())
       .amp(AmpType::kFloat)

@@ -50,6 +50,7 @@ void register_spread(OpRegistry& ops) {
       .input("data", "as many elements as shape has outside axis, in order")
       .output("out", "dtype of data")
       .infer(infer_spread)
+      .any_device()
       .cpu(run_spread)
       .renumbered_params([](SpreadParams p, std::span<const int> moved_to) {
         const uint32_t axes = mask(p);

@@ -90,6 +90,7 @@ void register_block_layout(OpRegistry& ops) {
       .names_its_input()
       .output("output", "shape (N, C, H * b, W * b)")
       .infer(infer_depth_to_space)
+      .any_device()
       .cpu([](const BlockParams& p, const KernelArgs& a) { move_blocks(p, a, true); })
       .gradient(
           [](const BlockParams& p, const GradientContext& g) {
@@ -104,6 +105,7 @@ void register_block_layout(OpRegistry& ops) {
       .names_its_input()
       .output("output", "shape (N, C * b * b, H, W)")
       .infer(infer_space_to_depth)
+      .any_device()
       .cpu([](const BlockParams& p, const KernelArgs& a) { move_blocks(p, a, false); })
       .gradient(
           [](const BlockParams& p, const GradientContext& g) {

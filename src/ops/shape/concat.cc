@@ -128,6 +128,7 @@ void register_concat(OpRegistry& ops) {
       .output("output", "sizes of the inputs; their sum in the joined axis")
       .infer(infer_concat)
       .quantized({.op = "_contrib_quantized_concat"})
+      .any_device()
       .cpu(run_concat)
       .renumbered_params([](ConcatParams p, std::span<const int> moved_to) {
         p.dim = moved_to[static_cast<size_t>(normalize_axis(p.dim, static_cast<int>(moved_to.size()), "dim"))];
@@ -147,6 +148,7 @@ void register_concat(OpRegistry& ops) {
       .variadic_input("data", "num_args", "equal shapes except for the joined axis, one dtype")
       .output("output", "sizes of the inputs; their sum in the joined axis")
       .infer(infer_rnn_parameters)
+      .any_device()
       .cpu(run_concat)
       .gradient(concat_gradient, Saves::nothing())
       .sample({{3}, {5}}, {{"num_args", "2"}, {"dim", "0"}});

@@ -77,6 +77,7 @@ void register_crop(OpRegistry& ops) {
       .variadic_input("data", "num_args", "shape (N, C, H, W); the second defines height and width only")
       .output("output", "shape (N, C, height, width)")
       .infer(infer_crop)
+      .any_device()
       .cpu([](const CropParams& p, const KernelArgs& a) {
         read_slice(crop_ranges(p, *a.in[0].shape, a.in.size() == 2 ? a.in[1].shape : nullptr), a.in[0], a.out[0]);
       })

@@ -133,6 +133,7 @@ void register_diag(OpRegistry& ops) {
       .names_its_input()
       .output("output", "shape of data without the two axes, the diagonal last; for a vector (n + |k|, n + |k|)")
       .infer(infer_diag)
+      .any_device()
       .cpu(run_diag)
       .gradient(diag_gradient, Saves::nothing())
       .sample({{3}}, {})
@@ -148,6 +149,7 @@ void register_diag(OpRegistry& ops) {
         c.set_out_shape(0, p.shape);
         c.set_in_shape(0, Diagonals(p.shape, p.k, p.axis1, p.axis2).shape(p.shape));
       })
+      .any_device()
       .cpu([](const PlaceDiagParams& p, const KernelArgs& a) {
         const int64_t bytes = dtype_size(a.in[0].dtype);
         kernels::zero_bytes(a.out[0].data, a.out[0].size() * bytes);

@@ -4,8 +4,10 @@
 #include "base/checked_size.h"
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/values_arguments.h"
 #include "kernels/elementwise/integers.h"
 #include "kernels/memory/strided_copy.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 #include "storage/temporary.h"
 
@@ -147,9 +149,24 @@ void infer_col2im(const Col2imParams& p, InferContext& c) {
   c.set_out_shape(0, out);
 }
 
+device::WindowArguments window_arguments(const Windows& w, int64_t planes, const KernelArgs& a) {
+  device::WindowArguments arguments{.in = a.in[0].data, .out = a.out[0].data, .planes = planes};
+  std::copy_n(w.image, 3, arguments.image);
+  std::copy_n(w.kernel, 3, arguments.kernel);
+  std::copy_n(w.stride, 3, arguments.stride);
+  std::copy_n(w.dilate, 3, arguments.dilate);
+  std::copy_n(w.pad, 3, arguments.pad);
+  std::copy_n(w.steps, 3, arguments.steps);
+  return arguments;
+}
+
 void run_im2col(const Im2colParams& p, const KernelArgs& a) {
   const Shape& data = *a.in[0].shape;
   const Windows w(p, data.dims().subspan(2));
+  if (device::current()) {
+    return on_device::launch("windows.cuh", "WindowArguments", on_device::with_bits("im2col", a.in[0].dtype),
+                             a.out[0].size(), window_arguments(w, data[0] * data[1], a));
+  }
   kernels::zero_bytes(a.out[0].data, a.out[0].size() * dtype_size(a.out[0].dtype));
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -169,6 +186,10 @@ void run_im2col(const Im2colParams& p, const KernelArgs& a) {
 void run_col2im(const Col2imParams& p, const KernelArgs& a) {
   const Windows w(p, p.output_size.dims());
   const int64_t planes = w.pixels() > 0 ? a.out[0].size() / w.pixels() : 0;
+  if (device::current()) {
+    return on_device::launch("windows.cuh", "WindowArguments", on_device::with_dtype("col2im", a.in[0].dtype),
+                             a.out[0].size(), window_arguments(w, planes, a));
+  }
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = kernels::wrapping_t<accumulator_t<T>>;
@@ -207,6 +228,7 @@ void register_im2col(OpRegistry& ops) {
       .names_its_input()
       .output("output", "(batch, channels * kernel points, positions)")
       .infer(infer_im2col)
+      .any_device()
       .cpu(run_im2col, kNumeric)
       .gradient(
           [](const Im2colParams& p, const GradientContext& g) {
@@ -224,6 +246,7 @@ void register_im2col(OpRegistry& ops) {
       .names_its_input()
       .output("output", "(batch, channels, output_size...)")
       .infer(infer_col2im)
+      .any_device()
       .cpu(run_col2im, kNumeric)
       .gradient(
           [](const Col2imParams& p, const GradientContext& g) {

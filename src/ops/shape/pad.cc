@@ -4,9 +4,11 @@
 #include "base/checked_size.h"
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/values_arguments.h"
 #include "kernels/elementwise/integers.h"
 #include "kernels/memory/fill.h"
 #include "kernels/memory/strided_copy.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 #include "ops/shape/slice_ranges.h"
 #include "storage/temporary.h"
@@ -139,6 +141,21 @@ struct FramedAxes {
   }
 };
 
+device::PadArguments pad_arguments(PadMode mode, const Tuple& width, const Shape& data, const Shape& padded,
+                                   const KernelArgs& a) {
+  device::PadArguments arguments{.in = a.in[0].data,
+                                 .out = a.out[0].data,
+                                 .n = a.out[0].size(),
+                                 .ndim = data.ndim(),
+                                 .reflects = mode == PadMode::kReflect};
+  for (int i = 0; i < data.ndim(); ++i) {
+    arguments.in_size[i] = data[i];
+    arguments.out_size[i] = padded[i];
+    arguments.before[i] = width[2 * i];
+  }
+  return arguments;
+}
+
 void run_pad(const PadParams& p, const KernelArgs& a) {
   const Shape& in = *a.in[0].shape;
   if (p.mode == PadMode::kConstant) {
@@ -147,6 +164,10 @@ void run_pad(const PadParams& p, const KernelArgs& a) {
   }
   if (a.out[0].size() == 0) return;
   if (in.ndim() == 0) return kernels::copy_bytes(a.in[0].data, a.out[0].data, dtype_size(a.in[0].dtype));
+  if (device::current()) {
+    return on_device::launch("windows.cuh", "PadArguments", on_device::with_bits("pad", a.in[0].dtype), a.out[0].size(),
+                             pad_arguments(p.mode, p.pad_width, in, *a.out[0].shape, a));
+  }
   const FramedAxes axes(p, in);
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -187,6 +208,10 @@ Shape unpadded(const Tuple& width, const Shape& out) {
 void run_pad_grad(const PadGradParams& p, const KernelArgs& a) {
   const Shape& in = *a.out[0].shape;
   if (in.ndim() == 0) return kernels::copy_bytes(a.in[0].data, a.out[0].data, dtype_size(a.in[0].dtype));
+  if (device::current()) {
+    return on_device::launch("windows.cuh", "PadArguments", on_device::with_dtype("pad_gradient", a.out[0].dtype),
+                             a.out[0].size(), pad_arguments(p.mode, p.pad_width, in, *a.in[0].shape, a));
+  }
   const FramedAxes axes({p.mode, p.pad_width, 0.0}, in);
   dispatch_dtype(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -232,6 +257,7 @@ void register_pad(OpRegistry& ops) {
       .names_its_input()
       .output("output", "sizes of data plus the widths before and after")
       .infer(infer_pad)
+      .any_device()
       .cpu(run_pad)
       .gradient(pad_gradient, Saves::nothing())
       .sample({{1, 2, 3, 2}},
@@ -249,6 +275,7 @@ void register_pad(OpRegistry& ops) {
           c.set_out_shape(0, unpadded(p.pad_width, c.in_shape(0)));
         }
       })
+      .any_device()
       .cpu(run_pad_grad)
       .gradient(pad_grad_gradient, Saves::nothing())
       .internal()

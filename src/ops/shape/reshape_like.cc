@@ -82,6 +82,7 @@ void register_reshape_like(OpRegistry& ops) {
       .input("rhs", "defines sizes only; any dtype")
       .output("output", "dtype of lhs")
       .infer(infer_reshape_like)
+      .any_device()
       .cpu([](const ReshapeLikeParams&, const KernelArgs& a) { copy_first_input(a); })
       .view()
       .inplace(0, 0)

@@ -55,6 +55,7 @@ void register_reverse(OpRegistry& ops) {
         c.unify_shapes();
         if (c.in_shape(0).rank_known()) reversed_axes(p, c.in_shape(0).ndim());  // checks them
       })
+      .any_device()
       .cpu(run_reverse)
       .gradient(reverse_gradient, Saves::nothing())
       .sample({{2, 3}}, {{"axis", "0"}})

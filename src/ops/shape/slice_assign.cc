@@ -2,6 +2,7 @@
 // afterwards.
 #include "hybridnet/declare.h"
 #include "kernels/memory/fill.h"
+#include "kernels/memory/placed_number.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/emit.h"
 #include "ops/shape/reshape_codes.h"
@@ -65,7 +66,8 @@ void fill_slice(const SliceRanges& ranges, double scalar, const TensorRef& whole
   dispatch_dtype(whole.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T value = kernels::element_from<T>(scalar);
-    copy.run(&value, whole.as<T>() + offset, sizeof(T));
+    const kernels::PlacedNumber placed(&value, sizeof(T));
+    copy.run(placed.data(), whole.as<T>() + offset, sizeof(T));
   });
 }
 
@@ -94,6 +96,7 @@ void register_slice_assign(OpRegistry& ops) {
       .input("rhs", "shape of the slice, dtype of lhs")
       .output("output", "shape and dtype of lhs")
       .infer(infer_slice_assign)
+      .any_device()
       .cpu([](const SliceAssignParams& p, const KernelArgs& a) {
         copy_first_input(a);
         write_slice(ranges_of(p, *a.out[0].shape), a.in[1], a.out[0]);
@@ -109,6 +112,7 @@ void register_slice_assign(OpRegistry& ops) {
       .input("data", "any shape, any dtype")
       .output("output", "shape and dtype of data")
       .infer(infer_slice_assign_scalar)
+      .any_device()
       .cpu([](const SliceAssignScalarParams& p, const KernelArgs& a) {
         copy_first_input(a);
         fill_slice(ranges_of(p, *a.out[0].shape), p.scalar, a.out[0]);

@@ -90,6 +90,7 @@ void register_slice_axis(OpRegistry& ops) {
       .output("output", "shape of data with size end - begin along the axis")
       .infer(infer_slice_axis)
       .takes_part_of_input()
+      .any_device()
       .cpu([](const SliceAxisParams& p, const KernelArgs& a) {
         read_slice(ranges_of(p, *a.in[0].shape), a.in[0], a.out[0]);
       })
@@ -113,6 +114,7 @@ void register_slice_axis(OpRegistry& ops) {
       .input("shape_like", "defines sizes only; any dtype")
       .output("output", "dtype of data")
       .infer(infer_slice_like)
+      .any_device()
       .cpu([](const SliceLikeParams& p, const KernelArgs& a) {
         read_slice(ranges_of(p, *a.in[0].shape, *a.in[1].shape), a.in[0], a.out[0]);
       })

@@ -165,6 +165,7 @@ OpBuilder<P> declare_split(OpRegistry& ops, const char* name) {
       .num_outputs([](const P& p) { return parts_of(p); })
       .infer(infer_split<P>)
       .takes_part_of_input()
+      .any_device()
       .cpu(run_split<P>)
       .renumbered_params([](P p, std::span<const int> moved_to) {
         if (p.squeeze_axis) return std::optional<P>();

@@ -76,6 +76,7 @@ void register_stack(OpRegistry& ops) {
       .variadic_input("data", "num_args", "one shape, one dtype")
       .output("output", "shape of the inputs with the number of inputs inserted at axis")
       .infer(infer_stack)
+      .any_device()
       .cpu(run_stack)
       .gradient(stack_gradient, Saves::nothing())
       .amp(AmpType::kWidest)

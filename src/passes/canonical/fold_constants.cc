@@ -81,6 +81,7 @@ class Folding {
     for (const NodeEntry& input : node.inputs) {
       if (!is_known(input)) return false;
       if (input.node->constant && may_change_unseen(constant_of(*input.node))) return false;
+      if (input.node->constant && constant_of(*input.node).is_on_gpu()) return false;
       in += graph_.spec(input).bytes();
     }
     bool used = false;

@@ -3,6 +3,7 @@
 
 #include "graph/control/loop_view.h"
 #include "hybridnet/ndarray.h"
+#include "ndarray/device_work.h"
 #include "passes/gradient/node_builders.h"
 #include "passes/loops/commit_states.h"
 #include "passes/rules.h"
@@ -50,7 +51,7 @@ std::optional<bool> known_truth(const Graph& graph, const Node& node, size_t bod
   if (!result.node->is_variable() || !result.node->constant || graph.spec(result).shape.size() != 1)
     return std::nullopt;
   const NDArray value(Ref<ArrayImpl>(static_cast<ArrayImpl*>(result.node->constant.get())));
-  return *static_cast<const double*>(value.data()) != 0;
+  return *static_cast<const double*>(on_cpu(value).data()) != 0;
 }
 
 // Adds the nodes of a body, applied to these inputs, to the graph around it. Returns its outputs.

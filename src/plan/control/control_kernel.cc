@@ -11,6 +11,7 @@
 
 #include "base/front_end.h"
 #include "base/hash.h"
+#include "device/memory.h"
 #include "engine/profile.h"
 #include "graph/control/body_graph.h"
 #include "hybridnet/engine.h"
@@ -104,7 +105,16 @@ Ref<Plan> compile_body(const Node& node, size_t body, const LinkContext& context
   return compile_graph(node, body, context, around, repeated).plan;
 }
 
-bool may_become_native(const Node& node) { return node.attrs.count(kNativeAttribute) != 0; }
+bool may_become_native(const Node& node, const LinkContext& context) {
+  return node.attrs.count(kNativeAttribute) != 0 && context.device.type != DeviceType::kGPU;
+}
+
+// True if a run waits for the device: its bodies do, or, with `reads_values`, it goes on by the value of a condition.
+bool waits(const LinkContext& context, bool reads_values, std::initializer_list<const Plan*> bodies) {
+  if (context.device.type != DeviceType::kGPU) return false;
+  return reads_values || std::any_of(bodies.begin(), bodies.end(),
+                                     [](const Plan* body) { return body != nullptr && body->waits_for_device(); });
+}
 
 constexpr int64_t kTinyIterationNs = 60;  // overhead per iteration of a small body
 
@@ -134,18 +144,20 @@ class ForeachKernel final : public ControlKernel {
  public:
   ForeachKernel(const Node& node, const LinkContext& context, const Plan::Options& around,
                 std::span<const LentMemory> lent)
-      : ForeachKernel(node, compile_graph(node, 0, context, around, true), lent) {}
+      : ForeachKernel(node, context, compile_graph(node, 0, context, around, true), lent) {}
 
-  ForeachKernel(const Node& node, CompiledBody body, std::span<const LentMemory> lent)
+  ForeachKernel(const Node& node, const LinkContext& context, CompiledBody body, std::span<const LentMemory> lent)
       : loop_{node.name, node.where},
         params_(node.params),
         random_(is_random(node)),
         body_(node.name, std::move(body.plan), p(), lent) {
-    if (may_become_native(node) && p().num_carry > 0) native_ = NativeLoop::make(p(), nullptr, body.graph);
+    waits_ = waits(context, p().counted, {&body_.plan()});
+    if (may_become_native(node, context) && p().num_carry > 0) native_ = NativeLoop::make(p(), nullptr, body.graph);
     independent_ = p().num_carry == 0 && body_.plan().written_inputs().empty() && !body_.plan().is_opaque();
   }
 
   std::vector<Body> bodies() const override { return {{"body", &body_.plan()}}; }
+  bool waits_for_device() const override { return waits_; }
   int64_t workspace_bytes() const override { return body_.workspace_bytes(); }
   int64_t cost_ns(std::span<const TensorSpec> in) const override {
     return rows_of(p(), in.empty() ? TensorSpec{} : in[0]) * (body_.plan().cost_ns() + 100);
@@ -213,7 +225,7 @@ class ForeachKernel final : public ControlKernel {
   // operators of a small body, or if there are many iterations.
   int iterations_at_once(int64_t count) const {
     const LoopMode mode = chosen_mode().load(std::memory_order_relaxed);
-    if (mode == LoopMode::kInline || !independent_) return 1;
+    if (mode == LoopMode::kInline || !independent_ || device::current() != nullptr) return 1;
     const int most = environment().loop_ahead > 0 ? environment().loop_ahead : INT32_MAX;
     const int together = static_cast<int>(std::min<int64_t>({count, current_cores(), most}));
     if (mode == LoopMode::kAhead || together < 2) return together;
@@ -261,6 +273,7 @@ class ForeachKernel final : public ControlKernel {
   const ParamsPtr params_;
   const bool random_;
   LoopBody body_;
+  bool waits_ = false;
   bool independent_ = false;            // no iteration reads results of another
   std::unique_ptr<NativeLoop> native_;  // null: always interpreted
 };
@@ -270,16 +283,18 @@ class WhileLoopKernel final : public ControlKernel {
  public:
   WhileLoopKernel(const Node& node, const LinkContext& context, const Plan::Options& around,
                   std::span<const LentMemory> lent)
-      : WhileLoopKernel(node, compile_graph(node, 0, context, around, true),
+      : WhileLoopKernel(node, context, compile_graph(node, 0, context, around, true),
                         compile_graph(node, 1, context, around, true), lent) {}
 
-  WhileLoopKernel(const Node& node, CompiledBody condition, CompiledBody body, std::span<const LentMemory> lent)
+  WhileLoopKernel(const Node& node, const LinkContext& context, CompiledBody condition, CompiledBody body,
+                  std::span<const LentMemory> lent)
       : loop_{node.name, node.where},
         params_(node.params),
         random_(is_random(node)),
         condition_(std::move(condition.plan)),
         body_(node.name, std::move(body.plan), p(), lent) {
-    if (may_become_native(node)) native_ = NativeLoop::make(p(), &condition.graph, body.graph);
+    waits_ = waits(context, true, {});
+    if (may_become_native(node, context)) native_ = NativeLoop::make(p(), &condition.graph, body.graph);
     test_spec_ = condition_->outputs()[0].spec;
     is_opaque_ = condition_->is_opaque() || body_.plan().is_opaque();
     if (const auto whole = node.attrs.find(kWholeLimitAttribute); whole != node.attrs.end())
@@ -289,6 +304,7 @@ class WhileLoopKernel final : public ControlKernel {
       if (tested[p().carry(s)]) followed_.push_back(p().carry(s));
   }
 
+  bool waits_for_device() const override { return waits_; }
   std::vector<Body> bodies() const override { return {{"condition", condition_.get()}, {"body", &body_.plan()}}; }
   int64_t workspace_bytes() const override { return body_.workspace_bytes() + 64; }
   int64_t cost_ns(std::span<const TensorSpec>) const override {
@@ -332,7 +348,7 @@ class WhileLoopKernel final : public ControlKernel {
     if (native_) native_->note_iterations(done);
     if (still_holds) report_limit(loop_, p().on_limit, whole_limit_ < 0 ? limit : whole_limit_);
     body_.finish(run, args.out.subspan(p().outs()), done, rows);
-    if (void* count = args.out.back().data) *static_cast<int64_t*>(count) = done;
+    if (void* count = args.out.back().data) device::write_value(count, done);
   }
   std::string description() const override { return description_of(native_.get()); }
 
@@ -361,6 +377,7 @@ class WhileLoopKernel final : public ControlKernel {
   Ref<Plan> condition_;
   LoopBody body_;
   TensorSpec test_spec_;
+  bool waits_ = false;
   bool is_opaque_ = false;
   int64_t whole_limit_ = -1;            // limit of the loop that this one is a segment of; -1: it is no segment
   std::vector<size_t> followed_;        // carries that the condition reads
@@ -377,6 +394,7 @@ class CondKernel final : public ControlKernel {
       pred_ = compile_body(node, 0, context, around, false);
       pred_spec_ = pred_->outputs()[0].spec;
     }
+    waits_ = waits(context, true, {});
     then_ = make_branch(node, 1, context, around, lent);
     else_ = make_branch(node, 2, context, around, lent);
   }
@@ -386,6 +404,7 @@ class CondKernel final : public ControlKernel {
     if (pred_) all.insert(all.begin(), {"predicate", pred_.get()});
     return all;
   }
+  bool waits_for_device() const override { return waits_; }
   int64_t workspace_bytes() const override { return 64 + std::max(then_.aside_bytes, else_.aside_bytes); }
   int64_t cost_ns(std::span<const TensorSpec>) const override {
     return std::max(then_.plan->cost_ns(), else_.plan->cost_ns()) + (pred_ ? pred_->cost_ns() : 0) + 100;
@@ -480,6 +499,7 @@ class CondKernel final : public ControlKernel {
   const std::string name_;
   const SourceLocation where_;
   const bool random_;
+  bool waits_ = false;
   const int direct_pred_;  // slot of a predicate that is computed outside, -1: pred_ computes it
   Ref<Plan> pred_;
   TensorSpec pred_spec_;

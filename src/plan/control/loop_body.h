@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -109,7 +108,7 @@ class LoopBody {
   void clear_rows(const Run& run, int64_t first_unwritten, int64_t rows) const {
     for (size_t i = 0; i < run.stacked.size(); ++i) {
       const int64_t bytes = (rows - first_unwritten) * row_bytes_[i];
-      if (bytes > 0) std::memset(run.stacked[i] + first_unwritten * row_bytes_[i], 0, static_cast<size_t>(bytes));
+      device::zero_memory(run.stacked[i] + first_unwritten * row_bytes_[i], bytes);
     }
   }
   const std::vector<int64_t>& state_bytes() const { return states_.state_bytes(); }

@@ -70,15 +70,17 @@ NDArray first_rows(const NDArray& array, int64_t count) {
   return NDArray::empty(spec, array.device());
 }
 
-NDArray array_of_count(int64_t count, const Shape& shape) {
-  NDArray array = NDArray::empty(shape, DType::kInt64);
-  *static_cast<int64_t*>(array.data()) = count;
+NDArray array_of_count(int64_t count, const Shape& shape, Device device) {
+  const NDArray array = NDArray::empty(shape, DType::kInt64, device);
+  array.copy_from(&count);
   return array;
 }
 
 int64_t count_in(const NDArray& array) {
   array.wait_to_read();
-  return *static_cast<const int64_t*>(array.data());
+  int64_t count;
+  array.copy_to(&count);
+  return count;
 }
 
 // Returns the name by which users call the loop.
@@ -186,7 +188,7 @@ std::vector<NDArray> SizedLoop::run() {
   for (size_t i = 0; i < pieces_.size(); ++i) outputs.push_back(rows(i, specs[i], loop_.exact ? done : size));
   // A carry that no iteration has changed is copied: a write to a result must not change an argument.
   for (const NDArray& carry : carries_) outputs.push_back(done > 0 ? carry : apply(kCopy, {&carry, 1}));
-  if (is_while_) outputs.push_back(array_of_count(done, loop_.scalar_slices ? Shape::scalar() : Shape{1}));
+  if (is_while_) outputs.push_back(array_of_count(done, loop_.scalar_slices ? Shape::scalar() : Shape{1}, device()));
   return outputs;
 }
 
@@ -235,7 +237,7 @@ NDArray SizedLoop::rows(size_t output, const TensorSpec& spec, int64_t size) con
   TensorSpec rest = spec;
   if (pieces.empty()) {
     if (rest.shape.rank_known() && rest.shape.ndim() > 0) rest.shape[0] = size;
-    if (rest.known()) return zeros(rest, {});
+    if (rest.known()) return zeros(rest, device());
     throw ShapeError({.op = node_.op->name,
                       .node = node_.name,
                       .message = "the shape of an output is not known without an iteration: " + rest.str(),
@@ -356,7 +358,7 @@ int64_t SizedLoop::run_chunks() {
     const int64_t most = std::min(int64_t{1} << level, limit_ - done);
     // Inputs of a chunk: the slots of the loop, and the number of iterations that it may run.
     std::vector<NDArray> inputs = inputs_now();
-    inputs.push_back(array_of_count(most, Shape{1}));
+    inputs.push_back(array_of_count(most, Shape{1}, device()));
     LoopSpec chunk = loop_;
     chunk.max_iterations = int64_t{1} << level;
     chunk.exact = false;

@@ -41,6 +41,7 @@ class SizedLoop {
   Ref<GraphCallable> function_alone(int number, LoopSpec loop);
   std::vector<TensorSpec> output_specs() const;
   NDArray rows(size_t output, const TensorSpec& spec, int64_t size) const;
+  Device device() const { return arguments_.empty() ? Device{} : arguments_[0].device(); }
   int64_t bytes_of_carries() const;
   int64_t bytes_of_rows() const;
   int64_t room_for_all() const;

@@ -36,11 +36,11 @@ test_utils util visualization
 # Additions that programs import: the classes of errors (MXNet: mxnet.error, which works too), the conversion of plain
 # Python control flow to graphs, prints that run with the graph, control flow with its further arguments, folds over
 # trees, compilers that take over parts of graphs, functions that make batches, the folder of the generated list of
-# operators, rewrites of graphs, predictions over HTTP, steps of training, and the package that makes `import mxnet`
-# import these modules.
+# operators, rewrites of graphs, predictions over HTTP, steps of training, GPUs beside other libraries, and the package
+# that makes `import mxnet` import these modules.
 ADDED = [
     "as_mxnet", "autograph", "contrib.backends", "contrib.backends.onnxruntime", "contrib.control_flow", "contrib.onnx",
-    "contrib.tree", "debug", "errors", "gluon.data.batchify", "jit", "onnx", "onnx.backend", "ops", "rewrite",
+    "contrib.tree", "cuda", "debug", "errors", "gluon.data.batchify", "jit", "onnx", "onnx.backend", "ops", "rewrite",
     "serving",
 ]  # fmt: skip
 

@@ -15,6 +15,7 @@ EXPECTED = [
     r"\S+\n",
     r"5\n",
     r"(\S+\n){5}",
+    r"\d+ scores\n",
     r"(?s)operator 'FullyConnected'.*Fix: .*",
     r"\S+ \S+ \S+\n",
 ]

@@ -69,7 +69,7 @@ FORBIDDEN = {
     "against an arrow": ({"src/imperative/a.cc": '#include "plan/p.h"\n'}, "'imperative' and 'plan' stand on"),
     "Java beyond the C ABI": ({"src/bindings/jni/a.cc": '#include "hybridnet/op.h"\n'}, "'jni' sees only c_api"),
     "Java elsewhere": ({"src/bindings/python/a.cc": "#include <jni.h>\n"}, "room 'bindings' includes <jni.h>"),
-    "kernels beyond base": ({"src/kernels/a.h": '#include "hybridnet/engine.h"\n'}, "'kernels' sees only base, op"),
+    "kernels beyond base": ({"src/kernels/a.h": '#include "hybridnet/engine.h"\n'}, "'kernels' sees only base, "),
     "a public header upwards": ({"include/hybridnet/base.h": '#include "hybridnet/op.h"\n'}, "'op' stands above"),
     "a relative path": (
         {"src/engine/a.cc": '#include "../storage/s.h"\n', "src/storage/s.h": ""},

@@ -35,8 +35,9 @@ public final class Batcher extends NativeObject {
   /**
    * Predicts, and returns when the outputs are computed.
    *
-   * @param inputs one array per input of the model, all with the same number of rows, 1 or more
-   * @return the outputs, to be closed
+   * @param inputs one array per input of the model, all with the same number of rows, 1 or more; on
+   *     the CPU, also if the model is on a GPU
+   * @return the outputs, on the CPU, to be closed
    * @throws EngineError if too many requests wait, or after {@link #shutdown}
    * @throws HybridNetError if the inputs do not fit, or an operator fails
    */

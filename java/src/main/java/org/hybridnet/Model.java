@@ -151,6 +151,29 @@ public final class Model extends NativeObject {
   }
 
   /**
+   * Moves the model: its parameters become copies on the device, and runs take their inputs there
+   * from now on. A loaded model is on the CPU. Arrays of {@link #parameters}, sessions, batchers and
+   * trainers that were made before keep the parameters of before, so move it first.
+   *
+   * @param device the device
+   * @return this
+   * @throws UnsupportedError if the process has no such GPU; then nothing is moved
+   */
+  public Model to(Device device) {
+    Native.modelToDevice(this, device.type(), device.id());
+    return this;
+  }
+
+  /**
+   * The device of the parameters.
+   *
+   * @return the device
+   */
+  public Device device() {
+    return Device.take(Native.modelDevice(this));
+  }
+
+  /**
    * Shapes and dtypes of the outputs, without running the model.
    *
    * @param inputs specs of the inputs, completely known
@@ -165,8 +188,8 @@ public final class Model extends NativeObject {
    * Runs the model. The call returns before the work is done; reading an output waits for it. Inside
    * {@link Autograd#record()} it is recorded, and states such as running means are updated.
    *
-   * @param inputs one array per input, in the order of {@link #inputs()}
-   * @return the outputs, to be closed
+   * @param inputs one array per input, in the order of {@link #inputs()}, on {@link #device}
+   * @return the outputs, on the same device, to be closed
    * @throws HybridNetError if the inputs do not fit
    */
   public NDArray[] predict(NDArray... inputs) {
@@ -194,7 +217,8 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * Runs a model of one float32 input and reads its first output, which is float32.
+   * Runs a model of one float32 input, on whatever device it is, and reads its first output, which
+   * is float32.
    *
    * @param values the input's values, row-major
    * @param shape the input's sizes
@@ -202,7 +226,8 @@ public final class Model extends NativeObject {
    * @throws HybridNetError if the input does not fit
    */
   public float[] predict(float[] values, long... shape) {
-    try (NDArray input = NDArray.of(values, shape)) {
+    try (NDArray given = NDArray.of(values, shape);
+        NDArray input = given.to(device())) {
       NDArray[] results = predict(input);
       try {
         return results[0].toFloats();

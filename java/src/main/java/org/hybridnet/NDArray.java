@@ -50,7 +50,21 @@ public final class NDArray extends NativeObject {
    * @throws ShapeError if a size is negative
    */
   public static NDArray zeros(DType dtype, long... shape) {
-    return takeOne(Native.arrayCreate(shape, dtype.code()));
+    return zeros(Device.cpu(), dtype, shape);
+  }
+
+  /**
+   * A new array of zeros on a device.
+   *
+   * @param device where its memory is
+   * @param dtype the element type
+   * @param shape the sizes; none for a scalar
+   * @return the array
+   * @throws ShapeError if a size is negative
+   * @throws UnsupportedError if the process has no such GPU
+   */
+  public static NDArray zeros(Device device, DType dtype, long... shape) {
+    return takeOne(Native.arrayCreate(device.type(), device.id(), shape, dtype.code()));
   }
 
   /**
@@ -228,6 +242,15 @@ public final class NDArray extends NativeObject {
    */
   public DType dtype() {
     return DType.ofCode(Native.arrayDType(this));
+  }
+
+  /**
+   * The device of the memory.
+   *
+   * @return the device
+   */
+  public Device device() {
+    return Device.take(Native.arrayDevice(this));
   }
 
   /**
@@ -428,6 +451,7 @@ public final class NDArray extends NativeObject {
    * operator runs on the array.
    *
    * @return a buffer of the array's size in bytes
+   * @throws UnsupportedError if the array is on a GPU
    * @throws ValueError if the array is larger than the largest buffer, 2147483647 bytes
    */
   public ByteBuffer buffer() {
@@ -460,6 +484,20 @@ public final class NDArray extends NativeObject {
    */
   public NDArray copy() {
     return takeOne(Native.arrayCopy(this));
+  }
+
+  /**
+   * The values on a device. While gradients are recorded they go back the same way.
+   *
+   * @param device the device
+   * @return a copy there, or, if the array is there already, another object for the same array; to be
+   *     closed separately in both cases
+   * @throws UnsupportedError if the process has no such GPU, or the array is sparse
+   */
+  public NDArray to(Device device) {
+    return device().equals(device)
+        ? share()
+        : takeOne(Native.arrayCopyToDevice(this, device.type(), device.id()));
   }
 
   /**

@@ -58,12 +58,18 @@ final class Native {
 
   static native void seed(long seed);
 
+  static native int numGpus();
+
+  static native byte[] whyNoGpu();
+
+  static native long[] gpuMemory(int device);
+
   static native boolean setNumpyShapes(boolean on);
 
   static native boolean hasNumpyShapes();
 
   // arrays.cc
-  static native long[] arrayCreate(long[] shape, int dtype);
+  static native long[] arrayCreate(int deviceType, int device, long[] shape, int dtype);
 
   static native long[] arrayFrom(Object values, int kind, long[] shape, int dtype);
 
@@ -84,6 +90,10 @@ final class Native {
   static native long[] arrayShape(NDArray array);
 
   static native int arrayDType(NDArray array);
+
+  static native int[] arrayDevice(NDArray array);
+
+  static native long[] arrayCopyToDevice(NDArray array, int deviceType, int device);
 
   static native long[] arraySparse(byte[] storage, long[] shape, NDArray data, NDArray indices, NDArray indptr);
 
@@ -161,6 +171,10 @@ final class Native {
   static native long[] modelStates(Model model);
 
   static native long[] modelParameter(Model model, int index);
+
+  static native void modelToDevice(Model model, int deviceType, int device);
+
+  static native int[] modelDevice(Model model);
 
   static native long[] modelInfer(Model model, long[] inputs);
 

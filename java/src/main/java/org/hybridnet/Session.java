@@ -3,7 +3,7 @@ package org.hybridnet;
 /**
  * A model with arrays bound to its inputs and outputs, made by {@link Model#bind(NDArray...)}. A run
  * reads the bound inputs and writes the bound outputs in place; it allocates nothing and is done
- * when it returns.
+ * when it returns, on a GPU when an output is read. All arrays lie on the model's device.
  *
  * <p>A model may have many sessions, one for each thread or for each size of its inputs; they share
  * its parameters. Runs of one session from several threads happen one by one. The bound arrays live

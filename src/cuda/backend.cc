@@ -1,0 +1,278 @@
+#include "cuda/backend.h"
+
+#include <atomic>
+#include <utility>
+
+#include "cuda/errors.h"
+#include "cuda/process_state.h"
+#include "hybridnet/env.h"
+
+namespace hybridnet::cuda {
+namespace {
+
+// The device that this thread made current, so that changing nothing costs no call. Other libraries may change the
+// thread's context behind our back; code that calls them restores it (python/hybridnet/cuda).
+struct CurrentDevice {
+  uint64_t backend = 0;  // 0: none
+  int device = 0;
+};
+thread_local CurrentDevice t_current;
+
+uint64_t next_id() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+StreamHandle handle(device::Backend::Stream stream) { return reinterpret_cast<StreamHandle>(stream); }
+EventHandle handle(device::Backend::Event event) { return reinterpret_cast<EventHandle>(event); }
+Pointer address(const void* memory) { return reinterpret_cast<Pointer>(memory); }
+size_t size(int64_t bytes) { return static_cast<size_t>(bytes); }
+
+}  // namespace
+
+CudaBackend::CudaBackend(std::unique_ptr<const Driver> driver, int num_devices, BackendOptions options)
+    : driver_(std::move(driver)), options_(std::move(options)), id_(next_id()), images_(options_.image_folder) {
+  devices_.resize(static_cast<size_t>(num_devices));
+  for (int i = 0; i < num_devices; ++i) {
+    Device& device = devices_[static_cast<size_t>(i)];
+    call(driver_->device_get, &device.number, i);
+    device.info = describe(device.number);
+    device.staging = std::make_unique<Staging>(*driver_);
+  }
+}
+
+CudaBackend::~CudaBackend() {
+  if (process_is_forked() || process_is_ending()) return;
+  for (int i = 0; i < num_devices(); ++i) release(i);
+  if (t_current.backend == id_) t_current = {};
+}
+
+// Results are not checked: after an error of the device these calls fail, and nothing can be done about it.
+void CudaBackend::release(int index) noexcept {
+  Device& device = devices_[static_cast<size_t>(index)];
+  if (!device.context || driver_->set_context(device.context) != kSuccess) return;
+  for (const auto& [owner, stream] : streams_)
+    if (owner == index) driver_->stream_synchronize(stream);
+  device.staging->release();
+  for (const auto& [owner, event] : events_)
+    if (owner == index) driver_->event_destroy(event);
+  for (const auto& [owner, stream] : streams_)
+    if (owner == index) driver_->stream_destroy(stream);
+  for (const auto& [owner, module] : modules_)
+    if (owner == index) driver_->module_unload(module);
+  for (const auto& [block, owner] : blocks_)
+    if (owner == index) driver_->free(block);
+  driver_->set_context(nullptr);
+  driver_->release_context(device.number);
+}
+
+// ---- devices
+device::DeviceInfo CudaBackend::describe(DeviceNumber number) const {
+  char name[256] = {};
+  size_t bytes = 0;
+  int major = 0, minor = 0;
+  device::DeviceInfo info;
+  call(driver_->device_name, name, static_cast<int>(sizeof name - 1), number);
+  call(driver_->device_memory, &bytes, number);
+  call(driver_->device_attribute, &major, kAttributeMajor, number);
+  call(driver_->device_attribute, &minor, kAttributeMinor, number);
+  call(driver_->device_attribute, &info.multiprocessors, kAttributeMultiprocessors, number);
+  info.name = name;
+  info.architecture = "sm_" + std::to_string(major * 10 + minor);
+  info.total_bytes = static_cast<int64_t>(bytes);
+  return info;
+}
+
+device::DeviceInfo CudaBackend::info(int device) const { return devices_.at(static_cast<size_t>(device)).info; }
+
+void CudaBackend::enter() const {
+  if (process_is_forked()) [[unlikely]]
+    throw_forked();
+}
+
+void CudaBackend::use_some_device() {
+  if (t_current.backend == id_ && !process_is_forked()) [[likely]]
+    return;
+  make_current(0);
+}
+
+int CudaBackend::current_device() const { return t_current.device; }
+
+void CudaBackend::make_current(int device) {
+  enter();
+  if (t_current.backend == id_ && t_current.device == device) [[likely]]
+    return;
+  set_current(device);
+}
+
+void CudaBackend::set_current(int device) {
+  call(driver_->set_context, context_of(device));
+  t_current = {id_, device};
+}
+
+Context CudaBackend::context_of(int index) {
+  Device& device = devices_.at(static_cast<size_t>(index));
+  const std::lock_guard lock(mutex_);
+  if (!device.context) call(driver_->retain_context, &device.context, device.number);
+  return device.context;
+}
+
+// ---- memory
+void* CudaBackend::allocate(int64_t bytes) {
+  use_some_device();
+  Pointer memory = 0;
+  const Result result = driver_->allocate(&memory, size(bytes));
+  if (result == kOutOfMemory) return nullptr;
+  check(result, driver_->allocate.name);
+  const std::lock_guard lock(mutex_);
+  blocks_.emplace(memory, t_current.device);
+  return reinterpret_cast<void*>(memory);
+}
+
+// Destructors of arrays call this, so in a forked child, whose memory this is not, and at exit it does nothing.
+void CudaBackend::free(void* memory) {
+  if (process_is_forked() || process_is_ending()) return;
+  int owner = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto block = blocks_.find(address(memory));
+    if (block == blocks_.end()) throw_failure(kInvalidValue, driver_->free.name, "the block is not of this backend");
+    owner = block->second;
+    blocks_.erase(block);
+  }
+  const CurrentDevice before = t_current;
+  const bool there = before.backend == id_ && before.device == owner;
+  const Result entered = there ? kSuccess : driver_->set_context(context_of(owner));
+  const Result result = entered == kSuccess ? driver_->free(address(memory)) : entered;
+  if (before.backend != id_)
+    t_current = entered == kSuccess ? CurrentDevice{id_, owner} : before;
+  else if (!there)
+    driver_->set_context(context_of(before.device));
+  // After an error of a kernel no memory can be freed, and a destructor could not report it: the next launch or wait
+  // does.
+  if (result != kDeinitialized && !is_sticky(result)) check(result, driver_->free.name);
+}
+
+std::pair<int64_t, int64_t> CudaBackend::free_and_total_bytes(int device) {
+  const CurrentDevice before = t_current;
+  make_current(device);
+  size_t free = 0, total = 0;
+  const Result result = driver_->memory_info(&free, &total);
+  if (before.backend == id_) make_current(before.device);
+  check(result, driver_->memory_info.name);
+  return {static_cast<int64_t>(free), static_cast<int64_t>(total)};
+}
+
+// ---- streams and events
+device::Backend::Stream CudaBackend::make_stream() {
+  use_some_device();
+  StreamHandle stream = nullptr;
+  call(driver_->stream_create, &stream, kStreamNonBlocking);
+  const std::lock_guard lock(mutex_);
+  streams_.emplace_back(t_current.device, stream);
+  return reinterpret_cast<Stream>(stream);
+}
+
+device::Backend::Event CudaBackend::make_event() {
+  use_some_device();
+  EventHandle event = nullptr;
+  call(driver_->event_create, &event, kEventDisableTiming);
+  const std::lock_guard lock(mutex_);
+  events_.emplace_back(t_current.device, event);
+  return reinterpret_cast<Event>(event);
+}
+
+void CudaBackend::record(Event event, Stream stream) {
+  use_some_device();
+  call(driver_->event_record, handle(event), handle(stream));
+}
+
+void CudaBackend::wait(Stream stream, Event event) {
+  use_some_device();
+  call(driver_->stream_wait, handle(stream), handle(event), 0u);
+}
+
+bool CudaBackend::is_done(Event event) {
+  use_some_device();
+  const Result result = driver_->event_query(handle(event));
+  if (result != kNotReady) check(result, driver_->event_query.name);
+  return result == kSuccess;
+}
+
+void CudaBackend::synchronize(Event event) {
+  use_some_device();
+  call(driver_->event_synchronize, handle(event));
+}
+
+void CudaBackend::synchronize(Stream stream) {
+  use_some_device();
+  call(driver_->stream_synchronize, handle(stream));
+}
+
+// ---- copies
+void CudaBackend::copy_in(Stream stream, void* to, const void* from_host, int64_t bytes) {
+  use_some_device();
+  Staging& staging = *devices_[static_cast<size_t>(t_current.device)].staging;
+  staging.copy_in(handle(stream), address(to), from_host, size(bytes));
+}
+
+void CudaBackend::copy_out(Stream stream, void* to_host, const void* from, int64_t bytes) {
+  use_some_device();
+  call(driver_->copy_out, to_host, address(from), size(bytes), handle(stream));
+  call(driver_->stream_synchronize, handle(stream));
+}
+
+int CudaBackend::device_of(const void* memory) const {
+  int device = 0;
+  call(driver_->pointer_attribute, static_cast<void*>(&device), kPointerDeviceOrdinal, address(memory));
+  return device;
+}
+
+void CudaBackend::copy(Stream stream, void* to, const void* from, int64_t bytes) {
+  use_some_device();
+  if (num_devices() > 1 && driver_->pointer_attribute && driver_->copy_peer) {
+    const int source = device_of(from), target = device_of(to);
+    if (source != target)
+      return call(driver_->copy_peer, address(to), context_of(target), address(from), context_of(source), size(bytes),
+                  handle(stream));
+  }
+  call(driver_->copy, address(to), address(from), size(bytes), handle(stream));
+}
+
+void CudaBackend::fill_bytes(Stream stream, void* to, uint8_t value, int64_t bytes) {
+  use_some_device();
+  call(driver_->fill, address(to), static_cast<unsigned char>(value), size(bytes), handle(stream));
+}
+
+// ---- the backend of the process
+std::unique_ptr<device::Backend> make_cuda_backend(const BackendOptions& options, std::string* why_none) {
+  std::unique_ptr<const Driver> driver = load_driver(options.driver, why_none);
+  return driver ? make_cuda_backend(std::move(driver), options, why_none) : nullptr;
+}
+
+std::unique_ptr<device::Backend> make_cuda_backend(std::unique_ptr<const Driver> driver, const BackendOptions& options,
+                                                   std::string* why_none) {
+  int count = 0;
+  const Result started = driver->init(0);
+  const Result counted = started == kSuccess ? driver->device_count(&count) : started;
+  if (counted == kNoDevice || (counted == kSuccess && count <= 0)) {
+    *why_none = "the driver reports no device";
+  } else if (counted != kSuccess) {
+    *why_none = failure_text(counted, started != kSuccess ? driver->init.name : driver->device_count.name);
+  } else {
+    watch_process();
+    return std::make_unique<CudaBackend>(std::move(driver), count, options);
+  }
+  return nullptr;
+}
+
+std::unique_ptr<device::Backend> make_cuda_backend(std::string* why_none) {
+  const Environment& env = environment();
+  return make_cuda_backend({.driver = env.cuda_driver,
+                            .library_folders = env.cuda_path,
+                            .image_folder = image_folder(),
+                            .synchronous = env.cuda_sync},
+                           why_none);
+}
+
+}  // namespace hybridnet::cuda

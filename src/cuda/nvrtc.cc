@@ -1,0 +1,160 @@
+#include "cuda/nvrtc.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+#include "cuda/library_folder.h"
+#include "hybridnet/error.h"
+
+namespace hybridnet::cuda {
+namespace {
+
+constexpr const char* kInstall = "pip install nvidia-cuda-nvrtc (CUDA 13), or nvidia-cuda-nvrtc-cu12 for older drivers";
+
+[[noreturn]] void throw_nvrtc(const char* function, Result result) {
+  throw EngineError({.message = std::string("NVRTC: ") + function + " failed: error " + std::to_string(result),
+                     .fix = std::string("reinstall NVRTC: ") + kInstall});
+}
+
+template <class... Parameters, class... Arguments>
+void call(const Function<Result(Parameters...)>& function, Arguments... arguments) {
+  if (const Result result = function(arguments...); result != 0) throw_nvrtc(function.name, result);
+}
+
+// "sm_90a": 90. 0 for a text without a number.
+int number_of(std::string_view architecture) {
+  const size_t at = architecture.find_first_of("0123456789");
+  int number = 0;
+  if (at != std::string_view::npos)
+    std::from_chars(architecture.data() + at, architecture.data() + architecture.size(), number);
+  return number;
+}
+
+std::string first_lines(std::string_view text, int count) {
+  size_t end = 0;
+  for (; count > 0 && end < text.size(); --count) end = std::min(text.find('\n', end), text.size() - 1) + 1;
+  while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == '\0')) --end;
+  return std::string(text.substr(0, end));
+}
+
+[[noreturn]] void throw_compile_error(std::string_view text, const std::string& target, const std::string& log) {
+  constexpr int kLogLines = 12, kTextLines = 60;
+  throw EngineError({.message = "CUDA text does not compile for " + target + ":\n" + first_lines(log, kLogLines),
+                     .because = "the text is:\n" + first_lines(text, kTextLines)});
+}
+
+class OwnedProgram {
+ public:
+  OwnedProgram(const Nvrtc& nvrtc, const std::string& text, const std::vector<device::HeaderText>& headers)
+      : nvrtc_(nvrtc) {
+    std::vector<std::string> texts;  // NVRTC needs a zero at the end
+    std::vector<const char*> bodies, names;
+    texts.reserve(headers.size());
+    for (const device::HeaderText& header : headers) {
+      bodies.push_back(texts.emplace_back(header.text).c_str());
+      names.push_back(header.name);
+    }
+    call(nvrtc.create, &program_, text.c_str(), "kernel.cu", static_cast<int>(names.size()), bodies.data(),
+         names.data());
+  }
+  ~OwnedProgram() { nvrtc_.destroy(&program_); }
+  OwnedProgram(const OwnedProgram&) = delete;
+  Nvrtc::Program get() const { return program_; }
+
+ private:
+  const Nvrtc& nvrtc_;
+  Nvrtc::Program program_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Compiler> Compiler::load(const std::vector<std::string>& files, std::string* why_none) {
+  std::string failures;
+  for (const std::string& file : files) {
+    void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+      // A missing file is expected in most places; a file that exists and cannot be loaded is worth a word.
+      const char* const text = dlerror();
+      const std::string_view reason = text ? text : "no reason is known";
+      if (reason.find("No such file") == std::string_view::npos) failures += "; " + std::string(reason);
+      continue;
+    }
+    std::unique_ptr<Compiler> compiler(new Compiler);
+    find_all(library, compiler->nvrtc_.table());
+    if (const Symbol* missing = first_missing(compiler->nvrtc_.table())) {
+      failures += "; " + file + " lacks the function " + missing->name;
+      continue;
+    }
+    compiler->describe(file == stand_in_library());
+    return compiler;
+  }
+  *why_none = "no NVRTC was found among " + std::to_string(files.size()) + " places, of which the first is " +
+              (files.empty() ? "none" : files.front()) + failures;
+  return nullptr;
+}
+
+void Compiler::describe(bool is_stand_in) {
+  int major = 0, minor = 0, count = 0;
+  call(nvrtc_.version, &major, &minor);
+  version_ = std::to_string(major) + "." + std::to_string(minor);
+  Dl_info info;
+  if (!is_stand_in && dladdr(nvrtc_.version.address, &info) != 0 && info.dli_fname)
+    identity_ = nvrtc_identity(info.dli_fname);
+  if (identity_.empty()) identity_ = version_;
+  if (!nvrtc_.architecture_count || !nvrtc_.architectures) return;
+  call(nvrtc_.architecture_count, &count);
+  architectures_.resize(static_cast<size_t>(std::max(count, 0)));
+  if (count > 0) call(nvrtc_.architectures, architectures_.data());
+  std::sort(architectures_.begin(), architectures_.end());
+}
+
+std::string Compiler::target_for(std::string_view architecture) const {
+  const int wanted = number_of(architecture);
+  const auto after = std::upper_bound(architectures_.begin(), architectures_.end(), wanted);
+  if (architectures_.empty() || (after != architectures_.begin() && after[-1] == wanted))
+    return std::string(architecture);
+  if (after != architectures_.begin() && nvrtc_.ptx && nvrtc_.ptx_size) return "compute_" + std::to_string(after[-1]);
+  throw EngineError({.expected = "sm_" + std::to_string(architectures_.front()) + " or newer",
+                     .given = std::string(architecture),
+                     .message = "NVRTC " + version_ + " does not know the GPU",
+                     .fix = "install the NVRTC of an older CUDA: pip install nvidia-cuda-nvrtc-cu12"});
+}
+
+std::string Compiler::compile(std::string_view text, const std::string& target,
+                              const std::vector<device::HeaderText>& headers) const {
+  const OwnedProgram program(nvrtc_, std::string(text), headers);
+  const std::string architecture = "--gpu-architecture=" + target;
+  std::vector<const char*> options(std::begin(kCompilerOptions), std::end(kCompilerOptions));
+  options.push_back(architecture.c_str());
+  constexpr Result kCompilation = 6;  // NVRTC_ERROR_COMPILATION
+  const Result result = nvrtc_.compile(program.get(), static_cast<int>(options.size()), options.data());
+  if (result == kCompilation) throw_compile_error(text, target, log_of(program.get()));
+  if (result != 0) {
+    const std::string log = log_of(program.get());
+    if (!log.empty()) throw_compile_error(text, target, log);
+    throw_nvrtc(nvrtc_.compile.name, result);
+  }
+  return image_of(program.get(), target.starts_with("compute_"));
+}
+
+std::string Compiler::log_of(Nvrtc::Program program) const {
+  size_t bytes = 0;
+  if (nvrtc_.log_size(program, &bytes) != 0 || bytes <= 1) return {};
+  std::string log(bytes, '\0');
+  if (nvrtc_.log(program, log.data()) != 0) return {};
+  log.resize(std::min(log.find('\0'), log.size()));
+  return log;
+}
+
+std::string Compiler::image_of(Nvrtc::Program program, bool as_ptx) const {
+  size_t bytes = 0;
+  call(as_ptx ? nvrtc_.ptx_size : nvrtc_.cubin_size, program, &bytes);
+  std::string image(bytes, '\0');
+  call(as_ptx ? nvrtc_.ptx : nvrtc_.cubin, program, image.data());
+  return image;
+}
+
+}  // namespace hybridnet::cuda

@@ -1,0 +1,54 @@
+#include "device/program.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace hybridnet::device {
+
+Program& Program::of(const std::string& text) {
+  static std::mutex mutex;
+  static auto* const programs = new std::unordered_map<std::string, std::unique_ptr<Program>>;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<Program>& program = (*programs)[text];
+  if (!program) program.reset(new Program(text));
+  return *program;
+}
+
+Backend::Function Program::find(const char* entry, Device device) {
+  const std::lock_guard lock(mutex_);
+  const auto key = std::pair<int, std::string>(device.id, entry);
+  if (const auto known = entries_.find(key); known != entries_.end()) return known->second;
+  auto module = modules_.find(device.id);
+  if (module == modules_.end()) {
+    const std::string image = backend()->compile(text_, backend()->info(device.id).architecture);
+    module = modules_.emplace(device.id, backend()->load(image)).first;
+  }
+  const Backend::Function function = backend()->function(module->second, entry);
+  entries_.emplace(key, function);
+  return function;
+}
+
+thread_local DryRun* DryRun::t_current = nullptr;
+
+void Program::launch(const char* entry, const Geometry& geometry, const void* arguments, size_t bytes) {
+  if (DryRun::t_current) [[unlikely]] {
+    ++DryRun::t_current->launches_;
+    return;
+  }
+  Stream& stream = *current();
+  backend()->launch(find(entry, stream.device()), geometry, stream.handle(), arguments, bytes);
+}
+
+Geometry geometry_for(int64_t n) {
+  constexpr int64_t kThreads = 256, kMaxBlocks = 1 << 16;
+  const int64_t blocks = std::clamp<int64_t>((n + kThreads - 1) / kThreads, 1, kMaxBlocks);
+  return {.grid = {static_cast<uint32_t>(blocks), 1, 1}, .block = {kThreads, 1, 1}};
+}
+
+Geometry geometry_for_rows(int64_t blocks, int threads) {
+  constexpr int64_t kMaxBlocks = 1 << 20;
+  return {.grid = {static_cast<uint32_t>(std::clamp<int64_t>(blocks, 1, kMaxBlocks)), 1, 1},
+          .block = {static_cast<uint32_t>(threads), 1, 1}};
+}
+
+}  // namespace hybridnet::device

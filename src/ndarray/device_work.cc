@@ -1,0 +1,123 @@
+#include "ndarray/device_work.h"
+
+#include <algorithm>
+#include <string>
+
+#include "hybridnet/engine.h"
+
+namespace hybridnet {
+namespace {
+
+using device::Stream;
+using device::StreamUse;
+
+StreamUse* use_of(const NDArray& array) { return array.impl()->chunk->block.use; }
+
+// Returns the first array on a GPU; null: there is none.
+const NDArray* on_gpu(std::span<const NDArray> arrays) {
+  const auto found = std::find_if(arrays.begin(), arrays.end(), [](const NDArray& a) { return a && a.is_on_gpu(); });
+  return found == arrays.end() ? nullptr : &*found;
+}
+
+// The work of a copy on one stream.
+template <class Copy>
+void copy_on_stream(Stream& stream, StreamUse* read, StreamUse* written, Copy copy) {
+  const device::Scope scope(&stream);
+  StreamUse* const reads[] = {read};
+  StreamUse* const writes[] = {written};
+  stream.begin(reads, writes);
+  copy();
+  stream.end(reads, writes);
+}
+
+void run_copy(const NDArray& from, const NDArray& to) {
+  if (from.bytes() == 0) return;
+  if (!from.is_on_gpu()) return copy_in_now(to, from.data());
+  if (!to.is_on_gpu()) return copy_out_now(from, to.data());
+  if (from.device() == to.device()) {
+    Stream& stream = Stream::of(from.device());
+    return copy_on_stream(stream, use_of(from), use_of(to), [&] { stream.copy(to.data(), from.data(), from.bytes()); });
+  }
+  const OwnedBlock between(from.bytes());
+  copy_out_now(from, between.data());
+  copy_in_now(to, between.data());
+}
+
+}  // namespace
+
+DeviceWork::DeviceWork(std::span<const NDArray> reads, std::span<const NDArray> writes) {
+  const NDArray* array = on_gpu(writes);
+  if (array == nullptr) array = on_gpu(reads);
+  if (array != nullptr) begin(Stream::of(array->device()), reads, writes);
+}
+
+void DeviceWork::begin(Stream& stream, std::span<const NDArray> reads, std::span<const NDArray> writes) {
+  for (const NDArray& array : reads)
+    if (array && use_of(array) != nullptr) reads_.push_back(use_of(array));
+  for (const NDArray& array : writes)
+    if (array && use_of(array) != nullptr) writes_.push_back(use_of(array));
+  scope_.emplace(&stream);
+  stream.begin(reads_, writes_);
+  stream_ = &stream;
+}
+
+DeviceWork::~DeviceWork() {
+  if (stream_ != nullptr) stream_->end(reads_, writes_);
+}
+
+bool are_on_one_device(std::span<const NDArray> arrays) {
+  const NDArray* const gpu = on_gpu(arrays);
+  if (gpu == nullptr) return true;
+  return std::all_of(arrays.begin(), arrays.end(), [&](const NDArray& a) { return !a || a.device() == gpu->device(); });
+}
+
+void copy_between_devices(const NDArray& from, const NDArray& to) {
+  Var* reads[] = {&from.var()};
+  Var* writes[] = {&to.var()};
+  const Engine::Access access{reads, writes};
+  Engine::Options options;
+  options.name = "copy between devices";
+  options.cost_ns = from.bytes() / 8 + 1;
+  if (from.is_on_gpu()) {
+    options.device = from.device();  // it waits for the device
+  } else if (engine().try_begin_inline(access, options)) {
+    struct Finish {
+      const Engine::Access& access;
+      ~Finish() { engine().finish_inline(access); }
+    } finish{access};
+    return run_copy(from, to);
+  }
+  options.where = current_location();
+  engine().push([from, to](TaskContext&) { run_copy(from, to); }, access, options);
+}
+
+NDArray copy_on(const NDArray& array, Device device) {
+  const NDArray copy = NDArray::deferred(array.spec(), device);
+  copy_between_devices(array, copy);
+  return copy;
+}
+
+NDArray on_cpu(const NDArray& array) {
+  if (!array || !array.is_on_gpu()) return array;
+  const NDArray copy = NDArray::empty(array.spec());
+  array.copy_to(copy.data());
+  return copy;
+}
+
+void wait_for_device(const NDArray& array, bool for_readers_too) {
+  if (StreamUse* const use = use_of(array)) device::wait_for_use(*use, for_readers_too);
+}
+
+void copy_in_now(const NDArray& to, const void* source) {
+  if (to.bytes() == 0) return;
+  Stream& stream = Stream::of(to.device(), Stream::Kind::kCopyIn);
+  copy_on_stream(stream, nullptr, use_of(to), [&] { stream.copy_in(to.data(), source, to.bytes()); });
+}
+
+void copy_out_now(const NDArray& from, void* target) {
+  if (from.bytes() == 0) return;
+  Stream& stream = Stream::of(from.device(), Stream::Kind::kCopyOut);
+  copy_on_stream(stream, use_of(from), nullptr, [&] { stream.copy_out(target, from.data(), from.bytes()); });
+}
+
+}  // namespace hybridnet

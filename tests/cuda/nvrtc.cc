@@ -1,0 +1,272 @@
+// NVRTC's functions by g++: the image of a program ("cubin") is a shared library with one descriptor for each kernel
+// (host_interface.h). HNSTANDIN_CXX names the compiler; HNSTANDIN_FAST=1 turns the checks of shared memory off;
+// HNSTANDIN_KEEP=1 keeps the folder of texts and prints its path.
+// Threads: programs may be compiled side by side.
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "embedded_headers.h"
+
+extern char** environ;
+
+namespace {
+
+constexpr int kSuccess = 0, kInvalidInput = 3, kInvalidProgram = 4, kCompilation = 6, kInternalError = 11;
+
+struct Program {
+  std::string text, name;
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string log, image;
+};
+
+bool fast() {
+  const char* value = std::getenv("HNSTANDIN_FAST");
+  return value && *value && std::strcmp(value, "0") != 0;
+}
+
+std::string compiler() {
+  const char* value = std::getenv("HNSTANDIN_CXX");
+  return value && *value ? value : "g++";
+}
+
+// g++ has these headers itself: texts that NVRTC needs for them are not for g++.
+bool is_standard(const std::string& header) {
+  static const std::set<std::string> with_suffix{"stdint.h", "stddef.h", "math.h",   "string.h", "float.h",
+                                                 "limits.h", "stdio.h",  "stdlib.h", "assert.h"};
+  return header.find_first_of("./") == std::string::npos || with_suffix.count(header) != 0;
+}
+
+bool write_file(const std::filesystem::path& path, std::string_view text) {
+  std::error_code ignored;
+  std::filesystem::create_directories(path.parent_path(), ignored);
+  std::ofstream out(path, std::ios::binary);
+  out.write(text.data(), static_cast<std::streamsize>(text.size()));
+  return static_cast<bool>(out.flush());
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A folder that is removed in the end.
+class Folder {
+ public:
+  Folder() {
+    std::error_code ignored;
+    std::string pattern = (std::filesystem::temp_directory_path(ignored) / "hnstandin-XXXXXX").string();
+    if (mkdtemp(pattern.data())) path_ = pattern;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    if (std::getenv("HNSTANDIN_KEEP"))
+      std::fprintf(stderr, "hnstandin: kept %s\n", path_.c_str());
+    else if (!path_.empty())
+      std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::vector<std::string> command_line(const Folder& folder, const std::vector<std::string>& defines) {
+  std::vector<std::string> words{compiler(), "-std=c++17", "-O2", "-w", "-fPIC", "-shared", "-Wl,-Bsymbolic",
+                                 // A typed pool of device memory has no types that the compiler could rely on, and
+                                 // integers wrap on a GPU.
+                                 "-fno-strict-aliasing", "-fwrapv", "-fno-gnu-unique", "-fvisibility=hidden",
+                                 "-ffp-contract=off", "-fno-math-errno", "-fno-exceptions", "-fno-rtti"};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    words.insert(words.end(), {"-mavx2", "-mfma", "-mf16c"});
+#endif
+  if (fast()) words.push_back("-DHN_UNCHECKED_SHARED");
+  words.insert(words.end(), defines.begin(), defines.end());
+  const std::string at = folder.path().string();
+  words.insert(words.end(),
+               {"-I" + at, "-include", at + "/host_kernels.h", "-o", at + "/image.so", "-x", "c++", at + "/text.cu"});
+  return words;
+}
+
+// Runs a command; its output goes to a file. Returns its status, or -1 if it could not be started.
+int run(const std::vector<std::string>& words, const std::filesystem::path& output) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  std::vector<char*> environment;  // with messages in English, whatever the user's language is
+  for (char** each = environ; *each; ++each)
+    if (std::strncmp(*each, "LC_", 3) != 0 && std::strncmp(*each, "LANG", 4) != 0) environment.push_back(*each);
+  environment.push_back(nullptr);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environment.data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return -1;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+// -D and -U reach the compiler; the other options concern the GPU or are given already.
+std::vector<std::string> kept_options(int count, const char* const* options) {
+  std::vector<std::string> kept;
+  for (int i = 0; i < count; ++i) {
+    const std::string option = options[i];
+    if (option.rfind("-D", 0) == 0 || option.rfind("-U", 0) == 0) kept.push_back(option);
+    if (option.rfind("--define-macro=", 0) == 0) kept.push_back("-D" + option.substr(15));
+  }
+  return kept;
+}
+
+bool write_texts(const Program& program, const Folder& folder) {
+  bool written = !folder.path().empty() && write_file(folder.path() / "text.cu", program.text);
+  for (const auto& [name, text] : program.headers)
+    if (!is_standard(name)) written = written && write_file(folder.path() / name, text);
+  for (const auto& header : standin::embedded_headers())
+    written = written && write_file(folder.path() / header.name, header.text);
+  return written;
+}
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+}
+
+int compile(Program& program, const std::vector<std::string>& options) {
+  const Folder folder;
+  if (!write_texts(program, folder)) {
+    program.log = "hnstandin: the temporary folder cannot be written";
+    return kInternalError;
+  }
+  const auto output = folder.path() / "log";
+  const int status = run(command_line(folder, options), output);
+  program.log = read_file(output);
+  replace_all(program.log, folder.path().string() + "/text.cu", program.name);
+  replace_all(program.log, folder.path().string() + "/", "");
+  if (status < 0) {
+    program.log = "hnstandin: the compiler '" + compiler() + "' cannot be started; set HNSTANDIN_CXX";
+    return kInternalError;
+  }
+  if (status != 0) return kCompilation;
+  program.image = read_file(folder.path() / "image.so");
+  return program.image.empty() ? kInternalError : kSuccess;
+}
+
+int copy_out(const std::string& text, char* to, bool with_end) {
+  if (!to) return kInvalidInput;
+  std::memcpy(to, text.data(), text.size());
+  if (with_end) to[text.size()] = '\0';
+  return kSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+// The minor number is a hash of what images depend on, above any real one: images in a cache of the caller are not
+// mixed with those of NVRTC or of another build of this library.
+int nvrtcVersion(int* major, int* minor) {
+  if (!major || !minor) return kInvalidInput;
+  size_t hash = fast() ? 1 : 0;
+  for (const auto& header : standin::embedded_headers())
+    hash = hash * 1000003 + std::hash<std::string_view>()(header.text);
+  hash = hash * 1000003 + std::hash<std::string>()(compiler());
+#if defined(__x86_64__)
+  hash = hash * 3 + (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 1 : 0);
+#endif
+  *major = 12;
+  *minor = 1000 + static_cast<int>(hash % 1000000);
+  return kSuccess;
+}
+
+const char* nvrtcGetErrorString(int result) {
+  switch (result) {
+    case 0:
+      return "NVRTC_SUCCESS";
+    case kInvalidInput:
+      return "NVRTC_ERROR_INVALID_INPUT";
+    case kInvalidProgram:
+      return "NVRTC_ERROR_INVALID_PROGRAM";
+    case kCompilation:
+      return "NVRTC_ERROR_COMPILATION";
+    case kInternalError:
+      return "NVRTC_ERROR_INTERNAL_ERROR";
+    default:
+      return "NVRTC_ERROR unknown";
+  }
+}
+
+int nvrtcCreateProgram(Program** result, const char* text, const char* name, int count, const char* const* headers,
+                       const char* const* names) {
+  if (!result || !text || count < 0 || (count > 0 && (!headers || !names))) return kInvalidInput;
+  auto* program = new Program{text, name && *name ? name : "default_program", {}, {}, {}};
+  for (int i = 0; i < count; ++i) program->headers.emplace_back(names[i], headers[i]);
+  *result = program;
+  return kSuccess;
+}
+
+int nvrtcDestroyProgram(Program** program) {
+  if (!program || !*program) return kInvalidProgram;
+  delete *program;
+  *program = nullptr;
+  return kSuccess;
+}
+
+int nvrtcCompileProgram(Program* program, int count, const char* const* options) {
+  if (!program) return kInvalidProgram;
+  if (count < 0 || (count > 0 && !options)) return kInvalidInput;
+  return compile(*program, kept_options(count, options));
+}
+
+int nvrtcGetProgramLogSize(Program* program, size_t* bytes) {
+  if (!program || !bytes) return program ? kInvalidInput : kInvalidProgram;
+  *bytes = program->log.size() + 1;
+  return kSuccess;
+}
+int nvrtcGetProgramLog(Program* program, char* to) {
+  return program ? copy_out(program->log, to, true) : kInvalidProgram;
+}
+int nvrtcGetCUBINSize(Program* program, size_t* bytes) {
+  if (!program || !bytes) return program ? kInvalidInput : kInvalidProgram;
+  *bytes = program->image.size();
+  return kSuccess;
+}
+int nvrtcGetCUBIN(Program* program, char* to) {
+  return program ? copy_out(program->image, to, false) : kInvalidProgram;
+}
+int nvrtcGetPTXSize(Program* program, size_t* bytes) { return nvrtcGetCUBINSize(program, bytes); }
+int nvrtcGetPTX(Program* program, char* to) { return nvrtcGetCUBIN(program, to); }
+
+int nvrtcGetNumSupportedArchs(int* count) {
+  if (!count) return kInvalidInput;
+  *count = 6;
+  return kSuccess;
+}
+int nvrtcGetSupportedArchs(int* architectures) {
+  if (!architectures) return kInvalidInput;
+  const int all[] = {75, 80, 86, 89, 90, 100};
+  std::memcpy(architectures, all, sizeof(all));
+  return kSuccess;
+}
+
+}  // extern "C"

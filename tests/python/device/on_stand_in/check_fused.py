@@ -1,0 +1,47 @@
+"""Chains of elementwise operators are one kernel on gpu(0), with the bits of the steps one by one on the CPU."""
+
+from __future__ import annotations
+
+import hybridnet as mx
+import numpy as np
+import pytest
+import stand_in
+from both_devices import difference
+
+RANDOM = np.random.default_rng(5)
+LONG = "; ".join(f"_plus_scalar({step}, scalar={step})" for step in range(60)) + " -> 60"
+
+
+def draw(*shape: int) -> np.ndarray:
+    return RANDOM.normal(size=shape)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_a_chain_with_repeated_inputs_and_two_outputs_has_the_cpu_s_bits(dtype: str) -> None:
+    program = (
+        "exp(0); broadcast_mul(4, 1); _plus_scalar(5, scalar=1.5); broadcast_div(6, 2); clip(7, a_min=-1, a_max=3);"
+        " tanh(8); broadcast_add(9, 3); _rminus_scalar(10, scalar=2); sigmoid(11) -> 12, 6"
+    )
+    inputs = [array.astype(dtype) for array in (draw(33, 7, 5), draw(7, 1), draw(1), draw(5))]
+    assert difference("_fused_elementwise", inputs, num_args=4, program=program) == 0.0
+
+
+def test_integers_wrap_around_as_on_the_cpu() -> None:
+    program = "_plus_scalar(0, scalar=3); broadcast_mul(2, 1); abs(3); _maximum_scalar(4, scalar=5) -> 5"
+    inputs = [(draw(33, 7) * 100).astype("int8"), (draw(7) * 90).astype("int8")]
+    assert difference("_fused_elementwise", inputs, num_args=2, program=program) == 0.0
+
+
+def test_a_long_chain_is_one_launch() -> None:
+    assert difference("_fused_elementwise", [draw(2, 3).astype("float32")], num_args=1, program=LONG) == 0.0
+    data = mx.nd.array(draw(300, 70), ctx=mx.gpu(0))
+    mx.nd.waitall()
+    before = stand_in.counters()["launches"]
+    mx.nd._internal._fused_elementwise(data, num_args=1, program=LONG).wait_to_read()
+    assert stand_in.counters()["launches"] - before == 1
+
+
+def test_a_chain_with_a_formula_runs_step_by_step() -> None:
+    program = "exp(0); broadcast_mul(2, 1); _contrib_hard_swish(3); _plus_scalar(4, scalar=1) -> 5, 3"
+    inputs = [array.astype("float32") for array in (draw(33, 7), draw(7))]
+    assert difference("_fused_elementwise", inputs, num_args=2, program=program) == 0.0

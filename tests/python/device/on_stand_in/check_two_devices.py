@@ -1,0 +1,82 @@
+"""Two GPUs in one process: copies between them, data-parallel training, errors that name the device."""
+
+from __future__ import annotations
+
+import os
+
+os.environ["HNSTANDIN_DEVICES"] = "2"  # read at the first use of a GPU
+
+import hybridnet as mx
+import numpy as np
+import pytest
+from hybridnet import autograd, gluon
+from hybridnet.errors import HybridNetError
+from hybridnet.gluon import nn
+
+DEVICES = [mx.gpu(0), mx.gpu(1)]
+VALUES = np.arange(12, dtype="float32").reshape(3, 4)
+
+
+def test_each_gpu_computes() -> None:
+    assert mx.num_gpus() == 2
+    for ctx in DEVICES:
+        array = mx.nd.array(VALUES, ctx=ctx) * 2
+        assert array.context == ctx
+        np.testing.assert_array_equal(array.asnumpy(), VALUES * 2)
+
+
+def test_copies_go_from_gpu_to_gpu() -> None:
+    there = (mx.nd.array(VALUES, ctx=DEVICES[0]) + 1).as_in_context(DEVICES[1])
+    assert there.context == DEVICES[1]
+    np.testing.assert_array_equal((there * 3).asnumpy(), (VALUES + 1) * 3)
+    target = mx.nd.zeros(VALUES.shape, ctx=DEVICES[0])
+    there.copyto(target)
+    np.testing.assert_array_equal(target.asnumpy(), VALUES + 1)
+
+
+def test_gradients_go_back_to_the_first_gpu() -> None:
+    x = mx.nd.array(VALUES, ctx=DEVICES[0])
+    x.attach_grad()
+    with autograd.record():
+        y = (x.as_in_context(DEVICES[1]) ** 2).sum()
+    y.backward()
+    assert x.grad.context == DEVICES[0]
+    np.testing.assert_array_equal(x.grad.asnumpy(), 2 * VALUES)
+
+
+def test_arrays_of_two_gpus_are_an_error() -> None:
+    with pytest.raises(HybridNetError, match=r"gpu\(1\)"):
+        mx.nd.ones((2,), ctx=DEVICES[0]) + mx.nd.ones((2,), ctx=DEVICES[1])
+    with pytest.raises(HybridNetError, match=r"from gpu\(0\) to gpu\(1\)"):
+        mx.nd.ones((2,), ctx=mx.gpu(2))
+
+
+@pytest.mark.parametrize("hybridize", [False, True], ids=["imperative", "hybridized"])
+def test_data_parallel_training_has_the_weights_of_one_device(hybridize: bool) -> None:
+    data = np.random.default_rng(0).random((8, 4)).astype("float32")
+    found = []
+    for devices in ([mx.cpu()], DEVICES):
+        mx.random.seed(3)
+        net = nn.Dense(3, in_units=4)
+        net.initialize(mx.init.Xavier(), ctx=devices)
+        net.hybridize(hybridize)
+        trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "momentum": 0.9})
+        for _ in range(3):
+            with autograd.record():
+                losses = [net(part).square().sum() for part in gluon.utils.split_and_load(mx.nd.array(data), devices)]
+            autograd.backward(losses)
+            trainer.step(len(data))
+        found.append(net.weight.data(devices[0]).asnumpy())
+        for ctx in devices:
+            np.testing.assert_array_equal(net.weight.data(ctx).asnumpy(), found[-1])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-7)
+
+
+def test_a_hybridized_block_has_a_plan_for_each_gpu() -> None:
+    net = nn.Dense(3, in_units=4)
+    net.initialize(ctx=DEVICES)
+    net.hybridize(static_alloc=True)
+    results = [net(mx.nd.array(VALUES, ctx=ctx)) for ctx in DEVICES + DEVICES]
+    for result, ctx in zip(results, DEVICES + DEVICES, strict=True):
+        assert result.context == ctx
+        np.testing.assert_array_equal(result.asnumpy(), results[0].asnumpy())
