@@ -4,6 +4,7 @@
 // Threads: programs may be compiled side by side.
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,8 +87,9 @@ class Folder {
   std::filesystem::path path_;
 };
 
-std::vector<std::string> command_line(const Folder& folder, const std::vector<std::string>& defines) {
-  std::vector<std::string> words{compiler(), "-std=c++17", "-O2", "-w", "-fPIC", "-shared", "-Wl,-Bsymbolic",
+// Most texts need milliseconds of code generation: more optimization takes longer than it saves.
+std::vector<std::string> compiler_words(const std::vector<std::string>& defines) {
+  std::vector<std::string> words{compiler(), "-std=c++17", "-O1", "-w", "-fPIC",
                                  // A typed pool of device memory has no types that the compiler could rely on, and
                                  // integers wrap on a GPU.
                                  "-fno-strict-aliasing", "-fwrapv", "-fno-gnu-unique", "-fvisibility=hidden",
@@ -98,9 +100,11 @@ std::vector<std::string> command_line(const Folder& folder, const std::vector<st
 #endif
   if (fast()) words.push_back("-DHN_UNCHECKED_SHARED");
   words.insert(words.end(), defines.begin(), defines.end());
-  const std::string at = folder.path().string();
-  words.insert(words.end(),
-               {"-I" + at, "-include", at + "/host_kernels.h", "-o", at + "/image.so", "-x", "c++", at + "/text.cu"});
+  return words;
+}
+
+std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
   return words;
 }
 
@@ -138,13 +142,50 @@ std::vector<std::string> kept_options(int count, const char* const* options) {
   return kept;
 }
 
-bool write_texts(const Program& program, const Folder& folder) {
-  bool written = !folder.path().empty() && write_file(folder.path() / "text.cu", program.text);
+// The header that comes before each text: the words of kernels, and the headers that most texts include.
+std::string prelude(const Program& program) {
+  std::string text = "#include \"host_kernels.h\"\n";
+  for (const char* often : {"kernels/device/map.cuh", "kernels/elementwise/vector_math.h"})
+    for (const auto& [name, ignored] : program.headers)
+      if (name == often) text += "#include \"" + name + "\"\n";
+  return text;
+}
+
+bool write_headers(const Program& program, const std::filesystem::path& folder) {
+  bool written = !folder.empty() && write_file(folder / "prelude.h", prelude(program));
   for (const auto& [name, text] : program.headers)
-    if (!is_standard(name)) written = written && write_file(folder.path() / name, text);
+    if (!is_standard(name)) written = written && write_file(folder / name, text);
   for (const auto& header : standin::embedded_headers())
-    written = written && write_file(folder.path() / header.name, header.text);
+    written = written && write_file(folder / header.name, header.text);
   return written;
+}
+
+// True if the folder is ours alone: others must not be able to put headers there.
+bool is_own_folder(const std::filesystem::path& path) {
+  struct stat status {};
+  return lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+         (status.st_mode & 077) == 0;
+}
+
+// The folder of a program's headers, with the prelude compiled: programs and processes with the same headers share it.
+// It is made under another name and renamed, so that it is complete where it exists. Empty: it cannot be made.
+std::filesystem::path shared_headers(const Program& program, const std::vector<std::string>& words) {
+  size_t hash = 0;
+  const auto add = [&hash](std::string_view text) { hash = hash * 1000003 + std::hash<std::string_view>()(text); };
+  for (const std::string& word : words) add(word);
+  for (const auto& [name, text] : program.headers) add(name), add(text);
+  for (const auto& header : standin::embedded_headers()) add(header.text);
+  std::error_code failed;
+  const std::filesystem::path shared = std::filesystem::temp_directory_path(failed) /
+                                       ("hnstandin-headers-" + std::to_string(geteuid()) + "-" + std::to_string(hash));
+  if (is_own_folder(shared)) return shared;
+  const Folder made;
+  if (!write_headers(program, made.path())) return {};
+  const std::string header = (made.path() / "prelude.h").string();
+  run(with(words, {"-I" + made.path().string(), "-x", "c++-header", header, "-o", header + ".gch"}),
+      made.path() / "log");                              // if it fails, the header serves as text
+  std::filesystem::rename(made.path(), shared, failed);  // fails if another process was faster
+  return is_own_folder(shared) ? shared : std::filesystem::path();
 }
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
@@ -154,14 +195,21 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
 
 int compile(Program& program, const std::vector<std::string>& options) {
   const Folder folder;
-  if (!write_texts(program, folder)) {
+  const std::vector<std::string> words = compiler_words(options);
+  const std::filesystem::path headers = shared_headers(program, words);
+  if (headers.empty() || folder.path().empty() || !write_file(folder.path() / "text.cu", program.text)) {
     program.log = "hnstandin: the temporary folder cannot be written";
     return kInternalError;
   }
   const auto output = folder.path() / "log";
-  const int status = run(command_line(folder, options), output);
+  const std::string at = folder.path().string();
+  const int status =
+      run(with(words, {"-shared", "-Wl,-Bsymbolic", "-I" + headers.string(), "-include",
+                       (headers / "prelude.h").string(), "-o", at + "/image.so", "-x", "c++", at + "/text.cu"}),
+          output);
   program.log = read_file(output);
   replace_all(program.log, folder.path().string() + "/text.cu", program.name);
+  replace_all(program.log, headers.string() + "/", "");
   replace_all(program.log, folder.path().string() + "/", "");
   if (status < 0) {
     program.log = "hnstandin: the compiler '" + compiler() + "' cannot be started; set HNSTANDIN_CXX";

@@ -68,7 +68,7 @@ __device__ void gather_rows(const GatherArguments& a) {
     out[i] = in[(item / a.count * a.rows + a.ids[item % a.count]) * a.inner + k];
   }
 }
-// Of places with one id only the last one reads its row; the others become 0.
+// Only the last of the places with one id reads its row; the others become 0.
 template <class Word>
 __device__ void gather_last_rows(const GatherArguments& a) {
   const Word* in = static_cast<const Word*>(a.in);

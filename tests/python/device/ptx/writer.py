@@ -43,6 +43,9 @@ def _signature(function: Function) -> str:
 def _array(array: Variable, is_static: bool = False) -> str:
     """Memory: an array of the module, or of a function."""
     cpp_type = raw_type(array.type_name)
+    if array.space == "param":  # calls pass its address as that of bytes
+        size = f"{max(array.count, 1)} * sizeof({cpp_type})"
+        return f"alignas({array.alignment}) unsigned char {array.cpp_name}[{size}]{{}};"
     values = f" = {{{', '.join(f'{cpp_type}({value})' for value in array.values)}}}" if array.values else "{}"
     prefix = "static " if is_static else ""
     return f"alignas({array.alignment}) {prefix}{cpp_type} {array.cpp_name}[{max(array.count, 1)}]{values};"
