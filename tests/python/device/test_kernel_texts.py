@@ -95,7 +95,6 @@ def test_functions_compile_to_ieee_instructions_without_spills(architecture):
 
 
 @needs_nvrtc
-@pytest.mark.slow
 @pytest.mark.parametrize(("first", "architecture"), [(0, "sm_80"), (4, "sm_90")])
 def test_forms_and_dtypes_compile_to_ieee_instructions_without_spills(first, architecture):
     """A quarter of all texts, an eighth for each architecture: all take minutes."""
