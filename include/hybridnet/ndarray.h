@@ -53,9 +53,8 @@ class Chunk : public RefCounted<Chunk> {
   ~Chunk();
   Var var;
   const uint64_t id = detail::next_chunk_id();
-  // Data derived from the values (packed weights). Null for foreign memory (a NumPy array's), which its owner may write
-  // without our knowledge,
-  // or on a GPU, whose kernels keep no copies.
+  // Data derived from the values (packed weights). Null on a GPU, whose kernels keep no copies, and for foreign memory
+  // (a NumPy array's): its owner may write it without our knowledge.
   DerivedData* derived() { return original ? original->derived() : is_foreign() || is_on_gpu() ? nullptr : &derived_; }
   bool is_on_gpu() const { return block.device.type == DeviceType::kGPU; }
   Storage::Block block;

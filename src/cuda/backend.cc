@@ -10,8 +10,8 @@
 namespace hybridnet::cuda {
 namespace {
 
-// The device that this thread made current, so that changing nothing costs no call. Other libraries may change the
-// thread's context behind our back; code that calls them restores it (python/hybridnet/cuda).
+// The device that this thread made current. Other libraries may change the thread's context, so make_current() sets it
+// each time; the members that follow a make_current() rely on it.
 struct CurrentDevice {
   uint64_t backend = 0;  // 0: none
   int device = 0;
@@ -100,12 +100,6 @@ int CudaBackend::current_device() const { return t_current.device; }
 
 void CudaBackend::make_current(int device) {
   enter();
-  if (t_current.backend == id_ && t_current.device == device) [[likely]]
-    return;
-  set_current(device);
-}
-
-void CudaBackend::set_current(int device) {
   call(driver_->set_context, context_of(device));
   t_current = {id_, device};
 }
@@ -222,20 +216,8 @@ void CudaBackend::copy_out(Stream stream, void* to_host, const void* from, int64
   call(driver_->stream_synchronize, handle(stream));
 }
 
-int CudaBackend::device_of(const void* memory) const {
-  int device = 0;
-  call(driver_->pointer_attribute, static_cast<void*>(&device), kPointerDeviceOrdinal, address(memory));
-  return device;
-}
-
 void CudaBackend::copy(Stream stream, void* to, const void* from, int64_t bytes) {
   use_some_device();
-  if (num_devices() > 1 && driver_->pointer_attribute && driver_->copy_peer) {
-    const int source = device_of(from), target = device_of(to);
-    if (source != target)
-      return call(driver_->copy_peer, address(to), context_of(target), address(from), context_of(source), size(bytes),
-                  handle(stream));
-  }
   call(driver_->copy, address(to), address(from), size(bytes), handle(stream));
 }
 

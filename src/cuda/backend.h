@@ -74,8 +74,6 @@ class CudaBackend final : public device::Backend {
   void enter() const;  // throws after a fork
   void use_some_device();
   Context context_of(int device);
-  void set_current(int device);
-  int device_of(const void* memory) const;
   std::vector<std::string> compiler_files() const;
   const Compiler& compiler();
   const std::string& source_key();

@@ -36,9 +36,11 @@ const Compiler& CudaBackend::compiler() {
   std::string reason;
   compiler_ = Compiler::load(compiler_files(), &reason);
   if (compiler_) return *compiler_;
-  throw EngineError({.message = "CUDA: kernels cannot be compiled without NVRTC",
-                     .because = reason,
-                     .fix = "pip install hybridnet[gpu], or name NVRTC's folder in HYBRIDNET_CUDA_PATH"});
+  throw EngineError(
+      {.message = "CUDA: kernels cannot be compiled without NVRTC",
+       .because = reason,
+       .fix = "pip install hybridnet[gpu] (nvidia-cuda-nvrtc-cu12 for a driver of CUDA 12), or name NVRTC's folder "
+              "in HYBRIDNET_CUDA_PATH"});
 }
 
 // All that images depend on except the text, the architecture and the compiler.

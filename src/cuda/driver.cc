@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 
 #include "cuda/errors.h"
-#include "cuda/library_folder.h"
+#include "cuda/stand_in.h"
 
 namespace hybridnet::cuda {
 namespace {

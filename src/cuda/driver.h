@@ -17,80 +17,22 @@ namespace hybridnet::cuda {
 
 using DeviceNumber = int;
 using Pointer = unsigned long long;  // an address of device memory
-using ConditionalHandle = unsigned long long;
 struct ContextTag;
 struct StreamTag;
 struct EventTag;
 struct ModuleTag;
 struct FunctionTag;
-struct KernelTag;
-struct PoolTag;
-struct GraphTag;
-struct GraphNodeTag;
-struct GraphExecTag;
 using Context = ContextTag*;
 using StreamHandle = StreamTag*;
 using EventHandle = EventTag*;
 using ModuleHandle = ModuleTag*;
 using FunctionHandle = FunctionTag*;
-using MemoryPool = PoolTag*;
-using GraphHandle = GraphTag*;
-using GraphNode = GraphNodeTag*;
-using GraphExec = GraphExecTag*;
 
 // Values of the driver's enumerations.
 inline constexpr int kAttributeMultiprocessors = 16, kAttributeMajor = 75, kAttributeMinor = 76;  // CUdevice_attribute
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
-inline constexpr int kPointerDeviceOrdinal = 9;                  // CUpointer_attribute
-inline constexpr int kPoolReleaseThreshold = 4;                  // CUmemPool_attribute
-inline constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6;    // CUjit_option
-inline constexpr int kFunctionMaxDynamicSharedBytes = 8;         // CUfunction_attribute
-inline constexpr int kCaptureThreadLocal = 1;                    // CUstreamCaptureMode
-inline constexpr int kNodeConditional = 13;                      // CUgraphNodeType
-inline constexpr int kConditionalIf = 0, kConditionalWhile = 1;  // CUgraphConditionalNodeType
-inline constexpr unsigned kConditionalAssignDefault = 1;
-
-// CUDA_KERNEL_NODE_PARAMS_v2
-struct KernelNodeParams {
-  FunctionHandle function;
-  unsigned grid[3], block[3];
-  unsigned dynamic_shared_bytes;
-  void** arguments;
-  void** extra;
-  KernelTag* kernel;
-  Context context;
-};
-static_assert(sizeof(KernelNodeParams) == 72);
-
-// CUDA_CONDITIONAL_NODE_PARAMS
-struct ConditionalNodeParams {
-  ConditionalHandle handle;
-  int type;
-  unsigned size;        // number of bodies
-  GraphHandle* bodies;  // set by the driver
-  Context context;
-};
-static_assert(sizeof(ConditionalNodeParams) == 32);
-
-// CUgraphNodeParams
-struct GraphNodeParams {
-  int type;
-  int reserved_before[3];
-  union {
-    long long bytes[29];
-    KernelNodeParams kernel;
-    ConditionalNodeParams conditional;
-  };
-  long long reserved_after;
-};
-static_assert(sizeof(GraphNodeParams) == 256);
-
-// CUgraphEdgeData
-struct GraphEdge {
-  unsigned char from_port, to_port, type, reserved[5];
-};
-static_assert(sizeof(GraphEdge) == 8);
+inline constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6;  // CUjit_option
 
 class Driver {
   std::vector<Symbol*> table_;  // every member below, in this order
@@ -117,23 +59,13 @@ class Driver {
   Function<Result(size_t* free, size_t* total)> memory_info{table_, "cuMemGetInfo_v2", 3020};
   Function<Result(Pointer* memory, size_t bytes)> allocate{table_, "cuMemAlloc_v2", 3020};
   Function<Result(Pointer memory)> free{table_, "cuMemFree_v2", 3020};
-  Function<Result(Pointer* memory, size_t bytes, StreamHandle stream)> allocate_async{table_, "cuMemAllocAsync", 11020,
-                                                                                      Need::kOptional};
-  Function<Result(Pointer memory, StreamHandle stream)> free_async{table_, "cuMemFreeAsync", 11020, Need::kOptional};
-  Function<Result(MemoryPool* pool, DeviceNumber device)> default_pool{table_, "cuDeviceGetDefaultMemPool", 11020,
-                                                                       Need::kOptional};
-  Function<Result(MemoryPool pool, int attribute, void* value)> set_pool_attribute{table_, "cuMemPoolSetAttribute",
-                                                                                   11020, Need::kOptional};
   Function<Result(void** memory, size_t bytes, unsigned flags)> allocate_pinned{table_, "cuMemHostAlloc", 2020};
   Function<Result(void* memory)> free_pinned{table_, "cuMemFreeHost", 2000};
-  Function<Result(void* value, int attribute, Pointer memory)> pointer_attribute{table_, "cuPointerGetAttribute", 4000,
-                                                                                 Need::kOptional};
 
   // ---- streams and events
   Function<Result(StreamHandle* stream, unsigned flags)> stream_create{table_, "cuStreamCreate", 2000};
   Function<Result(StreamHandle stream)> stream_destroy{table_, "cuStreamDestroy_v2", 4000};
   Function<Result(StreamHandle stream)> stream_synchronize{table_, "cuStreamSynchronize", 2000};
-  Function<Result(StreamHandle stream)> stream_query{table_, "cuStreamQuery", 2000};
   Function<Result(StreamHandle stream, EventHandle event, unsigned flags)> stream_wait{table_, "cuStreamWaitEvent",
                                                                                        3020};
   Function<Result(EventHandle* event, unsigned flags)> event_create{table_, "cuEventCreate", 2000};
@@ -149,9 +81,6 @@ class Driver {
                                                                                        3020};
   Function<Result(Pointer to, Pointer from, size_t bytes, StreamHandle stream)> copy{table_, "cuMemcpyDtoDAsync_v2",
                                                                                      3020};
-  Function<Result(Pointer to, Context to_context, Pointer from, Context from_context, size_t bytes,
-                  StreamHandle stream)>
-      copy_peer{table_, "cuMemcpyPeerAsync", 4000, Need::kOptional};
   Function<Result(Pointer to, unsigned char value, size_t bytes, StreamHandle stream)> fill{table_, "cuMemsetD8Async",
                                                                                             3020};
 
@@ -161,10 +90,6 @@ class Driver {
   Function<Result(ModuleHandle module)> module_unload{table_, "cuModuleUnload", 2000};
   Function<Result(FunctionHandle* function, ModuleHandle module, const char* name)> module_function{
       table_, "cuModuleGetFunction", 2000};
-  Function<Result(int* value, int attribute, FunctionHandle function)> function_attribute{table_, "cuFuncGetAttribute",
-                                                                                          2020};
-  Function<Result(FunctionHandle function, int attribute, int value)> set_function_attribute{
-      table_, "cuFuncSetAttribute", 9000, Need::kOptional};
   Function<Result(FunctionHandle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                   unsigned block_y, unsigned block_z, unsigned dynamic_shared_bytes, StreamHandle stream,
                   void** arguments, void** extra)>
@@ -172,30 +97,10 @@ class Driver {
 
   // ---- errors
   Function<Result(Result result, const char** name)> error_name{table_, "cuGetErrorName", 6000};
-  Function<Result(Result result, const char** text)> error_string{table_, "cuGetErrorString", 6000};
 
-  // ---- graphs
-  Function<Result(StreamHandle stream, int mode)> begin_capture{table_, "cuStreamBeginCapture_v2", 10010,
-                                                                Need::kOptional};
-  Function<Result(StreamHandle stream, GraphHandle* graph)> end_capture{table_, "cuStreamEndCapture", 10000,
-                                                                        Need::kOptional};
+  // ---- recording of graphs by other libraries
   Function<Result(StreamHandle stream, int* status)> is_capturing{table_, "cuStreamIsCapturing", 10000,
                                                                   Need::kOptional};
-  Function<Result(StreamHandle stream, int* status, unsigned long long* id, GraphHandle* graph,
-                  const GraphNode** last_nodes, size_t* count)>
-      capture_info{table_, "cuStreamGetCaptureInfo_v2", 11030, Need::kOptional};
-  Function<Result(GraphExec* exec, GraphHandle graph, unsigned long long flags)> instantiate{
-      table_, "cuGraphInstantiateWithFlags", 11040, Need::kOptional};
-  Function<Result(GraphExec exec, StreamHandle stream)> launch_graph{table_, "cuGraphLaunch", 10000, Need::kOptional};
-  Function<Result(GraphExec exec)> destroy_exec{table_, "cuGraphExecDestroy", 10000, Need::kOptional};
-  Function<Result(GraphHandle graph)> destroy_graph{table_, "cuGraphDestroy", 10000, Need::kOptional};
-  Function<Result(GraphExec exec, GraphNode node, const KernelNodeParams* params)> set_kernel_node{
-      table_, "cuGraphExecKernelNodeSetParams_v2", 12000, Need::kOptional};
-  Function<Result(GraphNode* node, GraphHandle graph, const GraphNode* before, const GraphEdge* edges, size_t count,
-                  GraphNodeParams* params)>
-      add_node{table_, "cuGraphAddNode_v2", 12030, Need::kOptional};
-  Function<Result(ConditionalHandle* handle, GraphHandle graph, Context context, unsigned start, unsigned flags)>
-      create_condition{table_, "cuGraphConditionalHandleCreate", 12030, Need::kOptional};
 };
 
 inline constexpr int kOldestDriver = 12000;  // CUDA 12.0

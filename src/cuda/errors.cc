@@ -18,7 +18,8 @@ struct Known {
 
 constexpr const char* kReportKernel =
     "run again with HYBRIDNET_CUDA_SYNC=1, which names the kernel; if the operator is one of HybridNet's, report it";
-constexpr const char* kUpdateDriver = "update the NVIDIA driver, or install the CUDA libraries of the driver's version";
+constexpr const char* kUpdateDriver =
+    "update the NVIDIA driver, or install the NVRTC of its CUDA version (pip install nvidia-cuda-nvrtc-cu12 for 12)";
 constexpr const char* kCheckHardware = "look for Xid messages in the system's log, and test the GPU";
 
 // In the order of the numbers, which find() relies on.

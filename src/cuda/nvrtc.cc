@@ -6,7 +6,7 @@
 #include <charconv>
 #include <iterator>
 
-#include "cuda/library_folder.h"
+#include "cuda/stand_in.h"
 #include "hybridnet/error.h"
 
 namespace hybridnet::cuda {

@@ -3,8 +3,8 @@
 
 #include <sstream>
 
-#include "cuda/library_folder.h"
 #include "cuda/nvrtc.h"
+#include "cuda/stand_in.h"
 
 namespace hybridnet::cuda {
 namespace {

@@ -10,8 +10,6 @@
 namespace hybridnet::device {
 namespace {
 
-constexpr int kMaxDevices = 64;
-
 // An event is used anew at once: a wait means the state of the event at the time of the call.
 struct Events {
   std::mutex mutex;

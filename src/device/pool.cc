@@ -17,7 +17,6 @@ namespace hybridnet::device {
 namespace {
 
 constexpr int64_t kLeastBytes = 512;  // alignment of the drivers' memory
-constexpr int kMaxDevices = 64;
 
 class DevicePool final : public Storage {
  public:
@@ -62,7 +61,12 @@ Storage::Block DevicePool::allocate(int64_t bytes) {
   if (stream == nullptr || !(stream->device() == device_)) return block;
   // Temporary memory of a kernel: the kernel uses it from now on until it is freed.
   StreamUse* const uses[] = {block.use};
-  stream->begin({}, uses);
+  try {
+    stream->begin({}, uses);
+  } catch (...) {
+    free(block);
+    throw;
+  }
   block.use->temporary_of = stream;
   return block;
 }
@@ -123,14 +127,15 @@ void DevicePool::release_all() {
   Backend& driver = *backend();
   driver.make_current(device_.id);
   for (auto& [size, blocks] : spares_) {
-    for (const Block& block : blocks) {
-      wait_for_use(*block.use, /*for_readers_too=*/true);
+    for (; !blocks.empty(); blocks.pop_back()) {
+      const Block& block = blocks.back();
+      wait_for_use(*block.use, /*for_readers_too=*/true);  // may throw: the blocks that are left stay
       driver.free(block.data);
       delete block.use;
+      statistics_.pooled -= block.bytes;
     }
   }
   spares_.clear();
-  statistics_.pooled = 0;
 }
 
 void DevicePool::out_of_memory(int64_t bytes) const {

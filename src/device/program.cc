@@ -16,15 +16,15 @@ Program& Program::of(const std::string& text) {
 
 Backend::Function Program::find(const char* entry, Device device) {
   const std::lock_guard lock(mutex_);
-  const auto key = std::pair<int, std::string>(device.id, entry);
-  if (const auto known = entries_.find(key); known != entries_.end()) return known->second;
+  for (const Entry& known : entries_)
+    if (known.device == device.id && known.name == entry) return known.function;
   auto module = modules_.find(device.id);
   if (module == modules_.end()) {
     const std::string image = backend()->compile(text_, backend()->info(device.id).architecture);
     module = modules_.emplace(device.id, backend()->load(image)).first;
   }
   const Backend::Function function = backend()->function(module->second, entry);
-  entries_.emplace(key, function);
+  entries_.push_back({device.id, entry, function});
   return function;
 }
 

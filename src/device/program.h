@@ -10,6 +10,8 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "device/stream.h"
 
@@ -29,13 +31,18 @@ class Program {
   void launch(const char* entry, const Geometry& geometry, const void* arguments, size_t bytes);
 
  private:
+  struct Entry {
+    int device;
+    std::string name;
+    Backend::Function function;
+  };
   explicit Program(std::string text) : text_(std::move(text)) {}
   Backend::Function find(const char* entry, Device device);
 
   const std::string text_;
   std::mutex mutex_;
-  std::map<int, Backend::Module> modules_;                                         // by device id
-  std::map<std::pair<int, std::string>, Backend::Function, std::less<>> entries_;  // by device id and name
+  std::map<int, Backend::Module> modules_;  // by device id
+  std::vector<Entry> entries_;              // a few: a launch searches them and builds no key
 };
 
 // While it lives, launches of this thread do nothing but are counted.

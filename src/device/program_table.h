@@ -10,6 +10,7 @@
 
 #include "device/program.h"
 #include "hybridnet/base.h"
+#include "hybridnet/error.h"
 
 namespace hybridnet::device {
 
@@ -48,8 +49,10 @@ inline std::string element_name(DType dtype) {
       return "int64_t";
     case DType::kBool:
       return "bool";
-    default:
+    case DType::kFloat32:
       return "float";
+    default:
+      throw DTypeError({.expected = "a dtype that kernels of devices know", .given = dtype_name(dtype)});
   }
 }
 

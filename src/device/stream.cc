@@ -14,7 +14,6 @@ thread_local constinit Stream* t_current __attribute__((tls_model("initial-exec"
 
 namespace {
 
-constexpr int kMaxDevices = 64;
 constexpr int kKinds = 3;
 std::array<std::array<std::atomic<Stream*>, kKinds>, kMaxDevices> g_streams{};
 std::mutex g_making;
@@ -38,12 +37,12 @@ Stream& Stream::of(Device device, Kind kind) {
   const std::lock_guard lock(g_making);
   if (place.load(std::memory_order_relaxed) == nullptr) {
     if (backend() == nullptr || device.id >= backend()->num_devices()) no_such_device(device);
-    place.store(new Stream({DeviceType::kGPU, device.id}, kind), std::memory_order_release);
+    place.store(new Stream({DeviceType::kGPU, device.id}), std::memory_order_release);
   }
   return *place.load(std::memory_order_relaxed);
 }
 
-Stream::Stream(Device device, Kind kind) : device_(device), kind_(kind) {
+Stream::Stream(Device device) : device_(device) {
   backend()->make_current(device.id);
   handle_ = backend()->make_stream();
 }
@@ -140,12 +139,6 @@ void Stream::forget_done_events() {
     spare_events_.push_back(recorded_[i].event);
   }
   recorded_.erase(recorded_.begin(), recorded_.begin() + static_cast<std::ptrdiff_t>(finished));
-}
-
-bool Stream::is_done(Ticket ticket) {
-  Ticket covers;
-  const Backend::Event event = event_for(ticket, &covers);
-  return event == nullptr || backend()->is_done(event);
 }
 
 void Stream::wait_for(Ticket ticket) {

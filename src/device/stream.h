@@ -20,6 +20,7 @@ namespace hybridnet::device {
 
 class Stream;
 using Ticket = uint64_t;
+inline constexpr int kMaxDevices = 64;  // that one process can use
 
 // The unfinished work on a block of device memory.
 // Owner: the pool, as long as the block exists: a block that is reused waits for its earlier users.
@@ -49,7 +50,6 @@ class Stream {
   void end(std::span<StreamUse* const> reads, std::span<StreamUse* const> writes);
   // Waits on the calling thread until the work up to the ticket is done.
   void wait_for(Ticket ticket);
-  bool is_done(Ticket ticket);
   void synchronize();
 
   // In the order of the stream.
@@ -59,11 +59,10 @@ class Stream {
   void fill_bytes(void* to, uint8_t value, int64_t bytes);
 
  private:
-  Stream(Device device, Kind kind);
+  explicit Stream(Device device);
   void follow(const StreamUse::Point& point);
 
   const Device device_;
-  const Kind kind_;
   Backend::Stream handle_ = nullptr;
   std::mutex mutex_;  // guards the members below
   Ticket pushed_ = 0, done_ = 0;

@@ -13,6 +13,7 @@
 #include "imperative/device_copies.h"
 #include "imperative/kernel_cache.h"
 #include "imperative/observed_reads.h"
+#include "imperative/one_device.h"
 #include "imperative/out_arrays.h"
 #include "imperative/recorded_writes.h"
 #include "imperative/sparse_calls.h"
@@ -278,6 +279,8 @@ struct VarLists {
 void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                  std::vector<NDArray>* results) {
   if (!op.run_dynamic) throw UnsupportedError({.op = op.name, .message = "the operator runs in graphs only"});
+  const bool on_gpu = !inputs.empty() && inputs[0].is_on_gpu();
+  if (on_gpu) note_fallback(op.name);
   Scratch<NDArray, kMaxStackArrays> values(inputs.size());
   Scratch<TensorRef, kMaxStackArrays> in_refs(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -299,8 +302,7 @@ void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray>
     add_call_context(error, op);
     throw;
   }
-  if (inputs.empty() || !inputs[0].is_on_gpu()) return;
-  note_fallback(op.name);
+  if (!on_gpu) return;
   for (NDArray& result : *results)
     if (result) result = copy_on(result, inputs[0].device());
 }
@@ -575,28 +577,6 @@ void note_overwrite(const NDArray& a) {
 }
 
 namespace {
-// True if all arrays are on CPUs, or all on one GPU.
-bool share_a_device(std::span<const NDArray> inputs, std::span<const NDArray> out) {
-  const auto is_on_cpu = [](const NDArray& a) { return !a.is_on_gpu(); };
-  if (std::all_of(inputs.begin(), inputs.end(), is_on_cpu) && std::all_of(out.begin(), out.end(), is_on_cpu))
-    return true;
-  const Device device = inputs.empty() ? out[0].device() : inputs[0].device();
-  const auto is_there = [&](const NDArray& a) { return a.device() == device; };
-  return std::all_of(inputs.begin(), inputs.end(), is_there) && std::all_of(out.begin(), out.end(), is_there);
-}
-
-[[noreturn]] void throw_devices_apart(const Op& op, std::span<const NDArray> inputs, std::span<const NDArray> out) {
-  const auto elsewhere = [&](const NDArray& a) { return !(a.device() == inputs[0].device()); };
-  const auto found = std::find_if(inputs.begin(), inputs.end(), elsewhere);
-  const bool is_input = found != inputs.end();
-  const auto other = is_input ? found : std::find_if(out.begin(), out.end(), elsewhere);
-  throw ValueError({.op = op.name,
-                    .input = is_input ? op.input_name(nullptr, static_cast<int>(found - inputs.begin())) : "out",
-                    .expected = "arrays on one device, " + inputs[0].device().str(),
-                    .given = "one on " + other->device().str(),
-                    .fix = "copy it there: x.as_in_context(mx." + inputs[0].device().str() + ")"});
-}
-
 // Inlined: all calls pass through it.
 [[gnu::always_inline]] inline void call(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                                         const InvokeOptions& options, std::vector<NDArray>* results) {

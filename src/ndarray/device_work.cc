@@ -65,12 +65,6 @@ DeviceWork::~DeviceWork() {
   if (stream_ != nullptr) stream_->end(reads_, writes_);
 }
 
-bool are_on_one_device(std::span<const NDArray> arrays) {
-  const NDArray* const gpu = on_gpu(arrays);
-  if (gpu == nullptr) return true;
-  return std::all_of(arrays.begin(), arrays.end(), [&](const NDArray& a) { return !a || a.device() == gpu->device(); });
-}
-
 void copy_between_devices(const NDArray& from, const NDArray& to) {
   Var* reads[] = {&from.var()};
   Var* writes[] = {&to.var()};

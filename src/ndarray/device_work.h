@@ -28,9 +28,6 @@ class DeviceWork {
   std::optional<device::Scope> scope_;
 };
 
-// True if all arrays are on one device; the memory of all CPU devices counts as one.
-bool are_on_one_device(std::span<const NDArray> arrays);
-
 // Copies values to an array of the same spec, at least one of them on a GPU, as a task of the engine.
 void copy_between_devices(const NDArray& from, const NDArray& to);
 // A copy on another device, made by a task; not recorded.

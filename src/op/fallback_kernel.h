@@ -6,8 +6,8 @@
 
 namespace hybridnet {
 
-// Links the CPU's kernel of a use on a GPU. Throws UnsupportedError with HYBRIDNET_GPU_FALLBACK=error, else what
-// linking throws.
+// Links the CPU's kernel of a use on a GPU. Throws what linking throws; a run throws UnsupportedError with
+// HYBRIDNET_GPU_FALLBACK=error.
 Ref<Kernel> link_fallback(const Op& op, const LinkContext& c);
 
 // The same for a kernel that was linked for the CPU.

@@ -4,6 +4,7 @@
 
 #include "hybridnet/imperative.h"
 #include "hybridnet/sparse.h"
+#include "imperative/invoke.h"
 
 namespace hybridnet::optimizer {
 namespace {
@@ -19,6 +20,7 @@ class Run {
       : item_(item), wait_(wait), row_(rule.rates_of(settings, item)) {}
 
   void call(const LinkedCall& call) {
+    const DefaultDevice of_constants(device());
     std::vector<NDArray> inputs;
     inputs.reserve(call.inputs.size());
     for (const Operand& operand : call.inputs) inputs.push_back(array(operand));
@@ -31,6 +33,7 @@ class Run {
       results_.push_back(target);
     }
   }
+  Device device() const { return item_.weight.device(); }
   // Adds the result of a call that was computed for another weight.
   void share(const NDArray& result) { results_.push_back(result); }
 
@@ -150,7 +153,9 @@ void update(const Rule& rule, Settings& settings, std::span<UpdateItem> items, d
       for (const LinkedCall& call : program->calls()) run.call(call);
       continue;
     }
-    const auto is_same = [&](const auto& group) { return group.first == program; };
+    const auto is_same = [&](const auto& group) {
+      return group.first == program && group.second[0].device() == run.device();
+    };
     auto group = std::find_if(groups.begin(), groups.end(), is_same);
     if (group == groups.end()) group = groups.insert(groups.end(), {program, {}});
     group->second.push_back(std::move(run));

@@ -5,10 +5,10 @@
 #include "engine/inline_run.h"
 #include "engine/profile.h"
 #include "hybridnet/threads.h"
-#include "ndarray/device_work.h"
 #include "ndarray/overlap.h"
 #include "ndarray/release.h"
 #include "plan/plain_copy.h"
+#include "plan/plan_work.h"
 
 namespace hybridnet {
 namespace {
@@ -117,9 +117,7 @@ bool BoundRun::finds_team_awake() const {
 void BoundRun::run_plan(RngKey key, OwnPlan* own) {
   const profile::Scope scope(function_->task_name(), "graph");
   const Plan& plan = own ? *own->plan : *compiled_->forward;
-  const DeviceWork work(inputs_, fresh_);
-  std::optional<DeviceWork> copying;  // outputs that are copies are written, too
-  if (!copies_.empty()) copying.emplace(std::span<const NDArray>(), outputs_);
+  const PlanWork work(plan, inputs_, function_->constants().arrays().get(), {fresh_, outputs_});
   for (size_t i = 0; i < inputs_.size(); ++i)
     bindings_[i] = {plan.needs_values(i) ? inputs_[i].data() : inputs_[i].address(),
                     inputs_[i].impl()->chunk->derived()};

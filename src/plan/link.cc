@@ -10,10 +10,10 @@
 #include "hybridnet/ndarray.h"
 #include "hybridnet/pass.h"
 #include "hybridnet/threads.h"
-#include "ndarray/device_work.h"
 #include "passes/preparation.h"
 #include "passes/rounding.h"
 #include "plan/control/control_kernel.h"
+#include "plan/placed_constant.h"
 #include "plan/plan.h"
 #include "plan/shared_kernels.h"
 
@@ -134,21 +134,6 @@ class PlanBuilder {
                        });
   }
 
-  // Values that passes have computed are on a CPU.
-  Ref<Object> constant_on_device(const Ref<Object>& constant) const {
-    const NDArray array(Ref<ArrayImpl>(static_cast<ArrayImpl*>(constant.get())));
-    const Device device = plan_->options_.device;
-    if (array.is_on_gpu() == (device.type == DeviceType::kGPU)) return constant;
-    if (array.is_on_gpu()) {
-      throw UnsupportedError(
-          {.message = "a graph that runs on the CPU reads an array that it has captured on " + array.device().str(),
-           .fix = "pass the array as an argument"});
-    }
-    const NDArray copy = NDArray::empty(array.spec(), device);
-    copy_in_now(copy, array.data());
-    return Ref<Object>(copy.impl());
-  }
-
   void find_roots() {
     const auto& inputs = graph_.inputs();
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -161,7 +146,7 @@ class PlanBuilder {
                     {.node = node->name, .message = "a variable of the graph is not among its inputs"});
       }
       const int index = static_cast<int>(constants_.size());
-      constants_.push_back(constant_on_device(node->constant));
+      constants_.push_back(placed_constant(node->constant, plan_->options_.device));
       storage_by_root_[{NodePtr(node), 0}] = make_storage(Kind::kConstant, index, node->specs[0].bytes());
     }
     for (size_t step = 0; step < steps_.size(); ++step) {

@@ -18,8 +18,8 @@
 #include "hybridnet/engine.h"
 #include "hybridnet/imperative.h"
 #include "hybridnet/threads.h"
-#include "ndarray/device_work.h"
 #include "ndarray/release.h"
+#include "plan/plan_work.h"
 #include "storage/system_memory.h"
 
 namespace hybridnet {
@@ -55,25 +55,10 @@ class PlanCores {
   std::optional<CoreLease> lease_;
 };
 
-// The work of a plan on the GPU of its arrays; nothing for those of a CPU.
-class PlanWork {
- public:
-  PlanWork(const Plan& plan, const PlanArrays& arrays) {
-    if (plan.device().type != DeviceType::kGPU) return;
-    std::vector<NDArray> written(arrays.outputs.begin(), arrays.outputs.end());
-    for (const int input : plan.written_inputs()) written.push_back(arrays.inputs[static_cast<size_t>(input)]);
-    written.push_back(arrays.residuals);
-    work_.emplace(arrays.inputs, written);
-  }
-
- private:
-  std::optional<DeviceWork> work_;
-};
-
 void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name) {
   const profile::Scope scope(name, "graph");
   const MeasuredTime::Scope measured(plan.time_of_runs(), plan.cost_ns());
-  const PlanWork work(plan, arrays);
+  const PlanWork work(plan, arrays.inputs, arrays.constants.get(), {arrays.outputs, {&arrays.residuals, 1}});
   Buffer<Plan::InputBinding> inputs(arrays.inputs.size());
   Buffer<void*> outputs(arrays.outputs.size());
   for (size_t i = 0; i < arrays.inputs.size(); ++i) {
@@ -248,7 +233,7 @@ TaskFn queued(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, const
   return [run = std::move(run), name](TaskContext&) {
     run->charge.release();
     const InterruptScope asked(run->interrupts_before);
-    run_now(*run->plan, {run->inputs, run->outputs, run->residuals}, run->key, name);
+    run_now(*run->plan, {run->inputs, run->outputs, run->residuals, nullptr, run->constants}, run->key, name);
   };
 }
 

@@ -15,7 +15,7 @@ int num_gpus() {
   return backend == nullptr ? 0 : backend->num_devices();
 }
 
-// Raises UnsupportedError for a device that does not exist.
+// Raises UnsupportedError for a device that does not exist. Without the GIL: the first call loads the driver.
 device::Backend& backend_with(int device) {
   device::Stream::of({DeviceType::kGPU, device});
   return *device::backend();
@@ -33,12 +33,19 @@ void bind_devices(py::module_& m) {
       },
       "The reason why num_gpus() is 0; empty if it is not.");
   m.def(
-      "gpu_memory_info", [](int device) { return backend_with(device).free_and_total_bytes(device); },
+      "gpu_memory_info",
+      [](int device) {
+        ReleaseGil release(false);
+        return backend_with(device).free_and_total_bytes(device);
+      },
       "(free, total) bytes.");
   m.def(
       "gpu_description",
       [](int device) {
-        const device::DeviceInfo info = backend_with(device).info(device);
+        const device::DeviceInfo info = [device] {
+          ReleaseGil release(false);
+          return backend_with(device).info(device);
+        }();
         return py::make_tuple(info.name, info.architecture, info.multiprocessors);
       },
       "(name, architecture, number of multiprocessors).");

@@ -134,7 +134,10 @@ void bind_dlpack(py::module_& m) {
   m.def("from_dlpack", &from_dlpack, py::arg("capsule"), py::arg("follow_legacy") = true);
   m.def("from_gpu_memory", &from_gpu_memory);
   m.def("gpu_memory", &gpu_memory);
-  m.def("gpu_stream", [](int id) { return reinterpret_cast<uint64_t>(Stream::of(gpu(id)).handle()); });
+  m.def("gpu_stream", [](int id) {
+    ReleaseGil release(false);  // the first call loads the driver
+    return reinterpret_cast<uint64_t>(Stream::of(gpu(id)).handle());
+  });
   m.def("gpu_synchronize", &synchronize);
 }
 

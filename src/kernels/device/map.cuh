@@ -103,8 +103,8 @@ struct Map {
 };
 
 // Adds in the order of the inputs, in type C; Add: the functor.
-template <class Add, class T, class C, int kCapacity>
-__device__ inline void sum(const SumArguments<kCapacity>& a) {
+template <class Add, class T, class C, class Arguments>
+__device__ inline void sum(const Arguments& a) {
   for (int64_t i = first(); i < a.n; i += step()) {
     C y = load<T, C>(a.in[0], i);
     for (int64_t k = 1; k < a.inputs; ++k) y = evaluate(Add(), y, load<T, C>(a.in[k], i));

@@ -38,15 +38,20 @@ struct BroadcastArguments {
 };
 
 // out = (((in[0] + in[1]) + in[2]) + ...); `inputs` of the pointers are used.
-template <int kCapacity>
+inline constexpr int kMaxSumInputs = 30;
 struct SumArguments {
-  const void* in[kCapacity];
+  const void* in[kMaxSumInputs];
   void* out;
   int64_t n;
   int64_t inputs;
 };
-inline constexpr int kFewSumInputs = 8;
-inline constexpr int kMaxSumInputs = 480;  // the parameters of a kernel have at most 4096 bytes
+// The same for any number of inputs: their table is in the device's memory.
+struct LongSumArguments {
+  const void* const* in;
+  void* out;
+  int64_t n;
+  int64_t inputs;
+};
 
 // out[i] = condition[i] ? yes[i] : no[i]
 struct SelectArguments {

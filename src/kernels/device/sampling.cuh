@@ -6,6 +6,7 @@
 
 #include "kernels/device/kernel.cuh"
 #include "kernels/device/sampling_arguments.h"
+#include "kernels/functors/point_neighbors.h"
 
 namespace hybridnet::device {
 
@@ -38,27 +39,6 @@ __device__ void resample(const ResampleArguments& a) {
 
 // ---- points
 
-// Two neighbors along an axis, their weights, and flags for those inside the image.
-template <class T>
-struct PointNeighbors {
-  int64_t low = -2;
-  T weight[2] = {0, 0};
-  bool inside[2] = {false, false};
-
-  __device__ PointNeighbors(T coordinate, int64_t size, bool slope) {
-    const T half = static_cast<T>(size - 1) / 2;
-    const T at = (coordinate + 1) * half;
-    if (!(at > T(-1) && at < static_cast<T>(size))) return;  // also NaN
-    const T floor = std::floor(at);
-    low = static_cast<int64_t>(floor);
-    const T part = at - floor;
-    weight[0] = slope ? -half : 1 - part;
-    weight[1] = slope ? half : part;
-    inside[0] = low >= 0;
-    inside[1] = low + 1 < size;
-  }
-};
-
 // Pixels outside add nothing, even if the first pixel is infinite or NaN.
 template <class T>
 inline __device__ T share(T weight, T value) {
@@ -70,7 +50,7 @@ __device__ void sample_points(const PointArguments& a) {
   for (int64_t i = first(); i < a.batch * a.channels * a.points; i += step()) {
     const int64_t p = i % a.points, plane = i / a.points;
     const T* grid = static_cast<const T*>(a.grid) + plane / a.channels * 2 * a.points;
-    const PointNeighbors<T> x(grid[p], a.width, a.along_x), y(grid[a.points + p], a.height, a.along_y);
+    const kernels::PointNeighbors<T> x(grid[p], a.width, a.along_x), y(grid[a.points + p], a.height, a.along_y);
     const T* image = static_cast<const T*>(a.image) + plane * a.height * a.width;
     T sum = 0;
     for (int k = 0; k < 4; ++k) {
@@ -147,10 +127,10 @@ __device__ void spread_points(const PointArguments& a) {
     const T* values = static_cast<const T*>(a.image) + plane * a.points;
     T sum = 0;
     for (int64_t p = 0; p < a.points; ++p) {
-      const PointNeighbors<T> x(grid[p], a.width, a.along_x);
+      const kernels::PointNeighbors<T> x(grid[p], a.width, a.along_x);
       const int64_t right = column - x.low;
       if (right < 0 || right > 1) continue;
-      const PointNeighbors<T> y(grid[a.points + p], a.height, a.along_y);
+      const kernels::PointNeighbors<T> y(grid[a.points + p], a.height, a.along_y);
       const int64_t down = row - y.low;
       if (down < 0 || down > 1 || !x.inside[right] || !y.inside[down]) continue;
       sum = sum + share(static_cast<T>(y.weight[down] * x.weight[right]), values[p]);

@@ -7,6 +7,8 @@
 #include <unordered_map>
 
 #include "device/program.h"
+#include "device/stream.h"
+#include "hybridnet/storage.h"
 #include "kernels/device/map_arguments.h"
 #include "kernels/device/program_table.h"
 #include "kernels/elementwise/device_fused.h"
@@ -27,6 +29,8 @@ static_assert(device::kMaxMapDims == kMaxDims && device::kMaxMapInputs == Broadc
 constexpr const char* kMap = "map";
 constexpr const char* kBroadcast = "broadcast";
 constexpr const char* kNumber = "number";
+constexpr const char* kSum = "SumArguments";
+constexpr const char* kLongSum = "LongSumArguments";
 
 // A text with one kernel, `entry`, whose body calls `call`.
 std::string text_of(const std::string& functors, const std::string& definitions, const std::string& entry,
@@ -93,22 +97,19 @@ std::string copy_text(int64_t item_size) {
   return map_text("kernels/functors/simple.h", "Copy", item + ", " + item + ", " + item, 1, kBroadcast);
 }
 
-template <int kCapacity>
-std::string sum_text(DType dtype) {
+std::string sum_text(DType dtype, const std::string& arguments) {
   const std::string types =
       on_device::element_name(dtype) + ", " + on_device::element_name(is_half(dtype) ? DType::kFloat32 : dtype);
-  return text_of("kernels/functors/arithmetic.h", "", "sum", "SumArguments<" + std::to_string(kCapacity) + ">",
-                 "sum<kernels::HWY_NAMESPACE::Add, " + types + ", " + std::to_string(kCapacity) + ">");
+  return text_of("kernels/functors/arithmetic.h", "", "sum", arguments,
+                 "sum<kernels::HWY_NAMESPACE::Add, " + types + ", " + arguments + ">");
 }
 
-template <int kCapacity>
-void launch_sum(DType dtype, std::span<const void* const> in, void* out, int64_t n) {
-  SumArguments<kCapacity> a{};
-  std::copy(in.begin(), in.end(), a.in);
+template <class Arguments>
+void launch_sum(DType dtype, const char* name, Arguments a, size_t inputs, void* out, int64_t n) {
   a.out = out;
   a.n = n;
-  a.inputs = static_cast<int64_t>(in.size());
-  Program::of(sum_text<kCapacity>(dtype)).launch("sum", device::geometry_for(n), a);
+  a.inputs = static_cast<int64_t>(inputs);
+  Program::of(sum_text(dtype, name)).launch("sum", device::geometry_for(n), a);
 }
 
 std::string select_text(DType condition, int64_t item_size) {
@@ -169,18 +170,18 @@ void broadcast_copy_on_device(const BroadcastLayout& layout, const void* in, int
   if (a.n > 0) Program::of(copy_text(item_size)).launch(kBroadcast, device::geometry_for(a.n), a);
 }
 
-// More inputs than a launch has room for are added in several launches. Halves are rounded between these.
 void add_n_on_device(DType dtype, std::span<const void* const> in, void* out, int64_t n) {
   if (n <= 0) return;
-  if (in.size() <= device::kFewSumInputs) return launch_sum<device::kFewSumInputs>(dtype, in, out, n);
-  constexpr size_t kMost = device::kMaxSumInputs;
-  launch_sum<kMost>(dtype, in.first(std::min(in.size(), kMost)), out, n);
-  for (size_t done = kMost; done < in.size(); done += kMost - 1) {
-    const auto next = in.subspan(done, std::min(in.size() - done, kMost - 1));
-    std::vector<const void*> part{out};
-    part.insert(part.end(), next.begin(), next.end());
-    launch_sum<kMost>(dtype, part, out, n);
+  if (in.size() <= device::kMaxSumInputs) {
+    SumArguments a{};
+    std::copy(in.begin(), in.end(), a.in);
+    return launch_sum(dtype, kSum, a, in.size(), out, n);
   }
+  device::Stream& stream = *device::current();
+  const OwnedBlock table(static_cast<int64_t>(in.size_bytes()), stream.device());
+  stream.copy_in(table.data(), in.data(), static_cast<int64_t>(in.size_bytes()));
+  launch_sum(dtype, kLongSum, device::LongSumArguments{.in = static_cast<const void* const*>(table.data())}, in.size(),
+             out, n);
 }
 
 void select_on_device(DType condition_dtype, const void* condition, int64_t item_size, const void* x, const void* y,
@@ -211,8 +212,8 @@ std::vector<std::string> elementwise_texts() {
   for (const DType dtype : kDTypes) {
     for (int id = 0; id < static_cast<int>(Pointwise::kCount); ++id) add(loops(static_cast<Pointwise>(id)), dtype);
     if (is_floating(dtype)) add(half_power_loops(), dtype);
-    texts.push_back(sum_text<device::kFewSumInputs>(dtype));
-    texts.push_back(sum_text<device::kMaxSumInputs>(dtype));
+    texts.push_back(sum_text(dtype, kSum));
+    texts.push_back(sum_text(dtype, kLongSum));
     for (const int64_t size : {1, 2, 4, 8}) texts.push_back(select_text(dtype, size));
   }
   for (const int64_t size : {1, 2, 4, 8}) texts.push_back(copy_text(size));

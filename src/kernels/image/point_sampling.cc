@@ -5,32 +5,12 @@
 
 #include "device/stream.h"
 #include "hybridnet/threads.h"
+#include "kernels/functors/point_neighbors.h"
 #include "kernels/image/device_sampling.h"
 #include "storage/temporary.h"
 
 namespace hybridnet::kernels {
 namespace {
-
-// Two neighbors along an axis, their weights, and flags for those inside the image.
-template <typename T>
-struct Neighbors {
-  int64_t low = -2;
-  T weight[2] = {0, 0};
-  bool inside[2] = {false, false};
-
-  Neighbors(T coordinate, int64_t size, bool slope) {
-    const T half = static_cast<T>(size - 1) / 2;
-    const T at = (coordinate + 1) * half;
-    if (!(at > T(-1) && at < static_cast<T>(size))) return;  // also NaN
-    const T floor = std::floor(at);
-    low = static_cast<int64_t>(floor);
-    const T part = at - floor;
-    weight[0] = slope ? -half : 1 - part;
-    weight[1] = slope ? half : part;
-    inside[0] = low >= 0;
-    inside[1] = low + 1 < size;
-  }
-};
 
 // The four pixels from which each point of one example is read. Pixels outside have weight 0, and the position of the
 // first pixel.
@@ -43,7 +23,7 @@ class Taps {
   void find(const T* grid) {
     const int64_t points = s_.points();
     for (int64_t p = 0; p < points; ++p) {
-      const Neighbors<T> x(grid[p], s_.width, s_.along_x), y(grid[points + p], s_.height, s_.along_y);
+      const PointNeighbors<T> x(grid[p], s_.width, s_.along_x), y(grid[points + p], s_.height, s_.along_y);
       for (int j = 0; j < 2; ++j)
         for (int i = 0; i < 2; ++i) {
           const bool inside = y.inside[j] && x.inside[i];

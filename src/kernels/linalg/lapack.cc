@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "base/library_folder.h"
 #include "hybridnet/env.h"
 #include "hybridnet/error.h"
 #include "kernels/isa.h"
@@ -14,13 +15,6 @@ namespace hybridnet::kernels {
 namespace {
 
 constexpr const char* kFile = "libscipy_openblas.so";  // PyPI scipy-openblas32: every symbol begins with scipy_
-
-std::string folder_of_this_library() {
-  Dl_info info;
-  if (dladdr(reinterpret_cast<const void*>(&folder_of_this_library), &info) == 0) return "";
-  const std::string file(info.dli_fname);
-  return file.substr(0, file.rfind('/') + 1);
-}
 
 [[noreturn]] void throw_missing(const char* reason) {
   throw Error(ErrorKind::kError,

@@ -80,7 +80,7 @@ template <typename T>
 struct RnnForward {
   const T *data, *parameters, *state, *cell;  // cell: LSTM
   const T* packed;                            // from pack_rnn_parameters(); null: parameters are packed in each run
-  const int64_t* lengths;                     // one per example, in [0, steps]; null if not masked
+  const int64_t* lengths;                     // one per example, in [0, steps]; read only if masked
   T *out, *state_out, *cell_out;              // states may be null
   T* reserve;                                 // null: nothing is saved for a gradient
   T* workspace;

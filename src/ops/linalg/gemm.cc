@@ -163,6 +163,7 @@ OpBuilder<P> declare_gemm(OpRegistry& ops, const char* name) {
       .infer([](const P& p, InferContext& c) { infer_gemm(p, c); })
       .link([](const P& p, const LinkContext&) { return Ref<Kernel>(new GemmKernel(p)); })
       .halves_through_float()
+      .any_device()
       .gradient([](const P& p, const GradientContext& g) { return gemm_gradient(p, g); }, Saves::of({0, 1}))
       .cost([](const P& p, auto in, auto out) {
         (void)out;

@@ -160,6 +160,7 @@ auto declare_reshape(OpRegistry& ops, const char* name, const char* doc) {
         if (c.in_shape(0).known()) c.set_out_shape(0, target_of(p, c.in_shape(0)));
       })
       .cpu([](const P&, const KernelArgs& a) { copy_first_input(a); })
+      .any_device()
       .view()
       .inplace(0, 0)
       .gradient(

@@ -253,30 +253,30 @@ void register_distribution(OpRegistry& ops, bool with_aliases, bool like) {
       .doc(D::kDoc)
       .output("output", "shape given by the parameter; floating")
       .infer(infer_draw<D>)
-      .any_device_when([](const DrawParams<D>&, const LinkContext&) { return kCheap; })
       .cpu([](const DrawParams<D>& p, const KernelArgs& a) { fill_drawn<D>(a.out[0], a.rng, p.first, p.second); },
            kFloating)
       .random()
       .cost([](const DrawParams<D>&, auto, auto out) { return draw_cost(out, kCost); })
       .gradient(kNotDifferentiable)
       .sample({}, {{"shape", "(2, 3)"}});
+  if constexpr (kCheap) random.any_device();
   if (with_aliases) random.alias(name);
   if (like) {
-    ops.declare<DrawLikeParams<D>>("_random_" + name + "_like")
-        .doc(std::string(D::kDoc) + " One per element of data.")
+    auto drawn_like = ops.declare<DrawLikeParams<D>>("_random_" + name + "_like");
+    drawn_like.doc(std::string(D::kDoc) + " One per element of data.")
         .input("data", "defines shape and dtype only; floating")
         .output("output", "shape and dtype of data")
         .infer([](const DrawLikeParams<D>&, InferContext& c) {
           c.unify_shapes();
           c.unify_dtypes();
         })
-        .any_device_when([](const DrawLikeParams<D>&, const LinkContext&) { return kCheap; })
         .cpu([](const DrawLikeParams<D>& p, const KernelArgs& a) { fill_drawn<D>(a.out[0], a.rng, p.first, p.second); },
              kFloating)
         .random()
         .cost([](const DrawLikeParams<D>&, auto, auto out) { return draw_cost(out, kCost); })
         .gradient(kNotDifferentiable)
         .sample({{2, 3}}, {});
+    if constexpr (kCheap) drawn_like.any_device();
   }
   auto sample = ops.declare<SampleParams>("_sample_" + name);
   sample.alias("sample_" + name).doc(std::string(D::kDoc) + " One or more per element of the parameters.");

@@ -52,7 +52,7 @@ TEST(CudaDriver, NamesARequiredFunctionThatIsMissingInANewDriver) {
         return 0;
       });
   EXPECT_EQ(why_unusable(driver), "");
-  driver.add_node.address = nullptr;
+  driver.is_capturing.address = nullptr;
   EXPECT_EQ(why_unusable(driver), "") << "an optional function may be missing";
   driver.release_context.address = nullptr;
   EXPECT_EQ(why_unusable(driver),

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/library_folder.h"
+#include "cuda/stand_in.h"
 #include "device/backend.h"
 
 namespace hybridnet::test {

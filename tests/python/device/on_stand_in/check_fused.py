@@ -1,4 +1,4 @@
-"""Chains of elementwise operators are one kernel on gpu(0), with the bits of the steps one by one on the CPU."""
+"""Chains of elementwise operators, and sums of arrays, are one kernel on gpu(0), with the bits of the CPU."""
 
 from __future__ import annotations
 
@@ -45,3 +45,13 @@ def test_a_chain_with_a_formula_runs_step_by_step() -> None:
     program = "exp(0); broadcast_mul(2, 1); _contrib_hard_swish(3); _plus_scalar(4, scalar=1) -> 5, 3"
     inputs = [array.astype("float32") for array in (draw(33, 7), draw(7))]
     assert difference("_fused_elementwise", inputs, num_args=2, program=program) == 0.0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32"])
+@pytest.mark.parametrize("count", [2, 30, 31, 500])
+def test_a_sum_of_any_number_of_arrays_is_one_launch_and_is_rounded_once(count: int, dtype: str) -> None:
+    kind = mx.nd.array([0], dtype=dtype).asnumpy().dtype
+    inputs = [(draw(4, 5) * 100).astype(kind) for _ in range(count)]
+    before = stand_in.counters()["launches"]
+    assert difference("add_n", inputs, num_args=count) == 0.0
+    assert stand_in.counters()["launches"] - before == 1

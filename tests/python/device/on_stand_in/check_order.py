@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import hybridnet as mx
 import numpy as np
 import pytest
 import stand_in
-from hybridnet import autograd
+from hybridnet import autograd, gluon
 from hybridnet.gluon import nn
 
 GPU = mx.gpu(0)
@@ -88,3 +89,38 @@ def test_a_shared_array_is_read_by_a_copy_while_a_later_write_waits() -> None:
         array[:] = 5
         assert (before.asnumpy() == 1).all()
         assert (array.asnumpy() == 5).all()
+
+
+class AddsConstants(gluon.HybridBlock):
+    """The sum has a term that a pass computes when the graph is compiled."""
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return F.broadcast_add(x, F.concat(F.arange(start=0, stop=500), F.ones((500,)), dim=0) * 2)
+
+
+@pytest.mark.parametrize("options", [{}, {"static_alloc": True}], ids=["hybridized", "static"])
+def test_constants_that_passes_compute_are_there_before_the_first_run(options: dict[str, bool]) -> None:
+    expected = 1 + 2 * np.concatenate([np.arange(500), np.ones(500)])
+    for number in range(20):
+        stand_in.seed(number)
+        net = AddsConstants()
+        net.hybridize(**options)
+        np.testing.assert_array_equal(net(mx.nd.ones((1000,), ctx=GPU)).asnumpy(), expected)
+
+
+def test_a_captured_array_that_a_copy_has_written_is_read_behind_the_copy() -> None:
+    captured = mx.nd.ones((1000,), ctx=GPU)
+
+    class Multiplies(gluon.HybridBlock):
+        def forward(self, x: Any) -> Any:
+            return x * captured
+
+    for number in range(20):
+        stand_in.seed(number)
+        net = Multiplies()
+        net.hybridize(static_alloc=number % 2 == 1)
+        for factor in (number, number + 1):
+            captured[:] = np.full((1000,), factor, "float32")
+            result = net(mx.nd.ones((1000,), ctx=GPU))
+            captured[:] = np.zeros((1000,), "float32")  # must wait for the run
+            assert (result.asnumpy() == factor).all()

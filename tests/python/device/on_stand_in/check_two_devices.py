@@ -80,3 +80,28 @@ def test_a_hybridized_block_has_a_plan_for_each_gpu() -> None:
     for result, ctx in zip(results, DEVICES + DEVICES, strict=True):
         assert result.context == ctx
         np.testing.assert_array_equal(result.asnumpy(), results[0].asnumpy())
+
+
+def test_weights_of_two_gpus_are_updated_in_one_call() -> None:
+    for name in ("sgd", "adamw"):
+        optimizer = mx.optimizer.create(name, learning_rate=0.1)
+        weights, grads = ([mx.nd.ones((3,), ctx=ctx) for ctx in DEVICES] for _ in range(2))
+        states = [optimizer.create_state(i, weight) for i, weight in enumerate(weights)]
+        optimizer.update_multi_precision([0, 1], weights, grads, states)
+        assert [weight.context for weight in weights] == DEVICES
+        np.testing.assert_array_equal(weights[0].asnumpy(), weights[1].asnumpy())
+        assert (weights[0].asnumpy() < 1).all()
+
+
+def test_an_array_captured_on_another_gpu_is_an_error_that_names_both() -> None:
+    captured = mx.nd.ones((3, 4), ctx=DEVICES[0])
+
+    class Adds(gluon.HybridBlock):
+        def forward(self, x: mx.nd.NDArray) -> mx.nd.NDArray:
+            return x + captured
+
+    net = Adds()
+    net.hybridize()
+    with pytest.raises(HybridNetError, match=r"gpu\(1\).*gpu\(0\)|gpu\(0\).*gpu\(1\)"):
+        net(mx.nd.array(VALUES, ctx=DEVICES[1])).asnumpy()
+    np.testing.assert_array_equal(net(mx.nd.array(VALUES, ctx=DEVICES[0])).asnumpy(), VALUES + 1)

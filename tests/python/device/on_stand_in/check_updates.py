@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import stand_in
 from both_devices import difference
+from hybridnet import autograd, gluon
+from hybridnet.errors import UnsupportedError
 
 RANDOM = np.random.default_rng(3)
 TENSORS = 70  # more than a launch has room for
@@ -98,3 +100,41 @@ def test_an_infinite_element_of_many_arrays_is_found() -> None:
     assert difference("multi_all_finite", arrays, num_arrays=len(arrays)) == 0.0
     arrays[150][-1] = np.inf
     assert difference("multi_all_finite", arrays, num_arrays=len(arrays)) == 0.0
+
+
+def trained(optimizer: str, dtype: str, ctx: mx.Context, compiled: bool) -> list[np.ndarray]:
+    """The weights of a Dense layer after three steps."""
+    mx.random.seed(3)
+    net = gluon.nn.Dense(5, in_units=4, use_bias=optimizer != "groupadagrad")  # it updates matrices only
+    net.initialize(mx.init.Constant(0.25), ctx=ctx)
+    net.cast(dtype)
+    net.hybridize()
+    trainer = gluon.Trainer(net.collect_params(), optimizer, {"multi_precision": dtype == "float16"})
+    rng = np.random.default_rng(1)
+    data = mx.nd.array(rng.uniform(0.1, 1, (8, 4)), dtype=dtype, ctx=ctx)
+    label = mx.nd.array(rng.uniform(0.1, 1, (8, 5)), dtype=dtype, ctx=ctx)
+    loss_of = gluon.loss.L2Loss()
+    step = mx.jit.train_step(net, loss_of, trainer) if compiled else None
+    for _ in range(3):
+        if step is not None:
+            step(data, label)
+            continue
+        with autograd.record():
+            loss = loss_of(net(data), label)
+        loss.backward()
+        trainer.step(8)
+    return [parameter.data().astype("float32").asnumpy() for parameter in net.collect_params().values()]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("optimizer", sorted(mx.optimizer.Optimizer.opt_registry))
+def test_every_optimizer_trains_as_on_the_cpu(optimizer: str, dtype: str) -> None:
+    for compiled in (False, True):
+        try:
+            expected = trained(optimizer, dtype, mx.cpu(), compiled)
+        except UnsupportedError:
+            assert compiled  # not every optimizer has a compiled step
+            continue
+        for found, wanted in zip(trained(optimizer, dtype, mx.gpu(0), compiled), expected, strict=True):
+            tolerance = {"float32": 1e-5, "float16": 4e-3}[dtype]
+            np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance * 0.1)

@@ -1,8 +1,8 @@
-#include "cuda/library_folder.h"
+#include "base/library_folder.h"
 
 #include <dlfcn.h>
 
-namespace hybridnet::cuda {
+namespace hybridnet {
 
 std::string folder_of_this_library() {
   Dl_info info;
@@ -11,6 +11,4 @@ std::string folder_of_this_library() {
   return file.substr(0, file.rfind('/') + 1);
 }
 
-std::string stand_in_library() { return folder_of_this_library() + "libhnstandin.so"; }
-
-}  // namespace hybridnet::cuda
+}  // namespace hybridnet
