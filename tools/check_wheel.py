@@ -23,6 +23,7 @@ WANTED = (
     "libscipy_openblas.LICENSE.txt",
     "libinfo.py",
     "as_mxnet/_import_path/mxnet.py",
+    "as_mxnet/_import_path/horovod.py",
     "include/hybridnet/c_api.h",
     "cmake/hybridnet-config.cmake",
 )

@@ -47,7 +47,9 @@ def assemble(build: Path, folder: Path) -> None:
     """Copies the contents of the archive into an empty folder."""
     shutil.copy2(build / "package" / "libhybridnet.so", folder)
     for file in LIBRARIES.glob("*.so*"):  # OpenBLAS is loaded at its first use, so ldd does not list it
-        if not file.name.startswith(("_core", "libhybridnet.so", "libhybridnet_jni")):
+        if not file.name.startswith(
+            ("_core", "libhybridnet.so", "libhybridnet_jni", "libhybridnet_gloo", "libhnstandin")
+        ):
             shutil.copy2(file, folder)
     for name, place in needed_by(folder / "libhybridnet.so").items():
         if not (folder / name).exists() and not name.startswith(OF_THE_SYSTEM + OF_THE_COMPILER):

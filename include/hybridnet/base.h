@@ -293,7 +293,8 @@ struct accumulator<bool> {
 template <typename T>
 using accumulator_t = typename accumulator<T>::type;
 
-enum class DeviceType : int8_t { kCPU = 1, kGPU = 2, kCPUPinned = 3, kCPUShared = 5 };
+// kWire is no place of arrays: its worker of the engine waits for other processes (src/group).
+enum class DeviceType : int8_t { kCPU = 1, kGPU = 2, kCPUPinned = 3, kCPUShared = 5, kWire = 6 };
 struct Device {
   DeviceType type = DeviceType::kCPU;
   int32_t id = 0;

@@ -26,6 +26,7 @@ enum class ErrorKind : int8_t {
   kEngine,        // EngineError
   kMemory,        // OutOfMemoryError
   kUnsupported,   // UnsupportedError: valid, but not on this device, dtype, or in this build
+  kGroup,         // GroupError: another process of the group died, stopped or disagrees
 };
 const char* kind_name(ErrorKind kind);
 
@@ -85,6 +86,7 @@ HYBRIDNET_DECLARE_ERROR(TraceError, ErrorKind::kTrace);
 HYBRIDNET_DECLARE_ERROR(EngineError, ErrorKind::kEngine);
 HYBRIDNET_DECLARE_ERROR(OutOfMemoryError, ErrorKind::kMemory);
 HYBRIDNET_DECLARE_ERROR(UnsupportedError, ErrorKind::kUnsupported);
+HYBRIDNET_DECLARE_ERROR(GroupError, ErrorKind::kGroup);
 #undef HYBRIDNET_DECLARE_ERROR
 
 // The user's line that the current thread executes; set by front ends around calls, read by the engine at push and by

@@ -48,9 +48,9 @@ _ALIASES = {
     "npx": "numpy_extension",
 }
 _SUBMODULES = (
-    "autograph callback contrib cuda debug dlpack executor gluon image initializer io jit kvstore libinfo library log "
-    "lr_scheduler metric model module monitor numpy numpy_extension onnx operator ops optimizer profiler recordio "
-    "rewrite rnn runtime serving test_utils visualization"
+    "autograph callback contrib cuda debug dlpack executor gluon group image initializer io jit kvstore libinfo "
+    "library log lr_scheduler metric model module monitor numpy numpy_extension onnx operator ops optimizer profiler "
+    "recordio rewrite rnn runtime serving test_utils visualization"
 )
 # MXNet modules that do not exist yet, with the replacement.
 _CPU_ONLY = "write an operator in Python (mx.operator.CustomOp), or compute with operators"
@@ -60,7 +60,7 @@ _MISSING = {
     "th": _CPU_ONLY,
     "torch": _CPU_ONLY,
     "executor_manager": "train with mx.mod.Module",
-    "kvstore_server": "train in one process, with kvstore='device' or 'local'",
+    "kvstore_server": "there are no servers: run python -m hybridnet.launch -n 4 train.py with kvstore='dist_sync'",
     "notebook": "give Module.fit a callback of mx.callback",
 }
 

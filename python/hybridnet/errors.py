@@ -41,6 +41,7 @@ __all__ = [
     "ShapeError",
     "TraceError",
     "TypeError",
+    "GroupError",
     "UnsupportedError",
     "UserWarning",
     "ValueError",
@@ -296,6 +297,10 @@ class UnsupportedError(HybridNetError, NotImplementedError):
 
     More: docs/errors/UnsupportedError.md.
     """
+
+
+class GroupError(HybridNetError, ConnectionError):
+    """Another process of the group died, stopped or disagrees. More: docs/errors/GroupError.md."""
 
 
 __dir__ = dir_of(__name__)

@@ -15,6 +15,8 @@ const char* device_type_name(DeviceType type) {
       return "cpu_pinned";
     case DeviceType::kCPUShared:
       return "cpu_shared";
+    case DeviceType::kWire:
+      return "wire";
   }
   return "unknown";
 }

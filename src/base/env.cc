@@ -103,6 +103,19 @@ std::string cache() {
   return user.empty() ? std::string() : std::string(user) + "/.cache/hybridnet";
 }
 
+void read_group(Environment& env) {
+  constexpr int64_t kMaxProcesses = 65'536, kMaxSeconds = 1'000'000;
+  env.group_size = static_cast<int>(read_int("HYBRIDNET_GROUP_SIZE", 1, kMaxProcesses, 1));
+  env.group_rank = static_cast<int>(read_int("HYBRIDNET_GROUP_RANK", 0, env.group_size - 1, 0));
+  env.group_shards = static_cast<int>(read_int("HYBRIDNET_GROUP_SHARDS", 0, kMaxProcesses, 0));
+  env.group_store = read("HYBRIDNET_GROUP_STORE");
+  env.group_token_file = read("HYBRIDNET_GROUP_TOKEN_FILE");
+  if (const std::string_view address = read("HYBRIDNET_GROUP_ADDRESS"); !address.empty()) env.group_address = address;
+  if (const std::string_view name = read("HYBRIDNET_GROUP_NAME"); !name.empty()) env.group_name = name;
+  env.group_engine = read_choice("HYBRIDNET_GROUP_ENGINE", {"gloo"}, "gloo");
+  env.group_timeout_ms = 1000 * read_int("HYBRIDNET_GROUP_TIMEOUT", 1, kMaxSeconds, env.group_timeout_ms / 1000);
+}
+
 Environment read_environment() {
   constexpr int64_t kMaxThreads = 4096;
   constexpr int64_t kMaxMegabytes = int64_t{1} << 40;
@@ -134,6 +147,7 @@ Environment read_environment() {
   env.cuda_path = read("HYBRIDNET_CUDA_PATH");
   env.cuda_sync = read_bool("HYBRIDNET_CUDA_SYNC");
   env.gpu_fallback = read_choice("HYBRIDNET_GPU_FALLBACK", {"warn", "error", "ignore"}, "warn");
+  read_group(env);
   env.path = read("PATH");
   env.home = home();
   return env;

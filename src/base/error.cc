@@ -115,6 +115,8 @@ const char* kind_name(ErrorKind kind) {
       return "OutOfMemoryError";
     case ErrorKind::kUnsupported:
       return "UnsupportedError";
+    case ErrorKind::kGroup:
+      return "GroupError";
   }
   return "HybridNetError";
 }

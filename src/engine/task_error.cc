@@ -39,6 +39,8 @@ TaskErrorRef stored(std::exception_ptr error) {
       throw OutOfMemoryError(fields);
     case ErrorKind::kUnsupported:
       throw UnsupportedError(fields);
+    case ErrorKind::kGroup:
+      throw GroupError(fields);
     case ErrorKind::kError:
     case ErrorKind::kDeferredInit:
       break;

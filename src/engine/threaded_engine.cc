@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <new>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 
 #include "engine/pending.h"
@@ -29,7 +29,7 @@ constexpr auto kPollForWork = std::chrono::milliseconds(10);  // by waiting thre
 constexpr int kMaxHelped = 256;                               // tasks of other threads that one wait for all runs
 constexpr int kBulkRaisesInlineLimit = 4;
 
-bool is_cpu(Device device) { return device.type != DeviceType::kGPU; }
+bool is_cpu(Device device) { return device.type != DeviceType::kGPU && device.type != DeviceType::kWire; }
 
 class ThreadedEngine final : public Engine {
  public:
@@ -57,7 +57,7 @@ class ThreadedEngine final : public Engine {
   std::vector<WorkerPool*> pools();
   void submit_to(WorkerPool& pool, QueuedTask* task);
   void submit(const std::vector<QueuedTask*>& tasks);
-  void run_task(QueuedTask* task, int cores, WorkerPool& pool, std::vector<QueuedTask*>& ready);
+  void run_task(QueuedTask* task, int cores, std::vector<QueuedTask*>& ready);
   TaskErrorRef run_body(QueuedTask& task, int cores);
   TaskErrorRef error_of_inputs(QueuedTask& task);
   void end_accesses(QueuedTask& task, const TaskErrorRef& error, std::vector<QueuedTask*>& ready);
@@ -76,13 +76,13 @@ class ThreadedEngine final : public Engine {
   std::atomic<uint64_t> failed_{0};
   ThreadCounter inlined_;
 
-  std::mutex mutex_;  // variables' queues and errors, the ledger, gpu_pools_
+  std::mutex mutex_;  // variables' queues and errors, the ledger, other_pools_
   ErrorLedger errors_;
   Pending pending_;
   pid_t process_;
   PushRate push_rate_;  // under cpu_pool_'s mutex
   WorkerPool cpu_pool_;
-  std::unordered_map<int, std::unique_ptr<WorkerPool>> gpu_pools_;
+  std::map<std::pair<DeviceType, int>, std::unique_ptr<WorkerPool>> other_pools_;
 };
 
 int cpu_workers(int workers_asked) { return workers_asked > 0 ? workers_asked : std::max(2, cpu_cores()); }
@@ -90,13 +90,12 @@ int cpu_workers(int workers_asked) { return workers_asked > 0 ? workers_asked : 
 ThreadedEngine::ThreadedEngine(int workers_per_device)
     : workers_per_device_(workers_per_device > 0 ? workers_per_device : environment().workers),
       process_(getpid()),
-      cpu_pool_({.max_workers = cpu_workers(workers_per_device_),
-                 .shares_cores = true,
-                 .users_push =
-                     [this] { return push_rate_.are_busy(queued_.load(std::memory_order_relaxed), pending_.count()); }},
-                [this](QueuedTask* task, int cores, std::vector<QueuedTask*>& ready) {
-                  run_task(task, cores, cpu_pool_, ready);
-                }) {}
+      cpu_pool_(
+          {.max_workers = cpu_workers(workers_per_device_),
+           .shares_cores = true,
+           .users_push =
+               [this] { return push_rate_.are_busy(queued_.load(std::memory_order_relaxed), pending_.count()); }},
+          [this](QueuedTask* task, int cores, std::vector<QueuedTask*>& ready) { run_task(task, cores, ready); }) {}
 
 ThreadedEngine::~ThreadedEngine() {
   start_workers();
@@ -136,15 +135,17 @@ void ThreadedEngine::submit_to(WorkerPool& pool, QueuedTask* task) {
 // Under mutex_.
 WorkerPool& ThreadedEngine::pool_of(Device device) {
   if (is_cpu(device)) return cpu_pool_;
-  const auto [place, is_new] = gpu_pools_.try_emplace(device.id);
+  const auto [place, is_new] = other_pools_.try_emplace({device.type, device.id});
   std::unique_ptr<WorkerPool>& pool = place->second;
   if (!is_new) return *pool;
-  const WorkerPool::Policy policy{.max_workers = std::max(1, workers_per_device_), .shares_cores = false};
+  // The order of transfers is the same in all processes of a group, so one worker waits for them, one after the other.
+  const int workers = device.type == DeviceType::kWire ? 1 : std::max(1, workers_per_device_);
+  const WorkerPool::Policy policy{.max_workers = workers, .shares_cores = false};
   try {
     pool = std::make_unique<WorkerPool>(
-        policy, [this, &pool](QueuedTask* task, int cores, auto& ready) { run_task(task, cores, *pool, ready); });
+        policy, [this](QueuedTask* task, int cores, auto& ready) { run_task(task, cores, ready); });
   } catch (...) {
-    gpu_pools_.erase(place);
+    other_pools_.erase(place);
     throw;
   }
   return *pool;
@@ -153,7 +154,7 @@ WorkerPool& ThreadedEngine::pool_of(Device device) {
 std::vector<WorkerPool*> ThreadedEngine::pools() {
   const Lock lock(mutex_);
   std::vector<WorkerPool*> all{&cpu_pool_};
-  for (auto& [id, pool] : gpu_pools_) all.push_back(pool.get());
+  for (auto& [device, pool] : other_pools_) all.push_back(pool.get());
   return all;
 }
 
@@ -210,17 +211,19 @@ void ThreadedEngine::submit(const std::vector<QueuedTask*>& tasks) {
 
 // --- running -------------------------------------------------------------------------------------------------------
 
-void ThreadedEngine::run_task(QueuedTask* task, int cores, WorkerPool& pool, std::vector<QueuedTask*>& ready) {
+void ThreadedEngine::run_task(QueuedTask* task, int cores, std::vector<QueuedTask*>& ready) {
   TaskErrorRef error = run_body(*task, cores);
   if (error) failed_.fetch_add(1, std::memory_order_relaxed);
   const int generation = task->generation;
+  const Device device = task->options.device;
   end_accesses(*task, error, ready);
   delete task;  // and all that it kept alive, its variables included
   error = nullptr;
   // Tasks of another device go to their own workers.
   std::vector<QueuedTask*> of_other_pools;
   std::erase_if(ready, [&](QueuedTask* next) {
-    const bool other = is_cpu(next->options.device) ? &pool != &cpu_pool_ : &pool == &cpu_pool_;
+    const Device wanted = next->options.device;
+    const bool other = is_cpu(wanted) ? !is_cpu(device) : wanted != device;
     if (other) of_other_pools.push_back(next);
     return other;
   });

@@ -275,10 +275,23 @@ struct VarLists {
       all.access(), options);
 }
 
-// Runs an operator whose shapes are known only after the run: waits for the inputs and runs at once.
+// Runs the kernel of an opaque operator, whose code may wait, on this thread.
+void run_opaque(const Op& op, const KernelArgs& args, const Op::Allocate& allocate) {
+  if (!op.stateless) throw UnsupportedError({.op = op.name, .message = "the operator runs in graphs only"});
+  std::vector<TensorSpec> in, out(static_cast<size_t>(op.num_outputs(args.params)));
+  for (const TensorRef& ref : args.in) in.push_back({*ref.shape, ref.dtype});
+  InferContext context(op, in, out, args.train);
+  op.infer(args.params, context);
+  std::vector<TensorRef> out_refs;
+  for (size_t i = 0; i < out.size(); ++i) out_refs.push_back(allocate(static_cast<int>(i), out[i]));
+  KernelArgs all = args;
+  all.out = out_refs;
+  op.stateless->run(all);
+}
+
+// Runs an operator whose shapes are known only after the run, or that is opaque: waits for the inputs and runs at once.
 void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray> inputs,
                  std::vector<NDArray>* results) {
-  if (!op.run_dynamic) throw UnsupportedError({.op = op.name, .message = "the operator runs in graphs only"});
   const bool on_gpu = !inputs.empty() && inputs[0].is_on_gpu();
   if (on_gpu) note_fallback(op.name);
   Scratch<NDArray, kMaxStackArrays> values(inputs.size());
@@ -293,11 +306,12 @@ void run_dynamic(const Op& op, const ParamsPtr& params, std::span<const NDArray>
   args.in = in_refs.span();
   args.train = autograd_state().training;
   if (op.random) args.rng = next_rng_key();
+  const Op::Allocate allocate = [&](int i, const TensorSpec& spec) {
+    (*results)[static_cast<size_t>(i)] = NDArray::empty(spec);
+    return (*results)[static_cast<size_t>(i)].ref();
+  };
   try {
-    op.run_dynamic(args, [&](int i, const TensorSpec& spec) {
-      (*results)[static_cast<size_t>(i)] = NDArray::empty(spec);
-      return (*results)[static_cast<size_t>(i)].ref();
-    });
+    op.run_dynamic ? op.run_dynamic(args, allocate) : run_opaque(op, args, allocate);
   } catch (Error& error) {
     add_call_context(error, op);
     throw;

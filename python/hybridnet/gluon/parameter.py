@@ -280,6 +280,8 @@ class Parameter(ChecksKeywords):
                 desc = initializer.InitDesc(self.name, {"__init__": init})
                 initializer.create(default_init)(desc, data)
             self._init_impl(data, ctx, own)
+        if self._trainer is not None:
+            self._trainer._value_was_set(self)
 
     def _init_impl(self, data: NDArray, ctx_list: Sequence[Context], own: bool = False) -> None:
         """Creates value and gradient. own: data has no other reader, so it becomes the value without a copy."""
@@ -391,8 +393,6 @@ class Parameter(ChecksKeywords):
         if not hasattr(data, "shape"):
             data = ndarray.array(data, dtype=self.dtype)
         self.shape = data.shape
-        if self._trainer is not None:
-            self._trainer._value_was_set(self)
         if self._data is None:
             if not self._deferred_init:
                 raise ParameterLoadError(f"Parameter '{self.name}' has not been initialized")
@@ -400,6 +400,8 @@ class Parameter(ChecksKeywords):
             return
         for array in self._data:
             array[:] = data
+        if self._trainer is not None:
+            self._trainer._value_was_set(self)
 
     def cast(self, dtype: Any) -> None:
         """Converts value and gradient to another element type."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import ndarray
+from .. import autograd, ndarray
 from .. import optimizer as opt
 from .._described import count_text, described
 from .._files import read_bytes, replacing
@@ -15,12 +15,13 @@ from .._keywords import ChecksKeywords
 from .._public_names import dir_of
 from ..errors import ParamError
 from ..errors import UserWarning as HybridNetUserWarning
-from ..kvstore.kvstore import KVStore
+from ..kvstore.kvstore import KVStore, _total
 from ._parameter_dict import ParameterDict
 from .parameter import Parameter
 
 if TYPE_CHECKING:
     from ..context import Context
+    from ..kvstore._shard_sums import ShardSums
     from ..ndarray import NDArray
 
 __all__ = ["Trainer"]
@@ -129,7 +130,9 @@ class Trainer(ChecksKeywords):
         self._compression_params = compression_params
         self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
         self._store = self._check_kvstore(kvstore, compression_params)
+        self._shards: ShardSums | None = None  # filled by add_shard()
         self._reset_kvstore()
+        self._take_values_of_first_process(self._params)
 
     def __repr__(self) -> str:
         sizes = [param.shape for param in self._params if param.grad_req != "null"]
@@ -151,9 +154,25 @@ class Trainer(ChecksKeywords):
         self._params_to_init = list(self._params)
 
     def _value_was_set(self, param: Parameter) -> None:
-        """Called when a value is set: a store that updates holds the values, so it is recreated at the next step."""
+        """Called when a value is set: a store that updates holds the values, so it is recreated at the next step.
+
+        With several processes, all must set it: the value of process 0 counts.
+        """
+        self._take_values_of_first_process([param])
         if self._kv_initialized and self._update_on_kvstore and param not in self._params_to_init:
             self._reset_kvstore()
+
+    def _take_values_of_first_process(self, params: Sequence[Parameter]) -> None:
+        """Overwrites values that exist by those of process 0, so that all processes begin with the same ones."""
+        if not hasattr(self._store, "broadcast_all") or self._store.num_workers == 1:
+            return
+        made = [param for param in params if param._data is not None]
+        with autograd.pause():
+            self._store.broadcast_all([param.name for param in made], [param.list_data()[0] for param in made])
+            for param in made:
+                first, *others = param.list_data()
+                for other in others:
+                    other[:] = first.as_in_context(other.context)
 
     def _init_kvstore(self) -> None:
         """Decides where parameters are updated. Raises ValueError for an update on a store that does not support it."""
@@ -174,7 +193,7 @@ class Trainer(ChecksKeywords):
             sums_rows = not by_rows and any(param._grad_stype != "default" for param in self._params)
             by_default = self._store is None and not sums_rows
             self._update_on_kvstore = by_default if wanted is None else bool(wanted)
-        self._distributed = False
+        self._distributed = hasattr(self._store, "broadcast_all") and self._store.num_workers > 1
         self._kv_initialized = True
 
     def _init_params(self) -> None:
@@ -291,6 +310,9 @@ class Trainer(ChecksKeywords):
     def _allreduce_grads(self) -> None:
         if self._store is None and len(self._contexts) < 2:
             return
+        if hasattr(self._store, "sum_gradients"):
+            self._sum_over_processes()
+            return
         for i, param in enumerate(self._params):
             if param.grad_req == "null":
                 continue
@@ -301,6 +323,57 @@ class Trainer(ChecksKeywords):
                 total = ndarray.add_n(*(grad.as_in_context(grads[0].context) for grad in grads))
                 for grad in grads:
                     grad[:] = total.as_in_context(grad.context)
+
+    def _sum_over_processes(self) -> None:
+        trained = [param for param in self._params if param.grad_req != "null"]
+        names, gradients = [param.name for param in trained], [param.list_grad() for param in trained]
+        count = self._shards.count if self._shards is not None else 0
+        begin, end = self._store.own_shards
+        if count != end - begin and (count != 0 or end - begin > 1):
+            raise ParamError(
+                "Trainer: add_shard()",
+                expected=f"{end - begin} calls before each step",
+                given=str(count),
+                because=f"the group has {self._store.num_shards} virtual shards, and this process the shards "
+                f"{begin} to {end - 1}",
+                fix="call trainer.add_shard() after the backward of each shard",
+            )
+        if self._shards is None or count == 0:
+            self._store.sum_gradients(names, gradients)
+            return
+        self._store.sum_shards(names, self._shards.take(), [arrays[0] for arrays in gradients])
+        for first, *others in gradients:
+            for other in others:
+                other[:] = first.as_in_context(other.context)
+
+    def add_shard(self) -> None:
+        """Ends a virtual shard: call it after the backward of each, then step() once, with kvstore='dist_sync'.
+
+        Each process computes its ``mx.group.own_shards()`` of the batch, one after the other. Their gradients are added
+        in an order that does not depend on the number of processes, so training gives the same bits with 1, 2, 3 or 4
+        of them. Raises ParamError without a store of several processes, or after too many calls.
+        """
+        if not hasattr(self._store, "sum_shards"):
+            raise ParamError(
+                "Trainer.add_shard()",
+                because="this trainer does not sum over processes",
+                fix="pass kvstore='dist_sync' to the trainer",
+            )
+        if self._shards is None:
+            from ..kvstore._shard_sums import ShardSums
+
+            self._shards = ShardSums()
+        begin, end = self._store.own_shards
+        if self._shards.count == end - begin:
+            raise ParamError(
+                "Trainer.add_shard()",
+                expected=f"at most {end - begin} calls before each step",
+                given=str(self._shards.count + 1),
+                because=f"this process has the shards {begin} to {end - 1} of {self._store.num_shards}",
+                fix="call trainer.step() after the last shard",
+            )
+        gradients = [param.list_grad() for param in self._params if param.grad_req != "null"]
+        self._shards.add([_total(arrays) for arrays in gradients])
 
     def _update(self, ignore_stale_grad: bool) -> None:
         scaler = getattr(self, "_amp_loss_scaler", None)

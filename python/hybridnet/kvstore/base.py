@@ -14,6 +14,10 @@ __all__ = ["KVStoreBase", "create"]
 _LOCAL = ("local", "device", "nccl", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device")
 
 
+# Sums over the processes of mx.group; all names mean the same.
+DIST = ("dist_sync", "dist_sync_device", "dist_device_sync", "dist")
+
+
 class KVStoreBase:
     """Interface of stores for Trainer and Module. User-defined stores derive from it and are registered::
 
@@ -74,9 +78,12 @@ class KVStoreBase:
 
 
 def create(name: str = "local") -> KVStoreBase:
-    """Creates a store by name: 'local', 'device', 'nccl' (equivalent in one process), or a registered one.
+    """Creates a store by name.
 
-    Raises TypeError unless name is text, UnsupportedError for distributed stores, ParamError for unknown names.
+    'local', 'device' and 'nccl' are equivalent in one process; 'dist_sync', 'dist_sync_device' and 'dist_device_sync'
+    sum over the processes of mx.group. Other names are those of registered stores.
+
+    Raises TypeError unless name is text, UnsupportedError for 'dist_async' and 'p3', ParamError for unknown names.
     """
     if not isinstance(name, str):
         raise HybridNetTypeError("kvstore.create: name must be a string", given=type(name).__name__)
@@ -87,13 +94,13 @@ def create(name: str = "local") -> KVStoreBase:
         from .kvstore import KVStore
 
         return KVStore(lower)
+    if lower in DIST:
+        from ._dist_store import DistKVStore
+
+        return DistKVStore(lower)
     if lower.startswith(("dist", "p3", "horovod", "byteps")):
-        raise UnsupportedError(
-            f"kvstore '{name}' needs several processes",
-            because="training runs in one process so far",
-            fix="use 'device' or 'local'",
-        )
-    known: Sequence[str] = (*_LOCAL, *KVStoreBase.kv_registry)
+        raise UnsupportedError(f"kvstore '{name}' does not exist yet", fix="use 'dist_sync'")
+    known: Sequence[str] = (*_LOCAL, *DIST, *KVStoreBase.kv_registry)
     raise ParamError(f"kvstore.create: unknown store '{name}', known: {', '.join(known)}")
 
 

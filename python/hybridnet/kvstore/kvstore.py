@@ -85,18 +85,20 @@ class KVStore(KVStoreBase):
             raise ParamError(f"KVStore: key {key!r} was not initialized", because=f"known keys: {known}", fix="init it")
         return self._stored[key]
 
+    def _check_shapes(self, key: Any, arrays: list[NDArray]) -> NDArray:
+        stored = self._at(key)
+        for array in arrays:
+            if array.shape != stored.shape:
+                raise ShapeError(f"KVStore.push: key {key!r}", expected=f"shape {stored.shape}", given=str(array.shape))
+        return stored
+
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Sums the arrays of each key; the sum goes to the updater, or replaces the stored array.
 
         Raises ParamError for unknown keys, ShapeError if shapes differ.
         """
         for k, arrays in self._pairs(key, value):
-            stored = self._at(k)
-            for array in arrays:
-                if array.shape != stored.shape:
-                    raise ShapeError(
-                        f"KVStore.push: key {k!r}", expected=f"shape {stored.shape}", given=str(array.shape)
-                    )
+            stored = self._check_shapes(k, arrays)
             merged = _total(arrays).as_in_context(stored.context)
             if self._updater is not None:
                 self._updater(k, merged, stored)

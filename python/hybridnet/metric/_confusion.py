@@ -31,6 +31,14 @@ class _Tally:
         self.true_negatives += int((~predicted & ~label).sum())
 
     @property
+    def counts(self) -> tuple[int, int, int, int]:
+        return self.true_positives, self.false_positives, self.false_negatives, self.true_negatives
+
+    @counts.setter
+    def counts(self, counts: tuple[int, int, int, int]) -> None:
+        self.true_positives, self.false_positives, self.false_negatives, self.true_negatives = counts
+
+    @property
     def total(self) -> int:
         return self.true_positives + self.false_positives + self.false_negatives + self.true_negatives
 
@@ -91,6 +99,18 @@ class _BinaryScore(EvalMetric):
             self.num_inst = self._local.total
             self.global_sum_metric = self._score(self._global) * self._global.total
             self.global_num_inst = self._global.total
+
+    def _counts(self) -> list[float]:
+        means = [self.sum_metric, self.num_inst, self.global_sum_metric, self.global_num_inst]
+        return [*means, *self._local.counts, *self._global.counts]
+
+    def _take_counts(self, counts: Sequence[float]) -> None:
+        super()._take_counts(counts)
+        self._local.counts = tuple(map(int, counts[4:8]))  # type: ignore[assignment]
+        self._global.counts = tuple(map(int, counts[8:12]))  # type: ignore[assignment]
+        if self.average == "micro":
+            self.sum_metric = self._score(self._local) * self._local.total
+            self.global_sum_metric = self._score(self._global) * self._global.total
 
     def reset(self) -> None:
         super().reset()

@@ -86,6 +86,21 @@ class ConfusionMatrix(EvalMetric):
             self._local = numpy.pad(self._local, (0, more))
             self._global = numpy.pad(self._global, (0, more))
 
+    def _counts(self) -> list[float]:
+        if self.num_classes is None:
+            raise HybridNetValueError(
+                "group.reduce: ConfusionMatrix needs num_classes",
+                because="the processes may have seen different classes",
+                fix="make it with num_classes=",
+            )
+        means = [self.sum_metric, self.num_inst, self.global_sum_metric, self.global_num_inst]
+        self._grow(self.num_classes)
+        return [*means, *self._local.ravel(), *self._global.ravel()]
+
+    def _take_counts(self, counts: Sequence[float]) -> None:
+        super()._take_counts(counts)
+        self._local, self._global = numpy.asarray(counts[4:], dtype=numpy.int64).reshape(2, *self._local.shape)
+
     def reset(self) -> None:
         super().reset()
         self._local = numpy.zeros_like(self._local)

@@ -13,8 +13,8 @@ from .. import registry
 from .._described import count_text, described
 from .._habits import add_habits
 from .._keywords import ChecksKeywords
+from ..errors import UnsupportedError, not_overridden
 from ..errors import ValueError as HybridNetValueError
-from ..errors import not_overridden
 
 __all__ = ["CompositeEvalMetric", "EvalMetric", "PairMetric", "check_label_shapes", "create", "register"]
 
@@ -127,6 +127,24 @@ class EvalMetric(ChecksKeywords):
         self.global_sum_metric += total
         self.num_inst += count
         self.global_num_inst += count
+
+    def _counts(self) -> list[float]:
+        """The numbers that mx.group.reduce adds over processes.
+
+        Raises UnsupportedError if they do not determine get(): the class resets more than them.
+        """
+        if type(self).reset is not EvalMetric.reset or type(self).reset_local is not EvalMetric.reset_local:
+            raise UnsupportedError(
+                f"group.reduce: {type(self).__name__}",
+                because="its value does not follow from sums over the processes",
+                fix="gather labels and predictions with mx.group.gather, and update one metric with them",
+            )
+        return [self.sum_metric, self.num_inst, self.global_sum_metric, self.global_num_inst]
+
+    def _take_counts(self, counts: Sequence[float]) -> None:
+        """Takes the sums of _counts() over processes."""
+        self.sum_metric, self.global_sum_metric = float(counts[0]), float(counts[2])
+        self.num_inst, self.global_num_inst = int(counts[1]), int(counts[3])
 
     def get(self) -> tuple[Any, Any]:
         """Returns (name, local value); nan before the first batch."""

@@ -461,10 +461,21 @@ class Module(BaseModule):
             self._fill_store()
         else:
             self._updater = opt.get_updater(self._optimizer)
+            self._take_values_of_first_process()
         self.optimizer_initialized = True
         if self._preload_opt_states is not None:
             self.load_optimizer_states(self._preload_opt_states)
             self._preload_opt_states = None
+
+    def _take_values_of_first_process(self) -> None:
+        """With a store of several processes, all begin with the parameters of process 0."""
+        if not hasattr(self._kvstore, "broadcast_all") or self._kvstore.num_workers == 1:
+            return
+        self._kvstore.broadcast_all(self._param_names, [arrays[0] for arrays in self._exec_group.param_arrays])
+        for first, *others in self._exec_group.param_arrays:
+            for other in others:
+                other[:] = first.as_in_context(other.context)
+        self._params_dirty = True
 
     def _make_store(self, kvstore: Any) -> Any:
         if kvstore is None or (isinstance(kvstore, str) and len(self._context) == 1 and "dist" not in kvstore):
@@ -484,7 +495,8 @@ class Module(BaseModule):
                 self._kvstore.broadcast(name, arrays[0], out=arrays)
 
     def _make_optimizer(self, optimizer: Any, params: Any, names: dict[int, str]) -> opt.Optimizer:
-        rescale = 1.0 / self._exec_group.batch_size
+        processes = self._kvstore.num_workers if hasattr(self._kvstore, "broadcast_all") else 1
+        rescale = 1.0 / (self._exec_group.batch_size * processes)
         if isinstance(optimizer, str):
             params = dict(params)
             params.setdefault("rescale_grad", rescale)

@@ -64,7 +64,7 @@ def test_loggers_write_level_time_and_place(tmp_path, capsys):
         ("th", "CustomOp"),
         ("tvmop", "CustomOp"),
         ("executor_manager", "mx.mod.Module"),
-        ("kvstore_server", "one process"),
+        ("kvstore_server", "there are no servers"),
         ("notebook", "mx.callback"),
     ],
 )

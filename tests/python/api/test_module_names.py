@@ -39,9 +39,9 @@ test_utils util visualization
 # operators, rewrites of graphs, predictions over HTTP, steps of training, GPUs beside other libraries, and the package
 # that makes `import mxnet` import these modules.
 ADDED = [
-    "as_mxnet", "autograph", "contrib.backends", "contrib.backends.onnxruntime", "contrib.control_flow", "contrib.onnx",
-    "contrib.tree", "cuda", "debug", "errors", "gluon.data.batchify", "jit", "onnx", "onnx.backend", "ops", "rewrite",
-    "serving",
+    "as_mxnet", "autograph", "byteps", "contrib.backends", "contrib.backends.onnxruntime", "contrib.control_flow",
+    "contrib.onnx", "contrib.tree", "cuda", "debug", "errors", "gluon.data.batchify", "group", "horovod", "jit",
+    "launch", "onnx", "onnx.backend", "ops", "rewrite", "serving",
 ]  # fmt: skip
 
 

@@ -36,6 +36,10 @@ RUNS = {
         r"fuse_scaled_tanh +fired +1 [^\n]*\n1 in the body of '\w+'\nresults and gradients agree",
     ),
     "rewrite_partition_gcc.py": ([], r"2 parts were compiled; results agree|there is no C compiler"),
+    "train_distributed.py": (
+        ["--epochs", "5"],
+        r"1 processes, 1 shards, [^\n]*\nsent [^\n]*\naccuracy 0\.9\d+ of 357 images\ndigest",
+    ),
     "tune_onnx.py": (
         [],
         r"tuned: test accuracy 0\.9\d+ in ONNX Runtime\nlargest difference to HybridNet: (0\.0e\+00|\d\.\de-)",

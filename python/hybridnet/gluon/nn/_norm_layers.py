@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
+from ... import autograd, group
 from ...errors import ParamError
 from ...ndarray._dtypes import dtype_name
 from .._hybrid_block import HybridBlock
@@ -150,11 +151,42 @@ class BatchNormReLU(_BatchNorm):
     fuse_relu = True
 
 
-class SyncBatchNorm(BatchNorm):
-    """BatchNorm with statistics over the whole batch. Arguments: see BatchNorm, with axis 1; num_devices is accepted.
+def over_group(F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any, options: Any) -> Any:
+    """BatchNorm (axis 1) in training with the statistics of all processes of mx.group, weighted by their counts.
 
-    All CPU contexts are one device, so one call has the whole batch, and the statistics are those of BatchNorm.
+    The variance is the mean of the squares around the common mean, so that it does not cancel. options: those of
+    BatchNorm.
     """
+    rows = F.reshape(x, shape=(0, 0, -1))  # (N, channels, positions)
+    count = F.reshape(F.sum(F.ones_like(F.slice_axis(rows, axis=1, begin=0, end=1))), shape=(1,))
+    sums = F._internal._group_sum(F.concat(F.sum(rows, axis=(0, 2)), count, dim=0), what="a mean of SyncBatchNorm")
+    total = F.slice_axis(sums, axis=0, begin=-1, end=None)
+    mean = F.broadcast_div(F.slice_axis(sums, axis=0, begin=0, end=-1), total)
+    centered = F.broadcast_sub(rows, F.reshape(mean, shape=(1, -1, 1)))
+    squares = F._internal._group_sum(F.sum(F.square(centered), axis=(0, 2)), what="a variance of SyncBatchNorm")
+    var = F.broadcast_div(squares, total)
+    factor = F.rsqrt(var + options["eps"])
+    if not options["fix_gamma"]:
+        factor = factor * gamma
+    out = F.broadcast_mul(centered, F.reshape(factor, shape=(1, -1, 1)))
+    out = F.broadcast_add(out, F.reshape(beta, shape=(1, -1, 1)))
+    kept = options["momentum"]
+    running_mean[:] = kept * running_mean + (1 - kept) * F.stop_gradient(mean)
+    running_var[:] = kept * running_var + (1 - kept) * F.stop_gradient(var)
+    return F.reshape_like(out, x)
+
+
+class SyncBatchNorm(BatchNorm):
+    """BatchNorm with statistics over the batches of all processes of ``mx.group``, weighted by their sizes.
+
+    Arguments: see BatchNorm, with axis 1; num_devices is accepted. All contexts of one process are one device, so in
+    one process it is BatchNorm. With several processes it takes float32 and float64.
+    """
+
+    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
+        if group.size() > 1 and autograd.is_training() and not self._kwargs["use_global_stats"]:
+            return over_group(F, x, gamma, beta, running_mean, running_var, self._kwargs)
+        return super().hybrid_forward(F, x, gamma, beta, running_mean, running_var)
 
     def __init__(
         self,

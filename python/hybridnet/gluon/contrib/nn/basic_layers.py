@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .... import autograd, group
 from ...._public_names import dir_of
 from ... import nn
 from ..._hybrid_block import HybridBlock
 from ...nn._arguments import positive, sizes
+from ...nn._norm_layers import over_group
 
 __all__ = [
     "Concurrent",
@@ -44,7 +46,7 @@ class SparseEmbedding(nn.Embedding):
 
 
 class SyncBatchNorm(nn.BatchNorm):
-    """BatchNorm (axis 1) with mean and variance over the batch of all devices together.
+    """BatchNorm (axis 1) with mean and variance over the batch of all devices and processes (mx.group) together.
 
     Parameters
     ----------
@@ -99,6 +101,8 @@ class SyncBatchNorm(nn.BatchNorm):
         }
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
+        if group.size() > 1 and autograd.is_training() and not self._kwargs["use_global_stats"]:
+            return over_group(F, x, gamma, beta, running_mean, running_var, self._kwargs)
         return F.contrib.SyncBatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
 

@@ -22,6 +22,7 @@ final class Errors {
       case "TraceError" -> new TraceError(text);
       case "DeferredInitializationError" -> new DeferredInitializationError(text);
       case "EngineError" -> new EngineError(text);
+      case "GroupError" -> new GroupError(text);
       case "UnsupportedError" -> new UnsupportedError(text);
       case "OutOfMemoryError", "OutOfMemory" -> new OutOfMemoryError(text);
       default -> new HybridNetError(text);

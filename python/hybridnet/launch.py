@@ -1,0 +1,323 @@
+"""Starts the processes of a group on this machine: ``python -m hybridnet.launch -n 4 train.py [arguments]``.
+
+A program that is no .py file is run as it is. Each process finds its place in the environment (HYBRIDNET_GROUP_*) and
+joins by ``mx.group`` or ``kvstore="dist_sync"``. If one fails, the others are stopped; ``--max-restarts`` starts all
+again. The exit code is that of the process that failed first; 128 + N if signal N ended it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from ._meeting_server import MeetingServer
+from ._public_names import dir_of
+from ._remote_member import start_remote
+
+__all__ = ["main"]
+
+_POLL_SECONDS = 0.02
+_END_SECONDS = 5.0  # between SIGTERM and SIGKILL
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
+
+
+@dataclass
+class _Job:
+    """One attempt: its secret, its meeting, and the host of each process ("": this machine)."""
+
+    folder: str
+    token: bytes
+    hosts: list[str]
+    server: MeetingServer | None
+
+
+@dataclass
+class _Member:
+    rank: int
+    process: subprocess.Popen[bytes]
+    readers: list[threading.Thread]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m hybridnet.launch",
+        description=__doc__.partition("\n\n")[0] if __doc__ else None,
+        epilog="The options of the program follow its name.",
+    )
+    parser.add_argument(
+        *("-n", "-np", "--processes", "--num-proc", "--num-workers"), dest="processes", type=int, required=True,
+        help="number of processes",
+    )  # fmt: skip
+    parser.add_argument("-H", "--hosts", help="machines: HOST:PROCESSES,HOST:PROCESSES, or a file of such lines")
+    parser.add_argument("--launcher", default="local", help="local, or ssh: the other machines of -H by ssh")
+    parser.add_argument("--remote-shell", help="command that reaches a machine (default with ssh: 'ssh {host}')")
+    parser.add_argument("--remote-python", default=sys.executable, help="Python on the other machines")
+    parser.add_argument("--address", help="address of this machine for the others (default: the one that reaches them)")
+    parser.add_argument(
+        "-s", "--num-servers", type=int, default=0, help="accepted for scripts of MXNet: no servers are started"
+    )
+    parser.add_argument("--max-restarts", type=int, default=0, help="how often all are started again after a failure")
+    parser.add_argument("--timeout", type=int, help="seconds that a process waits for another one (default 60)")
+    parser.add_argument("--virtual-shards", type=int, default=0, help="parts of sums (default: one for each process)")
+    parser.add_argument("--threads", type=int, help="cores of each process (default: those of the machine, shared)")
+    parser.add_argument("--grace", type=float, default=5.0, help="seconds for the others to end after a failure")
+    parser.add_argument("--no-prefix", action="store_true", help="print output without the rank before each line")
+    parser.add_argument("-m", dest="module", action="store_true", help="the program is the name of a Python module")
+    parser.add_argument("program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    return parser
+
+
+def _host_lines(hosts: str) -> list[str]:
+    """Returns the entries of -H: a list, as for horovodrun, or a file, as for MXNet's launch.py."""
+    if not os.path.isfile(hosts):
+        return hosts.split(",")
+    with open(hosts, encoding="utf-8") as file:
+        return [text for line in file if (text := line.partition("#")[0].strip())]
+
+
+def _is_this_machine(host: str) -> bool:
+    name = socket.gethostname()
+    return host in {"localhost", "127.0.0.1", name, name.partition(".")[0]} or host == socket.getfqdn()
+
+
+def _host_of_each(options: argparse.Namespace) -> tuple[list[str], str | None]:
+    """Returns the host of each process, "" being this machine, and the reason if -H cannot be used."""
+    if options.hosts is None:
+        return [""] * options.processes, None
+    hosts: list[str] = []
+    for entry in _host_lines(options.hosts):
+        host, _, count = entry.replace(" slots=", ":").strip().partition(":")
+        if not host or (count and not (count.isdecimal() and int(count) > 0)):
+            return [], f"-H: {entry!r} is not HOST or HOST:PROCESSES"
+        hosts += ["" if _is_this_machine(host) else host] * int(count or options.processes)
+    if len(hosts) < options.processes:
+        return [], f"-H has {len(hosts)} slots, fewer than the {options.processes} processes of -n"
+    return hosts[: options.processes], None
+
+
+def _problem(options: argparse.Namespace) -> str | None:
+    """Returns the reason why the options cannot be used; None if they can."""
+    if options.processes < 1 or options.max_restarts < 0 or (options.timeout is not None and options.timeout < 1):
+        return "-n and --timeout must be positive, and --max-restarts not negative"
+    if options.launcher not in ("local", "ssh"):
+        return f"--launcher: {options.launcher} is not local or ssh"
+    hosts, problem = _host_of_each(options)
+    if problem:
+        return problem
+    if any(hosts) and options.launcher == "local" and options.remote_shell is None:
+        return f"-H: {next(filter(None, hosts))!r} is not this machine: add --launcher ssh"
+    return None
+
+
+def _command(options: argparse.Namespace) -> list[str]:
+    program = [options.program, *options.arguments]
+    if options.module:
+        return [sys.executable, "-m", *program]
+    return [sys.executable, *program] if options.program.endswith(".py") else program
+
+
+def _say(text: str) -> None:
+    print(f"hybridnet.launch: {text}", file=sys.stderr, flush=True)
+
+
+def _copy_lines(source: BinaryIO, target: BinaryIO, prefix: bytes) -> None:
+    for line in iter(source.readline, b""):
+        target.write(prefix + line if line.endswith(b"\n") else prefix + line + b"\n")
+        target.flush()
+
+
+def _end_with_parent() -> None:
+    """Runs in each process before its program: it ends if the launcher is killed."""
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGTERM)
+
+
+def _environment(options: argparse.Namespace, folder: str, attempt: int) -> dict[str, str]:
+    environment = {
+        **os.environ,
+        "HYBRIDNET_GROUP_SIZE": str(options.processes),
+        "HYBRIDNET_GROUP_STORE": f"folder:{folder}",
+        "HYBRIDNET_GROUP_TOKEN_FILE": os.path.join(folder, ".token"),
+        "HYBRIDNET_GROUP_NAME": str(attempt),
+        "HYBRIDNET_GROUP_SHARDS": str(options.virtual_shards),
+    }
+    if options.threads:
+        environment["HYBRIDNET_NUM_THREADS"] = str(options.threads)
+    if options.timeout:
+        environment["HYBRIDNET_GROUP_TIMEOUT"] = str(options.timeout)
+    return environment
+
+
+def _own_address(host: str) -> str:
+    """The address from which this machine reaches a host."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, 9))  # sends nothing
+        return str(probe.getsockname()[0])
+
+
+def _start(options: argparse.Namespace, job: _Job, attempt: int) -> list[_Member]:
+    environment = _environment(options, job.folder, attempt)
+    if job.server is not None:
+        environment["HYBRIDNET_GROUP_STORE"] = f"tcp://{job.server.address}:{job.server.port}"
+        environment["HYBRIDNET_GROUP_ADDRESS"] = str(job.server.address)
+    members: list[_Member] = []
+    pipe = None if options.no_prefix else subprocess.PIPE
+    try:
+        for rank, host in enumerate(job.hosts):
+            place = {
+                "HYBRIDNET_GROUP_RANK": str(rank),
+                "HYBRIDNET_GROUP_LOCAL_RANK": str(job.hosts[:rank].count(host)),
+                "HYBRIDNET_GROUP_LOCAL_SIZE": str(job.hosts.count(host)),
+            }
+            if not environment.get("HYBRIDNET_NUM_THREADS"):  # other machines have as many cores as this one, probably
+                place["HYBRIDNET_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // job.hosts.count(host)))
+            if host:
+                names = ("HYBRIDNET_", "OMP_", "PYTHONPATH", "PYTHONUNBUFFERED")
+                sent = {key: value for key, value in environment.items() if key.startswith(names)}
+                sent |= {**place, "HYBRIDNET_GROUP_ADDRESS": host}
+                shell = options.remote_shell or "ssh {host}"
+                command = [options.remote_python if word == sys.executable else word for word in _command(options)]
+                process = start_remote(shell, host, options.remote_python, sent, job.token, command, pipe)
+            else:
+                process = subprocess.Popen(
+                    _command(options),
+                    env={**environment, **place},
+                    stdin=None if rank == 0 else subprocess.DEVNULL,
+                    stdout=pipe,
+                    stderr=pipe,
+                    preexec_fn=_end_with_parent,
+                )
+            readers = [
+                threading.Thread(target=_copy_lines, args=(source, target, f"[{rank}] ".encode()), daemon=True)
+                for source, target in ((process.stdout, sys.stdout.buffer), (process.stderr, sys.stderr.buffer))
+                if source is not None
+            ]
+            for reader in readers:
+                reader.start()
+            members.append(_Member(rank, process, readers))
+    except OSError:
+        _end(members)
+        raise
+    return members
+
+
+def _wait(members: Sequence[_Member], seconds: float) -> bool:
+    """Waits until all have ended, at most so long."""
+    end = time.monotonic() + seconds
+    while any(member.process.poll() is None for member in members):
+        if time.monotonic() >= end:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _end(members: Sequence[_Member], grace: float = 0.0) -> None:
+    """Ends all processes: after the grace by SIGTERM, then by SIGKILL; stopped ones, too."""
+    if _wait(members, grace):
+        return
+    for member in members:
+        if member.process.poll() is None:
+            member.process.send_signal(signal.SIGTERM)
+            member.process.send_signal(signal.SIGCONT)
+    if not _wait(members, _END_SECONDS):
+        for member in members:
+            if member.process.poll() is None:
+                member.process.kill()
+        _wait(members, _END_SECONDS)
+
+
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    return f"was killed by signal {-code} ({signal.Signals(-code).name})"
+
+
+def _run(options: argparse.Namespace, attempt: int) -> int:
+    """Runs the program once; returns 0, or the exit code of the process that failed first."""
+    folder = tempfile.mkdtemp(prefix="hybridnet-group-")  # mode 0700
+    begin = time.monotonic()
+    members: list[_Member] = []
+    server: MeetingServer | None = None
+    try:
+        descriptor = os.open(os.path.join(folder, ".token"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        job = _Job(folder, secrets.token_bytes(32), _host_of_each(options)[0], None)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(job.token)
+        if remote := next(filter(None, job.hosts), None):
+            job.server = server = MeetingServer(job.token, options.address or _own_address(remote))
+        members = _start(options, job, attempt)
+        while any(member.process.poll() is None for member in members):
+            if any(member.process.poll() for member in members):
+                break
+            time.sleep(_POLL_SECONDS)
+        failed = next((member for member in members if member.process.poll()), None)
+        if failed is None:
+            return 0
+        _say(
+            f"rank {failed.rank} (pid {failed.process.pid}) {_how_it_ended(failed.process.returncode)} after "
+            f"{time.monotonic() - begin:.1f} s; the others are stopped"
+        )
+        code = failed.process.returncode
+        _end(members, options.grace)
+        return code if code > 0 else 128 - code
+    finally:
+        _end(members)
+        for member in members:
+            for reader in member.readers:
+                reader.join(timeout=1.0)
+        if server is not None:
+            server.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _StoppedError(KeyboardInterrupt):
+    """The launcher got this signal."""
+
+
+def _stop(number: int, frame: object) -> None:
+    raise _StoppedError(number)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if problem := _problem(options):
+        parser.error(problem)
+    if options.num_servers > 0:
+        _say(f"-s {options.num_servers} has no effect: there are no servers, each process updates its parameters")
+    signal.signal(signal.SIGTERM, _stop)
+    attempt = 0
+    try:
+        while True:
+            try:
+                code = _run(options, attempt)
+            except OSError as error:
+                _say(f"cannot start {options.program}: {error.strerror}")
+                return 127
+            if code == 0 or attempt == options.max_restarts:
+                return code
+            attempt += 1
+            _say(f"restart {attempt} of {options.max_restarts}")
+    except KeyboardInterrupt as stopped:
+        number = stopped.args[0] if stopped.args else signal.SIGINT
+        return 128 + int(number)
+
+
+__dir__ = dir_of(__name__)
+
+if __name__ == "__main__":
+    sys.exit(main())

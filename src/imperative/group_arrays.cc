@@ -1,0 +1,248 @@
+#include "imperative/group_arrays.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/hash.h"
+#include "group/current.h"
+#include "group/lane.h"
+#include "hybridnet/error.h"
+#include "imperative/invoke.h"
+#include "imperative/tape.h"
+#include "ndarray/device_work.h"
+
+namespace hybridnet {
+namespace {
+
+using group::Call;
+using group::Group;
+
+std::vector<Var*> vars_of(std::span<const NDArray> arrays) {
+  std::vector<Var*> vars;
+  for (const NDArray& array : arrays) vars.push_back(&array.var());
+  return vars;
+}
+
+void push(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes, int priority,
+          group::CallBody body) {
+  std::vector<NDArray> keep(reads.begin(), reads.end());
+  keep.insert(keep.end(), writes.begin(), writes.end());
+  group::push_call(
+      name, vars_of(reads), vars_of(writes), priority,
+      [keep = std::move(keep), body = std::move(body)](Group& group, uint64_t number) { body(group, number); });
+}
+
+void check_dense(std::span<const NDArray> arrays, const char* call) {
+  for (const NDArray& array : arrays) {
+    if (array.is_sparse())
+      throw UnsupportedError({.message = std::string("group: ") + call + " of an array in sparse storage",
+                              .fix = "call tostype('default') first"});
+    if (array.dtype() != arrays[0].dtype())
+      throw DTypeError({.expected = std::string("arrays of one dtype, ") + dtype_name(arrays[0].dtype()),
+                        .given = dtype_name(array.dtype()),
+                        .message = std::string("group: ") + call,
+                        .fix = "make one call for each dtype"});
+  }
+}
+
+Call call_of(Call::Kind kind, std::span<const NDArray> arrays, const std::string& what) {
+  Call call;
+  call.kind = kind;
+  call.dtype = arrays.empty() ? DType::kFloat32 : arrays[0].dtype();
+  for (const NDArray& array : arrays) {
+    call.count += array.size();
+    call.shapes = mix_hash(call.shapes, static_cast<uint64_t>(array.ndim()) + 1);
+    for (const int64_t dim : array.shape()) call.shapes = mix_hash(call.shapes, static_cast<uint64_t>(dim));
+  }
+  call.what = what;
+  if (what.empty() && arrays.size() == 1) call.what = arrays[0].spec().str();
+  if (what.empty() && arrays.size() > 1) call.what = std::to_string(arrays.size()) + " arrays";
+  return call;
+}
+
+// The values of several arrays, one after the other.
+void pack(std::span<const NDArray> arrays, char* to) {
+  for (const NDArray& array : arrays) {
+    const auto bytes = static_cast<size_t>(array.bytes());
+    if (bytes > 0) std::memcpy(to, array.data(), bytes);
+    to += bytes;
+  }
+}
+
+void unpack(const char* from, std::span<const NDArray> arrays) {
+  for (const NDArray& array : arrays) {
+    const auto bytes = static_cast<size_t>(array.bytes());
+    if (bytes > 0) std::memcpy(array.data(), from, bytes);
+    from += bytes;
+  }
+}
+
+int64_t bytes_of(std::span<const NDArray> arrays) {
+  int64_t bytes = 0;
+  for (const NDArray& array : arrays) bytes += array.bytes();
+  return bytes;
+}
+
+bool any_on_gpu(std::span<const NDArray> arrays) {
+  return std::any_of(arrays.begin(), arrays.end(), [](const NDArray& array) { return array.is_on_gpu(); });
+}
+
+// Copies on the CPU, which carries the values to other processes.
+std::vector<NDArray> copies_on_cpu(std::span<const NDArray> arrays) {
+  std::vector<NDArray> copies;
+  for (const NDArray& array : arrays) copies.push_back(array.is_on_gpu() ? copy_on(array, Device{}) : array);
+  return copies;
+}
+
+void copy_back(std::span<const NDArray> from, std::span<const NDArray> to) {
+  for (size_t i = 0; i < to.size(); ++i)
+    if (!(from[i] == to[i])) copy_between_devices(from[i], to[i]);
+}
+
+using ArrayLists = std::vector<std::vector<NDArray>>;
+
+void push_sum(ArrayLists nodes, std::span<const NDArray> out, Call call, int priority) {
+  std::vector<NDArray> reads;
+  for (const auto& node : nodes) reads.insert(reads.end(), node.begin(), node.end());
+  push("sum over the group", reads, out, priority,
+       [call, nodes = std::move(nodes), to = std::vector<NDArray>(out.begin(), out.end())](Group& group,
+                                                                                           uint64_t number) {
+         std::vector<const void*> values;
+         if (to.size() == 1) {
+           for (const auto& node : nodes) values.push_back(node[0].data());
+           return group.sum(call, number, values, to[0].data());
+         }
+         const int64_t bytes = bytes_of(to);
+         char* const staged = group.staging(bytes * static_cast<int64_t>(nodes.size()));
+         for (size_t i = 0; i < nodes.size(); ++i) {
+           values.push_back(staged + static_cast<int64_t>(i) * bytes);
+           pack(nodes[i], staged + static_cast<int64_t>(i) * bytes);
+         }
+         group.sum(call, number, values, staged);
+         unpack(staged, to);
+       });
+}
+
+class GroupSumFunction final : public RecordedFunction {
+ public:
+  explicit GroupSumFunction(std::string what) : what_(std::move(what)) {}
+  std::string name() const override { return "sum over the group"; }
+  std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) override {
+    // Each process must take part, even where its gradient is zero.
+    if (!out_grads[0]) throw GradientError({.message = "the sum over the group of " + what_ + " has no gradient here"});
+    const std::string what = "the gradient of " + what_;
+    if (create_graph) return {summed_over_group(out_grads[0], what)};
+    const NDArray sum = NDArray::empty(out_grads[0].spec(), out_grads[0].device());
+    sum_over_group({{out_grads[0]}}, {&sum, 1}, what, 0);
+    return {sum};
+  }
+  bool returns_fresh_arrays() const override { return true; }
+
+ private:
+  const std::string what_;
+};
+
+void check_not_recorded(const NDArray& array, const char* call) {
+  if (!autograd_state().recording || !needs_gradient(array)) return;
+  throw GradientError({.message = std::string("group: ") + call + " has no gradient",
+                       .fix = "use array.detach(), or mx.group.sum, which has one"});
+}
+
+}  // namespace
+
+void sum_over_group(const ArrayLists& nodes, std::span<const NDArray> out, const std::string& what, int priority,
+                    bool of_shards) {
+  if (out.empty()) return;
+  check_dense(out, "a sum");
+  bool on_gpu = any_on_gpu(out);
+  for (const auto& node : nodes) {
+    if (node.size() != out.size())
+      throw ShapeError({.expected = std::to_string(out.size()) + " arrays, as many as results",
+                        .given = std::to_string(node.size()),
+                        .message = "group: a sum"});
+    check_dense(node, "a sum");
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (node[i].spec() != out[i].spec())
+        throw ShapeError({.expected = node[i].spec().str(), .given = out[i].spec().str(), .message = "group: a sum"});
+    }
+    on_gpu = on_gpu || any_on_gpu(node);
+  }
+  const std::shared_ptr<Group> group = group::current();
+  const size_t expected = of_shards ? group::covering_nodes(group->own_shards(), group->shards()).size() : 1;
+  if (nodes.size() != expected)
+    throw ParamError({.expected = std::to_string(expected) + " nodes of the sum over shards",
+                      .given = std::to_string(nodes.size()),
+                      .message = "group: a sum"});
+  for (const NDArray& array : out) {
+    check_recorded_write(array);
+    note_overwrite(array);
+  }
+  Call call = call_of(Call::Kind::kSum, out, what);
+  call.shards = of_shards ? group->shards() : 0;
+  if (!on_gpu) return push_sum(nodes, out, call, priority);
+  ArrayLists copies;
+  for (const auto& node : nodes) copies.push_back(copies_on_cpu(node));
+  std::vector<NDArray> sums;
+  for (const NDArray& array : out) sums.push_back(NDArray::deferred(array.spec()));
+  push_sum(std::move(copies), sums, call, priority);
+  copy_back(sums, out);
+}
+
+NDArray summed_over_group(const NDArray& array, const std::string& what) {
+  check_dense({&array, 1}, "a sum");
+  const NDArray sum = NDArray::deferred(array.spec(), array.device());
+  sum_over_group({{array}}, {&sum, 1}, what, 0);
+  if (autograd_state().recording) {
+    const Call call = call_of(Call::Kind::kSum, {&array, 1}, what);
+    record(Ref<RecordedFunction>(new GroupSumFunction(call.what)), {&array, 1}, {&sum, 1});
+  }
+  return sum;
+}
+
+NDArray gathered_over_group(const NDArray& array, const std::string& what) {
+  check_dense({&array, 1}, "gathering");
+  check_not_recorded(array, "gathering");
+  const int64_t processes = group::current()->size();
+  TensorSpec spec = array.spec();
+  Shape shape{processes};
+  for (const int64_t dim : spec.shape) shape.push_back(dim);
+  spec.shape = shape;
+  const NDArray own = array.is_on_gpu() ? copy_on(array, Device{}) : array;
+  const NDArray all = NDArray::deferred(spec);
+  const Call call = call_of(Call::Kind::kGather, {&array, 1}, what);
+  push("gather over the group", {&own, 1}, {&all, 1}, 0,
+       [call, own, all](Group& group, uint64_t number) { group.gather(call, number, own.data(), all.data()); });
+  return array.is_on_gpu() ? copy_on(all, array.device()) : all;
+}
+
+void broadcast_over_group(std::span<const NDArray> arrays, int root, const std::string& what) {
+  if (arrays.empty()) return;
+  check_dense(arrays, "a broadcast");
+  const std::shared_ptr<Group> group = group::current();
+  if (root < 0 || root >= group->size())
+    throw ValueError({.expected = "a rank from 0 to " + std::to_string(group->size() - 1),
+                      .given = std::to_string(root),
+                      .message = "group: the root of a broadcast"});
+  for (const NDArray& array : arrays) {
+    check_recorded_write(array);
+    note_overwrite(array);
+  }
+  Call call = call_of(Call::Kind::kBroadcast, arrays, what);
+  call.root = root;
+  const std::vector<NDArray> on_host = copies_on_cpu(arrays);
+  push("broadcast over the group", {}, on_host, 0, [call, on_host](Group& members, uint64_t number) {
+    if (on_host.size() == 1) return members.broadcast(call, number, on_host[0].data());
+    char* const staged = members.staging(bytes_of(on_host));
+    if (members.rank() == call.root) pack(on_host, staged);
+    members.broadcast(call, number, staged);
+    if (members.rank() != call.root) unpack(staged, on_host);
+  });
+  copy_back(on_host, arrays);
+}
+
+void wait_for_group() {
+  push("barrier of the group", {}, {}, 0, [](Group& group, uint64_t number) { group.barrier(number); });
+  group::wait_for_calls();
+}
+
+}  // namespace hybridnet
