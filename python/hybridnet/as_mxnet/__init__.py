@@ -10,12 +10,17 @@ Each of these enables it; the first two for one program, the last for every prog
 itself forwards: attributes that are read, set or deleted there are those of ``hybridnet``, except ``__version__`` and
 the other names in ``_OWN``. Names that NumPy has removed (``np.int``, ``np.float``) exist again, with a warning.
 
+``horovod.mxnet`` and ``byteps.mxnet`` are ``hybridnet.horovod`` and ``hybridnet.byteps``, also if these packages are
+installed. A process with DMLC_ROLE=server or scheduler ends here with status 0, as in MXNet at the end of training:
+there are no servers.
+
 Raises ImportError if MXNet itself is imported already. See ``docs/migrating-from-mxnet.md``.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -34,12 +39,20 @@ __all__ = ["IMPORT_PATH", "MXNET_VERSION"]
 # The version that programs check; hybridnet.__version__ is HybridNet's own.
 MXNET_VERSION = "1.9.1"
 
-# A folder with only mxnet.py, which imports this package. On sys.path it is for interpreters that have not imported it:
-# children of multiprocessing, which inherit the path, and with --install all programs of an environment.
+# A folder with mxnet.py, which imports this package. On sys.path it is for interpreters that have not imported it:
+# children of multiprocessing, which inherit the path, and with --install all programs of an environment. horovod.py and
+# byteps.py stand in for packages that are not installed.
 IMPORT_PATH = str(Path(__file__).parent / "_import_path")
 
 # Attributes of the module ``mxnet`` that are not hybridnet's.
 _OWN = ("__version__", "__name__", "__package__", "__spec__", "__loader__", "__path__", "__file__", "__doc__")
+
+# Modules of libraries that extend MXNet by processes, and the modules that they are here.
+_EXTENSIONS = {
+    "horovod.mxnet": "hybridnet.horovod",
+    "horovod.mxnet.mpi_ops": "hybridnet.horovod",
+    "byteps.mxnet": "hybridnet.byteps",
+}
 
 
 class _MXNetModule(ModuleType):
@@ -81,10 +94,12 @@ def _public_names() -> list[str]:
 
 
 class _MXNetFinder:
-    """Import finder for ``mxnet`` and ``mxnet.x``: the latter is the module object of ``hybridnet.x``."""
+    """Import finder for ``mxnet``, ``mxnet.x`` and ``horovod.mxnet``: the module objects of ``hybridnet.x``."""
 
     @staticmethod
     def find_spec(fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if fullname in _EXTENSIONS:
+            return _alias(fullname, _EXTENSIONS[fullname])
         top, _, rest = fullname.partition(".")
         if top != "mxnet":
             return None
@@ -92,12 +107,17 @@ class _MXNetFinder:
             return _SPEC
         real = f"hybridnet.{rest}"
         try:
-            is_package = hasattr(importlib.import_module(real), "__path__")
+            return _alias(fullname, real)
         except ModuleNotFoundError as missing:
             if missing.name != real:
                 raise
             raise _no_module(fullname, real) from None
-        return ModuleSpec(fullname, _AliasLoader(real), is_package=is_package)  # type: ignore[arg-type]  # has a loader's methods
+
+
+def _alias(name: str, real: str) -> ModuleSpec:
+    """Returns the spec by which ``import name`` gives the module object of real."""
+    is_package = hasattr(importlib.import_module(real), "__path__")
+    return ModuleSpec(name, _AliasLoader(real), is_package=is_package)  # type: ignore[arg-type]  # has a loader's methods
 
 
 def _no_module(name: str, real: str) -> HybridNetImportError:
@@ -120,6 +140,18 @@ class _TopLoader:
     @staticmethod
     def exec_module(module: ModuleType) -> None:
         """Does nothing: the module exists already."""
+
+
+def _end_servers() -> None:
+    """Ends a process that an old script starts as a server: MXNet's import ran the server, and then ended it, too."""
+    role = os.environ.get("DMLC_ROLE")
+    if role in ("server", "scheduler"):
+        print(
+            f"hybridnet.as_mxnet: this process ends, because DMLC_ROLE={role} and there are no servers; "
+            "`python -m hybridnet.launch -n 4 train.py` starts the workers",
+            file=sys.stderr,
+        )
+        sys.exit(0)
 
 
 def _activate() -> None:
@@ -151,6 +183,7 @@ for _name, _value in {
 }.items():
     setattr(_MXNET, _name, _value)
 del _name, _value
+_end_servers()
 _activate()
 
 __dir__ = dir_of(__name__)

@@ -74,6 +74,60 @@ def test_samplers(rng):
         data.IntervalSampler(3, 4)
 
 
+@pytest.mark.parametrize(("length", "parts"), [(12, 3), (11, 3), (10, 3), (7, 1), (5, 5), (0, 2)])
+@pytest.mark.parametrize("even", [True, False])
+def test_a_split_sampler_yields_each_index_in_one_part(length, parts, even, rng):
+    samplers = [data.SplitSampler(length, parts, part, even=even) for part in range(parts)]
+    orders = [list(sampler) for sampler in samplers]
+    assert [len(sampler) for sampler in samplers] == [len(order) for order in orders]
+    ranges = [sorted(set(order)) for order in orders]
+    assert [i for part in ranges for i in part] == list(range(length))  # contiguous, and nothing is dropped
+    counts = [len(order) for order in orders]
+    if even:
+        assert set(counts) == {-(-length // parts)}
+    else:
+        assert max(counts) - min(counts) <= 1 and sum(counts) == length
+    for order, part in zip(orders, ranges, strict=True):
+        assert order == part or order[-1] == order[0] or len(order) == len(part)
+
+
+def test_a_split_sampler_shuffles_by_default(rng):
+    sampler = data.SplitSampler(201, 2, 1)
+    first, second = list(sampler), list(sampler)
+    assert first != second and sorted(first[:100]) == list(range(101, 201)) and first[100] == first[0]
+    assert list(data.SplitSampler(5, 2, 0, shuffle=False)) == [0, 1, 2]
+    assert list(data.SplitSampler(5, 2, 1, shuffle=False)) == [3, 4, 3]
+    assert list(data.SplitSampler(5, 2, 1, even=False, shuffle=False)) == [3, 4]
+    assert list(data.SplitSampler(3, shuffle=False)) == [0, 1, 2]
+    np.random.seed(5)
+    first = list(sampler)
+    np.random.seed(5)
+    assert list(sampler) == first
+    loader = data.DataLoader(data.SimpleDataset(list(range(5))), 2, sampler=data.SplitSampler(5, 2, 1, shuffle=False))
+    assert [batch.asnumpy().tolist() for batch in loader] == [[3, 4], [3]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((10, 0), "num_parts: expected an integer, 1 or more, got 0"),
+        ((10, 2.0), "num_parts.*got 2.0"),
+        ((10, True), "num_parts.*got True"),
+        ((10, 2, -1), "part_index: expected an integer, 0 or more, got -1"),
+        ((10, 2, 2), "part_index: expected less than 2, the number of parts, got 2(.|\\n)*mx.group.size"),
+        ((-1,), "length: expected an integer, 0 or more, got -1"),
+        (("10",), "length.*got '10'"),
+        ((2, 3), "length: expected at least 3, the number of parts, got 2(.|\\n)*even=False"),
+        ((10, 2, 0, "yes"), "even: expected a bool, got 'yes'"),
+        ((10, 2, 0, True, None), "shuffle: expected a bool, got None"),
+    ],
+)
+def test_wrong_arguments_of_a_split_sampler_are_named(arguments, text):
+    with pytest.raises(mx.errors.ParamError, match=text):
+        data.SplitSampler(*arguments)
+    assert list(data.SplitSampler(2, 3, 2, even=False)) == []
+
+
 @pytest.mark.parametrize(
     ("last_batch", "rounds", "lengths"),
     [

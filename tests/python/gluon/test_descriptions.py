@@ -33,6 +33,7 @@ CASES = [
     (lambda: data.SequentialSampler(10, 2), "SequentialSampler(length=10, start=2)"),
     (lambda: data.RandomSampler(10), "RandomSampler(length=10)"),
     (lambda: data.IntervalSampler(10, 3), "IntervalSampler(length=10, interval=3)"),
+    (lambda: data.SplitSampler(10, 2), "SplitSampler(length=10, num_parts=2)"),
     (lambda: data.FilterSampler(max, [[1], [0], [2]]), "FilterSampler(2 of 3, fn=max)"),
     (
         lambda: data.BatchSampler(data.RandomSampler(10), 4, "discard"),

@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 
 from ..._described import changed_arguments, described
-from ..._keywords import ChecksKeywords
+from ..._keywords import ChecksKeywords, as_bool
 from ..._public_names import dir_of
 from ...errors import ParamError, not_overridden
 
-__all__ = ["BatchSampler", "FilterSampler", "IntervalSampler", "RandomSampler", "Sampler", "SequentialSampler"]
+__all__ = [
+    "BatchSampler",
+    "FilterSampler",
+    "IntervalSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SplitSampler",
+]
 
 
 class Sampler(ChecksKeywords):
@@ -53,6 +61,67 @@ class RandomSampler(Sampler):
 
     def __len__(self) -> int:
         return self._length
+
+
+class SplitSampler(Sampler):
+    """Yields the indices of one of num_parts contiguous parts of 0 to length - 1, in a new random order each time::
+
+        sampler = SplitSampler(len(dataset), mx.group.size(), mx.group.rank())
+        for batch in DataLoader(dataset, batch_size, sampler=sampler): ...
+
+    Each index is in one part. If length is no multiple of num_parts, the first length % num_parts parts are one longer.
+
+    Parameters
+    ----------
+    length : int
+        Number of samples, at least num_parts; with even=False at least 0.
+    num_parts : int, default 1
+    part_index : int, default 0
+    even : bool, default True
+        Whether all parts yield the same number of indices, so that all processes make equally many steps: a shorter
+        part ends with its first index again. Nothing is dropped. False: parts differ by at most one index.
+    shuffle : bool, default True
+        Whether the order is random, from numpy.random; False: ascending.
+
+    Raises ParamError for other values.
+    """
+
+    def __init__(
+        self, length: int, num_parts: int = 1, part_index: int = 0, even: bool = True, shuffle: bool = True
+    ) -> None:
+        self._even, self._shuffle = as_bool("SplitSampler: even", even), as_bool("SplitSampler: shuffle", shuffle)
+        for name, value, least in (("num_parts", num_parts, 1), ("part_index", part_index, 0), ("length", length, 0)):
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+                raise ParamError(f"SplitSampler: {name}", expected=f"an integer, {least} or more", given=repr(value))
+        if part_index >= num_parts:
+            raise ParamError(
+                "SplitSampler: part_index",
+                expected=f"less than {num_parts}, the number of parts",
+                given=repr(part_index),
+                fix="pass SplitSampler(length, num_parts, part_index): with processes, mx.group.size() and rank()",
+            )
+        if self._even and 0 < length < num_parts:
+            raise ParamError(
+                "SplitSampler: length",
+                expected=f"at least {num_parts}, the number of parts",
+                given=repr(length),
+                because="a part without samples has none to repeat",
+                fix="use fewer parts, or pass even=False",
+            )
+        self._length, self._num_parts, self._part_index = int(length), int(num_parts), int(part_index)
+        each, longer = divmod(self._length, self._num_parts)
+        self._start = each * self._part_index + min(self._part_index, longer)
+        self._stop = self._start + each + (self._part_index < longer)
+        self._repeats = longer > 0 and self._part_index >= longer and self._even
+
+    def __iter__(self) -> Iterator[int]:
+        count = self._stop - self._start
+        order = np.random.permutation(count) if self._shuffle else np.arange(count)
+        indices = (self._start + order).tolist()
+        return iter(indices + indices[:1] if self._repeats else indices)
+
+    def __len__(self) -> int:
+        return self._stop - self._start + self._repeats
 
 
 class FilterSampler(Sampler):
