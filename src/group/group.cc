@@ -58,7 +58,11 @@ Group::Layout::Layout(int processes, int shards) {
   first.push_back(static_cast<int>(nodes.size()));
 }
 
-Group::~Group() { leave("it left the group"); }
+Group::~Group() {
+  leave("it left the group");
+  // The threads of the transport do not exist in a forked child, and its connections belong to the parent.
+  if (::getpid() != process_) static_cast<void>(transport_.release());
+}
 
 int64_t Group::part_begin(int64_t count, int part, int parts) {
   if (part == parts) return count;

@@ -139,6 +139,13 @@ if child == 0:
         os._exit(0 if "forked" in str(error) else 2)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert group.sum(mx.nd.ones((2,))).asnumpy().tolist() == [size, size]
+# A child that ends as a program does must not close the connections of its parent.
+child = os.fork()
+if child == 0:
+    sys.exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+for _ in range(20):
+    assert group.sum(mx.nd.ones((100_000,))).asnumpy().max() == size
 print("fine")
 """
 
