@@ -74,7 +74,7 @@ def main() -> int:
     parent = os.getpid()
 
     def end_with_parent() -> None:
-        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGTERM)
+        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(_FAILED)
 

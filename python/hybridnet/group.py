@@ -3,7 +3,8 @@
 Start a program several times with ``python -m hybridnet.launch -n 4 train.py``; it needs two changes::
 
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}, kvstore="dist_sync")
-    loader = gluon.data.DataLoader(dataset.shard(mx.group.size(), mx.group.rank()), batch_size)
+    part = gluon.data.SplitSampler(len(dataset), mx.group.size(), mx.group.rank())
+    loader = gluon.data.DataLoader(dataset, batch_size, sampler=part)
 
 All processes must make the same calls in the same order. Calls return at once, like operators; the engine runs them
 in the order of the program. A process that dies, stops or makes another call becomes a
@@ -247,7 +248,10 @@ def broadcast(arrays: NDArray | Sequence[NDArray], root: int = 0, name: str = ""
 
 
 def reduce(metric: Any) -> Any:
-    """Returns a copy of a metric (mx.metric) with the sums and counts of all processes: the value over all samples.
+    """Returns a copy of a metric (mx.metric) with the sums and counts of all processes.
+
+    Its value is that of a metric that was updated with the batches of all processes. Metrics that average over batches
+    (MSE, F1 with average='macro') still do.
 
     Raises UnsupportedError for metrics whose value does not follow from sums, such as PearsonCorrelation.
     """

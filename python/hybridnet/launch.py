@@ -8,6 +8,7 @@ again. The exit code is that of the process that failed first; 128 + N if signal
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import os
 import secrets
@@ -21,7 +22,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import IO
 
 from ._meeting_server import MeetingServer
 from ._public_names import dir_of
@@ -30,6 +31,8 @@ from ._remote_member import start_remote
 __all__ = ["main"]
 
 _POLL_SECONDS = 0.02
+_IDLE_SECONDS = 1.0
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _END_SECONDS = 5.0  # between SIGTERM and SIGKILL
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
 
@@ -48,7 +51,7 @@ class _Job:
 class _Member:
     rank: int
     process: subprocess.Popen[bytes]
-    readers: list[threading.Thread]
+    readers: list[_Reader]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -111,8 +114,21 @@ def _host_of_each(options: argparse.Namespace) -> tuple[list[str], str | None]:
 
 def _problem(options: argparse.Namespace) -> str | None:
     """Returns the reason why the options cannot be used; None if they can."""
-    if options.processes < 1 or options.max_restarts < 0 or (options.timeout is not None and options.timeout < 1):
-        return "-n and --timeout must be positive, and --max-restarts not negative"
+    if options.processes < 1 or options.max_restarts < 0 or options.grace < 0:
+        return "-n must be positive, --max-restarts and --grace not negative"
+    if options.timeout is not None and not 1 <= options.timeout <= 1_000_000:
+        return "--timeout must be from 1 to 1000000 seconds"
+    if options.threads is not None and options.threads < 1:
+        return "--threads must be positive"
+    if options.virtual_shards != 0 and options.virtual_shards < options.processes:
+        return "--virtual-shards must be at least the number of processes"
+    if (
+        options.program.endswith(".py")
+        and not options.module
+        and not options.hosts
+        and not os.path.isfile(options.program)
+    ):
+        return f"there is no file {options.program}"
     if options.launcher not in ("local", "ssh"):
         return f"--launcher: {options.launcher} is not local or ssh"
     hosts, problem = _host_of_each(options)
@@ -134,15 +150,34 @@ def _say(text: str) -> None:
     print(f"hybridnet.launch: {text}", file=sys.stderr, flush=True)
 
 
-def _copy_lines(source: BinaryIO, target: BinaryIO, prefix: bytes) -> None:
-    for line in iter(source.readline, b""):
-        target.write(prefix + line if line.endswith(b"\n") else prefix + line + b"\n")
-        target.flush()
+class _Reader(threading.Thread):
+    """Copies lines, with the rank before each."""
+
+    def __init__(self, source: IO[bytes], target: IO[bytes], prefix: bytes) -> None:
+        super().__init__(daemon=True)
+        self._source, self._target, self._prefix = source, target, prefix
+        self._writes = False
+        self.start()
+
+    def run(self) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            for line in iter(self._source.readline, b""):
+                self._writes = True
+                self._target.write(self._prefix + line if line.endswith(b"\n") else self._prefix + line + b"\n")
+                self._target.flush()
+                self._writes = False
+
+    def finish(self) -> None:
+        """Waits for the rest, however slow its reader is; not for a process that the program left behind."""
+        idle = 0.0
+        while self.is_alive() and idle < _IDLE_SECONDS:
+            self.join(_POLL_SECONDS)
+            idle = 0.0 if self._writes else idle + _POLL_SECONDS
 
 
 def _end_with_parent() -> None:
     """Runs in each process before its program: it ends if the launcher is killed."""
-    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGTERM)
+    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def _environment(options: argparse.Namespace, folder: str, attempt: int) -> dict[str, str]:
@@ -201,12 +236,10 @@ def _start(options: argparse.Namespace, job: _Job, attempt: int) -> list[_Member
                     preexec_fn=_end_with_parent,
                 )
             readers = [
-                threading.Thread(target=_copy_lines, args=(source, target, f"[{rank}] ".encode()), daemon=True)
+                _Reader(source, target, f"[{rank}] ".encode())
                 for source, target in ((process.stdout, sys.stdout.buffer), (process.stderr, sys.stderr.buffer))
                 if source is not None
             ]
-            for reader in readers:
-                reader.start()
             members.append(_Member(rank, process, readers))
     except OSError:
         _end(members)
@@ -274,13 +307,17 @@ def _run(options: argparse.Namespace, attempt: int) -> int:
         _end(members, options.grace)
         return code if code > 0 else 128 - code
     finally:
+        for number in _STOPS:  # a second signal must not interrupt this
+            signal.signal(number, signal.SIG_IGN)
         _end(members)
         for member in members:
             for reader in member.readers:
-                reader.join(timeout=1.0)
+                reader.finish()
         if server is not None:
             server.close()
         shutil.rmtree(folder, ignore_errors=True)
+        for number in _STOPS:
+            signal.signal(number, _stop)
 
 
 class _StoppedError(KeyboardInterrupt):
@@ -299,7 +336,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(problem)
     if options.num_servers > 0:
         _say(f"-s {options.num_servers} has no effect: there are no servers, each process updates its parameters")
-    signal.signal(signal.SIGTERM, _stop)
+    for number in _STOPS:
+        signal.signal(number, _stop)
     attempt = 0
     try:
         while True:

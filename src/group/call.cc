@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/hash.h"
+
 namespace hybridnet::group {
 namespace {
 
@@ -26,6 +28,11 @@ const char* name_of(Call::Kind kind) {
 }
 
 }  // namespace
+
+void Call::add_shape(const Shape& shape) {
+  shapes = mix_hash(shapes, static_cast<uint64_t>(shape.ndim()) + 1);
+  for (const int64_t dim : shape) shapes = mix_hash(shapes, static_cast<uint64_t>(dim));
+}
 
 std::string Call::str() const {
   std::string text = name_of(kind);

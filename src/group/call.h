@@ -12,11 +12,12 @@ struct Call {
   enum class Kind : uint8_t { kSum, kSumScatter, kGather, kBroadcast, kBarrier };
   Kind kind = Kind::kBarrier;
   DType dtype = DType::kUnknown;
-  int64_t count = 0;        // elements in each process
-  int root = 0;             // the process that sends, in a broadcast
-  int shards = 0;           // parts of a sum; 0: one for each process
-  uint64_t shapes = 0;      // hash of the shapes
-  std::string what;         // for texts: "gradients 'conv0_weight'..'bn1_beta'", "float32(3, 4)"
+  int64_t count = 0;    // elements in each process
+  int root = 0;         // the process that sends, in a broadcast
+  int shards = 0;       // parts of a sum; 0: one for each process
+  uint64_t shapes = 0;  // hash of the shapes
+  std::string what;     // for texts: "gradients 'conv0_weight'..'bn1_beta'", "float32(3, 4)"
+  void add_shape(const Shape& shape);
   std::string str() const;  // "sum of gradients 'conv0_weight'..'bn1_beta'"
 };
 

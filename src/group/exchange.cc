@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int64_t kSlowestBytesPerMs = 1000;  // values may take this long, in addition to the timeout
+constexpr int64_t kSlowestBytesPerMs = 1000;  // received values may take this long, in addition to the timeout
 
 }  // namespace
 
@@ -53,7 +53,6 @@ void Group::Exchange::add(int peer, int phase, bool sends, Transfer* transfer) {
 void Group::Exchange::send(int peer, int phase, const void* data, int64_t bytes) {
   if (bytes == 0) return;
   add(peer, phase, true, group_.transport_->start_send(peer, tag(phase), data, static_cast<size_t>(bytes)));
-  bytes_ += bytes;
   group_.bytes_sent_.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
 }
 

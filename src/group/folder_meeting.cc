@@ -119,9 +119,9 @@ std::unique_ptr<Meeting> open_folder_meeting(const std::string& folder) {
   if (::stat(folder.c_str(), &state) != 0 || !S_ISDIR(state.st_mode))
     throw GroupError({.message = "the processes cannot meet: there is no folder '" + folder + "'",
                       .fix = "make the folder, on a disk that all processes see, before they start"});
-  if (state.st_uid != ::geteuid() || (state.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+  if (state.st_uid != ::geteuid() || (state.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     throw GroupError({.message = "the processes cannot meet in the folder '" + folder + "'",
-                      .because = "another user could write into it",
+                      .because = "another user owns it or may use it",
                       .fix = "use a folder of your own with mode 0700"});
   return std::make_unique<FolderMeeting>(folder);
 }

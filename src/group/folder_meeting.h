@@ -8,7 +8,7 @@
 
 namespace hybridnet::group {
 
-// Throws GroupError if the folder does not exist, belongs to another user, or is writable by others.
+// Throws GroupError if the folder does not exist, belongs to another user, or others may use it.
 std::unique_ptr<Meeting> open_folder_meeting(const std::string& folder);
 
 }  // namespace hybridnet::group

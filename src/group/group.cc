@@ -38,7 +38,8 @@ Settings checked(Settings settings) {
 
 std::shared_ptr<Group> Group::join(const Settings& settings) {
   auto group = std::make_shared<Group>(
-      settings, settings.size > 1 ? open_meeting(settings.meeting, settings.token) : std::unique_ptr<Meeting>());
+      settings, settings.size > 1 ? open_meeting(settings.meeting, settings.token, settings.timeout_ms)
+                                  : std::unique_ptr<Meeting>());
   if (settings.size > 1) group->connect(load_transport(settings.engine));
   return group;
 }
@@ -108,10 +109,11 @@ void Group::connect(MakeTransportFunction make) {
 void Group::meet() {
   const ProcessCard own = ProcessCard::of_this_process(rank(), size(), settings_.shards, settings_.engine);
   if (!meeting_->put(key("card", rank()).c_str(), &own, sizeof own))
-    throw GroupError({.message = "rank " + std::to_string(rank()) + " of " + std::to_string(size()) +
-                                 " could not enter the meeting " + settings_.meeting,
-                      .because = "the meeting cannot be written, or another process has this rank",
-                      .fix = "start each rank once, with a new meeting for each job"});
+    throw GroupError(
+        {.message = "rank " + std::to_string(rank()) + " of " + std::to_string(size()) +
+                    " could not enter the meeting " + settings_.meeting,
+         .because = "the meeting does not exist, this process has another token, or another process has this rank",
+         .fix = "start each rank once, with a new meeting for each job"});
   const auto end = Clock::now() + std::chrono::milliseconds(settings_.timeout_ms);
   std::vector<Peer> peers(static_cast<size_t>(size()));
   std::string missing;

@@ -31,7 +31,7 @@ using std::chrono::milliseconds;
 // A code is the HMAC of the other side's random number and of all that follows the code.
 constexpr uint32_t kMagic = 0x314d'4748;  // "HGM1"
 constexpr uint32_t kMaxValue = 1 << 16;
-constexpr auto kPutTimeout = milliseconds(10'000), kAnswerTimeout = milliseconds(5'000);
+constexpr auto kAnswerTimeout = milliseconds(2'000);
 constexpr auto kConnectTimeout = milliseconds(2'000), kLostFor = milliseconds(10'000);
 constexpr auto kPause = milliseconds(50);
 
@@ -112,13 +112,13 @@ class Connection {
 
 class TcpMeeting final : public Meeting {
  public:
-  TcpMeeting(std::string host, std::string port, std::string token)
-      : host_(std::move(host)), port_(std::move(port)), token_(std::move(token)) {}
+  TcpMeeting(std::string host, std::string port, std::string token, milliseconds put_timeout)
+      : host_(std::move(host)), port_(std::move(port)), token_(std::move(token)), put_timeout_(put_timeout) {}
 
   bool put(const char* key, const void* data, size_t bytes) noexcept override {
     Reply reply;
     std::string unused;
-    return bytes <= kMaxValue && call(1, key, {static_cast<const char*>(data), bytes}, kPutTimeout, &reply, &unused) &&
+    return bytes <= kMaxValue && call(1, key, {static_cast<const char*>(data), bytes}, put_timeout_, &reply, &unused) &&
            reply.status == 0;
   }
   int64_t get(const char* key, void* data, size_t capacity, int64_t timeout_ms) noexcept override {
@@ -201,13 +201,14 @@ class TcpMeeting final : public Meeting {
   bool is_lost() const { return lost_ms_ != 0 && now_ms() - lost_ms_ < kLostFor.count(); }
 
   const std::string host_, port_, token_;
+  const milliseconds put_timeout_;
   std::atomic<bool> answered_{false};
   std::atomic<int64_t> lost_ms_{0};  // 0: never
 };
 
 }  // namespace
 
-std::unique_ptr<Meeting> open_tcp_meeting(const std::string& place, const std::string& token) {
+std::unique_ptr<Meeting> open_tcp_meeting(const std::string& place, const std::string& token, int64_t timeout_ms) {
   const size_t colon = place.rfind(':');
   const bool valid = colon != place.npos && colon > 0 && colon + 1 < place.size() && place.size() - colon <= 6 &&
                      std::all_of(place.begin() + static_cast<ptrdiff_t>(colon) + 1, place.end(),
@@ -219,7 +220,7 @@ std::unique_ptr<Meeting> open_tcp_meeting(const std::string& place, const std::s
   if (token.empty())
     throw ValueError(
         {.message = "a meeting by TCP needs a token", .fix = "give all processes the same HYBRIDNET_GROUP_TOKEN_FILE"});
-  return std::make_unique<TcpMeeting>(place.substr(0, colon), place.substr(colon + 1), token);
+  return std::make_unique<TcpMeeting>(place.substr(0, colon), place.substr(colon + 1), token, milliseconds(timeout_ms));
 }
 
 }  // namespace hybridnet::group

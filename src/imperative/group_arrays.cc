@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/hash.h"
 #include "group/current.h"
 #include "group/lane.h"
 #include "hybridnet/error.h"
 #include "imperative/invoke.h"
 #include "imperative/tape.h"
 #include "ndarray/device_work.h"
+#include "ndarray/overlap.h"
 
 namespace hybridnet {
 namespace {
@@ -51,8 +51,7 @@ Call call_of(Call::Kind kind, std::span<const NDArray> arrays, const std::string
   call.dtype = arrays.empty() ? DType::kFloat32 : arrays[0].dtype();
   for (const NDArray& array : arrays) {
     call.count += array.size();
-    call.shapes = mix_hash(call.shapes, static_cast<uint64_t>(array.ndim()) + 1);
-    for (const int64_t dim : array.shape()) call.shapes = mix_hash(call.shapes, static_cast<uint64_t>(dim));
+    call.add_shape(array.shape());
   }
   call.what = what;
   if (what.empty() && arrays.size() == 1) call.what = arrays[0].spec().str();
@@ -104,11 +103,16 @@ using ArrayLists = std::vector<std::vector<NDArray>>;
 void push_sum(ArrayLists nodes, std::span<const NDArray> out, Call call, int priority) {
   std::vector<NDArray> reads;
   for (const auto& node : nodes) reads.insert(reads.end(), node.begin(), node.end());
+  // Several arrays are packed into one message. A single one is sent and written where it is, unless the sum would
+  // overwrite elements that have yet to be read.
+  const bool pack_values = out.size() > 1 || std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) {
+                             return overlap(node[0], out[0]) && !is_same_place(node[0], out[0]);
+                           });
   push("sum over the group", reads, out, priority,
-       [call, nodes = std::move(nodes), to = std::vector<NDArray>(out.begin(), out.end())](Group& group,
-                                                                                           uint64_t number) {
+       [call, pack_values, nodes = std::move(nodes), to = std::vector<NDArray>(out.begin(), out.end())](
+           Group& group, uint64_t number) {
          std::vector<const void*> values;
-         if (to.size() == 1) {
+         if (!pack_values) {
            for (const auto& node : nodes) values.push_back(node[0].data());
            return group.sum(call, number, values, to[0].data());
          }

@@ -280,8 +280,6 @@ class Parameter(ChecksKeywords):
                 desc = initializer.InitDesc(self.name, {"__init__": init})
                 initializer.create(default_init)(desc, data)
             self._init_impl(data, ctx, own)
-        if self._trainer is not None:
-            self._trainer._value_was_set(self)
 
     def _init_impl(self, data: NDArray, ctx_list: Sequence[Context], own: bool = False) -> None:
         """Creates value and gradient. own: data has no other reader, so it becomes the value without a copy."""
@@ -294,6 +292,8 @@ class Parameter(ChecksKeywords):
             for place, ctx in enumerate(self._ctx_list)
         ]
         self._init_grad()
+        if self._trainer is not None:
+            self._trainer._value_was_set(self)
 
     def _init_grad(self) -> None:
         if self.grad_req == "null":

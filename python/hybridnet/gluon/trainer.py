@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import autograd, ndarray
+from .. import autograd, group, ndarray
 from .. import optimizer as opt
 from .._described import count_text, described
 from .._files import read_bytes, replacing
@@ -277,6 +277,8 @@ class Trainer(ChecksKeywords):
         """
         self._be_ready()
         self._check_and_rescale_grad(self._scale_for(batch_size))
+        if ignore_stale_grad:
+            self._agree_on_stale_gradients()
         self._allreduce_grads()
         self._update(ignore_stale_grad)
 
@@ -323,6 +325,21 @@ class Trainer(ChecksKeywords):
                 total = ndarray.add_n(*(grad.as_in_context(grads[0].context) for grad in grads))
                 for grad in grads:
                     grad[:] = total.as_in_context(grad.context)
+
+    def _agree_on_stale_gradients(self) -> None:
+        """A parameter that any process has reached is updated in all; its gradient is zero where it was not reached."""
+        if not hasattr(self._store, "sum_gradients") or self._store.num_workers == 1:
+            return
+        trained = [param for param in self._params if param.grad_req != "null"]
+        reached = [any(weight._fresh_grad for weight in param.list_data()) for param in trained]
+        counts = ndarray.array(reached, dtype="int32")
+        group.sum_into(counts, name="fresh gradients")
+        for param, is_reached, count in zip(trained, reached, counts.asnumpy(), strict=True):
+            if is_reached or count == 0:
+                continue
+            for weight, grad in zip(param.list_data(), param.list_grad(), strict=True):
+                grad[:] = 0
+                weight._fresh_grad = True
 
     def _sum_over_processes(self) -> None:
         trained = [param for param in self._params if param.grad_req != "null"]

@@ -180,10 +180,11 @@ class DistKVStore(KVStore):
         """The sums of each key over contexts and processes: new arrays, or those of out where they fit."""
         totals = [_total(arrays) for _, arrays in pairs]
         keys = [k for k, _ in pairs]
-        targets = [total.copy() for total in totals] if out is None else list(out)
+        # A target that another message has yet to read must not be written: only sums in place take the targets.
+        places = totals if out is None else out
         targets = [
-            target if target.context == total.context else total.copy()
-            for total, target in zip(totals, targets, strict=True)
+            place if out is not None and place is total else total.copy()
+            for total, place in zip(totals, places, strict=True)
         ]
         for members in buckets(totals):
             group.sum_into(

@@ -23,6 +23,7 @@ struct GroupSumParams {
 void run_group_sum(const GroupSumParams& p, const KernelArgs& args) {
   const TensorRef &in = args.in[0], &out = args.out[0];
   group::Call collective{.kind = group::Call::Kind::kSum, .dtype = in.dtype, .count = in.size(), .what = p.what};
+  collective.add_shape(*in.shape);
   if (p.what.empty()) collective.what = TensorSpec{*in.shape, in.dtype}.str();
   const UserCodeScope may_wait;
   group::push_call("sum over the group", {}, {}, 0,

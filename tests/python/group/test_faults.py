@@ -264,3 +264,61 @@ def test_a_process_that_has_left_does_not_go_on_alone(tmp_path: pathlib.Path) ->
     done = launch(2, LEFT, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("fine") == 2
+
+
+def test_all_output_arrives_however_slow_its_reader_is(tmp_path: pathlib.Path) -> None:
+    import sys
+
+    from launched import HEAD
+
+    path = tmp_path / "program.py"
+    path.write_text(HEAD + "for i in range(5000):\n    print('line', i, 'x' * 50)")
+    command = [sys.executable, "-m", "hybridnet.launch", "-n", "2", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as launcher:
+        time.sleep(4)
+        assert launcher.stdout is not None
+        lines = launcher.stdout.readlines()
+        assert launcher.wait(timeout=30) == 0
+    assert len(lines) == 10_000
+
+
+def test_a_second_signal_leaves_no_process_and_no_token(tmp_path: pathlib.Path) -> None:
+    import signal
+    import sys
+
+    from launched import HEAD
+
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import signal\nfor number in (signal.SIGINT, signal.SIGTERM):\n    signal.signal(number, signal.SIG_IGN)\n"
+        + HEAD
+        + "group.barrier()\nprint(os.getpid(), os.environ['HYBRIDNET_GROUP_TOKEN_FILE'], flush=True)\ntime.sleep(60)"
+    )
+    command = [sys.executable, "-m", "hybridnet.launch", "-n", "2", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as launcher:
+        assert launcher.stdout is not None
+        words = [launcher.stdout.readline().split() for _ in range(2)]
+        for _ in range(3):
+            launcher.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+        assert launcher.wait(timeout=30) == 128 + signal.SIGTERM
+    assert not any(alive(int(pid)) for _, pid, _ in words)
+    assert not pathlib.Path(words[0][2]).parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--virtual-shards", "1"), "--virtual-shards must be at least"),
+        (("--threads", "-2"), "--threads must be positive"),
+        (("--timeout", "999999999999"), "--timeout must be from 1"),
+        (("--grace", "-1"), "--max-restarts and --grace not negative"),
+    ],
+)
+def test_options_that_cannot_be_used_are_said_before_anything_starts(
+    options: tuple[str, str], text: str, tmp_path: pathlib.Path
+) -> None:
+    done = launch(2, "print('never')", tmp_path, *options)
+    assert done.returncode == 2
+    assert text in done.stderr
+    assert "never" not in done.stdout

@@ -152,3 +152,53 @@ def test_metrics_that_no_sums_determine_are_refused() -> None:
         group.reduce(mx.metric.PearsonCorrelation())
     with pytest.raises(mx.errors.ValueError, match="needs num_classes"):
         group.reduce(mx.metric.ConfusionMatrix())
+
+
+ALIASES = """
+for n in (10, 600_000):
+    # Crossed outputs of a store, in one message and in several.
+    kv = mx.kv.create("dist_sync")
+    x, y = mx.nd.full((n,), rank + 1.0), mx.nd.full((n,), 10.0 * (rank + 1))
+    kv.pushpull(["a", "b"], [x, y], out=[y, x])
+    total = size * (size + 1) / 2
+    assert (y.asnumpy() == total).all() and (x.asnumpy() == 10 * total).all()
+
+    # Overlapping views, in both directions, and the same array twice.
+    for source, target in ((slice(0, n - 2), slice(2, n)), (slice(2, n), slice(0, n - 2))):
+        base = mx.nd.arange(n) * (rank + 1)
+        expected = np.arange(n, dtype="float32") * (rank + 1)
+        expected[target] = np.arange(n, dtype="float32")[source] * total
+        group.sum_into([base[source]], [base[target]])
+        np.testing.assert_array_equal(base.asnumpy(), expected)
+    twice = mx.nd.ones((n,))
+    group.sum_into([twice, twice])
+    assert (twice.asnumpy() == size).all()
+print("fine")
+"""
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_arrays_that_share_memory_are_read_before_they_are_written(processes: int, tmp_path: pathlib.Path) -> None:
+    done = launch(processes, ALIASES, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("fine") == processes
+
+
+SHAPES = """
+class Net(gluon.HybridBlock):
+    def forward(self, x):
+        return group.sum(x, name="a")
+
+net = Net()
+net.hybridize()
+try:
+    net(mx.nd.ones((4, 3) if rank == 0 else (3, 4))).wait_to_read()
+except mx.errors.GroupError as error:
+    assert "disagree" in str(error), error
+    print("fine")
+"""
+
+
+def test_other_shapes_in_a_graph_are_an_error(tmp_path: pathlib.Path) -> None:
+    done = launch(2, SHAPES, tmp_path)
+    assert done.stdout.count("fine") == 2, done.stderr

@@ -274,3 +274,47 @@ def test_sums_in_graphs_and_loops(processes: int, tmp_path: pathlib.Path) -> Non
     done = launch(processes, IN_GRAPHS, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("fine") == processes
+
+
+# A parameter that only one process reaches; values from a file that come after the trainer; deferred ones, too.
+UNEVEN = """
+net, unused = gluon.nn.Dense(1, in_units=2, use_bias=False), gluon.nn.Dense(1, in_units=2, use_bias=False)
+for each in (net, unused):
+    each.initialize(mx.init.One())
+params = {**net.collect_params(), **unused.collect_params()}
+trainer = gluon.Trainer(params, "sgd", {"learning_rate": 0.1}, kvstore="dist_sync")
+for step in range(3):
+    with autograd.record():
+        x = mx.nd.ones((1, 2))
+        loss = net(x) + (unused(x) if rank == 0 else 0)
+    loss.backward()
+    trainer.step(1, ignore_stale_grad=True)
+    expected = 1 - 0.1 * (step + 1)
+    np.testing.assert_allclose(unused.weight.data().asnumpy(), np.full((1, 2), expected), rtol=1e-5)
+    np.testing.assert_allclose(net.weight.data().asnumpy(), np.full((1, 2), 1 - 0.1 * size * (step + 1)), rtol=1e-5)
+
+# No process reaches it: it stays, and its momentum, too.
+with autograd.record():
+    loss = net(x)
+loss.backward()
+trainer.step(1, ignore_stale_grad=True)
+np.testing.assert_allclose(unused.weight.data().asnumpy(), np.full((1, 2), 0.7), rtol=1e-5)
+
+file = os.path.join(sys.argv[1], f"{rank}.params")
+saved = gluon.nn.Dense(1, in_units=2, use_bias=False)
+saved.initialize(mx.init.Constant(rank + 1.0))
+saved.save_parameters(file)
+for units in (2, 0):
+    loaded = gluon.nn.Dense(1, in_units=units, use_bias=False)
+    loaded.initialize()
+    gluon.Trainer(loaded.collect_params(), "sgd", kvstore="dist_sync")
+    loaded.load_parameters(file)
+    assert (loaded.weight.data().asnumpy() == 1).all()
+print("fine")
+"""
+
+
+def test_parameters_stay_equal_if_one_process_leaves_some_out_or_loads_others(tmp_path: pathlib.Path) -> None:
+    done = launch(2, UNEVEN, tmp_path, arguments=(str(tmp_path),))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("fine") == 2
