@@ -24,14 +24,23 @@ def ip(*words: str) -> subprocess.CompletedProcess[str]:
 def can_make_hosts() -> bool:
     if os.geteuid() != 0 or shutil.which("ip") is None:
         return False
-    made = ip("netns", "add", f"hnprobe{WORKER}").returncode == 0
-    ip("netns", "del", f"hnprobe{WORKER}")
+    probe = f"hnprobe{WORKER}"
+    steps = [
+        ["netns", "add", probe],
+        ["link", "add", probe, "type", "bridge"],
+        ["link", "add", f"hnp{WORKER}a", "type", "veth", "peer", "name", "eth0", "netns", probe],
+        ["link", "set", f"hnp{WORKER}a", "master", probe],
+    ]
+    made = all(ip(*words).returncode == 0 for words in steps)
+    ip("link", "del", f"hnp{WORKER}a")
+    ip("link", "del", probe)
+    ip("netns", "del", probe)
     return made
 
 
 pytestmark = [
     needs_gloo,
-    pytest.mark.skipif(not can_make_hosts(), reason="network namespaces need root and iproute2"),
+    pytest.mark.skipif(not can_make_hosts(), reason="network namespaces, bridges and veth need root and iproute2"),
 ]
 
 
