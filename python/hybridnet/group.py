@@ -211,7 +211,7 @@ def sum(array: NDArray, name: str = "") -> NDArray:
     """
     _place()
     if isinstance(array, symbol.Symbol):
-        return symbol._internal._group_sum(array, what=name)
+        return symbol._internal._group_sum(array, label=name)
     (given,) = _arrays(array, "sum")
     return _core.group_sum(given, name)
 

@@ -160,7 +160,8 @@ class _Reader(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        with contextlib.suppress(BrokenPipeError):
+        # If the output is closed, the processes get the same error as this one at their next line.
+        with self._source, contextlib.suppress(BrokenPipeError):
             for line in iter(self._source.readline, b""):
                 self._writes = True
                 self._target.write(self._prefix + line if line.endswith(b"\n") else self._prefix + line + b"\n")
@@ -275,7 +276,8 @@ def _end(members: Sequence[_Member], grace: float = 0.0) -> None:
 def _how_it_ended(code: int) -> str:
     if code >= 0:
         return f"ended with exit code {code}"
-    return f"was killed by signal {-code} ({signal.Signals(-code).name})"
+    known = {number.value: number.name for number in signal.Signals}
+    return f"was killed by signal {-code} ({known.get(-code, 'a real-time signal')})"
 
 
 def _run(options: argparse.Namespace, attempt: int) -> int:

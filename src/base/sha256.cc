@@ -118,14 +118,4 @@ bool equal(const Digest& a, const Digest& b) {
   return difference == 0;
 }
 
-std::string hexadecimal(const Digest& digest) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const uint8_t byte : digest) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
-
 }  // namespace hybridnet

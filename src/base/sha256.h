@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace hybridnet {
@@ -30,6 +29,5 @@ Digest sha256(std::string_view text);
 Digest hmac_sha256(std::string_view key, std::string_view text);
 // Takes the same time whatever the digests are.
 bool equal(const Digest& a, const Digest& b);
-std::string hexadecimal(const Digest& digest);
 
 }  // namespace hybridnet

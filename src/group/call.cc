@@ -15,8 +15,6 @@ const char* name_of(Call::Kind kind) {
   switch (kind) {
     case Call::Kind::kSum:
       return "sum";
-    case Call::Kind::kSumScatter:
-      return "scattered sum";
     case Call::Kind::kGather:
       return "gathering";
     case Call::Kind::kBroadcast:
@@ -36,7 +34,7 @@ void Call::add_shape(const Shape& shape) {
 
 std::string Call::str() const {
   std::string text = name_of(kind);
-  if (!what.empty()) text += " of " + what;
+  if (!label.empty()) text += " of " + label;
   return text;
 }
 
@@ -51,25 +49,25 @@ Frame Frame::of(const Call& call, uint64_t number, int rank) {
   frame.shards = call.shards;
   frame.dtype = static_cast<int8_t>(call.dtype);
   frame.kind = static_cast<uint8_t>(call.kind);
-  std::memcpy(frame.what, call.what.data(), std::min(call.what.size(), sizeof frame.what - 1));
+  std::memcpy(frame.label, call.label.data(), std::min(call.label.size(), sizeof frame.label - 1));
   return frame;
 }
 
 bool Frame::valid(uint64_t expected_number, int expected_rank) const {
-  return magic == kMagic && number == expected_number && rank == expected_rank && what[sizeof what - 1] == '\0' &&
+  return magic == kMagic && number == expected_number && rank == expected_rank && label[sizeof label - 1] == '\0' &&
          kind <= static_cast<uint8_t>(Call::Kind::kBarrier);
 }
 
 bool Frame::same_call(const Frame& other) const {
   return kind == other.kind && dtype == other.dtype && count == other.count && shapes == other.shapes &&
-         root == other.root && shards == other.shards && std::string_view(what) == other.what;
+         root == other.root && shards == other.shards && std::string_view(label) == other.label;
 }
 
 Call Frame::call() const {
   Call call;
   call.kind = static_cast<Call::Kind>(kind);
   call.count = count;
-  call.what = what;
+  call.label = label;
   return call;
 }
 

@@ -9,14 +9,14 @@
 namespace hybridnet::group {
 
 struct Call {
-  enum class Kind : uint8_t { kSum, kSumScatter, kGather, kBroadcast, kBarrier };
+  enum class Kind : uint8_t { kSum, kGather, kBroadcast, kBarrier };
   Kind kind = Kind::kBarrier;
   DType dtype = DType::kUnknown;
   int64_t count = 0;    // elements in each process
   int root = 0;         // the process that sends, in a broadcast
   int shards = 0;       // parts of a sum; 0: one for each process
   uint64_t shapes = 0;  // hash of the shapes
-  std::string what;     // for texts: "gradients 'conv0_weight'..'bn1_beta'", "float32(3, 4)"
+  std::string label;    // for texts: "gradients 'conv0_weight'..'bn1_beta'", "float32(3, 4)"
   void add_shape(const Shape& shape);
   std::string str() const;  // "sum of gradients 'conv0_weight'..'bn1_beta'"
 };
@@ -34,7 +34,7 @@ struct Frame {
   int8_t dtype = 0;
   uint8_t kind = 0;
   uint8_t padding[2] = {};
-  char what[208] = {};  // ends with a zero
+  char label[208] = {};  // ends with a zero
 
   static Frame of(const Call& call, uint64_t number, int rank);
   bool valid(uint64_t expected_number, int expected_rank) const;

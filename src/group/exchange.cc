@@ -12,6 +12,8 @@ using std::chrono::milliseconds;
 
 constexpr int64_t kSlowestBytesPerMs = 1000;  // received values may take this long, in addition to the timeout
 
+std::string text_of(const Call& call, uint64_t number) { return call.str() + " (call " + std::to_string(number) + ")"; }
+
 }  // namespace
 
 Group::Exchange::Exchange(Group& group, const Call& call, uint64_t number)
@@ -40,7 +42,7 @@ uint64_t Group::Exchange::tag(int phase) const {
   uint64_t hash = mix_hash(number_, static_cast<uint64_t>(phase));
   for (const uint64_t part : {static_cast<uint64_t>(frame_.count), frame_.shapes, static_cast<uint64_t>(frame_.kind),
                               static_cast<uint64_t>(frame_.dtype), static_cast<uint64_t>(frame_.root),
-                              static_cast<uint64_t>(frame_.shards), hash_text(frame_.what)})
+                              static_cast<uint64_t>(frame_.shards), hash_text(frame_.label)})
     hash = mix_hash(hash, part);
   return avalanche(hash);
 }
@@ -114,11 +116,12 @@ void Group::Exchange::greet(int peer) {
   if (!frame.valid(number_, peer)) fail_disagreement(peer);
   if (!frame.same_call(frame_)) fail_disagreement(peer);
   Peer& known = group_.peers_[static_cast<size_t>(peer)];
-  known.last_call = call_text();
+  known.last_call = call_;
+  known.last_number = number_;
   known.last_time = Clock::now();
 }
 
-std::string Group::Exchange::call_text() const { return call_.str() + " (call " + std::to_string(number_) + ")"; }
+std::string Group::Exchange::call_text() const { return text_of(call_, number_); }
 
 void Group::Exchange::fail_closed(int peer) { group_.fail(group_.finding_of_closed(peer, call_text())); }
 
@@ -140,11 +143,11 @@ void Group::Exchange::fail_late() {
   std::string because;
   if (!absent) {
     because = rank + " began this call, but its values did not come";
-  } else if (known.last_call.empty()) {
+  } else if (!known.last_call) {
     because = rank + " has not taken part in any call";
   } else {
-    because = rank + " last took part in the " + known.last_call + ", " + seconds_text(Clock::now() - known.last_time) +
-              " ago";
+    because = rank + " last took part in the " + text_of(*known.last_call, known.last_number) + ", " +
+              seconds_text(Clock::now() - known.last_time) + " ago";
   }
   if (const std::string condition = known.card.condition(); !condition.empty()) because += "; " + condition;
   group_.fail(Finding(absent ? Finding::kAbsent : Finding::kLate, peer,
@@ -163,7 +166,7 @@ void Group::Exchange::fail_disagreement(int peer) {
   if (!theirs.valid(number_, peer))
     group_.fail(Finding(Finding::kDisagreement, peer, group_.name_of(peer) + " sent a message that is no call",
                         "the message does not have the format of this version", "start all processes anew"));
-  const auto text_of = [](const Frame& frame) {
+  const auto described = [](const Frame& frame) {
     std::string text = "the " + frame.call().str();
     if (frame.count > 0)
       text += " (" + std::to_string(frame.count) + " elements, " +
@@ -177,8 +180,8 @@ void Group::Exchange::fail_disagreement(int peer) {
                       group_.name_of(std::min(group_.rank(), peer)) + " and " +
                           group_.name_of(std::max(group_.rank(), peer)) + " disagree in call " +
                           std::to_string(number_),
-                      "rank " + std::to_string(first.rank) + " calls " + text_of(first) + ", rank " +
-                          std::to_string(second.rank) + " calls " + text_of(second),
+                      "rank " + std::to_string(first.rank) + " calls " + described(first) + ", rank " +
+                          std::to_string(second.rank) + " calls " + described(second),
                       fix));
 }
 

@@ -72,8 +72,8 @@ int64_t Group::part_begin(int64_t count, int part, int parts) {
   return std::min(count, (begin + kPartAlignment - 1) / kPartAlignment * kPartAlignment);
 }
 
-std::string Group::key(const char* what, int rank) const {
-  return settings_.name + "." + what + "." + std::to_string(rank);
+std::string Group::key(const char* label, int rank) const {
+  return settings_.name + "." + label + "." + std::to_string(rank);
 }
 
 std::string Group::name_of(int rank) const {
@@ -152,7 +152,7 @@ void Group::prove_token() {
     if (::getrandom(number.data(), number.size(), 0) != static_cast<ssize_t>(number.size()))
       throw GroupError({.message = "group: the system gives no random numbers"});
   }
-  const Call call{.what = "all processes"};
+  const Call call{.label = "all processes"};
   Exchange exchange(*this, call, next_number());
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
@@ -212,16 +212,6 @@ void Group::send_nodes(Exchange& exchange, const Call& call, std::span<const voi
   int phase = 0;
   for (const void* node : nodes)
     exchange.send(peer, ++phase, static_cast<const char*>(node) + part.begin * item, part.size() * item);
-}
-
-void Group::sum_scatter(const Call& call, uint64_t number, std::span<const void* const> nodes, void* out) {
-  const Part own = part_of(call, rank());
-  Exchange exchange(*this, call, number);
-  const std::vector<Row> rows = receive_nodes(exchange, call, nodes, own);
-  for (int peer = 0; peer < size(); ++peer)
-    if (peer != rank()) send_nodes(exchange, call, nodes, peer, part_of(call, peer));
-  exchange.finish();  // out may be one of the nodes
-  add_tree(call.dtype, rows, own.size(), out);
 }
 
 void Group::sum(const Call& call, uint64_t number, std::span<const void* const> nodes, void* out) {

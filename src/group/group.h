@@ -41,14 +41,11 @@ class Group {
   int size() const { return settings_.size; }
   int shards() const { return settings_.shards == 0 ? settings_.size : settings_.shards; }
   Shards own_shards() const { return shards_of(rank(), size(), shards()); }
-  const Settings& settings() const { return settings_; }
   uint64_t next_number() { return next_number_.fetch_add(1); }  // the number of the next call, in the program's order
 
   // out = the sum over all processes, of which each gives one array, or over all shards: if call.shards is shards(),
   // the nodes are those of covering_nodes(own_shards(), shards()). out may be one of the nodes.
   void sum(const Call& call, uint64_t number, std::span<const void* const> nodes, void* out);
-  // The same, but out gets only the elements [part_begin(rank), part_begin(rank + 1)).
-  void sum_scatter(const Call& call, uint64_t number, std::span<const void* const> nodes, void* out);
   // out = the arrays of all processes, one after the other.
   void gather(const Call& call, uint64_t number, const void* own, void* out);
   void broadcast(const Call& call, uint64_t number, void* data);  // from call.root
@@ -70,7 +67,8 @@ class Group {
 
   struct Peer {
     ProcessCard card;
-    std::string last_call;  // that it took part in; empty: none
+    std::optional<Call> last_call;  // that it took part in
+    uint64_t last_number = 0;       // of that call
     Clock::time_point last_time;
   };
   // The nodes of a sum that each process gives.
@@ -104,7 +102,7 @@ class Group {
 
   void meet();
   void prove_token();
-  std::string key(const char* what, int rank) const;
+  std::string key(const char* label, int rank) const;
   std::string name_of(int rank) const;
   void check_open() const;  // throws the error that closed the group
   Finding finding_of_closed(int peer, const std::string& call) const;

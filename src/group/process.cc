@@ -67,8 +67,8 @@ ProcessCard ProcessCard::of_this_process(int rank, int size, int shards, const s
 
 std::string ProcessCard::difference(const ProcessCard& other) const {
   if (byte_order != other.byte_order) return "byte orders differ";
-  const auto compare = [](const char* what, const std::string& mine, const std::string& theirs) {
-    return mine == theirs ? std::string() : what + (" " + mine) + " and " + what + " " + theirs;
+  const auto compare = [](const char* label, const std::string& mine, const std::string& theirs) {
+    return mine == theirs ? std::string() : label + (" " + mine) + " and " + label + " " + theirs;
   };
   for (const std::string& found : {compare("version", text_of(version), text_of(other.version)),
                                    compare("engine", text_of(engine), text_of(other.engine)),

@@ -45,7 +45,7 @@ void check_dense(std::span<const NDArray> arrays, const char* call) {
   }
 }
 
-Call call_of(Call::Kind kind, std::span<const NDArray> arrays, const std::string& what) {
+Call call_of(Call::Kind kind, std::span<const NDArray> arrays, const std::string& label) {
   Call call;
   call.kind = kind;
   call.dtype = arrays.empty() ? DType::kFloat32 : arrays[0].dtype();
@@ -53,9 +53,9 @@ Call call_of(Call::Kind kind, std::span<const NDArray> arrays, const std::string
     call.count += array.size();
     call.add_shape(array.shape());
   }
-  call.what = what;
-  if (what.empty() && arrays.size() == 1) call.what = arrays[0].spec().str();
-  if (what.empty() && arrays.size() > 1) call.what = std::to_string(arrays.size()) + " arrays";
+  call.label = label;
+  if (label.empty() && arrays.size() == 1) call.label = arrays[0].spec().str();
+  if (label.empty() && arrays.size() > 1) call.label = std::to_string(arrays.size()) + " arrays";
   return call;
 }
 
@@ -129,21 +129,22 @@ void push_sum(ArrayLists nodes, std::span<const NDArray> out, Call call, int pri
 
 class GroupSumFunction final : public RecordedFunction {
  public:
-  explicit GroupSumFunction(std::string what) : what_(std::move(what)) {}
+  explicit GroupSumFunction(std::string label) : label_(std::move(label)) {}
   std::string name() const override { return "sum over the group"; }
   std::vector<NDArray> backward(std::span<const NDArray> out_grads, bool create_graph) override {
     // Each process must take part, even where its gradient is zero.
-    if (!out_grads[0]) throw GradientError({.message = "the sum over the group of " + what_ + " has no gradient here"});
-    const std::string what = "the gradient of " + what_;
-    if (create_graph) return {summed_over_group(out_grads[0], what)};
+    if (!out_grads[0])
+      throw GradientError({.message = "the sum over the group of " + label_ + " has no gradient here"});
+    const std::string label = "the gradient of " + label_;
+    if (create_graph) return {summed_over_group(out_grads[0], label)};
     const NDArray sum = NDArray::empty(out_grads[0].spec(), out_grads[0].device());
-    sum_over_group({{out_grads[0]}}, {&sum, 1}, what, 0);
+    sum_over_group({{out_grads[0]}}, {&sum, 1}, label, 0);
     return {sum};
   }
   bool returns_fresh_arrays() const override { return true; }
 
  private:
-  const std::string what_;
+  const std::string label_;
 };
 
 void check_not_recorded(const NDArray& array, const char* call) {
@@ -154,7 +155,7 @@ void check_not_recorded(const NDArray& array, const char* call) {
 
 }  // namespace
 
-void sum_over_group(const ArrayLists& nodes, std::span<const NDArray> out, const std::string& what, int priority,
+void sum_over_group(const ArrayLists& nodes, std::span<const NDArray> out, const std::string& label, int priority,
                     bool of_shards) {
   if (out.empty()) return;
   check_dense(out, "a sum");
@@ -181,7 +182,7 @@ void sum_over_group(const ArrayLists& nodes, std::span<const NDArray> out, const
     check_recorded_write(array);
     note_overwrite(array);
   }
-  Call call = call_of(Call::Kind::kSum, out, what);
+  Call call = call_of(Call::Kind::kSum, out, label);
   call.shards = of_shards ? group->shards() : 0;
   if (!on_gpu) return push_sum(nodes, out, call, priority);
   ArrayLists copies;
@@ -192,18 +193,18 @@ void sum_over_group(const ArrayLists& nodes, std::span<const NDArray> out, const
   copy_back(sums, out);
 }
 
-NDArray summed_over_group(const NDArray& array, const std::string& what) {
+NDArray summed_over_group(const NDArray& array, const std::string& label) {
   check_dense({&array, 1}, "a sum");
   const NDArray sum = NDArray::deferred(array.spec(), array.device());
-  sum_over_group({{array}}, {&sum, 1}, what, 0);
+  sum_over_group({{array}}, {&sum, 1}, label, 0);
   if (autograd_state().recording) {
-    const Call call = call_of(Call::Kind::kSum, {&array, 1}, what);
-    record(Ref<RecordedFunction>(new GroupSumFunction(call.what)), {&array, 1}, {&sum, 1});
+    const Call call = call_of(Call::Kind::kSum, {&array, 1}, label);
+    record(Ref<RecordedFunction>(new GroupSumFunction(call.label)), {&array, 1}, {&sum, 1});
   }
   return sum;
 }
 
-NDArray gathered_over_group(const NDArray& array, const std::string& what) {
+NDArray gathered_over_group(const NDArray& array, const std::string& label) {
   check_dense({&array, 1}, "gathering");
   check_not_recorded(array, "gathering");
   const int64_t processes = group::current()->size();
@@ -213,13 +214,13 @@ NDArray gathered_over_group(const NDArray& array, const std::string& what) {
   spec.shape = shape;
   const NDArray own = array.is_on_gpu() ? copy_on(array, Device{}) : array;
   const NDArray all = NDArray::deferred(spec);
-  const Call call = call_of(Call::Kind::kGather, {&array, 1}, what);
+  const Call call = call_of(Call::Kind::kGather, {&array, 1}, label);
   push("gather over the group", {&own, 1}, {&all, 1}, 0,
        [call, own, all](Group& group, uint64_t number) { group.gather(call, number, own.data(), all.data()); });
   return array.is_on_gpu() ? copy_on(all, array.device()) : all;
 }
 
-void broadcast_over_group(std::span<const NDArray> arrays, int root, const std::string& what) {
+void broadcast_over_group(std::span<const NDArray> arrays, int root, const std::string& label) {
   if (arrays.empty()) return;
   check_dense(arrays, "a broadcast");
   const std::shared_ptr<Group> group = group::current();
@@ -231,7 +232,7 @@ void broadcast_over_group(std::span<const NDArray> arrays, int root, const std::
     check_recorded_write(array);
     note_overwrite(array);
   }
-  Call call = call_of(Call::Kind::kBroadcast, arrays, what);
+  Call call = call_of(Call::Kind::kBroadcast, arrays, label);
   call.root = root;
   const std::vector<NDArray> on_host = copies_on_cpu(arrays);
   push("broadcast over the group", {}, on_host, 0, [call, on_host](Group& members, uint64_t number) {

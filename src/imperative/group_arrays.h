@@ -16,15 +16,15 @@ namespace hybridnet {
 
 // out[i] = the sum of nodes[0][i] over all processes, in one message for all arrays, which have one dtype. out[i] may
 // be nodes[0][i]. of_shards: the sum over all shards instead, of which this process gives these nodes (Group::sum).
-// `what` names the arrays in errors.
+// `label` names the arrays in errors.
 void sum_over_group(const std::vector<std::vector<NDArray>>& nodes, std::span<const NDArray> out,
-                    const std::string& what, int priority, bool of_shards = false);
+                    const std::string& label, int priority, bool of_shards = false);
 // The sum as a new array; its gradient is the sum of the gradients of all processes.
-NDArray summed_over_group(const NDArray& array, const std::string& what);
+NDArray summed_over_group(const NDArray& array, const std::string& label);
 // The arrays of all processes, joined along a new leading axis.
-NDArray gathered_over_group(const NDArray& array, const std::string& what);
+NDArray gathered_over_group(const NDArray& array, const std::string& label);
 // Overwrites the arrays by those of the process `root`.
-void broadcast_over_group(std::span<const NDArray> arrays, int root, const std::string& what);
+void broadcast_over_group(std::span<const NDArray> arrays, int root, const std::string& label);
 void wait_for_group();  // returns when all processes have called it
 
 }  // namespace hybridnet

@@ -116,6 +116,7 @@ class Parameter(ChecksKeywords):
         self._ctx_list: list[Context] | None = None
         self._ctx_map: dict[Context, int] | None = None  # positions in _ctx_list; libraries copy both attributes
         self._trainer: Any = None
+        self._synchronizer: Any = None  # the trainer that keeps the value equal in all processes
         self._named_by: str | None = None  # "dict" or "block"; None: by its creator
         self._deferred_init: tuple[Any, ...] = ()
         self._differentiable = differentiable
@@ -292,8 +293,14 @@ class Parameter(ChecksKeywords):
             for place, ctx in enumerate(self._ctx_list)
         ]
         self._init_grad()
+        self._note_value()
+
+    def _note_value(self) -> None:
+        """Called when a value was set."""
         if self._trainer is not None:
             self._trainer._value_was_set(self)
+        if self._synchronizer is not None:
+            self._synchronizer._take_values_of_first_process([self])
 
     def _init_grad(self) -> None:
         if self.grad_req == "null":
@@ -329,8 +336,7 @@ class Parameter(ChecksKeywords):
         if self._data is not None:
             if own and len(self._data) == 1 and _core.adopt(self._data[0], data):
                 freed = data.size * numpy_dtype(data.dtype).itemsize
-                if self._trainer is not None:
-                    self._trainer._value_was_set(self)
+                self._note_value()
             else:
                 self.set_data(data)
         else:
@@ -400,8 +406,7 @@ class Parameter(ChecksKeywords):
             return
         for array in self._data:
             array[:] = data
-        if self._trainer is not None:
-            self._trainer._value_was_set(self)
+        self._note_value()
 
     def cast(self, dtype: Any) -> None:
         """Converts value and gradient to another element type."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import autograd, group, ndarray
@@ -15,6 +15,7 @@ from .._keywords import ChecksKeywords
 from .._public_names import dir_of
 from ..errors import ParamError
 from ..errors import UserWarning as HybridNetUserWarning
+from ..kvstore._dist_store import copy_to_others
 from ..kvstore.kvstore import KVStore, _total
 from ._parameter_dict import ParameterDict
 from .parameter import Parameter
@@ -132,7 +133,10 @@ class Trainer(ChecksKeywords):
         self._store = self._check_kvstore(kvstore, compression_params)
         self._shards: ShardSums | None = None  # filled by add_shard()
         self._reset_kvstore()
-        self._take_values_of_first_process(self._params)
+        if self._sums_over_processes():
+            for param in self._params:
+                param._synchronizer = self
+            self._take_values_of_first_process(self._params)
 
     def __repr__(self) -> str:
         sizes = [param.shape for param in self._params if param.grad_req != "null"]
@@ -154,25 +158,22 @@ class Trainer(ChecksKeywords):
         self._params_to_init = list(self._params)
 
     def _value_was_set(self, param: Parameter) -> None:
-        """Called when a value is set: a store that updates holds the values, so it is recreated at the next step.
-
-        With several processes, all must set it: the value of process 0 counts.
-        """
-        self._take_values_of_first_process([param])
+        """Called when a value is set: a store that updates holds the values, so it is recreated at the next step."""
         if self._kv_initialized and self._update_on_kvstore and param not in self._params_to_init:
             self._reset_kvstore()
 
     def _take_values_of_first_process(self, params: Sequence[Parameter]) -> None:
-        """Overwrites values that exist by those of process 0, so that all processes begin with the same ones."""
-        if not hasattr(self._store, "broadcast_all") or self._store.num_workers == 1:
-            return
+        """Overwrites values that exist by those of process 0, so that all processes have the same ones.
+
+        All processes must set a value, because all wait for it here.
+        """
         made = [param for param in params if param._data is not None]
         with autograd.pause():
-            self._store.broadcast_all([param.name for param in made], [param.list_data()[0] for param in made])
-            for param in made:
-                first, *others = param.list_data()
-                for other in others:
-                    other[:] = first.as_in_context(other.context)
+            self._store.broadcast_all([param.name for param in made], [param.list_data() for param in made])
+
+    def _sums_over_processes(self) -> bool:
+        """Whether the store is one of several processes that begin with equal values."""
+        return hasattr(self._store, "broadcast_all") and self._store.num_workers > 1
 
     def _init_kvstore(self) -> None:
         """Decides where parameters are updated. Raises ValueError for an update on a store that does not support it."""
@@ -193,7 +194,7 @@ class Trainer(ChecksKeywords):
             sums_rows = not by_rows and any(param._grad_stype != "default" for param in self._params)
             by_default = self._store is None and not sums_rows
             self._update_on_kvstore = by_default if wanted is None else bool(wanted)
-        self._distributed = hasattr(self._store, "broadcast_all") and self._store.num_workers > 1
+        self._distributed = self._sums_over_processes()
         self._kv_initialized = True
 
     def _init_params(self) -> None:
@@ -291,6 +292,8 @@ class Trainer(ChecksKeywords):
         """Only updates, after allreduce_grads(). Arguments: see step. Raises ParamError with update_on_kvstore."""
         self._refuse_on_kvstore("update()")
         self._check_and_rescale_grad(self._scale_for(batch_size))
+        if ignore_stale_grad:
+            self._check_stale_gradients()
         self._update(ignore_stale_grad)
 
     def _refuse_on_kvstore(self, what: str) -> None:
@@ -326,20 +329,34 @@ class Trainer(ChecksKeywords):
                 for grad in grads:
                     grad[:] = total.as_in_context(grad.context)
 
-    def _agree_on_stale_gradients(self) -> None:
-        """A parameter that any process has reached is updated in all; its gradient is zero where it was not reached."""
+    def _reached_parameters(self) -> Iterator[tuple[Parameter, bool, int]]:
+        """Yields each parameter, whether the backward of this process reached it, and in how many processes one did."""
         if not hasattr(self._store, "sum_gradients") or self._store.num_workers == 1:
             return
         trained = [param for param in self._params if param.grad_req != "null"]
         reached = [any(weight._fresh_grad for weight in param.list_data()) for param in trained]
         counts = ndarray.array(reached, dtype="int32")
-        group.sum_into(counts, name="fresh gradients")
-        for param, is_reached, count in zip(trained, reached, counts.asnumpy(), strict=True):
+        group.sum_into(counts, name="numbers of processes that reached parameters")
+        yield from zip(trained, reached, counts.asnumpy().tolist(), strict=True)
+
+    def _agree_on_stale_gradients(self) -> None:
+        """A parameter that any process has reached is updated in all; its gradient is zero where it was not reached."""
+        for param, is_reached, count in self._reached_parameters():
             if is_reached or count == 0:
                 continue
             for weight, grad in zip(param.list_data(), param.list_grad(), strict=True):
                 grad[:] = 0
                 weight._fresh_grad = True
+
+    def _check_stale_gradients(self) -> None:
+        """Raises if only some processes would update a parameter: allreduce_grads() has summed its old gradients."""
+        for param, _, count in self._reached_parameters():
+            if 0 < count < self._store.num_workers:
+                raise ParamError(
+                    f"Trainer.update: parameter '{param.name}'",
+                    because=f"the backward of {count} of {self._store.num_workers} processes has reached it",
+                    fix="call step(batch_size, ignore_stale_grad=True) in place of allreduce_grads() and update()",
+                )
 
     def _sum_over_processes(self) -> None:
         trained = [param for param in self._params if param.grad_req != "null"]
@@ -359,9 +376,8 @@ class Trainer(ChecksKeywords):
             self._store.sum_gradients(names, gradients)
             return
         self._store.sum_shards(names, self._shards.take(), [arrays[0] for arrays in gradients])
-        for first, *others in gradients:
-            for other in others:
-                other[:] = first.as_in_context(other.context)
+        for arrays in gradients:
+            copy_to_others(arrays)
 
     def add_shard(self) -> None:
         """Ends a virtual shard: call it after the backward of each, then step() once, with kvstore='dist_sync'.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from .. import group
 from .._user_line import warn
 from ..errors import DeferredInitializationError, ParamError, UnsupportedError
 from ..errors import TypeError as HybridNetTypeError
@@ -17,7 +16,7 @@ from ..errors import ValueError as HybridNetValueError
 from ..gluon._parameter_dict import ParameterDict
 from ..gluon.parameter import Parameter
 from ..gluon.trainer import Trainer
-from ..kvstore._dist_store import DistKVStore, buckets
+from ..kvstore._dist_store import DistKVStore, broadcast_lists
 from ..kvstore.kvstore import _total
 from ..ndarray import NDArray
 from ..optimizer import Optimizer
@@ -70,21 +69,13 @@ class Compression:
 # --- parameters -------------------------------------------------------------------------------------------------------
 
 
-def _copy_to_others(arrays: Sequence[NDArray]) -> None:
-    first, *others = arrays
-    for other in others:
-        other[:] = first.as_in_context(other.context)
-
-
 def _init_and_broadcast(
     root_rank: int, name: str, param: Parameter, data: NDArray, ctx_list: Sequence[Context], own: bool = False
 ) -> None:
     """Stands in for ``param._init_impl`` until the shape is known."""
     del param._init_impl  # the instance's: the class's method is found again
     param._init_impl(data, ctx_list, own)
-    arrays = param._data or []
-    group.broadcast(arrays[0], root_rank, f"parameter '{name}'")
-    _copy_to_others(arrays)
+    broadcast_lists([name], [param.list_data()], root_rank)
 
 
 def broadcast_parameters(
@@ -133,12 +124,8 @@ def broadcast_parameters(
             )
         names.append(full)
         arrays.append(found)
-    firsts = [found[0] for found in arrays]
-    for members in buckets(firsts):
-        text = f"parameters '{names[members[0]]}'..'{names[members[-1]]}'"
-        group.broadcast([firsts[i] for i in members], root_rank, text)
+    broadcast_lists(names, arrays, root_rank)
     for found in arrays:
-        _copy_to_others(found)
         found[0].wait_to_read()
 
 

@@ -11,7 +11,7 @@ from ..errors import UnsupportedError
 from ..ndarray import NDArray
 from .kvstore import KVStore, _pairs, _total
 
-__all__ = ["DistKVStore", "buckets"]
+__all__ = ["DistKVStore", "broadcast_lists", "buckets", "copy_to_others"]
 
 _FIRST_BUCKET_BYTES, _BUCKET_BYTES = 1 << 20, 25 << 20
 
@@ -42,6 +42,22 @@ def buckets(arrays: Iterable[NDArray]) -> Iterator[list[int]]:
 
 def _text(kind: str, keys: Sequence[Any]) -> str:
     return f"{kind} '{keys[0]}'" if len(keys) == 1 else f"{kind} '{keys[0]}'..'{keys[-1]}'"
+
+
+def copy_to_others(arrays: Sequence[NDArray]) -> None:
+    """Copies the first array into the others, which are on other contexts."""
+    first, *others = arrays
+    for other in others:
+        other[:] = first.as_in_context(other.context)
+
+
+def broadcast_lists(names: Sequence[Any], arrays: Sequence[Sequence[NDArray]], root: int = 0) -> None:
+    """Overwrites the arrays of each name, one for each context, by the first one of process root, in few messages."""
+    firsts = [each[0] for each in arrays]
+    for members in buckets(firsts):
+        group.broadcast([firsts[i] for i in members], root, _text("parameters", [names[i] for i in members]))
+    for each in arrays:
+        copy_to_others(each)
 
 
 def _check_role(name: str) -> None:
@@ -108,46 +124,21 @@ class DistKVStore(KVStore):
         """Stores the values of process 0. Raises ParamError if a key exists."""
         super().init(key, value)
         keys = [k for k, _ in _pairs(key, value)]
-        self.broadcast_all(keys, [self._stored[k] for k in keys])
-
-    def push(self, key: Any, value: Any, priority: int = 0) -> None:
-        """Sums the arrays of each key over contexts and processes; see the class."""
-        pairs = self._pairs(key, value)
-        for k, arrays in pairs:
-            self._check_shapes(k, arrays)
-        sums = self._sums(pairs, priority)
-        super().push([k for k, _ in pairs], sums, priority)
-
-    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
-        """Pushes all keys, then pulls all into out (default: value). Without an updater, keys need no init."""
-        out = value if out is None else out
-        if self._updater is not None:
-            self.push(key, value, priority)
-            self.pull(key, out, priority)
-            return
-        pairs = self._pairs(key, value)
-        targets = [arrays for _, arrays in _pairs(key, out)]
-        sums = self._sums(pairs, priority, [arrays[0] for arrays in targets])
-        for (k, _), merged, arrays in zip(pairs, sums, targets, strict=True):
-            if k in self._stored:
-                self._stored[k][:] = merged.as_in_context(self._stored[k].context)
-            for target in arrays:
-                if target is not merged:
-                    target[:] = merged.as_in_context(target.context)
+        self.broadcast_all(keys, [[self._stored[k]] for k in keys])
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """Stores the value of process 0 and copies it into the arrays of out."""
         pairs = self._pairs(key, value)
         for k, arrays in pairs:
             self._stored[k] = arrays[0].copy()
-        self.broadcast_all([k for k, _ in pairs], [self._stored[k] for k, _ in pairs])
+        self.broadcast_all([k for k, _ in pairs], [[self._stored[k]] for k, _ in pairs])
         for k, targets in self._pairs(key, out):
             self.pull(k, targets, priority)
 
-    def broadcast_all(self, names: Sequence[Any], arrays: Sequence[NDArray]) -> None:
-        """Overwrites arrays by those of process 0, in few messages; names them in errors."""
-        for members in buckets(arrays) if self.num_workers > 1 else ():
-            group.broadcast([arrays[i] for i in members], 0, _text("parameters", [names[i] for i in members]))
+    def broadcast_all(self, names: Sequence[Any], arrays: Sequence[Sequence[NDArray]]) -> None:
+        """Overwrites the arrays of each name, one for each context, by the first one of process 0."""
+        if self.num_workers > 1:
+            broadcast_lists(names, arrays)
 
     def sum_gradients(self, names: Sequence[Any], gradients: Sequence[Sequence[NDArray]]) -> None:
         """Overwrites the gradients of each parameter, one for each context, by their sum over contexts and processes.
@@ -175,17 +166,13 @@ class DistKVStore(KVStore):
             )
 
     def _sums(
-        self, pairs: Sequence[tuple[Any, list[NDArray]]], priority: int, out: Sequence[NDArray] | None = None
+        self, pairs: Sequence[tuple[Any, list[NDArray]]], priority: int = 0, out: Sequence[NDArray] | None = None
     ) -> list[NDArray]:
-        """The sums of each key over contexts and processes: new arrays, or those of out where they fit."""
-        totals = [_total(arrays) for _, arrays in pairs]
-        keys = [k for k, _ in pairs]
-        # A target that another message has yet to read must not be written: only sums in place take the targets.
-        places = totals if out is None else out
-        targets = [
-            place if out is not None and place is total else total.copy()
-            for total, place in zip(totals, places, strict=True)
-        ]
+        """The sums over contexts and processes."""
+        totals, keys = super()._sums(pairs, priority, out), [k for k, _ in pairs]
+        # Sums are written in place only where the array is to be overwritten: pushed arrays stay as they are.
+        given = [None] * len(totals) if out is None else out
+        targets = [total if total is place else total.copy() for total, place in zip(totals, given, strict=True)]
         for members in buckets(totals):
             group.sum_into(
                 [totals[i] for i in members],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import ndarray
@@ -85,21 +85,35 @@ class KVStore(KVStoreBase):
             raise ParamError(f"KVStore: key {key!r} was not initialized", because=f"known keys: {known}", fix="init it")
         return self._stored[key]
 
-    def _check_shapes(self, key: Any, arrays: list[NDArray]) -> NDArray:
+    def _sums(
+        self, pairs: Sequence[tuple[Any, list[NDArray]]], priority: int = 0, out: Sequence[NDArray] | None = None
+    ) -> list[NDArray]:
+        """The sum of the arrays of each key. out: the arrays that are written next, in the order of keys.
+
+        The sum is an array of its own, or the given one; not if another key's out may share its memory.
+        """
+        totals = [_total(arrays) for _, arrays in pairs]
+        if out is None or len(pairs) == 1:
+            return totals
+        return [total if total is place else total.copy() for total, place in zip(totals, out, strict=True)]
+
+    def _check_shapes(self, key: Any, arrays: list[NDArray]) -> None:
         stored = self._at(key)
         for array in arrays:
             if array.shape != stored.shape:
                 raise ShapeError(f"KVStore.push: key {key!r}", expected=f"shape {stored.shape}", given=str(array.shape))
-        return stored
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Sums the arrays of each key; the sum goes to the updater, or replaces the stored array.
 
         Raises ParamError for unknown keys, ShapeError if shapes differ.
         """
-        for k, arrays in self._pairs(key, value):
-            stored = self._check_shapes(k, arrays)
-            merged = _total(arrays).as_in_context(stored.context)
+        pairs = self._pairs(key, value)
+        for k, arrays in pairs:
+            self._check_shapes(k, arrays)
+        for (k, _), total in zip(pairs, self._sums(pairs, priority), strict=True):
+            stored = self._stored[k]
+            merged = total.as_in_context(stored.context)
             if self._updater is not None:
                 self._updater(k, merged, stored)
             else:
@@ -126,8 +140,9 @@ class KVStore(KVStoreBase):
             self.push(key, value, priority)
             self.pull(key, out, priority)
             return
-        sums = [(k, _total(arrays)) for k, arrays in self._pairs(key, value)]  # before any array is written
-        for (k, merged), (_, targets) in zip(sums, self._pairs(key, out), strict=True):
+        pairs, targets_of = self._pairs(key, value), [arrays for _, arrays in self._pairs(key, out)]
+        sums = self._sums(pairs, priority, [targets[0] for targets in targets_of])  # before any array is written
+        for (k, _), merged, targets in zip(pairs, sums, targets_of, strict=True):
             if k in self._stored:
                 self._stored[k][:] = merged.as_in_context(self._stored[k].context)
             for target in targets:

@@ -471,10 +471,7 @@ class Module(BaseModule):
         """With a store of several processes, all begin with the parameters of process 0."""
         if not hasattr(self._kvstore, "broadcast_all") or self._kvstore.num_workers == 1:
             return
-        self._kvstore.broadcast_all(self._param_names, [arrays[0] for arrays in self._exec_group.param_arrays])
-        for first, *others in self._exec_group.param_arrays:
-            for other in others:
-                other[:] = first.as_in_context(other.context)
+        self._kvstore.broadcast_all(self._param_names, self._exec_group.param_arrays)
         self._params_dirty = True
 
     def _make_store(self, kvstore: Any) -> Any:

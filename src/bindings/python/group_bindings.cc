@@ -68,15 +68,15 @@ void bind_groups(py::module_& m) {
         return py::make_tuple(group->calls(), group->bytes_sent());
       },
       "(finished calls, bytes of values sent).");
-  m.def("group_sum_into", [](const Arrays& in, const Arrays& out, const std::string& what, int priority) {
+  m.def("group_sum_into", [](const Arrays& in, const Arrays& out, const std::string& label, int priority) {
     current_group();
     ReleaseGil release(true);
-    sum_over_group({in}, out, what, priority);
+    sum_over_group({in}, out, label, priority);
   });
-  m.def("group_sum_shards", [](const std::vector<Arrays>& nodes, const Arrays& out, const std::string& what) {
+  m.def("group_sum_shards", [](const std::vector<Arrays>& nodes, const Arrays& out, const std::string& label) {
     current_group();
     ReleaseGil release(true);
-    sum_over_group(nodes, out, what, 0, /*of_shards=*/true);
+    sum_over_group(nodes, out, label, 0, /*of_shards=*/true);
   });
   m.def(
       "group_nodes",
@@ -87,16 +87,16 @@ void bind_groups(py::module_& m) {
         return spans;
       },
       "The nodes of the sum over `shards` that cover the shards from begin to end - 1.");
-  m.def("group_sum", [](const py::object& given, const std::string& what) {
-    return result_like(given, [&](const NDArray& array) { return summed_over_group(array, what); });
+  m.def("group_sum", [](const py::object& given, const std::string& label) {
+    return result_like(given, [&](const NDArray& array) { return summed_over_group(array, label); });
   });
-  m.def("group_gather", [](const py::object& given, const std::string& what) {
-    return result_like(given, [&](const NDArray& array) { return gathered_over_group(array, what); });
+  m.def("group_gather", [](const py::object& given, const std::string& label) {
+    return result_like(given, [&](const NDArray& array) { return gathered_over_group(array, label); });
   });
-  m.def("group_broadcast", [](const Arrays& arrays, int root, const std::string& what) {
+  m.def("group_broadcast", [](const Arrays& arrays, int root, const std::string& label) {
     current_group();
     ReleaseGil release(true);
-    broadcast_over_group(arrays, root, what);
+    broadcast_over_group(arrays, root, label);
   });
   m.def("group_barrier", [] {
     current_group();

@@ -12,9 +12,9 @@ namespace {
 const OpRef kGroupSum{"_group_sum"};
 
 struct GroupSumParams {
-  std::string what;
+  std::string label;
   static void describe(ParamSchema<GroupSumParams>& schema) {
-    schema.field("what", &GroupSumParams::what).default_value("").doc("Names the array in errors of the group.");
+    schema.field("label", &GroupSumParams::label).default_value("").doc("Names the array in errors of the group.");
   }
 };
 
@@ -22,9 +22,9 @@ struct GroupSumParams {
 // order of its program, and no worker waits for other processes.
 void run_group_sum(const GroupSumParams& p, const KernelArgs& args) {
   const TensorRef &in = args.in[0], &out = args.out[0];
-  group::Call collective{.kind = group::Call::Kind::kSum, .dtype = in.dtype, .count = in.size(), .what = p.what};
+  group::Call collective{.kind = group::Call::Kind::kSum, .dtype = in.dtype, .count = in.size(), .label = p.label};
   collective.add_shape(*in.shape);
-  if (p.what.empty()) collective.what = TensorSpec{*in.shape, in.dtype}.str();
+  if (p.label.empty()) collective.label = TensorSpec{*in.shape, in.dtype}.str();
   const UserCodeScope may_wait;
   group::push_call("sum over the group", {}, {}, 0,
                    [&collective, from = in.data, to = out.data](group::Group& group, uint64_t number) {
@@ -51,8 +51,8 @@ void register_group_sum(OpRegistry& ops) {
           [](const GroupSumParams& p, const GradientContext& g) -> Values {
             // The structure of the graph decides whether there is a gradient, so it is the same in all processes.
             if (!g.output_grad(0)) return {Value{}};
-            const std::string what = p.what.empty() ? "a gradient of a sum" : "the gradient of " + p.what;
-            return {call(kGroupSum, {g.output_grad(0)}, {{"what", AttrValue(what)}})};
+            const std::string label = p.label.empty() ? "a gradient of a sum" : "the gradient of " + p.label;
+            return {call(kGroupSum, {g.output_grad(0)}, {{"label", AttrValue(label)}})};
           },
           Saves::nothing())
       .opaque()

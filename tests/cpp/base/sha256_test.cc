@@ -7,6 +7,16 @@
 namespace hybridnet {
 namespace {
 
+std::string hexadecimal(const Digest& digest) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const uint8_t byte : digest) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
 // Test vectors of FIPS 180-4 and RFC 4231.
 TEST(Sha256, HasTheDigestsOfTheStandard) {
   EXPECT_EQ(hexadecimal(sha256("")), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

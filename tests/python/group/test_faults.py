@@ -322,3 +322,18 @@ def test_options_that_cannot_be_used_are_said_before_anything_starts(
     assert done.returncode == 2
     assert text in done.stderr
     assert "never" not in done.stdout
+
+
+def test_a_closed_output_ends_the_processes(tmp_path: pathlib.Path) -> None:
+    import sys
+
+    from launched import HEAD
+
+    path = tmp_path / "program.py"
+    path.write_text(HEAD + "while True:\n    print('x' * 1000, flush=True)")
+    command = [sys.executable, "-m", "hybridnet.launch", "-n", "2", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as launcher:
+        assert launcher.stdout is not None
+        launcher.stdout.readline()
+        launcher.stdout.close()
+        assert launcher.wait(timeout=30) != 0

@@ -300,6 +300,17 @@ loss.backward()
 trainer.step(1, ignore_stale_grad=True)
 np.testing.assert_allclose(unused.weight.data().asnumpy(), np.full((1, 2), 0.7), rtol=1e-5)
 
+# Sums and updates apart: old gradients of one process would have been added.
+with autograd.record():
+    loss = net(x) + (unused(x) if rank == 0 else 0)
+loss.backward()
+trainer.allreduce_grads()
+try:
+    trainer.update(1, ignore_stale_grad=True)
+    raise SystemExit(5)
+except mx.errors.ParamError as error:
+    assert "the backward of 1 of 2 processes" in str(error), error
+
 file = os.path.join(sys.argv[1], f"{rank}.params")
 saved = gluon.nn.Dense(1, in_units=2, use_bias=False)
 saved.initialize(mx.init.Constant(rank + 1.0))
@@ -308,6 +319,7 @@ for units in (2, 0):
     loaded = gluon.nn.Dense(1, in_units=units, use_bias=False)
     loaded.initialize()
     gluon.Trainer(loaded.collect_params(), "sgd", kvstore="dist_sync")
+    gluon.Trainer(loaded.collect_params(), "sgd", kvstore=None)  # a second one, of this process alone
     loaded.load_parameters(file)
     assert (loaded.weight.data().asnumpy() == 1).all()
 print("fine")

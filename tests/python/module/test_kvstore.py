@@ -240,3 +240,13 @@ def test_parameters_that_are_set_reach_the_store_of_a_module():
     mod.set_params({"fc_bias": mx.nd.zeros((2,)), "fc_weight": mx.nd.ones((2, 3))}, {})
     store.pull(["fc_bias", "fc_weight"], out=held)
     assert value(held[0]) == [0, 0] and value(held[1]) == [[1, 1, 1], [1, 1, 1]]
+
+
+def test_results_in_the_arrays_of_other_keys_are_those_of_the_given_values():
+    store = mx.kv.create("local")
+    x, y = mx.nd.array([1.0, 2.0]), mx.nd.array([10.0, 20.0])
+    store.pushpull(["a", "b"], [x, y], out=[y, x])
+    assert y.asnumpy().tolist() == [1, 2] and x.asnumpy().tolist() == [10, 20]
+    base = mx.nd.arange(6)
+    store.pushpull(["a", "b"], [base[:2], base[2:4]], out=[base[2:4], base[4:]])
+    assert base.asnumpy().tolist() == [0, 1, 0, 1, 2, 3]

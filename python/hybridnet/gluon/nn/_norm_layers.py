@@ -159,11 +159,11 @@ def over_group(F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running
     """
     rows = F.reshape(x, shape=(0, 0, -1))  # (N, channels, positions)
     count = F.reshape(F.sum(F.ones_like(F.slice_axis(rows, axis=1, begin=0, end=1))), shape=(1,))
-    sums = F._internal._group_sum(F.concat(F.sum(rows, axis=(0, 2)), count, dim=0), what="a mean of SyncBatchNorm")
+    sums = F._internal._group_sum(F.concat(F.sum(rows, axis=(0, 2)), count, dim=0), label="a mean of SyncBatchNorm")
     total = F.slice_axis(sums, axis=0, begin=-1, end=None)
     mean = F.broadcast_div(F.slice_axis(sums, axis=0, begin=0, end=-1), total)
     centered = F.broadcast_sub(rows, F.reshape(mean, shape=(1, -1, 1)))
-    squares = F._internal._group_sum(F.sum(F.square(centered), axis=(0, 2)), what="a variance of SyncBatchNorm")
+    squares = F._internal._group_sum(F.sum(F.square(centered), axis=(0, 2)), label="a variance of SyncBatchNorm")
     var = F.broadcast_div(squares, total)
     factor = F.rsqrt(var + options["eps"])
     if not options["fix_gamma"]:
