@@ -1306,8 +1306,8 @@ def argmax(
     data: TensorT, axis: int | None = None, keepdims: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Position of the largest element along an axis: the first of equal elements, the first NaN if there is one. The
-    result has the dtype of data, which follows MXNet: positions above 2^24 are rounded in float32, above 2048 in
-    float16.
+    result has the dtype of data, which follows MXNet, but float32 for dtypes of less than 32 bits, which hold few
+    positions. Positions above 2^24 are rounded in float32, with a warning.
 
     Parameters
     ----------
@@ -1318,7 +1318,8 @@ def argmax(
     keepdims : bool
         Keep reduced axes with size 1.
 
-    Returns: out: dtype of data; the shape without the searched axis, or with size 1 there (keepdims)
+    Returns: out: dtype of data, float32 for float16, bfloat16, int8, uint8 and bool; the shape without the searched
+    axis, or with size 1 there (keepdims)
     """
 
 
@@ -1330,7 +1331,7 @@ def argmax_channel(data: TensorT, *, out: Any = None, name: str | None = None) -
     data : tensor
         array of rank 2 or more, or of rank 1
 
-    Returns: out: dtype of data, the shape without axis 1
+    Returns: out: dtype as in argmax, the shape without axis 1
     """
 
 
@@ -1338,8 +1339,8 @@ def argmin(
     data: TensorT, axis: int | None = None, keepdims: bool = False, *, out: Any = None, name: str | None = None
 ) -> TensorT:
     """Position of the smallest element along an axis: the first of equal elements, the first NaN if there is one. The
-    result has the dtype of data, which follows MXNet: positions above 2^24 are rounded in float32, above 2048 in
-    float16.
+    result has the dtype of data, which follows MXNet, but float32 for dtypes of less than 32 bits, which hold few
+    positions. Positions above 2^24 are rounded in float32, with a warning.
 
     Parameters
     ----------
@@ -1350,7 +1351,8 @@ def argmin(
     keepdims : bool
         Keep reduced axes with size 1.
 
-    Returns: out: dtype of data; the shape without the searched axis, or with size 1 there (keepdims)
+    Returns: out: dtype of data, float32 for float16, bfloat16, int8, uint8 and bool; the shape without the searched
+    axis, or with size 1 there (keepdims)
     """
 
 
@@ -4665,7 +4667,8 @@ def _contrib_arange_like(
     data: TensorT, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: str = '', axis: int | None = None, *,
     out: Any = None, name: str | None = None
 ) -> TensorT:
-    """Evenly spaced values, one per element of data or per position along one of its axes.
+    """Evenly spaced values, one per element of data or per position along one of its axes. Integers that the dtype of
+    data cannot hold (bfloat16: above 256) are rounded, with a warning.
 
     Parameters
     ----------

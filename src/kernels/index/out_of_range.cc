@@ -66,7 +66,47 @@ bool any_outside(const int64_t* numbers, int64_t count, const Bounds& b) {
   return outside != 0;
 }
 
+// The largest number up to which the dtype holds all integers from 0.
+int64_t last_exact_integer(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return int64_t{1} << 11;
+    case DType::kBFloat16:
+      return int64_t{1} << 8;
+    case DType::kFloat32:
+      return int64_t{1} << 24;
+    case DType::kFloat64:
+      return int64_t{1} << 53;
+    case DType::kInt8:
+      return INT8_MAX;
+    case DType::kUInt8:
+      return UINT8_MAX;
+    case DType::kBool:
+      return 1;
+    case DType::kInt32:
+      return INT32_MAX;
+    default:
+      return INT64_MAX;
+  }
+}
+
 }  // namespace
+
+void report_inexact_positions(const char* op, DType dtype, int64_t largest, const char* fix) {
+  const int64_t last = last_exact_integer(dtype);
+  if (largest <= last || !may_report_out_of_range({op, ""})) return;
+  ErrorFields fields = OriginScope::current();
+  fields.op = op;
+  fields.message = std::string("positions up to ") + std::to_string(largest) + " do not fit in " + dtype_name(dtype);
+  fields.because = std::string("as in MXNet, those above ") + std::to_string(last) +
+                   (is_floating(dtype) ? " are rounded to the nearest value of that dtype" : " wrap around");
+  fields.fix = fix;
+  if (environment().strict) throw DTypeError(std::move(fields));
+  if (!told().add(op, fields.where, fields.node)) return;
+  const SourceLocation where = fields.where;
+  fields.fix += "; HYBRIDNET_STRICT=1 makes this an error. This is said once for each operator and line";
+  warn(DTypeError(std::move(fields)).what(), where);
+}
 
 std::string index_text(int64_t index) { return index == INT64_MIN ? "nan" : std::to_string(index); }
 

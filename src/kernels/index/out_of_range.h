@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "hybridnet/base.h"
+
 namespace hybridnet::kernels {
 
 // The operator and the name of its input that contains the index.
@@ -36,6 +38,10 @@ void report_numbers(const IndexUse& use, const int64_t* numbers, int64_t count, 
 // False if report_out_of_range() would do nothing, because it has already warned: callers whose texts need memory check
 // this first.
 [[gnu::cold]] bool may_report_out_of_range(const IndexUse& use);
+
+// Warns, once for each operator and line, that an output of this dtype cannot hold all positions up to `largest`, which
+// are rounded or wrap as in MXNet. With HYBRIDNET_STRICT=1 throws DTypeError instead. fix: how a user gets exact ones.
+void report_inexact_positions(const char* op, DType dtype, int64_t largest, const char* fix);
 
 // The number as text; "nan" for the number that Indices stores for NaN.
 std::string index_text(int64_t index);

@@ -5,6 +5,7 @@
 #include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
 #include "kernels/device/values_arguments.h"
+#include "kernels/index/out_of_range.h"
 #include "kernels/index/row_order.h"
 #include "kernels/memory/fill.h"
 #include "ops/device_launch.h"
@@ -209,6 +210,8 @@ void run_topk_mask(const TopkParams& p, const KernelArgs& a, kernels::RowLayout 
   });
 }
 
+constexpr const char* kWiderIndices = "pass dtype='int32' or 'int64'";
+
 void run_topk(const TopkParams& p, const KernelArgs& a) {
   const kernels::RowLayout l = layout_of(p.axis, *a.in[0].shape);
   const int64_t count = std::min(chosen(p.k, l.rows), l.rows);
@@ -217,6 +220,7 @@ void run_topk(const TopkParams& p, const KernelArgs& a) {
                              : p.ret_typ == ReturnType::kBoth  ? &a.out[1]
                                                                : nullptr;
   if (indices && indices->data == nullptr) indices = nullptr;
+  if (indices) kernels::report_inexact_positions("topk", indices->dtype, l.rows - 1, kWiderIndices);
   int64_t* positions = gives_values(p) ? a.out.back().as<int64_t>() : nullptr;
   order_rows(a.in[0], l, count, p.is_ascend, gives_values(p) ? a.out[0].data : nullptr, positions, indices);
 }
@@ -262,6 +266,7 @@ void register_sort(OpRegistry& ops) {
       .any_device()
       .cpu([](const ArgsortParams& p, const KernelArgs& a) {
         const kernels::RowLayout l = layout_of(p.axis, *a.in[0].shape);
+        kernels::report_inexact_positions("argsort", a.out[0].dtype, l.rows - 1, kWiderIndices);
         order_rows(a.in[0], l, l.rows, p.is_ascend, nullptr, nullptr, &a.out[0]);
       })
       .cost([](const ArgsortParams&, auto in, auto) { return order_cost(in[0]); })

@@ -1,9 +1,11 @@
 // _arange and _contrib_arange_like: evenly spaced values with a given step.
+#include <algorithm>
 #include <cmath>
 
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/device/values_arguments.h"
+#include "kernels/index/out_of_range.h"
 #include "kernels/memory/fill.h"
 #include "ops/device_launch.h"
 #include "ops/shape_param.h"
@@ -97,6 +99,17 @@ void fill_range(const TensorRef& out, double start, double step, int64_t repeat)
   });
 }
 
+// Rows of positions in the dtype of a 16-bit network, such as those of attention masks.
+void run_arange_like(const ArangeLikeParams& p, const KernelArgs& a) {
+  const TensorRef& out = a.out[0];
+  const double last = p.start + p.step * static_cast<double>((out.size() - 1) / p.repeat);
+  const double largest = std::max(std::abs(p.start), std::abs(last));
+  if (out.size() > 0 && p.start == std::trunc(p.start) && p.step == std::trunc(p.step) && largest < 0x1p62)
+    kernels::report_inexact_positions("_contrib_arange_like", out.dtype, static_cast<int64_t>(largest),
+                                      "cast data to float32 or int32 before, and the result afterwards");
+  fill_range(out, p.start, p.step, p.repeat);
+}
+
 void infer_arange_like(const ArangeLikeParams& p, InferContext& c) {
   c.unify_dtypes();
   const Shape& in = c.in_shape(0);
@@ -133,12 +146,15 @@ void register_arange(OpRegistry& ops) {
       .sample({}, {{"start", "0"}, {"stop", "3"}, {"repeat", "2"}});
   ops.declare<ArangeLikeParams>("_contrib_arange_like")
       .alias("_npx_arange_like")
-      .doc("Evenly spaced values, one per element of data or per position along one of its axes.")
+      .doc(
+          "Evenly spaced values, one per element of data or per position along one of its axes. Integers that the "
+          "dtype "
+          "of data cannot hold (bfloat16: above 256) are rounded, with a warning.")
       .input("data", "defines sizes and dtype only")
       .output("output", "shape of data, or one axis of it; dtype of data")
       .infer(infer_arange_like)
       .any_device()
-      .cpu([](const ArangeLikeParams& p, const KernelArgs& a) { fill_range(a.out[0], p.start, p.step, p.repeat); })
+      .cpu(run_arange_like)
       .gradient(kNotDifferentiable)
       .sample({{2, 3}}, {})
       .sample({{2, 3}}, {{"axis", "-1"}, {"start", "1"}, {"step", "0.5"}})

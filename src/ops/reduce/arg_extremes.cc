@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "hybridnet/declare.h"
+#include "kernels/index/out_of_range.h"
 #include "kernels/reduce/arg_extreme.h"
 #include "ops/reduce/axes.h"
 
@@ -40,8 +41,15 @@ void require_elements(const Shape& in, uint32_t axes) {
                     .because = "no elements have no largest or smallest one"});
 }
 
+// MXNet gives positions the dtype of data. One of less than 32 bits holds few positions (bfloat16: up to 256), and the
+// others would be rounded or wrap without an error.
+DType dtype_of_positions(DType data) { return dtype_size(data) < 4 ? DType::kFloat32 : data; }
+
 void infer_arg(const ArgParams& p, InferContext& c) {
-  c.unify_dtypes();
+  if (const DType data = c.in_dtype(0); data != DType::kUnknown)
+    c.set_out_dtype(0, dtype_of_positions(data));
+  else if (c.out_dtype(0) != DType::kFloat32)
+    c.set_in_dtype(0, c.out_dtype(0));
   const Shape& in = c.in_shape(0);
   if (!in.rank_known()) return;
   const uint32_t axes = searched_axes(p, in.ndim());
@@ -49,7 +57,7 @@ void infer_arg(const ArgParams& p, InferContext& c) {
   require_elements(in, axes);
 }
 
-void search(Extreme extreme, const ArgParams& p, const KernelArgs& a) {
+void search(Extreme extreme, const ArgParams& p, const KernelArgs& a, const char* op) {
   const Shape& shape = *a.in[0].shape;
   int64_t outer = 1, length = shape.size(), inner = 1;
   if (const std::optional<int> axis = searched_axis(p, shape.ndim())) {
@@ -57,6 +65,8 @@ void search(Extreme extreme, const ArgParams& p, const KernelArgs& a) {
     length = shape[*axis];
     inner = shape.size(*axis + 1, shape.ndim());
   }
+  kernels::report_inexact_positions(op, a.out[0].dtype, length - 1,
+                                    "search another axis, or use mx.np, which gives int64");
   kernels::arg_extreme(extreme, a.in[0].dtype, a.in[0].data, outer, length, inner, a.out[0].dtype, a.out[0].data);
 }
 
@@ -85,7 +95,7 @@ void numpy_arg_op(OpRegistry& ops, const char* name, const char* which) {
       .output("out", "int64; the shape without the searched axis, or with size 1 there (keepdims)")
       .infer(infer_numpy_arg)
       .any_device()
-      .cpu([](const ArgParams& p, const KernelArgs& a) { search(E, p, a); })
+      .cpu([](const ArgParams& p, const KernelArgs& a) { search(E, p, a, E == Extreme::kMax ? "argmax" : "argmin"); })
       .gradient(kNotDifferentiable)
       .cost([](const ArgParams&, auto in, auto) { return in[0].shape.size() / 4; })
       .sample({{3, 4}})
@@ -98,12 +108,16 @@ void arg_op(OpRegistry& ops, const char* name, const char* which) {
   ops.declare<ArgParams>(name)
       .doc("Position of the " + std::string(which) +
            " element along an axis: the first of equal elements, the first NaN if there is one. The result has the "
-           "dtype of data, which follows MXNet: positions above 2^24 are rounded in float32, above 2048 in float16.")
+           "dtype of data, which follows MXNet, but float32 for dtypes of less than 32 bits, which hold few positions. "
+           "Positions above 2^24 are rounded in float32, with a warning.")
       .input("data", "array of any shape with at least one element along the axis")
-      .output("out", "dtype of data; the shape without the searched axis, or with size 1 there (keepdims)")
+      .output(
+          "out",
+          "dtype of data, float32 for float16, bfloat16, int8, uint8 and bool; the shape without the searched axis, "
+          "or with size 1 there (keepdims)")
       .infer(infer_arg)
       .any_device()
-      .cpu([](const ArgParams& p, const KernelArgs& a) { search(E, p, a); })
+      .cpu([](const ArgParams& p, const KernelArgs& a) { search(E, p, a, E == Extreme::kMax ? "argmax" : "argmin"); })
       .gradient([](const ArgParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
       .cost([](const ArgParams&, auto in, auto) { return in[0].shape.size() / 4; })
       .sample({{3, 4}})
@@ -121,13 +135,13 @@ void register_arg_extremes(OpRegistry& ops) {
   ops.declare("argmax_channel")
       .doc("argmax along axis 1.")
       .input("data", "array of rank 2 or more, or of rank 1")
-      .output("out", "dtype of data, the shape without axis 1")
+      .output("out", "dtype as in argmax, the shape without axis 1")
       .infer([](const NoParams&, InferContext& c) {
         infer_arg({.axis = c.in_shape(0).ndim() == 1 ? 0 : 1, .keepdims = false}, c);
       })
       .any_device()
       .cpu([](const NoParams&, const KernelArgs& a) {
-        search(Extreme::kMax, {.axis = a.in[0].shape->ndim() == 1 ? 0 : 1, .keepdims = false}, a);
+        search(Extreme::kMax, {.axis = a.in[0].shape->ndim() == 1 ? 0 : 1, .keepdims = false}, a, "argmax_channel");
       })
       .gradient([](const NoParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
       .sample({{3, 4}});

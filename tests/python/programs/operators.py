@@ -397,7 +397,8 @@ def _draw_one_axis(rng: random.Random, operands: Sequence[Any], is_np: bool) -> 
 def _argmax(operands: Sequence[Value], is_np: bool, axis: int) -> Value:
     if operands[0].dtype.kind != "f":
         raise Unclear("integers")
-    dtype = np.dtype(np.int64) if is_np else operands[0].dtype
+    given = operands[0].dtype
+    dtype = np.dtype(np.int64) if is_np else given if given.itemsize >= 4 else np.dtype(np.float32)
     return _visible(ar.position(operands[0], axis, True, dtype), is_np)
 
 

@@ -68,9 +68,13 @@ def _position(function):
         out = np.asarray(function(x, axis=axis))
         if _is_on(attrs, "keepdims"):
             out = out.reshape([1] * x.ndim) if axis is None else np.expand_dims(out, axis)
-        return [out.astype(x.dtype)]
+        return [out.astype(_type_of_positions(x))]
 
     return reference
+
+
+def _type_of_positions(x):
+    return x.dtype if x.dtype.itemsize >= 4 else np.dtype("float32")
 
 
 def _cumsum(inputs, attrs, from_end=False):
@@ -102,7 +106,7 @@ REFERENCES = {
     "moments": _moments,
     "argmax": _position(np.argmax),
     "argmin": _position(np.argmin),
-    "argmax_channel": lambda inputs, attrs: [np.argmax(inputs[0], axis=1).astype(inputs[0].dtype)],
+    "argmax_channel": lambda inputs, attrs: [np.argmax(inputs[0], axis=1).astype(_type_of_positions(inputs[0]))],
     "_np_cumsum": _cumsum,
     "_backward_np_cumsum": lambda inputs, attrs: _cumsum(inputs, attrs, from_end=True),
     "_spread": _spread,
