@@ -23,6 +23,8 @@ struct CallOptions {
   std::string remat = "auto";  // values that backward computes again: "auto", "none", or all but so many bytes
   std::string precision;       // "bfloat16", "float16": products compute in it; empty or "float32": as written
   bool static_alloc = false;   // keeps arenas between calls
+  // Readers of an output run as soon as it is complete; if the run fails later, the output keeps no error.
+  bool early_outputs = false;
   static void describe(ParamSchema<CallOptions>& schema);
   // Throws ParamError for an unknown name or a value that does not fit.
   static CallOptions parse(const std::vector<std::pair<std::string, AttrValue>>& given);

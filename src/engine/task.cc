@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/early_writes.h"
 #include "engine/error_free_writes.h"
 #include "hybridnet/threads.h"
 
@@ -68,11 +69,16 @@ int cores_worth_having(int64_t cost_ns) {
 namespace {
 thread_local int run_here_depth = 0;
 thread_local std::span<Var* const> sound_writes;
+thread_local EarlyWrites* early_writes = nullptr;
 }  // namespace
 
 ErrorFreeWrites::ErrorFreeWrites(std::span<Var* const> vars) : before_(std::exchange(sound_writes, vars)) {}
 ErrorFreeWrites::~ErrorFreeWrites() { sound_writes = before_; }
 std::span<Var* const> ErrorFreeWrites::current() { return sound_writes; }
+
+EarlyWrites* EarlyWrites::of_running_task() { return early_writes; }
+EarlyWrites::Scope::Scope(EarlyWrites* writes) : before_(std::exchange(early_writes, writes)) {}
+EarlyWrites::Scope::~Scope() { early_writes = before_; }
 
 RunHereScope::RunHereScope() { ++run_here_depth; }
 RunHereScope::~RunHereScope() { --run_here_depth; }

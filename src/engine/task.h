@@ -19,6 +19,7 @@ struct Slot {
   Slot* next = nullptr;
   bool write = false;
   bool keeps_errors = true;  // those of the task, if it writes; see ErrorFreeWrites
+  bool ended = false;        // before the task; see EarlyWrites
 };
 
 struct QueuedTask {

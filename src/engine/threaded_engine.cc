@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "engine/early_writes.h"
 #include "engine/pending.h"
 #include "engine/push_rate.h"
 #include "engine/spin.h"
@@ -61,6 +62,8 @@ class ThreadedEngine final : public Engine {
   TaskErrorRef run_body(QueuedTask& task, int cores);
   TaskErrorRef error_of_inputs(QueuedTask& task);
   void end_accesses(QueuedTask& task, const TaskErrorRef& error, std::vector<QueuedTask*>& ready);
+  class WritesOfTask;
+  void end_write(Slot& slot);
   void end_task(int generation);
   void dispatch_after_inline(Access access);
   void wait_and_rethrow(Var& var, bool for_readers_too);
@@ -209,6 +212,30 @@ void ThreadedEngine::submit(const std::vector<QueuedTask*>& tasks) {
   }
 }
 
+class ThreadedEngine::WritesOfTask final : public EarlyWrites {
+ public:
+  WritesOfTask(ThreadedEngine& engine, QueuedTask& task) : engine_(engine), task_(task) {}
+  void end(Var& var) override {
+    for (Slot& slot : task_.slots())
+      if (slot.var == &var && slot.write && !slot.ended) return engine_.end_write(slot);
+  }
+
+ private:
+  ThreadedEngine& engine_;
+  QueuedTask& task_;
+};
+
+void ThreadedEngine::end_write(Slot& slot) {
+  slot.ended = true;
+  if (!VarQueue::release(slot)) return;
+  std::vector<QueuedTask*> ready;
+  {
+    const Lock lock(mutex_);
+    VarQueue::dispatch(*slot.var, ready);
+  }
+  submit(ready);
+}
+
 // --- running -------------------------------------------------------------------------------------------------------
 
 void ThreadedEngine::run_task(QueuedTask* task, int cores, std::vector<QueuedTask*>& ready) {
@@ -236,6 +263,8 @@ TaskErrorRef ThreadedEngine::run_body(QueuedTask& task, int cores) {
   const TaskScope inside;
   const RunningTask running(this, task.generation);
   const LocationScope location(task.options.where);
+  WritesOfTask writes(*this, task);
+  const EarlyWrites::Scope early(&writes);
   try {
     TaskContext context{.device = task.options.device, .cores = cores};
     task.fn(context);
@@ -263,14 +292,16 @@ void ThreadedEngine::end_accesses(QueuedTask& task, const TaskErrorRef& error, s
   if (error) {
     const Lock lock(mutex_);
     for (const Slot& slot : task.slots()) {
-      if (slot.write && slot.keeps_errors) VarQueue::set_error(*slot.var, error);
+      if (slot.write && slot.keeps_errors && !slot.ended) VarQueue::set_error(*slot.var, error);
     }
   }
   bool waited_for = false;
-  for (const Slot& slot : task.slots()) waited_for |= VarQueue::release(slot);
+  for (const Slot& slot : task.slots())
+    if (!slot.ended) waited_for |= VarQueue::release(slot);
   if (!waited_for) return;
   const Lock lock(mutex_);
-  for (const Slot& slot : task.slots()) VarQueue::dispatch(*slot.var, ready);
+  for (const Slot& slot : task.slots())
+    if (!slot.ended) VarQueue::dispatch(*slot.var, ready);
 }
 
 void ThreadedEngine::end_task(int generation) {

@@ -14,6 +14,8 @@ namespace hybridnet::group {
 std::shared_ptr<Group> current();
 // Null if none was joined yet.
 std::shared_ptr<Group> joined();
+// Whether this process is in a group with others. Takes no lock.
+bool has_others();
 // Joins a group by these settings. Throws GroupError if this process is in a group of several processes already.
 std::shared_ptr<Group> join(const Settings& settings);
 // Leaves the group, whose other processes read the reason. The process may join another one then; until it does,

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/profile.h"
 #include "group/current.h"
 #include "hybridnet/error.h"
 
@@ -40,8 +41,12 @@ void push_call(const char* name, std::span<Var* const> reads, std::span<Var* con
   options.where = current_location();
   const std::lock_guard lock(order().mutex);
   const uint64_t number = group->next_number();
-  engine().push([group, number, body = std::move(body)](TaskContext&) { body(*group, number); }, {read, written},
-                options);
+  engine().push(
+      [group, number, name, body = std::move(body)](TaskContext&) {
+        const profile::Scope scope(name, "group");
+        body(*group, number);
+      },
+      {read, written}, options);
 }
 
 void wait_for_calls() { engine().wait_for_var(order().var); }

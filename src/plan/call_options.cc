@@ -11,6 +11,9 @@ void CallOptions::describe(ParamSchema<CallOptions>& schema) {
       .default_value("")
       .doc("Floating type of products; '' or 'float32': the one of their inputs.");
   schema.field("static_alloc", &CallOptions::static_alloc).default_value(false).doc("Keeps arenas between calls.");
+  schema.field("early_outputs", &CallOptions::early_outputs)
+      .default_value(false)
+      .doc("Readers of an output need not wait for the rest of the run.");
 }
 
 CallOptions CallOptions::parse(const std::vector<std::pair<std::string, AttrValue>>& given) {

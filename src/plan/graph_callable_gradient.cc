@@ -1,6 +1,7 @@
 // Gradients of runs: by the backward plan, or by a function that can be differentiated again.
 #include <algorithm>
 
+#include "group/current.h"
 #include "hybridnet/env.h"
 #include "imperative/autograd_scope.h"
 #include "imperative/invoke.h"
@@ -109,7 +110,10 @@ std::vector<NDArray> GraphCallable::run_backward(const PlanRun& run, std::span<c
   for (size_t i = 0; i < fresh.size(); ++i) {
     if (!fresh[i]) fresh[i] = NDArray::deferred(plan.fresh_outputs()[i], device);
   }
-  push_plan(compiled.backward, {inputs, fresh, NDArray(), run.kept.get(), constants_.arrays()}, run.key, task_name_);
+  // The gradients of the last layers are on their way to other processes while those of the first ones are computed.
+  const bool early = group::has_others();
+  push_plan(compiled.backward, {inputs, fresh, NDArray(), run.kept.get(), constants_.arrays(), false, early}, run.key,
+            task_name_);
   const auto result = [&](int output) {
     const Plan::OutputInfo& info = plan.outputs()[static_cast<size_t>(output)];
     const NDArray& array = fresh[static_cast<size_t>(info.fresh)];

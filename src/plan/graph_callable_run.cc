@@ -96,7 +96,8 @@ std::vector<NDArray> GraphCallable::run_plan(const Ref<Compilation>& compiled, c
   std::shared_ptr<KeptObjects> kept;
   if (plan.is_opaque()) kept = std::make_shared<KeptObjects>();
   const bool stay_sound = definition_.atomic && !fresh.empty() && !plan.written_inputs().empty();
-  push_plan(compiled->forward, {inputs, fresh, residuals, kept.get(), constants_.arrays(), stay_sound}, key,
+  push_plan(compiled->forward,
+            {inputs, fresh, residuals, kept.get(), constants_.arrays(), stay_sound, options_.early_outputs}, key,
             task_name_);
 
   std::vector<NDArray> results;

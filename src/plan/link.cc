@@ -858,6 +858,7 @@ Ref<Plan> Plan::build(const Graph& graph, const Options& options, const Ref<Link
   if (known && known->preparation) return nullptr;
   const Ref<Plan> plan = PlanBuilder(graph, options, known).run();
   if (plan) plan->note_reads(graph.inputs().size());
+  if (plan) plan->note_last_uses();
   return plan;
 }
 
@@ -866,6 +867,7 @@ Ref<Plan> Plan::build_prepared(const Graph& graph, const Options& options, const
   if (known && (!known->preparation || known->recipe != split.recipe)) return nullptr;
   const Ref<Plan> plan = PlanBuilder(split.main, options, known).run();
   if (plan) plan->note_reads(graph.inputs().size());
+  if (plan) plan->note_last_uses();
   if (known) return plan;
   Linked& linked = *plan->linked_;
   linked.preparation = PlanBuilder(split.preparation, options.for_preparation(), nullptr).run();

@@ -89,6 +89,14 @@ class Plan : public RefCounted<Plan> {
     void* data = nullptr;
     DerivedData* derived = nullptr;  // see TensorRef
   };
+  // Told, by the thread that runs the plan, that a fresh array is complete: the rest of the run does not use it.
+  class OutputListener {
+   public:
+    virtual void complete(size_t fresh) = 0;
+
+   protected:
+    ~OutputListener() = default;
+  };
   struct Call {
     std::span<const InputBinding> inputs;
     std::span<void* const> outputs;  // one per entry of fresh_outputs()
@@ -99,6 +107,7 @@ class Plan : public RefCounted<Plan> {
     // The inputs of a task that reads each of them once: values of which kernels read only packed copies are released
     // when the last copy was made. Empty: they stay.
     std::span<const NDArray> arrays;
+    OutputListener* listener = nullptr;  // null: none
   };
   // Runs on the calling thread, with the cores it has. Any number of threads may run at once. Throws the errors of
   // kernels, with node, block and source line.
@@ -189,6 +198,8 @@ class Plan : public RefCounted<Plan> {
   DerivedUser<Prepared>::Use prepared_for(Frame& frame, const Call& call);
   std::shared_ptr<const Prepared> prepare(const Call& call) const;
   void note_reads(size_t num_inputs);
+  void note_last_uses();
+  size_t announce_complete(size_t last_use, OutputListener& listener) const;
   size_t release_behind(size_t packed_read, const Call& call) const;
   void run_instructions(Frame& frame, const Call& call);
   struct Instruction {
@@ -247,6 +258,10 @@ class Plan : public RefCounted<Plan> {
     size_t instruction, input;
   };
   std::vector<PackedRead> packed_reads_;  // last read of each input that is only read packed, by instruction
+  struct LastUse {
+    size_t instruction, fresh;
+  };
+  std::vector<LastUse> last_uses_;  // of each fresh array that instructions write, by instruction
   int64_t arena_bytes_ = 0, residual_bytes_ = 0, cost_ns_ = 0;
   int64_t arena_room_ = 0;  // minimum bytes of a kept arena
   int cores_ = 1;

@@ -313,6 +313,31 @@ void Plan::note_reads(size_t num_inputs) {
             [](const PackedRead& a, const PackedRead& b) { return a.instruction < b.instruction; });
 }
 
+void Plan::note_last_uses() {
+  constexpr size_t kNone = SIZE_MAX;
+  std::vector<size_t> instruction_of_arg(args_.size()), last(fresh_.size(), kNone);
+  for (size_t at = 0; at < instructions_.size(); ++at)
+    for (int i = 0; i < instructions_[at].num_in + instructions_[at].num_out; ++i)
+      instruction_of_arg[static_cast<size_t>(instructions_[at].first_arg + i)] = at;
+  for (const Patch& p : output_patches_) {
+    size_t& found = last[static_cast<size_t>(p.index)];
+    const size_t at = instruction_of_arg[static_cast<size_t>(p.arg)];
+    if (found == kNone || found < at) found = at;
+  }
+  for (size_t fresh = 0; fresh < last.size(); ++fresh)
+    if (last[fresh] != kNone) last_uses_.push_back({last[fresh], fresh});
+  std::stable_sort(last_uses_.begin(), last_uses_.end(),
+                   [](const LastUse& a, const LastUse& b) { return a.instruction < b.instruction; });
+}
+
+// Announces the fresh arrays that the instruction of this last use completes; returns the first later last use.
+size_t Plan::announce_complete(size_t last_use, OutputListener& listener) const {
+  const size_t instruction = last_uses_[last_use].instruction;
+  for (; last_use < last_uses_.size() && last_uses_[last_use].instruction == instruction; ++last_use)
+    listener.complete(last_uses_[last_use].fresh);
+  return last_use;
+}
+
 // Releases inputs after the instruction of this packed read, and returns the first packed read of a later instruction.
 // So the values of a network and their copies are not in memory together in its first run. An array that shares its
 // memory with one that kernels read unpacked waits for the end of the run.
@@ -376,7 +401,7 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
   KernelArgs kernel_args;
   kernel_args.train = train_;
   kernel_args.kept = call.kept;
-  size_t at = 0, packed_read = 0;
+  size_t at = 0, packed_read = 0, last_use = call.listener ? 0 : last_uses_.size();
   const OriginScope origin_of_warnings(
       [](const void* plan, size_t instruction) { return static_cast<const Plan*>(plan)->origin(instruction); },
       [](const void* plan, size_t instruction) {
@@ -392,6 +417,8 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
       if (!instruction.kernel) {
         const Linked::Step& copied = linked_->steps[at];
         copy_plainly(out->data, in->data, in->size() * dtype_size(in->dtype), copied.node, copied.block);
+        if (last_use < last_uses_.size() && last_uses_[last_use].instruction == at)
+          last_use = announce_complete(last_use, *call.listener);
         continue;
       }
       kernel_args.params = instruction.params;
@@ -412,6 +439,8 @@ void Plan::run_instructions(Frame& frame, const Call& call) {
       }
       if (packed_read < packed_reads_.size() && packed_reads_[packed_read].instruction == at)
         packed_read = release_behind(packed_read, call);
+      if (last_use < last_uses_.size() && last_uses_[last_use].instruction == at)
+        last_use = announce_complete(last_use, *call.listener);
     }
   } catch (...) {
     fail(at);

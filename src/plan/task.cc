@@ -10,6 +10,7 @@
 
 #include "base/interrupt.h"
 #include "device/memory.h"
+#include "engine/early_writes.h"
 #include "engine/error_free_writes.h"
 #include "engine/inline_run.h"
 #include "engine/profile.h"
@@ -55,7 +56,30 @@ class PlanCores {
   std::optional<CoreLease> lease_;
 };
 
-void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name) {
+// Ends the write of each output that is complete and shares its variable with no other array that the run writes.
+class EarlyOutputs final : public Plan::OutputListener {
+ public:
+  EarlyOutputs(const Plan& plan, const PlanArrays& arrays, EarlyWrites& writes)
+      : outputs_(arrays.outputs), writes_(writes) {
+    for (const NDArray& output : outputs_) vars_.push_back(&output.var());
+    for (const int input : plan.written_inputs()) vars_.push_back(&arrays.inputs[static_cast<size_t>(input)].var());
+    if (arrays.residuals) vars_.push_back(&arrays.residuals.var());
+    std::sort(vars_.begin(), vars_.end());
+  }
+  void complete(size_t fresh) override {
+    Var* const var = &outputs_[fresh].var();
+    const auto [begin, end] = std::equal_range(vars_.begin(), vars_.end(), var);
+    if (end - begin == 1) writes_.end(*var);
+  }
+
+ private:
+  const std::span<const NDArray> outputs_;
+  EarlyWrites& writes_;
+  std::vector<Var*> vars_;
+};
+
+void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name,
+             Plan::OutputListener* listener = nullptr) {
   const profile::Scope scope(name, "graph");
   const MeasuredTime::Scope measured(plan.time_of_runs(), plan.cost_ns());
   const PlanWork work(plan, arrays.inputs, arrays.constants.get(), {arrays.outputs, {&arrays.residuals, 1}});
@@ -73,6 +97,7 @@ void run_now(Plan& plan, const PlanArrays& arrays, RngKey key, const char* name)
   call.rng = key;
   call.arrays = arrays.inputs;
   call.kept = arrays.kept;
+  call.listener = listener;
   plan.run(call);
   release_packed(arrays.inputs);
 }
@@ -148,6 +173,17 @@ struct QueuedRun {
   NDArray residuals;
   RngKey key;
   uint64_t interrupts_before;
+  bool outputs_end_early;
+
+  void operator()(const char* name) {
+    charge.release();
+    const InterruptScope asked(interrupts_before);
+    const PlanArrays arrays{inputs, outputs, residuals, nullptr, constants};
+    EarlyWrites* const writes = outputs_end_early ? EarlyWrites::of_running_task() : nullptr;
+    if (!writes) return run_now(*plan, arrays, key, name);
+    EarlyOutputs early(*plan, arrays, *writes);
+    run_now(*plan, arrays, key, name, &early);
+  }
 };
 
 // A task whose code may wait for arrays would hold a worker that they need, so it runs on this thread. Other threads
@@ -229,12 +265,9 @@ TaskFn queued(const Ref<Plan>& plan, const PlanArrays& arrays, RngKey key, const
                                                    arrays.constants,
                                                    arrays.residuals,
                                                    key,
-                                                   interrupts_so_far()});
-  return [run = std::move(run), name](TaskContext&) {
-    run->charge.release();
-    const InterruptScope asked(run->interrupts_before);
-    run_now(*run->plan, {run->inputs, run->outputs, run->residuals, nullptr, run->constants}, run->key, name);
-  };
+                                                   interrupts_so_far(),
+                                                   arrays.outputs_end_early});
+  return [run = std::move(run), name](TaskContext&) { (*run)(name); };
 }
 
 }  // namespace

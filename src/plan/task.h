@@ -18,6 +18,9 @@ struct PlanArrays {
   KeptObjects* kept = nullptr;  // lives through the run: opaque plans run before push_plan() returns
   std::shared_ptr<const std::vector<NDArray>> constants = nullptr;  // arrays that the plan may read; null: none
   bool inputs_stay_sound = false;  // a run that fails has written to no input, so inputs keep no error
+  // A run by a worker lets the readers of an output run as soon as the output is complete. If the run fails later, that
+  // output keeps no error.
+  bool outputs_end_early = false;
 };
 
 // Runs the plan now if it is cheap and no task is in its way, else when the engine can. An opaque plan runs now, on the
