@@ -3,6 +3,9 @@
 The batch has four virtual shards; each process computes its own, and the sum of their gradients has the same bits with
 1, 2, 3 or 4 processes. Process 0 prints the accuracy and the digest of the parameters, which does not depend on their
 number (``--virtual-shards 4``). Without the launcher the program is a group of one process.
+
+With ``--checkpoints FOLDER`` it saves a checkpoint after each epoch, and continues from the last one: after a failure
+(the launcher's ``--max-restarts``), or with another number of processes.
 """
 
 import argparse
@@ -47,18 +50,29 @@ def digest(net: nn.HybridSequential) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=10)
-    epochs = parser.parse_args().epochs
+    parser.add_argument("--checkpoints", help="folder that all processes see")
+    parser.add_argument("--shard-states", action="store_true", help="each process keeps its part of Adam's states")
+    options = parser.parse_args()
+    epochs = options.epochs
     images, labels = digits()
     train_images, train_labels, test_images, test_labels = images[:1440], labels[:1440], images[1440:], labels[1440:]
 
     mx.random.seed(1)
     net = build()
-    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.005}, kvstore="dist_sync")
+    trainer = gluon.Trainer(
+        net.collect_params(),
+        "adam",
+        {"learning_rate": 0.005},
+        kvstore="dist_sync",
+        shard_states=options.shard_states,
+    )
+    found = group.load_checkpoint(options.checkpoints, net, trainer) if options.checkpoints else None
+    first_epoch = found.extra["epochs"] if found else 0
     loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
     rows = BATCH // group.virtual_shards()
-    steps = epochs * len(train_labels) // BATCH
+    steps = max(epochs - first_epoch, 1) * len(train_labels) // BATCH
     begin = time.perf_counter()
-    for epoch in range(epochs):
+    for epoch in range(first_epoch, epochs):
         order = np.random.RandomState(epoch).permutation(len(train_labels))
         for first in range(0, len(order), BATCH):
             for shard in range(*group.own_shards()):
@@ -68,6 +82,9 @@ def main() -> int:
                 loss.backward()
                 trainer.add_shard()
             trainer.step(BATCH)
+        if options.checkpoints:
+            step = trainer.optimizer.num_update
+            group.save_checkpoint(options.checkpoints, net, trainer, step=step, extra={"epochs": epoch + 1})
 
     nd.waitall()
     sent = group.counters()["bytes_sent"] / steps

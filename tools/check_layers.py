@@ -74,15 +74,18 @@ FOREIGN_QUOTED = ("hwy/",)  # foreach_target.h and the headers after it, in the 
 ENVIRONMENT_READERS = (Path("src/base/env.cc"),)
 
 PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line may import each other
-    ("__init__", "__main__", "_command_line", "launch", "_remote_member", "test_utils", "as_mxnet"),
+    (
+        *("__init__", "__main__", "_command_line", "launch", "_launch_hosts", "_launch_output", "_remote_member"),
+        *("test_utils", "as_mxnet"),
+    ),
     (
         *("gluon", "contrib", "module", "model", "_feed_forward", "rnn", "visualization", "monitor", "callback"),
-        *("image", "jit", "onnx", "serving", "debug", "horovod", "byteps"),
+        *("image", "jit", "onnx", "serving", "debug", "horovod", "byteps", "ray"),
         *("_anomaly", "_watch", "_profile_tables"),
     ),
     ("initializer", "optimizer", "lr_scheduler", "metric", "registry", "io", "kvstore", "recordio", "profiler"),
     ("autograph",),
-    ("_control_flow", "rewrite", "_function", "group"),
+    ("_control_flow", "rewrite", "_function", "group", "_dmlc"),
     (
         *("ndarray", "symbol", "dlpack", "autograd", "random", "executor", "operator", "_python_operator", "ops"),
         *("cuda", "_tracing", "library", "numpy", "numpy_extension", "numpy_dispatch_protocol", "numpy_op_signature"),
@@ -100,6 +103,7 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
             "_scopes",
         ),
         *("_described", "_error_help", "_habits", "_public_names", "_user_line", "_meeting_server"),
+        *("_meeting_client", "_meeting_members"),
     ),
 ]
 # Names that MXNet has in a lower namespace (nd.contrib.foreach, nd.imdecode), and observers of the rooms above that a

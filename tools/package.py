@@ -48,7 +48,7 @@ def assemble(build: Path, folder: Path) -> None:
     shutil.copy2(build / "package" / "libhybridnet.so", folder)
     for file in LIBRARIES.glob("*.so*"):  # OpenBLAS is loaded at its first use, so ldd does not list it
         if not file.name.startswith(
-            ("_core", "libhybridnet.so", "libhybridnet_jni", "libhybridnet_gloo", "libhnstandin")
+            ("_core", "libhybridnet.so", "libhybridnet_jni", "libhybridnet_gloo", "libhybridnet_mpi", "libhnstandin")
         ):
             shutil.copy2(file, folder)
     for name, place in needed_by(folder / "libhybridnet.so").items():

@@ -412,6 +412,12 @@ HN_API int hn_trainer_free(HnTrainer trainer);
  * examples if the loss is their sum, 1 if it is their mean. A parameter that backward has not reached since the last
  * step is an error, or stays unchanged if ignore_stale_grad is not 0. */
 HN_API int hn_trainer_step(HnTrainer trainer, double batch_size, int ignore_stale_grad);
+/* Takes the parameters of process 0 of the group (see below), and sums the gradients over all processes in each
+ * hn_trainer_step from now on, like gluon.Trainer with kvstore="dist_sync" in Python, whose processes may be in the
+ * same group. All processes must call it, with parameters of the same names, shapes and dtypes, and make equally many
+ * steps, whose batch_size counts the examples of all processes. With ignore_stale_grad, a parameter that backward has
+ * reached in any process is updated in all. */
+HN_API_3 int hn_trainer_sum_over_group(HnTrainer trainer);
 /* The number of updates so far: the largest count over all parameters. */
 HN_API int hn_trainer_num_updates(HnTrainer trainer, int64_t* out);
 
@@ -434,6 +440,69 @@ HN_API int hn_trainer_set_multipliers(HnTrainer trainer, const char* parameter, 
  * by the names of their parameters if it knows all of them, else by their numbers, and changes nothing if it fails. */
 HN_API int hn_trainer_save_states(HnTrainer trainer, const char* path);
 HN_API int hn_trainer_load_states(HnTrainer trainer, const char* path);
+
+/* ---- groups of processes ----
+ *
+ * Processes that train together, in C, C++, Java and Python alike (docs/distributed.md). This starts four of them:
+ *
+ *   python -m hybridnet.launch -n 4 ./program
+ *
+ * All must make the same calls in the same order, each from one thread. Calls return before the work is done, like
+ * operators. A process that dies, stops or makes another call becomes a GroupError in all others, at the call or when a
+ * result is read, and the group is closed. Every wait has a deadline. A process that exits says so to the others; one
+ * that ends by an error should give its reason by hn_group_leave first.
+ *
+ * name: names the arrays in errors of all processes, which must give the same. NULL: their shape, if all processes are
+ * in C, C++ or Java; Python adds the line of the program.
+ */
+
+/* Place and options of a process. The processes meet at "folder:/PATH", a folder with mode 0700 that is new for each
+ * job, or at "tcp://HOST:PORT", where the launcher or a first process in Python serves. */
+typedef struct HnGroupSettings {
+  size_t struct_size;     /* sizeof(HnGroupSettings) */
+  int rank, size;         /* the number of this process, from 0, and the number of processes */
+  int virtual_shards;     /* parts of a batch, at least size; 0: one for each process */
+  const char* meeting;    /* address of the meeting; may be NULL if size is 1 */
+  const char* token_file; /* file with the secret of the job, 32 bytes or more, mode 0600; NULL: none */
+  const char* address;    /* address of this machine for the other processes; NULL: "127.0.0.1" */
+  const char* engine;     /* library that moves the bytes; NULL: "gloo" */
+  const char* name;       /* distinguishes groups that meet in one place, one after the other; NULL: "0" */
+  double timeout;         /* seconds that a process waits for another one; 0: 60 */
+} HnGroupSettings;
+
+/* Joins a group; returns when all processes have come. NULL: the group that the launcher describes by the variables
+ * HYBRIDNET_GROUP_*, or one of this process alone; nothing happens if a group was joined already. The functions below
+ * join that group, too. Errors: GroupError if a process does not come or differs in version, size or token, or if this
+ * process is in a group of several already; UnsupportedError if the library of the engine is missing. */
+HN_API_3 int hn_group_join(const HnGroupSettings* settings);
+HN_API_3 int hn_group_is_joined(int* out);
+/* Leaves the group. Processes that still need this one get a GroupError with the reason (NULL: "it left the group").
+ * Until the process joins another group, functions of the group are errors. */
+HN_API_3 int hn_group_leave(const char* reason);
+
+/* The number of this process, and of all. */
+HN_API_3 int hn_group_rank(int* out);
+HN_API_3 int hn_group_size(int* out);
+/* The number of parts of a sum: virtual_shards, else the size; those of this process are *first up to, and without,
+ * *end. */
+HN_API_3 int hn_group_virtual_shards(int* out);
+HN_API_3 int hn_group_own_shards(int* first, int* end);
+/* The numbers of finished calls, and of bytes of values that this process has sent. */
+HN_API_3 int hn_group_counters(int64_t* calls, int64_t* bytes_sent);
+
+/* The sum over all processes as a new array, in a fixed order: the same bits in each process and in every run. Its
+ * gradient is the sum of the gradients of all processes. */
+HN_API_3 int hn_group_sum(HnArray array, const char* name, HnArray* out);
+/* Overwrites out (NULL: the arrays) by the sums over all processes, in one message. The arrays have one dtype; higher
+ * priorities go first. */
+HN_API_3 int hn_group_sum_into(size_t num_arrays, const HnArray* arrays, const HnArray* out, const char* name,
+                               int priority);
+/* The arrays of all processes, joined along a new leading axis. It has no gradient. */
+HN_API_3 int hn_group_gather(HnArray array, const char* name, HnArray* out);
+/* Overwrites the arrays, all of one dtype, by those of the process root. */
+HN_API_3 int hn_group_broadcast(size_t num_arrays, const HnArray* arrays, int root, const char* name);
+/* Returns when all processes have called it. */
+HN_API_3 int hn_group_barrier(void);
 
 /* ---- operators of other libraries ----
  *

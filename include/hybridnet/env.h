@@ -52,15 +52,18 @@ struct Environment {
   // HYBRIDNET_GPU_FALLBACK: warn | error | ignore; operators of a GPU that run on the CPU, with copies
   std::string gpu_fallback = "warn";
   // The place of this process in a group of processes, as launchers set it (docs/distributed.md):
-  int group_rank = 0;            // HYBRIDNET_GROUP_RANK
-  int group_size = 1;            // HYBRIDNET_GROUP_SIZE
+  int group_rank = 0;            // HYBRIDNET_GROUP_RANK, else that of MPI
+  int group_size = 1;            // HYBRIDNET_GROUP_SIZE, else that of MPI
   int group_shards = 0;          // HYBRIDNET_GROUP_SHARDS: parts of sums; 0: one for each process
   std::string group_store;       // HYBRIDNET_GROUP_STORE: where the processes meet, folder:/PATH or tcp://HOST:PORT
   std::string group_token_file;  // HYBRIDNET_GROUP_TOKEN_FILE: the secret of the job, readable by its owner only
   std::string group_name = "0";  // HYBRIDNET_GROUP_NAME: distinguishes the groups that meet there, one after the other
   // HYBRIDNET_GROUP_ADDRESS: the address of this machine that others can reach, a name or an IP
   std::string group_address = "127.0.0.1";
-  std::string group_engine = "gloo";  // HYBRIDNET_GROUP_ENGINE: moves the bytes
+  // HYBRIDNET_GROUP_ENGINE: moves the bytes; gloo, or mpich or openmpi if their mpirun has started this process
+  std::string group_engine = "gloo";
+  std::string mpi_library;        // HYBRIDNET_MPI_LIBRARY: file of the MPI; empty: that of the mpirun
+  int mpi_abort_descriptor = -1;  // PMI_FD: the connection to MPICH's mpirun; -1: another launcher
   // HYBRIDNET_GROUP_TIMEOUT: seconds that a process waits for another one before that is an error
   int64_t group_timeout_ms = 60'000;
   std::string path;  // PATH

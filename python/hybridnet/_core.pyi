@@ -99,6 +99,7 @@ class CachedOp:
         symbol: Any,
         *,
         static_alloc: bool = False,
+        early_outputs: bool = False,
         passes: str = "",
         name: str = "",
         numpy: Sequence[bool] = (),

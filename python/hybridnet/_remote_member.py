@@ -31,10 +31,14 @@ def start_remote(
     python: str,
     environment: Mapping[str, str],
     token: bytes,
+    folder: str,
     command: Sequence[str],
     pipe: int | None,
 ) -> subprocess.Popen[bytes]:
-    """Starts the command on a host by a remote shell, a text with {host}; its input stays open. Raises OSError."""
+    """Starts the command in a folder of a host by a remote shell, a text with {host}; its input stays open.
+
+    Raises OSError.
+    """
     words = [word.replace("{host}", host) for word in shlex.split(shell)]
     process = subprocess.Popen(
         [*words, python, "-m", "hybridnet._remote_member"], stdin=subprocess.PIPE, stdout=pipe, stderr=pipe
@@ -42,7 +46,7 @@ def start_remote(
     order = {
         "environment": dict(environment),
         "token": token.hex(),
-        "folder": os.getcwd(),
+        "folder": folder,
         "command": list(command),
     }
     assert process.stdin is not None

@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["is_own_file", "warn"]
+__all__ = ["is_own_file", "user_line", "warn"]
 
 _OWN_FILES = str(Path(__file__).resolve().parent) + os.sep
 
@@ -16,6 +16,14 @@ _OWN_FILES = str(Path(__file__).resolve().parent) + os.sep
 def is_own_file(name: str) -> bool:
     """Whether a file of this name belongs to the package."""
     return name.startswith(_OWN_FILES)
+
+
+def user_line() -> str:
+    """Returns the user's line as FILE:LINE, without folders; "" if there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_own_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    return "" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:

@@ -1,7 +1,7 @@
 """The API of ``byteps.mxnet``, on the processes of :mod:`mx.group <hybridnet.group>`.
 
-``python -m hybridnet.launch -n 4 train.py`` starts the processes: there are no servers, and DMLC_* variables are not
-used. The functions are those of :mod:`hybridnet.horovod`, which names the differences and errors.
+``python -m hybridnet.launch -n 4 train.py`` starts the processes: there are no servers. The functions are
+those of :mod:`hybridnet.horovod`, which names the differences and errors.
 """
 
 from __future__ import annotations

@@ -23,14 +23,18 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from . import _core, symbol
+from . import _core, _dmlc, symbol
+from ._lazy_names import names_from
 from ._public_names import dir_of
+from ._user_line import user_line
 from .errors import GroupError
 from .errors import TypeError as HybridNetTypeError
 from .ndarray import NDArray, array
 
 if TYPE_CHECKING:
     from ._meeting_server import MeetingServer
+    from .gluon._checkpoints import load_checkpoint as load_checkpoint
+    from .gluon._checkpoints import save_checkpoint as save_checkpoint
 
 __all__ = [
     "GroupError",
@@ -59,11 +63,11 @@ def init(
     token_file: str = "",
     virtual_shards: int = 0,
     address: str = "127.0.0.1",
-    engine: str = "gloo",
+    engine: str | None = None,
     name: str = "0",
     timeout: float = 60.0,
 ) -> None:
-    """Joins a group; returns when all processes have come. Without arguments: the group that the launcher describes.
+    """Joins a group; returns when all processes have come. Without a place: the group that the launcher describes.
 
     Parameters
     ----------
@@ -71,7 +75,8 @@ def init(
         The number of this process, from 0, and the number of processes.
     meeting : str
         Where the processes find each other: ``folder:/PATH``, a folder of this user's that all of them see, with
-        mode 0700, new for each job; or ``tcp://HOST:PORT``, where process 0 or the launcher serves.
+        mode 0700, new for each job; or ``tcp://HOST:PORT``, where process 0 or the launcher serves. Processes of MPI
+        need none.
     token_file : str
         File with the secret of the job, at least 32 bytes, mode 0600.
     virtual_shards : int, default 0
@@ -79,8 +84,9 @@ def init(
         of processes (``Trainer.add_shard``). 0: one for each process.
     address : str, default '127.0.0.1'
         Address of this machine at which the other processes can reach it.
-    engine : str, default 'gloo'
-        Library that moves the bytes.
+    engine : str, optional
+        Library that moves the bytes: ``gloo``, or ``mpich`` or ``openmpi`` in programs that mpirun has started.
+        Default: that of the launcher, else ``gloo``.
     name : str, default '0'
         Distinguishes the groups that meet in one place, one after the other.
     timeout : float, default 60.0
@@ -90,12 +96,15 @@ def init(
     already; UnsupportedError if the library of the engine is missing.
     """
     if rank is None and size is None and meeting is None:
+        if engine is not None or virtual_shards != 0:
+            _core.group_join_as_launched(engine or "", int(virtual_shards))
         _place()
         return
     _serve(int(rank or 0), meeting or "", token_file)
     _core.group_join(
-        int(rank or 0), int(size or 1), int(virtual_shards), meeting or "", token_file, address, engine, name, timeout
-    )
+        int(rank or 0), int(size or 1), int(virtual_shards), meeting or "", token_file, address, engine or "gloo", name,
+        timeout,
+    )  # fmt: skip
     _place()
 
 
@@ -113,7 +122,7 @@ def _serve(rank: int, meeting: str, token_file: str) -> None:
     host, _, port = meeting.removeprefix("tcp://").rpartition(":")
     try:
         token = pathlib.Path(token_file).read_bytes()
-        _server = MeetingServer(token, host, int(port))
+        _server = MeetingServer(token, host.strip("[]"), int(port))
     except (OSError, ValueError):  # it is served elsewhere; joining says what is wrong with the arguments
         return
 
@@ -122,6 +131,7 @@ def _place() -> tuple[int, int, int, int, int]:
     """Returns (rank, size, shards, first and end of the own shards); joins the launcher's group at the first call."""
     global _watches_exit
     if not _core.group_is_joined():
+        _dmlc.join()
         environ = os.environ.get
         _serve(
             int(environ("HYBRIDNET_GROUP_RANK") or 0),
@@ -211,7 +221,7 @@ def sum(array: NDArray, name: str = "") -> NDArray:
     """
     _place()
     if isinstance(array, symbol.Symbol):
-        return symbol._internal._group_sum(array, label=name)
+        return symbol._internal._group_sum(array, label=name, line="" if name else user_line())
     (given,) = _arrays(array, "sum")
     return _core.group_sum(given, name)
 
@@ -269,4 +279,6 @@ def barrier() -> None:
     _core.group_barrier()
 
 
-__dir__ = dir_of(__name__)
+# Imported on first use: they need Gluon.
+__getattr__, __dir__ = names_from(__name__, {"gluon._checkpoints": "load_checkpoint save_checkpoint"})
+__dir__ = dir_of(__name__, __dir__)

@@ -8,22 +8,22 @@ again. The exit code is that of the process that failed first; 128 + N if signal
 from __future__ import annotations
 
 import argparse
-import contextlib
 import ctypes
 import os
+import re
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import IO
 
+from ._dmlc import own_address
+from ._launch_hosts import copy_folder, hosts_of, is_plain_path
+from ._launch_output import Reader
 from ._meeting_server import MeetingServer
 from ._public_names import dir_of
 from ._remote_member import start_remote
@@ -31,7 +31,6 @@ from ._remote_member import start_remote
 __all__ = ["main"]
 
 _POLL_SECONDS = 0.02
-_IDLE_SECONDS = 1.0
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _END_SECONDS = 5.0  # between SIGTERM and SIGKILL
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
@@ -51,7 +50,7 @@ class _Job:
 class _Member:
     rank: int
     process: subprocess.Popen[bytes]
-    readers: list[_Reader]
+    readers: list[Reader]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -64,8 +63,16 @@ def _parser() -> argparse.ArgumentParser:
         *("-n", "-np", "--processes", "--num-proc", "--num-workers"), dest="processes", type=int, required=True,
         help="number of processes",
     )  # fmt: skip
-    parser.add_argument("-H", "--hosts", help="machines: HOST:PROCESSES,HOST:PROCESSES, or a file of such lines")
-    parser.add_argument("--launcher", default="local", help="local, or ssh: the other machines of -H by ssh")
+    parser.add_argument(
+        "-H", "--hosts", "--hostfile", help="machines: HOST:PROCESSES,HOST:PROCESSES, or a file of such lines"
+    )
+    parser.add_argument("--launcher", default="local", help="local, or ssh (mpi): the other machines of -H by ssh")
+    parser.add_argument(
+        "--sync-dst-dir", help="folder on the other machines that gets a copy of this one's files first"
+    )
+    parser.add_argument("--env", action="append", default=[], help="variable for the other machines, or NAME=VALUE")
+    parser.add_argument("--env-worker", action="append", default=[], help="NAME:VALUE, a variable of the processes")
+    parser.add_argument("--env-server", action="append", default=[], help="accepted for scripts of MXNet, as -s")
     parser.add_argument("--remote-shell", help="command that reaches a machine (default with ssh: 'ssh {host}')")
     parser.add_argument("--remote-python", default=sys.executable, help="Python on the other machines")
     parser.add_argument("--address", help="address of this machine for the others (default: the one that reaches them)")
@@ -82,34 +89,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     return parser
-
-
-def _host_lines(hosts: str) -> list[str]:
-    """Returns the entries of -H: a list, as for horovodrun, or a file, as for MXNet's launch.py."""
-    if not os.path.isfile(hosts):
-        return hosts.split(",")
-    with open(hosts, encoding="utf-8") as file:
-        return [text for line in file if (text := line.partition("#")[0].strip())]
-
-
-def _is_this_machine(host: str) -> bool:
-    name = socket.gethostname()
-    return host in {"localhost", "127.0.0.1", name, name.partition(".")[0]} or host == socket.getfqdn()
-
-
-def _host_of_each(options: argparse.Namespace) -> tuple[list[str], str | None]:
-    """Returns the host of each process, "" being this machine, and the reason if -H cannot be used."""
-    if options.hosts is None:
-        return [""] * options.processes, None
-    hosts: list[str] = []
-    for entry in _host_lines(options.hosts):
-        host, _, count = entry.replace(" slots=", ":").strip().partition(":")
-        if not host or (count and not (count.isdecimal() and int(count) > 0)):
-            return [], f"-H: {entry!r} is not HOST or HOST:PROCESSES"
-        hosts += ["" if _is_this_machine(host) else host] * int(count or options.processes)
-    if len(hosts) < options.processes:
-        return [], f"-H has {len(hosts)} slots, fewer than the {options.processes} processes of -n"
-    return hosts[: options.processes], None
 
 
 def _problem(options: argparse.Namespace) -> str | None:
@@ -129,9 +108,16 @@ def _problem(options: argparse.Namespace) -> str | None:
         and not os.path.isfile(options.program)
     ):
         return f"there is no file {options.program}"
-    if options.launcher not in ("local", "ssh"):
-        return f"--launcher: {options.launcher} is not local or ssh"
-    hosts, problem = _host_of_each(options)
+    if options.launcher not in ("local", "ssh", "mpi"):
+        return f"--launcher: {options.launcher} is not local, ssh or mpi"
+    if options.sync_dst_dir is not None and not is_plain_path(options.sync_dst_dir):
+        return (
+            f"--sync-dst-dir: {options.sync_dst_dir!r} is no absolute path of letters, digits and the signs . _ - + /"
+        )
+    for given in (*options.env, *options.env_worker):
+        if not re.match(r"[A-Za-z_]\w*([=:]|$)", given):
+            return f"--env: {given!r} is not NAME, NAME=VALUE or NAME:VALUE"
+    hosts, problem = hosts_of(options.hosts, options.processes)
     if problem:
         return problem
     if any(hosts) and options.launcher == "local" and options.remote_shell is None:
@@ -150,40 +136,29 @@ def _say(text: str) -> None:
     print(f"hybridnet.launch: {text}", file=sys.stderr, flush=True)
 
 
-class _Reader(threading.Thread):
-    """Copies lines, with the rank before each."""
-
-    def __init__(self, source: IO[bytes], target: IO[bytes], prefix: bytes) -> None:
-        super().__init__(daemon=True)
-        self._source, self._target, self._prefix = source, target, prefix
-        self._writes = False
-        self.start()
-
-    def run(self) -> None:
-        # If the output is closed, the processes get the same error as this one at their next line.
-        with self._source, contextlib.suppress(BrokenPipeError):
-            for line in iter(self._source.readline, b""):
-                self._writes = True
-                self._target.write(self._prefix + line if line.endswith(b"\n") else self._prefix + line + b"\n")
-                self._target.flush()
-                self._writes = False
-
-    def finish(self) -> None:
-        """Waits for the rest, however slow its reader is; not for a process that the program left behind."""
-        idle = 0.0
-        while self.is_alive() and idle < _IDLE_SECONDS:
-            self.join(_POLL_SECONDS)
-            idle = 0.0 if self._writes else idle + _POLL_SECONDS
-
-
 def _end_with_parent() -> None:
     """Runs in each process before its program: it ends if the launcher is killed."""
     ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
 
 
+def _variables(options: argparse.Namespace) -> dict[str, str]:
+    """The variables that the options name, with their values."""
+    found: dict[str, str] = {}
+    for given in (*options.env, *options.env_worker):
+        name, sign, value = re.match(r"(\w+)([=:]?)(.*)", given, re.DOTALL).groups()  # type: ignore[union-attr]
+        if sign or name in os.environ:
+            found[name] = value if sign else os.environ[name]
+    return found
+
+
 def _environment(options: argparse.Namespace, folder: str, attempt: int) -> dict[str, str]:
     environment = {
         **os.environ,
+        **_variables(options),
+        # Programs of MXNet read these.
+        "DMLC_ROLE": "worker",
+        "DMLC_NUM_WORKER": str(options.processes),
+        "DMLC_NUM_SERVER": str(options.num_servers),
         "HYBRIDNET_GROUP_SIZE": str(options.processes),
         "HYBRIDNET_GROUP_STORE": f"folder:{folder}",
         "HYBRIDNET_GROUP_TOKEN_FILE": os.path.join(folder, ".token"),
@@ -197,17 +172,11 @@ def _environment(options: argparse.Namespace, folder: str, attempt: int) -> dict
     return environment
 
 
-def _own_address(host: str) -> str:
-    """The address from which this machine reaches a host."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((host, 9))  # sends nothing
-        return str(probe.getsockname()[0])
-
-
 def _start(options: argparse.Namespace, job: _Job, attempt: int) -> list[_Member]:
     environment = _environment(options, job.folder, attempt)
     if job.server is not None:
-        environment["HYBRIDNET_GROUP_STORE"] = f"tcp://{job.server.address}:{job.server.port}"
+        host = f"[{job.server.address}]" if ":" in job.server.address else job.server.address
+        environment["HYBRIDNET_GROUP_STORE"] = f"tcp://{host}:{job.server.port}"
         environment["HYBRIDNET_GROUP_ADDRESS"] = str(job.server.address)
     members: list[_Member] = []
     pipe = None if options.no_prefix else subprocess.PIPE
@@ -215,18 +184,22 @@ def _start(options: argparse.Namespace, job: _Job, attempt: int) -> list[_Member
         for rank, host in enumerate(job.hosts):
             place = {
                 "HYBRIDNET_GROUP_RANK": str(rank),
+                "DMLC_WORKER_ID": str(rank),
                 "HYBRIDNET_GROUP_LOCAL_RANK": str(job.hosts[:rank].count(host)),
                 "HYBRIDNET_GROUP_LOCAL_SIZE": str(job.hosts.count(host)),
             }
             if not environment.get("HYBRIDNET_NUM_THREADS"):  # other machines have as many cores as this one, probably
                 place["HYBRIDNET_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // job.hosts.count(host)))
             if host:
-                names = ("HYBRIDNET_", "OMP_", "PYTHONPATH", "PYTHONUNBUFFERED")
+                names = ("HYBRIDNET_", "DMLC_", "OMP_", "PYTHONPATH", "PYTHONUNBUFFERED")
                 sent = {key: value for key, value in environment.items() if key.startswith(names)}
+                sent |= _variables(options)
                 sent |= {**place, "HYBRIDNET_GROUP_ADDRESS": host}
-                shell = options.remote_shell or "ssh {host}"
                 command = [options.remote_python if word == sys.executable else word for word in _command(options)]
-                process = start_remote(shell, host, options.remote_python, sent, job.token, command, pipe)
+                folder = options.sync_dst_dir or os.getcwd()
+                process = start_remote(
+                    options.remote_shell, host, options.remote_python, sent, job.token, folder, command, pipe
+                )
             else:
                 process = subprocess.Popen(
                     _command(options),
@@ -237,7 +210,7 @@ def _start(options: argparse.Namespace, job: _Job, attempt: int) -> list[_Member
                     preexec_fn=_end_with_parent,
                 )
             readers = [
-                _Reader(source, target, f"[{rank}] ".encode())
+                Reader(source, target, f"[{rank}] ".encode())
                 for source, target in ((process.stdout, sys.stdout.buffer), (process.stderr, sys.stderr.buffer))
                 if source is not None
             ]
@@ -256,6 +229,45 @@ def _wait(members: Sequence[_Member], seconds: float) -> bool:
             return False
         time.sleep(_POLL_SECONDS)
     return True
+
+
+def _seconds_of(options: argparse.Namespace) -> float:
+    """How long a process may wait for another one."""
+    given = os.environ.get("HYBRIDNET_GROUP_TIMEOUT", "")
+    return float(options.timeout or (int(given) if given.isdecimal() else 0) or 60)
+
+
+def _is_stopped(member: _Member) -> bool:
+    """Whether a signal has stopped the process; not for one on another machine, or in a debugger."""
+    try:
+        with open(f"/proc/{member.process.pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[:1] == [b"T"]
+    except OSError:
+        return False
+
+
+def _first_failure(members: Sequence[_Member], seconds: float) -> _Member | None:
+    """Waits until all have ended with 0, then returns None; or until one has failed.
+
+    A process that is stopped for so long after all others have ended has failed, and is killed: no process waits for it
+    that would name it.
+    """
+    stopped_since: float | None = None
+    while True:
+        running = [member for member in members if member.process.poll() is None]
+        failed = next((member for member in members if member.process.returncode), None)
+        if failed is not None or not running:
+            return failed
+        if len(running) == len(members) or not all(map(_is_stopped, running)):
+            stopped_since = None
+        elif stopped_since is None:
+            stopped_since = time.monotonic()
+        elif time.monotonic() - stopped_since > seconds:
+            pid = running[0].process.pid
+            _say(f"rank {running[0].rank} (pid {pid}) is stopped (state T) for {seconds:.0f} s; all others have ended")
+            running[0].process.kill()
+            running[0].process.wait(_END_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
 def _end(members: Sequence[_Member], grace: float = 0.0) -> None:
@@ -288,17 +300,13 @@ def _run(options: argparse.Namespace, attempt: int) -> int:
     server: MeetingServer | None = None
     try:
         descriptor = os.open(os.path.join(folder, ".token"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        job = _Job(folder, secrets.token_bytes(32), _host_of_each(options)[0], None)
+        job = _Job(folder, secrets.token_bytes(32), hosts_of(options.hosts, options.processes)[0], None)
         with os.fdopen(descriptor, "wb") as file:
             file.write(job.token)
         if remote := next(filter(None, job.hosts), None):
-            job.server = server = MeetingServer(job.token, options.address or _own_address(remote))
+            job.server = server = MeetingServer(job.token, options.address or own_address(remote))
         members = _start(options, job, attempt)
-        while any(member.process.poll() is None for member in members):
-            if any(member.process.poll() for member in members):
-                break
-            time.sleep(_POLL_SECONDS)
-        failed = next((member for member in members if member.process.poll()), None)
+        failed = _first_failure(members, _seconds_of(options))
         if failed is None:
             return 0
         _say(
@@ -338,10 +346,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(problem)
     if options.num_servers > 0:
         _say(f"-s {options.num_servers} has no effect: there are no servers, each process updates its parameters")
+    if options.launcher == "mpi":
+        _say("--launcher mpi: MPI is not needed; other machines are reached as by --launcher ssh")
+    options.remote_shell = options.remote_shell or "ssh {host}"
     for number in _STOPS:
         signal.signal(number, _stop)
     attempt = 0
     try:
+        if options.sync_dst_dir is not None:
+            try:
+                copy_folder(options.remote_shell, hosts_of(options.hosts, options.processes)[0], options.sync_dst_dir)
+            except OSError as error:
+                _say(error.strerror or str(error))
+                return 127
         while True:
             try:
                 code = _run(options, attempt)

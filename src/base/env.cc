@@ -1,5 +1,9 @@
 #include "hybridnet/env.h"
 
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <span>
@@ -103,16 +107,53 @@ std::string cache() {
   return user.empty() ? std::string() : std::string(user) + "/.cache/hybridnet";
 }
 
+// How an MPI tells a process its place.
+struct MpiLauncher {
+  const char *engine, *rank, *size, *local_size;
+};
+constexpr MpiLauncher kMpiLaunchers[] = {
+    {"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"mpich", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+    {"openmpi", "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"}};  // srun --mpi=pmix
+
+// Null if no MPI has started this process, or HYBRIDNET_GROUP_SIZE says which group it belongs to.
+const MpiLauncher* mpi_launcher() {
+  if (!read("HYBRIDNET_GROUP_SIZE").empty()) return nullptr;
+  for (const MpiLauncher& launcher : kMpiLaunchers)
+    if (!read(launcher.rank).empty() && !read(launcher.size).empty()) return &launcher;
+  return nullptr;
+}
+
+// The cores of each process, if processes of one machine may use all cores of it. mpirun says how many processes there
+// are; Open MPI may also bind each to some cores.
+int cores_beside_others(const MpiLauncher& launcher) {
+  int64_t processes = 1;
+  const std::string_view text = read(launcher.local_size);
+  std::from_chars(text.data(), text.data() + text.size(), processes);
+  cpu_set_t usable;
+  if (processes <= 1 || ::sched_getaffinity(0, sizeof usable, &usable) != 0) return 0;
+  const int cores = CPU_COUNT(&usable);
+  if (cores < ::sysconf(_SC_NPROCESSORS_ONLN)) return 0;
+  return static_cast<int>(std::max<int64_t>(1, cores / processes));
+}
+
 void read_group(Environment& env) {
   constexpr int64_t kMaxProcesses = 65'536, kMaxSeconds = 1'000'000;
-  env.group_size = static_cast<int>(read_int("HYBRIDNET_GROUP_SIZE", 1, kMaxProcesses, 1));
-  env.group_rank = static_cast<int>(read_int("HYBRIDNET_GROUP_RANK", 0, env.group_size - 1, 0));
+  const MpiLauncher* const mpi = mpi_launcher();
+  env.group_size = static_cast<int>(read_int(mpi == nullptr ? "HYBRIDNET_GROUP_SIZE" : mpi->size, 1, kMaxProcesses, 1));
+  env.group_rank =
+      static_cast<int>(read_int(mpi == nullptr ? "HYBRIDNET_GROUP_RANK" : mpi->rank, 0, env.group_size - 1, 0));
+  if (mpi != nullptr && env.num_threads == 0) env.num_threads = cores_beside_others(*mpi);
+  env.mpi_library = read("HYBRIDNET_MPI_LIBRARY");
+  if (!read("HYDI_CONTROL_FD").empty())
+    env.mpi_abort_descriptor = static_cast<int>(read_int("PMI_FD", 0, kMaxProcesses, -1));
   env.group_shards = static_cast<int>(read_int("HYBRIDNET_GROUP_SHARDS", 0, kMaxProcesses, 0));
   env.group_store = read("HYBRIDNET_GROUP_STORE");
   env.group_token_file = read("HYBRIDNET_GROUP_TOKEN_FILE");
   if (const std::string_view address = read("HYBRIDNET_GROUP_ADDRESS"); !address.empty()) env.group_address = address;
   if (const std::string_view name = read("HYBRIDNET_GROUP_NAME"); !name.empty()) env.group_name = name;
-  env.group_engine = read_choice("HYBRIDNET_GROUP_ENGINE", {"gloo"}, "gloo");
+  env.group_engine =
+      read_choice("HYBRIDNET_GROUP_ENGINE", {"gloo", "mpich", "openmpi"}, mpi == nullptr ? "gloo" : mpi->engine);
   env.group_timeout_ms = 1000 * read_int("HYBRIDNET_GROUP_TIMEOUT", 1, kMaxSeconds, env.group_timeout_ms / 1000);
 }
 

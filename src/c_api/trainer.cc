@@ -1,6 +1,7 @@
 // Trainers: optimizers over parameters.
 #include "optimizer/trainer.h"
 
+#include "c_api/group.h"
 #include "c_api/model.h"
 #include "c_api/status.h"
 #include "hybridnet/imperative.h"
@@ -122,6 +123,14 @@ int hn_trainer_free(HnTrainer trainer) {
 int hn_trainer_step(HnTrainer trainer, double batch_size, int ignore_stale_grad) {
   return guarded(
       [&] { PinnedTrainer(trainer, "hn_trainer_step", "trainer")->trainer.step(batch_size, ignore_stale_grad != 0); });
+}
+
+int hn_trainer_sum_over_group(HnTrainer trainer) {
+  return guarded([&] {
+    const PinnedTrainer given(trainer, "hn_trainer_sum_over_group", "trainer");
+    c_api::current_group();
+    given->trainer.sum_over_group();
+  });
 }
 
 int hn_trainer_num_updates(HnTrainer trainer, int64_t* out) {

@@ -13,7 +13,7 @@ class EarlyWrites {
   // Lets the tasks that wait for the variable run. The task must have declared that it writes the variable, and uses
   // its data no longer. If the task fails later, the variable keeps no error.
   virtual void end(Var& var) = 0;
-  // Of the task that this thread runs; null: there is none, or its engine ends all writes with the task.
+  // The writes of the task that this thread runs; null: there is none, or its engine ends all writes with the task.
   static EarlyWrites* of_running_task();
 
   class Scope {  // sets it

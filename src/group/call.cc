@@ -1,6 +1,6 @@
 #include "group/call.h"
 
-#include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <string_view>
 
@@ -19,13 +19,33 @@ const char* name_of(Call::Kind kind) {
       return "gathering";
     case Call::Kind::kBroadcast:
       return "broadcast";
+    case Call::Kind::kSumScatter:
+      return "sum by parts";
+    case Call::Kind::kGatherParts:
+      return "gathering of parts";
     case Call::Kind::kBarrier:
       return "barrier";
   }
   return "unknown call";
 }
 
+// Cuts a long text; its end is then a hash, so that two texts with equal beginnings differ.
+std::string fitting(const std::string& text, size_t capacity) {
+  if (text.size() <= capacity) return text;
+  char hash[24];
+  const int length = std::snprintf(hash, sizeof hash, "... #%016llx", static_cast<unsigned long long>(hash_text(text)));
+  size_t kept = capacity - static_cast<size_t>(length);
+  while (kept > 0 && (static_cast<unsigned char>(text[kept]) & 0xC0) == 0x80) --kept;  // whole characters of UTF-8
+  return text.substr(0, kept) + hash;
+}
+
 }  // namespace
+
+std::string unnamed_label(const std::string& arrays, const SourceLocation& where) {
+  if (!where.known()) return arrays;
+  const std::string_view file(where.file);
+  return arrays + " at " + std::string(file.substr(file.rfind('/') + 1)) + ":" + std::to_string(where.line);
+}
 
 void Call::add_shape(const Shape& shape) {
   shapes = mix_hash(shapes, static_cast<uint64_t>(shape.ndim()) + 1);
@@ -49,7 +69,8 @@ Frame Frame::of(const Call& call, uint64_t number, int rank) {
   frame.shards = call.shards;
   frame.dtype = static_cast<int8_t>(call.dtype);
   frame.kind = static_cast<uint8_t>(call.kind);
-  std::memcpy(frame.label, call.label.data(), std::min(call.label.size(), sizeof frame.label - 1));
+  const std::string label = fitting(call.label, sizeof frame.label - 1);
+  std::memcpy(frame.label, label.data(), label.size());
   return frame;
 }
 

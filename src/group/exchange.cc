@@ -162,7 +162,7 @@ void Group::Exchange::fail_disagreement(int peer) {
   const Frame& theirs = frames_[static_cast<size_t>(peer)];
   const std::string fix =
       "make the same calls with the same shapes and dtypes in the same order on every rank; conditions that depend on "
-      "the rank or on its data must not skip a call";
+      "the rank or on its data must not skip a call; calls at two lines that belong together need the same name=";
   if (!theirs.valid(number_, peer))
     group_.fail(Finding(Finding::kDisagreement, peer, group_.name_of(peer) + " sent a message that is no call",
                         "the message does not have the format of this version", "start all processes anew"));

@@ -13,6 +13,7 @@
 #include "group/finding.h"
 #include "group/meeting.h"
 #include "group/transport_library.h"
+#include "hybridnet/env.h"
 
 namespace hybridnet::group {
 namespace {
@@ -34,13 +35,36 @@ Settings checked(Settings settings) {
   return settings;
 }
 
+TransportRequest request_of(const Settings& settings) {
+  return {.rank = settings.rank,
+          .size = settings.size,
+          .address = settings.address.c_str(),
+          .timeout_ms = settings.timeout_ms,
+          .abort_descriptor = environment().mpi_abort_descriptor};
+}
+
+std::unique_ptr<Meeting> open_own_meeting(OpenMeetingFunction open, const Settings& settings) {
+  char reason[512] = {};
+  const TransportRequest request = request_of(settings);
+  std::unique_ptr<Meeting> meeting(open(&request, reason, sizeof reason));
+  if (!meeting)
+    throw GroupError({.message = "rank " + std::to_string(settings.rank) + " of " + std::to_string(settings.size) +
+                                 " could not meet the others by the engine '" + settings.engine + "'",
+                      .because = reason,
+                      .fix = "see whether the other processes ended, and that mpirun belongs to this MPI"});
+  return meeting;
+}
+
 }  // namespace
 
 std::shared_ptr<Group> Group::join(const Settings& settings) {
+  if (settings.size <= 1) return std::make_shared<Group>(settings, nullptr);
+  const TransportLibrary library = load_transport(settings.engine);
+  const bool meets_there = settings.meeting.empty() && library.open_meeting != nullptr;
   auto group = std::make_shared<Group>(
-      settings, settings.size > 1 ? open_meeting(settings.meeting, settings.token, settings.timeout_ms)
-                                  : std::unique_ptr<Meeting>());
-  if (settings.size > 1) group->connect(load_transport(settings.engine));
+      settings, meets_there ? open_own_meeting(library.open_meeting, checked(settings))
+                            : open_meeting(settings.meeting, settings.token, settings.timeout_ms));
+  group->connect(library.make);
   return group;
 }
 
@@ -88,12 +112,9 @@ void Group::connect(MakeTransportFunction make) {
   meet();
   char reason[512] = {};
   const std::string prefix = settings_.name + ".mesh.";
-  const TransportRequest request{.rank = rank(),
-                                 .size = size(),
-                                 .address = settings_.address.c_str(),
-                                 .prefix = prefix.c_str(),
-                                 .meeting = meeting_.get(),
-                                 .timeout_ms = settings_.timeout_ms};
+  TransportRequest request = request_of(settings_);
+  request.prefix = prefix.c_str();
+  request.meeting = meeting_.get();
   transport_.reset(make(&request, reason, sizeof reason));
   if (!transport_)
     throw GroupError({.message = "rank " + std::to_string(rank()) + " of " + std::to_string(size()) +
@@ -292,6 +313,31 @@ void Group::broadcast(const Call& call, uint64_t number, void* data) {
     for (int peer = 0; peer < size(); ++peer)
       if (peer != rank() && peer != call.root) exchange.send(peer, 2, own, own_count);
   }
+  exchange.finish();
+}
+
+void Group::sum_scatter(const Call& call, uint64_t number, std::span<const void* const> nodes,
+                        std::span<const int64_t> bounds, void* out) {
+  const Part own = part_of(bounds, rank());
+  Exchange exchange(*this, call, number);
+  const std::vector<Row> rows = receive_nodes(exchange, call, nodes, own);
+  for (int peer = 0; peer < size(); ++peer)
+    if (peer != rank()) send_nodes(exchange, call, nodes, peer, part_of(bounds, peer));
+  exchange.finish();
+  add_tree(call.dtype, rows, own.size(), out);
+}
+
+void Group::gather_parts(const Call& call, uint64_t number, std::span<const int64_t> bounds, void* data) {
+  const int64_t item = dtype_size(call.dtype);
+  char* const memory = static_cast<char*>(data);
+  const Part own = part_of(bounds, rank());
+  Exchange exchange(*this, call, number);
+  for (int peer = 0; peer < size(); ++peer) {
+    const Part part = part_of(bounds, peer);
+    if (peer != rank()) exchange.receive(peer, 1, memory + part.begin * item, part.size() * item);
+  }
+  for (int peer = 0; peer < size(); ++peer)
+    if (peer != rank()) exchange.send(peer, 1, memory + own.begin * item, own.size() * item);
   exchange.finish();
 }
 

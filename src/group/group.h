@@ -49,6 +49,12 @@ class Group {
   // out = the arrays of all processes, one after the other.
   void gather(const Call& call, uint64_t number, const void* own, void* out);
   void broadcast(const Call& call, uint64_t number, void* data);  // from call.root
+  // out = the elements [bounds[rank()], bounds[rank() + 1]) of what sum() computes. bounds: ascending, from 0 to
+  // call.count; the same in all processes.
+  void sum_scatter(const Call& call, uint64_t number, std::span<const void* const> nodes,
+                   std::span<const int64_t> bounds, void* out);
+  // Before: each process has its part of data, between its bounds. After: each has all parts.
+  void gather_parts(const Call& call, uint64_t number, std::span<const int64_t> bounds, void* data);
   void barrier(uint64_t number);
   static int64_t part_begin(int64_t count, int part, int parts);
 
@@ -109,6 +115,9 @@ class Group {
   [[noreturn]] void fail(const Finding& own);  // the cause is the most certain finding of all processes
   Finding most_certain(Finding finding);
   Part part_of(const Call& call, int rank) const;
+  static Part part_of(std::span<const int64_t> bounds, int rank) {
+    return {bounds[static_cast<size_t>(rank)], bounds[static_cast<size_t>(rank) + 1]};
+  }
   std::vector<Row> receive_nodes(Exchange& exchange, const Call& call, std::span<const void* const> nodes, Part part);
   void send_nodes(Exchange& exchange, const Call& call, std::span<const void* const> nodes, int peer, Part part);
 

@@ -220,7 +220,9 @@ std::unique_ptr<Meeting> open_tcp_meeting(const std::string& place, const std::s
   if (token.empty())
     throw ValueError(
         {.message = "a meeting by TCP needs a token", .fix = "give all processes the same HYBRIDNET_GROUP_TOKEN_FILE"});
-  return std::make_unique<TcpMeeting>(place.substr(0, colon), place.substr(colon + 1), token, milliseconds(timeout_ms));
+  const bool in_brackets = place.front() == '[' && place[colon - 1] == ']';  // an IPv6 address
+  const std::string host = in_brackets ? place.substr(1, colon - 2) : place.substr(0, colon);
+  return std::make_unique<TcpMeeting>(host, place.substr(colon + 1), token, milliseconds(timeout_ms));
 }
 
 }  // namespace hybridnet::group

@@ -10,7 +10,7 @@
 namespace hybridnet::group {
 
 // Changes with every change of this header: a library with another number is refused.
-inline constexpr int kTransportAbi = 1;
+inline constexpr int kTransportAbi = 2;
 
 enum class Progress : int {
   kPending,
@@ -38,7 +38,7 @@ class Transport {
 };
 
 // A table of small values that all processes of a group can reach, for finding each other and for telling why one gave
-// up. Implemented in libhybridnet.so.
+// up. Implemented in libhybridnet.so, or by a library whose processes know each other already.
 class Meeting {
  public:
   virtual ~Meeting() = default;
@@ -54,13 +54,16 @@ struct TransportRequest {
   const char* prefix = "";            // for keys in the meeting, another one for each group of these processes
   Meeting* meeting = nullptr;
   int64_t timeout_ms = 60'000;
+  int abort_descriptor = -1;  // a connection to MPICH's mpirun; -1: there is none
 };
 
-// The two functions that such a library exports, with C linkage. The first returns kTransportAbi. The second connects
-// all processes; it returns null and a reason if that fails.
+// The functions that such a library exports, with C linkage. The first returns kTransportAbi. The second connects all
+// processes; it returns null and a reason if that fails. So does the third, which only some libraries have.
 using TransportAbiFunction = int (*)();
 using MakeTransportFunction = Transport* (*)(const TransportRequest* request, char* reason, size_t capacity);
+using OpenMeetingFunction = Meeting* (*)(const TransportRequest* request, char* reason, size_t capacity);
 inline constexpr const char* kTransportAbiName = "hybridnet_transport_abi";
 inline constexpr const char* kMakeTransportName = "hybridnet_make_transport";
+inline constexpr const char* kOpenMeetingName = "hybridnet_open_meeting";
 
 }  // namespace hybridnet::group

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/hash.h"
 #include "group/current.h"
 #include "group/lane.h"
 #include "hybridnet/error.h"
@@ -54,8 +55,9 @@ Call call_of(Call::Kind kind, std::span<const NDArray> arrays, const std::string
     call.add_shape(array.shape());
   }
   call.label = label;
-  if (label.empty() && arrays.size() == 1) call.label = arrays[0].spec().str();
-  if (label.empty() && arrays.size() > 1) call.label = std::to_string(arrays.size()) + " arrays";
+  if (label.empty())
+    call.label = group::unnamed_label(
+        arrays.size() == 1 ? arrays[0].spec().str() : std::to_string(arrays.size()) + " arrays", current_location());
   return call;
 }
 
@@ -100,9 +102,53 @@ void copy_back(std::span<const NDArray> from, std::span<const NDArray> to) {
 
 using ArrayLists = std::vector<std::vector<NDArray>>;
 
+std::vector<NDArray> concatenated(const ArrayLists& lists) {
+  std::vector<NDArray> all;
+  for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+void check_number_of_nodes(const ArrayLists& nodes, bool of_shards) {
+  const std::shared_ptr<Group> group = group::current();
+  const size_t expected = of_shards ? group::covering_nodes(group->own_shards(), group->shards()).size() : 1;
+  if (nodes.size() != expected)
+    throw ParamError({.expected = std::to_string(expected) + " nodes of the sum over shards",
+                      .given = std::to_string(nodes.size()),
+                      .message = "group: a sum"});
+}
+
+int64_t size_of(std::span<const NDArray> arrays) {
+  int64_t size = 0;
+  for (const NDArray& array : arrays) size += array.size();
+  return size;
+}
+
+void check_total(const char* what, int64_t expected, int64_t given) {
+  if (given != expected)
+    throw ShapeError({.expected = std::to_string(expected) + " elements",
+                      .given = std::to_string(given),
+                      .message = std::string("group: ") + what});
+}
+
+// Part r of a call, of the process r, is [bounds[r], bounds[r + 1]).
+void add_bounds(Call& call, const std::vector<int64_t>& bounds) {
+  const auto parts = static_cast<size_t>(group::current()->size());
+  if (bounds.size() != parts + 1 || bounds.front() != 0 || bounds.back() != call.count ||
+      !std::is_sorted(bounds.begin(), bounds.end()))
+    throw ValueError(
+        {.expected = std::to_string(parts + 1) + " ascending bounds, from 0 to " + std::to_string(call.count),
+         .given = std::to_string(bounds.size()) + " other ones",
+         .message = "group: the parts of the processes"});
+  for (const int64_t bound : bounds) call.shapes = mix_hash(call.shapes, static_cast<uint64_t>(bound));
+}
+
+int64_t own_part(const std::vector<int64_t>& bounds) {
+  const auto rank = static_cast<size_t>(group::current()->rank());
+  return bounds[rank + 1] - bounds[rank];
+}
+
 void push_sum(ArrayLists nodes, std::span<const NDArray> out, Call call, int priority) {
-  std::vector<NDArray> reads;
-  for (const auto& node : nodes) reads.insert(reads.end(), node.begin(), node.end());
+  const std::vector<NDArray> reads = concatenated(nodes);
   // Several arrays are packed into one message. A single one is sent and written where it is, unless the sum would
   // overwrite elements that have yet to be read.
   const bool pack_values = out.size() > 1 || std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) {
@@ -155,6 +201,58 @@ void check_not_recorded(const NDArray& array, const char* call) {
 
 }  // namespace
 
+void scatter_sum_over_group(const ArrayLists& nodes, const std::vector<int64_t>& bounds, std::span<const NDArray> out,
+                            const std::string& label, bool of_shards) {
+  check_number_of_nodes(nodes, of_shards);
+  ArrayLists sent;
+  for (const auto& node : nodes) {
+    check_dense(node, "a sum");
+    sent.push_back(copies_on_cpu(node));
+  }
+  Call call = call_of(Call::Kind::kSumScatter, nodes[0], label);
+  call.shards = of_shards ? group::current()->shards() : 0;
+  add_bounds(call, bounds);
+  const int64_t own = own_part(bounds), bytes = bytes_of(nodes[0]);
+  for (const auto& node : nodes) check_total("a sum by parts", call.count, size_of(node));
+  check_total("the results of a sum by parts", own, size_of(out));
+  const std::vector<NDArray> received = copies_on_cpu(out);
+  push("sum over the group, by parts", concatenated(sent), received, 0,
+       [call, bounds, bytes, sent, received](Group& group, uint64_t number) {
+         const auto count = static_cast<int64_t>(sent.size());
+         char* const staged = group.staging(bytes * count + bytes_of(received));
+         std::vector<const void*> values;
+         for (int64_t i = 0; i < count; ++i) {
+           values.push_back(staged + i * bytes);
+           pack(sent[static_cast<size_t>(i)], staged + i * bytes);
+         }
+         group.sum_scatter(call, number, values, bounds, staged + bytes * count);
+         unpack(staged + bytes * count, received);
+       });
+  copy_back(received, out);
+}
+
+void gather_parts_over_group(std::span<const NDArray> arrays, const std::vector<int64_t>& bounds,
+                             const std::string& label) {
+  if (arrays.empty()) return;
+  check_dense(arrays, "gathering");
+  for (const NDArray& array : arrays) {
+    check_recorded_write(array);
+    note_overwrite(array);
+  }
+  Call call = call_of(Call::Kind::kGatherParts, arrays, label);
+  add_bounds(call, bounds);
+  check_total("gathering of parts", bounds.back(), call.count);
+  const std::vector<NDArray> on_host = copies_on_cpu(arrays);
+  push("gather parts over the group", on_host, on_host, 0, [call, bounds, on_host](Group& group, uint64_t number) {
+    if (on_host.size() == 1) return group.gather_parts(call, number, bounds, on_host[0].data());
+    char* const staged = group.staging(bytes_of(on_host));
+    pack(on_host, staged);
+    group.gather_parts(call, number, bounds, staged);
+    unpack(staged, on_host);
+  });
+  copy_back(on_host, arrays);
+}
+
 void sum_over_group(const ArrayLists& nodes, std::span<const NDArray> out, const std::string& label, int priority,
                     bool of_shards) {
   if (out.empty()) return;
@@ -173,11 +271,7 @@ void sum_over_group(const ArrayLists& nodes, std::span<const NDArray> out, const
     on_gpu = on_gpu || any_on_gpu(node);
   }
   const std::shared_ptr<Group> group = group::current();
-  const size_t expected = of_shards ? group::covering_nodes(group->own_shards(), group->shards()).size() : 1;
-  if (nodes.size() != expected)
-    throw ParamError({.expected = std::to_string(expected) + " nodes of the sum over shards",
-                      .given = std::to_string(nodes.size()),
-                      .message = "group: a sum"});
+  check_number_of_nodes(nodes, of_shards);
   for (const NDArray& array : out) {
     check_recorded_write(array);
     note_overwrite(array);

@@ -19,6 +19,13 @@ namespace hybridnet {
 // `label` names the arrays in errors.
 void sum_over_group(const std::vector<std::vector<NDArray>>& nodes, std::span<const NDArray> out,
                     const std::string& label, int priority, bool of_shards = false);
+// out = the part of this process of those sums: the elements [bounds[rank], bounds[rank + 1]) of all arrays, one after
+// the other.
+void scatter_sum_over_group(const std::vector<std::vector<NDArray>>& nodes, const std::vector<int64_t>& bounds,
+                            std::span<const NDArray> out, const std::string& label, bool of_shards);
+// Each process has its part of the elements of the arrays, [bounds[rank], bounds[rank + 1]); afterwards each has all.
+void gather_parts_over_group(std::span<const NDArray> arrays, const std::vector<int64_t>& bounds,
+                             const std::string& label);
 // The sum as a new array; its gradient is the sum of the gradients of all processes.
 NDArray summed_over_group(const NDArray& array, const std::string& label);
 // The arrays of all processes, joined along a new leading axis.

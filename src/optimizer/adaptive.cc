@@ -56,6 +56,7 @@ void add_adaptive_rules(RuleList& list) {
     layout.items[0]->one_per_row = true;
     return layout;
   };
+  group->by_element = false;
   group->build = build_group_adagrad;
   group->rates = [](Settings& s, const UpdateItem& item) -> std::vector<double> {
     if (item.wd != 0) throw ParamError({.message = "Weight decay is not supported for GroupAdaGrad"});

@@ -50,6 +50,7 @@ std::unique_ptr<Rule> lars() {
   made->variables = {"last_lr", "cur_lr"};
   made->columns = {"lr", "wd", "rescale_grad", "momentum"};
   made->aggregates = made->native_master = true;
+  made->by_element = false;
   made->variant = is_scaled;
   made->begin = begin_lars;
   made->rates = lars_rates;
@@ -129,6 +130,7 @@ std::unique_ptr<Rule> lbsgd() {
       .doc("Number of epochs before the first step.");
   fields.field("num_epochs", &Settings::num_epochs).default_value(60).range(0, 1e9).doc("Has no effect.");
   made->native_master = made->rate_before_count = true;
+  made->by_element = false;  // warmup_strategy='lars' computes norms
   made->variant = ends_batch;
   made->rates = lbsgd_rates;
   made->states = [](const Settings& s) {

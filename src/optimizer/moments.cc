@@ -146,6 +146,7 @@ void add_moment_rules(RuleList& list) {
   lamb->schema.field("bias_correction", &Settings::bias_correction)
       .default_value(true)
       .doc("Whether the bias of the moments is corrected.");
+  lamb->by_element = false;
   lamb->columns = {"lr", "wd", "rescale_grad", "t"};
   lamb->build = build_lamb;
   list.push_back(std::move(lamb));

@@ -44,10 +44,11 @@ struct Rule {
   std::vector<std::string> variables = {};
   // The numbers of a step that the update reads.
   std::vector<std::string> columns = {"lr", "wd", "rescale_grad"};
-  bool aggregates = false;         // all weights of one dtype are updated together; their updates are counted first
-  bool native_master = false;      // there are operators for the weight and its float32 copy
-  bool lazy = false;               // lazy_update: a row_sparse gradient changes its own rows only
-  bool draws = false;              // the columns contain the key of random numbers; computing the columns advances it
+  bool aggregates = false;     // all weights of one dtype are updated together; their updates are counted first
+  bool native_master = false;  // there are operators for the weight and its float32 copy
+  bool lazy = false;           // lazy_update: a row_sparse gradient changes its own rows only
+  bool draws = false;          // the columns contain the key of random numbers; computing the columns advances it
+  bool by_element = true;      // each element is updated from itself, its gradient and its states: no norms, no rows
   bool rate_before_count = false;  // the learning rate is computed from the number of updates before this one
 
   std::function<StateLayout(const Settings&)> states;

@@ -8,6 +8,7 @@
 
 #include "base/replace_file.h"
 #include "hybridnet/imperative.h"
+#include "optimizer/group_training.h"
 #include "optimizer/update.h"
 
 namespace hybridnet::optimizer {
@@ -129,7 +130,9 @@ void Trainer::step(double batch_size, bool ignore_stale_grad) {
     throw ValueError({.input = "batch_size", .expected = "a positive number", .given = AttrValue(batch_size).str()});
   const std::lock_guard lock(mutex_);
   const NotRecorded scope;
+  if (sums_over_group_ && ignore_stale_grad) agree_on_stale_gradients(parameters_);
   const std::vector<size_t> indices = fresh_parameters(ignore_stale_grad);
+  if (sums_over_group_) sum_gradients(parameters_, batch_size);
   Settings now = state_.settings;
   now.rescale_grad = state_.settings.rescale_grad / batch_size;
   const auto carry = [&] {  // copies the values that the last update has changed
@@ -152,6 +155,13 @@ void Trainer::step(double batch_size, bool ignore_stale_grad) {
   }
   // Done last, so that a failed step can be repeated.
   for (const size_t index : indices) set_gradient_fresh(parameters_[index].weight, false);
+}
+
+void Trainer::sum_over_group() {
+  const std::lock_guard lock(mutex_);
+  const NotRecorded scope;
+  take_values_of_first_process(parameters_);
+  sums_over_group_ = true;
 }
 
 double Trainer::learning_rate() {

@@ -52,6 +52,10 @@ class Trainer {
   // GradientError if a parameter has no gradient from backward since the last step, unless ignore_stale_grad.
   void step(double batch_size, bool ignore_stale_grad);
 
+  // Takes the values of process 0 of the group (group/current.h), and sums gradients over its processes in each step
+  // from now on. With ignore_stale_grad, a parameter that any process has reached is updated in all. Throws GroupError.
+  void sum_over_group();
+
   double learning_rate();
   void set_learning_rate(double rate);  // throws ValueError if there is a schedule
   void set_schedule(std::string_view name, const Texts& arguments);
@@ -78,6 +82,7 @@ class Trainer {
 
   std::mutex mutex_;
   std::vector<TrainedParameter> parameters_;
+  bool sums_over_group_ = false;
   TrainingState state_;
   LinkedPrograms programs_;
 };

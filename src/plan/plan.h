@@ -261,7 +261,7 @@ class Plan : public RefCounted<Plan> {
   struct LastUse {
     size_t instruction, fresh;
   };
-  std::vector<LastUse> last_uses_;  // of each fresh array that instructions write, by instruction
+  std::vector<LastUse> last_uses_;  // the last use of each fresh array that instructions write, by instruction
   int64_t arena_bytes_ = 0, residual_bytes_ = 0, cost_ns_ = 0;
   int64_t arena_room_ = 0;  // minimum bytes of a kept arena
   int cores_ = 1;

@@ -54,7 +54,9 @@ ENTRIES = [
         "train_step.py", FIRST, drawing="step_memory", pictures=("step_losses.svg", "step_memory.svg"),
         guides=("functions.md",),
     ),
-    example("train_distributed.py", FIRST, guides=("distributed.md",), **pictured("group_bytes")),
+    example("train_distributed.py", FIRST, guides=("distributed.md",), **pictured("group_bytes"))._replace(
+        sources=("examples/train_distributed.py", "examples/ray_train.py")
+    ),
     example("amp_training.py", FIRST, guides=("precision.md",), **pictured("precision_losses")),
     example("lstm_foreach.py", LOOPS, guides=("control-flow.md",), **pictured("language_model")),
     example("lstm_plain.py", LOOPS, guides=("python-control-flow.md",), **pictured("plain_losses")),

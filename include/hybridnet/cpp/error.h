@@ -76,6 +76,10 @@ class EngineError : public Error {
  public:
   explicit EngineError(const std::string& text) : Error("EngineError", text) {}
 };
+class GroupError : public Error {  // another process of the group died, stopped or disagrees
+ public:
+  explicit GroupError(const std::string& text) : Error("GroupError", text) {}
+};
 class OutOfMemoryError : public Error {
  public:
   explicit OutOfMemoryError(const std::string& text) : Error("OutOfMemoryError", text) {}
@@ -100,7 +104,7 @@ template <typename Kind, typename... Others>
 // Throws the last failure of this thread.
 [[noreturn]] inline void throw_last_error() {
   throw_as<ParamError, ShapeError, DTypeError, TypeError, ValueError, IndexError, FormatError, FileError, GradientError,
-           TraceError, DeferredInitializationError, EngineError, OutOfMemoryError, UnsupportedError>(
+           TraceError, DeferredInitializationError, EngineError, GroupError, OutOfMemoryError, UnsupportedError>(
       hn_last_error_kind(), hn_last_error());
 }
 

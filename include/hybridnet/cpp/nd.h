@@ -1380,7 +1380,8 @@ struct ContribArangeLikeParams {
     return given;
   }
 };
-// Evenly spaced values, one per element of data or per position along one of its axes.
+// Evenly spaced values, one per element of data or per position along one of its axes. Integers that the dtype of data
+// cannot hold (bfloat16: above 256) are rounded, with a warning.
 inline Array arange_like(const Array& data, const ContribArangeLikeParams& p = {}, const Into& out = {}) {
   return invoke("_contrib_arange_like", {data}, p.attributes(), out);
 }
@@ -3948,7 +3949,8 @@ struct ArgmaxParams {
   }
 };
 // Position of the largest element along an axis: the first of equal elements, the first NaN if there is one. The result
-// has the dtype of data, which follows MXNet: positions above 2^24 are rounded in float32, above 2048 in float16.
+// has the dtype of data, which follows MXNet, but float32 for dtypes of less than 32 bits, which hold few positions.
+// Positions above 2^24 are rounded in float32, with a warning.
 inline Array argmax(const Array& data, const ArgmaxParams& p = {}, const Into& out = {}) {
   return invoke("argmax", {data}, p.attributes(), out);
 }
@@ -3969,8 +3971,8 @@ struct ArgminParams {
   }
 };
 // Position of the smallest element along an axis: the first of equal elements, the first NaN if there is one. The
-// result has the dtype of data, which follows MXNet: positions above 2^24 are rounded in float32, above 2048 in
-// float16.
+// result has the dtype of data, which follows MXNet, but float32 for dtypes of less than 32 bits, which hold few
+// positions. Positions above 2^24 are rounded in float32, with a warning.
 inline Array argmin(const Array& data, const ArgminParams& p = {}, const Into& out = {}) {
   return invoke("argmin", {data}, p.attributes(), out);
 }

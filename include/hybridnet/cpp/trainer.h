@@ -70,6 +70,13 @@ class Trainer {
   void step(double batch_size, bool ignore_stale_grad = false) const {
     detail::check(hn_trainer_step(handle_.get(), batch_size, ignore_stale_grad));
   }
+  // Takes the parameters of process 0 of the group (group.h), and sums the gradients over all processes in each step
+  // from now on, like kvstore="dist_sync" in Python. All processes must call it, with equal names, shapes and dtypes of
+  // parameters; batch_size counts the examples of all processes. Throws GroupError.
+  const Trainer& sum_over_group() const {
+    detail::check(hn_trainer_sum_over_group(handle_.get()));
+    return *this;
+  }
   // The number of updates so far.
   int64_t num_updates() const {
     int64_t count = 0;

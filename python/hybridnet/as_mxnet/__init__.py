@@ -11,8 +11,8 @@ itself forwards: attributes that are read, set or deleted there are those of ``h
 the other names in ``_OWN``. Names that NumPy has removed (``np.int``, ``np.float``) exist again, with a warning.
 
 ``horovod.mxnet`` and ``byteps.mxnet`` are ``hybridnet.horovod`` and ``hybridnet.byteps``, also if these packages are
-installed. A process with DMLC_ROLE=server or scheduler ends here with status 0, as in MXNet at the end of training:
-there are no servers.
+installed. A process with DMLC_ROLE=server ends here with status 0, since there are no servers; one with
+DMLC_ROLE=scheduler serves the meeting of the workers here, and ends after them.
 
 Raises ImportError if MXNet itself is imported already. See ``docs/migrating-from-mxnet.md``.
 """
@@ -20,7 +20,6 @@ Raises ImportError if MXNet itself is imported already. See ``docs/migrating-fro
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -29,7 +28,7 @@ from typing import Any
 
 import hybridnet
 
-from .. import _AliasLoader
+from .. import _AliasLoader, _dmlc
 from .._public_names import dir_of
 from ..errors import ImportError as HybridNetImportError
 from ._removed_numpy_names import restore_removed_numpy_names
@@ -142,18 +141,6 @@ class _TopLoader:
         """Does nothing: the module exists already."""
 
 
-def _end_servers() -> None:
-    """Ends a process that an old script starts as a server: MXNet's import ran the server, and then ended it, too."""
-    role = os.environ.get("DMLC_ROLE")
-    if role in ("server", "scheduler"):
-        print(
-            f"hybridnet.as_mxnet: this process ends, because DMLC_ROLE={role} and there are no servers; "
-            "`python -m hybridnet.launch -n 4 train.py` starts the workers",
-            file=sys.stderr,
-        )
-        sys.exit(0)
-
-
 def _activate() -> None:
     present = sys.modules.get("mxnet")
     if present is not None and Path(getattr(present, "__file__", None) or "").parent != Path(IMPORT_PATH):
@@ -183,7 +170,7 @@ for _name, _value in {
 }.items():
     setattr(_MXNET, _name, _value)
 del _name, _value
-_end_servers()
+_dmlc.end_other_roles()
 _activate()
 
 __dir__ = dir_of(__name__)

@@ -1,13 +1,11 @@
 """Training checkpoints in one file: parameters, trainer states, random numbers, data position, and more.
 
-The file is replaced atomically: if the program dies, either the previous or the new checkpoint is there. It begins with
-``HNTRAIN1``, the length of a JSON header (8 bytes, little endian) and the SHA-256 of the header; sections follow in the
-order of the header, which holds their lengths and SHA-256. Nothing in it is executed.
+The file is replaced atomically: if the program dies, either the previous or the new checkpoint is there. It is a file
+of sections (_sections_file.py) that begins with ``HNTRAIN1``.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import tempfile
@@ -16,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core, errors, random
-from .._files import read_bytes, replacing
 from ..errors import FormatError, ParamError
+from ._sections_file import read_sections, write_sections
 from .block import Block
 from .data import DataLoader
 from .trainer import Trainer
@@ -25,7 +23,6 @@ from .trainer import Trainer
 __all__ = ["load_training", "save_training"]
 
 _MAGIC = b"HNTRAIN1"
-_BEGIN = len(_MAGIC) + 8 + 32
 
 
 def _parameters(net: Block) -> bytes:
@@ -34,7 +31,7 @@ def _parameters(net: Block) -> bytes:
     return _core.save_to_buffer(list(arrays.values()), list(arrays), _core.is_np_shape())
 
 
-def _load_parameters(net: Block, content: bytes) -> None:
+def load_parameter_bytes(net: Block, content: bytes) -> None:
     """Loads through a temporary file whose arrays are mapped, so that values are not in memory twice."""
     with tempfile.TemporaryDirectory(prefix="hybridnet-training-") as folder:
         path = os.path.join(folder, "parameters")
@@ -48,6 +45,31 @@ def _python_value(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     raise errors.TypeError(f"a {type(value).__name__} is no value of JSON")
+
+
+def plain_extra(call: str, extra: Any) -> Any:
+    """Returns the values that JSON keeps of extra. Raises ParamError for others."""
+    try:
+        return json.loads(json.dumps(extra, default=_python_value))
+    except (TypeError, ValueError) as error:
+        raise ParamError(
+            f"{call}, extra: {error}",
+            expected="an object that json.dumps accepts",
+            fix="give numbers, texts, lists and dicts of these; of an NDArray its x.asnumpy()",
+        ) from error
+
+
+def scaler_state(trainer: Trainer | None) -> dict[str, Any] | None:
+    """Returns the state of the loss scale (amp); None if there is none."""
+    scaler = getattr(trainer, "_amp_loss_scaler", None)
+    return None if scaler is None else dict(vars(scaler))
+
+
+def set_scaler_state(trainer: Trainer, state: dict[str, Any] | None) -> None:
+    """Restores what scaler_state returned, if the trainer has a loss scale."""
+    scaler = getattr(trainer, "_amp_loss_scaler", None)
+    if scaler is not None and state is not None:
+        vars(scaler).update({name: state.get(name, value) for name, value in vars(scaler).items()})
 
 
 def save_training(
@@ -81,29 +103,13 @@ def save_training(
     sections = {"parameters": _parameters(net)}
     if trainer is not None:
         sections["trainer"] = trainer._states()
-    scaler = getattr(trainer, "_amp_loss_scaler", None)
     header = {
-        "sections": [
-            {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-            for name, content in sections.items()
-        ],
         "random": random.get_state(),
         "loader": None if loader is None else loader.position(),
-        "loss_scaler": None if scaler is None else dict(vars(scaler)),
-        "extra": extra,
+        "loss_scaler": scaler_state(trainer),
+        "extra": plain_extra("save_training", extra),
     }
-    try:
-        text = json.dumps(header, default=_python_value).encode()
-    except (TypeError, ValueError) as error:
-        raise ParamError(
-            f"save_training, extra: {error}",
-            expected="an object that json.dumps accepts",
-            fix="give numbers, texts, lists and dicts of these; of an NDArray its x.asnumpy()",
-        ) from error
-    with replacing(path, "save_training") as file:
-        file.write(_MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest() + text)
-        for content in sections.values():
-            file.write(content)
+    write_sections(path, "save_training", _MAGIC, header, sections)
 
 
 def load_training(
@@ -128,12 +134,10 @@ def load_training(
     ):
         if given is not None and not held:
             raise ParamError(f"load_training, {name}: '{os.fspath(path)}' was saved without a {name}")
-    _load_parameters(net, sections["parameters"])
+    load_parameter_bytes(net, sections["parameters"])
     if trainer is not None:
         trainer._set_states(sections["trainer"])
-        scaler = getattr(trainer, "_amp_loss_scaler", None)
-        if scaler is not None and header["loss_scaler"] is not None:
-            vars(scaler).update({name: header["loss_scaler"].get(name, value) for name, value in vars(scaler).items()})
+        set_scaler_state(trainer, header["loss_scaler"])
     if loader is not None:
         loader.set_position(header["loader"])
     random.set_state(header["random"])
@@ -155,32 +159,18 @@ def _is_in_order(header: dict[str, Any]) -> bool:
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Returns header and sections, verified."""
-    content = read_bytes(path, "load_training")
-
-    def damaged(what: str) -> FormatError:
-        return FormatError(f"load_training: '{os.fspath(path)}' {what}", fix="load another checkpoint, or start afresh")
-
-    if content[: len(_MAGIC)] != _MAGIC:
-        raise damaged("is no file of save_training()")
-    begin = _BEGIN + int.from_bytes(content[len(_MAGIC) : len(_MAGIC) + 8], "little")
-    text = content[_BEGIN:begin]
-    if begin > len(content) or hashlib.sha256(text).digest() != content[_BEGIN - 32 : _BEGIN]:
-        raise damaged(f"is damaged: its header does not fit its checksum (the file has {len(content)} bytes)")
+    fix = "load another checkpoint, or start afresh"
+    header, found = read_sections(path, "load_training", _MAGIC, "save_training()", fix)
     try:
-        header = json.loads(text)
-        found: dict[str, bytes] = {}
-        for section in header["sections"]:
-            part = content[begin : begin + section["bytes"]]
-            if len(part) != section["bytes"] or hashlib.sha256(part).hexdigest() != section["sha256"]:
-                raise damaged(f"is damaged: its section {section['name']!r} does not fit its checksum")
-            found[section["name"]] = part
-            begin += section["bytes"]
-        if "parameters" not in found or not _is_in_order(header):
-            raise damaged("has a header that save_training() does not write")
-    except FormatError:
-        raise
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise damaged(f"has a header that save_training() does not write: {error!r}") from error
-    if begin != len(content):
-        raise damaged(f"is damaged: {len(content) - begin} bytes too many")
+        is_in_order = "parameters" in found and _is_in_order(header)
+    except (ValueError, KeyError, TypeError) as error:
+        raise _foreign(path, f": {error!r}", fix) from error
+    if not is_in_order:
+        raise _foreign(path, "", fix)
     return header, found
+
+
+def _foreign(path: str | os.PathLike[str], reason: str, fix: str) -> FormatError:
+    return FormatError(
+        f"load_training: '{os.fspath(path)}' has a header that save_training() does not write{reason}", fix=fix
+    )

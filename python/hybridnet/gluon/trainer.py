@@ -13,7 +13,7 @@ from .._files import read_bytes, replacing
 from .._habits import add_habits
 from .._keywords import ChecksKeywords
 from .._public_names import dir_of
-from ..errors import ParamError
+from ..errors import ParamError, UnsupportedError
 from ..errors import UserWarning as HybridNetUserWarning
 from ..kvstore._dist_store import copy_to_others
 from ..kvstore.kvstore import KVStore, _total
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..context import Context
     from ..kvstore._shard_sums import ShardSums
     from ..ndarray import NDArray
+    from ._joining import Join
+    from ._state_shards import StateShards
 
 __all__ = ["Trainer"]
 
@@ -100,6 +102,10 @@ class Trainer(ChecksKeywords):
     update_on_kvstore : bool, optional
         This follows MXNet: True forbids allreduce_grads() and update(), and is the default with several contexts and
         mandatory for row_sparse values; row_sparse gradients of dense values have False by default.
+    shard_states : bool, default False
+        Whether each process of ``kvstore='dist_sync'`` keeps the optimizer's states of its part of the parameters only,
+        with the same results. step() leaves the gradients of the process as they are; save_states and load_states must
+        then be called by all processes.
 
     Raises ParamError for wrong arguments, RuntimeError for uninitialized parameters, UnsupportedError for distributed
     stores.
@@ -113,6 +119,7 @@ class Trainer(ChecksKeywords):
         kvstore: Any = "device",
         compression_params: Mapping[str, Any] | None = None,
         update_on_kvstore: bool | None = None,
+        shard_states: bool = False,
     ) -> None:
         if optimizer_params is not None and not isinstance(optimizer_params, Mapping):
             raise ParamError(
@@ -132,6 +139,8 @@ class Trainer(ChecksKeywords):
         self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
         self._store = self._check_kvstore(kvstore, compression_params)
         self._shards: ShardSums | None = None  # filled by add_shard()
+        self._join: Join | None = None  # while the program is in join()
+        self._state_shards = self._make_state_shards() if shard_states else None
         self._reset_kvstore()
         if self._sums_over_processes():
             for param in self._params:
@@ -169,11 +178,18 @@ class Trainer(ChecksKeywords):
         """
         made = [param for param in params if param._data is not None]
         with autograd.pause():
-            self._store.broadcast_all([param.name for param in made], [param.list_data() for param in made])
+            self._store.broadcast_all([param.name for param in made], [param._data for param in made])
 
     def _sums_over_processes(self) -> bool:
         """Whether the store is one of several processes that begin with equal values."""
         return hasattr(self._store, "broadcast_all") and self._store.num_workers > 1
+
+    def _make_state_shards(self) -> StateShards | None:
+        """Returns the states in parts; None for a single process. Raises the errors of check_can_shard."""
+        from ._state_shards import StateShards, check_can_shard
+
+        check_can_shard(self._store, self._optimizer, self._params)
+        return StateShards(self) if self._sums_over_processes() else None
 
     def _init_kvstore(self) -> None:
         """Decides where parameters are updated. Raises ValueError for an update on a store that does not support it."""
@@ -277,11 +293,80 @@ class Trainer(ChecksKeywords):
             Whether parameters that the last backward did not reach are skipped instead of raising UserWarning.
         """
         self._be_ready()
-        self._check_and_rescale_grad(self._scale_for(batch_size))
+        scale = self._scale_for(batch_size)
+        if self._join is not None:
+            has_shards = self._shards is not None and self._shards.count > 0
+            self._join.begin_step(batch_size, scale, ignore_stale_grad, has_shards)  # type: ignore[arg-type]
+        self._step(scale, ignore_stale_grad, batch_size)  # type: ignore[arg-type]
+
+    def _step(self, scale: float, ignore_stale_grad: bool, batch_size: float) -> None:
+        self._check_and_rescale_grad(scale)
         if ignore_stale_grad:
             self._agree_on_stale_gradients()
-        self._allreduce_grads()
+        if self._state_shards is not None:
+            self._state_shards.sum_gradients(batch_size)
+        else:
+            self._allreduce_grads(batch_size)
         self._update(ignore_stale_grad)
+
+    def join(self) -> Join:
+        """Returns a context for loops over unequal numbers of batches in the processes of kvstore='dist_sync'::
+
+            with trainer.join():
+                for data, label in loader:
+                    ...
+                    trainer.step(32 * mx.group.size())
+
+        A process that has left the loop takes part in the steps of the others with gradients of zero, until the last
+        one has left it. All steps divide by the batch_size that is given, so each sample has the same weight; learning
+        rates count the steps of the longest loop. All processes must give the same batch_size. step() waits for the
+        other processes once more. Layers that sum over processes themselves, such as SyncBatchNorm, cannot be joined:
+        this is a GroupError.
+
+        Raises ParamError without a store of several processes. In the context allreduce_grads() and update() raise
+        ParamError.
+        """
+        from ._joining import Join
+
+        if not hasattr(self._store, "sum_gradients"):
+            raise ParamError(
+                "Trainer.join()",
+                because="this trainer does not sum over processes",
+                fix="pass kvstore='dist_sync' to the trainer",
+            )
+        return Join(self)
+
+    def _check_can_compile(self) -> None:
+        """Raises UnsupportedError if compiled steps would differ from step()."""
+        if getattr(self._store, "_compression", None) is not None:
+            raise UnsupportedError(
+                f"train_step: the key-value store {type(self._store).__name__} changes gradients (compression)",
+                because="a compiled step sums them as they are",
+                fix="write the loop: with autograd.record(): ...; loss.backward(); trainer.step(batch_size)",
+            )
+        if self._state_shards is None and self._join is None:
+            return
+        what = "join()" if self._state_shards is None else "shard_states=True"
+        raise UnsupportedError(
+            f"train_step: a trainer with {what}",
+            because="a compiled step updates all parameters in each process, by its own batch",
+            fix="write the loop: with autograd.record(): ...; loss.backward(); trainer.step(batch_size)",
+        )
+
+    def _step_without_batch(self, batch_size: float, scale: float, ignore_stale_grad: bool, has_shards: bool) -> None:
+        """A step with gradients of zero, while other processes have batches."""
+        self._be_ready()
+        for param in self._params:
+            if param.grad_req == "null":
+                continue
+            param.zero_grad()
+            for weight in param._data or ():
+                weight._fresh_grad = not ignore_stale_grad
+        if has_shards:
+            begin, end = self._store.own_shards
+            for _ in range(begin, end):
+                self.add_shard()
+        self._step(scale, ignore_stale_grad, batch_size)
 
     def allreduce_grads(self) -> None:
         """Only sums gradients over contexts, for clipping before update(). Raises ParamError with update_on_kvstore."""
@@ -298,6 +383,12 @@ class Trainer(ChecksKeywords):
 
     def _refuse_on_kvstore(self, what: str) -> None:
         self._be_ready()
+        if self._join is not None:
+            raise ParamError(
+                f"Trainer.{what} in join()",
+                because="processes without batches cannot repeat what the program does between sum and update",
+                fix="call step(batch_size)",
+            )
         if self._kvstore_params["update_on_kvstore"] or (self._kvstore is not None and self._update_on_kvstore):
             raise _UpdatedByStoreError(
                 f"{what} when parameters are updated on kvstore is not supported. Try setting `update_on_kvstore` to "
@@ -312,11 +403,11 @@ class Trainer(ChecksKeywords):
     def _check_and_rescale_grad(self, scale: float) -> None:
         self._optimizer.rescale_grad = scale
 
-    def _allreduce_grads(self) -> None:
+    def _allreduce_grads(self, batch_size: float | None = None) -> None:
         if self._store is None and len(self._contexts) < 2:
             return
         if hasattr(self._store, "sum_gradients"):
-            self._sum_over_processes()
+            self._sum_over_processes(batch_size)
             return
         for i, param in enumerate(self._params):
             if param.grad_req == "null":
@@ -334,7 +425,7 @@ class Trainer(ChecksKeywords):
         if not hasattr(self._store, "sum_gradients") or self._store.num_workers == 1:
             return
         trained = [param for param in self._params if param.grad_req != "null"]
-        reached = [any(weight._fresh_grad for weight in param.list_data()) for param in trained]
+        reached = [any(weight._fresh_grad for weight in param._data or ()) for param in trained]
         counts = ndarray.array(reached, dtype="int32")
         group.sum_into(counts, name="numbers of processes that reached parameters")
         yield from zip(trained, reached, counts.asnumpy().tolist(), strict=True)
@@ -344,7 +435,7 @@ class Trainer(ChecksKeywords):
         for param, is_reached, count in self._reached_parameters():
             if is_reached or count == 0:
                 continue
-            for weight, grad in zip(param.list_data(), param.list_grad(), strict=True):
+            for weight, grad in zip(param._data or (), param.list_grad(), strict=True):
                 grad[:] = 0
                 weight._fresh_grad = True
 
@@ -358,9 +449,19 @@ class Trainer(ChecksKeywords):
                     fix="call step(batch_size, ignore_stale_grad=True) in place of allreduce_grads() and update()",
                 )
 
-    def _sum_over_processes(self) -> None:
+    def _sum_over_processes(self, batch_size: float | None) -> None:
         trained = [param for param in self._params if param.grad_req != "null"]
         names, gradients = [param.name for param in trained], [param.list_grad() for param in trained]
+        if not self._has_shards_of_step():
+            self._store.sum_gradients(names, gradients, batch_size)
+            return
+        nodes = self._shards.take()  # type: ignore[union-attr]
+        self._store.sum_shards(names, nodes, [arrays[0] for arrays in gradients], batch_size)
+        for arrays in gradients:
+            copy_to_others(arrays)
+
+    def _has_shards_of_step(self) -> bool:
+        """Whether the gradients of this step are those of virtual shards. Raises ParamError if some are missing."""
         count = self._shards.count if self._shards is not None else 0
         begin, end = self._store.own_shards
         if count != end - begin and (count != 0 or end - begin > 1):
@@ -372,12 +473,13 @@ class Trainer(ChecksKeywords):
                 f"{begin} to {end - 1}",
                 fix="call trainer.add_shard() after the backward of each shard",
             )
-        if self._shards is None or count == 0:
-            self._store.sum_gradients(names, gradients)
-            return
-        self._store.sum_shards(names, self._shards.take(), [arrays[0] for arrays in gradients])
-        for arrays in gradients:
-            copy_to_others(arrays)
+        return count > 0
+
+    def _nodes_of_step(self, gradients: Sequence[Sequence[NDArray]]) -> tuple[list[list[NDArray]], bool]:
+        """Returns what this process adds to the sums: lists of arrays, and whether they are of virtual shards."""
+        if self._has_shards_of_step():
+            return self._shards.take(), True  # type: ignore[union-attr]
+        return [[_total(list(arrays)) for arrays in gradients]], False
 
     def add_shard(self) -> None:
         """Ends a virtual shard: call it after the backward of each, then step() once, with kvstore='dist_sync'.
@@ -409,6 +511,9 @@ class Trainer(ChecksKeywords):
         self._shards.add([_total(arrays) for arrays in gradients])
 
     def _update(self, ignore_stale_grad: bool) -> None:
+        if self._state_shards is not None:
+            self._state_shards.update(ignore_stale_grad)
+            return
         scaler = getattr(self, "_amp_loss_scaler", None)
         if scaler is not None and scaler.has_overflow(self._params):
             return
@@ -447,7 +552,10 @@ class Trainer(ChecksKeywords):
     # -- files ------------------------------------------------------------------------------------------------------
 
     def save_states(self, fname: str) -> None:
-        """Writes the optimizer's states (momentum, counts, settings) to a file, without lr_mult and wd_mult."""
+        """Writes the optimizer's states (momentum, counts, settings) to a file, without lr_mult and wd_mult.
+
+        With shard_states all processes must call it; each writes the states of all.
+        """
         states = self._states()
         with replacing(fname, "Trainer.save_states") as file:
             file.write(states)
@@ -457,6 +565,8 @@ class Trainer(ChecksKeywords):
         self._be_ready()
         if not self._updaters:
             raise ParamError("Trainer.save_states: there are no parameters, so there are no states")
+        if self._state_shards is not None:
+            return self._state_shards.states()
         return self._updaters[0].get_states(dump_optimizer=True)
 
     def load_states(self, fname: str) -> None:
@@ -469,13 +579,15 @@ class Trainer(ChecksKeywords):
     def _set_states(self, states: bytes) -> None:
         """Restores states that _states returned."""
         self._be_ready()
-        for updater in self._updaters:
+        for updater in self._updaters if self._state_shards is None else self._updaters[:1]:
             updater.set_states(states)
         if self._updaters:
             self._optimizer = self._updaters[0].optimizer
         for updater in self._updaters:
             updater.optimizer = self._optimizer
         self._optimizer.param_dict = dict(enumerate(self._params))
+        if self._state_shards is not None:
+            self._state_shards.take_all_states()
 
 
 __dir__ = dir_of(__name__)

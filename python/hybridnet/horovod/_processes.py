@@ -12,6 +12,10 @@ from ..errors import GroupError, UnsupportedError
 from ..errors import ValueError as HybridNetValueError
 
 _LOCAL_VARIABLES = ("HYBRIDNET_GROUP_LOCAL_RANK", "HYBRIDNET_GROUP_LOCAL_SIZE")
+_LOCAL_VARIABLES_OF_MPI = (  # Open MPI, MPICH
+    ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+)
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,16 @@ def _place() -> _Place:
 
 def _local_place(rank: int, size: int) -> tuple[int, int]:
     """Returns the rank and number of processes on this machine, from the environment; default: all are here."""
-    texts = [os.environ.get(name, "") for name in _LOCAL_VARIABLES]
-    if not any(texts):
+    for names in (_LOCAL_VARIABLES, *_LOCAL_VARIABLES_OF_MPI):
+        texts = [os.environ.get(name, "") for name in names]
+        if any(texts):
+            break
+    else:
         return rank, size
     values = [int(text) if text.isdecimal() else -1 for text in texts]
     if not 0 <= values[0] < values[1] <= size:
         raise HybridNetValueError(
-            f"hvd.init: {_LOCAL_VARIABLES[0]} and {_LOCAL_VARIABLES[1]}",
+            f"hvd.init: {names[0]} and {names[1]}",
             expected=f"a rank and a number of processes on this machine, at most {size}",
             given=f"{texts[0]!r} and {texts[1]!r}",
             fix="set both, or neither",

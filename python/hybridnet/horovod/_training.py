@@ -175,29 +175,39 @@ class GradientStore:
         """Overwrites out (default: value) by the sums over contexts and processes."""
         self._sums.pushpull(key, value, out, priority)
 
-    def sum_gradients(self, names: Sequence[str], gradients: Sequence[Sequence[NDArray]]) -> None:
+    def sum_gradients(
+        self, names: Sequence[str], gradients: Sequence[Sequence[NDArray]], divisor: float | None = None
+    ) -> None:
         """Overwrites the gradients of each parameter, one for each context, by their reduction."""
         size()  # raises after shutdown()
         names = [f"{self._prefix}{name}" for name in names]
         if self._compression is _NoCompression and self._predivide_factor == 1:
-            self._sums.sum_gradients(names, gradients)
+            self._sums.sum_gradients(names, gradients, divisor)
         else:
-            self._sum_compressed(names, gradients)
+            self._sum_compressed(names, gradients, divisor)
         self._divide(gradients)
 
-    def _sum_compressed(self, names: Sequence[str], gradients: Sequence[Sequence[NDArray]]) -> None:
+    def _sum_compressed(
+        self, names: Sequence[str], gradients: Sequence[Sequence[NDArray]], divisor: float | None
+    ) -> None:
         totals = [_total(list(arrays)) for arrays in gradients]
         if self._predivide_factor != 1:
             totals = [total / self._predivide_factor for total in totals]
         packed = [self._compression.compress(total) for total in totals]
-        self._sums.sum_gradients(names, [[array] for array, _ in packed])
+        self._sums.sum_gradients(names, [[array] for array, _ in packed], divisor)
         for (array, context), targets in zip(packed, gradients):
             result = self._compression.decompress(array, context)
             for target in targets:
                 if target is not result:
                     target[:] = result.as_in_context(target.context)
 
-    def sum_shards(self, names: Sequence[str], nodes: Sequence[Sequence[NDArray]], out: Sequence[NDArray]) -> None:
+    def sum_shards(
+        self,
+        names: Sequence[str],
+        nodes: Sequence[Sequence[NDArray]],
+        out: Sequence[NDArray],
+        divisor: float | None = None,
+    ) -> None:
         """Overwrites out by the sums over virtual shards (Trainer.add_shard)."""
         if self._compression is not _NoCompression or self._predivide_factor != 1:
             raise UnsupportedError(
@@ -205,7 +215,7 @@ class GradientStore:
                 because="shards are summed as they are",
                 fix="leave both out, or start without --virtual-shards",
             )
-        self._sums.sum_shards([f"{self._prefix}{name}" for name in names], nodes, out)
+        self._sums.sum_shards([f"{self._prefix}{name}" for name in names], nodes, out, divisor)
         self._divide([[array] for array in out])
 
     def _divide(self, gradients: Sequence[Sequence[NDArray]]) -> None:

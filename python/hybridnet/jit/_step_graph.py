@@ -81,8 +81,28 @@ class _Variables:
         return symbol.var(unique)
 
 
+class _Compiled:
+    """A graph as an operator, and the positions of its inputs among the values of a call."""
+
+    def __init__(self, outputs: list[Symbol], places: dict[str, int], name: str, **options: Any) -> None:
+        self.symbol = _core.group(outputs)
+        order = [places[name] for name in self.symbol.list_inputs()]
+        self.pick: Callable[[Sequence[Any]], Sequence[Any]] = (
+            operator.itemgetter(*order) if len(order) > 1 else lambda values: (values[order[0]],)
+        )
+        self.op = _core.CachedOp(self.symbol, name=name, static_alloc=True, **options)
+
+    def __call__(self, values: Sequence[Any], key: Any = None) -> list[NDArray]:
+        results = self.op(*self.pick(values), key=key)
+        return [results] if isinstance(results, ndarray.NDArray) else list(results)
+
+
 class StepGraph:
-    """One compiled form of a step: for one traced forward and one state of the optimizer's settings."""
+    """One compiled form of a step: for one traced forward and one state of the optimizer's settings.
+
+    With a store of several processes it is two graphs: the first computes gradients, the store sums them, and the
+    second updates the parameters. The sums of gradients that are complete run while the first graph computes the rest.
+    """
 
     def __init__(
         self,
@@ -107,6 +127,8 @@ class StepGraph:
         self._table: NDArray | None = None
         self._released: list[NDArray] = []  # gradients without memory
         self._clips, self._scaled = clips, scaled
+        self.sums_over_processes = trainer._sums_over_processes()
+        self._update: _Compiled | None = None  # null: the main graph updates
         self._compose(passes=passes, remat=remat, precision=precision)
 
     # -- making the graph ---------------------------------------------------------------------------------------------
@@ -142,19 +164,41 @@ class StepGraph:
                 total = made.make(f"{param.name}_grad", next(place))
                 grads[i] = symbol.elemwise_add(total, grads[i])
                 writes.append((grads[i], total))
+        if self.sums_over_processes:
+            kept = [grad for grad, param in zip(grads, self._updated, strict=True) if param._grad_req == "write"]
+            results = outputs + kept
+            self._update = self._compose_update(options["passes"])
+        else:
+            results = outputs + self._append_updates(made, place, weights, grads, writes)
+        for value, variable in writes:
+            results[0] = _core.write_state(results[0], value, variable)
+        self._name_places(made.places)
+        flags = list(traced.numpy) + [False] * (len(results) - len(traced.numpy)) if traced.numpy else ()
+        self._main = _Compiled(
+            results, made.places, "train_step", numpy=flags, early_outputs=self.sums_over_processes, **options
+        )
+
+    def _append_updates(
+        self,
+        made: _Variables,
+        place: Iterator[int],
+        weights: Sequence[Symbol],
+        grads: list[Symbol],
+        writes: list[tuple[Symbol, Symbol]],
+    ) -> list[Symbol]:
+        """Appends the new values of parameters and states to writes; returns whether all gradients are finite."""
         if self._clips:
             grads = _clipped(grads, made.make("step_norm_limit", next(place)), self._updated)
         condition = None
         if self._scaled:
             condition = symbol.multi_all_finite(*grads, num_arrays=len(grads), init_output=True)
         rates = made.make("step_rates", next(place))
-        optimizer = self._trainer.optimizer
         for row, (param, weight, grad) in enumerate(zip(self._updated, weights, grads, strict=True)):
             states: list[NDArray] = []
             nest = nests.flatten(self._state(self._indices[row], param), states)
             named = [made.make(f"{param.name}_state{k}", next(place)) for k in range(len(states))]
             use = GraphUpdate(
-                optimizer=optimizer,
+                optimizer=self._trainer.optimizer,
                 index=self._indices[row],
                 weight=weight,
                 grad=grad,
@@ -166,16 +210,20 @@ class StepGraph:
                 condition=condition,
             )
             writes += self._rule.build(use)
-        for value, variable in writes:
-            outputs[0] = _core.write_state(outputs[0], value, variable)
-        if condition is not None:
-            outputs.append(condition)
-        self.symbol = _core.group(outputs)
-        self._pick = self._picker(made.places)
-        flags = list(traced.numpy) + [False] * (len(outputs) - len(traced.numpy)) if traced.numpy else ()
-        self.op = _core.CachedOp(self.symbol, name="train_step", static_alloc=True, numpy=flags, **options)
+        return [] if condition is None else [condition]
 
-    def _picker(self, places: dict[str, int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    def _compose_update(self, passes: str) -> _Compiled:
+        """The graph of the updates alone: of parameters, summed gradients, and what _append_updates makes."""
+        made, place = _Variables(()), iter(range(1 << 30))
+        weights = [made.make(param.name, next(place)) for param in self._updated]
+        grads = [made.make(f"{param.name}_grad", next(place)) for param in self._updated]
+        writes: list[tuple[Symbol, Symbol]] = []
+        results = self._append_updates(made, place, weights, grads, writes) or [symbol.zeros(shape=(1,))]
+        for value, variable in writes:
+            results[0] = _core.write_state(results[0], value, variable)
+        return _Compiled(results, made.places, "train_step_update", passes=passes)
+
+    def _name_places(self, places: dict[str, int]) -> None:
         traced = self.traced
         params = {id(param): i for i, param in enumerate(traced.params)}
         constants = {id(array): i for i, array in enumerate(traced.constants)}
@@ -186,8 +234,11 @@ class StepGraph:
                 places[name] = len(traced.inputs) + params[id(source)]
             else:
                 places[name] = len(traced.inputs) + len(traced.params) + constants[id(source)]
-        order = [places[name] for name in self.symbol.list_inputs()]
-        return operator.itemgetter(*order) if len(order) > 1 else lambda values: (values[order[0]],)
+
+    @property
+    def ops(self) -> list[Any]:
+        """The compiled graphs."""
+        return [part.op for part in (self._main, self._update) if part is not None]
 
     def _state(self, index: int, param: Parameter) -> Any:
         weight = param._data[0].as_nd_ndarray()  # type: ignore[index]
@@ -195,7 +246,9 @@ class StepGraph:
 
     # -- running ------------------------------------------------------------------------------------------------------
 
-    def run(self, flat: Sequence[NDArray], limit: float | None, loss_scale: float | None) -> list[NDArray]:
+    def run(
+        self, flat: Sequence[NDArray], limit: float | None, loss_scale: float | None, batch_size: float
+    ) -> list[NDArray]:
         """Updates the parameters; returns the outputs of the traced graph, then whether all gradients were finite."""
         optimizer = self._trainer.optimizer
         context = flat[0].context
@@ -206,20 +259,43 @@ class StepGraph:
         if loss_scale is not None:
             values.append(ndarray.full((1,), loss_scale, ctx=context))
         values += [param._grad[0] for param in self._updated if param._grad_req == "add"]  # type: ignore[index]
-        if limit is not None:
-            values.append(ndarray.full((1,), limit / optimizer.rescale_grad, ctx=context))
-        place = len(values)
-        values.append(None)
-        for index, param in zip(self._indices, self._updated, strict=True):
-            values += _arrays_in(self._state(index, param))
         # Like in a loop, the random numbers of the net come before those of the optimizer.
-        key = _core.next_rng_key() if self._rule.draws and self.op.is_random else None
-        values[place] = self._rates(context)
-        results = self.op(*self._pick(values), key=key)
-        return [results] if isinstance(results, ndarray.NDArray) else list(results)
+        key = _core.next_rng_key() if self._rule.draws and self._main.op.is_random else None
+        if self._update is None:
+            return self._main(values + self._update_values(context, limit), key)
+        results = self._main(values, key)
+        count = len(self.traced.outputs.list_outputs())
+        results, grads = results[:count], iter(results[count:])
+        summed = [
+            param._grad[0] if param._grad_req == "add" else next(grads)  # type: ignore[index]
+            for param in self._updated
+        ]
+        names = [param.name for param in self._updated]
+        self._trainer._store.sum_gradients(names, [[grad] for grad in summed], batch_size)
+        weights = [param._data[0] for param in self._updated]  # type: ignore[index]
+        flags = self._update([*weights, *summed, *self._update_values(context, limit)])
+        return results + flags if self._scaled else results
+
+    def _update_values(self, context: Any, limit: float | None) -> list[NDArray]:
+        """Counts an update; returns the values of the variables that _append_updates makes."""
+        values: list[NDArray] = []
+        if limit is not None:
+            values.append(ndarray.full((1,), limit / self._trainer.optimizer.rescale_grad, ctx=context))
+        states = [
+            state
+            for index, param in zip(self._indices, self._updated, strict=True)
+            for state in _arrays_in(self._state(index, param))
+        ]
+        return [*values, self._rates(context), *states]
 
     def export(self, path: str, epoch: int) -> tuple[str, str]:
         """Writes the graph, and the values of all variables except for the inputs of a call."""
+        if self._update is not None:
+            raise errors.UnsupportedError(
+                "train_step: export of a step over several processes",
+                because="the sums between its two graphs are calls of this program",
+                fix="export the step of a trainer without kvstore",
+            )
         values: list[Any] = [*([None] * len(self.traced.inputs)), *self.traced.arrays(None), *self.traced.constants]
         values += [None] * self._scaled
         values += [param._grad[0] for param in self._updated if param._grad_req == "add"]  # type: ignore[index]
@@ -227,13 +303,13 @@ class StepGraph:
         for index, param in zip(self._indices, self._updated, strict=True):
             values += _arrays_in(self._state(index, param))
         symbol_file, params_file = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
-        self.symbol._write(symbol_file, False)
-        auxiliary = set(self.symbol.list_auxiliary_states())
+        self._main.symbol._write(symbol_file, False)
+        auxiliary = set(self._main.symbol.list_auxiliary_states())
         arrays = {}
-        for name, value in zip(self.symbol.list_inputs(), self._pick(values), strict=True):
+        for name, value in zip(self._main.symbol.list_inputs(), self._main.pick(values), strict=True):
             if value is not None:
                 arrays[f"{'aux' if name in auxiliary else 'arg'}:{name}"] = value
-        arrays.update({f"arg:{name}": value for name, value in _core.symbol_constants(self.symbol).items()})
+        arrays.update({f"arg:{name}": value for name, value in _core.symbol_constants(self._main.symbol).items()})
         ndarray.save(params_file, arrays)
         return symbol_file, params_file
 
@@ -276,9 +352,7 @@ def _updated_parameters(traced: TracedGraph, trainer: Trainer, ignore_stale: boo
     if len(trainer._contexts) > 1:
         contexts = ", ".join(map(str, trainer._contexts))
         raise _unsupported(f"the parameters are on several contexts: {contexts}", "a step is one plan on one device")
-    if trainer._store is not None:
-        kind = type(trainer._store).__name__
-        raise _unsupported(f"the trainer sums gradients by key-value store {kind}", "a step keeps no gradients")
+    _check_store(trainer)
     wanted = {param.name: param for param in trainer._params if param._grad_req != "null"}
     used = [param for param in traced.params if wanted.get(param.name) is param]
     for param in used:
@@ -308,6 +382,21 @@ def _updated_parameters(traced: TracedGraph, trainer: Trainer, ignore_stale: boo
             fix="make the Trainer with net.collect_params()",
         )
     return used
+
+
+def _check_store(trainer: Trainer) -> None:
+    store = trainer._store
+    if store is None:
+        return
+    if not hasattr(store, "sum_gradients"):
+        raise _unsupported(
+            f"the trainer sums gradients by key-value store {type(store).__name__}", "a step keeps no gradients"
+        )
+    begin, end = store.own_shards
+    if end - begin > 1:
+        raise _unsupported(
+            f"this process has the virtual shards {begin} to {end - 1} of the group", "a step computes one batch"
+        )
 
 
 def _unsupported(what: str, because: str) -> errors.UnsupportedError:

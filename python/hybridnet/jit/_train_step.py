@@ -53,8 +53,9 @@ def train_step(
         ``loss(output, label)`` returns the loss, or a list of losses whose sum is minimized. None: net returns the
         loss.
     trainer : gluon.Trainer
-        A trainer on one context, without a key-value store object. Its optimizer is one of mx.optimizer's, not a
-        subclass.
+        A trainer on one context, with kvstore='dist_sync' or another store of several processes, or without a
+        key-value store object. Its optimizer is one of mx.optimizer's, not a subclass. Over several processes,
+        gradients are summed while the rest is computed; each process has one virtual shard.
     outputs : bool, default False
         Whether steps return ``(loss, outputs of net)``.
     clip_global_norm : float, optional
@@ -72,8 +73,9 @@ def train_step(
         in float32. With 'float16' the loss has a dynamic scale: that of ``contrib.amp.init_trainer``, or a new one.
 
     Raises UnsupportedError for optimizers written in Python (it lists the supported ones), several contexts, row_sparse
-    gradients and key-value stores; TypeError if net is not a HybridBlock; ParamError for a bound that is not positive.
-    The first step raises TraceError if net or loss cannot be traced.
+    gradients, key-value stores that do not sum over processes, and several virtual shards in a process; TypeError if
+    net is not a HybridBlock; ParamError for a bound that is not positive. The first step raises TraceError if net or
+    loss cannot be traced.
     """
     return TrainStep(net, loss, trainer, outputs, clip_global_norm, ignore_stale_grad, passes, remat, precision)
 
@@ -98,6 +100,7 @@ class TrainStep:
         if clip_global_norm is not None and not clip_global_norm > 0:
             raise errors.ParamError("train_step: clip_global_norm must be positive", given=str(clip_global_norm))
         rule_of(trainer.optimizer)
+        trainer._check_can_compile()
         _core.check_passes(passes)
         self._forward = Forward(net, loss, outputs)
         self._trainer = trainer
@@ -119,7 +122,8 @@ class TrainStep:
         data : NDArray, or tuple or list of arguments of net
         label : NDArray, or tuple or list of further arguments of loss, optional
         batch_size : float, optional
-            Divisor of the gradients, as in trainer.step; default: the size of the first axis of the first array.
+            Divisor of the gradients, as in trainer.step; default: the size of the first axis of the first array, times
+            the number of processes over which the trainer sums.
 
         Raises ShapeError and DTypeError for batches that net does not accept; UserWarning for parameters of the trainer
         that are not used (see ignore_stale_grad); HybridNetError after a step that failed halfway.
@@ -135,6 +139,7 @@ class TrainStep:
         self._forward._check_one_context(flat)
         trainer: Any = self._trainer
         trainer._be_ready()
+        trainer._check_can_compile()
         scaler = getattr(trainer, "_amp_loss_scaler", None)
         trainer.optimizer._set_current_context(flat[0].context.device_id)
         with autograd.pause(train_mode=True):
@@ -143,12 +148,16 @@ class TrainStep:
             graph = self._graph_for(traced, scaler is not None)
             if scaler is not None:
                 trainer._scale = trainer._amp_original_scale / scaler.loss_scale
-            size = batch_size if batch_size is not None else (flat[0].shape or (1,))[0]
+            size = batch_size if batch_size is not None else (flat[0].shape or (1,))[0] * self._num_processes()
             trainer._check_and_rescale_grad(trainer._scale_for(size))
-            return self._run(graph, flat, scaler)
+            return self._run(graph, flat, scaler, size)
+
+    def _num_processes(self) -> int:
+        trainer: Any = self._trainer
+        return int(trainer._store.num_workers) if trainer._sums_over_processes() else 1
 
     def _check_usable(self) -> None:
-        if not any(graph.op.is_torn for graph in self._graphs.values()):
+        if not any(op.is_torn for graph in self._graphs.values() for op in graph.ops):
             return
         raise errors.HybridNetError(
             "train_step: the parameters are inconsistent",
@@ -159,7 +168,8 @@ class TrainStep:
     def reset(self) -> None:
         """Marks parameters and states as consistent again after a step that failed halfway."""
         for graph in self._graphs.values():
-            graph.op.forget_torn()
+            for op in graph.ops:
+                op.forget_torn()
 
     def _graph_for(self, traced: Any, scaled: bool) -> StepGraph:
         trainer = self._trainer
@@ -189,11 +199,11 @@ class TrainStep:
         self._last = graph
         return graph
 
-    def _run(self, graph: StepGraph, flat: Sequence[NDArray], scaler: Any) -> Any:
+    def _run(self, graph: StepGraph, flat: Sequence[NDArray], scaler: Any, batch_size: float) -> Any:
         optimizer = self._trainer.optimizer
         rule = rule_of(optimizer)
         before = {} if scaler is None else rule.progress(optimizer)
-        results = graph.run(flat, self._limit, None if scaler is None else scaler.loss_scale)
+        results = graph.run(flat, self._limit, None if scaler is None else scaler.loss_scale, batch_size)
         if scaler is not None and scaler._note(bool(results.pop().asscalar())):
             # Like in trainer.step, steps with overflow do not count.
             rule.set_progress(optimizer, before)
@@ -208,26 +218,29 @@ class TrainStep:
         optimizer has a column for it; with ``clip_global_norm`` also ``step_norm_limit``, the bound over rescale_grad.
         Each run in training mode is a step. Returns the two names; raises HybridNetError before the first step.
         """
-        self._op()
+        self._ops()
         with autograd.pause(train_mode=True):
             return self._last.export(path, epoch)  # type: ignore[union-attr]
 
     # -- the plan -----------------------------------------------------------------------------------------------------
 
-    def _op(self) -> Any:
+    def _ops(self) -> list[Any]:
         if self._last is None:
             raise errors.HybridNetError("train_step has no graph yet", fix="call the step with a batch first")
-        return self._last.op
+        return self._last.ops
 
     @property
     def num_plans(self) -> int:
-        """The number of plans: one for all sizes that share the same instructions."""
-        return sum(graph.op.num_plans for graph in self._graphs.values())
+        """The number of plans: one for all sizes that share the same instructions.
+
+        With a store of several processes a step has two: gradients, and updates from their sums.
+        """
+        return sum(op.num_plans for graph in self._graphs.values() for op in graph.ops)
 
     def plan_text(self) -> str:
         """Returns the plan of the last step, instruction by instruction (docs/debugging.md)."""
-        return str(self._op().plan_text())
+        return "\n".join(str(op.plan_text()) for op in self._ops())
 
     def pass_report(self) -> str:
         """Returns plans, their memory, and counts of fired rewrites."""
-        return str(self._op().summary())
+        return "\n".join(str(op.summary()) for op in self._ops())

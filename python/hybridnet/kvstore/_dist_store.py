@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from .. import _core, group
+from .. import _core, group, ndarray
 from ..errors import UnsupportedError
 from ..ndarray import NDArray
+from ._row_sums import broadcast_rows, sum_rows
 from .kvstore import KVStore, _pairs, _total
 
 __all__ = ["DistKVStore", "broadcast_lists", "buckets", "copy_to_others"]
-
-_FIRST_BUCKET_BYTES, _BUCKET_BYTES = 1 << 20, 25 << 20
-
-
-def _bytes(array: NDArray) -> int:
-    return int(array.size) * int(array.dtype(0).itemsize)
 
 
 def buckets(arrays: Iterable[NDArray]) -> Iterator[list[int]]:
     """Splits arrays into messages, in order: positions of arrays of one dtype.
 
-    The first message is small, so that the processes begin to send early.
+    The first message is small, so that the processes begin to send early. C++ and Java split like this, too.
     """
-    open_buckets: dict[Any, tuple[list[int], int]] = {}
-    limit = _FIRST_BUCKET_BYTES
-    for position, array in enumerate(arrays):
-        members, size = open_buckets.get(array.dtype, ([], 0))
-        members.append(position)
-        size += _bytes(array)
-        if size >= limit:
-            yield members
-            limit, members, size = _BUCKET_BYTES, [], 0
-        open_buckets[array.dtype] = (members, size)
-    for members, _ in open_buckets.values():
-        if members:
-            yield members
+    yield from _core.group_buckets(list(arrays))
 
 
 def _text(kind: str, keys: Sequence[Any]) -> str:
-    return f"{kind} '{keys[0]}'" if len(keys) == 1 else f"{kind} '{keys[0]}'..'{keys[-1]}'"
+    return _core.group_label(kind, [str(key) for key in keys])
+
+
+def _gradients(divisor: float | None) -> str:
+    return "gradients" if divisor is None else _core.group_gradients_kind(divisor)
 
 
 def copy_to_others(arrays: Sequence[NDArray]) -> None:
@@ -54,31 +40,15 @@ def copy_to_others(arrays: Sequence[NDArray]) -> None:
 def broadcast_lists(names: Sequence[Any], arrays: Sequence[Sequence[NDArray]], root: int = 0) -> None:
     """Overwrites the arrays of each name, one for each context, by the first one of process root, in few messages."""
     firsts = [each[0] for each in arrays]
-    for members in buckets(firsts):
-        group.broadcast([firsts[i] for i in members], root, _text("parameters", [names[i] for i in members]))
+    dense = [i for i, first in enumerate(firsts) if first.stype == "default"]
+    for members in buckets([firsts[i] for i in dense]):
+        chosen = [dense[i] for i in members]
+        group.broadcast([firsts[i] for i in chosen], root, _text("parameters", [names[i] for i in chosen]))
+    for i, first in enumerate(firsts):
+        if first.stype != "default":
+            broadcast_rows(first, root, names[i])
     for each in arrays:
         copy_to_others(each)
-
-
-def _check_role(name: str) -> None:
-    """Raises UnsupportedError in processes that a launcher of MXNet starts: they have DMLC_* variables, and servers."""
-    role = os.environ.get("DMLC_ROLE")
-    workers = os.environ.get("DMLC_NUM_WORKER", "")
-    count = int(workers) if workers.isdecimal() and int(workers) > 0 else 4
-    fix = f"start the workers alone, by `python -m hybridnet.launch -n {count} train.py`"
-    if role in ("server", "scheduler"):
-        raise UnsupportedError(
-            f"kvstore '{name}': this process was started as a {role}",
-            because=f"DMLC_ROLE={role}, and there are no servers: each worker updates its parameters",
-            fix=fix,
-        )
-    # A group of one process would train alone, as if it were the only worker.
-    if workers and count > 1 and "HYBRIDNET_GROUP_SIZE" not in os.environ and not group.is_initialized():
-        raise UnsupportedError(
-            f"kvstore '{name}': this process has no others, although DMLC_NUM_WORKER={workers}",
-            because="processes do not meet by DMLC_* variables",
-            fix=fix,
-        )
 
 
 class DistKVStore(KVStore):
@@ -91,7 +61,6 @@ class DistKVStore(KVStore):
 
     def __init__(self, name: str = "dist_sync") -> None:
         super().__init__(name)
-        _check_role(name)
         group.init()
 
     @property
@@ -140,29 +109,87 @@ class DistKVStore(KVStore):
         if self.num_workers > 1:
             broadcast_lists(names, arrays)
 
-    def sum_gradients(self, names: Sequence[Any], gradients: Sequence[Sequence[NDArray]]) -> None:
+    def sum_gradients(
+        self, names: Sequence[Any], gradients: Sequence[Sequence[NDArray]], divisor: float | None = None
+    ) -> None:
         """Overwrites the gradients of each parameter, one for each context, by their sum over contexts and processes.
 
-        The last parameters come first: their gradients are ready first.
+        The last parameters come first: their gradients are ready first. divisor: by which each process divides the sums
+        afterwards; they must agree on it.
         """
-        names, gradients = list(reversed(names)), list(reversed(gradients))
+        kind = _gradients(divisor)
+        names, gradients = self._sum_others(kind, list(reversed(names)), list(reversed(gradients)))
         totals = [_total(list(arrays)) for arrays in gradients]
         for members in buckets(totals) if self.num_workers > 1 else ():
-            group.sum_into([totals[i] for i in members], name=_text("gradients", [names[i] for i in members]))
+            group.sum_into([totals[i] for i in members], name=_text(kind, [names[i] for i in members]))
         for total, arrays in zip(totals, gradients, strict=True):
             for array in arrays:
                 if array is not total:
                     array[:] = total.as_in_context(array.context)
 
-    def sum_shards(self, names: Sequence[Any], nodes: Sequence[Sequence[NDArray]], out: Sequence[NDArray]) -> None:
+    def _sum_others(
+        self, kind: str, names: list[Any], gradients: list[Sequence[NDArray]]
+    ) -> tuple[list[Any], list[Sequence[NDArray]]]:
+        """Sums the gradients that are not sent as they are: compressed and row_sparse ones. Returns the rest."""
+        chosen = [i for i, arrays in enumerate(gradients) if self._is_special(arrays[0])]
+        totals = [_total(list(gradients[i])) for i in chosen]
+        sums = self._special_sums(kind, [names[i] for i in chosen], totals, 0)
+        for i, total in zip(chosen, sums, strict=True):
+            for array in gradients[i]:
+                array[:] = total.as_in_context(array.context)
+        rest = [i for i in range(len(names)) if i not in set(chosen)]
+        return [names[i] for i in rest], [gradients[i] for i in rest]
+
+    def _total_of(self, key: Any, arrays: list[NDArray]) -> NDArray:
+        return _total(arrays)  # the sum over contexts is compressed, not each array
+
+    def _is_special(self, array: NDArray) -> bool:
+        return self._compression is not None or array.stype != "default"
+
+    def _special_sums(self, kind: str, keys: Sequence[Any], totals: Sequence[NDArray], priority: int) -> list[NDArray]:
+        """Returns the sums over processes, as new arrays, of arrays that are compressed or row_sparse."""
+        if not totals:
+            return []
+        sparse_ones = [i for i, total in enumerate(totals) if total.stype != "default"]
+        if self._compression is None:
+            name = _text(kind, keys)
+            return sum_rows(totals, name, priority) if self.num_workers > 1 else list(totals)
+        if sparse_ones:
+            raise UnsupportedError(
+                f"kvstore '{self.type}': compression of '{keys[sparse_ones[0]]}'",
+                because=f"the gradient is in {totals[sparse_ones[0]].stype} storage",
+                fix="leave compression_params out, or use dense gradients",
+            )
+        sums = [ndarray.empty(total.shape, ctx=total.context, dtype=total.dtype) for total in totals]
+        for members in buckets(totals):
+            chosen = [keys[i] for i in members]
+            self._compression.sum_into(
+                chosen, [totals[i] for i in members], [sums[i] for i in members], _text(kind, chosen), priority
+            )
+        return sums
+
+    def sum_shards(
+        self,
+        names: Sequence[Any],
+        nodes: Sequence[Sequence[NDArray]],
+        out: Sequence[NDArray],
+        divisor: float | None = None,
+    ) -> None:
         """Overwrites out by the sums over all virtual shards. nodes: of the shards of this process (ShardSums)."""
+        special = next((i for i, array in enumerate(out) if self._is_special(array)), None)
+        if special is not None:
+            raise UnsupportedError(
+                f"kvstore '{self.type}': the sum of '{names[special]}' over virtual shards",
+                because="compressed and row_sparse gradients have no fixed order of shards",
+                fix="start the processes without --virtual-shards, or use dense gradients without compression_params",
+            )
         places = list(reversed(range(len(out))))
         for members in buckets([out[i] for i in places]):
             chosen = [places[i] for i in members]
             _core.group_sum_shards(
                 [[node[i] for i in chosen] for node in nodes],
                 [out[i] for i in chosen],
-                _text("gradients", [names[i] for i in chosen]),
+                _text(_gradients(divisor), [names[i] for i in chosen]),
             )
 
     def _sums(
@@ -172,21 +199,23 @@ class DistKVStore(KVStore):
         totals, keys = super()._sums(pairs, priority, out), [k for k, _ in pairs]
         # Sums are written in place only where the array is to be overwritten: pushed arrays stay as they are.
         given = [None] * len(totals) if out is None else out
-        targets = [total if total is place else total.copy() for total, place in zip(totals, given, strict=True)]
-        for members in buckets(totals):
+        special = [i for i, total in enumerate(totals) if self._is_special(total)]
+        others = [i for i in range(len(totals)) if i not in set(special)]
+        targets = dict(
+            zip(
+                special,
+                self._special_sums("values", [keys[i] for i in special], [totals[i] for i in special], priority),
+                strict=True,
+            )
+        )
+        for i in others:
+            targets[i] = totals[i] if totals[i] is given[i] else totals[i].copy()
+        for members in buckets([totals[i] for i in others]):
+            chosen = [others[i] for i in members]
             group.sum_into(
-                [totals[i] for i in members],
-                [targets[i] for i in members],
-                _text("values", [keys[i] for i in members]),
+                [totals[i] for i in chosen],
+                [targets[i] for i in chosen],
+                _text("values", [keys[i] for i in chosen]),
                 priority,
             )
-        return targets
-
-    def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
-        """Raises UnsupportedError unless the type is 'none'."""
-        if compression_params.get("type", "none") not in ("none", None):
-            raise UnsupportedError(
-                f"kvstore '{self.type}': gradient compression",
-                because="values are sent as they are so far",
-                fix="leave compression_params out",
-            )
+        return [targets[i] for i in range(len(totals))]

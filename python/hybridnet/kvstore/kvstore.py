@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import ndarray
@@ -11,6 +11,7 @@ from .._files import read_bytes, replacing
 from .._public_names import dir_of
 from ..errors import ParamError, ShapeError, UnsupportedError
 from ..ndarray import NDArray, sparse
+from ._compression import GradientCompression
 from .base import KVStoreBase
 
 __all__ = ["KVStore"]
@@ -54,7 +55,7 @@ class KVStore(KVStoreBase):
         self._key_type: type | None = None
         self._updater: Callable[..., None] | None = None
         self._optimizer_updater: opt.Updater | None = None
-        self._compression: dict[str, Any] | None = None
+        self._compression: GradientCompression | None = None
 
     def _pairs(self, key: Any, value: Any) -> list[tuple[Any, list[NDArray]]]:
         pairs = _pairs(key, value)
@@ -92,10 +93,16 @@ class KVStore(KVStoreBase):
 
         The sum is an array of its own, or the given one; not if another key's out may share its memory.
         """
-        totals = [_total(arrays) for _, arrays in pairs]
+        totals = [self._total_of(k, arrays) for k, arrays in pairs]
         if out is None or len(pairs) == 1:
             return totals
         return [total if total is place else total.copy() for total, place in zip(totals, out, strict=True)]
+
+    def _total_of(self, key: Any, arrays: list[NDArray]) -> NDArray:
+        """The sum of the arrays of a key within this process."""
+        if self._compression is None:
+            return _total(arrays)
+        return _total([self._compression.coded((key, place), array) for place, array in enumerate(arrays)])
 
     def _check_shapes(self, key: Any, arrays: list[NDArray]) -> None:
         stored = self._at(key)
@@ -190,14 +197,20 @@ class KVStore(KVStoreBase):
             return True
         raise ParamError(f"Unknown capability: {capability}")
 
-    def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
-        """Raises UnsupportedError unless the type is 'none': a single process sends nothing."""
-        if compression_params.get("type", "none") not in ("none", None):
+    def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
+        """Sets how pushed float32 arrays are compressed: {'type': '2bit' or '1bit', 'threshold': 0.5}, or 'none'.
+
+        'device' codes the array of each context, stores of several processes their sum in each process
+        (docs/distributed.md). Raises ParamError for wrong parameters, UnsupportedError for other stores.
+        """
+        compression = GradientCompression.from_params(compression_params)
+        if compression is not None and not ("device" in self._name or "dist" in self._name):
             raise UnsupportedError(
                 "Gradient compression is not supported for this type of kvstore",
                 because="within one process nothing is sent",
                 fix="leave compression_params out",
             )
+        self._compression = compression
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
         """Writes the optimizer's states; with dump_optimizer also its settings. Raises ParamError without optimizer."""

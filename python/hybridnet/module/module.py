@@ -68,7 +68,8 @@ class Module(BaseModule):
         Inputs that keep their values between batches.
     group2ctxs : dict of str to Context or list of Context, or a list of such dicts, optional
         Contexts of parameters whose nodes have the attribute ctx_group, by its value: for each context of the module.
-    compression_params : accepted
+    compression_params : dict, optional
+        {'type': '2bit', 'threshold': 0.5}: passed to the kvstore of init_optimizer, if there is one.
     remat : 'auto', 'none' or int, default 'auto'
         Values that backward recomputes instead of keeping them, see HybridBlock.hybridize.
 
@@ -451,6 +452,8 @@ class Module(BaseModule):
         if self._params_dirty:
             self._sync_params_from_devices()
         self._kvstore = self._make_store(kvstore)
+        if self._kvstore is not None and self._compression_params:
+            self._kvstore.set_gradient_compression(self._compression_params)
         self._update_on_kvstore = self._kvstore is kvstore is not None and self._kvstore.is_capable("optimizer")
         count = 1 if self._update_on_kvstore else len(self._context)
         names = {i * count + k: name for i, name in enumerate(self._param_names) for k in range(count)}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from ..ndarray import NDArray
 
 __all__ = ["Updater", "get_updater"]
+
+_T = TypeVar("_T")
 
 _MAGIC = b"HNSTATE1"
 _MOST_CHANGES = 1_000_000_000  # limit of learning rate changes between two steps
@@ -198,10 +201,12 @@ class Updater:
         grad, weight = [g.as_nd_ndarray() for g in grad], [w.as_nd_ndarray() for w in weight]
         self.optimizer._set_current_context(weight[0].context.device_id)
         states = [self._state(i, w) for i, w in zip(index, weight, strict=False)]
+        items = list(zip(index, weight, grad, states, strict=False))
         if self.aggregate_updates:
-            self._update_together(index, weight, grad, states)
+            for members in self.groups_of(items, [item[1].dtype for item in items]):
+                self.optimizer.update_multi_precision(*(list(column) for column in zip(*members, strict=False)))
         else:
-            for item in zip(index, weight, grad, states, strict=False):
+            for item in items:
                 self.optimizer.update_multi_precision(*item)
 
     def _state(self, index: Any, weight: NDArray) -> Any:
@@ -213,15 +218,18 @@ class Updater:
             self.states_synced[index] = True
         return self.states[index]
 
-    def _update_together(self, index: Any, weight: Any, grad: Any, states: list[Any]) -> None:
-        groups: dict[Any, list[Any]] = {}
-        for item in zip(index, weight, grad, states, strict=False):
-            groups.setdefault(item[1].dtype, []).append(item)
+    def groups_of(self, items: Sequence[_T], dtypes: Sequence[Any]) -> Iterator[list[_T]]:
+        """Yields items, one for each weight, in the groups in which they are updated: together by dtype, or alone."""
+        if not self.aggregate_updates:
+            yield from ([item] for item in items)
+            return
+        groups: dict[Any, list[_T]] = {}
+        for item, dtype in zip(items, dtypes, strict=True):
+            groups.setdefault(dtype, []).append(item)
         most = self.optimizer.aggregate_num
-        for items in groups.values():
-            for begin in range(0, len(items), most):
-                columns = (list(column) for column in zip(*items[begin : begin + most], strict=False))
-                self.optimizer.update_multi_precision(*columns)
+        for members in groups.values():
+            for begin in range(0, len(members), most):
+                yield members[begin : begin + most]
 
     def sync_state_context(self, state: Any, context: Any) -> Any:
         """Returns the state with its arrays on context."""
@@ -233,8 +241,12 @@ class Updater:
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """Returns all states as bytes; with dump_optimizer, also the optimizer's counts and settings."""
+        return self.bytes_of(self.states, dump_optimizer)
+
+    def bytes_of(self, states: Mapping[Any, Any], dump_optimizer: bool) -> bytes:
+        """Returns some states as bytes."""
         values: list[bytes] = []
-        header: dict[str, Any] = {"states": [[index, _describe(s, values)] for index, s in self.states.items()]}
+        header: dict[str, Any] = {"states": [[index, _describe(s, values)] for index, s in states.items()]}
         names = self._parameter_names()
         if names:
             header["parameters"] = [[index, name] for name, index in names.items()]

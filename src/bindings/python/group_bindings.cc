@@ -3,7 +3,9 @@
 #include <vector>
 
 #include "casters.h"
+#include "group/buckets.h"
 #include "group/current.h"
+#include "imperative/compressed_sums.h"
 #include "imperative/group_arrays.h"
 
 namespace hybridnet::python {
@@ -23,6 +25,15 @@ void join(int rank, int size, int shards, const std::string& meeting, const std:
                .engine = engine,
                .name = name,
                .timeout_ms = static_cast<int64_t>(timeout * 1000)});
+}
+
+// The place of this process is that of its launcher.
+void join_as_launched(const std::string& engine, int shards) {
+  ReleaseGil release(false);
+  group::Settings settings = group::settings_from_environment();
+  if (!engine.empty()) settings.engine = engine;
+  if (shards != 0) settings.shards = shards;
+  group::join(settings);
 }
 
 std::shared_ptr<group::Group> current_group() {
@@ -48,6 +59,10 @@ py::object result_like(const py::object& given, const Call& call) {
 
 void bind_groups(py::module_& m) {
   m.def("group_join", &join);
+  m.def("group_join_as_launched", &join_as_launched);
+  m.def(
+      "group_check_token", [](const std::string& path) { group::read_token(path); },
+      "Throws FileError or ValueError unless the file holds a token that others cannot read.");
   m.def("group_is_joined", [] { return group::joined() != nullptr; });
   m.def("group_place", [] {
     const auto group = current_group();
@@ -78,6 +93,35 @@ void bind_groups(py::module_& m) {
     ReleaseGil release(true);
     sum_over_group(nodes, out, label, 0, /*of_shards=*/true);
   });
+  m.def("group_sum_scatter", [](const std::vector<Arrays>& nodes, const std::vector<int64_t>& bounds, const Arrays& out,
+                                const std::string& label, bool of_shards) {
+    current_group();
+    ReleaseGil release(true);
+    scatter_sum_over_group(nodes, bounds, out, label, of_shards);
+  });
+  m.def("group_gather_parts", [](const Arrays& arrays, const std::vector<int64_t>& bounds, const std::string& label) {
+    current_group();
+    ReleaseGil release(true);
+    gather_parts_over_group(arrays, bounds, label);
+  });
+  m.def("group_part_bounds", [](int64_t count, int parts) {
+    std::vector<int64_t> bounds;
+    for (int part = 0; part <= parts; ++part) bounds.push_back(group::Group::part_begin(count, part, parts));
+    return bounds;
+  });
+  m.def("group_sum_compressed", [](const Arrays& gradients, const Arrays& residuals, const Arrays& out, int bits,
+                                   float threshold, const std::string& label, int priority) {
+    current_group();
+    ReleaseGil release(true);
+    sum_compressed_over_group({bits, threshold}, gradients, residuals, out, label, priority);
+  });
+  m.def(
+      "code_values",
+      [](const NDArray& gradient, const NDArray& residual, const NDArray& out, int bits, float threshold) {
+        ReleaseGil release(true);
+        code_values({bits, threshold}, gradient, residual, out);
+      },
+      "Overwrites out by the values of the codes of gradient + residual, and residual by what they leave out.");
   m.def(
       "group_nodes",
       [](int begin, int end, int shards) {
@@ -97,6 +141,18 @@ void bind_groups(py::module_& m) {
     current_group();
     ReleaseGil release(true);
     broadcast_over_group(arrays, root, label);
+  });
+  m.def(
+      "group_buckets",
+      [](const Arrays& arrays) {
+        std::vector<group::BucketItem> items;
+        for (const NDArray& array : arrays) items.push_back({array.size() * dtype_size(array.dtype()), array.dtype()});
+        return group::buckets_of(items);
+      },
+      "Returns the positions of the arrays of each message.");
+  m.def("group_gradients_kind", &group::gradients_kind);
+  m.def("group_label", [](const std::string& kind, const std::vector<std::string>& names) {
+    return group::bucket_label(kind, names);
   });
   m.def("group_barrier", [] {
     current_group();

@@ -202,6 +202,7 @@ void bind_optimizers(py::module_& m) {
       .def_property_readonly("adjusts", [](const UpdateRule& r) { return r.rule().variant || r.rule().begin; })
       .def_property_readonly("draws", [](const UpdateRule& r) { return r.rule().draws; })
       .def_property_readonly("variables", &UpdateRule::variables)
+      .def_property_readonly("by_element", [](const UpdateRule& r) { return r.rule().by_element; })
       .def_property_readonly("rate_before_count", [](const UpdateRule& r) { return r.rule().rate_before_count; })
       .def_property_readonly("defaults", &UpdateRule::defaults)
       .def("make_state", &UpdateRule::make_state)

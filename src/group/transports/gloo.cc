@@ -122,9 +122,15 @@ class Alarm {
 
 class GlooTransfer final : public Transfer {
  public:
-  GlooTransfer(Alarm& alarm, const std::atomic<bool>& closed, std::unique_ptr<gloo::transport::UnboundBuffer> buffer,
-               bool sends)
-      : alarm_(alarm), closed_(closed), buffer_(std::move(buffer)), sends_(sends) {}
+  GlooTransfer(Alarm& alarm, const std::atomic<bool>& closed, std::atomic<int>& alive,
+               std::unique_ptr<gloo::transport::UnboundBuffer> buffer, bool sends)
+      : alarm_(alarm), closed_(closed), alive_(alive), buffer_(std::move(buffer)), sends_(sends) {
+    ++alive_;
+  }
+  ~GlooTransfer() override {
+    buffer_.reset();
+    --alive_;
+  }
 
   gloo::transport::UnboundBuffer& buffer() { return *buffer_; }
   Progress wait() noexcept override {
@@ -139,7 +145,8 @@ class GlooTransfer final : public Transfer {
  private:
   Alarm& alarm_;
   const std::atomic<bool>& closed_;
-  const std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
+  std::atomic<int>& alive_;
+  std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
   const bool sends_;
 };
 
@@ -155,10 +162,14 @@ class GlooTransport final : public Transport {
   Transfer* start_receive(int peer, uint64_t tag, void* data, size_t bytes) noexcept override {
     return start(data, bytes, false, [&](gloo::transport::UnboundBuffer& buffer) { buffer.recv(peer, tag, 0, bytes); });
   }
+  // Gloo's closeConnections() resets connections: it drops sent values that are still in the system's buffers, and the
+  // peers may miss the reset. It alone ends transfers at work. Without any, connections end when all has arrived.
   void close() noexcept override {
+    const std::lock_guard lock(mutex_);
     closed_ = true;
     try {
-      mesh_->closeConnections();
+      if (alive_ > 0) return mesh_->closeConnections();
+      for (int peer = 0; peer < mesh_->size; ++peer) mesh_->getPair(peer).reset();
     } catch (const std::exception&) {  // they are closed
     }
   }
@@ -166,9 +177,11 @@ class GlooTransport final : public Transport {
  private:
   template <typename Start>
   Transfer* start(void* data, size_t bytes, bool sends, const Start& begin) noexcept {
+    const std::lock_guard lock(mutex_);
     if (closed_) return nullptr;
     try {
-      auto transfer = std::make_unique<GlooTransfer>(alarm_, closed_, mesh_->createUnboundBuffer(data, bytes), sends);
+      auto transfer =
+          std::make_unique<GlooTransfer>(alarm_, closed_, alive_, mesh_->createUnboundBuffer(data, bytes), sends);
       begin(transfer->buffer());
       return transfer.release();
     } catch (const std::exception&) {
@@ -177,7 +190,9 @@ class GlooTransport final : public Transport {
   }
 
   const std::shared_ptr<gloo::rendezvous::Context> mesh_;
+  std::mutex mutex_;  // a transfer begins before the end or not at all
   std::atomic<bool> closed_{false};
+  std::atomic<int> alive_{0};  // transfers
   Alarm alarm_;
 };
 

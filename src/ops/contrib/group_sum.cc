@@ -12,9 +12,10 @@ namespace {
 const OpRef kGroupSum{"_group_sum"};
 
 struct GroupSumParams {
-  std::string label;
+  std::string label, line;
   static void describe(ParamSchema<GroupSumParams>& schema) {
     schema.field("label", &GroupSumParams::label).default_value("").doc("Names the array in errors of the group.");
+    schema.field("line", &GroupSumParams::line).default_value("").doc("FILE:LINE of a call without a label.");
   }
 };
 
@@ -24,7 +25,8 @@ void run_group_sum(const GroupSumParams& p, const KernelArgs& args) {
   const TensorRef &in = args.in[0], &out = args.out[0];
   group::Call collective{.kind = group::Call::Kind::kSum, .dtype = in.dtype, .count = in.size(), .label = p.label};
   collective.add_shape(*in.shape);
-  if (p.label.empty()) collective.label = TensorSpec{*in.shape, in.dtype}.str();
+  if (p.label.empty())
+    collective.label = TensorSpec{*in.shape, in.dtype}.str() + (p.line.empty() ? "" : " at " + p.line);
   const UserCodeScope may_wait;
   group::push_call("sum over the group", {}, {}, 0,
                    [&collective, from = in.data, to = out.data](group::Group& group, uint64_t number) {
@@ -51,7 +53,8 @@ void register_group_sum(OpRegistry& ops) {
           [](const GroupSumParams& p, const GradientContext& g) -> Values {
             // The structure of the graph decides whether there is a gradient, so it is the same in all processes.
             if (!g.output_grad(0)) return {Value{}};
-            const std::string label = p.label.empty() ? "a gradient of a sum" : "the gradient of " + p.label;
+            const std::string what = p.label.empty() ? "a sum" + (p.line.empty() ? "" : " at " + p.line) : p.label;
+            const std::string label = "the gradient of " + what;
             return {call(kGroupSum, {g.output_grad(0)}, {{"label", AttrValue(label)}})};
           },
           Saves::nothing())

@@ -41,7 +41,7 @@ test_utils util visualization
 ADDED = [
     "as_mxnet", "autograph", "byteps", "contrib.backends", "contrib.backends.onnxruntime", "contrib.control_flow",
     "contrib.onnx", "contrib.tree", "cuda", "debug", "errors", "gluon.data.batchify", "group", "horovod", "jit",
-    "launch", "onnx", "onnx.backend", "ops", "rewrite", "serving",
+    "launch", "onnx", "onnx.backend", "ops", "ray", "rewrite", "serving",
 ]  # fmt: skip
 
 

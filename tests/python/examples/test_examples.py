@@ -36,6 +36,10 @@ RUNS = {
         r"fuse_scaled_tanh +fired +1 [^\n]*\n1 in the body of '\w+'\nresults and gradients agree",
     ),
     "rewrite_partition_gcc.py": ([], r"2 parts were compiled; results agree|there is no C compiler"),
+    "ray_train.py": (
+        ["--epochs", "4", "--kill", "2", "--folder", "kept"],
+        r"4 epochs in [^\n]* the last start began with 2\n[\s\S]*accuracy 0\.9\d+\n[\s\S]*digest",
+    ),
     "train_distributed.py": (
         ["--epochs", "5"],
         r"1 processes, 1 shards, [^\n]*\nsent [^\n]*\naccuracy 0\.9\d+ of 357 images\ndigest",
@@ -61,10 +65,13 @@ def test_is_short(name):
     assert len((EXAMPLES / name).read_text(encoding="utf-8").splitlines()) < 150
 
 
+NEED_RAY = {"ray_train.py"}
 NEED_ONNX = {"onnx_roundtrip.py", "tune_onnx.py"}
 
 
 def run(folder, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    if name in NEED_RAY:
+        pytest.importorskip("ray", reason="no Ray here: run `tools/dev test --ray`")
     if name in NEED_ONNX:
         pytest.importorskip("onnx")
         pytest.importorskip("onnxruntime")

@@ -5,7 +5,7 @@ import subprocess
 import time
 
 import pytest
-from launched import launch, lines_of, needs_gloo
+from launched import LIMITED_NETWORK, launch, lines_of, needs_gloo, needs_limited_network
 
 pytestmark = needs_gloo
 
@@ -337,3 +337,20 @@ def test_a_closed_output_ends_the_processes(tmp_path: pathlib.Path) -> None:
         launcher.stdout.readline()
         launcher.stdout.close()
         assert launcher.wait(timeout=30) != 0
+
+
+# Each process ends right after its last sum, whose values are still on their way.
+LAST_SUM = """
+x = mx.nd.ones((4_000_000,))
+for _ in range(3):
+    group.sum_into(x)
+    x.wait_to_read()
+print("finished", float(x[0].asscalar()))
+"""
+
+
+@needs_limited_network
+def test_values_arrive_although_their_sender_has_ended(tmp_path: pathlib.Path) -> None:
+    done = launch(2, LAST_SUM, tmp_path, "--threads", "1", "--timeout", "20", around=LIMITED_NETWORK)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("finished 8.0") == 2

@@ -205,11 +205,15 @@ mine = slice(sum(rows[:rank]), sum(rows[: rank + 1]))
 
 def run(layer, data, head):
     layer.initialize()
-    layer.gamma.set_data(mx.nd.array([0.5, 2.0, -1.0]))
-    layer.beta.set_data(mx.nd.array([0.1, 0.2, 0.3]))
     if mode != "imperative":
         layer.hybridize(static_alloc=mode == "static", static_shape=mode == "static")
     x = mx.nd.array(data)
+    with autograd.record():
+        layer(x)  # the channels are known from here on
+    layer.running_mean.set_data(mx.nd.zeros((3,)))
+    layer.running_var.set_data(mx.nd.ones((3,)))
+    layer.gamma.set_data(mx.nd.array([0.5, 2.0, -1.0]))
+    layer.beta.set_data(mx.nd.array([0.1, 0.2, 0.3]))
     x.attach_grad()
     for _ in range(3):
         with autograd.record():
@@ -218,8 +222,8 @@ def run(layer, data, head):
     return [a.asnumpy() for a in (y, x.grad, layer.gamma.grad(), layer.beta.grad(), layer.running_mean.data(),
                                   layer.running_var.data(), layer(x))]
 
-own = run(layer_of(in_channels=3), everything[mine], heads[mine])
-whole = run(gluon.nn.BatchNorm(in_channels=3), everything, heads)
+own = run(layer_of(), everything[mine], heads[mine])
+whole = run(gluon.nn.BatchNorm(), everything, heads)
 for name, got, want in zip("y dx dgamma dbeta mean var predicted".split(), own, whole, strict=True):
     if name in ("dgamma", "dbeta"):
         got = group.sum(mx.nd.array(got)).asnumpy()
@@ -330,3 +334,27 @@ def test_parameters_stay_equal_if_one_process_leaves_some_out_or_loads_others(tm
     done = launch(2, UNEVEN, tmp_path, arguments=(str(tmp_path),))
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("fine") == 2
+
+
+# The last batch of one process is smaller, and each divides by its own.
+DIVISORS = """
+net = gluon.nn.Dense(2, in_units=3)
+net.initialize()
+trainer = gluon.Trainer(net.collect_params(), "sgd", kvstore="dist_sync", shard_states=sys.argv[1] == "sharded")
+with autograd.record():
+    loss = net(mx.nd.ones((4 + rank, 3))).sum()
+loss.backward()
+trainer.step(4 + rank)
+mx.nd.waitall()
+"""
+
+
+@pytest.mark.parametrize("states", ["whole", "sharded"])
+def test_steps_that_divide_by_different_numbers_are_an_error(states: str, tmp_path: pathlib.Path) -> None:
+    done = launch(2, DIVISORS, tmp_path, arguments=(states,))
+    assert done.returncode != 0
+    for rank in (0, 1):
+        text = "\n".join(lines_of(done, rank))
+        assert "GroupError" in text
+        assert "gradients (divided by 4)" in text
+        assert "gradients (divided by 5)" in text

@@ -272,14 +272,14 @@ class TestPlans:
         data = [next(batches((size, 12), seed=size)) for size in (8, 6, 5, 7, 9, 11)]
         step = stepped(mlp, "adam", dict, data)[4]
         assert step.num_plans == 1
-        assert step._last.op.num_rewritten == 2  # the graph of the second size serves all others
+        assert step._last.ops[0].num_rewritten == 2  # the graph of the second size serves all others
 
     def test_new_lengths_are_laid_out_as_in_hybridized_blocks(self):
         data = [next(batches((length, 3, 6), seed=length, axis=1)) for length in (5, 9, 7, 6, 8)]
         *_, net, _ = looped(Recurrent, "sgd", dict, data, size=3)
         step = stepped(Recurrent, "sgd", dict, data, size=3)[4]
         assert step.num_plans == net._cached_op.num_plans == 1
-        assert step._last.op.num_rewritten == net._cached_op.num_rewritten
+        assert step._last.ops[0].num_rewritten == net._cached_op.num_rewritten
 
     def test_parameters_and_states_are_written_in_place(self):
         step = stepped(mlp, "sgd", lambda: {"momentum": 0.9}, list(batches((8, 12))))[4]

@@ -48,10 +48,13 @@ class LossScaler:
         gradients: list[Any] = [
             gradient for param in params if param.grad_req != "null" for gradient in param.list_grad()
         ]
-        finite = not gradients or bool(
+        return self._note(self._are_finite(gradients))
+
+    @staticmethod
+    def _are_finite(gradients: list[Any]) -> bool:
+        return not gradients or bool(
             ndarray.multi_all_finite(*gradients, num_arrays=len(gradients), init_output=True).asscalar()
         )
-        return self._note(finite)
 
     def _note(self, finite: bool) -> bool:
         """Counts a step with or without finite gradients; returns whether they overflowed."""

@@ -169,6 +169,7 @@ def over_group(F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running
     if not options["fix_gamma"]:
         factor = factor * gamma
     out = F.broadcast_mul(centered, F.reshape(factor, shape=(1, -1, 1)))
+    beta = F._internal._identity_with_attr_like_rhs(beta, mean)  # infers a shape that is not known yet
     out = F.broadcast_add(out, F.reshape(beta, shape=(1, -1, 1)))
     kept = options["momentum"]
     running_mean[:] = kept * running_mean + (1 - kept) * F.stop_gradient(mean)

@@ -232,4 +232,44 @@ final class Native {
   static native void trainerSaveStates(Trainer trainer, byte[] path);
 
   static native void trainerLoadStates(Trainer trainer, byte[] path);
+
+  // groups.cc
+  static native void groupJoin();
+
+  static native void groupJoinAs(
+      int rank,
+      int size,
+      int virtualShards,
+      byte[] meeting,
+      byte[] tokenFile,
+      byte[] address,
+      byte[] engine,
+      byte[] name,
+      double timeout);
+
+  static native boolean groupIsJoined();
+
+  static native void groupLeave(byte[] reason);
+
+  static native int groupRank();
+
+  static native int groupSize();
+
+  static native int groupVirtualShards();
+
+  static native long[] groupOwnShards();
+
+  static native long[] groupCounters();
+
+  static native long[] groupSum(NDArray array, byte[] name);
+
+  static native void groupSumInto(NDArray[] arrays, NDArray[] out, byte[] name, int priority);
+
+  static native long[] groupGather(NDArray array, byte[] name);
+
+  static native void groupBroadcast(NDArray[] arrays, int root, byte[] name);
+
+  static native void groupBarrier();
+
+  static native void trainerSumOverGroup(Trainer trainer);
 }

@@ -90,6 +90,21 @@ public final class Trainer extends NativeObject {
   }
 
   /**
+   * Takes the parameters of process 0 of the {@link Group}, and sums the gradients over all processes
+   * in each step from now on, like {@code kvstore="dist_sync"} in Python. All processes must call it,
+   * with equal names, shapes and dtypes of parameters; batchSize of steps counts the examples of all
+   * processes. With ignoreStaleGrad, a parameter that backward has reached in any process is updated
+   * in all.
+   *
+   * @return this
+   * @throws GroupError if another process fails or disagrees
+   */
+  public Trainer sumOverGroup() {
+    Native.trainerSumOverGroup(this);
+    return this;
+  }
+
+  /**
    * The number of updates so far, including the updates before a loaded file was saved.
    *
    * @return the largest count over all parameters
