@@ -48,11 +48,16 @@ class Training:
 ETHERNET = Network(latency=40e-6, rate=1.1e9)  # 10 Gbit/s
 TRAININGS = (Training("ResNet-50", 4 * 25.6e6, 0.49), Training("BERT-base", 4 * 110e6, 1.0))
 BACKWARD = 2 / 3  # part of a step in which gradients become complete, and can travel beside the computation
-FIRST_MESSAGE, MESSAGE = 1e6, 25e6  # bytes of gradients in a message (docs/distributed.md)
+FIRST_MESSAGE = 1e6  # bytes of gradients in a message (docs/distributed.md)
 
 
 def seconds_of_sum(size: float, processes: int, network: Network) -> float:
     return 2 * (processes - 1) * (network.latency + size / processes / network.rate)
+
+
+def bytes_of_message(processes: int) -> float:
+    """Bytes of gradients in a message after the first one (docs/distributed.md)."""
+    return min(max(processes, 4), 25) * 1e6
 
 
 def exposed_after(training: Training, processes: int) -> float:
@@ -65,7 +70,7 @@ def exposed_beside(training: Training, processes: int) -> float:
     begin, end, complete = (1 - BACKWARD) * training.step, 0.0, 0.0
     sizes = [FIRST_MESSAGE]
     while sum(sizes) < training.bytes:
-        sizes.append(min(MESSAGE, training.bytes - sum(sizes)))
+        sizes.append(min(bytes_of_message(processes), training.bytes - sum(sizes)))
     for size in sizes:  # one after the other; gradients complete at an even rate
         complete += size
         ready = begin + BACKWARD * training.step * complete / training.bytes
@@ -89,13 +94,15 @@ def predictions() -> str:
         ]
         lines.append(f"| {machines:,} | " + " | ".join(cells) + " |")
     assumed = "; ".join(f"{t.name}: {t.bytes / 1e6:.0f} MB of gradients, {t.step:g} s for a step" for t in TRAININGS)
+    least, most = (bytes_of_message(machines) / 1e6 for machines in (1, MACHINES[-1]))
     latency, rate = f"{ETHERNET.latency * 1e6:.0f} µs", f"{ETHERNET.rate / 1e9:g} GB/s"
     lines += [
         f"\nAssumed: {latency} for a message; {rate} in each direction of each machine at the same time;",
         "a network without congestion; one process on a machine; equally fast machines;",
         f"{assumed};",
         f"gradients complete at an even rate in the last {BACKWARD:.0%} of a step. After: all of them in one message.",
-        f"Beside: messages of {FIRST_MESSAGE / 1e6:g} MB, then {MESSAGE / 1e6:g} MB, each as soon as it is complete.",
+        f"Beside: messages of {FIRST_MESSAGE / 1e6:g} MB, then 1 MB for each machine, from {least:g} to {most:g} MB, "
+        "each as soon as it is complete.",
     ]
     return "\n".join(lines)
 

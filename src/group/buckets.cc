@@ -7,7 +7,7 @@
 namespace hybridnet::group {
 namespace {
 
-constexpr int64_t kFirstBucketBytes = int64_t{1} << 20, kBucketBytes = int64_t{25} << 20;
+constexpr int64_t kMegabyte = int64_t{1} << 20;
 
 struct OpenBucket {
   DType dtype;
@@ -17,10 +17,10 @@ struct OpenBucket {
 
 }  // namespace
 
-std::vector<std::vector<size_t>> buckets_of(std::span<const BucketItem> arrays) {
+std::vector<std::vector<size_t>> buckets_of(std::span<const BucketItem> arrays, int processes) {
   std::vector<std::vector<size_t>> complete;
   std::vector<OpenBucket> open;  // one for each dtype, in the order of their first arrays
-  int64_t limit = kFirstBucketBytes;
+  int64_t limit = kMegabyte;
   for (size_t i = 0; i < arrays.size(); ++i) {
     const DType dtype = arrays[i].dtype;
     auto bucket = std::find_if(open.begin(), open.end(), [&](const OpenBucket& each) { return each.dtype == dtype; });
@@ -30,7 +30,7 @@ std::vector<std::vector<size_t>> buckets_of(std::span<const BucketItem> arrays) 
     if (bucket->bytes < limit) continue;
     complete.push_back(std::exchange(bucket->members, {}));
     bucket->bytes = 0;
-    limit = kBucketBytes;
+    limit = std::clamp(processes * kMegabyte, 4 * kMegabyte, 25 * kMegabyte);
   }
   for (OpenBucket& bucket : open)
     if (!bucket.members.empty()) complete.push_back(std::move(bucket.members));

@@ -19,8 +19,9 @@ struct BucketItem {
 };
 
 // Returns the positions of the arrays of each message, in order; the arrays of a message have one dtype. The first
-// message is complete at 1 MB, so that the processes begin to send early; the others at 25 MB.
-std::vector<std::vector<size_t>> buckets_of(std::span<const BucketItem> arrays);
+// message is complete at 1 MB, so that the processes begin to send early; the others at 1 MB for each process, from 4
+// to 25 MB: small messages leave little to send after the last gradient, but each one costs a latency for each process.
+std::vector<std::vector<size_t>> buckets_of(std::span<const BucketItem> arrays, int processes);
 
 // The kind of a message of gradients that the update divides by `divisor`, as in "gradients (divided by 64)". Processes
 // that divide by other numbers would end with other parameters; so their messages have other names.

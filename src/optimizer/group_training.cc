@@ -31,7 +31,7 @@ std::vector<Message> messages_of(const std::string& kind, std::span<const NamedA
   for (const NamedArray& each : named)
     items.push_back({each.array.size() * dtype_size(each.array.dtype()), each.array.dtype()});
   std::vector<Message> messages;
-  for (const std::vector<size_t>& members : group::buckets_of(items)) {
+  for (const std::vector<size_t>& members : group::buckets_of(items, group::current()->size())) {
     Message message;
     std::vector<std::string> names;
     for (const size_t i : members) {

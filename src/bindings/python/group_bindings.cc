@@ -147,7 +147,7 @@ void bind_groups(py::module_& m) {
       [](const Arrays& arrays) {
         std::vector<group::BucketItem> items;
         for (const NDArray& array : arrays) items.push_back({array.size() * dtype_size(array.dtype()), array.dtype()});
-        return group::buckets_of(items);
+        return group::buckets_of(items, current_group()->size());
       },
       "Returns the positions of the arrays of each message.");
   m.def("group_gradients_kind", &group::gradients_kind);

@@ -8,15 +8,17 @@ namespace {
 constexpr int64_t kMegabyte = 1 << 20;
 using Buckets = std::vector<std::vector<size_t>>;
 
-Buckets of(const std::vector<BucketItem>& items) { return buckets_of(items); }
+Buckets of(const std::vector<BucketItem>& items, int processes = 2) { return buckets_of(items, processes); }
 
-TEST(Buckets, TheFirstIsCompleteAtOneMegabyteTheOthersAt25) {
+TEST(Buckets, TheFirstIsCompleteAtOneMegabyteTheOthersByTheNumberOfProcesses) {
   constexpr DType kFloat = DType::kFloat32;
   EXPECT_EQ(of({}), Buckets{});
   EXPECT_EQ(of({{1, kFloat}}), (Buckets{{0}}));
   EXPECT_EQ(of({{kMegabyte - 1, kFloat}, {1, kFloat}, {5, kFloat}}), (Buckets{{0, 1}, {2}}));
-  EXPECT_EQ(of({{kMegabyte, kFloat}, {24 * kMegabyte, kFloat}, {kMegabyte, kFloat}, {1, kFloat}}),
-            (Buckets{{0}, {1, 2}, {3}}));
+  for (const auto& [processes, megabytes] : {std::pair{1, 4}, {4, 4}, {9, 9}, {25, 25}, {1000, 25}})
+    EXPECT_EQ(
+        of({{kMegabyte, kFloat}, {(megabytes - 1) * kMegabyte, kFloat}, {kMegabyte, kFloat}, {1, kFloat}}, processes),
+        (Buckets{{0}, {1, 2}, {3}}));
   EXPECT_EQ(of({{99 * kMegabyte, kFloat}, {99 * kMegabyte, kFloat}}), (Buckets{{0}, {1}}));
 }
 

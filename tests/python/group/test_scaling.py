@@ -38,7 +38,9 @@ def test_the_model_has_its_limits(scaling: Any) -> None:
     assert scaling.seconds_of_sum(1e6, 2, network) == pytest.approx(1.002)
     assert scaling.seconds_of_sum(1e6, 1000, network) == pytest.approx(1.998 + 1.998)
     for training in scaling.TRAININGS:
-        last = scaling.seconds_of_sum(training.bytes % scaling.MESSAGE or 1, 8, scaling.ETHERNET)
+        last = scaling.seconds_of_sum(
+            (training.bytes - scaling.FIRST_MESSAGE) % scaling.bytes_of_message(8) or 1, 8, scaling.ETHERNET
+        )
         assert last / 2 < scaling.exposed_beside(training, 8) < scaling.exposed_after(training, 8)
 
 
