@@ -64,6 +64,10 @@ class EarlyOutputs final : public Plan::OutputListener {
     for (const NDArray& output : outputs_) vars_.push_back(&output.var());
     for (const int input : plan.written_inputs()) vars_.push_back(&arrays.inputs[static_cast<size_t>(input)].var());
     if (arrays.residuals) vars_.push_back(&arrays.residuals.var());
+    // An input may lie in the memory block of an output.
+    for (const NDArray& input : arrays.inputs) vars_.push_back(&input.var());
+    if (arrays.constants)
+      for (const NDArray& constant : *arrays.constants) vars_.push_back(&constant.var());
     std::sort(vars_.begin(), vars_.end());
   }
   void complete(size_t fresh) override {
@@ -179,7 +183,9 @@ struct QueuedRun {
     charge.release();
     const InterruptScope asked(interrupts_before);
     const PlanArrays arrays{inputs, outputs, residuals, nullptr, constants};
-    EarlyWrites* const writes = outputs_end_early ? EarlyWrites::of_running_task() : nullptr;
+    // On a GPU an instruction has only been queued when its kernel returns.
+    const bool early_outputs = outputs_end_early && plan->device().type != DeviceType::kGPU;
+    EarlyWrites* const writes = early_outputs ? EarlyWrites::of_running_task() : nullptr;
     if (!writes) return run_now(*plan, arrays, key, name);
     EarlyOutputs early(*plan, arrays, *writes);
     run_now(*plan, arrays, key, name, &early);
