@@ -16,6 +16,10 @@ _ENTRY = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^\[\]:\s]+))(?
 _COPY_SECONDS = 600.0
 
 
+class _CopyError(OSError):
+    """The files of a program could not be copied to another machine."""
+
+
 def _host_lines(hosts: str) -> list[str]:
     """Returns the entries of -H: a list, as for horovodrun, or a file, as for MXNet's launch.py."""
     if not os.path.isfile(hosts):
@@ -65,13 +69,13 @@ def copy_folder(shell: str, hosts: Iterable[str], target: str) -> None:
             finally:
                 files.kill()
         if files.returncode > 0:
-            raise OSError(files.returncode, "tar cannot read the files of this folder")
+            raise _CopyError(files.returncode, "tar cannot read the files of this folder")
 
 
 def _run(command: Sequence[str], host: str, source: object = subprocess.DEVNULL) -> None:
     try:
         code = subprocess.run(command, stdin=source, timeout=_COPY_SECONDS, check=False).returncode  # type: ignore[call-overload]
     except subprocess.TimeoutExpired:
-        raise OSError(1, f"copying files to {host} took more than {_COPY_SECONDS:.0f} s") from None
+        raise _CopyError(1, f"copying files to {host} took more than {_COPY_SECONDS:.0f} s") from None
     if code != 0:
-        raise OSError(code, f"files cannot be copied to {host}: {shlex.join(command)} ended with {code}")
+        raise _CopyError(code, f"files cannot be copied to {host}: {shlex.join(command)} ended with {code}")
