@@ -133,7 +133,6 @@ def work(rounds: int, sizes: list[float]) -> None:
         if mx.group.rank() == 0:
             seconds = statistics.mean(times) if size else sorted(times)[len(times) // 10]
             print("seconds", json.dumps([size, seconds]), flush=True)
-    mx.group.barrier()  # the connections stay open until both have all values
 
 
 def measured(rate: float, sizes: tuple[float, ...], rounds: int) -> dict[float, float]:

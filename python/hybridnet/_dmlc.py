@@ -19,7 +19,7 @@ from ._meeting_client import enter_meeting
 from ._meeting_server import MeetingServer
 from .errors import GroupError, ParamError
 
-__all__ = ["end_other_roles", "join", "own_address"]
+__all__ = ["end_other_roles", "join"]
 
 _ROLES = ("worker", "server", "scheduler")
 _TOKEN_FIX = (
@@ -139,14 +139,6 @@ def _serve(job: _Job) -> None:
         server.members.wait_for_end()
     finally:
         server.close()
-
-
-def own_address(host: str, port: int = 9) -> str:
-    """The address from which this machine reaches a host. Raises OSError."""
-    family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect(place)  # sends nothing
-        return str(probe.getsockname()[0])
 
 
 def join() -> None:

@@ -9,7 +9,7 @@ import socket
 import subprocess
 from collections.abc import Iterable, Sequence
 
-__all__ = ["copy_folder", "hosts_of", "is_plain_path"]
+__all__ = ["copy_folder", "hosts_of", "is_plain_path", "own_address"]
 
 # HOST, HOST:PROCESSES, "HOST slots=PROCESSES"; addresses of IPv6 stand in brackets.
 _ENTRY = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^\[\]:\s]+))(?::(?P<count>[1-9][0-9]*))?")
@@ -31,6 +31,14 @@ def _host_lines(hosts: str) -> list[str]:
 def _is_this_machine(host: str) -> bool:
     name = socket.gethostname()
     return host in {"localhost", "127.0.0.1", "::1", name, name.partition(".")[0]} or host == socket.getfqdn()
+
+
+def own_address(host: str, port: int = 9) -> str:
+    """The address from which this machine reaches a host. Raises OSError."""
+    family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect(place)  # sends nothing
+        return str(probe.getsockname()[0])
 
 
 def hosts_of(hosts: str | None, processes: int) -> tuple[list[str], str | None]:

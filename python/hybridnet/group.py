@@ -23,10 +23,10 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from . import _core, _dmlc, symbol
+from . import _core, symbol
 from ._lazy_names import names_from
 from ._public_names import dir_of
-from ._user_line import user_line
+from ._user_line import in_one_line, user_line
 from .errors import GroupError
 from .errors import TypeError as HybridNetTypeError
 from .ndarray import NDArray, array
@@ -131,6 +131,8 @@ def _place() -> tuple[int, int, int, int, int]:
     """Returns (rank, size, shards, first and end of the own shards); joins the launcher's group at the first call."""
     global _watches_exit
     if not _core.group_is_joined():
+        from . import _dmlc  # not needed by programs without a group
+
         _dmlc.join()
         environ = os.environ.get
         _serve(
@@ -151,8 +153,7 @@ def _watch_exit() -> None:
 
     def leave_and_show(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> Any:
         if not issubclass(kind, GroupError):
-            text = str(error).partition("\n")[0]
-            _core.group_leave(f"{kind.__name__}: {text}" if text else kind.__name__)
+            leave(in_one_line(error))
         return show(kind, error, traceback)
 
     sys.excepthook = leave_and_show

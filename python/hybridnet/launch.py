@@ -21,8 +21,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ._dmlc import own_address
-from ._launch_hosts import copy_folder, hosts_of, is_plain_path
+from ._launch_hosts import copy_folder, hosts_of, is_plain_path, own_address
 from ._launch_output import Reader
 from ._meeting_server import MeetingServer
 from ._public_names import dir_of

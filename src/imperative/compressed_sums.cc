@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "group/lane.h"
-#include "hybridnet/engine.h"
 #include "hybridnet/error.h"
+#include "hybridnet/imperative.h"
+#include "imperative/group_arrays.h"
 #include "imperative/tape.h"
 
 namespace hybridnet {
@@ -14,6 +14,8 @@ using group::Call;
 using group::Codec;
 using group::Group;
 using Arrays = std::vector<NDArray>;
+
+constexpr int64_t kCostOfValue = 2;  // ns
 
 void check_codec(const Codec& codec) {
   if (codec.bits == 1 || (codec.bits == 2 && codec.threshold > 0)) return;
@@ -55,18 +57,6 @@ std::span<float> values_of(const NDArray& array) {
   return {static_cast<float*>(array.data()), static_cast<size_t>(array.size())};
 }
 
-Arrays concatenated(std::span<const NDArray> first, std::span<const NDArray> second) {
-  Arrays all(first.begin(), first.end());
-  all.insert(all.end(), second.begin(), second.end());
-  return all;
-}
-
-std::vector<Var*> vars_of(std::span<const NDArray> arrays) {
-  std::vector<Var*> vars;
-  for (const NDArray& array : arrays) vars.push_back(&array.var());
-  return vars;
-}
-
 Call call_of(const Codec& codec, std::span<const NDArray> gradients, const std::string& label) {
   Call call{.kind = Call::Kind::kGather, .dtype = DType::kUInt8};
   for (const NDArray& gradient : gradients) {
@@ -99,20 +89,21 @@ void sum_compressed_over_group(const Codec& codec, std::span<const NDArray> grad
   note_writes(residuals);
   note_writes(out);
   const Call call = call_of(codec, gradients, label);
-  const Arrays written = concatenated(residuals, out);
-  group::push_call("sum of compressed gradients", vars_of(gradients), vars_of(written), priority,
-                   [codec, call, from = Arrays(gradients.begin(), gradients.end()),
-                    left = Arrays(residuals.begin(), residuals.end()),
-                    to = Arrays(out.begin(), out.end())](Group& group, uint64_t number) {
-                     char* const own = group.staging(call.count * (group.size() + 1));
-                     char* message = own;
-                     for (size_t i = 0; i < from.size(); ++i) {
-                       encode(codec, values_of(from[i]), values_of(left[i]), message);
-                       message += codec.message_bytes(from[i].size());
-                     }
-                     group.gather(call, number, own, own + call.count);
-                     add_all(codec, own + call.count, call.count, group.size(), to);
-                   });
+  Arrays written(residuals.begin(), residuals.end());
+  written.insert(written.end(), out.begin(), out.end());
+  push_group_call(
+      "sum of compressed gradients", gradients, written, priority,
+      [codec, call, from = Arrays(gradients.begin(), gradients.end()), written](Group& group, uint64_t number) {
+        const std::span<const NDArray> left(written.data(), from.size());
+        char* const own = group.staging(call.count * (group.size() + 1));
+        char* message = own;
+        for (size_t i = 0; i < from.size(); ++i) {
+          encode(codec, values_of(from[i]), values_of(left[i]), message);
+          message += codec.message_bytes(from[i].size());
+        }
+        group.gather(call, number, own, own + call.count);
+        add_all(codec, own + call.count, call.count, group.size(), std::span(written).subspan(from.size()));
+      });
 }
 
 void code_values(const Codec& codec, const NDArray& gradient, const NDArray& residual, const NDArray& out) {
@@ -122,20 +113,14 @@ void code_values(const Codec& codec, const NDArray& gradient, const NDArray& res
   check_array(out, gradient);
   const Arrays written{residual, out};
   note_writes(written);
-  Engine::Options options;
-  options.name = "compress a gradient";
-  options.where = current_location();
-  std::vector<Var*> reads{&gradient.var()}, writes{&residual.var()};
-  if (&out.var() == &gradient.var()) reads.clear();
-  writes.push_back(&out.var());
-  engine().push(
-      [codec, gradient, residual, out](TaskContext&) {
-        std::vector<char> message(static_cast<size_t>(codec.message_bytes(gradient.size())));
-        encode(codec, values_of(gradient), values_of(residual), message.data());
-        const char* const messages = message.data();
-        add_codes(codec, {&messages, 1}, values_of(out));
-      },
-      {reads, writes}, options);
+  const NDArray reads[] = {gradient};
+  run_task("compress a gradient", reads, written, gradient.size() * kCostOfValue,
+           [codec, gradient, residual, out](TaskContext&) {
+             std::vector<char> message(static_cast<size_t>(codec.message_bytes(gradient.size())));
+             encode(codec, values_of(gradient), values_of(residual), message.data());
+             const char* const messages = message.data();
+             add_codes(codec, {&messages, 1}, values_of(out));
+           });
 }
 
 }  // namespace hybridnet

@@ -24,15 +24,6 @@ std::vector<Var*> vars_of(std::span<const NDArray> arrays) {
   return vars;
 }
 
-void push(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes, int priority,
-          group::CallBody body) {
-  std::vector<NDArray> keep(reads.begin(), reads.end());
-  keep.insert(keep.end(), writes.begin(), writes.end());
-  group::push_call(
-      name, vars_of(reads), vars_of(writes), priority,
-      [keep = std::move(keep), body = std::move(body)](Group& group, uint64_t number) { body(group, number); });
-}
-
 void check_dense(std::span<const NDArray> arrays, const char* call) {
   for (const NDArray& array : arrays) {
     if (array.is_sparse())
@@ -154,23 +145,23 @@ void push_sum(ArrayLists nodes, std::span<const NDArray> out, Call call, int pri
   const bool pack_values = out.size() > 1 || std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) {
                              return overlap(node[0], out[0]) && !is_same_place(node[0], out[0]);
                            });
-  push("sum over the group", reads, out, priority,
-       [call, pack_values, nodes = std::move(nodes), to = std::vector<NDArray>(out.begin(), out.end())](
-           Group& group, uint64_t number) {
-         std::vector<const void*> values;
-         if (!pack_values) {
-           for (const auto& node : nodes) values.push_back(node[0].data());
-           return group.sum(call, number, values, to[0].data());
-         }
-         const int64_t bytes = bytes_of(to);
-         char* const staged = group.staging(bytes * static_cast<int64_t>(nodes.size()));
-         for (size_t i = 0; i < nodes.size(); ++i) {
-           values.push_back(staged + static_cast<int64_t>(i) * bytes);
-           pack(nodes[i], staged + static_cast<int64_t>(i) * bytes);
-         }
-         group.sum(call, number, values, staged);
-         unpack(staged, to);
-       });
+  push_group_call("sum over the group", reads, out, priority,
+                  [call, pack_values, nodes = std::move(nodes), to = std::vector<NDArray>(out.begin(), out.end())](
+                      Group& group, uint64_t number) {
+                    std::vector<const void*> values;
+                    if (!pack_values) {
+                      for (const auto& node : nodes) values.push_back(node[0].data());
+                      return group.sum(call, number, values, to[0].data());
+                    }
+                    const int64_t bytes = bytes_of(to);
+                    char* const staged = group.staging(bytes * static_cast<int64_t>(nodes.size()));
+                    for (size_t i = 0; i < nodes.size(); ++i) {
+                      values.push_back(staged + static_cast<int64_t>(i) * bytes);
+                      pack(nodes[i], staged + static_cast<int64_t>(i) * bytes);
+                    }
+                    group.sum(call, number, values, staged);
+                    unpack(staged, to);
+                  });
 }
 
 class GroupSumFunction final : public RecordedFunction {
@@ -201,6 +192,15 @@ void check_not_recorded(const NDArray& array, const char* call) {
 
 }  // namespace
 
+void push_group_call(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes, int priority,
+                     group::CallBody body) {
+  std::vector<NDArray> keep(reads.begin(), reads.end());
+  keep.insert(keep.end(), writes.begin(), writes.end());
+  group::push_call(
+      name, vars_of(reads), vars_of(writes), priority,
+      [keep = std::move(keep), body = std::move(body)](Group& group, uint64_t number) { body(group, number); });
+}
+
 void scatter_sum_over_group(const ArrayLists& nodes, const std::vector<int64_t>& bounds, std::span<const NDArray> out,
                             const std::string& label, bool of_shards) {
   check_number_of_nodes(nodes, of_shards);
@@ -216,18 +216,18 @@ void scatter_sum_over_group(const ArrayLists& nodes, const std::vector<int64_t>&
   for (const auto& node : nodes) check_total("a sum by parts", call.count, size_of(node));
   check_total("the results of a sum by parts", own, size_of(out));
   const std::vector<NDArray> received = copies_on_cpu(out);
-  push("sum over the group, by parts", concatenated(sent), received, 0,
-       [call, bounds, bytes, sent, received](Group& group, uint64_t number) {
-         const auto count = static_cast<int64_t>(sent.size());
-         char* const staged = group.staging(bytes * count + bytes_of(received));
-         std::vector<const void*> values;
-         for (int64_t i = 0; i < count; ++i) {
-           values.push_back(staged + i * bytes);
-           pack(sent[static_cast<size_t>(i)], staged + i * bytes);
-         }
-         group.sum_scatter(call, number, values, bounds, staged + bytes * count);
-         unpack(staged + bytes * count, received);
-       });
+  push_group_call("sum over the group, by parts", concatenated(sent), received, 0,
+                  [call, bounds, bytes, sent, received](Group& group, uint64_t number) {
+                    const auto count = static_cast<int64_t>(sent.size());
+                    char* const staged = group.staging(bytes * count + bytes_of(received));
+                    std::vector<const void*> values;
+                    for (int64_t i = 0; i < count; ++i) {
+                      values.push_back(staged + i * bytes);
+                      pack(sent[static_cast<size_t>(i)], staged + i * bytes);
+                    }
+                    group.sum_scatter(call, number, values, bounds, staged + bytes * count);
+                    unpack(staged + bytes * count, received);
+                  });
   copy_back(received, out);
 }
 
@@ -243,13 +243,14 @@ void gather_parts_over_group(std::span<const NDArray> arrays, const std::vector<
   add_bounds(call, bounds);
   check_total("gathering of parts", bounds.back(), call.count);
   const std::vector<NDArray> on_host = copies_on_cpu(arrays);
-  push("gather parts over the group", on_host, on_host, 0, [call, bounds, on_host](Group& group, uint64_t number) {
-    if (on_host.size() == 1) return group.gather_parts(call, number, bounds, on_host[0].data());
-    char* const staged = group.staging(bytes_of(on_host));
-    pack(on_host, staged);
-    group.gather_parts(call, number, bounds, staged);
-    unpack(staged, on_host);
-  });
+  push_group_call("gather parts over the group", on_host, on_host, 0,
+                  [call, bounds, on_host](Group& group, uint64_t number) {
+                    if (on_host.size() == 1) return group.gather_parts(call, number, bounds, on_host[0].data());
+                    char* const staged = group.staging(bytes_of(on_host));
+                    pack(on_host, staged);
+                    group.gather_parts(call, number, bounds, staged);
+                    unpack(staged, on_host);
+                  });
   copy_back(on_host, arrays);
 }
 
@@ -309,8 +310,9 @@ NDArray gathered_over_group(const NDArray& array, const std::string& label) {
   const NDArray own = array.is_on_gpu() ? copy_on(array, Device{}) : array;
   const NDArray all = NDArray::deferred(spec);
   const Call call = call_of(Call::Kind::kGather, {&array, 1}, label);
-  push("gather over the group", {&own, 1}, {&all, 1}, 0,
-       [call, own, all](Group& group, uint64_t number) { group.gather(call, number, own.data(), all.data()); });
+  push_group_call("gather over the group", {&own, 1}, {&all, 1}, 0, [call, own, all](Group& group, uint64_t number) {
+    group.gather(call, number, own.data(), all.data());
+  });
   return array.is_on_gpu() ? copy_on(all, array.device()) : all;
 }
 
@@ -329,7 +331,7 @@ void broadcast_over_group(std::span<const NDArray> arrays, int root, const std::
   Call call = call_of(Call::Kind::kBroadcast, arrays, label);
   call.root = root;
   const std::vector<NDArray> on_host = copies_on_cpu(arrays);
-  push("broadcast over the group", {}, on_host, 0, [call, on_host](Group& members, uint64_t number) {
+  push_group_call("broadcast over the group", {}, on_host, 0, [call, on_host](Group& members, uint64_t number) {
     if (on_host.size() == 1) return members.broadcast(call, number, on_host[0].data());
     char* const staged = members.staging(bytes_of(on_host));
     if (members.rank() == call.root) pack(on_host, staged);
@@ -340,7 +342,7 @@ void broadcast_over_group(std::span<const NDArray> arrays, int root, const std::
 }
 
 void wait_for_group() {
-  push("barrier of the group", {}, {}, 0, [](Group& group, uint64_t number) { group.barrier(number); });
+  push_group_call("barrier of the group", {}, {}, 0, [](Group& group, uint64_t number) { group.barrier(number); });
   group::wait_for_calls();
 }
 

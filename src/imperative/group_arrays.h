@@ -10,10 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "group/lane.h"
 #include "hybridnet/ndarray.h"
 
 namespace hybridnet {
 
+// Pushes a task that makes one call of the group. It keeps the arrays; body gets the number of the call.
+void push_group_call(const char* name, std::span<const NDArray> reads, std::span<const NDArray> writes, int priority,
+                     group::CallBody body);
 // out[i] = the sum of nodes[0][i] over all processes, in one message for all arrays, which have one dtype. out[i] may
 // be nodes[0][i]. of_shards: the sum over all shards instead, of which this process gives these nodes (Group::sum).
 // `label` names the arrays in errors.

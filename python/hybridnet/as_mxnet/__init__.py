@@ -20,6 +20,7 @@ Raises ImportError if MXNet itself is imported already. See ``docs/migrating-fro
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -28,7 +29,7 @@ from typing import Any
 
 import hybridnet
 
-from .. import _AliasLoader, _dmlc
+from .. import _AliasLoader
 from .._public_names import dir_of
 from ..errors import ImportError as HybridNetImportError
 from ._removed_numpy_names import restore_removed_numpy_names
@@ -170,7 +171,10 @@ for _name, _value in {
 }.items():
     setattr(_MXNET, _name, _value)
 del _name, _value
-_dmlc.end_other_roles()
+if "DMLC_ROLE" in os.environ:  # MXNet's launchers also start processes that do not run the program
+    from .. import _dmlc
+
+    _dmlc.end_other_roles()
 _activate()
 
 __dir__ = dir_of(__name__)

@@ -1,8 +1,8 @@
 """Checkpoints of trainings in many processes: each process writes its part, and any number of processes loads them.
 
-Parameters and states that are equal in all processes are written once, divided among the processes. What differs, such
-as running statistics of BatchNorm, is written by each process; the process r of a later run takes that of the process
-r modulo their former number.
+Each parameter and state that all processes have alike is in the part of one process. Each part also holds the values
+of its process that no other has, such as running statistics of BatchNorm; the process r of a later run takes those of
+the process r modulo the former number of processes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..optimizer._state_parts import Extent, merged_states
 from . import _checkpoint_files as files
 from ._sections_file import read_sections, write_sections
 from ._state_shards import balanced_owners, extents_from_json, extents_to_json
-from ._training_file import load_parameter_bytes, plain_extra, scaler_state, set_scaler_state
+from ._training_file import check_header, load_parameter_bytes, plain_extra, scaler_state, set_scaler_state
 from .block import Block
 from .data import DataLoader
 from .trainer import Trainer
@@ -273,9 +273,11 @@ def _read_parts(
             raise (FileError if size < 0 else FormatError)(
                 f"load_checkpoint: the part '{file}' {what}", expected=f"{line['bytes']} bytes", fix=fix
             )
-        parts.append(
-            read_sections(file, _LOAD, files.PART_MAGIC, "save_checkpoint()", fix, digest=line["header_sha256"])
-        )
+        part = read_sections(file, _LOAD, files.PART_MAGIC, "save_checkpoint()", fix, digest=line["header_sha256"])
+        needed = ["states_are_own", "extents"] if manifest["has_trainer"] else []
+        what = f"load_checkpoint: the part '{file}' has a header that save_checkpoint() does not write"
+        check_header(part[0], needed, what, fix)
+        parts.append(part)
     return parts
 
 
@@ -293,18 +295,24 @@ def _apply(
             _, names, values = _core.load_from_buffer(content, "checkpoint")
             arrays.update(zip(names, values, strict=True))
     names = list(arrays)
+    states = b"" if trainer is None else _states_of(parts, header, sections)  # before anything is changed
     with _unsynchronized(net):
         load_parameter_bytes(net, _core.save_to_buffer([arrays[name] for name in names], names, True))
     if trainer is not None:
-        if header["states_are_own"]:
-            states = sections["states"]
-        else:
-            states = merged_states([(part["states"], extents_from_json(h["extents"])) for h, part in parts])
         trainer._set_states(states)
         set_scaler_state(trainer, header["loss_scaler"])
     if loader is not None:
         loader.set_position(header["loader"])
     random.set_state(header["random"])
+
+
+def _states_of(
+    parts: list[tuple[dict[str, Any], dict[str, bytes]]], header: dict[str, Any], sections: dict[str, bytes]
+) -> bytes:
+    """The states of a trainer, which are in the own part or in all of them."""
+    if header["states_are_own"]:
+        return sections["states"]
+    return merged_states([(part["states"], extents_from_json(of_part["extents"])) for of_part, part in parts])
 
 
 @contextlib.contextmanager

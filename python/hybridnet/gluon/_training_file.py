@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -145,8 +146,6 @@ def load_training(
 
 
 def _is_in_order(header: dict[str, Any]) -> bool:
-    """Whether save_training() could have written these positions and scales; KeyError if one is missing."""
-    header["random"], header["extra"]
     loader, scaler = header["loader"], header["loss_scaler"]
     if loader is not None:
         kept = [*(loader["rollover"] or ()), loader["batches"]]
@@ -157,20 +156,27 @@ def _is_in_order(header: dict[str, Any]) -> bool:
     return scaler is None or all(isinstance(value, (int, float)) for value in dict(scaler).values())
 
 
+def check_header(header: dict[str, Any], names: Sequence[str], what: str, fix: str) -> None:
+    """Raises FormatError unless a header has these names, and positions and scales that a training can have.
+
+    what: says whose header it is and what does not write such a one, for the error.
+    """
+    try:
+        missing = [name for name in ("random", *names) if name not in header]
+        reason = f": it has no {missing[0]!r}" if missing else ""
+        is_in_order = not missing and _is_in_order(header)
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{what}: {error!r}", fix=fix) from error
+    if not is_in_order:
+        raise FormatError(f"{what}{reason}", fix=fix)
+
+
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Returns header and sections, verified."""
     fix = "load another checkpoint, or start afresh"
     header, found = read_sections(path, "load_training", _MAGIC, "save_training()", fix)
-    try:
-        is_in_order = "parameters" in found and _is_in_order(header)
-    except (ValueError, KeyError, TypeError) as error:
-        raise _foreign(path, f": {error!r}", fix) from error
-    if not is_in_order:
-        raise _foreign(path, "", fix)
+    what = f"load_training: '{os.fspath(path)}' has a header that save_training() does not write"
+    check_header(header, ["extra"], what, fix)
+    if "parameters" not in found:
+        raise FormatError(f"{what}: it has no parameters", fix=fix)
     return header, found
-
-
-def _foreign(path: str | os.PathLike[str], reason: str, fix: str) -> FormatError:
-    return FormatError(
-        f"load_training: '{os.fspath(path)}' has a header that save_training() does not write{reason}", fix=fix
-    )

@@ -15,7 +15,7 @@ from .._keywords import ChecksKeywords
 from .._public_names import dir_of
 from ..errors import ParamError, UnsupportedError
 from ..errors import UserWarning as HybridNetUserWarning
-from ..kvstore._dist_store import copy_to_others
+from ..kvstore._dist_store import DistKVStore, copy_to_others
 from ..kvstore.kvstore import KVStore, _total
 from ._parameter_dict import ParameterDict
 from .parameter import Parameter
@@ -107,8 +107,7 @@ class Trainer(ChecksKeywords):
         with the same results. step() leaves the gradients of the process as they are; save_states and load_states must
         then be called by all processes.
 
-    Raises ParamError for wrong arguments, RuntimeError for uninitialized parameters, UnsupportedError for distributed
-    stores.
+    Raises ParamError for wrong arguments, RuntimeError for uninitialized parameters.
     """
 
     def __init__(
@@ -338,20 +337,33 @@ class Trainer(ChecksKeywords):
 
     def _check_can_compile(self) -> None:
         """Raises UnsupportedError if compiled steps would differ from step()."""
-        if getattr(self._store, "_compression", None) is not None:
-            raise UnsupportedError(
-                f"train_step: the key-value store {type(self._store).__name__} changes gradients (compression)",
-                because="a compiled step sums them as they are",
-                fix="write the loop: with autograd.record(): ...; loss.backward(); trainer.step(batch_size)",
-            )
-        if self._state_shards is None and self._join is None:
+        if (found := self._difference_of_compiled_steps()) is None:
             return
-        what = "join()" if self._state_shards is None else "shard_states=True"
+        what, because = found
         raise UnsupportedError(
-            f"train_step: a trainer with {what}",
-            because="a compiled step updates all parameters in each process, by its own batch",
+            f"train_step: {what}",
+            because=because,
             fix="write the loop: with autograd.record(): ...; loss.backward(); trainer.step(batch_size)",
         )
+
+    def _difference_of_compiled_steps(self) -> tuple[str, str] | None:
+        """Returns what a compiled step cannot do for this trainer, and why; None if it gives the values of step()."""
+        store = self._store
+        if store is None:
+            return None
+        if not isinstance(store, DistKVStore):
+            what = f"the trainer sums gradients by key-value store {type(store).__name__}"
+            return what, "a compiled step does not know how it changes them"
+        if store.compresses:
+            return "the key-value store changes gradients (compression)", "a compiled step sums them as they are"
+        if self._state_shards is not None or self._join is not None:
+            what = "join()" if self._state_shards is None else "shard_states=True"
+            return f"a trainer with {what}", "a compiled step updates all parameters in each process, by its own batch"
+        begin, end = store.own_shards
+        if end - begin > 1:
+            what = f"this process has the virtual shards {begin} to {end - 1} of the group"
+            return what, "a compiled step computes one batch"
+        return None
 
     def _step_without_batch(self, batch_size: float, scale: float, ignore_stale_grad: bool, has_shards: bool) -> None:
         """A step with gradients of zero, while other processes have batches."""

@@ -122,6 +122,8 @@ class StepGraph:
         self._rule = rule
         self._updated = _updated_parameters(traced, trainer, ignore_stale)
         self._indices = [trainer._param2idx[param.name] for param in self._updated]
+        # That of the trainer, so that some processes may run step() while others run a compiled step.
+        self._order_of_sums = sorted(range(len(self._indices)), key=self._indices.__getitem__)
         self._dtypes = [np.dtype(param._data[0].dtype).name for param in self._updated]  # type: ignore[index]
         self._rows: list[list[float]] = []
         self._table: NDArray | None = None
@@ -271,7 +273,8 @@ class StepGraph:
             for param in self._updated
         ]
         names = [param.name for param in self._updated]
-        self._trainer._store.sum_gradients(names, [[grad] for grad in summed], batch_size)
+        order = self._order_of_sums
+        self._trainer._store.sum_gradients([names[i] for i in order], [[summed[i]] for i in order], batch_size)
         weights = [param._data[0] for param in self._updated]  # type: ignore[index]
         flags = self._update([*weights, *summed, *self._update_values(context, limit)])
         return results + flags if self._scaled else results
@@ -352,7 +355,6 @@ def _updated_parameters(traced: TracedGraph, trainer: Trainer, ignore_stale: boo
     if len(trainer._contexts) > 1:
         contexts = ", ".join(map(str, trainer._contexts))
         raise _unsupported(f"the parameters are on several contexts: {contexts}", "a step is one plan on one device")
-    _check_store(trainer)
     wanted = {param.name: param for param in trainer._params if param._grad_req != "null"}
     used = [param for param in traced.params if wanted.get(param.name) is param]
     for param in used:
@@ -382,21 +384,6 @@ def _updated_parameters(traced: TracedGraph, trainer: Trainer, ignore_stale: boo
             fix="make the Trainer with net.collect_params()",
         )
     return used
-
-
-def _check_store(trainer: Trainer) -> None:
-    store = trainer._store
-    if store is None:
-        return
-    if not hasattr(store, "sum_gradients"):
-        raise _unsupported(
-            f"the trainer sums gradients by key-value store {type(store).__name__}", "a step keeps no gradients"
-        )
-    begin, end = store.own_shards
-    if end - begin > 1:
-        raise _unsupported(
-            f"this process has the virtual shards {begin} to {end - 1} of the group", "a step computes one batch"
-        )
 
 
 def _unsupported(what: str, because: str) -> errors.UnsupportedError:

@@ -83,6 +83,11 @@ class DistKVStore(KVStore):
         """The virtual shards of this process: (first, end)."""
         return group.own_shards()
 
+    @property
+    def compresses(self) -> bool:
+        """Whether sums are of compressed gradients."""
+        return self._compression is not None
+
     def barrier(self) -> None:
         """Returns when all processes have called it."""
         group.barrier()
@@ -137,8 +142,11 @@ class DistKVStore(KVStore):
         for i, total in zip(chosen, sums, strict=True):
             for array in gradients[i]:
                 array[:] = total.as_in_context(array.context)
-        rest = [i for i in range(len(names)) if i not in set(chosen)]
+        rest = [i for i, arrays in enumerate(gradients) if not self._is_special(arrays[0])]
         return [names[i] for i in rest], [gradients[i] for i in rest]
+
+    def _can_compress(self) -> bool:
+        return True
 
     def _total_of(self, key: Any, arrays: list[NDArray]) -> NDArray:
         return _total(arrays)  # the sum over contexts is compressed, not each array
@@ -200,7 +208,7 @@ class DistKVStore(KVStore):
         # Sums are written in place only where the array is to be overwritten: pushed arrays stay as they are.
         given = [None] * len(totals) if out is None else out
         special = [i for i, total in enumerate(totals) if self._is_special(total)]
-        others = [i for i in range(len(totals)) if i not in set(special)]
+        others = [i for i, total in enumerate(totals) if not self._is_special(total)]
         targets = dict(
             zip(
                 special,

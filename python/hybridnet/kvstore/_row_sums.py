@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _core, group, ndarray
 from ..ndarray import NDArray, sparse
+from ._agreement import gather_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray as Ids
@@ -19,15 +20,9 @@ __all__ = ["broadcast_rows", "sum_rows"]
 def _gathered_ids(own: Sequence[Ids[np.int64]], name: str) -> list[list[Ids[np.int64]]]:
     """Returns the row numbers of all arrays of each process; own: those of this process."""
     counts = ndarray.array([len(ids) for ids in own], dtype="int64")
-    all_counts = group.gather(counts, f"numbers of rows of {name}").asnumpy()
-    width = int(all_counts.sum(axis=1).max())
-    if width == 0:
-        return [[np.zeros(0, "int64") for _ in own] for _ in all_counts]
-    padded = np.zeros(width, "int64")
-    joined = np.concatenate(list(own))
-    padded[: len(joined)] = joined
-    rows = group.gather(ndarray.array(padded, dtype="int64"), f"rows of {name}").asnumpy()
-    return [np.split(row[: ends[-1]], ends[:-1]) for row, ends in zip(rows, all_counts.cumsum(axis=1), strict=True)]
+    all_ends = group.gather(counts, f"numbers of rows of {name}").asnumpy().cumsum(axis=1)
+    of_processes = gather_bytes(np.concatenate(list(own)).tobytes(), f"rows of {name}")
+    return [np.split(np.frombuffer(ids, "int64"), ends[:-1]) for ids, ends in zip(of_processes, all_ends, strict=True)]
 
 
 def _compact(array: NDArray, ids: Ids[np.int64], union: Ids[np.int64]) -> NDArray:

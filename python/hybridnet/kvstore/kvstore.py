@@ -204,13 +204,16 @@ class KVStore(KVStoreBase):
         (docs/distributed.md). Raises ParamError for wrong parameters, UnsupportedError for other stores.
         """
         compression = GradientCompression.from_params(compression_params)
-        if compression is not None and not ("device" in self._name or "dist" in self._name):
+        if compression is not None and not self._can_compress():
             raise UnsupportedError(
                 "Gradient compression is not supported for this type of kvstore",
                 because="within one process nothing is sent",
                 fix="leave compression_params out",
             )
         self._compression = compression
+
+    def _can_compress(self) -> bool:
+        return "device" in self._name  # MXNet's rule
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
         """Writes the optimizer's states; with dump_optimizer also its settings. Raises ParamError without optimizer."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from .. import group, ndarray
 from .._meeting_server import MeetingServer
+from .._user_line import in_one_line
 from ..errors import GroupError
 from ._failures import note_line, user_line
 
@@ -79,18 +80,13 @@ def in_group() -> Iterator[None]:
     except GroupError:  # the group is closed
         raise
     except BaseException as error:
-        text = _in_one_line(error)
+        text = in_one_line(error)
         where = user_line(traceback.format_exc())
         group.leave(f"{text}, at {where}" if where else text)
         if not _can_be_sent(error):
             error = RuntimeError(text)
         note_line(error, where)
         raise error
-
-
-def _in_one_line(error: BaseException) -> str:
-    text = str(error).partition("\n")[0]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _can_be_sent(error: BaseException) -> bool:

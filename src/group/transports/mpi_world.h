@@ -1,8 +1,8 @@
 // The MPI of this process: starts it, and moves messages between this process and all others.
-// Messages: every process sends each other one a stream of notes, which arrive in order. A note carries a small value,
-// a
-//           value of the meeting, the end of a group, or says that a large value follows. Large values are received only
-//           after their note, so that tags and sizes are compared before MPI writes any memory of a caller.
+// Messages: every process sends each other one a stream of notes, which arrive in order. A note carries a small value
+// or
+//           a value of the meeting, or says that a group ends or that a large value follows. Large values are received
+//           only after their note, so that tags and sizes are compared before MPI writes any memory of a caller.
 // Waiting:  nothing here waits inside MPI, which has no deadlines: all requests are tested.
 // Owner:    the process; MPI starts once in it. Never destroyed.
 // Threads:  any; a lock lets one thread at a time use MPI.

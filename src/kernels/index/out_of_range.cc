@@ -92,13 +92,13 @@ int64_t last_exact_integer(DType dtype) {
 
 }  // namespace
 
-void report_inexact_positions(const char* op, DType dtype, int64_t largest, const char* fix) {
+void report_inexact_positions(const char* op, DType dtype, int64_t largest, const char* fix, int64_t unit) {
   const int64_t last = last_exact_integer(dtype);
-  if (largest <= last || !may_report_out_of_range({op, ""})) return;
+  if (largest / unit <= last || !may_report_out_of_range({op, ""})) return;
   ErrorFields fields = OriginScope::current();
   fields.op = op;
   fields.message = std::string("positions up to ") + std::to_string(largest) + " do not fit in " + dtype_name(dtype);
-  fields.because = std::string("as in MXNet, those above ") + std::to_string(last) +
+  fields.because = std::string("as in MXNet, those above ") + std::to_string(last * unit) +
                    (is_floating(dtype) ? " are rounded to the nearest value of that dtype" : " wrap around");
   fields.fix = fix;
   if (environment().strict) throw DTypeError(std::move(fields));

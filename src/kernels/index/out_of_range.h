@@ -41,7 +41,8 @@ void report_numbers(const IndexUse& use, const int64_t* numbers, int64_t count, 
 
 // Warns, once for each operator and line, that an output of this dtype cannot hold all positions up to `largest`, which
 // are rounded or wrap as in MXNet. With HYBRIDNET_STRICT=1 throws DTypeError instead. fix: how a user gets exact ones.
-void report_inexact_positions(const char* op, DType dtype, int64_t largest, const char* fix);
+// unit: all positions are multiples of this power of two, so that a floating dtype holds larger ones.
+void report_inexact_positions(const char* op, DType dtype, int64_t largest, const char* fix, int64_t unit = 1);
 
 // The number as text; "nan" for the number that Indices stores for NaN.
 std::string index_text(int64_t index);

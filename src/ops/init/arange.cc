@@ -99,14 +99,35 @@ void fill_range(const TensorRef& out, double start, double step, int64_t repeat)
   });
 }
 
+// The largest power of two that divides both integers; step is not 0.
+double common_power_of_two(double start, double step) {
+  double unit = 1;
+  while (std::fmod(start, 2 * unit) == 0 && std::fmod(step, 2 * unit) == 0) unit *= 2;
+  return unit;
+}
+
+// The non-negative integer that needs as many bits as the widest one of the range. Integer dtypes reach from -n-1 to n.
+double widest_integer(DType dtype, double first, double last) {
+  const double low = std::min(first, last), high = std::max(first, last);
+  return std::max(high, is_floating(dtype) ? -low : -low - 1);
+}
+
+void warn_of_inexact_integers(const ArangeLikeParams& p, const TensorRef& out) {
+  const bool has_integers = std::fmod(p.start, 1) == 0 && std::fmod(p.step, 1) == 0;  // not of infinities and NaN
+  if (out.size() == 0 || !has_integers || p.step == 0) return;
+  const double last = p.start + p.step * static_cast<double>((out.size() - 1) / p.repeat);
+  const double unit = is_floating(out.dtype) ? common_power_of_two(p.start, p.step) : 1;
+  if (unit > 0x1p62) return;
+  const double widest = std::clamp(widest_integer(out.dtype, p.start, last), 0.0, 0x1p62);
+  kernels::report_inexact_positions("_contrib_arange_like", out.dtype, static_cast<int64_t>(widest),
+                                    "cast data to float32 or int32 before, and the result afterwards",
+                                    static_cast<int64_t>(unit));
+}
+
 // Rows of positions in the dtype of a 16-bit network, such as those of attention masks.
 void run_arange_like(const ArangeLikeParams& p, const KernelArgs& a) {
   const TensorRef& out = a.out[0];
-  const double last = p.start + p.step * static_cast<double>((out.size() - 1) / p.repeat);
-  const double largest = std::max(std::abs(p.start), std::abs(last));
-  if (out.size() > 0 && p.start == std::trunc(p.start) && p.step == std::trunc(p.step) && largest < 0x1p62)
-    kernels::report_inexact_positions("_contrib_arange_like", out.dtype, static_cast<int64_t>(largest),
-                                      "cast data to float32 or int32 before, and the result afterwards");
+  warn_of_inexact_integers(p, out);
   fill_range(out, p.start, p.step, p.repeat);
 }
 
@@ -148,8 +169,7 @@ void register_arange(OpRegistry& ops) {
       .alias("_npx_arange_like")
       .doc(
           "Evenly spaced values, one per element of data or per position along one of its axes. Integers that the "
-          "dtype "
-          "of data cannot hold (bfloat16: above 256) are rounded, with a warning.")
+          "dtype of data cannot hold (bfloat16: above 256) are rounded, with a warning.")
       .input("data", "defines sizes and dtype only")
       .output("output", "shape of data, or one axis of it; dtype of data")
       .infer(infer_arange_like)

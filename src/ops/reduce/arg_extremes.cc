@@ -46,10 +46,8 @@ void require_elements(const Shape& in, uint32_t axes) {
 DType dtype_of_positions(DType data) { return dtype_size(data) < 4 ? DType::kFloat32 : data; }
 
 void infer_arg(const ArgParams& p, InferContext& c) {
-  if (const DType data = c.in_dtype(0); data != DType::kUnknown)
-    c.set_out_dtype(0, dtype_of_positions(data));
-  else if (c.out_dtype(0) != DType::kFloat32)
-    c.set_in_dtype(0, c.out_dtype(0));
+  if (c.in_dtype(0) == DType::kUnknown) c.set_in_dtype(0, c.out_dtype(0));  // MXNet's rule
+  if (c.in_dtype(0) != DType::kUnknown) c.set_out_dtype(0, dtype_of_positions(c.in_dtype(0)));
   const Shape& in = c.in_shape(0);
   if (!in.rank_known()) return;
   const uint32_t axes = searched_axes(p, in.ndim());

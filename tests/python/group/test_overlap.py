@@ -4,6 +4,7 @@ import pathlib
 import re
 
 import pytest
+from device.stand_in import ENVIRONMENT, LIBRARY, MISSING
 from launched import launch, lines_of, needs_gloo
 
 pytestmark = needs_gloo
@@ -48,6 +49,87 @@ def test_the_first_sum_begins_before_the_last_gradient_is_complete(way: str, tmp
     assert done.returncode == 0, done.stderr
     for rank in (0, 1):
         assert lines_of(done, rank)[-1].endswith("before the gradients end: True"), done.stdout
+
+
+# Gradients on a GPU, of which the host knows only in the end whether they are complete.
+ON_GPU = """
+gpu = mx.gpu(0)
+mx.random.seed(1)
+net = gluon.nn.HybridSequential()
+for _ in range(6):
+    net.add(gluon.nn.Dense(256, in_units=256, activation="tanh"))
+net.initialize(mx.init.Xavier(), ctx=gpu)
+net.hybridize()
+loss_of = gluon.loss.L2Loss()
+trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.0}, kvstore="dist_sync")
+params = list(net.collect_params().values())
+
+def backward(x):
+    with autograd.record():
+        loss = loss_of(net(mx.nd.array(x, ctx=gpu)), mx.nd.zeros((64, 256), ctx=gpu))
+    loss.backward()
+
+for number in range(6):
+    batches = np.random.default_rng(number).standard_normal((size, 64, 256))
+    expected = 0
+    for batch in batches:
+        backward(batch)
+        mx.nd.waitall()
+        expected = expected + np.concatenate([p.grad().asnumpy().ravel() for p in params])
+    backward(batches[rank])
+    trainer.step(1)
+    found = np.concatenate([p.grad().asnumpy().ravel() for p in params])
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+print("equal")
+"""
+
+
+@pytest.mark.skipif(not LIBRARY.exists(), reason=MISSING)
+@pytest.mark.parametrize("order", ["1", "3"])
+def test_sums_of_gradients_on_a_gpu_are_of_complete_ones(order: str, tmp_path: pathlib.Path) -> None:
+    done = launch(2, ON_GPU, tmp_path, "--threads", "1", **ENVIRONMENT, HNSTANDIN_SEED=order)
+    assert done.returncode == 0, done.stderr
+    assert "race" not in done.stdout + done.stderr
+    assert [lines_of(done, rank)[-1] for rank in (0, 1)] == ["equal", "equal"]
+
+
+# Weights, values that a call of the group overwrites, and the gradient: rows of one array. The plan reads the second
+# row until its end, when the gradient in the third one has long been complete.
+ONE_ARRAY = """
+width = 500
+class Net(gluon.HybridBlock):
+    def hybrid_forward(self, F, x, weight, other):
+        y = x * other
+        for _ in range(6):
+            y = F.tanh(F.dot(y, other))
+        return F.dot(y, weight)
+net = Net()
+net.hybridize()
+
+def gradient(waits):
+    rng = np.random.default_rng(rank)
+    weight, other, grad = mx.nd.array(rng.standard_normal((3, width, width)) / 22)
+    x = mx.nd.array(rng.standard_normal((width, width)))
+    x.attach_grad()
+    autograd.mark_variables([weight], [grad])
+    with autograd.record():
+        loss = net(x, weight, other)
+    loss.backward()
+    if waits:
+        mx.nd.waitall()
+    group.broadcast(other, 0, "other")
+    return x.grad.asnumpy()
+
+for _ in range(4):
+    np.testing.assert_array_equal(gradient(False), gradient(True))
+print("equal")
+"""
+
+
+def test_gradients_that_share_memory_with_inputs_wait_for_the_end_of_their_plan(tmp_path: pathlib.Path) -> None:
+    done = launch(2, ONE_ARRAY, tmp_path, "--threads", "1")
+    assert done.returncode == 0, done.stderr
+    assert [lines_of(done, rank)[-1] for rank in (0, 1)] == ["equal", "equal"]
 
 
 # argv: train_step or loop, net, dtype, optimizer, options
@@ -111,6 +193,7 @@ print("digest", hashlib.sha256(b"".join(values)).hexdigest())
     ("net", "dtype", "optimizer", "extra"),
     [
         ("mlp", "float32", "sgd", "plain"),
+        ("mlp", "float32", "sgd", "clip"),
         ("mlp", "float32", "adam", "add"),
         ("mlp", "bfloat16", "adam", "plain"),
         ("lstm", "float32", "adam", "plain"),
@@ -126,6 +209,38 @@ def test_a_train_step_gives_the_bits_of_the_loop_in_every_process(
         assert done.returncode == 0, done.stderr
         found |= {re.findall("digest (.*)", "\n".join(lines_of(done, rank)))[0] for rank in (0, 1)}
     assert len(found) == 1, found
+
+
+# The trainer has the parameters in another order than the forward uses them.
+MIXED = """
+mx.random.seed(3)
+last, first = gluon.nn.Dense(3, in_units=400), gluon.nn.Dense(400, in_units=300)
+net = gluon.nn.HybridSequential()
+net.add(first, last)
+net.initialize(mx.init.Xavier())
+net.hybridize()
+params = [last.bias, first.weight, last.weight, first.bias]
+trainer = gluon.Trainer(params, "sgd", {"learning_rate": 0.05}, kvstore="dist_sync")
+loss_of = gluon.loss.L2Loss()
+step = mx.jit.train_step(net, loss_of, trainer)
+x, y = mx.nd.ones((4, 300)) * (rank + 1), mx.nd.ones((4, 3))
+for number in range(4):
+    if (number + rank) % 2:
+        step(x, y, batch_size=8)
+    else:
+        with autograd.record():
+            loss = loss_of(net(x), y)
+        loss.backward()
+        trainer.step(8)
+values = b"".join(param.data().asnumpy().tobytes() for param in params)
+print("equal", set(group.gather(mx.nd.array(np.frombuffer(values, "float32"))).asnumpy().std(axis=0).tolist()) == {0.0})
+"""
+
+
+def test_processes_may_run_compiled_steps_and_loops_side_by_side(tmp_path: pathlib.Path) -> None:
+    done = launch(2, MIXED, tmp_path, "--threads", "1")
+    assert done.returncode == 0, done.stderr
+    assert lines_of(done, 0)[-1] == lines_of(done, 1)[-1] == "equal True"
 
 
 # One rank computes an infinite gradient in step 3: all of them skip the update and halve the scale.

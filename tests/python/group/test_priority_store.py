@@ -9,12 +9,13 @@ from launched import launch, lines_of, needs_gloo
 
 TRAINING = """
 import hashlib
+compression = {"type": sys.argv[1], "threshold": 0.5}
 def digest(store):
     mx.random.seed(5)
     net = gluon.nn.HybridSequential()
     net.add(gluon.nn.Dense(300, in_units=300), gluon.nn.Dense(300, in_units=300), gluon.nn.Dense(3, in_units=300))
     net.initialize(mx.init.Xavier())
-    trainer = gluon.Trainer(net.collect_params(), "adam", kvstore=store)
+    trainer = gluon.Trainer(net.collect_params(), "adam", kvstore=store, compression_params=compression)
     before = group.counters()["calls"]
     for step in range(3):
         with autograd.record():
@@ -32,9 +33,9 @@ print("calls", plain_calls, first_calls)
 
 
 @needs_gloo
-@pytest.mark.slow
-def test_values_are_those_of_dist_sync_in_more_messages(tmp_path: pathlib.Path) -> None:
-    done = launch(2, TRAINING, tmp_path, "--threads", "1")
+@pytest.mark.parametrize("compression", [pytest.param("none", marks=pytest.mark.slow), "2bit"])
+def test_values_are_those_of_dist_sync_in_more_messages(compression: str, tmp_path: pathlib.Path) -> None:
+    done = launch(2, TRAINING, tmp_path, "--threads", "1", arguments=(compression,))
     assert done.returncode == 0, done.stderr
     _, plain, first = lines_of(done, 0)[0].split()
     assert int(first) > int(plain)

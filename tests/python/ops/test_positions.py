@@ -43,6 +43,14 @@ def test_the_symbol_infers_the_dtype_of_positions():
         assert np.dtype(outputs[0]) == np.dtype(expected)
 
 
+@pytest.mark.parametrize("op", [mx.sym.argmax, mx.sym.argmin, mx.sym.argmax_channel])
+def test_the_dtype_of_positions_tells_that_of_data(op):
+    positions = op(mx.sym.var("x"), **({} if op is mx.sym.argmax_channel else {"axis": 1}))
+    for dtype in ("float32", "float64", "int32"):
+        inputs, _, _ = mx.sym.broadcast_add(positions, mx.sym.var("y")).infer_type(y=dtype)
+        assert [np.dtype(each) for each in inputs] == [np.dtype(dtype)] * 2
+
+
 WARNINGS = {
     "argmax": (lambda: mx.nd.argmax(mx.nd.zeros((1, (1 << 24) + 2)), axis=1), "float32", "mx.np"),
     "topk": (lambda: mx.nd.topk(rows("float32"), k=2, dtype="float16"), "float16", "dtype='int32'"),
@@ -74,6 +82,11 @@ def test_positions_that_the_dtype_cannot_hold_warn_once(run, dtype, fix, request
         lambda: mx.nd.contrib.arange_like(mx.nd.ones((257,)).astype("bfloat16")),
         lambda: mx.nd.contrib.arange_like(mx.nd.ones((2049,)).astype("float16")),
         lambda: mx.nd.contrib.arange_like(mx.nd.ones((300,)).astype("bfloat16"), step=0.5),
+        lambda: mx.nd.contrib.arange_like(mx.nd.ones((2000,)).astype("float16"), start=-2, step=2),
+        lambda: mx.nd.contrib.arange_like(mx.nd.ones((200,)).astype("int8"), start=-128),
+        lambda: mx.nd.contrib.arange_like(mx.nd.ones((129,)).astype("int8"), step=-1),
+        lambda: mx.nd.contrib.arange_like(mx.nd.ones((300,)).astype("bfloat16"), step=float("inf")),
+        lambda: mx.nd.contrib.arange_like(mx.nd.ones((300,)).astype("bfloat16"), start=2.0**100, step=2.0**100),
         lambda: mx.nd.topk(rows("float32", 200, (3, 7)), k=2, dtype="uint8"),
     ],
 )
@@ -81,6 +94,20 @@ def test_positions_that_fit_do_not_warn(run):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run().wait_to_read()
+
+
+@pytest.mark.parametrize(("count", "dtype", "start", "step"), [
+    (2050, "float16", 0, 1), (2053, "float16", 2, -1), (1030, "float16", 0, 3), (2051, "float16", 0, 2),
+    (130, "int8", 0, -1), (129, "int8", 0, 1), (300, "uint8", 0, 1),
+])  # fmt: skip
+def test_ranges_that_do_not_fit_warn(count, dtype, start, step):
+    exact = start + step * np.arange(count)
+    names = {"mx": mx, "data": mx.nd.ones((count,)).astype(dtype), "start": start, "step": step}
+    # A line of its own: it warns once for each line.
+    line = compile("mx.nd.contrib.arange_like(data, start=start, step=step)", f"{count}{dtype}{start}{step}", "eval")
+    with pytest.warns(UserWarning, match="'_contrib_arange_like'"):
+        found = eval(line, names).asnumpy()
+    assert not np.array_equal(found.astype("float64"), exact)
 
 
 def test_strict_mode_makes_it_an_error():
