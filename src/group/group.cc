@@ -357,7 +357,14 @@ void Group::check_open() const {
   if (left_) throw GroupError({.message = "this process has left the group", .fix = "join a group again"});
 }
 
+std::optional<Finding> Group::finding_by(int peer) const {
+  Finding found;
+  const bool has_one = meeting_->get(key("finding", peer).c_str(), &found, sizeof found, 1) == sizeof found;
+  return has_one && found.valid(size()) ? std::optional(found) : std::nullopt;
+}
+
 Finding Group::finding_of_closed(int peer, const std::string& call) const {
+  if (const std::optional<Finding> theirs = finding_by(peer)) return *theirs;  // it gave up because of a third process
   const std::string rank = "rank " + std::to_string(peer);
   const std::string fix = "see the log of " + rank + "; restart with --max-restarts";
   char reason[400] = {};
@@ -392,10 +399,9 @@ Finding Group::most_certain(Finding finding) {
     for (int peer = 0; peer < size(); ++peer) {
       uint8_t& is_known = known[static_cast<size_t>(peer)];
       if (is_known != 0) continue;
-      Finding other;
-      if (meeting_->get(key("finding", peer).c_str(), &other, sizeof other, 1) == sizeof other) {
+      if (const std::optional<Finding> other = finding_by(peer)) {
         is_known = 1;
-        if (other.valid(size()) && other.more_certain_than(finding)) finding = other;
+        if (other->more_certain_than(finding)) finding = *other;
       } else if (may_write(peer)) {
         complete = false;
       }

@@ -110,7 +110,8 @@ class Group {
   void prove_token();
   std::string key(const char* label, int rank) const;
   std::string name_of(int rank) const;
-  void check_open() const;  // throws the error that closed the group
+  void check_open() const;                            // throws the error that closed the group
+  std::optional<Finding> finding_by(int peer) const;  // what that process found when it closed the group
   Finding finding_of_closed(int peer, const std::string& call) const;
   [[noreturn]] void fail(const Finding& own);  // the cause is the most certain finding of all processes
   Finding most_certain(Finding finding);

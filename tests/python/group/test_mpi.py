@@ -87,7 +87,7 @@ def test_a_fault_of_one_process_is_named_by_the_others(engine: str, name: str, t
     elif not errors:
         assert "rank 1" in done.stderr, done.stderr
     for error in errors.values():
-        assert text in error
+        assert text in error, done.stdout + done.stderr
         assert "rank 1" in error
         assert "program.py" in error, "the user's line"
     pids = [int(pid) for pid in re.findall(r"pid (\d+)\b", done.stdout)]
