@@ -1,4 +1,5 @@
-"""Copies oneDNN's shared library, which uses libgomp, bound to libhnteam.so instead: for OpenMP, `new` and `delete`.
+"""Copies oneDNN's shared library, which uses libgomp, bound to libhnteam.so instead: for OpenMP, `new` and `delete`,
+and the destruction of static objects.
 
     python rebind_dnnl.py LIBRARY COPY
 
@@ -17,6 +18,7 @@ OPERATORS = {  # src/teams/blocks.cc
     b"_Znwm": b"HNnwm",
     b"_ZdlPv": b"HNdlPv",
 }
+EXIT = {b"__cxa_atexit": b"HNxa_atexit"}  # src/teams/lasting_statics.cc
 FUNCTIONS = {  # src/teams/openmp.cc
     b"GOMP_barrier": b"HNTM_barrier",
     b"GOMP_loop_end_nowait": b"HNTM_loop_end_nowait",
@@ -54,7 +56,7 @@ def rebind(data: bytes) -> bytes:
     unknown = sorted(n for n in wanted if n.startswith((b"GOMP_", b"omp_", b"kmp_", b"__kmpc_")) and n not in FUNCTIONS)
     if unknown:
         raise ValueError(f"it calls {b', '.join(unknown).decode()}, which src/teams/openmp.cc does not have")
-    for old, new in (LIBRARY, *FUNCTIONS.items(), *OPERATORS.items()):
+    for old, new in (LIBRARY, *FUNCTIONS.items(), *OPERATORS.items(), *EXIT.items()):
         if table.count(b"\0" + old + b"\0") != 1:
             raise ValueError(f"{old.decode()} is not among its names")
         table = table.replace(b"\0" + old + b"\0", b"\0" + new.ljust(len(old), b"\0") + b"\0")

@@ -89,6 +89,10 @@ HN_API const char* hn_isa(void);
 HN_API int hn_engine_type(const char** out);
 /* Waits until all work is done; reports the first failure that was not reported before. */
 HN_API int hn_wait_all(void);
+/* Does what must be done before the process ends: waits until all work is done, leaves the group of processes and stops
+ * the threads of the library. The end of the main thread calls it. Call it before another thread calls exit(), because
+ * exit() destroys objects that queued work uses. Later calls of other functions work, on the thread that waits. */
+HN_API_3 int hn_shutdown(void);
 /* Cores that the library may use; by default all that the process has. */
 HN_API int hn_num_threads(int* out);
 HN_API int hn_set_num_threads(int cores);

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/cache_folder.h"
+#include "base/process_end.h"
 #include "hybridnet/env.h"
 
 extern char** environ;
@@ -203,7 +204,7 @@ class Background {
     waiting_.push_back(function);
     if (!thread_.joinable()) {
       thread_ = std::thread([this] { work(); });
-      std::atexit([] { get().stop(); });
+      at_process_end([] { get().stop(); });
     }
     changed_.notify_one();
   }

@@ -2,10 +2,11 @@
 #include "c_api/group.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <exception>
+#include <mutex>
 #include <string>
 
+#include "base/process_end.h"
 #include "c_api/arrays.h"
 #include "c_api/status.h"
 #include "group/current.h"
@@ -36,7 +37,8 @@ void leave_at_exit() {
 
 void watch_exit(const group::Group& group) {
   if (group.size() == 1) return;
-  [[maybe_unused]] static const int registered = std::atexit(leave_at_exit);
+  static std::once_flag watched;
+  std::call_once(watched, [] { at_process_end(leave_at_exit); });
 }
 
 std::string text_or(const char* given, const char* default_text) { return given != nullptr ? given : default_text; }

@@ -8,6 +8,7 @@
 
 #include "base/front_end.h"
 #include "base/pinning.h"
+#include "base/process_end.h"
 #include "c_api/status.h"
 #include "device/stream.h"
 #include "engine/profile.h"
@@ -68,6 +69,10 @@ int hn_wait_all(void) {
     Runtime::get().engine().wait_all();
     device::wait_for_all();
   });
+}
+
+int hn_shutdown(void) {
+  return guarded([] { run_process_end(); });
 }
 
 int hn_num_threads(int* out) {

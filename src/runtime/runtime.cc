@@ -2,9 +2,8 @@
 
 #include <pthread.h>
 
-#include <cstdlib>
-
 #include "base/interrupt.h"
+#include "base/process_end.h"
 #include "cuda/backend.h"
 #include "device/pool.h"
 #include "device/stream.h"
@@ -83,7 +82,7 @@ Runtime& Runtime::get() {
   // finished at exit.
   static Runtime* runtime = [] {
     auto* r = new Runtime;
-    std::atexit([] { Runtime::get().shutdown(); });
+    at_process_end([] { get().shutdown(); });
     return r;
   }();
   return *runtime;

@@ -518,5 +518,7 @@ inline void load_library(const std::string& path) { detail::check(hn_library_loa
 inline void seed(uint64_t value) { detail::check(hn_seed(value)); }
 // Waits until all work is done.
 inline void wait_all() { detail::check(hn_wait_all()); }
+// Finishes the library's work before exit() in another thread than the main one (hn_shutdown in c_api.h).
+inline void shutdown() { detail::check(hn_shutdown()); }
 
 }  // namespace hybridnet::cpp

@@ -39,6 +39,10 @@ JNIEXPORT void JNICALL Java_org_hybridnet_Native_waitAll(JNIEnv* env, jclass) {
   guarded(env, [&] { check(env, hn_wait_all()); });
 }
 
+JNIEXPORT void JNICALL Java_org_hybridnet_Native_shutdown(JNIEnv* env, jclass) {
+  guarded(env, [&] { check(env, hn_shutdown()); });
+}
+
 JNIEXPORT jint JNICALL Java_org_hybridnet_Native_numThreads(JNIEnv* env, jclass) {
   return guarded(env, [&] {
     int cores = 0;

@@ -4,6 +4,7 @@
 
 #include "base/front_end.h"
 #include "base/interrupt.h"
+#include "base/process_end.h"
 #include "casters.h"
 #include "engine/profile.h"
 #include "engine/run_ahead.h"
@@ -175,7 +176,7 @@ void bind_runtime(py::module_& m) {
       "shutdown",
       [] {
         ReleaseGil release(false);
-        Runtime::get().shutdown();
+        run_process_end();
       },
       "Drains the engine; called when the interpreter ends.");
   m.def("empty_cache", [](int device_type, int device_id) {

@@ -1,4 +1,4 @@
-"""The build makes oneDNN use our threads instead of libgomp, and our operators new and delete (rebind_dnnl.py)."""
+"""The build rebinds oneDNN (rebind_dnnl.py): to our threads, to our `new` and `delete`, to statics that stay."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SPEC = importlib.util.spec_from_file_location("rebind_dnnl", ROOT / "cmake/rebin
 rebind_dnnl = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(rebind_dnnl)
 
-NAMES = rebind_dnnl.FUNCTIONS | rebind_dnnl.OPERATORS
+NAMES = rebind_dnnl.FUNCTIONS | rebind_dnnl.OPERATORS | rebind_dnnl.EXIT
 ALL = "".join(f"    {name.decode()}();\n" for name in NAMES)
 
 

@@ -13,6 +13,11 @@ import java.util.Objects;
 final class Native {
   static {
     NativeLibrary.load();
+    try {
+      Runtime.getRuntime().addShutdownHook(new Thread(Native::shutdown, "hybridnet-shutdown"));
+    } catch (IllegalStateException ending) {
+      // A hook of the program uses the library first: it waits for its results itself.
+    }
   }
 
   /** Kinds of Java arrays, with the same numbers as in arrays.cc. */
@@ -49,6 +54,8 @@ final class Native {
   static native byte[] engineType();
 
   static native void waitAll();
+
+  static native void shutdown();
 
   static native int numThreads();
 
