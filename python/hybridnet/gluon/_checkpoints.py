@@ -89,6 +89,8 @@ def save_checkpoint(
         raise ParamError("save_checkpoint: step", expected="an integer, 0 or more", given=repr(step))
     if keep < 1:
         raise ParamError("save_checkpoint: keep", expected="1 or more", given=repr(keep))
+    if trainer is not None:
+        trainer._finish_exchanges()
     arrays, extra = in_all_processes(_SAVE, lambda: (net._arrays_to_save(), plain_extra(_SAVE, extra)))
     equal = _equal_in_all_processes(arrays)
     path = _in_first(_SAVE, lambda: files.new_generation(folder, int(step), _SAVE))
@@ -226,6 +228,8 @@ def load_checkpoint(
     path = _in_first(_LOAD, lambda: _newest(folder, required))
     if not path:
         return None
+    if trainer is not None:
+        trainer._finish_exchanges()  # gradients from before the checkpoint would change what it restores
     manifest = in_all_processes(_LOAD, lambda: files.read_manifest(path, _LOAD))
     parts = in_all_processes(_LOAD, lambda: _read_parts(path, manifest, trainer, loader))
     in_all_processes(_LOAD, lambda: _apply(parts, net, trainer, loader))

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import _core, group, ndarray
 from ..errors import FormatError, ParamError, UnsupportedError
 from ..kvstore._agreement import gather_bytes
-from ..kvstore._dist_store import DistKVStore, buckets, copy_to_others
+from ..kvstore._dist_store import DistKVStore
+from ..kvstore._process_store import buckets, copy_to_others
 from ..ndarray._dtypes import numpy_dtype
 from ..optimizer._ruled import RuledOptimizer
 from ..optimizer._state_parts import Extent, merged_states
@@ -32,7 +33,7 @@ __all__ = ["StateShards", "balanced_owners", "check_can_shard", "extents_from_js
 def check_can_shard(store: Any, optimizer: Optimizer, params: Iterable[Any]) -> None:
     """Raises ParamError or UnsupportedError if a trainer cannot keep states in parts, with the reason."""
     call = "Trainer: shard_states=True"
-    if not isinstance(store, DistKVStore) or "async" in store.type:
+    if not isinstance(store, DistKVStore):
         raise ParamError(
             call,
             because="the trainer has no store that sums over processes in each step",

@@ -15,8 +15,11 @@ from .._keywords import ChecksKeywords
 from .._public_names import dir_of
 from ..errors import ParamError, UnsupportedError
 from ..errors import UserWarning as HybridNetUserWarning
-from ..kvstore._dist_store import DistKVStore, copy_to_others
+from ..kvstore._async_store import AsyncKVStore
+from ..kvstore._dist_store import DistKVStore
+from ..kvstore._process_store import copy_to_others
 from ..kvstore.kvstore import KVStore, _total
+from ._gradient_rounds import exchange_gradients
 from ._parameter_dict import ParameterDict
 from .parameter import Parameter
 
@@ -199,6 +202,11 @@ class Trainer(ChecksKeywords):
         needs_store = by_rows or len(self._contexts) > 1
         if self._kvstore is None and self._kvstore_params["kvstore"] is not None and needs_store:
             self._kvstore = _SumsOfContexts(self._kvstore_params["kvstore"], self._updaters[0])
+        if wanted is False and isinstance(self._store, AsyncKVStore):
+            raise ParamError(
+                "Trainer: Please set update_on_kvstore=True when training in async mode",
+                because="each process's gradients update by themselves, so there is no sum to update by",
+            )
         self._update_on_kvstore = True if wanted else None
         if self._kvstore is not None:
             if wanted and not getattr(self._kvstore, "is_capable", lambda capability: False)("optimizer"):
@@ -207,7 +215,7 @@ class Trainer(ChecksKeywords):
                     because="this store has no optimizer",
                 )
             sums_rows = not by_rows and any(param._grad_stype != "default" for param in self._params)
-            by_default = self._store is None and not sums_rows
+            by_default = isinstance(self._store, AsyncKVStore) or (self._store is None and not sums_rows)
             self._update_on_kvstore = by_default if wanted is None else bool(wanted)
         self._distributed = self._sums_over_processes()
         self._kv_initialized = True
@@ -300,6 +308,9 @@ class Trainer(ChecksKeywords):
 
     def _step(self, scale: float, ignore_stale_grad: bool, batch_size: float) -> None:
         self._check_and_rescale_grad(scale)
+        if isinstance(self._store, AsyncKVStore):
+            exchange_gradients(self, self._store, batch_size, ignore_stale_grad)
+            return
         if ignore_stale_grad:
             self._agree_on_stale_gradients()
         if self._state_shards is not None:
@@ -307,6 +318,11 @@ class Trainer(ChecksKeywords):
         else:
             self._allreduce_grads(batch_size)
         self._update(ignore_stale_grad)
+
+    def _finish_exchanges(self) -> None:
+        """Updates by all gradients of 'dist_async' that are on their way. All processes must call it."""
+        if isinstance(self._store, AsyncKVStore):
+            self._store.barrier()
 
     def join(self) -> Join:
         """Returns a context for loops over unequal numbers of batches in the processes of kvstore='dist_sync'::

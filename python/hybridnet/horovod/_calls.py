@@ -11,7 +11,7 @@ import numpy as np
 from .. import autograd, group, ndarray
 from ..errors import DTypeError, ParamError, ShapeError, UnsupportedError
 from ..errors import TypeError as HybridNetTypeError
-from ..kvstore._dist_store import buckets
+from ..kvstore._process_store import buckets
 from ..ndarray import NDArray
 from ._processes import ProcessSet, check_process_set, global_process_set, rank, size
 

@@ -16,7 +16,8 @@ from ..errors import ValueError as HybridNetValueError
 from ..gluon._parameter_dict import ParameterDict
 from ..gluon.parameter import Parameter
 from ..gluon.trainer import Trainer
-from ..kvstore._dist_store import DistKVStore, broadcast_lists
+from ..kvstore._dist_store import DistKVStore
+from ..kvstore._process_store import broadcast_lists
 from ..kvstore.kvstore import _total
 from ..ndarray import NDArray
 from ..optimizer import Optimizer

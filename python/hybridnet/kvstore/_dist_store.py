@@ -2,76 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .. import _core, group, ndarray
 from ..errors import UnsupportedError
 from ..ndarray import NDArray
-from ._row_sums import broadcast_rows, sum_rows
-from .kvstore import KVStore, _pairs, _total
+from ._process_store import ProcessKVStore, buckets, gradients_text, text_of
+from ._row_sums import sum_rows
+from .kvstore import _total
 
-__all__ = ["DistKVStore", "broadcast_lists", "buckets", "copy_to_others"]
-
-
-def buckets(arrays: Iterable[NDArray]) -> Iterator[list[int]]:
-    """Splits arrays into messages, in order: positions of arrays of one dtype.
-
-    The first message is small, so that the processes begin to send early. C++ and Java split like this, too.
-    """
-    yield from _core.group_buckets(list(arrays))
+__all__ = ["DistKVStore"]
 
 
-def _text(kind: str, keys: Sequence[Any]) -> str:
-    return _core.group_label(kind, [str(key) for key in keys])
-
-
-def _gradients(divisor: float | None) -> str:
-    return "gradients" if divisor is None else _core.group_gradients_kind(divisor)
-
-
-def copy_to_others(arrays: Sequence[NDArray]) -> None:
-    """Copies the first array into the others, which are on other contexts."""
-    first, *others = arrays
-    for other in others:
-        other[:] = first.as_in_context(other.context)
-
-
-def broadcast_lists(names: Sequence[Any], arrays: Sequence[Sequence[NDArray]], root: int = 0) -> None:
-    """Overwrites the arrays of each name, one for each context, by the first one of process root, in few messages."""
-    firsts = [each[0] for each in arrays]
-    dense = [i for i, first in enumerate(firsts) if first.stype == "default"]
-    for members in buckets([firsts[i] for i in dense]):
-        chosen = [dense[i] for i in members]
-        group.broadcast([firsts[i] for i in chosen], root, _text("parameters", [names[i] for i in chosen]))
-    for i, first in enumerate(firsts):
-        if first.stype != "default":
-            broadcast_rows(first, root, names[i])
-    for each in arrays:
-        copy_to_others(each)
-
-
-class DistKVStore(KVStore):
+class DistKVStore(ProcessKVStore):
     """Arrays by key, equal in all processes of ``mx.group``; created by ``mx.kv.create('dist_sync')``.
 
     ``init`` takes the values of process 0. ``push`` sums over contexts and processes; the sum goes to the updater of
-    each process, or replaces the stored array. There are no servers. All processes must call the same methods with the
-    same keys in the same order.
+    each process, or replaces the stored array.
     """
 
     def __init__(self, name: str = "dist_sync") -> None:
         super().__init__(name)
-        group.init()
-
-    @property
-    def rank(self) -> int:
-        """The number of this process."""
-        return group.rank()
-
-    @property
-    def num_workers(self) -> int:
-        """The number of processes."""
-        return group.size()
 
     @property
     def num_shards(self) -> int:
@@ -88,32 +40,6 @@ class DistKVStore(KVStore):
         """Whether sums are of compressed gradients."""
         return self._compression is not None
 
-    def barrier(self) -> None:
-        """Returns when all processes have called it."""
-        group.barrier()
-
-    _barrier = barrier
-
-    def init(self, key: Any, value: Any) -> None:
-        """Stores the values of process 0. Raises ParamError if a key exists."""
-        super().init(key, value)
-        keys = [k for k, _ in _pairs(key, value)]
-        self.broadcast_all(keys, [[self._stored[k]] for k in keys])
-
-    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
-        """Stores the value of process 0 and copies it into the arrays of out."""
-        pairs = self._pairs(key, value)
-        for k, arrays in pairs:
-            self._stored[k] = arrays[0].copy()
-        self.broadcast_all([k for k, _ in pairs], [[self._stored[k]] for k, _ in pairs])
-        for k, targets in self._pairs(key, out):
-            self.pull(k, targets, priority)
-
-    def broadcast_all(self, names: Sequence[Any], arrays: Sequence[Sequence[NDArray]]) -> None:
-        """Overwrites the arrays of each name, one for each context, by the first one of process 0."""
-        if self.num_workers > 1:
-            broadcast_lists(names, arrays)
-
     def sum_gradients(
         self, names: Sequence[Any], gradients: Sequence[Sequence[NDArray]], divisor: float | None = None
     ) -> None:
@@ -122,11 +48,11 @@ class DistKVStore(KVStore):
         The last parameters come first: their gradients are ready first. divisor: by which each process divides the sums
         afterwards; they must agree on it.
         """
-        kind = _gradients(divisor)
+        kind = gradients_text(divisor)
         names, gradients = self._sum_others(kind, list(reversed(names)), list(reversed(gradients)))
         totals = [_total(list(arrays)) for arrays in gradients]
         for members in buckets(totals) if self.num_workers > 1 else ():
-            group.sum_into([totals[i] for i in members], name=_text(kind, [names[i] for i in members]))
+            group.sum_into([totals[i] for i in members], name=text_of(kind, [names[i] for i in members]))
         for total, arrays in zip(totals, gradients, strict=True):
             for array in arrays:
                 if array is not total:
@@ -160,7 +86,7 @@ class DistKVStore(KVStore):
             return []
         sparse_ones = [i for i, total in enumerate(totals) if total.stype != "default"]
         if self._compression is None:
-            name = _text(kind, keys)
+            name = text_of(kind, keys)
             return sum_rows(totals, name, priority) if self.num_workers > 1 else list(totals)
         if sparse_ones:
             raise UnsupportedError(
@@ -172,7 +98,7 @@ class DistKVStore(KVStore):
         for members in buckets(totals):
             chosen = [keys[i] for i in members]
             self._compression.sum_into(
-                chosen, [totals[i] for i in members], [sums[i] for i in members], _text(kind, chosen), priority
+                chosen, [totals[i] for i in members], [sums[i] for i in members], text_of(kind, chosen), priority
             )
         return sums
 
@@ -197,7 +123,7 @@ class DistKVStore(KVStore):
             _core.group_sum_shards(
                 [[node[i] for i in chosen] for node in nodes],
                 [out[i] for i in chosen],
-                _text(_gradients(divisor), [names[i] for i in chosen]),
+                text_of(gradients_text(divisor), [names[i] for i in chosen]),
             )
 
     def _sums(
@@ -223,7 +149,7 @@ class DistKVStore(KVStore):
             group.sum_into(
                 [totals[i] for i in chosen],
                 [targets[i] for i in chosen],
-                _text("values", [keys[i] for i in chosen]),
+                text_of("values", [keys[i] for i in chosen]),
                 priority,
             )
         return [targets[i] for i in range(len(totals))]

@@ -14,7 +14,7 @@ from ._agreement import gather_bytes
 if TYPE_CHECKING:
     from numpy.typing import NDArray as Ids
 
-__all__ = ["broadcast_rows", "sum_rows"]
+__all__ = ["broadcast_rows", "gather_rows", "sum_rows"]
 
 
 def _gathered_ids(own: Sequence[Ids[np.int64]], name: str) -> list[list[Ids[np.int64]]]:
@@ -56,6 +56,20 @@ def sum_rows(arrays: Sequence[NDArray], name: str, priority: int = 0) -> list[ND
     for members in _core.group_buckets(filled):
         group.sum_into([filled[i] for i in members], name=name, priority=priority)
     return [_with_rows(part, ids, array) for part, ids, array in zip(parts, unions, arrays, strict=True)]
+
+
+def gather_rows(array: NDArray, name: str) -> list[NDArray]:
+    """Returns a row_sparse array of each process, in the order of ranks. Waits for the row numbers of all processes."""
+    own = array.indices.asnumpy()
+    of_processes = [ids for (ids,) in _gathered_ids([own], name)]
+    longest = max(map(len, of_processes))
+    if longest == 0:
+        return [sparse.zeros("row_sparse", array.shape, ctx=array.context, dtype=array.dtype) for _ in of_processes]
+    padded = ndarray.zeros((longest, *array.shape[1:]), ctx=array.context, dtype=array.dtype)
+    if len(own) > 0:
+        padded[: len(own)] = array.data
+    everything = group.gather(padded, f"values of the rows of {name}")
+    return [_with_rows(everything[rank, : len(ids)], ids, array) for rank, ids in enumerate(of_processes)]
 
 
 def broadcast_rows(array: NDArray, root: int, name: Any) -> None:

@@ -17,6 +17,7 @@ _LOCAL = ("local", "device", "nccl", "local_update_cpu", "local_allreduce_cpu", 
 # Sums over the processes of mx.group; all names mean the same.
 DIST = ("dist_sync", "dist_sync_device", "dist_device_sync", "dist")
 PRIORITY = "p3"  # the same sums, in an order of their own
+ASYNC = ("dist_async", "dist_async_device")  # an update for the gradients of each process
 
 
 class KVStoreBase:
@@ -82,10 +83,10 @@ def create(name: str = "local") -> KVStoreBase:
     """Creates a store by name.
 
     'local', 'device' and 'nccl' are equivalent in one process; 'dist_sync', 'dist_sync_device' and 'dist_device_sync'
-    sum over the processes of mx.group, and 'p3' too, the first parameters first. Other names are those of registered
-    stores.
+    sum over the processes of mx.group, and 'p3' too, the first parameters first; 'dist_async' updates by the gradients
+    of one process after the other, later than they are pushed. Other names are those of registered stores.
 
-    Raises TypeError unless name is text, UnsupportedError for 'dist_async', ParamError for unknown names.
+    Raises TypeError unless name is text, ParamError for unknown names.
     """
     if not isinstance(name, str):
         raise HybridNetTypeError("kvstore.create: name must be a string", given=type(name).__name__)
@@ -104,15 +105,13 @@ def create(name: str = "local") -> KVStoreBase:
         from ._priority_store import PriorityKVStore
 
         return PriorityKVStore(lower)
-    if lower.startswith("dist_async"):
-        raise UnsupportedError(
-            f"kvstore '{name}' does not exist",
-            because="its workers update servers without waiting for each other, and there are no servers here",
-            fix="use 'dist_sync', which gives the same result in every run",
-        )
+    if lower in ASYNC:
+        from ._async_store import AsyncKVStore
+
+        return AsyncKVStore(lower)
     if lower.startswith(("dist", "horovod", "byteps")):
         raise UnsupportedError(f"kvstore '{name}' does not exist yet", fix="use 'dist_sync'")
-    known: Sequence[str] = (*_LOCAL, *DIST, PRIORITY, *KVStoreBase.kv_registry)
+    known: Sequence[str] = (*_LOCAL, *DIST, *ASYNC, PRIORITY, *KVStoreBase.kv_registry)
     raise ParamError(f"kvstore.create: unknown store '{name}', known: {', '.join(known)}")
 
 

@@ -18,6 +18,8 @@ from ..context import Context, cpu
 from ..errors import HybridNetError, ParamError
 from ..initializer import InitDesc, Uniform
 from ..io import DataBatch, DataDesc
+from ..kvstore._async_store import AsyncKVStore
+from ..kvstore._dist_store import DistKVStore
 from ..model import load_checkpoint
 from .base_module import BaseModule, check_input_names, describe_inputs
 from .executor_group import DataParallelExecutorGroup
@@ -454,7 +456,9 @@ class Module(BaseModule):
         self._kvstore = self._make_store(kvstore)
         if self._kvstore is not None and self._compression_params:
             self._kvstore.set_gradient_compression(self._compression_params)
-        self._update_on_kvstore = self._kvstore is kvstore is not None and self._kvstore.is_capable("optimizer")
+        self._update_on_kvstore = isinstance(self._kvstore, AsyncKVStore) or (
+            self._kvstore is kvstore is not None and self._kvstore.is_capable("optimizer")
+        )
         count = 1 if self._update_on_kvstore else len(self._context)
         names = {i * count + k: name for i, name in enumerate(self._param_names) for k in range(count)}
         self._optimizer = self._make_optimizer(optimizer, optimizer_params, names)
@@ -495,7 +499,8 @@ class Module(BaseModule):
                 self._kvstore.broadcast(name, arrays[0], out=arrays)
 
     def _make_optimizer(self, optimizer: Any, params: Any, names: dict[int, str]) -> opt.Optimizer:
-        processes = self._kvstore.num_workers if hasattr(self._kvstore, "broadcast_all") else 1
+        # With 'dist_async' an update has the gradients of one process, as in MXNet.
+        processes = self._kvstore.num_workers if isinstance(self._kvstore, DistKVStore) else 1
         rescale = 1.0 / (self._exec_group.batch_size * processes)
         if isinstance(optimizer, str):
             params = dict(params)

@@ -180,11 +180,9 @@ def test_wrong_arguments_are_named(make, text):
         make(_net().collect_params())
 
 
-def test_uninitialized_parameters_and_asynchronous_stores_are_refused():
+def test_uninitialized_parameters_are_refused():
     with pytest.raises(RuntimeError, match="not been initialized"):
         gluon.Trainer(nn.Dense(1, in_units=1).collect_params(), "sgd")
-    with pytest.raises(mx.errors.UnsupportedError, match="dist_async"):
-        gluon.Trainer(_net().collect_params(), "sgd", kvstore="dist_async")
 
 
 def test_a_store_object_sums_the_gradients():
