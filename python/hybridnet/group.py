@@ -41,6 +41,7 @@ __all__ = [
     "barrier",
     "broadcast",
     "counters",
+    "from_mpi4py",
     "gather",
     "init",
     "is_initialized",
@@ -103,7 +104,38 @@ def init(
     _serve(int(rank or 0), meeting or "", token_file)
     _core.group_join(
         int(rank or 0), int(size or 1), int(virtual_shards), meeting or "", token_file, address, engine or "gloo", name,
-        timeout,
+        timeout, 0,
+    )  # fmt: skip
+    _place()
+
+
+def from_mpi4py(comm: Any = None, *, virtual_shards: int = 0, name: str = "0", timeout: float = 60.0) -> None:
+    """Joins the group of the processes of an mpi4py communicator; returns when all of them have called it.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm, optional
+        Default: ``MPI.COMM_WORLD``. Ranks are those of the communicator, which may be freed afterwards. Another one
+        with other processes cannot follow it in the same program.
+    virtual_shards, name, timeout
+        As in :func:`init`; name differs from those of earlier groups of this program.
+
+    mpi4py starts and ends MPI: with the thread level MPI_THREAD_MULTIPLE, its default.
+
+    Raises TypeError for other objects; GroupError if a process does not come, if MPI has ended or was started with
+    another thread level, and if this process is in a group already; ImportError without mpi4py.
+    """
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD if comm is None else comm
+    if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
+        raise HybridNetTypeError(
+            "group.from_mpi4py", expected="an intracommunicator of mpi4py", given=getattr(comm, "name", repr(comm))
+        )
+    engine = "openmpi" if "Open MPI" in MPI.Get_library_version() else "mpich"
+    _core.group_join(
+        comm.Get_rank(), comm.Get_size(), int(virtual_shards), "", "", "127.0.0.1", engine, name, timeout,
+        MPI._handleof(comm),
     )  # fmt: skip
     _place()
 

@@ -40,7 +40,8 @@ TransportRequest request_of(const Settings& settings) {
           .size = settings.size,
           .address = settings.address.c_str(),
           .timeout_ms = settings.timeout_ms,
-          .abort_descriptor = environment().mpi_abort_descriptor};
+          .abort_descriptor = environment().mpi_abort_descriptor,
+          .communicator = settings.communicator};
 }
 
 std::unique_ptr<Meeting> open_own_meeting(OpenMeetingFunction open, const Settings& settings) {

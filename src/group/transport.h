@@ -10,7 +10,7 @@
 namespace hybridnet::group {
 
 // Changes with every change of this header: a library with another number is refused.
-inline constexpr int kTransportAbi = 2;
+inline constexpr int kTransportAbi = 3;
 
 enum class Progress : int {
   kPending,
@@ -55,6 +55,7 @@ struct TransportRequest {
   Meeting* meeting = nullptr;
   int64_t timeout_ms = 60'000;
   int abort_descriptor = -1;  // a connection to MPICH's mpirun; -1: there is none
+  uint64_t communicator = 0;  // handle of an MPI_Comm in C, whose processes are the group; 0: MPI_COMM_WORLD
 };
 
 // The functions that such a library exports, with C linkage. The first returns kTransportAbi. The second connects all

@@ -14,7 +14,8 @@ namespace {
 using Arrays = std::vector<NDArray>;
 
 void join(int rank, int size, int shards, const std::string& meeting, const std::string& token_file,
-          const std::string& address, const std::string& engine, const std::string& name, double timeout) {
+          const std::string& address, const std::string& engine, const std::string& name, double timeout,
+          uint64_t communicator) {
   ReleaseGil release(false);
   group::join({.rank = rank,
                .size = size,
@@ -24,7 +25,8 @@ void join(int rank, int size, int shards, const std::string& meeting, const std:
                .address = address,
                .engine = engine,
                .name = name,
-               .timeout_ms = static_cast<int64_t>(timeout * 1000)});
+               .timeout_ms = static_cast<int64_t>(timeout * 1000),
+               .communicator = communicator});
 }
 
 // The place of this process is that of its launcher.
@@ -58,7 +60,7 @@ py::object result_like(const py::object& given, const Call& call) {
 }  // namespace
 
 void bind_groups(py::module_& m) {
-  m.def("group_join", &join);
+  m.def("group_join", &join, "communicator: the handle of an MPI communicator in C; 0: that of all processes.");
   m.def("group_join_as_launched", &join_as_launched);
   m.def(
       "group_check_token", [](const std::string& path) { group::read_token(path); },

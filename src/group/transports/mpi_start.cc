@@ -41,6 +41,11 @@ struct Identity {
   }
 };
 
+MPI_Comm processes_of(const TransportRequest& request) {
+  if (request.communicator == 0) return MPI_COMM_WORLD;
+  return MPI_Comm(request.communicator);  // an int in MPICH, a pointer in Open MPI
+}
+
 // The job has failed, whatever this process says.
 void end_job(int status) { ends_with(std::max(status, 1)); }
 
@@ -55,6 +60,10 @@ World& World::of(const TransportRequest& request) {
   if (world == nullptr) world = new World(request);
   if (world->stopped_)
     throw std::runtime_error("a group of this process failed, and MPI cannot be used again in the same process");
+  if (!world->connects(processes_of(request)))
+    throw std::runtime_error(
+        "a group of this process had the processes of another communicator, and MPI connects them "
+        "once in a program");
   if (world->rank_ != request.rank || world->size_ != request.size)
     throw std::runtime_error("MPI says that this is process " + std::to_string(world->rank_) + " of " +
                              std::to_string(world->size_) + ", but the environment says " +
@@ -66,7 +75,7 @@ World& World::of(const TransportRequest& request) {
 World::World(const TransportRequest& request) {
   const auto end = Clock::now() + milliseconds(request.timeout_ms);
   initialize(request, end);
-  connect(end);
+  connect(processes_of(request), end);
 }
 
 void World::require(int code, const char* call) const {
@@ -130,11 +139,17 @@ void World::finish_request(MPI_Request* request, Clock::time_point end, const ch
   }
 }
 
-void World::connect(Clock::time_point end) {
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-  MPI_Comm_size(MPI_COMM_WORLD, &size_);
+bool World::connects(MPI_Comm processes) const {
+  int found = MPI_UNEQUAL;
+  const std::lock_guard lock(mutex_);
+  return MPI_Comm_compare(processes, all_, &found) == MPI_SUCCESS && (found == MPI_IDENT || found == MPI_CONGRUENT);
+}
+
+void World::connect(MPI_Comm processes, Clock::time_point end) {
+  MPI_Comm_rank(processes, &rank_);
+  MPI_Comm_size(processes, &size_);
   MPI_Request made = MPI_REQUEST_NULL;
-  require(MPI_Comm_idup(MPI_COMM_WORLD, &all_, &made), "MPI_Comm_idup");
+  require(MPI_Comm_idup(processes, &all_, &made), "MPI_Comm_idup");
   finish_request(&made, end, "MPI_Comm_idup");
   MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN);
   peers_.resize(static_cast<size_t>(size_));

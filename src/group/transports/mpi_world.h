@@ -75,7 +75,8 @@ class World {
 
   explicit World(const TransportRequest& request);
   void initialize(const TransportRequest& request, Clock::time_point end);
-  void connect(Clock::time_point end);
+  void connect(MPI_Comm processes, Clock::time_point end);
+  bool connects(MPI_Comm processes) const;
   void watch_peers(Clock::time_point end);
   void finish_request(MPI_Request* request, Clock::time_point end, const char* what);
 

@@ -1,13 +1,15 @@
 """Processes that mpirun starts form a group without any setting, with the bits of Gloo's, and name what goes wrong."""
 
+import os
 import pathlib
 import re
 import subprocess
+import sys
 import time
 
 import pytest
 from launched import LIBRARY, launch
-from mpi_launched import ENGINES, mpirun
+from mpi_launched import ENGINES, mpirun, mpirun_of
 from test_faults import FAULTS, FAULTY, alive
 from test_training import TRAINING
 
@@ -192,3 +194,54 @@ def test_init_takes_the_place_from_mpirun(engine: str, tmp_path: pathlib.Path) -
     program += "assert (mx.group.size(), mx.group.virtual_shards()) == (2, 4)\n"
     done = mpirun(engine, 2, program, tmp_path, head="import hybridnet as mx\n")
     assert done.returncode == 0, done.stderr
+
+
+MPI4PY = """
+from mpi4py import MPI
+import numpy as np
+import hybridnet as mx
+world = MPI.COMM_WORLD
+halves = world.Split(world.Get_rank() % 2, -world.Get_rank())  # ranks in reverse order
+mx.group.from_mpi4py(halves)
+assert (mx.group.rank(), mx.group.size()) == (halves.Get_rank(), 2)
+x = mx.nd.array([world.Get_rank(), 1.0])
+total = mx.group.sum(x).asnumpy()
+assert (total == [2 + 2 * (world.Get_rank() % 2), 2]).all(), total
+expected = halves.allreduce(np.asarray([world.Get_rank(), 1.0]))  # the program's own messages are others
+assert (total == expected).all()
+mx.group.leave()
+try:
+    mx.group.from_mpi4py(world.Split(world.Get_rank() // 2, world.Get_rank()), name="1")
+    raise SystemExit("another communicator was taken")
+except mx.errors.GroupError as error:
+    assert "another communicator" in str(error), error
+copy = halves.Dup()
+halves.Free()
+mx.group.from_mpi4py(copy, name="2", virtual_shards=4)
+copy.Free()
+assert mx.group.virtual_shards() == 4
+assert mx.group.sum(x).asnumpy()[1] == 2
+world.Barrier()
+"""
+
+
+@slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_communicator_of_mpi4py_is_a_group(engine: str, tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("mpi4py")
+    library = mpirun_of(engine).parents[1] / "lib"
+    done = mpirun(
+        engine, 4, MPI4PY, tmp_path, head="", limit=40.0, LD_LIBRARY_PATH=str(library), HYBRIDNET_NUM_THREADS="1"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_other_objects_than_communicators_are_refused() -> None:
+    pytest.importorskip("mpi4py")
+    code = "import hybridnet as mx\ntry:\n    mx.group.from_mpi4py(3)\nexcept TypeError as error:\n    print(error)\n"
+    library = mpirun_of("mpich").parents[1] / "lib"
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(library)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "expected an intracommunicator of mpi4py, got 3" in done.stdout
