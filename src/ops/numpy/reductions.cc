@@ -172,6 +172,7 @@ void declare_literal(OpRegistry& ops, const char* name, const char* doc, Reducti
                             reduced_axes(p.axis, false, shape.ndim()), a.out[0].dtype, a.out[0].data);
           },
           kFloating)
+      .any_device()
       .gradient(
           [gradient, needs_input](const SumParams& p, const GradientContext& g) -> Values {
             const Shape& shape = g.input_spec(0).shape;
@@ -202,6 +203,7 @@ void declare_literal_extreme(OpRegistry& ops, const char* name, const char* doc)
                             reduced_axes(p.axis, false, shape.ndim()), a.out[0].dtype, a.out[0].data);
           },
           kNumeric)
+      .any_device()
       .gradient(
           [](const ExtremeParams& p, const GradientContext& g) -> Values {
             const Shape& shape = g.input_spec(0).shape;

@@ -193,3 +193,28 @@ def test_too_large_an_array_is_an_error_with_sizes() -> None:
     with pytest.raises(HybridNetError, match=r"gpu\(0\) has no \d+ bytes left"):
         mx.nd.zeros((1 << 40,), ctx=GPU)
     assert (mx.nd.ones((3,), ctx=GPU).asnumpy() == 1).all()
+
+
+def test_reductions_of_numpy_need_no_copies() -> None:
+    program = """
+import hybridnet as mx
+import numpy as np
+values = np.random.default_rng(0).standard_normal((3, 4, 5))
+for name in ("sum", "mean", "max", "min", "prod", "nansum", "nanprod"):
+    for axis in (None, 1, (0, 2)):
+        for dtype in ("float32", "float64"):
+            found = []
+            for ctx in (mx.cpu(), mx.gpu(0)):
+                x = mx.np.array(values, dtype=dtype, ctx=ctx)
+                x.attach_grad()
+                with mx.autograd.record():
+                    y = getattr(mx.np, name)(x, axis=axis)
+                y.backward()
+                found.append((y.asnumpy(), x.grad.asnumpy()))
+            for ours, theirs in zip(*found):
+                np.testing.assert_allclose(ours, theirs, rtol=2e-6 if dtype == "float32" else 1e-13)
+print("equal")
+"""
+    environment = {**os.environ, "HYBRIDNET_GPU_FALLBACK": "error"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "equal\n", done.stdout + done.stderr
