@@ -134,7 +134,8 @@ def main() -> None:
     ((greedy, text),) = search(find, 1)
     print(f"  {text:10} {greedy:8.4f}   is what a beam of one finds")
     files = find.export(tempfile.mkdtemp() + "/search")
-    if search(gluon.SymbolBlock.imports(files[0], ["data0", "data1"], files[1]), args.beams) != found:
+    loaded = gluon.SymbolBlock.imports(files[0], ["data0", "data1"], files[1], ctx=mx.current_context())
+    if search(loaded, args.beams) != found:
         sys.exit("the exported search finds other words")
     chances = {word: chance for chance, word in wanted}
     if any(abs(chances.get(text, chance) - chance) > 1e-4 for chance, text in found):

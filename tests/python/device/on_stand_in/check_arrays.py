@@ -218,3 +218,33 @@ print("equal")
     environment = {**os.environ, "HYBRIDNET_GPU_FALLBACK": "error"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "equal\n", done.stdout + done.stderr
+
+
+def test_a_second_process_compiles_nothing(tmp_path: pathlib.Path) -> None:
+    program = """
+import hybridnet as mx
+net = mx.gluon.nn.HybridSequential()
+net.add(mx.gluon.nn.Dense(4, activation="relu"), mx.gluon.nn.Dense(2))
+net.initialize(mx.init.Constant(0.5), ctx=mx.gpu(0))
+net.hybridize()
+trainer = mx.gluon.Trainer(net.collect_params(), "adam")
+with mx.autograd.record():
+    loss = mx.nd.log_softmax(net(mx.nd.ones((2, 3), ctx=mx.gpu(0)))).sum()
+loss.backward()
+trainer.step(2)
+print(net[0].weight.data().asnumpy().tolist())
+"""
+    environment = {**os.environ, "HYBRIDNET_CACHE": str(tmp_path)}
+    printed = []
+    for path in (os.environ["PATH"], "/nowhere"):  # the stand-in compiles by g++, which the second process cannot find
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env={**environment, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        printed.append(done.stdout)
+    assert printed[0] == printed[1]
+    assert len(list((tmp_path / "cuda").iterdir())) > 5
