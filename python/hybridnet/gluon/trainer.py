@@ -432,7 +432,7 @@ class Trainer(ChecksKeywords):
         self._optimizer.rescale_grad = scale
 
     def _allreduce_grads(self, batch_size: float | None = None) -> None:
-        if self._store is None and len(self._contexts) < 2:
+        if len(self._contexts) < 2 and (self._store is None or self._is_alone()):
             return
         if hasattr(self._store, "sum_gradients"):
             self._sum_over_processes(batch_size)
@@ -447,6 +447,11 @@ class Trainer(ChecksKeywords):
                 total = ndarray.add_n(*(grad.as_in_context(grads[0].context) for grad in grads))
                 for grad in grads:
                     grad[:] = total.as_in_context(grad.context)
+
+    def _is_alone(self) -> bool:
+        """Whether sums over processes are the gradients themselves."""
+        store = self._store
+        return isinstance(store, DistKVStore) and store.num_shards == 1 and self._shards is None and not store.compresses
 
     def _reached_parameters(self) -> Iterator[tuple[Parameter, bool, int]]:
         """Yields each parameter, whether the backward of this process reached it, and in how many processes one did."""
