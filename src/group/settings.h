@@ -15,7 +15,7 @@ struct Settings {
   std::string engine = "gloo";
   std::string name = "0";  // distinguishes the groups that meet in one place, one after the other
   int64_t timeout_ms = 60'000;
-  uint64_t communicator = 0;  // as in TransportRequest
+  uint64_t communicator = 0;  // that of TransportRequest
 };
 
 // The settings in HYBRIDNET_GROUP_*. Throws FileError if the token cannot be read, ValueError if it is too short.
