@@ -43,7 +43,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
 # Pattern of names: the reason why they are missing.
 REASONS = {
     r"contrib\.onnx\..*": "files of ONNX are not read or written",
-    r"rtc\..*|util\.get_cuda_compute_capability": "computation on GPUs is not supported",
+    r"util\.get_cuda_compute_capability": "computation on GPUs is not supported",
     r"executor_manager\..*": "the older form of `Module`",
     r"kv\.KVStoreServer.*": "training runs in one process",
     r"io\.(MXDataIter.*|ImageRecord\w*)": "iterators are written in Python, `ImageRecordIter` serves; see the error",

@@ -85,7 +85,7 @@ PYTHON_LINES: list[tuple[str, ...]] = [  # top to bottom; modules of one line ma
     ),
     ("initializer", "optimizer", "lr_scheduler", "metric", "registry", "io", "kvstore", "recordio", "profiler"),
     ("autograph",),
-    ("_control_flow", "rewrite", "_function", "group", "_dmlc"),
+    ("_control_flow", "rewrite", "_function", "group", "_dmlc", "rtc"),
     (
         *("ndarray", "symbol", "dlpack", "autograd", "random", "executor", "operator", "_python_operator", "ops"),
         *("cuda", "_tracing", "library", "numpy", "numpy_extension", "numpy_dispatch_protocol", "numpy_op_signature"),

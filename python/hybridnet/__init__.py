@@ -50,12 +50,11 @@ _ALIASES = {
 _SUBMODULES = (
     "autograph callback contrib cuda debug dlpack executor gluon group image initializer io jit kvstore libinfo "
     "library log lr_scheduler metric model module monitor numpy numpy_extension onnx operator ops optimizer profiler "
-    "recordio rewrite rnn runtime serving test_utils visualization"
+    "recordio rewrite rnn rtc runtime serving test_utils visualization"
 )
 # MXNet modules that do not exist yet, with the replacement.
 _CPU_ONLY = "write an operator in Python (mx.operator.CustomOp), or compute with operators"
 _MISSING = {
-    "rtc": _CPU_ONLY,  # CUDA kernels
     "tvmop": _CPU_ONLY,
     "th": _CPU_ONLY,
     "torch": _CPU_ONLY,

@@ -8,7 +8,7 @@ from . import _core
 from ._public_names import dir_of
 from .errors import ValueError as HybridNetValueError
 
-__all__ = ["Feature", "Features", "feature_list", "gpus", "isa", "why_no_gpu"]
+__all__ = ["Feature", "Features", "feature_list", "gpu_libraries", "gpus", "isa", "why_no_gpu"]
 
 
 class Feature:
@@ -130,6 +130,11 @@ def gpus() -> list[str]:
     """Returns the GPUs that this process can use, such as ``'NVIDIA H100 (sm_90)'``; index i is ``mx.gpu(i)``."""
     described = (_core.gpu_description(device) for device in range(_core.num_gpus()))
     return [f"{name} ({architecture})" for name, architecture, _ in described]
+
+
+def gpu_libraries() -> dict[str, str]:
+    """Returns the version and file of each library that GPUs need: the driver and NVRTC; empty without a GPU."""
+    return dict(_core.gpu_libraries())
 
 
 def why_no_gpu() -> str:

@@ -36,6 +36,7 @@ class CudaBackend final : public device::Backend {
 
   int num_devices() const override { return static_cast<int>(devices_.size()); }
   device::DeviceInfo info(int device) const override;
+  std::vector<std::pair<std::string, std::string>> libraries() override;
   void make_current(int device) override;
 
   // Memory comes from cuMemAlloc: the pool of src/device keeps blocks, so that the driver's own pool would not be used.
@@ -61,6 +62,12 @@ class CudaBackend final : public device::Backend {
   Function function(Module module, const char* entry) override;
   void launch(Function function, const device::Geometry& geometry, Stream stream, const void* arguments,
               size_t bytes) override;
+
+  device::UserImage compile(const device::UserSource& source, std::string_view architecture) override;
+  Function find_function(Module module, const char* entry) override;
+  std::optional<std::vector<size_t>> parameter_bytes(Function function) override;
+  void launch(Function function, const device::Geometry& geometry, uint32_t shared_bytes, Stream stream,
+              std::span<void* const> parameters) override;
 
  private:
   struct Device {

@@ -30,6 +30,19 @@ std::vector<std::string> CudaBackend::compiler_files() const {
 }
 
 // A missing NVRTC is looked for again at the next kernel: it may have been installed meanwhile.
+std::vector<std::pair<std::string, std::string>> CudaBackend::libraries() {
+  int version = 0;
+  call(driver_->driver_version, &version);
+  std::vector<std::pair<std::string, std::string>> found{{"driver", "CUDA " + version_text(version)}};
+  try {
+    const Compiler& nvrtc = compiler();
+    found.emplace_back("NVRTC", nvrtc.version() + ", " + nvrtc.file());
+  } catch (const Error& missing) {
+    found.emplace_back("NVRTC", missing.fields().message);
+  }
+  return found;
+}
+
 const Compiler& CudaBackend::compiler() {
   const std::lock_guard lock(compiler_mutex_);
   if (compiler_) return *compiler_;

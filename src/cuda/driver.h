@@ -32,6 +32,7 @@ using FunctionHandle = FunctionTag*;
 inline constexpr int kAttributeMultiprocessors = 16, kAttributeMajor = 75, kAttributeMinor = 76;  // CUdevice_attribute
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
+inline constexpr int kMaxDynamicSharedBytes = 8;               // CUfunction_attribute
 inline constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6;  // CUjit_option
 
 class Driver {
@@ -94,6 +95,10 @@ class Driver {
                   unsigned block_y, unsigned block_z, unsigned dynamic_shared_bytes, StreamHandle stream,
                   void** arguments, void** extra)>
       launch{table_, "cuLaunchKernel", 4000};
+  Function<Result(FunctionHandle function, int attribute, int value)> set_function_attribute{
+      table_, "cuFuncSetAttribute", 9000, Need::kOptional};
+  Function<Result(FunctionHandle function, size_t index, size_t* offset, size_t* bytes)> parameter_info{
+      table_, "cuFuncGetParamInfo", 12040, Need::kOptional};
 
   // ---- errors
   Function<Result(Result result, const char** name)> error_name{table_, "cuGetErrorName", 6000};

@@ -16,6 +16,7 @@ inline constexpr Result kOutOfMemory = 2;
 inline constexpr Result kDeinitialized = 4;  // the driver has shut down: the process ends
 inline constexpr Result kNoDevice = 100;
 inline constexpr Result kInvalidContext = 201;
+inline constexpr Result kNotFound = 500;
 inline constexpr Result kNotReady = 600;
 
 // Throws what throw_failure() throws unless the function succeeded.

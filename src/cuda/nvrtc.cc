@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <sstream>
+#include <system_error>
 
 #include "cuda/stand_in.h"
 #include "hybridnet/error.h"
@@ -44,6 +46,51 @@ std::string first_lines(std::string_view text, int count) {
   constexpr int kLogLines = 12, kTextLines = 60;
   throw EngineError({.message = "CUDA text does not compile for " + target + ":\n" + first_lines(log, kLogLines),
                      .because = "the text is:\n" + first_lines(text, kTextLines)});
+}
+
+// The number of the line that a log names first, as "kernel.cu(3)" or "kernel.cu:3"; 0: there is none.
+int first_line_in(const std::string& log) {
+  constexpr std::string_view kName = "kernel.cu";
+  for (size_t at = log.find(kName); at != std::string::npos; at = log.find(kName, at + 1)) {
+    const size_t digits = at + kName.size() + 1;
+    int line = 0;
+    if (digits < log.size() && std::from_chars(log.data() + digits, log.data() + log.size(), line).ec == std::errc())
+      return line;
+  }
+  return 0;
+}
+
+std::string line_of(const std::string& text, int number) {
+  std::istringstream rest(text);
+  std::string line;
+  for (int i = 0; i < number && std::getline(rest, line); ++i) continue;
+  const size_t begin = line.find_first_not_of(" \t");
+  return begin == std::string::npos ? std::string() : line.substr(begin);
+}
+
+[[noreturn]] void throw_user_error(const std::string& text, const std::string& target, const std::string& log) {
+  constexpr int kLogLines = 12;
+  const int line = first_line_in(log);
+  std::string message = "the CUDA text does not compile for " + target;
+  if (line > 0) message += "; line " + std::to_string(line) + ": " + line_of(text, line);
+  throw ValueError({.message = message,
+                    .because = "the compiler reports:\n" + first_lines(log, kLogLines),
+                    .fix = "correct the text; kernel.cu is the name of the text in the report"});
+}
+
+// The options for a user's text. Functions without a word for their place are functions of the device, because those of
+// the embedded standard headers have none.
+std::vector<const char*> options_for(const device::UserSource& source, const std::string& architecture) {
+  std::vector<const char*> options{architecture.c_str()};
+  bool has_standard = false, has_place = false;
+  for (const std::string& option : source.options) {
+    options.push_back(option.c_str());
+    has_standard = has_standard || option.starts_with("--std") || option.starts_with("-std");
+    has_place = has_place || option == "-default-device" || option == "--device-as-default-execution-space";
+  }
+  if (!has_standard) options.push_back("--std=c++17");
+  if (!has_place) options.push_back("--device-as-default-execution-space");
+  return options;
 }
 
 class OwnedProgram {
@@ -88,6 +135,7 @@ std::unique_ptr<Compiler> Compiler::load(const std::vector<std::string>& files, 
       failures += "; " + file + " lacks the function " + missing->name;
       continue;
     }
+    compiler->file_ = file;
     compiler->describe(file == stand_in_library());
     return compiler;
   }
@@ -101,8 +149,8 @@ void Compiler::describe(bool is_stand_in) {
   call(nvrtc_.version, &major, &minor);
   version_ = std::to_string(major) + "." + std::to_string(minor);
   Dl_info info;
-  if (!is_stand_in && dladdr(nvrtc_.version.address, &info) != 0 && info.dli_fname)
-    identity_ = nvrtc_identity(info.dli_fname);
+  if (dladdr(nvrtc_.version.address, &info) != 0 && info.dli_fname) file_ = info.dli_fname;
+  if (!is_stand_in) identity_ = nvrtc_identity(file_);
   if (identity_.empty()) identity_ = version_;
   if (!nvrtc_.architecture_count || !nvrtc_.architectures) return;
   call(nvrtc_.architecture_count, &count);
@@ -138,6 +186,34 @@ std::string Compiler::compile(std::string_view text, const std::string& target,
     throw_nvrtc(nvrtc_.compile.name, result);
   }
   return image_of(program.get(), target.starts_with("compute_"));
+}
+
+void Compiler::add_exports(Nvrtc::Program program, const std::vector<std::string>& exports) const {
+  if (!exports.empty() && (!nvrtc_.add_name || !nvrtc_.lowered_name))
+    throw UnsupportedError({.message = "NVRTC " + version_ + " has no names of C++ functions",
+                            .fix = "declare the kernels extern \"C\" and pass no exports"});
+  for (const std::string& name : exports) call(nvrtc_.add_name, program, name.c_str());
+}
+
+device::UserImage Compiler::compile(const device::UserSource& source, const std::string& target,
+                                    const std::vector<device::HeaderText>& headers) const {
+  const OwnedProgram program(nvrtc_, source.text, headers);
+  add_exports(program.get(), source.exports);
+  const std::string architecture = "--gpu-architecture=" + target;
+  const std::vector<const char*> options = options_for(source, architecture);
+  const Result result = nvrtc_.compile(program.get(), static_cast<int>(options.size()), options.data());
+  if (result != 0) {
+    const std::string log = log_of(program.get());
+    if (log.empty()) throw_nvrtc(nvrtc_.compile.name, result);
+    throw_user_error(source.text, target, log);
+  }
+  device::UserImage image{image_of(program.get(), target.starts_with("compute_")), {}};
+  for (const std::string& name : source.exports) {
+    const char* symbol = nullptr;
+    call(nvrtc_.lowered_name, program.get(), name.c_str(), &symbol);
+    image.symbols.emplace_back(symbol);
+  }
+  return image;
 }
 
 std::string Compiler::log_of(Nvrtc::Program program) const {

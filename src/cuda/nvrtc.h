@@ -42,6 +42,10 @@ class Nvrtc {
   Function<Result(Program program, char* cubin)> cubin{table_, "nvrtcGetCUBIN", 11010};
   Function<Result(Program program, size_t* bytes)> ptx_size{table_, "nvrtcGetPTXSize", 7000, Need::kOptional};
   Function<Result(Program program, char* ptx)> ptx{table_, "nvrtcGetPTX", 7000, Need::kOptional};
+  Function<Result(Program program, const char* expression)> add_name{table_, "nvrtcAddNameExpression", 8000,
+                                                                     Need::kOptional};
+  Function<Result(Program program, const char* expression, const char** name)> lowered_name{
+      table_, "nvrtcGetLoweredName", 8000, Need::kOptional};
   Function<Result(int* count)> architecture_count{table_, "nvrtcGetNumSupportedArchs", 11020, Need::kOptional};
   Function<Result(int* architectures)> architectures{table_, "nvrtcGetSupportedArchs", 11020, Need::kOptional};
 };
@@ -53,6 +57,7 @@ class Compiler {
   Compiler(const Compiler&) = delete;
 
   const std::string& version() const { return version_; }  // "13.0"
+  const std::string& file() const { return file_; }
   // A text that changes with the compiler: nvrtc_identity() of its file, or the version of the tests' stand-in, which
   // says all that its images depend on.
   const std::string& identity() const { return identity_; }
@@ -62,15 +67,20 @@ class Compiler {
   std::string target_for(std::string_view architecture) const;
   std::string compile(std::string_view text, const std::string& target,
                       const std::vector<device::HeaderText>& headers) const;
+  // The same for a user's text, with the user's options in place of ours. Throws ValueError with the compiler's log and
+  // the line that it names if the text does not compile.
+  device::UserImage compile(const device::UserSource& source, const std::string& target,
+                            const std::vector<device::HeaderText>& headers) const;
 
  private:
   Compiler() = default;
   void describe(bool is_stand_in);
+  void add_exports(Nvrtc::Program program, const std::vector<std::string>& exports) const;
   std::string log_of(Nvrtc::Program program) const;
   std::string image_of(Nvrtc::Program program, bool as_ptx) const;
 
   Nvrtc nvrtc_;
-  std::string version_, identity_;
+  std::string version_, identity_, file_;
   std::vector<int> architectures_;  // ascending; empty: the library does not say
 };
 

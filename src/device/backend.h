@@ -9,10 +9,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "device/user_source.h"
 
 namespace hybridnet::device {
 
@@ -39,6 +43,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual int num_devices() const = 0;
   virtual DeviceInfo info(int device) const = 0;
+  // Libraries in use and what is known of them, such as {"NVRTC", "13.0, /usr/lib/libnvrtc.so"}; loads the compiler.
+  virtual std::vector<std::pair<std::string, std::string>> libraries() { return {}; }
   virtual void make_current(int device) = 0;  // for this thread
 
   virtual void* allocate(int64_t bytes) = 0;  // on the current device, 256-byte aligned
@@ -67,6 +73,15 @@ class Backend {
   // arguments: the parameter of the kernel, one struct of `bytes` bytes, which is copied.
   virtual void launch(Function function, const Geometry& geometry, Stream stream, const void* arguments,
                       size_t bytes) = 0;
+
+  // Kernels of users. compile() throws ValueError for text that does not compile.
+  virtual UserImage compile(const UserSource& source, std::string_view architecture) = 0;
+  virtual Function find_function(Module module, const char* entry) = 0;  // null: the module has none of that name
+  // The sizes of a kernel's parameters; nullopt if the driver does not report them.
+  virtual std::optional<std::vector<size_t>> parameter_bytes(Function function) = 0;
+  // parameters: an address of the value of each, which is copied. shared_bytes: dynamic shared memory of a block.
+  virtual void launch(Function function, const Geometry& geometry, uint32_t shared_bytes, Stream stream,
+                      std::span<void* const> parameters) = 0;
 };
 
 // The process' backend, made at the first call, which may take a while; null if there is none, and then why_none() says

@@ -96,7 +96,7 @@ bool set_launch(Launch& launch, const KernelParams& params) {
   launch.function = params.function;
   launch.grid = {params.grid[0], params.grid[1], params.grid[2]};
   launch.block = {params.block[0], params.block[1], params.block[2]};
-  launch.copy_arguments(params.arguments[0]);
+  launch.copy_arguments(params.arguments);
   return check_launch(launch) == kSuccess;
 }
 

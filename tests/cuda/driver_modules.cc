@@ -57,8 +57,28 @@ int cuFuncGetAttribute(int* value, int attribute, Function* function) {
   });
 }
 
-int cuFuncSetAttribute(Function* function, int, int) {
-  return call(__func__, [&](World&) { return function ? kSuccess : kInvalidValue; });
+int cuFuncSetAttribute(Function* function, int attribute, int value) {
+  constexpr int kMaxDynamicSharedBytes = 8;
+  return call(__func__, [&](World&) {
+    if (!function) return kInvalidValue;
+    if (attribute != kMaxDynamicSharedBytes) return kSuccess;
+    if (value < 0 || static_cast<unsigned>(value) > hn_host::kMaxDynamicShared) return kInvalidValue;
+    function->max_dynamic_shared = static_cast<unsigned>(value);
+    return kSuccess;
+  });
+}
+
+int cuFuncGetParamInfo(Function* function, size_t index, size_t* offset, size_t* bytes) {
+  return call(__func__, [&](World&) {
+    if (!function || !offset) return kInvalidValue;
+    const hn_host::Kernel& kernel = *function->kernel;
+    if (index >= (kernel.parameters ? kernel.parameter_count : 1)) return kInvalidValue;
+    const hn_host::Parameter at =
+        kernel.parameters ? kernel.parameters[index] : hn_host::Parameter{0, kernel.argument_bytes};
+    *offset = at.offset;
+    if (bytes) *bytes = at.bytes;
+    return kSuccess;
+  });
 }
 
 int cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
@@ -68,8 +88,9 @@ int cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigne
     Result result = kSuccess;
     Stream* stream = stream_of(w, handle, "cuLaunchKernel", &result);
     if (!stream) return result;
-    if (!function || !function->module->library || !arguments || extra || dynamic_shared_bytes != 0)
-      return kInvalidValue;
+    if (!function || !function->module->library || !arguments || extra) return kInvalidValue;
+    // HN_KERNEL has no dynamic shared memory.
+    if (dynamic_shared_bytes > (function->kernel->parameters ? function->max_dynamic_shared : 0)) return kInvalidValue;
     if (function->module->context != stream->context) {
       report("wrong context: kernel '" + function->name + "' of device " +
              std::to_string(function->module->context->device) + " gets a stream of device " +
@@ -81,7 +102,7 @@ int cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigne
     launch->grid = {grid_x, grid_y, grid_z};
     launch->block = {block_x, block_y, block_z};
     if (result = check_launch(*launch); result != kSuccess) return result;
-    launch->copy_arguments(arguments[0]);
+    launch->copy_arguments(arguments);
     ++w.counters.launches;
     Work work;
     work.name = function->name;

@@ -8,6 +8,8 @@ HN_EMBED(host_interface)
 
 namespace hn_host {
 
+constexpr unsigned kMaxDynamicShared = 232448;  // bytes of a block, on request (227 KiB)
+
 struct Index3 {
   unsigned x, y, z;
 };
@@ -48,7 +50,12 @@ struct Services {
   unsigned warp_epoch[32];  // grows with every __syncwarp of a warp
 };
 
-constexpr unsigned long long kKernelMagic = 0x484e4b45524e4c33ull;
+constexpr unsigned long long kKernelMagic = 0x484e4b45524e4c34ull;
+
+// The place of a parameter among the arguments of a launch, in bytes.
+struct Parameter {
+  unsigned long long offset, bytes;
+};
 
 // The descriptor of one kernel: the symbol hn_kernel_<name>.
 struct Kernel {
@@ -59,6 +66,8 @@ struct Kernel {
   Builtins* builtins;
   Services** services;
   void (*run)(const void* arguments, const Order& blocks, const Order& threads);
+  const Parameter* parameters;  // null unless HN_PLAIN_KERNEL declares the kernel
+  unsigned parameter_count;
 };
 
 }  // namespace hn_host

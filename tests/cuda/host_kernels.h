@@ -11,6 +11,8 @@ HN_EMBED(host_kernels)
 #include <stdint.h>
 #include <string.h>
 
+#include <utility>
+
 #include "host_interface.h"
 
 #define HN_HOST_KERNELS 1
@@ -18,6 +20,8 @@ HN_EMBED(host_kernels)
 #define __device__
 #define __host__
 #define __constant__
+#define __grid_constant__
+#define __shared__ static
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
@@ -66,6 +70,63 @@ __attribute__((always_inline)) inline void run_grid(const Order& blocks, const O
 }
 
 }  // namespace hn_host
+
+// Plain kernels, which declare their parameters as any function does. Their threads may cooperate. Shared memory is not
+// checked; nvrtc.cc writes HN_PLAIN_KERNEL at the end of texts that have such kernels.
+alignas(16) static unsigned char hn_dynamic_shared[hn_host::kMaxDynamicShared];
+
+namespace hn_host {
+
+constexpr unsigned kMaxPlainThreads = 1024;
+
+template <unsigned kCount>
+struct ParameterList {
+  Parameter at[kCount + 1];
+  unsigned long long bytes;
+};
+
+template <class... P>
+constexpr ParameterList<sizeof...(P)> parameter_list() {
+  const unsigned long long sizes[] = {sizeof(P)..., 0}, alignments[] = {alignof(P)..., 1};
+  ParameterList<sizeof...(P)> list{};
+  for (unsigned i = 0; i < sizeof...(P); ++i) {
+    list.at[i] = {(list.bytes + alignments[i] - 1) / alignments[i] * alignments[i], sizes[i]};
+    list.bytes = list.at[i].offset + sizes[i];
+  }
+  return list;
+}
+
+template <auto kFunction>
+struct PlainKernel;
+template <class... P, void (*kFunction)(P...)>
+struct PlainKernel<kFunction> {
+  static constexpr ParameterList<sizeof...(P)> kList = parameter_list<P...>();
+
+  template <size_t... I>
+  static void call(const char* arguments, std::index_sequence<I...>) {
+    kFunction(*reinterpret_cast<const P*>(arguments + kList.at[I].offset)...);
+  }
+  static void run(const void* arguments, const Order&, const Order&) {
+    call(static_cast<const char*>(arguments), std::make_index_sequence<sizeof...(P)>());
+  }
+};
+
+template <auto kFunction>
+constexpr Kernel plain_kernel() {
+  using Plain = PlainKernel<kFunction>;
+  return {kKernelMagic,     Plain::kList.bytes, true,
+          kMaxPlainThreads, &hn_builtins,       &hn_services,
+          Plain::run,       Plain::kList.at,    sizeof(Plain::kList.at) / sizeof(Parameter) - 1};
+}
+
+}  // namespace hn_host
+
+// The function comes last: a name of C++ may have commas.
+#define HN_PLAIN_KERNEL(symbol, ...)                                                \
+  extern "C" {                                                                      \
+  __attribute__((used, visibility("default"))) hn_host::Kernel hn_kernel_##symbol = \
+      hn_host::plain_kernel<__VA_ARGS__>();                                         \
+  }
 
 #define HN_HOST_DESCRIPTOR(name, Arguments, cooperates)                                                             \
   extern "C" {                                                                                                      \

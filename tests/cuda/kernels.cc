@@ -121,10 +121,15 @@ Result run_grid(World& w, const Launch& launch) {
 
 }  // namespace
 
-void Launch::copy_arguments(const void* from) {
-  const size_t bytes = function->kernel->argument_bytes;
+void Launch::copy_arguments(void* const* from) {
+  const hn_host::Kernel& kernel = *function->kernel;
+  const size_t bytes = kernel.argument_bytes;
   arguments.resize(bytes / sizeof(std::max_align_t) + 1);
-  std::memcpy(arguments.data(), from, bytes);
+  auto* const to = reinterpret_cast<char*>(arguments.data());
+  std::memset(to, 0, bytes);  // the bytes between parameters
+  if (!kernel.parameters) std::memcpy(to, from[0], bytes);
+  for (unsigned i = 0; i < kernel.parameter_count; ++i)
+    std::memcpy(to + kernel.parameters[i].offset, from[i], kernel.parameters[i].bytes);
   report_host_pointers(world(), function->name, arguments.data(), bytes);
 }
 

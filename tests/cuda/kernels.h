@@ -17,6 +17,7 @@ struct Function {
   Module* module = nullptr;
   std::string name;
   hn_host::Kernel* kernel = nullptr;
+  unsigned max_dynamic_shared = 48 << 10;  // bytes; cuFuncSetAttribute raises it
 };
 
 struct Module {
@@ -32,7 +33,8 @@ struct Launch {
   hn_host::Index3 grid{}, block{};
   std::vector<std::max_align_t> arguments;
 
-  void copy_arguments(const void* from);
+  // from: the address of each parameter's value.
+  void copy_arguments(void* const* from);
 };
 
 Module* load_module(const void* image);  // null: not an image of nvrtc.cc, or it cannot be loaded

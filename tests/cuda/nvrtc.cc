@@ -16,6 +16,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <regex>
 #include <set>
 #include <string>
 #include <utility>
@@ -33,6 +34,7 @@ struct Program {
   std::string text, name;
   std::vector<std::pair<std::string, std::string>> headers;
   std::string log, image;
+  std::vector<std::string> expressions, lowered;  // names of C++ functions, and their symbols
 };
 
 bool fast() {
@@ -193,11 +195,51 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
+std::string without_comments(const std::string& text) {
+  return std::regex_replace(text, std::regex(R"(//[^\n]*|/\*([^*]|\*(?!/))*\*/)"), " ");
+}
+
+// The names of plain kernels that have the names of C: those declared extern "C", alone or in a block.
+std::set<std::string> plain_kernels(const std::string& text) {
+  static const std::regex declaration(R"(((?:template\s*<[^;{}]*>|extern\s*"C")\s*)?__global__\b)"
+                                      R"([^;{}()]*(?:\([^()]*\))?[^;{}()]*?\b(\w+)\s*\()");
+  static const std::regex block_of_c(R"(extern\s*"C"\s*\{)");
+  const bool all_of_c = std::regex_search(text, block_of_c);
+  std::set<std::string> names;
+  for (std::sregex_iterator at(text.begin(), text.end(), declaration), end; at != end; ++at) {
+    const std::string before = (*at)[1];
+    const bool is_template = before.rfind("template", 0) == 0;
+    if (!is_template && (all_of_c || !before.empty())) names.insert((*at)[2]);
+  }
+  return names;
+}
+
+// g++ has no word for memory whose size the launch tells.
+std::string with_dynamic_shared(const std::string& text) {
+  static const std::regex declaration(
+      R"(extern\s+__shared__\s+(?:__align__\s*\(\s*\d+\s*\)\s*)?([^;\[\]]*?)\b(\w+)\s*\[\s*\]\s*;)");
+  return std::regex_replace(text, declaration, "static $1* const $2 = reinterpret_cast<$1*>(hn_dynamic_shared);");
+}
+
+// The text with descriptors of its plain kernels at the end, so that the numbers of its lines stay.
+std::string described(Program& program) {
+  if (program.text.find("__global__") == std::string::npos) return program.text;
+  std::string text = with_dynamic_shared(program.text) + "\n";
+  for (const std::string& name : plain_kernels(without_comments(program.text)))
+    text += "HN_PLAIN_KERNEL(" + name + ", " + name + ")\n";
+  program.lowered.clear();
+  for (const std::string& expression : program.expressions) {
+    program.lowered.push_back("hn_export_" + std::to_string(program.lowered.size()));
+    text += "HN_PLAIN_KERNEL(" + program.lowered.back() + ", " + expression + ")\n";
+  }
+  return text;
+}
+
 int compile(Program& program, const std::vector<std::string>& options) {
   const Folder folder;
   const std::vector<std::string> words = compiler_words(options);
   const std::filesystem::path headers = shared_headers(program, words);
-  if (headers.empty() || folder.path().empty() || !write_file(folder.path() / "text.cu", program.text)) {
+  if (headers.empty() || folder.path().empty() || !write_file(folder.path() / "text.cu", described(program))) {
     program.log = "hnstandin: the temporary folder cannot be written";
     return kInternalError;
   }
@@ -267,7 +309,7 @@ const char* nvrtcGetErrorString(int result) {
 int nvrtcCreateProgram(Program** result, const char* text, const char* name, int count, const char* const* headers,
                        const char* const* names) {
   if (!result || !text || count < 0 || (count > 0 && (!headers || !names))) return kInvalidInput;
-  auto* program = new Program{text, name && *name ? name : "default_program", {}, {}, {}};
+  auto* program = new Program{text, name && *name ? name : "default_program", {}, {}, {}, {}, {}};
   for (int i = 0; i < count; ++i) program->headers.emplace_back(names[i], headers[i]);
   *result = program;
   return kSuccess;
@@ -284,6 +326,21 @@ int nvrtcCompileProgram(Program* program, int count, const char* const* options)
   if (!program) return kInvalidProgram;
   if (count < 0 || (count > 0 && !options)) return kInvalidInput;
   return compile(*program, kept_options(count, options));
+}
+
+int nvrtcAddNameExpression(Program* program, const char* expression) {
+  if (!program || !expression) return program ? kInvalidInput : kInvalidProgram;
+  program->expressions.emplace_back(expression);
+  return kSuccess;
+}
+int nvrtcGetLoweredName(Program* program, const char* expression, const char** name) {
+  if (!program || !expression || !name) return program ? kInvalidInput : kInvalidProgram;
+  for (size_t i = 0; i < program->lowered.size(); ++i) {
+    if (program->expressions[i] != expression) continue;
+    *name = program->lowered[i].c_str();
+    return kSuccess;
+  }
+  return kInvalidInput;
 }
 
 int nvrtcGetProgramLogSize(Program* program, size_t* bytes) {

@@ -22,6 +22,11 @@ def _version_of(package: str) -> str:
         return "not installed"
 
 
+def _cupy() -> str:
+    wheels = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+    return next((version for wheel in wheels if (version := _version_of(wheel)) != "not installed"), "not installed")
+
+
 def run(options: argparse.Namespace) -> int:
     """Prints the information."""
     features = runtime.Features()
@@ -36,6 +41,7 @@ def run(options: argparse.Namespace) -> int:
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "threads (OMP_NUM_THREADS)": os.environ.get("OMP_NUM_THREADS", "as many as cores"),
         "GPUs": runtime.gpus() or [f"none: {runtime.why_no_gpu()}"],
+        "GPU libraries": runtime.gpu_libraries() | ({"CuPy": _cupy()} if runtime.gpus() else {}) or "none",
         "features": enabled,
         "environment": {name: value for name, value in sorted(os.environ.items()) if name.startswith("HYBRIDNET_")},
         "optional packages": {

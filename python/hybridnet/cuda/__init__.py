@@ -11,8 +11,9 @@ from .. import _core
 from .._public_names import dir_of
 from ..context import Context, current_context
 from ..errors import ValueError as HybridNetValueError
+from ._raw_kernel import RawKernel
 
-__all__ = ["StreamHandle", "is_available", "memory_statistics", "stream", "synchronize"]
+__all__ = ["RawKernel", "StreamHandle", "is_available", "memory_statistics", "stream", "synchronize"]
 
 
 class StreamHandle(int):

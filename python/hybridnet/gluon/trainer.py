@@ -451,7 +451,9 @@ class Trainer(ChecksKeywords):
     def _is_alone(self) -> bool:
         """Whether sums over processes are the gradients themselves."""
         store = self._store
-        return isinstance(store, DistKVStore) and store.num_shards == 1 and self._shards is None and not store.compresses
+        return (
+            isinstance(store, DistKVStore) and store.num_shards == 1 and self._shards is None and not store.compresses
+        )
 
     def _reached_parameters(self) -> Iterator[tuple[Parameter, bool, int]]:
         """Yields each parameter, whether the backward of this process reached it, and in how many processes one did."""

@@ -80,6 +80,7 @@ inline py::object wrap_like(NDArray array, const py::handle& like) {
 void bind_arrays(py::module_& m);
 void bind_dlpack(py::module_& m);
 void bind_devices(py::module_& m);
+void bind_user_kernels(py::module_& m);
 void bind_groups(py::module_& m);
 void bind_sparse(py::module_& m);
 void bind_operators(py::module_& m);

@@ -1,5 +1,7 @@
 // The GPUs of the process: their number, memory and names.
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "casters.h"
 #include "device/backend.h"
@@ -49,6 +51,14 @@ void bind_devices(py::module_& m) {
         return py::make_tuple(info.name, info.architecture, info.multiprocessors);
       },
       "(name, architecture, number of multiprocessors).");
+  m.def(
+      "gpu_libraries",
+      [] {
+        ReleaseGil release(false);
+        device::Backend* const backend = device::backend();
+        return backend == nullptr ? std::vector<std::pair<std::string, std::string>>{} : backend->libraries();
+      },
+      "(name, version and file) of the libraries in use; nothing without a GPU. Loads the compiler of kernels.");
   m.def("kernel_headers", [] {
     py::dict texts;
     for (const device::HeaderText& header : device::kernel_headers())

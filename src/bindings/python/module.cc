@@ -29,6 +29,7 @@ PYBIND11_MODULE(_core, m) {
   bind_arrays(m);
   bind_dlpack(m);
   bind_devices(m);
+  bind_user_kernels(m);
   bind_groups(m);
   bind_sparse(m);
   bind_operators(m);

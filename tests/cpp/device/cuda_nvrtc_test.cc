@@ -51,6 +51,36 @@ TEST_F(CudaNvrtc, CompilesATextWithHeadersForEachArchitecture) {
   }
 }
 
+TEST_F(CudaNvrtc, CompilesATextOfAUserWithItsOptionsAndExports) {
+  const device::UserSource source{.text = R"(#include <cmath>
+#include <cstdint>
+template <class T> __global__ void fill(T* to, T value) { to[threadIdx.x] = value * FACTOR; }
+extern "C" __global__ void halve(const float* x, float* y, int64_t n) {
+  extern __shared__ float part[];
+  part[threadIdx.x] = std::exp(x[threadIdx.x]);
+  __syncthreads();
+  if (threadIdx.x < n) y[threadIdx.x] = part[threadIdx.x] / 2;
+})",
+                                  .options = {"-DFACTOR=3"},
+                                  .exports = {"fill<float>", "fill<int>"}};
+  const device::UserImage image = compiler_->compile(source, "sm_90", headers_);
+  ASSERT_EQ(image.symbols.size(), 2u);
+  EXPECT_NE(image.symbols[0], image.symbols[1]);
+  for (const std::string& symbol : {image.symbols[0], image.symbols[1], std::string("halve")})
+    EXPECT_NE(image.image.find(symbol), std::string::npos) << symbol;
+}
+
+TEST_F(CudaNvrtc, ShowsTheLineOfAUsersTextThatDoesNotCompile) {
+  try {
+    compiler_->compile(device::UserSource{.text = "extern \"C\" __global__ void f(float* x) {\n  x[0] = missing;\n}"},
+                       "sm_90", headers_);
+    FAIL();
+  } catch (const ValueError& error) {
+    EXPECT_NE(error.fields().message.find("line 2: x[0] = missing;"), std::string::npos) << error.what();
+    EXPECT_NE(error.fields().because.find("missing"), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(CudaNvrtc, GivesPtxOfTheNewestArchitectureThatItKnowsToANewerDevice) {
   const std::string target = compiler_->target_for("sm_999");
   EXPECT_EQ(target.substr(0, 8), "compute_");

@@ -60,7 +60,6 @@ def test_loggers_write_level_time_and_place(tmp_path, capsys):
         ("io.CaffeDataIter", "does not link Caffe(.|\\n)*im2rec"),
         ("io.MXDataIter", "derive from mx.io.DataIter"),
         ("contrib.tensorrt", "no GPU"),
-        ("rtc", "CustomOp"),
         ("th", "CustomOp"),
         ("tvmop", "CustomOp"),
         ("executor_manager", "mx.mod.Module"),

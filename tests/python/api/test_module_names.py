@@ -27,7 +27,7 @@ module.bucketing_module module.executor_group module.module module.python_module
 ndarray ndarray.contrib ndarray.image ndarray.linalg ndarray.ndarray ndarray.op ndarray.random ndarray.sparse
 ndarray.utils numpy numpy.linalg numpy.multiarray numpy.random numpy_dispatch_protocol numpy_extension
 numpy_extension.image numpy_extension.random numpy_op_signature operator optimizer optimizer.contrib
-optimizer.optimizer profiler random recordio registry rnn rnn.io rnn.rnn rnn.rnn_cell runtime symbol symbol.contrib
+optimizer.optimizer profiler random recordio registry rnn rnn.io rnn.rnn rnn.rnn_cell rtc runtime symbol symbol.contrib
 symbol.image symbol.linalg symbol.numpy symbol.numpy.linalg symbol.numpy.random symbol.numpy_extension
 symbol.numpy_extension.image symbol.numpy_extension.random symbol.op symbol.random symbol.sparse symbol.symbol
 test_utils util visualization

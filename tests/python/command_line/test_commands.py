@@ -47,6 +47,9 @@ def test_info_names_version_and_instruction_sets(capsys) -> None:
     assert facts["instruction sets"] == mx.runtime.isa()
     assert "ONEDNN" in facts["features"]
     assert os.path.exists(facts["library"])
+    if not mx.num_gpus():
+        assert facts["GPU libraries"] == "none"
+        assert facts["GPUs"][0].startswith("none: ")
 
 
 def test_inspect_counts_parameters_and_operators(capsys, model) -> None:

@@ -46,6 +46,16 @@ def _on_gpu(*words: object) -> Any:
     return json.loads(done.stdout)
 
 
+@needs_stand_in
+def test_info_names_the_libraries_that_gpus_need() -> None:
+    facts = _on_gpu("info")
+    assert facts["GPUs"] == ["stand-in (sm_90)"]
+    assert facts["GPU libraries"]["driver"].startswith("CUDA ")
+    version, _, file = facts["GPU libraries"]["NVRTC"].partition(", ")
+    assert version and file.endswith("libhnstandin.so")
+    assert "CuPy" in facts["GPU libraries"]
+
+
 @pytest.mark.parametrize("text", ["tpu", "gpu:", "gpu:x", "gpu:-1", "cpu:1", "gpu(0)", ""])
 def test_text_that_names_no_device_is_refused(capsys, model: str, text: str) -> None:
     assert main(["bench", model, f"--ctx={text}"]) == WRONG_INPUT
