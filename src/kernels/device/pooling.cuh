@@ -206,4 +206,30 @@ __device__ void sum_pool_backward(const PoolArguments& a) {
   }
 }
 
+// Bytes (ops/quantized/pooling.cc): the average is rounded to the nearest integer, halves to even.
+template <bool kLast, bool kMax, class T>
+__device__ inline void pool_bytes(const PoolArguments& a) {
+  for (int64_t i = first(); i < a.n * a.c * output_size(a); i += step()) {
+    const PoolPlace p = place_of<kLast>(a, i, a.out);
+    const T* const x = static_cast<const T*>(a.x) + plane_start<kLast>(a, p, input_size(a));
+    int32_t best = std::numeric_limits<T>::min(), sum = 0;
+    for (int64_t j = window_first(a, 0, p.at[0]); j < window_last(a, 0, p.at[0]); ++j)
+      for (int64_t k = window_first(a, 1, p.at[1]); k < window_last(a, 1, p.at[1]); ++k)
+        for (int64_t l = window_first(a, 2, p.at[2]); l < window_last(a, 2, p.at[2]); ++l) {
+          const int32_t value = x[((j * a.in[1] + k) * a.in[2] + l) * plane_step<kLast>(a)];
+          best = value > best ? value : best;
+          sum += value;
+        }
+    int64_t count = 1;
+    for (int axis = 0; axis < 3; ++axis) {
+      const int64_t inside = window_last(a, axis, p.at[axis]) - window_first(a, axis, p.at[axis]);
+      count *= a.count_pad ? a.kernel[axis] : inside > 0 ? inside : 0;
+    }
+    const int32_t divisor = static_cast<int32_t>(count > 1 ? count : 1), size = sum < 0 ? -sum : sum;
+    const int32_t floor = size / divisor, twice_rest = 2 * (size % divisor);
+    const int32_t nearest = floor + (twice_rest > divisor || (twice_rest == divisor && floor % 2 != 0) ? 1 : 0);
+    static_cast<T*>(a.to)[i] = static_cast<T>(kMax ? best : sum < 0 ? -nearest : nearest);
+  }
+}
+
 }  // namespace hybridnet::device

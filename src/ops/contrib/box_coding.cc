@@ -1,9 +1,14 @@
 // _contrib_box_encode and _contrib_box_decode: boxes as offsets from anchors, and back.
 //   Girshick et al.: Rich feature hierarchies for accurate object detection, CVPR 2014, appendix C.
+#include "device/stream.h"
 #include "hybridnet/declare.h"
+#include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/box_arguments.h"
 #include "kernels/index/indices.h"
 #include "ops/contrib/boxes.h"
+#include "ops/device_launch.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -22,18 +27,6 @@ struct BoxDecodeParams {
     box_format_field(schema, "format", &BoxDecodeParams::format)
         .default_value("center")
         .doc("Coordinates of the anchors: corner (left, top, right, bottom) or center (x, y, width, height).");
-  }
-};
-
-// Center and size of a box.
-template <typename A>
-struct Extent {
-  A x, y, w, h;
-  template <typename T>
-  static Extent load(const T* p, BoxFormat format) {
-    const A a = static_cast<A>(p[0]), b = static_cast<A>(p[1]), c = static_cast<A>(p[2]), d = static_cast<A>(p[3]);
-    if (format == BoxFormat::kCenter) return {a, b, c, d};
-    return {a + (c - a) / 2, b + (d - b) / 2, c - a, d - b};
   }
 };
 
@@ -68,9 +61,41 @@ void encode(const T* anchor, const T* reference, const T* means, const T* stds, 
     out[k] = static_cast<T>((encoded[k] - static_cast<A>(means[k])) / static_cast<A>(stds[k]));
 }
 
+[[noreturn]] void bad_match(int64_t match, int64_t references) {
+  throw IndexError({.input = "matches",
+                    .expected = "for positive samples a reference in [0, " + std::to_string(references - 1) + "]",
+                    .given = std::to_string(match)});
+}
+
+// Waits for the kernel, which finds a match out of range.
+void encode_on_device(const KernelArgs& a, const kernels::Indices& matches) {
+  const int64_t count = a.in[0].size();
+  if (count == 0) return;
+  const OwnedBlock wrong(count, device::current()->device());
+  const device::EncodeArguments encoded{.samples = a.in[0].data,
+                                        .matches = matches.data(),
+                                        .anchors = a.in[2].data,
+                                        .references = a.in[3].data,
+                                        .means = a.in[4].data,
+                                        .deviations = a.in[5].data,
+                                        .targets = a.out[0].data,
+                                        .masks = a.out[1].data,
+                                        .wrong = static_cast<uint8_t*>(wrong.data()),
+                                        .count = count,
+                                        .boxes = (*a.in[0].shape)[1],
+                                        .reference_count = (*a.in[3].shape)[1]};
+  on_device::launch("boxes.cuh", "EncodeArguments", on_device::with_dtype("encode_boxes", a.in[0].dtype), count,
+                    encoded);
+  Temporary<uint8_t> found(static_cast<size_t>(count));
+  device::current()->copy_out(found.data(), wrong.data(), count);
+  const auto first = std::find(found.begin(), found.end(), uint8_t{1});
+  if (first != found.end()) bad_match(matches.on_host()[first - found.begin()], encoded.reference_count);
+}
+
 void run_box_encode(const NoParams&, const KernelArgs& a) {
   const int64_t count = a.in[0].size(), boxes = (*a.in[0].shape)[1], references = (*a.in[3].shape)[1];
   kernels::Indices matches(a.in[1]);
+  if (device::current()) return encode_on_device(a, matches);
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
@@ -81,11 +106,7 @@ void run_box_encode(const NoParams&, const KernelArgs& a) {
       std::fill_n(masks + 4 * i, 4, static_cast<T>(positive ? 1.0f : 0.0f));
       std::fill_n(targets + 4 * i, 4, static_cast<T>(0.0f));
       if (!positive) continue;
-      if (matches[i] < 0 || matches[i] >= references) {
-        throw IndexError({.input = "matches",
-                          .expected = "for positive samples a reference in [0, " + std::to_string(references - 1) + "]",
-                          .given = std::to_string(matches[i])});
-      }
+      if (matches[i] < 0 || matches[i] >= references) bad_match(matches[i], references);
       encode<T, A>(anchors + 4 * i, refs + 4 * (i / boxes * references + matches[i]), a.in[4].as<T>(), a.in[5].as<T>(),
                    targets + 4 * i);
     }
@@ -105,6 +126,18 @@ void infer_box_decode(const BoxDecodeParams&, InferContext& c) {
 
 void run_box_decode(const BoxDecodeParams& p, const KernelArgs& a) {
   const int64_t count = a.in[0].size() / 4, boxes = (*a.in[0].shape)[1];
+  if (device::current()) {
+    const device::DecodeArguments decoded{.in = a.in[0].data,
+                                          .anchors = a.in[1].data,
+                                          .out = a.out[0].data,
+                                          .count = count,
+                                          .boxes = boxes,
+                                          .factor = {p.std0, p.std1, p.std2, p.std3},
+                                          .clip = p.clip,
+                                          .format = p.format};
+    return on_device::launch("boxes.cuh", "DecodeArguments", on_device::with_dtype("decode_boxes", a.in[0].dtype),
+                             count, decoded);
+  }
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
@@ -155,6 +188,7 @@ void register_box_coding(OpRegistry& ops) {
       .output("masks", "(batch, boxes, 4): 1 for positive samples, else 0")
       .infer(infer_box_encode)
       .cpu(run_box_encode, kFloating)
+      .any_device()
       .may_raise()
       .gradient([](const NoParams&, const GradientContext&) { return Values{}; }, Saves::nothing())
       .output_names(OutputNames::kNumberedSeveral)
@@ -175,6 +209,7 @@ void register_box_coding(OpRegistry& ops) {
       .output("output", "(batch, boxes, 4)")
       .infer(infer_box_decode)
       .cpu(run_box_decode, kFloating)
+      .any_device()
       .gradient([](const BoxDecodeParams&, const GradientContext&) { return Values{}; }, Saves::nothing())
       .sample(decode)
       .sample(corner);

@@ -1,7 +1,9 @@
 // _contrib_box_iou: intersection over union of boxes.
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/box_arguments.h"
 #include "ops/contrib/boxes.h"
+#include "ops/device_launch.h"
 #include "storage/temporary.h"
 
 namespace hybridnet::ops {
@@ -38,6 +40,16 @@ void infer_box_iou(const BoxIouParams&, InferContext& c) {
 }
 
 void run_box_iou(const BoxIouParams& p, const KernelArgs& a) {
+  if (device::current()) {
+    const device::OverlapArguments overlaps{.left = a.in[0].data,
+                                            .right = a.in[1].data,
+                                            .out = a.out[0].data,
+                                            .rows = a.in[0].size() / 4,
+                                            .columns = a.in[1].size() / 4,
+                                            .format = p.format};
+    return on_device::launch("boxes.cuh", "OverlapArguments", on_device::with_dtype("overlaps", a.in[0].dtype),
+                             overlaps.rows * overlaps.columns, overlaps);
+  }
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
@@ -75,6 +87,7 @@ void register_box_iou(OpRegistry& ops) {
       .output("output", "the axes of lhs except the last, then those of rhs except the last")
       .infer(infer_box_iou)
       .cpu(run_box_iou, kFloating)
+      .any_device()
       .gradient([](const BoxIouParams&, const GradientContext&) { return Values{}; }, Saves::nothing())
       .amp(AmpType::kWidest)
       .sample(corner)

@@ -2,7 +2,10 @@
 //   Liu et al.: SSD: Single Shot MultiBox Detector, ECCV 2016, section 2.2.
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/box_arguments.h"
 #include "ops/contrib/boxes.h"
+#include "ops/device_launch.h"
+#include "ops/device_table.h"
 #include "storage/temporary.h"
 
 namespace hybridnet::ops {
@@ -61,9 +64,7 @@ void infer_prior(const PriorParams& p, InferContext& c) {
   c.set_out_shape(0, Shape({1, known ? data[2] * data[3] * p.per_pixel() : kUnknownDim, 4}));
 }
 
-struct HalfSize {
-  double w, h;
-};
+using HalfSize = device::HalfSize;
 
 // Half sizes are the same for every pixel. Ratios refer to the image, which may not be square, so widths are scaled by
 // height / width.
@@ -83,6 +84,21 @@ void run_prior(const PriorParams& p, const KernelArgs& a) {
   const double step_y = automatic ? 1.0 / static_cast<double>(height) : p.steps[0];
   const double step_x = automatic ? 1.0 / static_cast<double>(width) : p.steps[1];
   const Temporary<HalfSize> half = half_sizes(p, static_cast<double>(height) / static_cast<double>(width));
+  if (device::current()) {
+    const DeviceTable<HalfSize> table(half);
+    const device::PriorArguments priors{.half = table.data(),
+                                        .out = a.out[0].data,
+                                        .pixels = height * width,
+                                        .width = width,
+                                        .per_pixel = p.per_pixel(),
+                                        .offset_y = p.offsets[0],
+                                        .offset_x = p.offsets[1],
+                                        .step_y = step_y,
+                                        .step_x = step_x,
+                                        .clip = p.clip};
+    return on_device::launch("boxes.cuh", "PriorArguments", on_device::with_dtype("priors", a.out[0].dtype),
+                             priors.pixels * priors.per_pixel, priors);
+  }
   const auto bounded = [&](double v) { return p.clip ? std::clamp(v, 0.0, 1.0) : v; };
   dispatch_floating(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -117,6 +133,7 @@ void register_multibox_prior(OpRegistry& ops) {
       .output("output", "(1, height * width * (sizes + ratios - 1), 4)")
       .infer(infer_prior)
       .cpu(run_prior, kFloating)
+      .any_device()
       .gradient([](const PriorParams&, const GradientContext&) { return Values{}; }, Saves::nothing())
       .amp(AmpType::kFloat)
       .sample({{1, 2, 2, 3}}, {{"sizes", "(0.5, 0.25)"}, {"ratios", "(1, 2, 0.5)"}})

@@ -40,6 +40,7 @@ void declare_quantized(OpRegistry& ops) {
             run_by_table(a, range_of_results(a.in[0].dtype, range_at(a, 1).reach()), HardSwish{});
           },
           kBytes)
+      .any_device()
       .gradient(kNotDifferentiable)
       .image({0}, {0})
       .sample(bytes_sample({{3, 4}, {1}, {1}}, {DType::kInt8}))

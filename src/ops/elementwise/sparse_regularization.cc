@@ -1,6 +1,10 @@
 // IdentityAttachKLSparseReg: drives the mean activation of sigmoid units toward a target.
 #include "hybridnet/declare.h"
+#include "hybridnet/storage.h"
+#include "kernels/device/matrix_arguments.h"
+#include "kernels/memory/strided_copy.h"
 #include "kernels/reduce/reduce.h"
+#include "ops/device_launch.h"
 #include "ops/elementwise/declare.h"
 
 namespace hybridnet::ops {
@@ -32,10 +36,30 @@ void infer_sparse_reg(const SparseRegParams&, InferContext& c) {
   c.set_out_shape(1, Shape{data[1]});
 }
 
+void update_on_device(const SparseRegParams& p, const KernelArgs& a, bool updates) {
+  const TensorRef& data = a.in[0];
+  const int64_t units = a.in[1].size();
+  if (!updates) return kernels::copy_bytes(a.in[1].data, a.out[1].data, units * dtype_size(data.dtype));
+  const OwnedBlock mean(units * static_cast<int64_t>(sizeof(double)), device::current()->device());
+  kernels::reduce(kernels::Reduction::kSum, kernels::Finish::kDivide, data.dtype, data.data, *data.shape, 1u,
+                  DType::kFloat64, mean.data());
+  const device::MovingMeanArguments moved{.before = a.in[1].data,
+                                          .mean = static_cast<const double*>(mean.data()),
+                                          .after = a.out[1].data,
+                                          .n = units,
+                                          .momentum = p.momentum};
+  on_device::launch("matrices.cuh", "MovingMeanArguments", on_device::with_dtype("move_means", data.dtype), units,
+                    moved);
+}
+
 // Copies the data; in training, updates the moving mean with this batch.
 void run_sparse_reg(const SparseRegParams& p, const KernelArgs& a) {
   const TensorRef& data = a.in[0];
   const void* in[] = {data.data};
+  if (device::current()) {
+    kernels::copy_bytes(data.data, a.out[0].data, data.size() * dtype_size(data.dtype));
+    return update_on_device(p, a, a.train && data.size() > 0);
+  }
   if (a.out[0].data != data.data) {
     kernels::apply_parallel(span_loops<kernels::Pointwise::kCopy>(), data.dtype, in, a.out[0].data, data.size());
   }
@@ -83,6 +107,7 @@ void register_sparse_regularization(OpRegistry& ops) {
       .visible_outputs(1)
       .infer(infer_sparse_reg)
       .cpu(run_sparse_reg, kFloating)
+      .any_device()
       .inplace(0, 0)
       .inplace(1, 1)
       .writeback(1, 1)

@@ -51,6 +51,7 @@ OpBuilder<P> declare_color(OpRegistry& ops, const std::string& name) {
       .input("data", "(height, width, channels), 1 or 3 channels; bytes stay in [0, 255]")
       .output("output", "shape and dtype of data")
       .inplace(0, 0)
+      .any_device()
       .infer([](const P&, InferContext& c) { infer_color(c); })
       .gradient(kNotDifferentiable);
 }

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/integers.h"
+#include "kernels/functors/colors.h"
+#include "ops/device_launch.h"
 
 namespace hybridnet::ops {
 namespace {
-
-// Luminance of red, green and blue: ITU-R BT.601.
-constexpr double kLuminance[3] = {0.299, 0.587, 0.114};
 
 // Eigenvectors of the covariance of ImageNet's colors, each times its eigenvalue: Krizhevsky, Sutskever, Hinton, NIPS
 // 2012, 4.1.
@@ -17,40 +17,17 @@ constexpr double kColorAxes[3][3] = {{55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0
                                      {55.46 * -0.5808, 4.794 * -0.0045, 1.148 * -0.8140},
                                      {55.46 * -0.5836, 4.794 * -0.6948, 1.148 * 0.4203}};
 
-struct Hls {
-  double hue, lightness, saturation;  // hue in sixths of a turn
-};
-
-Hls to_hls(double r, double g, double b) {
-  const double high = std::max({r, g, b}), low = std::min({r, g, b}), range = high - low;
-  Hls out{0.0, (high + low) / 2, 0.0};
-  if (range <= std::numeric_limits<double>::epsilon()) return out;
-  out.saturation = out.lightness < 0.5 ? range / (high + low) : range / (2.0 - high - low);
-  if (high == r)
-    out.hue = (g - b) / range;
-  else if (high == g)
-    out.hue = (b - r) / range + 2.0;
-  else
-    out.hue = (r - g) / range + 4.0;
-  return out;
-}
-
-// The value of one primary, whose own hue is `offset` sixths away.
-double primary(const Hls& color, double offset) {
-  if (color.saturation == 0.0) return color.lightness;
-  const double l = color.lightness, s = color.saturation;
-  const double high = l <= 0.5 ? l * (1 + s) : l + s - l * s, low = 2 * l - high;
-  double h = std::fmod(color.hue + offset, 6.0);
-  if (h < 0) h += 6.0;
-  if (h < 1) return low + (high - low) * h;
-  if (h < 3) return high;
-  return h < 4 ? low + (high - low) * (4 - h) : low;
-}
-
 }  // namespace
 
 ColorImage::ColorImage(const TensorRef& image) : channels_((*image.shape)[2]), dtype_(image.dtype) {
   pixels_ = (*image.shape)[0] * (*image.shape)[1];
+  if (device::current()) {
+    const auto bytes = image.size() * static_cast<int64_t>(sizeof(double));
+    on_device_ =
+        std::make_unique<OwnedBlock>(bytes + static_cast<int64_t>(sizeof(double)), device::current()->device());
+    kernels::convert_parallel(dtype_, image.data, DType::kFloat64, on_device_->data(), image.size());
+    return;
+  }
   values_.resize(static_cast<size_t>(image.size()));
   dispatch_dtype(dtype_, [&](auto zero) {
     const auto* data = image.as<decltype(zero)>();
@@ -58,7 +35,21 @@ ColorImage::ColorImage(const TensorRef& image) : channels_((*image.shape)[2]), d
   });
 }
 
+void ColorImage::change(const char* kind, device::ColorArguments a) const {
+  a.values = static_cast<double*>(on_device_->data());
+  a.pixels = pixels_;
+  a.channels = channels_;
+  a.mean = a.values + pixels_ * channels_;
+  a.rounds = is_floating(dtype_) ? 0 : dtype_ == DType::kUInt8 ? 2 : 1;
+  on_device::launch("image.cuh", "ColorArguments", kind, pixels_, a);
+}
+
 void ColorImage::store(const TensorRef& out) const {
+  if (on_device_) {
+    const device::ColorArguments a{
+        .values = static_cast<double*>(on_device_->data()), .n = out.size(), .out = out.data};
+    return on_device::launch("image.cuh", "ColorArguments", on_device::with_dtype("store_colors", dtype_), a.n, a);
+  }
   dispatch_dtype(dtype_, [&](auto zero) {
     using T = decltype(zero);
     std::transform(values_.begin(), values_.end(), out.as<T>(),
@@ -72,17 +63,25 @@ void ColorImage::round() {
 }
 
 double ColorImage::luminance(int64_t pixel) const {
-  const double* p = values_.data() + pixel * channels_;
-  return channels_ == 1 ? p[0] : p[0] * kLuminance[0] + p[1] * kLuminance[1] + p[2] * kLuminance[2];
+  return kernels::luminance(values_.data() + pixel * channels_, channels_);
 }
 
 void ColorImage::scale(double factor) {
+  if (on_device_) return change("scale_colors", {.factor = factor});
   for (double& v : values_) v *= factor;
   round();
 }
 
 void ColorImage::contrast(double factor) {
   if (pixels_ == 0) return;
+  if (on_device_) {
+    const device::ColorArguments a{.values = static_cast<double*>(on_device_->data()),
+                                   .mean = static_cast<double*>(on_device_->data()) + pixels_ * channels_,
+                                   .pixels = pixels_,
+                                   .channels = channels_};
+    on_device::launch_rows("image.cuh", "ColorArguments", "mean_luminance", 1, a);
+    return change("contrast_colors", {.factor = factor});
+  }
   double sum = 0;
   for (int64_t i = 0; i < pixels_; ++i) sum += luminance(i);
   const double rest = (1 - factor) * static_cast<double>(sum / static_cast<double>(pixels_));
@@ -92,6 +91,7 @@ void ColorImage::contrast(double factor) {
 
 void ColorImage::saturation(double factor) {
   if (channels_ == 1) return;
+  if (on_device_) return change("saturate_colors", {.factor = factor});
   for (int64_t i = 0; i < pixels_; ++i) {
     const double rest = (1 - factor) * luminance(i);
     for (int64_t c = 0; c < 3; ++c) {
@@ -104,23 +104,19 @@ void ColorImage::saturation(double factor) {
 
 void ColorImage::rotate_hue(double turns) {
   if (channels_ == 1) return;
-  for (int64_t i = 0; i < pixels_; ++i) {
-    double* p = values_.data() + 3 * i;
-    Hls color = to_hls(p[0] / 255.0, p[1] / 255.0, p[2] / 255.0);
-    color.hue += turns * 6.0;
-    p[0] = primary(color, 2.0) * 255.0;
-    p[1] = primary(color, 0.0) * 255.0;
-    p[2] = primary(color, 4.0) * 255.0;
-  }
+  if (on_device_) return change("rotate_hues", {.factor = turns});
+  for (int64_t i = 0; i < pixels_; ++i) kernels::rotate_hue(values_.data() + 3 * i, turns);
   round();
 }
 
 void ColorImage::light(const double (&alpha)[3]) {
   if (channels_ == 1) return;
-  for (int64_t c = 0; c < 3; ++c) {
-    const double shift = kColorAxes[c][0] * alpha[0] + kColorAxes[c][1] * alpha[1] + kColorAxes[c][2] * alpha[2];
-    for (int64_t i = 0; i < pixels_; ++i) values_[static_cast<size_t>(3 * i + c)] += shift;
-  }
+  double shift[3];
+  for (int64_t c = 0; c < 3; ++c)
+    shift[c] = kColorAxes[c][0] * alpha[0] + kColorAxes[c][1] * alpha[1] + kColorAxes[c][2] * alpha[2];
+  if (on_device_) return change("light_colors", {.shift = {shift[0], shift[1], shift[2]}});
+  for (int64_t i = 0; i < pixels_; ++i)
+    for (int64_t c = 0; c < 3; ++c) values_[static_cast<size_t>(3 * i + c)] += shift[c];
   round();
 }
 

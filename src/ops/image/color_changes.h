@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "hybridnet/op.h"
+#include "hybridnet/storage.h"
+#include "kernels/device/image_arguments.h"
 #include "storage/temporary.h"
 
 namespace hybridnet::ops {
@@ -23,10 +26,12 @@ class ColorImage {
 
  private:
   double luminance(int64_t pixel) const;
+  void change(const char* kind, device::ColorArguments a) const;
   void round();  // has the effect of storing and loading between two changes
   int64_t pixels_, channels_;
   DType dtype_;
   Temporary<double> values_;
+  std::unique_ptr<OwnedBlock> on_device_;  // the values, and room for their mean, in memory of a device
 };
 
 // Shape (height, width, 1 or 3) of input and output.

@@ -94,6 +94,7 @@ void register_image_crop(OpRegistry& ops) {
       .output("output", "data with the rectangle's height and width")
       .infer(infer_crop)
       .cpu(run_crop)
+      .any_device()
       .gradient(crop_gradient, Saves::nothing())
       .sample({{4, 5, 3}}, {{"x", "1"}, {"y", "2"}, {"width", "3"}, {"height", "2"}})
       .sample({{2, 3, 3, 1}}, {{"x", "0"}, {"y", "1"}, {"width", "2"}, {"height", "1"}});
@@ -111,6 +112,7 @@ void register_image_crop(OpRegistry& ops) {
         require_inside("y + height", p.y, part[part.ndim() - 3], p.shape[p.shape.ndim() - 3]);
       })
       .cpu(run_uncrop)
+      .any_device()
       .gradient(uncrop_gradient, Saves::nothing())
       .internal()
       .sample({{2, 3, 3}}, {{"x", "1"}, {"y", "2"}, {"shape", "(4, 5, 3)"}});

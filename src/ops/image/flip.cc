@@ -1,7 +1,10 @@
 // Flips of images: always, or with probability 1/2.
 #include "hybridnet/declare.h"
+#include "kernels/device/image_arguments.h"
+#include "kernels/memory/fill.h"
 #include "kernels/memory/strided_copy.h"
 #include "kernels/random/rng.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 #include "ops/image/image_size.h"
 
@@ -28,6 +31,18 @@ void flip(const TensorRef& in, const TensorRef& out, int axis) {
   copy.run(in.as<char>() + (s[axis] - 1) * inner * bytes, out.data, bytes);
 }
 
+// The flip if *condition is not 0, which is known on the device only.
+void flip_if(const TensorRef& in, const int32_t* condition, const TensorRef& out, int axis) {
+  const Shape& s = *in.shape;
+  const device::FlipArguments a{.in = in.data,
+                                .out = out.data,
+                                .condition = condition,
+                                .n = in.size(),
+                                .size = s[axis],
+                                .inner = s.size(axis + 1, s.ndim())};
+  on_device::launch("image.cuh", "FlipArguments", on_device::with_bits("flip_if", in.dtype), a.n, a);
+}
+
 void same_image(InferContext& c) {
   c.unify_dtypes({0}, {0});
   c.set_out_shape(0, c.in_shape(0));
@@ -42,6 +57,7 @@ void declare_flip(OpRegistry& ops, const std::string& side, int from_end, const 
       .doc(std::string("Flips images: ") + what + ".")
       .input("data", "(height, width, channels), or a batch of those, any dtype")
       .output("output", "shape and dtype of data")
+      .any_device()
       .infer([](const NoParams&, InferContext& c) { same_image(c); })
       .cpu([from_end](const NoParams&, const KernelArgs& a) {
         flip(a.in[0], a.out[0], a.in[0].shape->ndim() - from_end);
@@ -68,10 +84,11 @@ void declare_flip(OpRegistry& ops, const std::string& side, int from_end, const 
       })
       .cpu([from_end](const NoParams&, const KernelArgs& a) {
         const bool flipped = kernels::ElementBits(a.rng, 0).next() & 1u;
-        *a.out[1].as<int32_t>() = flipped;
+        kernels::fill(a.out[1], flipped ? 1 : 0);
         if (flipped) return flip(a.in[0], a.out[0], a.in[0].shape->ndim() - from_end);
         kernels::copy_bytes(a.in[0].data, a.out[0].data, a.in[0].size() * dtype_size(a.in[0].dtype));
       })
+      .any_device()
       .random()
       .gradient(
           [from_end](const NoParams&, const GradientContext& g) {
@@ -107,7 +124,9 @@ void register_image_flip(OpRegistry& ops) {
         if (c.in_shape(0).rank_known()) normalize_axis(p.axis, c.in_shape(0).ndim());
       })
       .cpu([](const ReverseIfParams& p, const KernelArgs& a) {
-        if (*a.in[1].as<int32_t>() != 0) return flip(a.in[0], a.out[0], normalize_axis(p.axis, a.in[0].shape->ndim()));
+        const int axis = normalize_axis(p.axis, a.in[0].shape->ndim());
+        if (device::current()) return flip_if(a.in[0], a.in[1].as<int32_t>(), a.out[0], axis);
+        if (*a.in[1].as<int32_t>() != 0) return flip(a.in[0], a.out[0], axis);
         kernels::copy_bytes(a.in[0].data, a.out[0].data, a.in[0].size() * dtype_size(a.in[0].dtype));
       })
       .gradient(
@@ -118,6 +137,7 @@ void register_image_flip(OpRegistry& ops) {
           },
           Saves::of({1}))
       .internal()
+      .any_device()
       .sample(s);
 }
 

@@ -56,6 +56,7 @@ void register_image_jitter(OpRegistry& ops) {
       .inplace(0, 0)
       .infer([](const JitterParams&, InferContext& c) { infer_color(c); })
       .cpu(run_jitter, kNumeric)
+      .any_device()
       .random()
       .gradient(kNotDifferentiable)
       .sample({{3, 4, 3}}, {{"brightness", "0.2"}, {"contrast", "0.2"}, {"saturation", "0.2"}, {"hue", "0.1"}}, 0.0,

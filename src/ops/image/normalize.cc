@@ -1,7 +1,11 @@
 // _image_normalize: subtracts the mean of every channel and divides by its standard deviation.
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/image_arguments.h"
+#include "ops/device_launch.h"
+#include "ops/device_table.h"
 #include "ops/emit.h"
+#include "storage/temporary.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -52,6 +56,21 @@ void run_normalize(const NormalizeParams& p, const KernelArgs& a) {
   const Shape& s = *a.in[0].shape;
   const int64_t channels = s[s.ndim() - 3], pixels = s[s.ndim() - 2] * s[s.ndim() - 1];
   const int64_t planes = pixels > 0 ? a.in[0].size() / pixels : 0;
+  if (device::current()) {
+    Temporary<double> numbers;
+    for (int64_t c = 0; c < channels; ++c) numbers.push_back(p.mean_of(c));
+    for (int64_t c = 0; c < channels; ++c) numbers.push_back(p.std_of(c));
+    const DeviceTable<double> table(numbers);
+    const device::NormalizeArguments normalized{.in = a.in[0].data,
+                                                .out = a.out[0].data,
+                                                .n = a.in[0].size(),
+                                                .pixels = pixels,
+                                                .channels = channels,
+                                                .mean = table.data(),
+                                                .deviation = table.data() + channels};
+    return on_device::launch("image.cuh", "NormalizeArguments",
+                             on_device::with_dtype("normalize_channels", a.in[0].dtype), normalized.n, normalized);
+  }
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
@@ -84,6 +103,7 @@ void register_normalize(OpRegistry& ops) {
       .inplace(0, 0)
       .infer(infer_normalize)
       .cpu(run_normalize, kFloating)
+      .any_device()
       .gradient(normalize_gradient, Saves::nothing())
       .sample({{3, 2, 4}}, {{"mean", "(0.1, 0.2, 0.3)"}, {"std", "(0.5, 1.5, 2)"}})
       .sample({{2, 1, 3, 2}}, {{"mean", "0.5"}, {"std", "(0.25,)"}})

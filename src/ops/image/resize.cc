@@ -3,7 +3,10 @@
 #include "base/checked_size.h"
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/image_arguments.h"
 #include "kernels/image/image_resize.h"
+#include "ops/device_launch.h"
+#include "ops/device_table.h"
 #include "ops/emit.h"
 #include "ops/image/image_size.h"
 #include "storage/temporary.h"
@@ -80,9 +83,26 @@ kernels::ImageResizing resizing(const ImageSize& from, const ImageSize& to, int3
   return {plane_shape(from), to.height, to.width, static_cast<Interpolation>(method)};
 }
 
+// Launches a kernel over the elements of `out`, the new images or, for the adjoint, the old ones.
+void resize_on_device(const char* function, const KernelArgs& a, const kernels::ImageResizing& r, int64_t batch) {
+  const DeviceTable<int64_t> rows(r.rows.index), columns(r.columns.index);
+  const DeviceTable<double> row_weights(r.rows.weight), column_weights(r.columns.weight);
+  const device::ImageAxis down{rows.data(), row_weights.data(), r.rows.count, r.from.height, r.to.height};
+  const device::ImageAxis across{columns.data(), column_weights.data(), r.columns.count, r.from.width, r.to.width};
+  const device::ResizeArguments resized{.in = a.in[0].data,
+                                        .out = a.out[0].data,
+                                        .n = a.out[0].size(),
+                                        .batch = batch,
+                                        .channels = r.from.channels,
+                                        .rows = down,
+                                        .columns = across};
+  on_device::launch("image.cuh", "ResizeArguments", on_device::with_dtype(function, a.in[0].dtype), resized.n, resized);
+}
+
 void run_resize(const ResizeParams& p, const KernelArgs& a) {
   const ImageSize from(*a.in[0].shape), to(*a.out[0].shape);
   const kernels::ImageResizing resize = resizing(from, to, p.interp);
+  if (device::current()) return resize_on_device("resize_images", a, resize, to.batch);
   const DType dtype = a.in[0].dtype;
   const int64_t old_bytes = from.elements() * dtype_size(dtype), bytes = to.elements() * dtype_size(dtype);
   parallel_for(to.batch * to.height, 1.0 * static_cast<double>(to.width * to.channels),
@@ -125,6 +145,7 @@ void unresize_image(const kernels::ImageResizing& t, const ImageSize& from, cons
 void run_unresize(const UnresizeParams& p, const KernelArgs& a) {
   const ImageSize from(*a.out[0].shape), to(*a.in[0].shape);
   const kernels::ImageResizing tables = resizing(from, to, p.interp);
+  if (device::current()) return resize_on_device("unresize_images", a, tables, from.batch);
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     parallel_for(from.batch, 5.0 * static_cast<double>(to.elements()), [&](int64_t begin, int64_t end) {
@@ -158,6 +179,7 @@ void register_image_resize(OpRegistry& ops) {
       .output("output", "data with the new height and width; integers are rounded")
       .infer(infer_resize)
       .cpu(run_resize, kNumeric)
+      .any_device()
       .cost(
           [](const ResizeParams&, auto in, auto out) { return 500 + in[0].shape.size() * 2 + out[0].shape.size() * 4; })
       .gradient(resize_gradient, Saves::nothing())
@@ -176,6 +198,7 @@ void register_image_resize(OpRegistry& ops) {
         c.set_out_shape(0, p.shape);
       })
       .cpu(run_unresize, kFloating)
+      .any_device()
       .gradient(unresize_gradient, Saves::nothing())
       .internal()
       .sample({{6, 3, 3}}, {{"shape", "(4, 5, 3)"}})

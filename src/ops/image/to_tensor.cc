@@ -1,6 +1,8 @@
 // _image_to_tensor: bytes in [0, 255], channels last, become floats in [0, 1], channels first.
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/image_arguments.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 #include "ops/image/image_size.h"
 
@@ -48,6 +50,12 @@ void run_to_tensor(const NoParams&, const KernelArgs& a) {
   const ImageSize s(*a.in[0].shape);
   constexpr int64_t kPiece = 4096;  // pixels of one channel
   const int64_t pieces = (s.pixels() + kPiece - 1) / kPiece;
+  if (device::current()) {
+    const device::NormalizeArguments scaled{
+        .in = a.in[0].data, .out = a.out[0].data, .n = a.in[0].size(), .pixels = s.pixels(), .channels = s.channels};
+    return on_device::launch("image.cuh", "NormalizeArguments", on_device::with_dtype("channels_first", a.in[0].dtype),
+                             scaled.n, scaled);
+  }
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     const Scale<T> scale;
@@ -82,6 +90,7 @@ void register_to_tensor(OpRegistry& ops) {
       .output("output", "float32 (channels, height, width), or a batch of those")
       .infer(infer_to_tensor)
       .cpu(run_to_tensor, kNumeric)
+      .any_device()
       .gradient(to_tensor_gradient, Saves::nothing())
       .sample({{3, 4, 3}}, {}, 0.0, 255.0)
       .sample({{2, 3, 2, 1}}, {}, 0.0, 255.0);

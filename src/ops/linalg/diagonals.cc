@@ -4,6 +4,8 @@
 
 #include "base/checked_size.h"
 #include "hybridnet/declare.h"
+#include "kernels/device/matrix_arguments.h"
+#include "ops/device_launch.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 
@@ -103,10 +105,25 @@ void infer_make(const P& p, InferContext& c) {
   c.set_out_shape(0, out);
 }
 
+// Copies the part of every matrix to the vectors, or back.
+void copy_on_device(const Part& part, const Matrices& m, DType dtype, const void* in, void* out, bool makes) {
+  const device::PartArguments a{.in = in,
+                                .out = out,
+                                .count = m.count,
+                                .n = m.rows,
+                                .length = length_of(m.rows, part.offset, part.band),
+                                .offset = part.offset,
+                                .band = part.band,
+                                .lower = part.lower};
+  const std::string types = "uint" + std::to_string(8 * dtype_size(dtype)) + "_t, " + (makes ? "true" : "false");
+  on_device::launch("matrices.cuh", "PartArguments", on_device::with_type("copy_part", types), m.count * m.step(), a);
+}
+
 template <typename P>
 void run_extract(const P& p, const KernelArgs& args) {
   const Matrices m(*args.in[0].shape);
   const Part part = part_of(p, m.rows);
+  if (device::current()) return copy_on_device(part, m, args.in[0].dtype, args.in[0].data, args.out[0].data, false);
   dispatch_floating(args.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     T* out = args.out[0].as<T>();
@@ -123,6 +140,7 @@ template <typename P>
 void run_make(const P& p, const KernelArgs& args) {
   const Matrices m(*args.out[0].shape);
   const Part part = part_of(p, m.rows);
+  if (device::current()) return copy_on_device(part, m, args.in[0].dtype, args.in[0].data, args.out[0].data, true);
   dispatch_floating(args.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* in = args.in[0].as<T>();
@@ -156,6 +174,7 @@ void declare_pair(OpRegistry& ops, const std::string& kind, const char* extract_
       .output("output", "(..., elements)")
       .infer(infer_extract<P>)
       .cpu(run_extract<P>, kFloating)
+      .any_device()
       .gradient(gradient_by(make), Saves::nothing())
       .amp(AmpType::kFloat);
   for (Sample& s : extract_samples) taken.sample(std::move(s));
@@ -166,6 +185,7 @@ void declare_pair(OpRegistry& ops, const std::string& kind, const char* extract_
       .output("output", "stack of square matrices (..., n, n)")
       .infer(infer_make<P>)
       .cpu(run_make<P>, kFloating)
+      .any_device()
       .gradient(gradient_by(extract), Saves::nothing())
       .amp(AmpType::kFloat);
   for (Sample& s : make_samples) made.sample(std::move(s));
@@ -180,6 +200,11 @@ Sample shaped(Shape shape, std::vector<std::pair<std::string, std::string>> attr
 
 void run_sumlogdiag(const NoParams&, const KernelArgs& args) {
   const Matrices m(*args.in[0].shape);
+  if (device::current()) {
+    const device::PartArguments a{.in = args.in[0].data, .out = args.out[0].data, .count = m.count, .n = m.rows};
+    return on_device::launch("matrices.cuh", "PartArguments",
+                             on_device::with_dtype("sum_log_diagonals", args.in[0].dtype), m.count, a);
+  }
   dispatch_floating(args.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
@@ -225,6 +250,7 @@ void register_diagonals(OpRegistry& ops) {
         if (c.in_shape(0).rank_known()) c.set_out_shape(0, stack_shape(c.in_shape(0), 2));
       })
       .cpu(run_sumlogdiag, kFloating)
+      .any_device()
       .gradient(sumlogdiag_gradient, Saves::of({0}))
       .amp(AmpType::kFloat)
       .sample({{3, 3}}, {}, 0.5, 2.0)

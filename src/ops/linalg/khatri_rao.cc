@@ -3,7 +3,9 @@
 #include "base/checked_size.h"
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/matrix_arguments.h"
 #include "kernels/elementwise/integers.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {
@@ -33,8 +35,27 @@ void infer_khatri_rao(const KhatriRaoParams&, InferContext& c) {
   c.set_out_shape(0, Shape({rows, columns}));
 }
 
+// A launch for each matrix: the last one is copied, the others multiply it.
+void multiply_on_device(const KernelArgs& a, int64_t rows, int64_t columns) {
+  int64_t divisor = 1;
+  for (size_t k = a.in.size(); k-- > 0;) {
+    const int64_t size = (*a.in[k].shape)[0];
+    const device::KhatriRaoArguments product{.in = a.in[k].data,
+                                             .out = a.out[0].data,
+                                             .n = rows * columns,
+                                             .columns = columns,
+                                             .size = size,
+                                             .divisor = divisor,
+                                             .first = k + 1 == a.in.size()};
+    on_device::launch("matrices.cuh", "KhatriRaoArguments", on_device::with_dtype("khatri_rao", a.out[0].dtype),
+                      product.n, product);
+    divisor *= size;
+  }
+}
+
 void run_khatri_rao(const KhatriRaoParams&, const KernelArgs& a) {
   const int64_t rows = (*a.out[0].shape)[0], columns = (*a.out[0].shape)[1];
+  if (device::current()) return multiply_on_device(a, rows, columns);
   kernels::dispatch_wrapping(a.out[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     parallel_for(rows, 5.0 * static_cast<double>(columns), [&](int64_t begin, int64_t end) {
@@ -94,6 +115,7 @@ void register_khatri_rao(OpRegistry& ops) {
       .num_inputs([](const KhatriRaoParams& p) { return p.num_args; })
       .infer(infer_khatri_rao)
       .cpu(run_khatri_rao, kNumeric)
+      .any_device()
       .gradient(khatri_rao_gradient, Saves::all_inputs())
       .amp(AmpType::kFloat)
       .sample({{2, 2}, {3, 2}}, {{"num_args", "2"}})

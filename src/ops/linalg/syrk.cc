@@ -1,5 +1,7 @@
 // _linalg_syrk: products of matrices with their own transposes.
+#include "device/stream.h"
 #include "hybridnet/declare.h"
+#include "kernels/product/device_product.h"
 #include "kernels/product/gemm.h"
 #include "ops/cost.h"
 #include "ops/linalg/matrices.h"
@@ -34,6 +36,12 @@ void run_syrk(const SyrkParams& p, const KernelArgs& args) {
   const Matrices a(*args.in[0].shape), out(*args.out[0].shape);
   const int64_t inner = p.transpose ? a.rows : a.columns;
   const auto sizes = kernels::GemmShape::dense(p.transpose, !p.transpose, out.rows, out.rows, inner);
+  if (device::current()) {
+    if (args.out[0].size() == 0) return;
+    const void* const matrix = args.in[0].data;
+    return kernels::on_device::gemm(sizes, args.in[0].dtype, p.alpha, matrix, matrix, 0, args.out[0].data,
+                                    {a.count, a.step(), a.step(), out.step()});
+  }
   dispatch_factor(args.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     for_each_matrix(a.count, out.rows * a.step(), [&](int64_t i) {
@@ -61,6 +69,7 @@ void register_syrk(OpRegistry& ops) {
       .output("output", "(..., rows, rows), or (..., columns, columns) if transpose")
       .infer(infer_syrk)
       .cpu(run_syrk, kFactorDTypes)
+      .any_device()
       .cost([](const SyrkParams&, auto in, auto out) {
         return 500 + elements(out[0]) * static_cast<double>(Matrices(in[0].shape).rows) / 5;
       })

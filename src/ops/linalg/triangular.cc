@@ -1,8 +1,12 @@
 // _linalg_trsm and _linalg_trmm: linear systems and products with triangular matrices.
 #include "hybridnet/declare.h"
+#include "hybridnet/storage.h"
+#include "kernels/device/matrix_arguments.h"
 #include "kernels/linalg/factorizations.h"
+#include "kernels/product/device_product.h"
 #include "kernels/product/gemm.h"
 #include "ops/cost.h"
+#include "ops/device_launch.h"
 #include "ops/linalg/matrices.h"
 #include "ops/linalg/matrix_rules.h"
 #include "storage/temporary.h"
@@ -27,8 +31,52 @@ void infer_triangular(const TriangleParams& p, InferContext& c) {
   c.set_in_shape(0, a);
 }
 
+void keep_on_device(const KeepTriangleParams& p, const Matrices& m, DType dtype, const void* in, void* out) {
+  const device::TriangleArguments a{.in = in,
+                                    .out = out,
+                                    .n = m.count * m.step(),
+                                    .rows = m.rows,
+                                    .columns = m.columns,
+                                    .lower = p.lower,
+                                    .diagonal = p.diagonal,
+                                    .factor = p.factor};
+  on_device::launch("matrices.cuh", "TriangleArguments", on_device::with_dtype("keep_triangle", dtype), a.n, a);
+}
+
+// A thread for each vector of B: a column, or a row if the triangle is on the right.
+void solve_on_device(const TriangleParams& p, const KernelArgs& args, const Matrices& a, const Matrices& b) {
+  const device::SolveArguments s{.triangles = args.in[0].data,
+                                 .in = args.in[1].data,
+                                 .out = args.out[0].data,
+                                 .count = b.count,
+                                 .n = a.rows,
+                                 .vectors = p.rightside ? b.rows : b.columns,
+                                 .step = b.step(),
+                                 .vector_step = p.rightside ? b.columns : 1,
+                                 .entry_step = p.rightside ? 1 : b.columns,
+                                 .lower = p.lower,
+                                 .transpose = p.transpose != p.rightside,
+                                 .alpha = p.alpha};
+  on_device::launch("matrices.cuh", "SolveArguments", on_device::with_dtype("solve_triangular", args.in[0].dtype),
+                    s.count * s.vectors, s);
+}
+
+void multiply_on_device(const TriangleParams& p, const KernelArgs& args, const kernels::GemmShape& sizes) {
+  const Matrices a(*args.in[0].shape), b(*args.in[1].shape);
+  if (args.out[0].size() == 0) return;
+  const DType dtype = args.in[0].dtype;
+  const OwnedBlock triangles(args.in[0].size() * dtype_size(dtype), device::current()->device());
+  keep_on_device({p.lower, 1.0, 1.0}, a, dtype, args.in[0].data, triangles.data());
+  if (p.rightside)
+    return kernels::on_device::gemm(sizes, dtype, p.alpha, args.in[1].data, triangles.data(), 0, args.out[0].data,
+                                    {b.count, b.step(), a.step(), b.step()});
+  kernels::on_device::gemm(sizes, dtype, p.alpha, triangles.data(), args.in[1].data, 0, args.out[0].data,
+                           {b.count, a.step(), b.step(), b.step()});
+}
+
 void run_trsm(const TriangleParams& p, const KernelArgs& args) {
   const Matrices a(*args.in[0].shape), b(*args.in[1].shape);
+  if (device::current()) return solve_on_device(p, args, a, b);
   copy_tensor(args.in[1], args.out[0]);
   dispatch_factor(args.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -47,6 +95,7 @@ void run_trmm(const TriangleParams& p, const KernelArgs& args) {
   const int64_t n = a.rows;
   const kernels::GemmShape sizes = p.rightside ? kernels::GemmShape::dense(false, p.transpose, b.rows, b.columns, n)
                                                : kernels::GemmShape::dense(p.transpose, false, b.rows, b.columns, n);
+  if (device::current()) return multiply_on_device(p, args, sizes);
   dispatch_factor(args.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     for_each_matrix(a.count, n * b.step(), [&](int64_t i) {
@@ -123,6 +172,7 @@ OpBuilder<TriangleParams> declare_triangular(OpRegistry& ops, const std::string&
 
 void run_keep(const KeepTriangleParams& p, const KernelArgs& args) {
   const Matrices m(*args.in[0].shape);
+  if (device::current()) return keep_on_device(p, m, args.in[0].dtype, args.in[0].data, args.out[0].data);
   dispatch_floating(args.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     using A = accumulator_t<T>;
@@ -148,11 +198,13 @@ void register_triangular(OpRegistry& ops) {
   declare_triangular(ops, "trsm")
       .doc("Solves op(A) X = alpha B, or with rightside X op(A) = alpha B, for X; A is triangular.")
       .cpu(run_trsm, kFactorDTypes)
+      .any_device()
       .inplace(1, 0)
       .gradient(trsm_gradient, Saves::of({0}, {0}));
   declare_triangular(ops, "trmm")
       .doc("alpha op(A) B, or with rightside alpha B op(A), for triangular A.")
       .cpu(run_trmm, kFactorDTypes)
+      .any_device()
       .gradient(trmm_gradient, Saves::of({0, 1}));
   ops.declare<KeepTriangleParams>("_linalg_keep_triangle")
       .doc("Keeps one triangle of every matrix and sets the other to zero.")
@@ -165,6 +217,7 @@ void register_triangular(OpRegistry& ops) {
         require_matrices(c, 0, false);
       })
       .cpu(run_keep, kFloating)
+      .any_device()
       .gradient(
           [](const KeepTriangleParams& p, const GradientContext& g) {
             return g.output_grad(0) ? Values{keep_triangle(g.output_grad(0), p)} : Values{};

@@ -5,9 +5,13 @@
 #include <vector>
 
 #include "hybridnet/declare.h"
+#include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/draw_arguments.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/random/rng.h"
+#include "ops/device_launch.h"
+#include "ops/device_table.h"
 #include "ops/random/samplers.h"
 #include "ops/shape_param.h"
 #include "storage/temporary.h"
@@ -17,6 +21,13 @@ namespace {
 
 Temporary<double> as_doubles(const TensorRef& tensor) {
   Temporary<double> values(static_cast<size_t>(tensor.size()));
+  if (device::current()) {  // waits: probabilities are checked
+    const int64_t bytes = tensor.size() * static_cast<int64_t>(sizeof(double));
+    const OwnedBlock converted(bytes, device::current()->device());
+    kernels::convert_parallel(tensor.dtype, tensor.data, DType::kFloat64, converted.data(), tensor.size());
+    device::current()->copy_out(values.data(), converted.data(), bytes);
+    return values;
+  }
   kernels::convert_parallel(tensor.dtype, tensor.data, DType::kFloat64, values.data(), tensor.size());
   return values;
 }
@@ -33,6 +44,7 @@ class Outcomes {
   explicit Outcomes(const Temporary<double>& weights) : sums_(weights.size()) {
     std::partial_sum(weights.begin(), weights.end(), sums_.begin());
   }
+  const Temporary<double>& sums() const { return sums_; }
   int64_t at(double uniform) const {
     const auto found = std::upper_bound(sums_.begin(), sums_.end(), uniform * sums_.back());
     if (found != sums_.end()) return found - sums_.begin();
@@ -105,7 +117,12 @@ void draw_distinct(const KernelArgs& args, const Temporary<double>& weights) {
                       .expected = "at least " + std::to_string(wanted) + " probabilities that are not 0",
                       .given = std::to_string(candidates.size())});
   std::partial_sort(candidates.begin(), candidates.begin() + wanted, candidates.end());
-  for (int64_t i = 0; i < wanted; ++i) args.out[0].as<int64_t>()[i] = candidates[static_cast<size_t>(i)].place;
+  Temporary<int64_t> places(static_cast<size_t>(wanted));
+  for (size_t i = 0; i < places.size(); ++i) places[i] = candidates[i].place;
+  if (device::current())
+    device::current()->copy_in(args.out[0].data, places.data(), wanted * static_cast<int64_t>(sizeof(int64_t)));
+  else
+    std::copy(places.begin(), places.end(), args.out[0].as<int64_t>());
 }
 
 void run_choice(const ChoiceParams& p, const KernelArgs& args) {
@@ -117,6 +134,16 @@ void run_choice(const ChoiceParams& p, const KernelArgs& args) {
   }
   if (!p.replace) return draw_distinct(args, p.weighted ? weights : Temporary<double>(static_cast<size_t>(places), 1));
   const Outcomes outcomes(weights);
+  if (device::current()) {
+    const DeviceTable<double> sums(outcomes.sums());
+    const device::ChoiceArguments drawn{.out = args.out[0].as<int64_t>(),
+                                        .n = args.out[0].size(),
+                                        .places = places,
+                                        .sums = p.weighted ? sums.data() : nullptr,
+                                        .seed = args.rng.seed,
+                                        .stream = args.rng.stream};
+    return on_device::launch("draw.cuh", "ChoiceArguments", "choose", drawn.n, drawn);
+  }
   parallel_for(args.out[0].size(), 20.0, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const double u = kernels::ElementBits(args.rng, static_cast<uint64_t>(i)).uniform();
@@ -180,6 +207,18 @@ void run_counts(const MultinomialParams& p, const KernelArgs& args) {
   if (kinds == 0) return;
   Temporary<double> sums_from_here(pvals.size());
   std::partial_sum(pvals.rbegin(), pvals.rend(), sums_from_here.rbegin());
+  if (device::current()) {
+    const DeviceTable<double> probabilities(pvals), sums(sums_from_here);
+    const device::ChoiceArguments drawn{.out = args.out[0].as<int64_t>(),
+                                        .n = args.out[0].size() / kinds,
+                                        .places = kinds,
+                                        .probabilities = probabilities.data(),
+                                        .sums = sums.data(),
+                                        .experiments = p.n,
+                                        .seed = args.rng.seed,
+                                        .stream = args.rng.stream};
+    return on_device::launch("draw.cuh", "ChoiceArguments", "count_outcomes", drawn.n, drawn);
+  }
   parallel_for(args.out[0].size() / kinds, 500.0 * static_cast<double>(kinds), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       kernels::ElementBits bits(args.rng, static_cast<uint64_t>(i));
@@ -199,6 +238,7 @@ void register_numpy_random_choices(OpRegistry& ops) {
       .output("out", "int64")
       .infer(infer_choice)
       .cpu(run_choice)
+      .any_device()
       .may_raise()
       .random()
       .gradient(kNotDifferentiable)
@@ -212,6 +252,7 @@ void register_numpy_random_choices(OpRegistry& ops) {
       .output("out", "int64: size, then one number per outcome; these sum to n")
       .infer(infer_counts)
       .cpu(run_counts)
+      .any_device()
       .may_raise()
       .random()
       .cost([](const MultinomialParams& p, auto, auto out) {

@@ -6,9 +6,11 @@
 
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/matrix_arguments.h"
 #include "kernels/elementwise/integers.h"
 #include "kernels/index/indices.h"
 #include "kernels/memory/fill.h"
+#include "ops/device_launch.h"
 #include "ops/numpy/promote.h"
 
 namespace hybridnet::ops {
@@ -241,6 +243,16 @@ struct SearchParams {
 };
 
 void run_searchsorted(const SearchParams& p, const KernelArgs& a) {
+  if (device::current()) {
+    const device::SearchArguments searched{.sorted = a.in[0].data,
+                                           .values = a.in[1].data,
+                                           .out = a.out[0].as<int64_t>(),
+                                           .n = a.out[0].size(),
+                                           .count = a.in[0].size(),
+                                           .right = p.right};
+    return on_device::launch("matrices.cuh", "SearchArguments", on_device::with_dtype("search_sorted", a.in[0].dtype),
+                             searched.n, searched);
+  }
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     const T *sorted = a.in[0].as<T>(), *end = sorted + a.in[0].size(), *values = a.in[1].as<T>();
@@ -329,6 +341,7 @@ void register_numpy_searching(OpRegistry& ops) {
           throw ShapeError({.input = "a", .expected = "a vector", .given = c.in_shape(0).str()});
       })
       .cpu(run_searchsorted)
+      .any_device()
       .gradient(kNotDifferentiable)
       .sample({{1}, {2, 3}})
       .sample({{1}, {4}}, {{"right", "True"}});

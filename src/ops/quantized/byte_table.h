@@ -4,6 +4,8 @@
 #include <array>
 
 #include "hybridnet/threads.h"
+#include "ops/device_table.h"
+#include "ops/quantized/device_bytes.h"
 #include "ops/quantized/ranges.h"
 
 namespace hybridnet::ops {
@@ -18,6 +20,11 @@ void run_by_table(const KernelArgs& a, Range out, F&& f) {
   for (size_t i = 0; i < table.size(); ++i) {
     const float x = static_cast<float>(static_cast<T>(i)) * step;
     table[i] = nearest_step<T>(f(x) * steps);
+  }
+  if (device::current()) {
+    const DeviceTable<T> placed(table);
+    return on_device::launch_bytes("look_up_bytes", {},
+                                   {.x = a.in[0].data, .y = placed.data(), .out = a.out[0].data, .n = a.out[0].size()});
   }
   const uint8_t* data = a.in[0].as<uint8_t>();
   T* result = a.out[0].as<T>();

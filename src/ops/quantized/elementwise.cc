@@ -6,6 +6,7 @@
 #include "hybridnet/threads.h"
 #include "kernels/memory/strided_copy.h"
 #include "ops/elementwise/activation_type.h"
+#include "ops/quantized/device_bytes.h"
 #include "ops/quantized/ranges.h"
 #include "ops/shape/concat_params.h"
 
@@ -46,6 +47,11 @@ struct ActParams {
 };
 
 void run_act(const ActParams&, const KernelArgs& a) {
+  if (device::current()) {
+    on_device::launch_bytes("rectify_bytes", on_device::type_list(a.in[0].dtype),
+                            {.x = a.in[0].data, .out = a.out[0].data, .n = a.in[0].size()});
+    return write_range(a, range_at(a, 1));
+  }
   with_bytes(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     const T* x = a.in[0].as<T>();
@@ -116,6 +122,12 @@ void run_sum(const SumParams& p, const KernelArgs& a) {
   };
   const float of_lhs = factor(a.in[0].dtype, lhs), of_rhs = factor(a.in[1].dtype, rhs);
   const int64_t n = a.out[0].size();
+  if (device::current()) {
+    on_device::launch_bytes(
+        "add_bytes", on_device::type_list(a.in[0].dtype, a.in[1].dtype, out),
+        {.x = a.in[0].data, .y = a.in[1].data, .out = a.out[0].data, .n = n, .scale = of_lhs, .other = of_rhs});
+    return write_range(a, range);
+  }
   with_bytes(a.in[0].dtype, [&](auto l) {
     with_bytes(a.in[1].dtype, [&](auto r) {
       const auto* x = a.in[0].as<decltype(l)>();
@@ -148,6 +160,14 @@ void run_product(const ProductParams& p, const KernelArgs& a) {
   const int8_t *x = a.in[0].as<int8_t>(), *y = a.in[1].as<int8_t>();
   const int64_t n = a.out[0].size();
   const float unit = lhs.reach() / steps_of(DType::kInt8) * (rhs.reach() / steps_of(DType::kInt8));
+  if (device::current()) {
+    const float factor =
+        p.calibrated() && !p.enable_float_output ? unit * steps_per_unit(DType::kInt8, p.range()) : unit;
+    on_device::launch_bytes("multiply_bytes", on_device::type_list(a.out[0].dtype),
+                            {.x = x, .y = y, .out = a.out[0].data, .n = n, .scale = factor});
+    if (p.enable_float_output) return;
+    return write_range(a, p.calibrated() ? p.range() : range_of_products(DType::kInt8, lhs, DType::kInt8, rhs));
+  }
   const auto product = [=](int64_t i) { return static_cast<int32_t>(x[i]) * y[i]; };
   if (p.enable_float_output) {
     auto* z = a.out[0].as<float>();
@@ -232,6 +252,17 @@ void run_concat(const ConcatParams& p, const KernelArgs& a) {
     const TensorRef& in = a.in[i];
     const int64_t width = (*in.shape)[axis] * inner;
     const float scale = steps_per_unit(dtype, range) / steps_per_unit(in.dtype, range_at(a, operands + 2 * i));
+    if (device::current()) {
+      on_device::launch_bytes("rescale_rows", on_device::type_list(in.dtype, dtype),
+                              {.x = in.data,
+                               .out = a.out[0].as<char>() + column,
+                               .n = outer * width,
+                               .scale = scale,
+                               .width = width,
+                               .row = row});
+      column += width;
+      continue;
+    }
     with_bytes(in.dtype, [&](auto from) {
       with_bytes(dtype, [&](auto to) {
         const auto* x = in.as<decltype(from)>();
@@ -278,6 +309,7 @@ void declare_arithmetic(OpRegistry& ops) {
   declare_ranges(sum);
   sum.infer(infer_sum)
       .cpu(run_sum, kBytes)
+      .any_device()
       .gradient(kNotDifferentiable)
       .image({0, 1}, {0})
       .sample(bytes_sample({{3, 4}, {3, 4}, {1}, {1}, {1}, {1}}, {kI, kI}))
@@ -293,6 +325,7 @@ void declare_arithmetic(OpRegistry& ops) {
   product.num_outputs([](const ProductParams& p) { return p.enable_float_output ? 1 : 3; })
       .infer(infer_product)
       .cpu(run_product, kI)
+      .any_device()
       .gradient(kNotDifferentiable)
       .image({0, 1}, {0})
       .sample(bytes_sample({{3, 4}, {3, 4}, {1}, {1}, {1}, {1}}, {kI, kI}))
@@ -321,6 +354,7 @@ void register_quantized_elementwise(OpRegistry& ops) {
   declare_same_range<ActParams>(ops, "_contrib_quantized_act", "relu of bytes.", "shape of data")
       .infer([](const ActParams&, InferContext& c) { infer_bytewise(c); })
       .cpu(run_act, kBytes)
+      .any_device()
       .gradient(kNotDifferentiable)
       .clamps(Interval::not_negative())
       .image({0}, {0})
@@ -333,6 +367,7 @@ void register_quantized_elementwise(OpRegistry& ops) {
             write_range(a, range_at(a, 1));
           },
           kBytes)
+      .any_device()
       .gradient(kNotDifferentiable)
       .sample(bytes_sample({{2, 3, 4}, {1}, {1}}, {kI}))
       .sample(bytes_sample({{2, 3, 2, 2}, {1}, {1}}, {kU}, {}, 0, 200));
@@ -349,6 +384,7 @@ void register_quantized_elementwise(OpRegistry& ops) {
         return std::optional(p);
       })
       .cpu(run_concat, kBytes)
+      .any_device()
       .gradient(kNotDifferentiable)
       .sample(bytes_sample({{2, 3}, {2, 2}, {1}, {1}, {1}, {1}}, {kI, kI}, {{"num_args", "2"}}))
       .sample(bytes_sample({{2, 3}, {4, 3}, {1}, {1}, {1}, {1}}, {kU, kI}, {{"num_args", "2"}, {"dim", "0"}}, 1, 100))

@@ -3,7 +3,9 @@
 #include "hybridnet/threads.h"
 #include "kernels/index/gather.h"
 #include "kernels/index/indices.h"
+#include "ops/device_table.h"
 #include "ops/index/embedding_shapes.h"
+#include "ops/quantized/device_bytes.h"
 #include "ops/quantized/ranges.h"
 #include "storage/temporary.h"
 
@@ -90,14 +92,24 @@ void normalize(const TensorRef& in, const float* scale, const float* shift, int6
   });
 }
 
+// The statistics of the channels, of which the host computes factors.
+Temporary<float> on_host(const TensorRef& from) {
+  Temporary<float> values(static_cast<size_t>(from.size()));
+  if (device::current())
+    device::current()->copy_out(values.data(), from.data, from.size() * static_cast<int64_t>(sizeof(float)));
+  else
+    std::copy_n(from.as<float>(), from.size(), values.begin());
+  return values;
+}
+
 void run_batch_norm(const QuantizedBatchNormParams& p, const KernelArgs& a) {
   const Shape& data = *a.in[0].shape;
   const int axis = normalize_axis(p.axis, data.ndim());
   const int64_t channels = data[axis];
   const int64_t inner = a.in[0].format == Format::kChannelsLast ? 1 : data.size(axis + 1, data.ndim());
   const Range in = range_at(a, 5), out{static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)};
-  const float *gamma = a.in[1].as<float>(), *beta = a.in[2].as<float>(), *mean = a.in[3].as<float>(),
-              *variance = a.in[4].as<float>();
+  const Temporary<float> gamma = on_host(a.in[1]), beta = on_host(a.in[2]), mean = on_host(a.in[3]),
+                         variance = on_host(a.in[4]);
   Temporary<float> scale(static_cast<size_t>(channels)), shift(scale.size());
   for (size_t i = 0; i < scale.size(); ++i) {
     const float factor =
@@ -105,9 +117,21 @@ void run_batch_norm(const QuantizedBatchNormParams& p, const KernelArgs& a) {
     scale[i] = factor * in.reach() / out.reach();
     shift[i] = (beta[i] - mean[i] * factor) * steps_of(kI) / out.reach();
   }
+  write_range(a, out);
+  if (device::current()) {
+    const DeviceTable<float> scales(scale), shifts(shift);
+    return on_device::launch_bytes("normalize_bytes", on_device::type_list(a.in[0].dtype),
+                                   {.x = a.in[0].data,
+                                    .out = a.out[0].data,
+                                    .n = a.out[0].size(),
+                                    .scale = steps_of(kI) / steps_of(DType::kUInt8),
+                                    .scales = scales.data(),
+                                    .shifts = shifts.data(),
+                                    .channels = channels,
+                                    .inner = inner});
+  }
   const auto run = a.in[0].dtype == DType::kUInt8 ? normalize<uint8_t> : normalize<int8_t>;
   run(a.in[0], scale.data(), shift.data(), channels, inner, a.out[0].as<int8_t>());
-  write_range(a, out);
 }
 
 struct QuantizedEmbeddingParams {
@@ -156,6 +180,7 @@ void declare_batch_norm(OpRegistry& ops) {
       .output("max_output", "(1,): max_calib_range")
       .infer(infer_batch_norm)
       .cpu(run_batch_norm, kBytes)
+      .any_device()
       .gradient(kNotDifferentiable)
       .image({0}, {0})
       .image_when([](const QuantizedBatchNormParams& p) { return p.axis == 1; })
@@ -181,6 +206,7 @@ void register_quantized_layers(OpRegistry& ops) {
       .output("max_output", "(1,): max_weight")
       .infer(infer_embedding)
       .cpu(run_embedding)
+      .any_device()
       .gradient(kNotDifferentiable)
       .sample(rows);
 }

@@ -1,7 +1,9 @@
 // Pooling of quantized data, which keeps the range. Averages are rounded to the nearest integer, halves to even.
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/pool_arguments.h"
 #include "kernels/elementwise/integer_rows.h"
+#include "ops/device_launch.h"
 #include "ops/nn/pooling_params.h"
 #include "ops/quantized/ranges.h"
 
@@ -69,11 +71,27 @@ void pool(const PoolGeometry& g, const T* x, T* y) {
   });
 }
 
+void pool_on_device(const PoolGeometry& g, const KernelArgs& a) {
+  device::PoolArguments pooled{.x = a.in[0].data, .to = a.out[0].data, .n = g.n, .c = g.c, .count_pad = g.count_pad};
+  for (size_t i = 0; i < 3; ++i) {
+    pooled.in[i] = g.in[i];
+    pooled.out[i] = g.out[i];
+    pooled.kernel[i] = g.kernel[i];
+    pooled.stride[i] = g.stride[i];
+    pooled.pad[i] = g.pad[i];
+  }
+  const std::string types = std::string(g.channels_last ? "true, " : "false, ") +
+                            (g.type == PoolType::kMax ? "true, " : "false, ") + on_device::element_name(a.in[0].dtype);
+  on_device::launch("pooling.cuh", "PoolArguments", on_device::with_type("pool_bytes", types), a.out[0].size(), pooled);
+}
+
 class PoolKernel final : public Kernel {
  public:
   explicit PoolKernel(const PoolGeometry& g) : g_(g) {}
   void run(const KernelArgs& a) override {
-    if (a.in[0].dtype == DType::kUInt8)
+    if (device::current())
+      pool_on_device(g_, a);
+    else if (a.in[0].dtype == DType::kUInt8)
       pool(g_, a.in[0].as<uint8_t>(), a.out[0].as<uint8_t>());
     else
       pool(g_, a.in[0].as<int8_t>(), a.out[0].as<int8_t>());
@@ -116,6 +134,7 @@ void register_quantized_pooling(OpRegistry& ops) {
                 new PoolKernel(pool_geometry(p, c.in[0].shape, c.out[0].shape, linked_channels_last(c))));
           },
           kBytes)
+      .any_device()
       .gradient(kNotDifferentiable)
       .image({0}, {0})
       .image_when([](const PoolingParams& p) { return !is_channels_last(p.layout); })

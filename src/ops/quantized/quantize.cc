@@ -6,6 +6,8 @@
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
 #include "kernels/conv/byte_steps.h"
+#include "kernels/memory/strided_copy.h"
+#include "ops/quantized/device_bytes.h"
 #include "ops/quantized/ranges.h"
 
 namespace hybridnet::ops {
@@ -81,6 +83,9 @@ void write_steps(const TensorRef& out, F&& steps) {
 }
 
 void write_floats(const TensorRef& out, const float* data, float scale, float shift) {
+  if (device::current())
+    return on_device::launch_bytes("to_bytes", on_device::type_list(DType::kFloat32, out.dtype),
+                                   {.x = data, .out = out.data, .n = out.size(), .scale = scale, .shift = shift});
   parallel_for(out.size(), 0.15, [&](int64_t begin, int64_t end) {
     if (out.dtype == DType::kUInt8)
       kernels::floats_to_bytes(data + begin, end - begin, scale, shift, out.as<uint8_t>() + begin);
@@ -93,15 +98,16 @@ Range around_zero(Range r) { return {-r.reach(), r.reach()}; }
 
 Range range_of(const float* data, int64_t n) {
   if (n == 0) return {0.0f, 0.0f};
+  if (device::current()) return on_device::range_of(DType::kFloat32, data, n);
   const kernels::FloatRange r = kernels::range_of_floats(data, n);
   return {r.low, r.high};
 }
 
-template <typename F>
-Range range_of(int64_t n, F&& value) {
+Range range_of(const int32_t* data, int64_t n) {
   Range r{0.0f, 0.0f};
+  if (n > 0 && device::current()) return on_device::range_of(DType::kInt32, data, n);
   for (int64_t i = 0; i < n; ++i) {
-    const float v = value(i);
+    const auto v = static_cast<float>(data[i]);
     r.low = i == 0 ? v : std::min(r.low, v);
     r.high = i == 0 ? v : std::max(r.high, v);
   }
@@ -132,7 +138,7 @@ void run_quantize_v2(const CalibratedParams& p, const KernelArgs& a) {
                           ? Range{static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)}
                           : Range{is_unsigned ? 0.0f : -steps_of(out), steps_of(out)};
   if (a.in[0].dtype != DType::kFloat32) {  // bytes are copied unchanged
-    std::copy_n(a.in[0].as<int8_t>(), a.in[0].size(), a.out[0].as<int8_t>());
+    kernels::copy_bytes(a.in[0].data, a.out[0].data, a.in[0].size());
     return write_range(a, given);
   }
   const float* data = a.in[0].as<float>();
@@ -159,17 +165,23 @@ void run_requantize(const CalibratedParams& p, const KernelArgs& a) {
   if (p.calibrated()) {
     reach = Range{static_cast<float>(*p.min_calib_range), static_cast<float>(*p.max_calib_range)}.reach();
   } else {
-    reach = range_of(a.in[0].size(), [data](int64_t i) { return static_cast<float>(data[i]); }).reach() * step;
+    reach = range_of(data, a.in[0].size()).reach() * step;
   }
   const bool is_unsigned = a.out[0].dtype == DType::kUInt8;
   const float scale = step * ((is_unsigned ? 255.0f : 127.0f) / reach);
-  write_steps(a.out[0], [=](int64_t i) { return static_cast<float>(data[i]) * scale; });
   write_range(a, {is_unsigned ? 0.0f : -reach, reach});
+  if (device::current())
+    return on_device::launch_bytes("to_bytes", on_device::type_list(DType::kInt32, a.out[0].dtype),
+                                   {.x = data, .out = a.out[0].data, .n = a.out[0].size(), .scale = scale});
+  write_steps(a.out[0], [=](int64_t i) { return static_cast<float>(data[i]) * scale; });
 }
 
 void run_dequantize(const DequantizeParams&, const KernelArgs& a) {
   const float step = range_at(a, 1).reach() / steps_of(a.in[0].dtype);
   float* out = a.out[0].as<float>();
+  if (device::current())
+    return on_device::launch_bytes("to_floats", on_device::type_list(a.in[0].dtype),
+                                   {.x = a.in[0].data, .out = out, .n = a.out[0].size(), .scale = step});
   const auto run = [&](auto* data) {
     parallel_for(a.out[0].size(), 0.3, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) out[i] = static_cast<float>(data[i]) * step;
@@ -207,6 +219,7 @@ void register_from_floats(OpRegistry& ops) {
         infer_ranges(c, true, true);
       })
       .cpu(run_quantize, DType::kFloat32)
+      .any_device()
       .gradient(kNotDifferentiable)
       .output_names(OutputNames::kNumberedSeveral)
       .sample(float_sample({kF, kF, kF}, {{"out_type", "int8"}}, -2.0, 2.0));
@@ -225,6 +238,7 @@ void register_from_floats(OpRegistry& ops) {
       })
       .cpu(run_quantize_v2, DTypeSet(DType::kFloat32) | DType::kInt8 | DType::kUInt8)
       .image({0}, {0})
+      .any_device()
       .gradient(kNotDifferentiable)
       .output_names(OutputNames::kNumberedSeveral)
       .sample(float_sample({kF}, {}, -2.0, 2.0))
@@ -245,6 +259,7 @@ void register_asymmetric(OpRegistry& ops) {
         infer_ranges(c, false, true);
       })
       .cpu(run_quantize_asym, DType::kFloat32)
+      .any_device()
       .gradient(kNotDifferentiable)
       .sample(float_sample({kF}, {}, -2.0, 2.0))
       .sample(float_sample({kF}, {{"min_calib_range", "-0.5"}, {"max_calib_range", "1"}}, -2.0, 2.0));
@@ -272,6 +287,7 @@ void register_quantize(OpRegistry& ops) {
       })
       .cpu(run_requantize, DType::kInt32)
       .image({0}, {0})
+      .any_device()
       .gradient(kNotDifferentiable)
       .output_names(OutputNames::kNumberedSeveral)
       .sample(wide);
@@ -292,6 +308,7 @@ void register_quantize(OpRegistry& ops) {
       })
       .cpu(run_dequantize, DTypeSet(DType::kInt8) | DType::kUInt8)
       .image({0}, {0})
+      .any_device()
       .gradient(kNotDifferentiable)
       .sample(bytes)
       .sample(signed_bytes);

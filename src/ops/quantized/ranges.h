@@ -6,8 +6,10 @@
 #include <cmath>
 #include <limits>
 
+#include "device/stream.h"
 #include "hybridnet/op.h"
 #include "kernels/elementwise/integers.h"
+#include "kernels/functors/byte_steps.h"
 
 namespace hybridnet::ops {
 
@@ -18,12 +20,26 @@ struct Range {
   float reach() const { return std::max(std::abs(low), std::abs(high)); }
 };
 
+// The ends of ranges are numbers of the host: on a device, reading them waits for it.
+inline float read_float(const TensorRef& from) {
+  if (!device::current()) return *from.as<float>();
+  float value;
+  device::current()->copy_out(&value, from.data, sizeof value);
+  return value;
+}
+inline void write_float(const TensorRef& to, float value) {
+  if (!device::current())
+    *to.as<float>() = value;
+  else
+    device::current()->copy_in(to.data, &value, sizeof value);
+}
+
 inline Range range_at(const KernelArgs& a, size_t first) {
-  return {*a.in[first].as<float>(), *a.in[first + 1].as<float>()};
+  return {read_float(a.in[first]), read_float(a.in[first + 1])};
 }
 inline void write_range(const KernelArgs& a, Range range) {
-  *a.out[1].as<float>() = range.low;
-  *a.out[2].as<float>() = range.high;
+  write_float(a.out[1], range.low);
+  write_float(a.out[2], range.high);
 }
 
 // The number of steps from zero to the end of a range. The half leaves room for values that round to the last step.
@@ -42,18 +58,7 @@ inline Range range_of_products(DType a_dtype, Range a, DType b_dtype, Range b) {
   return {-reach, reach};
 }
 
-// The nearest integer, halves to even, clamped to the range of the byte; zero for NaN. In a form that the compiler
-// vectorizes.
-template <typename T>
-T nearest_step(float x) {
-  static_assert(sizeof(T) == 1);
-  constexpr float kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
-  constexpr float kWhole = 12582912.0f;  // floats of this size, 1.5 * 2^23, are integers: adding it rounds
-  float inside = x == x ? x : 0.0f;
-  inside = inside < kLow ? kLow : inside;
-  inside = inside > kHigh ? kHigh : inside;
-  return static_cast<T>(static_cast<int32_t>((inside + kWhole) - kWhole));
-}
+using kernels::nearest_step;
 
 inline void infer_range_inputs(InferContext& c, int first, int last) {
   for (int i = first; i < last; ++i) {

@@ -1,9 +1,13 @@
 // _random_pdf_x: densities of samples, or their logarithms, for tensors of parameters.
+#include "kernels/functors/densities.h"
+
 #include <array>
 #include <cmath>
 
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/draw_arguments.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {
@@ -28,69 +32,59 @@ struct Slopes {
   Value sample, first, second;
 };
 
-struct Uniform {
+struct Uniform : kernels::DensityOfUniform {
+  static constexpr const char* kDensity = "DensityOfUniform";
   static constexpr std::array kParameters = {"low", "high"};
-  static double log_density(double, double low, double high) { return -std::log(high - low); }
   static Slopes slopes(const Value& x, const Value& low, const Value& high) {
     const Value inverse = ones_like(x) / (high - low);
     return {{}, inverse, -inverse};
   }
 };
 
-struct Normal {
+struct Normal : kernels::DensityOfNormal {
+  static constexpr const char* kDensity = "DensityOfNormal";
   static constexpr std::array kParameters = {"mu", "sigma"};
-  static double log_density(double x, double mu, double sigma) {
-    constexpr double kLogRootTwoPi = 0.91893853320467274178;
-    const double z = (x - mu) / sigma;
-    return -0.5 * z * z - std::log(sigma) - kLogRootTwoPi;
-  }
   static Slopes slopes(const Value& x, const Value& mu, const Value& sigma) {
     const Value z = (x - mu) / sigma, by_mu = z / sigma;
     return {-by_mu, by_mu, (z * z - 1.0) / sigma};
   }
 };
 
-struct Gamma {
+struct Gamma : kernels::DensityOfGamma {
+  static constexpr const char* kDensity = "DensityOfGamma";
   static constexpr std::array kParameters = {"alpha", "beta"};
-  static double log_density(double x, double alpha, double beta) {
-    return alpha * std::log(beta) + (alpha - 1) * std::log(x) - beta * x - std::lgamma(alpha);
-  }
   static Slopes slopes(const Value& x, const Value& alpha, const Value& beta) {
     return {(alpha - 1.0) / x - beta, log(beta) + log(x) - digamma(alpha), alpha / beta - x};
   }
 };
 
-struct Exponential {
+struct Exponential : kernels::DensityOfExponential {
+  static constexpr const char* kDensity = "DensityOfExponential";
   static constexpr std::array kParameters = {"lam"};
-  static double log_density(double x, double lam, double) { return std::log(lam) - lam * x; }
   static Slopes slopes(const Value& x, const Value& lam, const Value&) {
     return {-lam * ones_like(x), 1.0 / lam - x, {}};
   }
 };
 
-struct Poisson {
+struct Poisson : kernels::DensityOfPoisson {
+  static constexpr const char* kDensity = "DensityOfPoisson";
   static constexpr std::array kParameters = {"lam"};
-  static double log_density(double x, double lam, double) { return x * std::log(lam) - std::lgamma(x + 1) - lam; }
   static Slopes slopes(const Value& x, const Value& lam, const Value&) { return {{}, x / lam - 1.0, {}}; }
 };
 
 // p is the probability of failure, which follows MXNet.
-struct NegativeBinomial {
+struct NegativeBinomial : kernels::DensityOfNegativeBinomial {
+  static constexpr const char* kDensity = "DensityOfNegativeBinomial";
   static constexpr std::array kParameters = {"k", "p"};
-  static double log_density(double x, double k, double p) {
-    return std::lgamma(x + k) - std::lgamma(x + 1) - std::lgamma(k) + k * std::log(p) + x * std::log1p(-p);
-  }
   static Slopes slopes(const Value& x, const Value& k, const Value& p) {
     return {{}, digamma(x + k) - digamma(k) + log(p), k / p - x / (1.0 - p)};
   }
 };
 
 // The negative binomial distribution with mean mu and dispersion alpha: k = 1 / alpha, p = 1 / (mu alpha + 1).
-struct GeneralizedNegativeBinomial {
+struct GeneralizedNegativeBinomial : kernels::DensityOfGeneralizedNegativeBinomial {
+  static constexpr const char* kDensity = "DensityOfGeneralizedNegativeBinomial";
   static constexpr std::array kParameters = {"mu", "alpha"};
-  static double log_density(double x, double mu, double alpha) {
-    return NegativeBinomial::log_density(x, 1 / alpha, 1 / (mu * alpha + 1));
-  }
   static Slopes slopes(const Value& x, const Value& mu, const Value& alpha) {
     const Value p = 1.0 / (mu * alpha + 1.0);
     const Slopes s = NegativeBinomial::slopes(x, 1.0 / alpha, p);
@@ -123,6 +117,19 @@ void infer_density(const DensityParams&, InferContext& c) {
 template <typename D>
 void run_density(const DensityParams& p, const KernelArgs& a) {
   const int64_t parameters = a.in[1].size(), draws = parameters > 0 ? a.in[0].size() / parameters : 0;
+  if (device::current()) {
+    const device::DensityArguments density{.out = a.out[0].data,
+                                           .n = parameters * draws,
+                                           .draws = draws,
+                                           .sample = a.in[0].data,
+                                           .first = a.in[1].data,
+                                           .second = a.in.size() > 2 ? a.in[2].data : nullptr,
+                                           .is_log = p.is_log};
+    return on_device::launch(
+        "draw.cuh", "DensityArguments",
+        std::string("density<hybridnet::kernels::") + D::kDensity + ", " + on_device::element_name(a.in[0].dtype) + ">",
+        density.n, density);
+  }
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     parallel_for(parameters * draws, 40.0, [&](int64_t begin, int64_t end) {
@@ -168,6 +175,7 @@ void declare_density(OpRegistry& ops, const std::string& name, const char* doc, 
   builder.output("output", "shape and dtype of sample")
       .infer(infer_density)
       .cpu(run_density<D>, kFloating)
+      .any_device()
       .cost([](const DensityParams&, auto in, auto) { return 300 + in[0].shape.size() * 30; })
       .gradient(density_gradient<D>, Saves::all());
   for (const char* is_log : {"False", "True"}) {

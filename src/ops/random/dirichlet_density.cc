@@ -3,6 +3,8 @@
 
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/draw_arguments.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 
 namespace hybridnet::ops {
@@ -48,6 +50,17 @@ struct Sizes {
 
 void run_dirichlet(const DirichletParams& p, const KernelArgs& a) {
   const Sizes s(*a.in[0].shape, *a.in[1].shape);
+  if (device::current()) {
+    const device::DensityArguments density{.out = a.out[0].data,
+                                           .n = s.count * s.draws,
+                                           .draws = s.draws,
+                                           .categories = s.categories,
+                                           .sample = a.in[0].data,
+                                           .first = a.in[1].data,
+                                           .is_log = p.is_log};
+    return on_device::launch("draw.cuh", "DensityArguments", on_device::with_dtype("dirichlet_density", a.in[0].dtype),
+                             density.n, density);
+  }
   dispatch_floating(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     parallel_for(s.count * s.draws, 40.0 * static_cast<double>(s.categories), [&](int64_t begin, int64_t end) {
@@ -98,6 +111,7 @@ void register_dirichlet_density(OpRegistry& ops) {
       .output("output", "shape of sample without the last axis")
       .infer(infer_dirichlet)
       .cpu(run_dirichlet, kFloating)
+      .any_device()
       .cost([](const DirichletParams&, auto in, auto) { return 300 + in[0].shape.size() * 40; })
       .gradient(dirichlet_gradient, Saves::all())
       .sample({{2, 3, 4}, {2, 4}}, {}, 0.5, 1.5)

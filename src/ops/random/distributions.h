@@ -23,7 +23,8 @@ struct ParameterInfo {
   throw ParamError({.input = name, .expected = expected, .given = AttrValue(given).str()});
 }
 
-struct Uniform {
+struct Uniform : kernels::DrawUniform {
+  static constexpr const char* kDraw = "DrawUniform";
   static constexpr const char* kName = "uniform";
   static constexpr const char* kDoc = "Uniformly distributed numbers in [low, high).";
   static constexpr std::array<ParameterInfo, 2> kParameters{
@@ -31,12 +32,10 @@ struct Uniform {
   static void check(double low, double high) {
     if (!(low <= high)) bad_parameter("high", "a bound that is not below low", high);
   }
-  static double draw(kernels::ElementBits& bits, double low, double high) {
-    return low + bits.uniform() * (high - low);
-  }
 };
 
-struct Normal {
+struct Normal : kernels::DrawNormal {
+  static constexpr const char* kDraw = "DrawNormal";
   static constexpr const char* kName = "normal";
   static constexpr const char* kDoc = "Normally distributed numbers.";
   static constexpr std::array<ParameterInfo, 2> kParameters{
@@ -44,10 +43,10 @@ struct Normal {
   static void check(double, double scale) {
     if (!(scale >= 0)) bad_parameter("scale", "a deviation that is not negative", scale);
   }
-  static double draw(kernels::ElementBits& bits, double loc, double scale) { return loc + scale * draw_normal(bits); }
 };
 
-struct Gamma {
+struct Gamma : kernels::DrawGamma {
+  static constexpr const char* kDraw = "DrawGamma";
   static constexpr const char* kName = "gamma";
   static constexpr const char* kDoc = "Gamma distributed numbers.";
   static constexpr std::array<ParameterInfo, 2> kParameters{
@@ -56,12 +55,10 @@ struct Gamma {
     if (!(alpha > 0)) bad_parameter("alpha", "a positive number", alpha);
     if (!(beta > 0)) bad_parameter("beta", "a positive number", beta);
   }
-  static double draw(kernels::ElementBits& bits, double alpha, double beta) {
-    return alpha > 0 ? beta * draw_gamma(bits, alpha) : std::numeric_limits<double>::quiet_NaN();
-  }
 };
 
-struct Exponential {
+struct Exponential : kernels::DrawExponential {
+  static constexpr const char* kDraw = "DrawExponential";
   static constexpr const char* kName = "exponential";
   static constexpr const char* kDoc = "Exponentially distributed numbers.";
   static constexpr std::array<ParameterInfo, 1> kParameters{
@@ -69,20 +66,20 @@ struct Exponential {
   static void check(double lam, double) {
     if (!(lam > 0)) bad_parameter("lam", "a positive number", lam);
   }
-  static double draw(kernels::ElementBits& bits, double lam, double) { return draw_exponential(bits) / lam; }
 };
 
-struct Poisson {
+struct Poisson : kernels::DrawPoisson {
+  static constexpr const char* kDraw = "DrawPoisson";
   static constexpr const char* kName = "poisson";
   static constexpr const char* kDoc = "Poisson distributed integers, as floating values.";
   static constexpr std::array<ParameterInfo, 1> kParameters{{{"lam", "lam", 1.0, "Mean, not negative."}}};
   static void check(double lam, double) {
     if (!(lam >= 0)) bad_parameter("lam", "a number that is not negative", lam);
   }
-  static double draw(kernels::ElementBits& bits, double lam, double) { return draw_poisson(bits, lam); }
 };
 
-struct NegativeBinomial {
+struct NegativeBinomial : kernels::DrawNegativeBinomial {
+  static constexpr const char* kDraw = "DrawNegativeBinomial";
   static constexpr const char* kName = "negative_binomial";
   static constexpr const char* kDoc = "Number of failures before k successes of probability p, as floating values.";
   static constexpr std::array<ParameterInfo, 2> kParameters{
@@ -91,10 +88,10 @@ struct NegativeBinomial {
     if (!(k >= 0)) bad_parameter("k", "a number that is not negative", k);
     if (!(p > 0 && p <= 1)) bad_parameter("p", "a probability in (0, 1]", p);
   }
-  static double draw(kernels::ElementBits& bits, double k, double p) { return draw_negative_binomial(bits, k, p); }
 };
 
-struct GeneralizedNegativeBinomial {
+struct GeneralizedNegativeBinomial : kernels::DrawGeneralizedNegativeBinomial {
+  static constexpr const char* kDraw = "DrawGeneralizedNegativeBinomial";
   static constexpr const char* kName = "generalized_negative_binomial";
   static constexpr const char* kDoc = "Negative binomial integers by mean and dispersion, as floating values.";
   static constexpr std::array<ParameterInfo, 2> kParameters{
@@ -103,9 +100,6 @@ struct GeneralizedNegativeBinomial {
   static void check(double mu, double alpha) {
     if (!(mu >= 0)) bad_parameter("mu", "a number that is not negative", mu);
     if (!(alpha >= 0)) bad_parameter("alpha", "a number that is not negative", alpha);
-  }
-  static double draw(kernels::ElementBits& bits, double mu, double alpha) {
-    return draw_generalized_negative_binomial(bits, mu, alpha);
   }
 };
 

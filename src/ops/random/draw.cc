@@ -6,9 +6,11 @@
 #include "hybridnet/declare.h"
 #include "hybridnet/storage.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/draw_arguments.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/random/device_random.h"
 #include "kernels/random/normal.h"
+#include "ops/device_launch.h"
 #include "ops/random/distributions.h"
 #include "ops/shape_param.h"
 #include "storage/temporary.h"
@@ -154,12 +156,23 @@ void fill_normal(double* out, int64_t n, RngKey key, double loc, double scale) {
 }
 
 template <typename D>
+void launch_draw(const char* function, DType dtype, const device::DrawArguments& a) {
+  on_device::launch(
+      "draw.cuh", "DrawArguments",
+      std::string(function) + "<hybridnet::kernels::" + D::kDraw + ", " + on_device::element_name(dtype) + ">", a.n, a);
+}
+
+template <typename D>
 void fill_drawn(const TensorRef& out, RngKey key, double first, double second) {
   dispatch_floating(out.dtype, [&](auto zero) {
     using T = decltype(zero);
     T* data = out.as<T>();
     if constexpr (std::is_same_v<D, Uniform>) return fill_uniform(data, out.size(), key, first, second);
     if constexpr (std::is_same_v<D, Normal>) return fill_normal(data, out.size(), key, first, second);
+    if (device::current())
+      return launch_draw<D>(
+          "draw", out.dtype,
+          {.out = data, .n = out.size(), .seed = key.seed, .stream = key.stream, .first = first, .second = second});
     parallel_for(out.size(), 16 * kElementNs, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         kernels::ElementBits bits(key, static_cast<uint64_t>(i));
@@ -177,11 +190,30 @@ Temporary<double> as_doubles(const TensorRef& tensor) {
 }
 
 template <typename D>
+void sample_on_device(const KernelArgs& a, int64_t per_parameter) {
+  const int64_t count = a.in[0].size(), bytes = count * static_cast<int64_t>(sizeof(double));
+  const OwnedBlock parameters(2 * bytes, device::current()->device());
+  char* const first = static_cast<char*>(parameters.data());
+  for (size_t i = 0; i < a.in.size(); ++i)
+    kernels::convert_parallel(a.in[i].dtype, a.in[i].data, DType::kFloat64, first + static_cast<int64_t>(i) * bytes,
+                              count);
+  launch_draw<D>("sample", a.out[0].dtype,
+                 {.out = a.out[0].data,
+                  .n = a.out[0].size(),
+                  .seed = a.rng.seed,
+                  .stream = a.rng.stream,
+                  .per_parameter = per_parameter,
+                  .firsts = reinterpret_cast<const double*>(first),
+                  .seconds = a.in.size() > 1 ? reinterpret_cast<const double*>(first + bytes) : nullptr});
+}
+
+template <typename D>
 void fill_sampled(const KernelArgs& a) {
   const TensorRef& out = a.out[0];
   const int64_t parameters = a.in[0].size();
   if (parameters == 0) return;
   const int64_t per_parameter = out.size() / parameters;
+  if (device::current()) return sample_on_device<D>(a, per_parameter);
   const Temporary<double> first = as_doubles(a.in[0]);
   const Temporary<double> second = a.in.size() > 1 ? as_doubles(a.in[1]) : Temporary<double>(first.size());
   dispatch_floating(out.dtype, [&](auto zero) {
@@ -244,7 +276,7 @@ int64_t draw_cost(std::span<const TensorSpec> out, int64_t ns_per_element) {
 
 template <typename D>
 void register_distribution(OpRegistry& ops, bool with_aliases, bool like) {
-  // Their draws have a form for devices; the others reject some words, so each element draws as many as it needs.
+  // The others reject some words, so each element draws as many as it needs.
   constexpr bool kCheap = std::is_same_v<D, Uniform> || std::is_same_v<D, Normal>;
   [[maybe_unused]] constexpr int64_t kCost = std::is_same_v<D, Uniform> ? 2 : kCheap ? 8 : 80;
   const std::string name = D::kName;
@@ -255,11 +287,11 @@ void register_distribution(OpRegistry& ops, bool with_aliases, bool like) {
       .infer(infer_draw<D>)
       .cpu([](const DrawParams<D>& p, const KernelArgs& a) { fill_drawn<D>(a.out[0], a.rng, p.first, p.second); },
            kFloating)
+      .any_device()
       .random()
       .cost([](const DrawParams<D>&, auto, auto out) { return draw_cost(out, kCost); })
       .gradient(kNotDifferentiable)
       .sample({}, {{"shape", "(2, 3)"}});
-  if constexpr (kCheap) random.any_device();
   if (with_aliases) random.alias(name);
   if (like) {
     auto drawn_like = ops.declare<DrawLikeParams<D>>("_random_" + name + "_like");
@@ -272,11 +304,11 @@ void register_distribution(OpRegistry& ops, bool with_aliases, bool like) {
         })
         .cpu([](const DrawLikeParams<D>& p, const KernelArgs& a) { fill_drawn<D>(a.out[0], a.rng, p.first, p.second); },
              kFloating)
+        .any_device()
         .random()
         .cost([](const DrawLikeParams<D>&, auto, auto out) { return draw_cost(out, kCost); })
         .gradient(kNotDifferentiable)
         .sample({{2, 3}}, {});
-    if constexpr (kCheap) drawn_like.any_device();
   }
   auto sample = ops.declare<SampleParams>("_sample_" + name);
   sample.alias("sample_" + name).doc(std::string(D::kDoc) + " One or more per element of the parameters.");
@@ -293,6 +325,7 @@ void register_distribution(OpRegistry& ops, bool with_aliases, bool like) {
   sample.output("output", "shape of the parameters followed by shape; floating")
       .infer(infer_sample)
       .cpu([](const SampleParams&, const KernelArgs& a) { fill_sampled<D>(a); })
+      .any_device()
       .random()
       .cost([](const SampleParams&, auto, auto out) { return draw_cost(out, 80); })
       .gradient(kNotDifferentiable)

@@ -5,7 +5,9 @@
 
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/draw_arguments.h"
 #include "kernels/random/rng.h"
+#include "ops/device_launch.h"
 #include "ops/emit.h"
 #include "storage/temporary.h"
 
@@ -73,6 +75,19 @@ void run_multinomial(const MultinomialParams& p, const KernelArgs& a) {
   const int64_t outcomes = s[s.ndim() - 1], count = s.size(0, s.ndim() - 1);
   const int64_t draws = count > 0 ? a.out[0].size() / count : 0;
   if (draws == 0) return;
+  if (device::current()) {
+    const device::OutcomeArguments drawn{.probabilities = a.in[0].data,
+                                         .out = a.out[0].data,
+                                         .logarithms = p.get_prob ? a.out[1].data : nullptr,
+                                         .count = count,
+                                         .outcomes = outcomes,
+                                         .draws = draws,
+                                         .seed = a.rng.seed,
+                                         .stream = a.rng.stream};
+    const std::string types = on_device::element_name(a.in[0].dtype) + ", " + on_device::element_name(a.out[0].dtype);
+    return on_device::launch("draw.cuh", "OutcomeArguments", on_device::with_type("outcomes", types), count * draws,
+                             drawn);
+  }
   dispatch_floating(a.in[0].dtype, [&](auto data_zero) {
     using T = decltype(data_zero);
     dispatch_dtype(a.out[0].dtype, [&](auto out_zero) {
@@ -118,6 +133,7 @@ void register_multinomial(OpRegistry& ops) {
       .num_outputs([](const MultinomialParams& p) { return p.get_prob ? 2 : 1; })
       .infer(infer_multinomial)
       .cpu(run_multinomial, kFloating)
+      .any_device()
       .random()
       .gradient(multinomial_gradient, Saves::of({0}, {0}))
       .output_names(OutputNames::kNumberedSeveral)

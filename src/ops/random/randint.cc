@@ -1,7 +1,9 @@
 // _random_randint: uniformly distributed integers in a range.
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
-#include "kernels/random/rng.h"
+#include "kernels/device/draw_arguments.h"
+#include "kernels/functors/samplers.h"
+#include "ops/device_launch.h"
 #include "ops/shape_param.h"
 
 namespace hybridnet::ops {
@@ -48,29 +50,24 @@ void infer_randint(const RandintParams& p, InferContext& c) {
   }
 }
 
-// Returns a number below `range`, where 0 means 2^64: the high word of bits * range, drawn again if it would favor
-// some numbers (D. Lemire: "Fast random integer generation in an interval", 2019).
-uint64_t below(kernels::ElementBits& bits, uint64_t range) {
-  const auto draw = [&bits] {
-    const uint64_t high = bits.next();
-    return high << 32 | bits.next();
-  };
-  if (range == 0) return draw();
-  const uint64_t unfair = (0 - range) % range;
-  for (;;) {
-    const unsigned __int128 product = static_cast<unsigned __int128>(draw()) * range;
-    if (static_cast<uint64_t>(product) >= unfair) return static_cast<uint64_t>(product >> 64);
-  }
-}
-
 template <typename T>
 void fill(const RandintParams& p, const KernelArgs& a) {
   T* out = a.out[0].as<T>();
   const uint64_t range = static_cast<uint64_t>(p.high) - static_cast<uint64_t>(p.low);
+  if (device::current()) {
+    const device::DrawArguments drawn{.out = out,
+                                      .n = a.out[0].size(),
+                                      .seed = a.rng.seed,
+                                      .stream = a.rng.stream,
+                                      .low = static_cast<uint64_t>(p.low),
+                                      .range = range};
+    return on_device::launch("draw.cuh", "DrawArguments", on_device::with_dtype("draw_integers", a.out[0].dtype),
+                             drawn.n, drawn);
+  }
   parallel_for(a.out[0].size(), kElementNs, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       kernels::ElementBits bits(a.rng, static_cast<uint64_t>(i));
-      out[i] = static_cast<T>(static_cast<uint64_t>(p.low) + below(bits, range));
+      out[i] = static_cast<T>(static_cast<uint64_t>(p.low) + kernels::draw_below(bits, range));
     }
   });
 }
@@ -86,6 +83,7 @@ void register_randint(OpRegistry& ops) {
       .cpu([](const RandintParams& p, const KernelArgs& a) {
         a.out[0].dtype == DType::kInt64 ? fill<int64_t>(p, a) : fill<int32_t>(p, a);
       })
+      .any_device()
       .random()
       .cost([](const RandintParams&, auto, auto out) { return out[0].shape.size() * 20; })
       .gradient(kNotDifferentiable)

@@ -3,7 +3,9 @@
 #include <numeric>
 
 #include "hybridnet/declare.h"
+#include "kernels/index/gather.h"
 #include "kernels/random/rng.h"
+#include "ops/device_table.h"
 #include "storage/temporary.h"
 
 namespace hybridnet::ops {
@@ -28,6 +30,11 @@ void shuffle(const KernelArgs& a) {
   const int64_t rows = in.shape->ndim() == 0 ? 1 : (*in.shape)[0];
   const int64_t row_bytes = in.size() / rows * dtype_size(in.dtype);
   const Temporary<int64_t> order = random_order(rows, a.rng);
+  if (device::current()) {  // the order depends on the key only
+    const DeviceTable<int64_t> ids(order);
+    return kernels::gather_rows(in.data, {1, rows, in.size() / rows}, ids.data(), rows, a.out[0].data,
+                                dtype_size(in.dtype));
+  }
   for (int64_t i = 0; i < rows; ++i) {
     std::memcpy(a.out[0].as<char>() + i * row_bytes, in.as<char>() + order[static_cast<size_t>(i)] * row_bytes,
                 static_cast<size_t>(row_bytes));
@@ -48,6 +55,7 @@ void register_shuffle(OpRegistry& ops) {
         c.unify_dtypes();
       })
       .cpu([](const NoParams&, const KernelArgs& a) { shuffle(a); })
+      .any_device()
       .random()
       .cost([](const NoParams&, auto in, auto) {
         const int64_t rows = in[0].shape.ndim() == 0 ? 1 : in[0].shape[0];

@@ -5,7 +5,9 @@
 
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/draw_arguments.h"
 #include "kernels/random/rng.h"
+#include "ops/device_launch.h"
 #include "storage/temporary.h"
 
 namespace hybridnet::ops {
@@ -43,6 +45,16 @@ void infer_zipfian(const ZipfianParams& p, InferContext& c) {
 void run_zipfian(const ZipfianParams& p, const KernelArgs& a) {
   const int64_t rows = (*a.out[0].shape)[0], wanted = (*a.out[0].shape)[1];
   const double log_range = std::log(static_cast<double>(p.range_max));
+  if (device::current()) {
+    const device::ClassArguments drawn{.out = a.out[0].as<int64_t>(),
+                                       .tries = a.out[1].as<int64_t>(),
+                                       .rows = rows,
+                                       .wanted = wanted,
+                                       .log_range = log_range,
+                                       .seed = a.rng.seed,
+                                       .stream = a.rng.stream};
+    return on_device::launch("draw.cuh", "ClassArguments", "unique_classes", rows, drawn);
+  }
   parallel_for(rows, 20.0 * static_cast<double>(wanted), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       kernels::ElementBits bits(a.rng, static_cast<uint64_t>(row));
@@ -70,6 +82,7 @@ void register_unique_zipfian(OpRegistry& ops) {
       .output("num_tries", "int64 (rows,): number of draws until a row was full")
       .infer(infer_zipfian)
       .cpu(run_zipfian)
+      .any_device()
       .random()
       .gradient(kNotDifferentiable)
       .output_names(OutputNames::kNumberedSeveral)

@@ -4,6 +4,8 @@
 
 #include "hybridnet/declare.h"
 #include "hybridnet/threads.h"
+#include "kernels/device/matrix_arguments.h"
+#include "ops/device_launch.h"
 
 namespace hybridnet::ops {
 namespace {
@@ -31,6 +33,17 @@ void infer_allclose(const AllcloseParams&, InferContext& c) {
 }
 
 void run_allclose(const AllcloseParams& p, const KernelArgs& a) {
+  if (device::current()) {
+    const device::CloseArguments compared{.a = a.in[0].data,
+                                          .b = a.in[1].data,
+                                          .out = a.out[0].as<uint8_t>(),
+                                          .n = a.in[0].size(),
+                                          .rtol = p.rtol,
+                                          .atol = p.atol,
+                                          .equal_nan = p.equal_nan};
+    return on_device::launch_rows("matrices.cuh", "CloseArguments", on_device::with_dtype("all_close", a.in[0].dtype),
+                                  1, compared, "int");
+  }
   std::atomic<bool> close{true};
   dispatch_dtype(a.in[0].dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -55,6 +68,7 @@ void register_allclose(OpRegistry& ops) {
       .output("out", "uint8 ()")
       .infer(infer_allclose)
       .cpu(run_allclose)
+      .any_device()
       .gradient(kNotDifferentiable)
       .sample({{3, 4}, {3, 4}})
       .sample({{3, 4}, {3, 4}}, {{"atol", "10"}});

@@ -1,5 +1,6 @@
 // Mean and variance in one operator.
 
+#include "device/stream.h"
 #include "hybridnet/declare.h"
 #include "hybridnet/storage.h"
 #include "kernels/elementwise/broadcast.h"
@@ -34,7 +35,8 @@ void run_moments(const MomentsParams& p, const KernelArgs& a) {
   const Shape kept = kept_shape(shape, axes);
   const DType dtype = data.dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   const int64_t item = dtype_size(dtype);
-  const OwnedBlock mean(kept.size() * item), difference(shape.size() * item);
+  const Device device = device::current() ? device::current()->device() : Device{};
+  const OwnedBlock mean(kept.size() * item, device), difference(shape.size() * item, device);
   const void* in = data.data;
   if (data.dtype != dtype) {
     kernels::convert_parallel(data.dtype, data.data, dtype, difference.data(), shape.size());
@@ -69,6 +71,7 @@ void register_moments(OpRegistry& ops) {
       .output("var", "shape and dtype of mean")
       .infer(infer_moments)
       .cpu(run_moments, kFloating)
+      .any_device()
       .gradient(moments_gradient, Saves::of({0}, {0}))
       .cost([](const MomentsParams&, auto in, auto) { return in[0].shape.size(); })
       .amp(AmpType::kFloat)

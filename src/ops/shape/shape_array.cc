@@ -1,7 +1,22 @@
 // shape_array and size_array: sizes as tensors.
+#include <cstring>
+#include <span>
+
 #include "hybridnet/declare.h"
+#include "ops/device_launch.h"
 
 namespace hybridnet::ops {
+namespace {
+
+void give(std::span<const int64_t> values, const TensorRef& out) {
+  const auto bytes = static_cast<int64_t>(values.size_bytes());
+  if (device::Stream* const stream = device::current())
+    stream->copy_in(out.data, values.data(), bytes);
+  else
+    std::memcpy(out.data, values.data(), values.size_bytes());
+}
+
+}  // namespace
 
 void register_shape_array(OpRegistry& ops) {
   ops.declare("shape_array")
@@ -14,9 +29,12 @@ void register_shape_array(OpRegistry& ops) {
         if (c.in_shape(0).rank_known()) c.set_out_shape(0, Shape({c.in_shape(0).ndim()}));
       })
       .cpu([](const NoParams&, const KernelArgs& a) {
+        int64_t sizes[kMaxDims];
         const Shape& shape = *a.in[0].shape;
-        for (int i = 0; i < shape.ndim(); ++i) a.out[0].as<int64_t>()[i] = shape[i];
+        for (int i = 0; i < shape.ndim(); ++i) sizes[i] = shape[i];
+        give({sizes, static_cast<size_t>(shape.ndim())}, a.out[0]);
       })
+      .any_device()
       .gradient([](const NoParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
       .sample({{2, 3, 4}}, {});
   ops.declare("size_array")
@@ -27,7 +45,11 @@ void register_shape_array(OpRegistry& ops) {
         c.set_out_dtype(0, DType::kInt64);
         c.set_out_shape(0, Shape({1}));
       })
-      .cpu([](const NoParams&, const KernelArgs& a) { a.out[0].as<int64_t>()[0] = a.in[0].size(); })
+      .cpu([](const NoParams&, const KernelArgs& a) {
+        const int64_t size = a.in[0].size();
+        give({&size, 1}, a.out[0]);
+      })
+      .any_device()
       .gradient([](const NoParams&, const GradientContext&) { return Values(1); }, Saves::nothing())
       .sample({{2, 3, 4}}, {});
 }
