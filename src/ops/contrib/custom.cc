@@ -5,8 +5,10 @@
 #include <atomic>
 #include <cstring>
 
+#include "device/stream.h"
 #include "graph/control/control_flow.h"
 #include "hybridnet/declare.h"
+#include "ndarray/device_work.h"
 #include "ops/emit.h"
 
 namespace hybridnet {
@@ -33,30 +35,62 @@ struct Layout {
   int num_outputs() const { return kept() + 1; }
 };
 
-NDArray copied(const TensorRef& ref) {
-  const NDArray array = NDArray::empty(*ref.shape, ref.dtype);
-  if (array.bytes() > 0) std::memcpy(array.data(), ref.data, static_cast<size_t>(array.bytes()));
-  return array;
+// ---- memory of the device that runs the kernel
+void copy_bytes(void* to, const void* from, int64_t bytes) {
+  if (bytes == 0) return;
+  if (device::Stream* const stream = device::current())
+    stream->copy(to, from, bytes);
+  else
+    std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
-std::vector<NDArray> copied(std::span<const TensorRef> refs) {
-  std::vector<NDArray> arrays;
-  for (const TensorRef& ref : refs) arrays.push_back(copied(ref));
-  return arrays;
+void write_number(void* to, int64_t number) {
+  if (device::Stream* const stream = device::current())
+    stream->copy_in(to, &number, sizeof number);
+  else
+    *static_cast<int64_t*>(to) = number;
+}
+
+int64_t read_number(const void* from) {
+  device::Stream* const stream = device::current();
+  if (stream == nullptr) return *static_cast<const int64_t*>(from);
+  int64_t number;
+  stream->copy_out(&number, from, sizeof number);
+  return number;
 }
 
 std::vector<NDArray> empty_like(std::span<const TensorRef> refs) {
+  const Device here = device::current() ? device::current()->device() : Device{};
   std::vector<NDArray> arrays;
-  for (const TensorRef& ref : refs) arrays.push_back(NDArray::empty(*ref.shape, ref.dtype));
+  for (const TensorRef& ref : refs) arrays.push_back(NDArray::empty(*ref.shape, ref.dtype, here));
+  return arrays;
+}
+
+std::vector<NDArray> copied(std::span<const TensorRef> refs) {
+  std::vector<NDArray> arrays = empty_like(refs);
+  const DeviceWork work({}, arrays);
+  for (size_t i = 0; i < refs.size(); ++i) copy_bytes(arrays[i].data(), refs[i].data, arrays[i].bytes());
+  return arrays;
+}
+
+std::vector<NDArray> zeros_like(std::span<const TensorRef> refs) {
+  std::vector<NDArray> arrays = empty_like(refs);
+  const DeviceWork work({}, arrays);
+  for (const NDArray& array : arrays) {
+    if (array.bytes() == 0) continue;
+    if (device::Stream* const stream = device::current())
+      stream->fill_bytes(array.data(), 0, array.bytes());
+    else
+      std::memset(array.data(), 0, static_cast<size_t>(array.bytes()));
+  }
   return arrays;
 }
 
 void copy_out(std::span<const NDArray> arrays, std::span<const TensorRef> refs) {
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    arrays[i].wait_to_read();
-    if (refs[i].data && arrays[i].bytes() > 0)
-      std::memcpy(refs[i].data, arrays[i].data(), static_cast<size_t>(arrays[i].bytes()));
-  }
+  for (const NDArray& array : arrays) array.wait_to_read();
+  const DeviceWork work(arrays, {});
+  for (size_t i = 0; i < arrays.size(); ++i)
+    if (refs[i].data) copy_bytes(refs[i].data, arrays[i].data(), arrays[i].bytes());
 }
 
 // An output that no instruction reads has no memory. If the number has no memory, forward keeps nothing.
@@ -74,10 +108,14 @@ class CustomKernel final : public Kernel {
     const std::vector<NDArray> outputs = empty_like(args.out.first(visible));
     void* const number = args.out.back().data;
     const bool keep = number != nullptr && args.kept != nullptr;
-    Ref<Object> kept = operator_->forward(inputs, states, outputs, args.train, keep);
+    Ref<Object> kept;
+    {
+      const device::Scope own_device(nullptr);  // operators that the code calls choose theirs
+      kept = operator_->forward(inputs, states, outputs, args.train, keep);
+    }
     copy_out(outputs, args.out);
     copy_out(states, args.out.subspan(visible));
-    if (keep) *static_cast<int64_t*>(number) = args.kept->keep(std::move(kept));
+    if (keep) write_number(number, args.kept->keep(std::move(kept)));
   }
 
  private:
@@ -138,13 +176,12 @@ void run_backward(const BackwardCustomParams& p, const KernelArgs& args) {
   const std::vector<NDArray> output_grads = copied(args.in.subspan(1, results));
   const std::vector<NDArray> inputs = copied(args.in.subspan(1 + results, arguments));
   const std::vector<NDArray> outputs = copied(args.in.subspan(1 + results + arguments));
-  std::vector<NDArray> grads;
-  for (const TensorRef& ref : args.in.subspan(1 + results, arguments)) {
-    grads.push_back(NDArray::empty(*ref.shape, ref.dtype));
-    if (grads.back().bytes() > 0) std::memset(grads.back().data(), 0, static_cast<size_t>(grads.back().bytes()));
+  const std::vector<NDArray> grads = zeros_like(args.in.subspan(1 + results, arguments));
+  Object& kept = args.kept->at(read_number(args.in[0].data));
+  {
+    const device::Scope own_device(nullptr);
+    custom_operators({.op_type = p.op_type}).backward({kept, output_grads, inputs, outputs, grads});
   }
-  const CustomParams use{.op_type = p.op_type};
-  custom_operators(use).backward({args.kept->at(*args.in[0].as<int64_t>()), output_grads, inputs, outputs, grads});
   copy_out(grads, args.out);
 }
 
@@ -189,6 +226,7 @@ void register_custom(OpRegistry& ops) {
       .infer(infer_custom)
       .link([](const CustomParams& p, const LinkContext& c) { return Ref<Kernel>(new CustomKernel(p, c.in)); },
             kAllDTypes)
+      .any_device()
       .variadic_writeback([](const CustomParams& p, int output) {
         const Layout layout(p);
         return output < layout.outputs || output >= layout.kept() ? -1 : layout.arguments + output - layout.outputs;
@@ -211,6 +249,7 @@ void register_custom(OpRegistry& ops) {
       .num_outputs([](const BackwardCustomParams& p) { return p.num_arguments; })
       .infer(infer_backward)
       .cpu(run_backward)
+      .any_device()
       .gradient(no_second_gradient, Saves::nothing())
       .skips_unwanted_outputs()
       .opaque()
