@@ -42,10 +42,9 @@ OBJECTS: dict[str, Callable[[], Any]] = {
 }
 # Pattern of names: the reason why they are missing.
 REASONS = {
-    r"contrib\.onnx\..*": "files of ONNX are not read or written",
-    r"util\.get_cuda_compute_capability": "computation on GPUs is not supported",
+    r"contrib\.onnx\..*_": "second names of functions that `contrib.onnx` has without the `_`",
     r"executor_manager\..*": "the older form of `Module`",
-    r"kv\.KVStoreServer.*": "training runs in one process",
+    r"kv\.KVStoreServer.*": "there are no servers: each process updates",
     r"io\.(MXDataIter.*|ImageRecord\w*)": "iterators are written in Python, `ImageRecordIter` serves; see the error",
     r"base\.(_LIB|c_str|c_str_array|check_call)|.*\._?CachedOp|Symbol\._gen_atomic_symbol": (
         "the way to MXNet's C library by `ctypes`; HybridNet's is an extension module"

@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 
 from . import _core
 from ._public_names import dir_of
-from .context import gpu_memory_info, num_gpus
+from .context import Context, gpu_memory_info, num_gpus
 from .errors import ValueError as HybridNetValueError
 
 __all__ = [
+    "get_cuda_compute_capability",
     "get_gpu_count",
     "get_gpu_memory",
     "getenv",
@@ -213,6 +214,19 @@ def set_module(module: str) -> Callable[[_T], _T]:
         return target
 
     return decorate
+
+
+def get_cuda_compute_capability(ctx: Context) -> int:
+    """Returns the compute capability of a CUDA device, such as 90 for 9.0.
+
+    Raises ValueError for a context of a CPU, UnsupportedError for a device that does not exist.
+    """
+    if not isinstance(ctx, Context) or ctx.device_type != "gpu":
+        raise HybridNetValueError(
+            "get_cuda_compute_capability: ctx", expected="a GPU", given=str(ctx), fix="pass mx.gpu(0)"
+        )
+    _, architecture, _ = _core.gpu_description(ctx.device_id)
+    return int(architecture.removeprefix("sm_"))
 
 
 def get_gpu_count() -> int:

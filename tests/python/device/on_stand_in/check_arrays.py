@@ -248,3 +248,11 @@ print(net[0].weight.data().asnumpy().tolist())
         printed.append(done.stdout)
     assert printed[0] == printed[1]
     assert len(list((tmp_path / "cuda").iterdir())) > 5
+
+
+def test_the_compute_capability_is_that_of_the_device() -> None:
+    assert mx.util.get_cuda_compute_capability(GPU) == 90
+    with pytest.raises(ValueError, match="expected a GPU, got cpu"):
+        mx.util.get_cuda_compute_capability(mx.cpu())
+    with pytest.raises(HybridNetError, match="expected a device from"):
+        mx.util.get_cuda_compute_capability(mx.gpu(63))
