@@ -5,13 +5,29 @@
 
 namespace hybridnet::device {
 
+struct Program::All {
+  static All& get() {
+    static auto* const one = new All;  // never destroyed: workers may use it while the process ends
+    return *one;
+  }
+  std::mutex mutex;
+  std::unordered_map<std::string, std::unique_ptr<Program>> by_text;
+};
+
 Program& Program::of(const std::string& text) {
-  static std::mutex mutex;
-  static auto* const programs = new std::unordered_map<std::string, std::unique_ptr<Program>>;
-  const std::lock_guard lock(mutex);
-  std::unique_ptr<Program>& program = (*programs)[text];
+  All& all = All::get();
+  const std::lock_guard lock(all.mutex);
+  std::unique_ptr<Program>& program = all.by_text[text];
   if (!program) program.reset(new Program(text));
   return *program;
+}
+
+std::vector<std::string> Program::texts() {
+  All& all = All::get();
+  const std::lock_guard lock(all.mutex);
+  std::vector<std::string> found;
+  for (const auto& [text, program] : all.by_text) found.push_back(text);
+  return found;
 }
 
 Backend::Function Program::find(const char* entry, Device device) {

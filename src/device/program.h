@@ -21,6 +21,7 @@ class Program {
  public:
   // The program of this text: a translation unit that may include the headers of kernel_headers().
   static Program& of(const std::string& text);
+  static std::vector<std::string> texts();  // the texts of all programs so far, for tests
 
   // Launches a kernel of the program on current(). `arguments` is the kernel's only parameter
   // (kernels/device/kernel.cuh).
@@ -31,6 +32,7 @@ class Program {
   void launch(const char* entry, const Geometry& geometry, const void* arguments, size_t bytes);
 
  private:
+  struct All;
   struct Entry {
     int device;
     std::string name;

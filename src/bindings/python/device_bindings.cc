@@ -5,6 +5,7 @@
 
 #include "casters.h"
 #include "device/backend.h"
+#include "device/program.h"
 #include "device/stream.h"
 #include "kernels/elementwise/device_map.h"
 
@@ -65,6 +66,7 @@ void bind_devices(py::module_& m) {
       texts[header.name] = py::str(header.text.data(), header.text.size());
     return texts;
   });
+  m.def("used_kernel_texts", &device::Program::texts, "The texts of the kernels that ran in this process, for tests.");
   m.def("elementwise_kernel_texts", &device::elementwise_texts, "Every text of elementwise kernels, for tests.");
 }
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import hybridnet as mx
 import numpy as np
 import pytest
+from kernel_texts import merged
 from ptx import nvrtc
 from ptx.headers import kernel_headers, write_for_gxx
 
@@ -39,19 +40,6 @@ def function_of(text: str) -> tuple[str, str]:
 def is_exact(text: str) -> bool:
     functor, computed = function_of(text)
     return functor not in LIBRARY_FUNCTIONS and not (computed == "double" and functor in LIBRARY_FUNCTIONS_OF_DOUBLE)
-
-
-def merged(texts: list[str]) -> str:
-    """One translation unit of several texts: compiled together, the headers are read once."""
-    includes: dict[str, None] = {}
-    bodies = []
-    for number, text in enumerate(texts):
-        lines = text.splitlines()
-        includes.update((line, None) for line in lines if line.startswith("#include"))
-        body = "\n".join(line for line in lines if not line.startswith("#include"))
-        body = re.sub(r"\bKernel\b", f"Kernel{number}", body)
-        bodies.append(re.sub(r"HN_KERNEL\((\w+),", rf"HN_KERNEL(\g<1>_{number},", body))
-    return "\n".join([*includes, *bodies])
 
 
 def modules(texts: list[str]) -> Iterator[list[str]]:
