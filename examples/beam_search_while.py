@@ -79,10 +79,9 @@ def train(model: Model, steps: int) -> None:
     counted = mx.nd.array([[t <= len(w) for w in words] for t in range(LENGTH)])
     weights = mx.nd.array([[n**-0.7 for n in range(1, 90)]])
     trainer = gluon.Trainer(model.collect_params(), "adam", {"learning_rate": 1e-2})
-    state = mx.nd.zeros((len(words), WIDTH))
     for _ in range(steps):
         with autograd.record():
-            chances, _ = mx.nd.contrib.foreach(model, padded[:-1], state)
+            chances, _ = mx.nd.contrib.foreach(model, padded[:-1], mx.nd.zeros((len(words), WIDTH)))
             loss = -(mx.nd.pick(chances, padded[1:]) * counted * weights).sum() / weights.sum()
         loss.backward()
         trainer.step(1)
@@ -133,9 +132,9 @@ def main() -> None:
         print(f"  {text:10} {chance:8.4f}   {truth:10} {best:8.4f}")
     ((greedy, text),) = search(find, 1)
     print(f"  {text:10} {greedy:8.4f}   is what a beam of one finds")
-    files = find.export(tempfile.mkdtemp() + "/search")
-    loaded = gluon.SymbolBlock.imports(files[0], ["data0", "data1"], files[1], ctx=mx.current_context())
-    if search(loaded, args.beams) != found:
+    graph, values = find.export(tempfile.mkdtemp() + "/search")
+    block = gluon.SymbolBlock.imports(graph, ["data0", "data1"], values, ctx=mx.current_context())
+    if search(block, args.beams) != found:
         sys.exit("the exported search finds other words")
     chances = {word: chance for chance, word in wanted}
     if any(abs(chances.get(text, chance) - chance) > 1e-4 for chance, text in found):

@@ -104,7 +104,7 @@ def init(
     _serve(int(rank or 0), meeting or "", token_file)
     _core.group_join(
         int(rank or 0), int(size or 1), int(virtual_shards), meeting or "", token_file, address, engine or "gloo", name,
-        timeout, 0,
+        timeout,
     )  # fmt: skip
     _place()
 

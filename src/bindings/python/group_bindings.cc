@@ -60,7 +60,10 @@ py::object result_like(const py::object& given, const Call& call) {
 }  // namespace
 
 void bind_groups(py::module_& m) {
-  m.def("group_join", &join, "communicator: the handle of an MPI communicator in C; 0: that of all processes.");
+  m.def("group_join", &join, py::arg("rank"), py::arg("size"), py::arg("shards"), py::arg("meeting"),
+        py::arg("token_file"), py::arg("address"), py::arg("engine"), py::arg("name"), py::arg("timeout"),
+        py::arg("communicator") = 0,
+        "communicator: the handle of an MPI communicator in C; 0: that of all processes of the job.");
   m.def("group_join_as_launched", &join_as_launched);
   m.def(
       "group_check_token", [](const std::string& path) { group::read_token(path); },
