@@ -89,7 +89,8 @@ def test_runs_and_finds_its_result_right(name, tmp_path):
     done = run(tmp_path, name, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(shown, done.stdout), done.stdout
-    assert not done.stderr
+    if name not in NEED_RAY:  # Ray writes messages of its own, and the error of the process that the example kills
+        assert not done.stderr
 
 
 SMALL = [
